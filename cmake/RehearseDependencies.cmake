@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the house builds on. Required packages stop the configuration with the package to install; optional ones become
+# options that default to what was found, and the summary at the end says what is off and why.
+
+find_package(Threads REQUIRED)
+find_package(fmt 9 REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+set(REHEARSE_SUMMARY "" CACHE INTERNAL "")
+function(rehearse_note line)
+  set(REHEARSE_SUMMARY "${REHEARSE_SUMMARY}  ${line}\n" CACHE INTERNAL "")
+endfunction()
+
+# rehearse_option(NAME found "what it buys" "what to install")
+function(rehearse_option name found buys install)
+  if(found)
+    set(default ON)
+  else()
+    set(default OFF)
+  endif()
+  option(REHEARSE_${name} "${buys}" ${default})
+  if(REHEARSE_${name} AND NOT found)
+    message(FATAL_ERROR "REHEARSE_${name}=ON, but ${install} was not found")
+  endif()
+  string(SUBSTRING "${name}       " 0 7 column)
+  if(REHEARSE_${name})
+    rehearse_note("${column} on   ${buys}")
+  elseif(found)
+    rehearse_note("${column} off  switched off (REHEARSE_${name}=OFF): no ${buys}")
+  else()
+    rehearse_note("${column} off  ${install} not found: no ${buys}")
+  endif()
+endfunction()
+
+# Required by models, cli and trace: small, header-mostly, in Debian.
+find_package(tomlplusplus REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(Protobuf REQUIRED)
+pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
+
+pkg_check_modules(simgrid QUIET IMPORTED_TARGET simgrid)
+rehearse_option(SIM "${simgrid_FOUND}" "predict: simulated timelines (SimGrid ${simgrid_VERSION})" "SimGrid (libsimgrid-dev)")
+
+find_package(dnnl QUIET)
+rehearse_option(ONEDNN "${dnnl_FOUND}" "oneDNN ${dnnl_VERSION} kernels (without: the plain reference loops)" "oneDNN (libdnnl-dev)")
+
+find_package(ONNX QUIET)
+rehearse_option(ONNX "${ONNX_FOUND}" "import of .onnx networks" "libonnx (libonnx-dev)")
+
+find_package(MPI QUIET COMPONENTS CXX)
+rehearse_option(MPI "${MPI_CXX_FOUND}" "run: real training over MPI ${MPI_CXX_VERSION}" "an MPI (libopenmpi-dev)")
+if(REHEARSE_MPI)
+  set(REHEARSE_MPIRUN ${MPIEXEC_EXECUTABLE} --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1
+      --mca btl_vader_single_copy_mechanism none CACHE INTERNAL "how tests start MPI ranks")
+endif()
+
+find_package(benchmark QUIET)
+rehearse_option(BENCH "${benchmark_FOUND}" "bench, calibrate (Google Benchmark ${benchmark_VERSION})" "Google Benchmark (libbenchmark-dev)")
+
+find_package(CUDAToolkit QUIET)
+rehearse_note("CUDA    off  no CUDA kernels written yet (toolkit ${CUDAToolkit_VERSION})")
+rehearse_note("GUI     off  rehearse-gui is not written yet")
+
+find_package(GTest QUIET)
+rehearse_option(TESTS "${GTest_FOUND}" "ctest" "GoogleTest (libgtest-dev, libgmock-dev)")
+if(REHEARSE_TESTS)
+  include(GoogleTest)
+endif()
+
+function(rehearse_print_summary)
+  message(STATUS "Rehearse ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}:\n${REHEARSE_SUMMARY}")
+endfunction()

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// A machine as its data sheets and measurements describe it. Every figure carries its source.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/op.hpp"
+#include "core/units.hpp"
+
+namespace rehearse {
+
+template <typename T>
+struct Sourced {
+    T value{};
+    std::string source;  // paper, data sheet, or "measured, host, date, n samples, residual"
+};
+
+/// The share of the roofline that real kernels reach, with the spread of that share between problems.
+struct Efficiency {
+    std::string kind;           // kind_of(op), or "*" for every kind without a row of its own
+    std::optional<Pass> pass;   // every pass when absent
+    std::optional<DataType> type;
+    double fraction = 1;        // time = roofline time / fraction
+    double error = 0;           // relative error of the price, one standard deviation
+    std::string source;
+};
+
+/// One measured problem.
+struct Measured {
+    Seconds median;
+    double error = 0;  // relative standard deviation between samples
+    std::int64_t samples = 0;
+    std::string source;
+};
+
+struct DeviceClass {
+    std::string name;
+    std::map<DataType, Sourced<FlopRate>> peak;  // by the type of the operands; accumulation in f32
+    Sourced<Bytes> memory;
+    Sourced<Bandwidth> memory_bandwidth;
+    Sourced<Seconds> launch;                     // cost of starting one kernel that cannot be hidden
+    std::vector<Efficiency> efficiencies;
+    std::map<std::string, Measured> measured;    // by to_string(Problem)
+};
+
+enum class VertexKind { device, nic, bridge };  // a bridge forwards: CPU socket, PCIe or NVLink switch; nothing else does
+struct Vertex {
+    std::string name;
+    VertexKind kind = VertexKind::bridge;
+    int device_class = -1;  // of a device
+};
+
+/// A full-duplex link inside a node; `bandwidth` is what each direction carries.
+struct NodeLink {
+    int a = 0, b = 0;  // vertices
+    Sourced<Bandwidth> bandwidth;
+    Sourced<Seconds> latency;
+};
+
+struct NodeKind {
+    std::string name;
+    std::int64_t count = 1;
+    std::vector<Vertex> vertices;
+    std::vector<NodeLink> links;
+};
+std::int64_t devices_per_node(const NodeKind& node);
+
+/// Every NIC on one switch that never blocks.
+struct Star {};
+/// down[l] children below a switch of level l, level 0 nearest to the nodes; above level l the bandwidth is that of the
+/// ports below divided by taper[l]. One aggregated, adaptively routed up-link a switch. Racks are a tree of two levels.
+struct FatTree {
+    std::vector<std::int64_t> down;
+    std::vector<double> taper;
+};
+/// groups x routers a group x nodes a router; routers of a group are joined all to all, groups by global links,
+/// aggregated a pair of groups. Minimal routing (Kim et al. 2008).
+struct Dragonfly {
+    std::int64_t groups = 1, routers = 1, nodes = 1;
+    Sourced<Bandwidth> local;   // between two routers of a group, each direction
+    Sourced<Bandwidth> global;  // between two groups, each direction, all its links together
+};
+/// One node a router, a ring in each dimension, dimension-ordered routing.
+struct Torus {
+    std::vector<std::int64_t> dims;
+    Sourced<Bandwidth> link;
+};
+using Topology = std::variant<Star, FatTree, Dragonfly, Torus>;
+
+struct Fabric {
+    Topology topology;
+    Sourced<Bandwidth> link;       // NIC to its switch, each direction
+    Sourced<Seconds> latency;      // from NIC to NIC through one switch
+    Sourced<Seconds> hop_latency;  // each switch more
+};
+
+/// What the software adds to the wire, inside a node or across nodes.
+struct Messaging {
+    Sourced<Seconds> overhead;       // of one message, beyond the links' latency
+    Sourced<double> fraction;        // of a link's bandwidth that a long message reaches
+    Sourced<Bandwidth> reduce;       // bytes of incoming data combined into a buffer a second
+    double error = 0;                // relative error of a communication price, one standard deviation
+};
+
+struct StorageTier {
+    std::string name;
+    Sourced<Bandwidth> read;  // of the whole tier, or of one node when `per_node`
+    bool per_node = false;
+};
+
+struct Machine {
+    std::string name, summary;
+    std::string origin;  // the file it was read from
+    std::vector<DeviceClass> classes;
+    std::vector<NodeKind> nodes;  // nodes are numbered kind after kind
+    Fabric fabric;
+    Messaging inside, across;
+    std::vector<StorageTier> storage;
+};
+std::int64_t node_count(const Machine& machine);
+std::int64_t device_count(const Machine& machine);
+
+/// Where a device sits. Devices are numbered node after node, in the order of the node's vertices.
+struct DeviceAt {
+    std::int64_t node = 0;
+    int kind = 0;    // index into Machine::nodes
+    int vertex = 0;  // index into that NodeKind::vertices
+};
+DeviceAt locate(const Machine& machine, std::int64_t device);
+const DeviceClass& class_of(const Machine& machine, std::int64_t device);
+
+}  // namespace rehearse

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A network is a topologically ordered list of named layers; layer 0 is its Input.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/op.hpp"
+
+namespace rehearse {
+
+struct Layer {
+    std::string name;         // unique in its network
+    Op op;
+    std::vector<int> inputs;  // indices of earlier layers, in the operator's order
+    Shape output;             // of one sample
+};
+
+struct Network {
+    std::string name;
+    std::vector<Layer> layers;
+    std::int64_t state = 0;  // elements that are stored but not trained: running means and variances
+};
+
+/// InputError unless the order is topological, names are unique, and each output is what its op makes of its inputs.
+void check(const Network& network);
+
+std::int64_t parameters(const Network& network);
+Flops flops(const Network& network, Pass pass, std::int64_t batch = 1);
+/// Bytes of all layers' outputs for one sample: what the backward pass may have to keep.
+Bytes activation_bytes(const Network& network, DataType type);
+/// For each layer, the layers that read its output.
+std::vector<std::vector<int>> consumers(const Network& network);
+std::optional<int> find_layer(const Network& network, std::string_view name);
+/// Whether the gradient with respect to this layer's inputs is needed: some layer before it has weights.
+std::vector<bool> needs_input_gradient(const Network& network);
+
+}  // namespace rehearse

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators as plain values. An Op holds the sizes of ONE sample; the batch is given beside it, so that a Schedule can
+// split a batch without touching the network. Layout is NCHW, row-major, everywhere outside kernels/.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/units.hpp"
+
+namespace rehearse {
+
+/// Sizes of one sample, outermost first: {channels, height, width} for images, {features} for vectors.
+using Shape = std::vector<std::int64_t>;
+std::int64_t elements(const Shape& shape);
+std::string to_string(const Shape& shape);  // "64x56x56"
+
+enum class DataType { f32, f16, bf16 };
+Bytes size_of(DataType type);
+std::string_view to_string(DataType type);
+
+/// What is computed of an operator. backward_data: d loss / d inputs. backward_weights: d loss / d weights. update: the
+/// optimizer's step on the operator's weights. An operator whose two gradients come from one kernel (BatchNorm) has only
+/// backward_data, which then gives both.
+enum class Pass { forward, backward_data, backward_weights, update };
+std::string_view to_string(Pass pass);
+
+/// A sliding window over height and width, as in ONNX: explicit padding on each side, dilation 1 means dense.
+struct Window {
+    std::int64_t kernel_h = 1, kernel_w = 1;
+    std::int64_t stride_h = 1, stride_w = 1;
+    std::int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+    std::int64_t dilation_h = 1, dilation_w = 1;
+    bool operator==(const Window&) const = default;
+};
+
+enum class PoolKind { max, average };
+enum class Nonlinearity { relu, sigmoid, tanh, gelu };
+
+/// The network's input of one sample.
+struct Input {
+    Shape shape;
+    bool operator==(const Input&) const = default;
+};
+
+/// 2-D convolution, weights {filters, channels / groups, kernel_h, kernel_w} and, with bias, {filters}.
+struct Conv2d {
+    std::int64_t channels = 1, height = 1, width = 1, filters = 1;
+    Window window;
+    std::int64_t groups = 1;
+    bool bias = false;
+    bool operator==(const Conv2d&) const = default;
+};
+
+/// dst {m, n} = src {m, k} x weights {k, n} (+ bias {n}): a dense layer. m counts rows of one sample.
+struct MatMul {
+    std::int64_t m = 1, n = 1, k = 1;
+    bool bias = true;
+    bool operator==(const MatMul&) const = default;
+};
+
+/// Max or average pooling. An average divides by the window's size, or by its part inside the image when
+/// `count_padding` is false (ONNX's default). Windows that start inside the padded image are all kept.
+struct Pool2d {
+    PoolKind kind = PoolKind::max;
+    std::int64_t channels = 1, height = 1, width = 1;
+    Window window;
+    bool count_padding = false;
+    bool operator==(const Pool2d&) const = default;
+};
+
+/// Batch normalization over N, H, W in training mode; weights gamma {channels}, beta {channels}; running mean and
+/// variance are state, not weights. epsilon 1e-5 (Ioffe and Szegedy 2015).
+struct BatchNorm {
+    std::int64_t channels = 1, height = 1, width = 1;
+    bool operator==(const BatchNorm&) const = default;
+};
+
+/// Local response normalization across `size` channels (Krizhevsky et al. 2012, section 3.3).
+struct Lrn {
+    std::int64_t channels = 1, height = 1, width = 1, size = 5;
+    double alpha = 1e-4, beta = 0.75, bias = 1.0;
+    bool operator==(const Lrn&) const = default;
+};
+
+struct Activation {
+    Nonlinearity kind = Nonlinearity::relu;
+    Shape shape;
+    bool operator==(const Activation&) const = default;
+};
+
+/// Sum of `inputs` tensors of one shape.
+struct Add {
+    Shape shape;
+    std::int64_t inputs = 2;
+    bool operator==(const Add&) const = default;
+};
+
+/// Concatenation along the channels: inputs {channels[i], height, width}.
+struct Concat {
+    std::vector<std::int64_t> channels;
+    std::int64_t height = 1, width = 1;
+    bool operator==(const Concat&) const = default;
+};
+
+/// Zero channels before and after: the parameter-free shortcut of ResNet for CIFAR (He et al. 2016, option A).
+struct ChannelPad {
+    std::int64_t channels = 1, height = 1, width = 1, before = 0, after = 0;
+    bool operator==(const ChannelPad&) const = default;
+};
+
+/// Inverted dropout. Deterministic per (seed, layer, step) in kernels; `keep` is the probability to survive.
+struct Dropout {
+    Shape shape;
+    double keep = 0.5;
+    bool operator==(const Dropout&) const = default;
+};
+
+/// {a, b, c} seen as {a*b*c}: no work, no bytes.
+struct Flatten {
+    Shape shape;
+    bool operator==(const Flatten&) const = default;
+};
+
+/// Probabilities over `classes`, for networks that end in one (ONNX inference graphs).
+struct Softmax {
+    std::int64_t classes = 1;
+    bool operator==(const Softmax&) const = default;
+};
+
+/// Mean softmax cross-entropy over the batch against one label a sample; its forward output is the loss of a sample {1}.
+struct SoftmaxLoss {
+    std::int64_t classes = 1;
+    bool operator==(const SoftmaxLoss&) const = default;
+};
+
+/// SGD with momentum over `count` parameters: v = mu v + g; w = w - lr v.
+struct SgdUpdate {
+    std::int64_t count = 0;
+    bool operator==(const SgdUpdate&) const = default;
+};
+
+/// An imported operator that we do not know, let in by --allow-unknown: costed by the bytes it touches, cannot be run.
+struct Unknown {
+    std::string type;
+    std::int64_t input_elements = 0, weight_elements = 0;
+    Shape output;
+    bool operator==(const Unknown&) const = default;
+};
+
+using Op = std::variant<Input, Conv2d, MatMul, Pool2d, BatchNorm, Lrn, Activation, Add, Concat, ChannelPad, Dropout,
+                        Flatten, Softmax, SoftmaxLoss, SgdUpdate, Unknown>;
+
+/// A trainable tensor of an operator: "weights", "bias", "gamma", "beta".
+struct WeightTensor {
+    std::string name;
+    Shape shape;
+};
+
+/// The one-word kind used in problem strings and price tables: "conv2d", "matmul", "pool", "batchnorm", ...
+std::string_view kind_of(const Op& op);
+
+/// Shape of one sample of the output. Checks that `inputs` are what the operator was made for: InputError otherwise.
+Shape output_shape(const Op& op, const std::vector<Shape>& inputs);
+/// Shapes of one sample of the inputs and of the output, as the operator's own sizes imply them.
+std::vector<Shape> input_shapes(const Op& op);
+Shape output_shape(const Op& op);
+
+std::vector<WeightTensor> weights(const Op& op);
+std::int64_t parameters(const Op& op);
+
+/// Whether the operator has anything to do in this pass (ReLU has no weights; Input has nothing at all).
+bool has_pass(const Op& op, Pass pass);
+
+/// Floating-point operations, 2 a multiply-add, of `batch` samples. `update` does not depend on the batch.
+Flops flops(const Op& op, Pass pass, std::int64_t batch = 1);
+
+/// Bytes that must cross the memory interface once: inputs read, outputs written, weights and their gradients.
+Bytes bytes_moved(const Op& op, Pass pass, DataType type, std::int64_t batch = 1);
+
+/// The operator's part of a problem string: "conv2d:c64h56w56k64r3s3:pad1:stride1". Injective.
+std::string to_string(const Op& op);
+
+/// One case that can be timed: it names a row of a price table, a benchmark and a failed test.
+struct Problem {
+    Op op;
+    Pass pass = Pass::forward;
+    std::int64_t batch = 1;
+    DataType type = DataType::f32;
+    bool operator==(const Problem&) const = default;
+};
+
+/// "conv2d:n32c64h56w56k64r3s3:pad1:stride1:f32:forward"; parse_problem reads it back, InputError says what is wrong.
+std::string to_string(const Problem& problem);
+Problem parse_problem(std::string_view text);
+
+}  // namespace rehearse

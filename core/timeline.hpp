@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// When everything happened: predicted by sim or measured by run, in the same words.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/schedule.hpp"
+#include "core/units.hpp"
+
+namespace rehearse {
+
+struct Event {
+    std::int64_t rank = 0;
+    Stream stream = Stream::compute;
+    std::string step;      // Step::name
+    std::string layer;     // "conv1"; the bucket's name for communication and updates
+    std::string pass;      // "forward", "backward_data", "backward_weights", "update", "allreduce", "load", ...
+    int micro_batch = 0;
+    int iteration = 0;     // which training step, from 0
+    Seconds start, end;    // since the timeline's origin
+    Bytes bytes;           // on the wire for communication, moved for compute
+    Flops flops;
+};
+
+/// A value over time: memory in use, a link's load.
+struct Counter {
+    std::string name;  // "memory rank 0", "link node0:nic0:up"
+    std::string unit;  // "bytes", "B/s"
+    std::vector<std::pair<Seconds, double>> points;
+};
+
+struct Timeline {
+    std::string title;            // "resnet50 on summit, data=384, predicted"
+    bool measured = false;
+    std::int64_t ranks = 1;       // of the whole job; events may be of representatives only
+    std::vector<Event> events;    // ordered by (iteration, rank, start)
+    std::vector<Counter> counters;
+};
+
+/// One training step in figures, of the rank that ends it last; medians over iterations after the first when there are
+/// three or more.
+struct Summary {
+    Seconds step;          // from the first start to the last end of an iteration
+    Seconds compute;       // the compute stream is busy
+    Seconds exposed_comm;  // compute is idle while communication goes on
+    Seconds io_wait;       // compute is idle while only loading goes on
+    Seconds bubble;        // nothing goes on
+};
+Summary summarize(const Timeline& timeline);
+
+}  // namespace rehearse
