@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every kernel library looks like from outside: ask what it supports, prepare once a shape, run many times.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/op.hpp"
+
+namespace rehearse::kernels {
+
+struct Support {
+    bool yes = true;
+    std::string reason;  // of a no: "f16 is not implemented"
+};
+
+/// Dense row-major NCHW f32 tensors of one batch. A kernel reads and writes only what its pass says:
+///   forward           src, weights, (labels)                  -> dst, workspace
+///   backward_data     src, dst, weights, workspace, diff_dst  -> diff_src, and diff_weights where there is no
+///                                                                backward_weights (BatchNorm)
+///   backward_weights  src, diff_dst, workspace                -> diff_weights
+///   update            weights, diff_weights, momentum         -> weights, momentum
+/// `weights` and `diff_weights` hold the operator's tensors one after the other, in the order of rehearse::weights(op).
+/// SoftmaxLoss: dst is the loss of each sample {batch}; backward_data ignores diff_dst, divides by `loss_batch`.
+/// diff_* are overwritten, never added to, except that diff_src[i] of an empty span is skipped.
+struct Buffers {
+    std::vector<std::span<const float>> src;
+    std::span<const float> dst_in;        // the forward output, for a backward pass
+    std::span<float> dst;
+    std::span<float> weights;
+    std::span<const float> diff_dst;
+    std::vector<std::span<float>> diff_src;
+    std::span<float> diff_weights;
+    std::span<float> momentum;
+    std::span<float> workspace;           // kept by the caller from forward to backward of one micro-batch
+    std::span<float> state;               // BatchNorm: running mean, running variance
+    std::span<const std::int32_t> labels; // of SoftmaxLoss
+    std::int64_t loss_batch = 1;          // samples that the loss is a mean over: the global batch
+    float learning_rate = 0, momentum_factor = 0, weight_decay = 0;
+    std::uint64_t seed = 0;               // of Dropout: one a step and rank
+};
+
+/// A problem made ready. run() is what gets timed; it may be called from one thread at a time.
+class Kernel {
+public:
+    virtual ~Kernel() = default;
+    virtual void run(const Buffers& buffers) = 0;
+};
+
+/// One library that can run operators: plain loops, oneDNN, cuDNN.
+class Backend {
+public:
+    virtual ~Backend() = default;
+    virtual std::string_view name() const = 0;
+    virtual Support supports(const Problem& problem) const = 0;
+    virtual std::unique_ptr<Kernel> prepare(const Problem& problem) const = 0;  // slow, once per shape
+    /// f32 elements that forward must keep for backward; forward and backward of a layer come from one backend.
+    virtual std::int64_t workspace(const Op& op, std::int64_t batch) const = 0;
+};
+
+/// All backends of this build, the preferred first, reference last; and those that are absent, with the reason.
+std::span<const Backend* const> backends();
+struct Absent {
+    std::string_view name, reason;
+};
+std::span<const Absent> absent_backends();
+
+/// The first backend that supports every pass of this operator at this batch and type; only `only` when it is not
+/// empty. InputError names every refusal when there is none.
+const Backend& choose(const Op& op, std::int64_t batch, DataType type, std::string_view only = {});
+
+}  // namespace rehearse::kernels

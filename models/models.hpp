@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names and files in, Networks and Machines out.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/machine.hpp"
+#include "core/network.hpp"
+
+namespace rehearse::models {
+
+struct ModelName {
+    std::string_view name, summary;
+    Network (*build)();
+};
+std::span<const ModelName> zoo();
+
+/// A network of the zoo by name, or an .onnx file by path. Every network that `run` can train ends in a SoftmaxLoss: an
+/// imported one gets it in place of its final Softmax. InputError: unknown name (did you mean), unreadable or cut-off
+/// file, unknown operator (named with its node) unless `allow_unknown`.
+Network load_network(const std::string& name_or_file, bool allow_unknown = false);
+Network import_onnx(const std::string& path, bool allow_unknown = false);
+
+struct MachineName {
+    std::string name, summary;
+};
+std::vector<MachineName> machines();
+
+/// A machine that ships with Rehearse by name, "this-host", or a .toml file by path. InputError: file:line, what is
+/// wrong, what would be right.
+Machine load_machine(const std::string& name_or_file);
+Machine parse_machine(std::string_view toml, const std::string& origin);
+
+/// What hwloc sees of this host: cores as devices of class "core", memory, caches. Peak, memory bandwidth, messaging and
+/// prices are measured by `rehearse calibrate`, never guessed: without a calibration file they are absent.
+Machine detect_this_host();
+/// Where `calibrate` keeps the measured this-host: $REHEARSE_HOME, else $XDG_DATA_HOME/rehearse, else
+/// ~/.local/share/rehearse; the file is this-host.toml. load_machine("this-host") reads it and refuses one that was
+/// measured on another host.
+std::string this_host_path();
+
+/// The TOML text from which parse_machine makes the same machine.
+std::string to_toml(const Machine& machine);
+
+}  // namespace rehearse::models

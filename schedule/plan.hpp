@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan: how a training run is split. Read from one string, "data=64:allreduce=hierarchical(ring,halving):bucket=25MB".
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/machine.hpp"
+#include "core/schedule.hpp"
+
+namespace rehearse::schedule {
+
+struct Plan {
+    std::string text;                       // as written
+    Mesh mesh;                              // an axis without a size has size 0 until make_schedule infers it
+    std::optional<Algorithm> all_reduce;    // absent: hierarchical(ring,halving) across nodes, ring within one
+    Bytes bucket{25e6};                     // gradients are sent in buckets of at least this size (PyTorch DDP: 25 MB)
+    bool overlap = true;                    // all-reduce while the backward pass goes on
+};
+
+/// InputError names the unknown axis or option, what would be right, and what the user may have meant.
+Plan parse_plan(std::string_view text);
+
+/// What --plan help prints: every axis and option, with a summary.
+struct PlanWord {
+    std::string_view name, values, summary;
+};
+std::span<const PlanWord> plan_words();
+
+struct Job {
+    std::int64_t devices = 1;
+    std::int64_t batch_per_device = 32;
+    std::optional<std::int64_t> global_batch;  // instead: must be divisible by the data axis
+    Precision precision = Precision::fp32;
+};
+
+/// InputError with the reason when the plan cannot be: the mesh's product is not the devices, the machine has too few,
+/// a batch that is not positive or not divisible. Does not check memory: see Schedule::memory_peak.
+Schedule make_schedule(const Network& network, const Machine& machine, const Plan& plan, const Job& job);
+
+}  // namespace rehearse::schedule

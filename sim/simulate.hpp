@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// (Schedule, Machine, prices) in, predicted Timeline out.
+#pragma once
+
+#include <string_view>
+
+#include "core/machine.hpp"
+#include "core/prices.hpp"
+#include "core/schedule.hpp"
+#include "core/timeline.hpp"
+
+namespace rehearse::sim {
+
+/// exact: every message of every rank is a SimGrid flow. folded: one program a rank class, collectives priced round by
+/// round on the whole fabric. automatic: exact up to `exact_limit` ranks, else folded.
+enum class Mode { automatic, folded, exact };
+std::string_view to_string(Mode mode);
+
+struct Options {
+    Mode mode = Mode::automatic;
+    std::int64_t exact_limit = 64;
+    int iterations = 1;
+    Quantile quantile = nominal;  // of every price, compute and communication
+};
+
+struct Prediction {
+    Timeline timeline;       // exact: all ranks; folded: rank 0 of each class
+    Mode mode = Mode::folded;
+    std::int64_t flows = 0;  // messages priced or simulated
+};
+
+Prediction simulate(const Schedule& schedule, const Machine& machine, const Options& options);
+
+}  // namespace rehearse::sim
