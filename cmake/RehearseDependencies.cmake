@@ -6,9 +6,8 @@ find_package(Threads REQUIRED)
 find_package(fmt 9 REQUIRED)
 find_package(PkgConfig REQUIRED)
 
-set(REHEARSE_SUMMARY "" CACHE INTERNAL "")
 function(rehearse_note line)
-  set(REHEARSE_SUMMARY "${REHEARSE_SUMMARY}  ${line}\n" CACHE INTERNAL "")
+  set_property(GLOBAL APPEND_STRING PROPERTY REHEARSE_SUMMARY "  ${line}\n")
 endfunction()
 
 # rehearse_option(NAME found "what it buys" "what to install")
@@ -70,5 +69,6 @@ if(REHEARSE_TESTS)
 endif()
 
 function(rehearse_print_summary)
-  message(STATUS "Rehearse ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}:\n${REHEARSE_SUMMARY}")
+  get_property(summary GLOBAL PROPERTY REHEARSE_SUMMARY)
+  message(STATUS "Rehearse ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}:\n${summary}")
 endfunction()

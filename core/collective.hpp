@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,7 +24,7 @@ struct AlgorithmName {
     std::string_view name, summary;
 };
 /// What the command line, the tests and the help list.
-std::span<const AlgorithmName> all_reduce_algorithms();
+std::vector<AlgorithmName> all_reduce_algorithms();
 
 /// The ranks that take part: `size` of them, `per_node` consecutive ones on each node (all of them when equal to size).
 struct Group {

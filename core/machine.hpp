@@ -22,11 +22,11 @@ struct Sourced {
 
 /// The share of the roofline that real kernels reach, with the spread of that share between problems.
 struct Efficiency {
-    std::string kind;           // kind_of(op), or "*" for every kind without a row of its own
-    std::optional<Pass> pass;   // every pass when absent
+    std::string kind;          // kind_of(op), or "*" for every kind without a row of its own
+    std::optional<Pass> pass;  // every pass when absent
     std::optional<DataType> type;
-    double fraction = 1;        // time = roofline time / fraction
-    double error = 0;           // relative error of the price, one standard deviation
+    double fraction = 1;  // time = roofline time / fraction
+    double error = 0;     // relative error of the price, one standard deviation
     std::string source;
 };
 
@@ -43,12 +43,16 @@ struct DeviceClass {
     std::map<DataType, Sourced<FlopRate>> peak;  // by the type of the operands; accumulation in f32
     Sourced<Bytes> memory;
     Sourced<Bandwidth> memory_bandwidth;
-    Sourced<Seconds> launch;                     // cost of starting one kernel that cannot be hidden
+    Sourced<Seconds> launch;  // cost of starting one kernel that cannot be hidden
     std::vector<Efficiency> efficiencies;
-    std::map<std::string, Measured> measured;    // by to_string(Problem)
+    std::map<std::string, Measured> measured;  // by to_string(Problem)
 };
 
-enum class VertexKind { device, nic, bridge };  // a bridge forwards: CPU socket, PCIe or NVLink switch; nothing else does
+enum class VertexKind {
+    device,
+    nic,
+    bridge
+};  // a bridge forwards: CPU socket, PCIe or NVLink switch; nothing else does
 struct Vertex {
     std::string name;
     VertexKind kind = VertexKind::bridge;
@@ -101,10 +105,10 @@ struct Fabric {
 
 /// What the software adds to the wire, inside a node or across nodes.
 struct Messaging {
-    Sourced<Seconds> overhead;       // of one message, beyond the links' latency
-    Sourced<double> fraction;        // of a link's bandwidth that a long message reaches
-    Sourced<Bandwidth> reduce;       // bytes of incoming data combined into a buffer a second
-    double error = 0;                // relative error of a communication price, one standard deviation
+    Sourced<Seconds> overhead;  // of one message, beyond the links' latency
+    Sourced<double> fraction;   // of a link's bandwidth that a long message reaches
+    Sourced<Bandwidth> reduce;  // bytes of incoming data combined into a buffer a second
+    double error = 0;           // relative error of a communication price, one standard deviation
 };
 
 struct StorageTier {

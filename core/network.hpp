@@ -12,7 +12,7 @@
 namespace rehearse {
 
 struct Layer {
-    std::string name;         // unique in its network
+    std::string name;  // unique in its network
     Op op;
     std::vector<int> inputs;  // indices of earlier layers, in the operator's order
     Shape output;             // of one sample

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -23,8 +24,8 @@ Bytes size_of(DataType type);
 std::string_view to_string(DataType type);
 
 /// What is computed of an operator. backward_data: d loss / d inputs. backward_weights: d loss / d weights. update: the
-/// optimizer's step on the operator's weights. An operator whose two gradients come from one kernel (BatchNorm) has only
-/// backward_data, which then gives both.
+/// optimizer's step on the operator's weights. An operator whose two gradients come from one kernel (BatchNorm) has
+/// only backward_data, which then gives both.
 enum class Pass { forward, backward_data, backward_weights, update };
 std::string_view to_string(Pass pass);
 
@@ -39,6 +40,7 @@ struct Window {
 
 enum class PoolKind { max, average };
 enum class Nonlinearity { relu, sigmoid, tanh, gelu };
+std::string_view to_string(Nonlinearity kind);
 
 /// The network's input of one sample.
 struct Input {
@@ -131,7 +133,8 @@ struct Softmax {
     bool operator==(const Softmax&) const = default;
 };
 
-/// Mean softmax cross-entropy over the batch against one label a sample; its forward output is the loss of a sample {1}.
+/// Mean softmax cross-entropy over the batch against one label a sample; its forward output is the loss of a sample
+/// {1}.
 struct SoftmaxLoss {
     std::int64_t classes = 1;
     bool operator==(const SoftmaxLoss&) const = default;
@@ -162,6 +165,7 @@ struct WeightTensor {
 
 /// The one-word kind used in problem strings and price tables: "conv2d", "matmul", "pool", "batchnorm", ...
 std::string_view kind_of(const Op& op);
+std::span<const std::string_view> op_kinds();
 
 /// Shape of one sample of the output. Checks that `inputs` are what the operator was made for: InputError otherwise.
 Shape output_shape(const Op& op, const std::vector<Shape>& inputs);

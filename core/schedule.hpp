@@ -90,9 +90,9 @@ struct Schedule {
     Mesh mesh;
     std::int64_t batch_per_rank = 1;  // samples of one step on one rank
     std::vector<Bucket> buckets;
-    std::vector<int> class_axes;      // axes along which ranks have different programs; none: one class
-    std::vector<RankClass> classes;   // row-major over class_axes
-    Bytes memory_peak;                // of the fullest rank class
+    std::vector<int> class_axes;     // axes along which ranks have different programs; none: one class
+    std::vector<RankClass> classes;  // row-major over class_axes
+    Bytes memory_peak;               // of the fullest rank class
 };
 int class_of(const Schedule& schedule, std::int64_t rank);
 std::int64_t global_batch(const Schedule& schedule);

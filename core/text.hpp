@@ -2,6 +2,7 @@
 // Words for error messages.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>

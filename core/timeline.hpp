@@ -14,13 +14,13 @@ namespace rehearse {
 struct Event {
     std::int64_t rank = 0;
     Stream stream = Stream::compute;
-    std::string step;      // Step::name
-    std::string layer;     // "conv1"; the bucket's name for communication and updates
-    std::string pass;      // "forward", "backward_data", "backward_weights", "update", "allreduce", "load", ...
+    std::string step;   // Step::name
+    std::string layer;  // "conv1"; the bucket's name for communication and updates
+    std::string pass;   // "forward", "backward_data", "backward_weights", "update", "allreduce", "load", ...
     int micro_batch = 0;
-    int iteration = 0;     // which training step, from 0
-    Seconds start, end;    // since the timeline's origin
-    Bytes bytes;           // on the wire for communication, moved for compute
+    int iteration = 0;   // which training step, from 0
+    Seconds start, end;  // since the timeline's origin
+    Bytes bytes;         // on the wire for communication, moved for compute
     Flops flops;
 };
 
@@ -32,15 +32,15 @@ struct Counter {
 };
 
 struct Timeline {
-    std::string title;            // "resnet50 on summit, data=384, predicted"
+    std::string title;  // "resnet50 on summit, data=384, predicted"
     bool measured = false;
-    std::int64_t ranks = 1;       // of the whole job; events may be of representatives only
-    std::vector<Event> events;    // ordered by (iteration, rank, start)
+    std::int64_t ranks = 1;     // of the whole job; events may be of representatives only
+    std::vector<Event> events;  // ordered by (iteration, rank, start)
     std::vector<Counter> counters;
 };
 
-/// One training step in figures, of the rank that ends it last; medians over iterations after the first when there are
-/// three or more.
+/// One training step in figures, of the rank that ends it last: the median iteration, the first (a warm-up) left out
+/// when there are three or more. The parts add up to `step`.
 struct Summary {
     Seconds step;          // from the first start to the last end of an iteration
     Seconds compute;       // the compute stream is busy

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/network.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "core/error.hpp"
+
+namespace rehearse {
+
+void check(const Network& network) {
+    const auto fail = [&](const Layer& layer, std::string_view why) {
+        throw InputError(fmt::format("network '{}': layer '{}': {}", network.name, layer.name, why));
+    };
+    if (network.layers.empty()) throw InputError(fmt::format("network '{}' has no layers", network.name));
+    std::set<std::string_view> names;
+    for (std::size_t i = 0; i < network.layers.size(); ++i) {
+        const Layer& layer = network.layers[i];
+        if (!names.insert(layer.name).second) fail(layer, "its name is used twice");
+        std::vector<Shape> inputs;
+        for (const int input : layer.inputs) {
+            if (input < 0 || static_cast<std::size_t>(input) >= i) fail(layer, "it reads a layer that comes later");
+            inputs.push_back(network.layers[static_cast<std::size_t>(input)].output);
+        }
+        try {
+            const Shape output = output_shape(layer.op, inputs);
+            if (output != layer.output) {
+                fail(layer, fmt::format("its output is {}, not {}", to_string(output), to_string(layer.output)));
+            }
+        } catch (const InputError& error) {
+            fail(layer, error.what());
+        }
+    }
+}
+
+std::int64_t parameters(const Network& network) {
+    std::int64_t sum = 0;
+    for (const Layer& layer : network.layers) sum += parameters(layer.op);
+    return sum;
+}
+
+Flops flops(const Network& network, Pass pass, std::int64_t batch) {
+    Flops sum;
+    for (const Layer& layer : network.layers) sum += flops(layer.op, pass, batch);
+    return sum;
+}
+
+Bytes activation_bytes(const Network& network, DataType type) {
+    Bytes sum;
+    for (const Layer& layer : network.layers) sum += size_of(type) * static_cast<double>(elements(layer.output));
+    return sum;
+}
+
+std::vector<std::vector<int>> consumers(const Network& network) {
+    std::vector<std::vector<int>> result(network.layers.size());
+    for (std::size_t i = 0; i < network.layers.size(); ++i) {
+        for (const int input : network.layers[i].inputs) {
+            result[static_cast<std::size_t>(input)].push_back(static_cast<int>(i));
+        }
+    }
+    return result;
+}
+
+std::optional<int> find_layer(const Network& network, std::string_view name) {
+    for (std::size_t i = 0; i < network.layers.size(); ++i) {
+        if (network.layers[i].name == name) return static_cast<int>(i);
+    }
+    return std::nullopt;
+}
+
+std::vector<bool> needs_input_gradient(const Network& network) {
+    std::vector<bool> trainable(network.layers.size());  // this layer or one before it has weights
+    std::vector<bool> needed(network.layers.size());
+    for (std::size_t i = 0; i < network.layers.size(); ++i) {
+        for (const int input : network.layers[i].inputs) {
+            needed[i] = needed[i] || trainable[static_cast<std::size_t>(input)];
+        }
+        trainable[i] = needed[i] || parameters(network.layers[i].op) > 0;
+    }
+    return needed;
+}
+
+}  // namespace rehearse

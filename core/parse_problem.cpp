@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problem strings read back; problem.cpp writes them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "core/error.hpp"
+#include "core/op.hpp"
+#include "core/text.hpp"
+
+namespace rehearse {
+
+namespace {
+
+// The parts of an operator's text between colons, read back.
+class Parts {
+public:
+    explicit Parts(std::string_view text) : text_(text), parts_(split(text, ':')) {}
+
+    [[noreturn]] void fail(std::string_view why) const {
+        throw InputError(fmt::format("problem '{}': {}", text_, why));
+    }
+    std::int64_t whole(std::string_view digits) const {
+        const std::int64_t value = parse_int(digits, fmt::format("problem '{}'", text_));
+        if (value < 0) fail(fmt::format("{} is negative", value));
+        return value;
+    }
+    std::string_view part(std::size_t i) const {
+        if (i >= parts_.size()) fail("it ends too early");
+        return parts_[i];
+    }
+    // "c64h56" as {c: 64, h: 56}; exactly the letters of `letters`.
+    std::map<char, std::int64_t> fields(std::size_t i, std::string_view letters) const {
+        std::map<char, std::int64_t> values;
+        std::string_view rest = part(i);
+        for (const char letter : letters) {
+            if (!rest.starts_with(letter)) fail(fmt::format("expected '{}' at '{}'", letter, rest));
+            rest.remove_prefix(1);
+            const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+            values[letter] = whole(rest.substr(0, digits));
+            rest.remove_prefix(digits);
+        }
+        if (!rest.empty()) fail(fmt::format("'{}' is left over", rest));
+        return values;
+    }
+    // The text after `name` in the part that starts with it.
+    std::optional<std::string_view> find(std::string_view name) const {
+        for (const std::string_view p : parts_) {
+            if (p.starts_with(name)) return p.substr(name.size());
+        }
+        return std::nullopt;
+    }
+    std::vector<std::int64_t> list(std::string_view text, char separator) const {
+        std::vector<std::int64_t> values;
+        for (const std::string_view p : split(text, separator)) values.push_back(whole(p));
+        return values;
+    }
+    double number(std::string_view name) const {
+        const auto text = find(name);
+        if (!text) fail(fmt::format("'{}' is missing", name));
+        return parse_number(*text, fmt::format("problem '{}'", text_));
+    }
+    std::int64_t integer(std::string_view name) const {
+        const auto text = find(name);
+        if (!text) fail(fmt::format("'{}' is missing", name));
+        return whole(*text);
+    }
+    // "1" stands for all `count` values.
+    std::vector<std::int64_t> repeated(std::string_view name, std::size_t count, std::int64_t otherwise) const {
+        const auto text = find(name);
+        std::vector<std::int64_t> values = text ? list(*text, 'x') : std::vector{otherwise};
+        if (values.size() == 1) values.assign(count, values[0]);
+        if (values.size() != count) fail(fmt::format("'{}' takes 1 or {} numbers", name, count));
+        return values;
+    }
+    Window window(std::int64_t kernel_h, std::int64_t kernel_w) const {
+        const auto pad = repeated("pad", 4, 0);
+        const auto step = repeated("stride", 2, 1);
+        const auto dilation = repeated("dilation", 2, 1);
+        return {kernel_h, kernel_w, step[0], step[1], pad[0], pad[1], pad[2], pad[3], dilation[0], dilation[1]};
+    }
+
+private:
+    std::string_view text_;
+    std::vector<std::string_view> parts_;
+};
+
+Op parse_windowed(const Parts& parts, std::string_view kind) {
+    if (kind == "conv2d") {
+        auto f = parts.fields(0, "chwkrs");
+        const std::int64_t groups = parts.find("groups") ? parts.integer("groups") : 1;
+        return Conv2d{
+            f['c'], f['h'], f['w'], f['k'], parts.window(f['r'], f['s']), groups, parts.find("bias").has_value()};
+    }
+    auto f = parts.fields(0, "chwrs");
+    if (!parts.find("max") && !parts.find("average")) parts.fail("'max' or 'average' is missing");
+    return Pool2d{parts.find("max") ? PoolKind::max : PoolKind::average,
+                  f['c'],
+                  f['h'],
+                  f['w'],
+                  parts.window(f['r'], f['s']),
+                  parts.find("countpad").has_value()};
+}
+
+Op parse_image(const Parts& parts, std::string_view kind) {
+    auto f = parts.fields(0, "chw");
+    if (kind == "batchnorm") return BatchNorm{f['c'], f['h'], f['w']};
+    if (kind == "lrn") {
+        return Lrn{f['c'],
+                   f['h'],
+                   f['w'],
+                   parts.integer("size"),
+                   parts.number("alpha"),
+                   parts.number("beta"),
+                   parts.number("bias")};
+    }
+    const auto pads = parts.list(parts.part(1), '+');
+    if (pads.size() != 2) parts.fail("two paddings, like 8+8");
+    return ChannelPad{f['c'], f['h'], f['w'], pads[0], pads[1]};
+}
+
+Op parse_shaped(const Parts& parts, std::string_view kind) {
+    const Shape shape = parts.list(parts.part(0), 'x');
+    if (kind == "input") return Input{shape};
+    if (kind == "flatten") return Flatten{shape};
+    if (kind == "add") return Add{shape, parts.integer("inputs")};
+    if (kind == "dropout") return Dropout{shape, parts.number("keep")};
+    if (kind == "unknown") {
+        return Unknown{std::string{parts.part(1)}, parts.integer("inputs"), parts.integer("weights"), shape};
+    }
+    for (const auto nonlinearity :
+         {Nonlinearity::relu, Nonlinearity::sigmoid, Nonlinearity::tanh, Nonlinearity::gelu}) {
+        if (parts.part(1) == to_string(nonlinearity)) return Activation{nonlinearity, shape};
+    }
+    parts.fail(fmt::format("unknown activation '{}': relu, sigmoid, tanh or gelu", parts.part(1)));
+}
+
+Op parse_op(std::string_view kind, std::string_view rest) {
+    const Parts parts{rest};
+    if (kind == "conv2d" || kind == "pool") return parse_windowed(parts, kind);
+    if (kind == "batchnorm" || kind == "lrn" || kind == "channelpad") return parse_image(parts, kind);
+    if (kind == "matmul") {
+        auto f = parts.fields(0, "mnk");
+        return MatMul{f['m'], f['n'], f['k'], parts.find("bias").has_value()};
+    }
+    if (kind == "concat") {
+        auto f = parts.fields(0, "hw");
+        return Concat{parts.list(parts.part(1), '+'), f['h'], f['w']};
+    }
+    if (kind == "softmax") return Softmax{parts.whole(rest)};
+    if (kind == "softmaxloss") return SoftmaxLoss{parts.whole(rest)};
+    if (kind == "sgd") return SgdUpdate{parts.whole(rest)};
+    return parse_shaped(parts, kind);
+}
+
+template <typename Enum>
+Enum parse_word(std::string_view word, std::initializer_list<Enum> values, std::string_view problem) {
+    for (const Enum value : values) {
+        if (to_string(value) == word) return value;
+    }
+    throw InputError(
+        fmt::format("problem '{}': '{}' is no pass or type here (it ends like ':f32:forward')", problem, word));
+}
+
+}  // namespace
+
+Problem parse_problem(std::string_view text) {
+    const auto fail = [&](std::string_view why) { return InputError(fmt::format("problem '{}': {}", text, why)); };
+    const std::size_t colon = text.find(':');
+    const std::string_view kind = text.substr(0, colon);
+    if (std::ranges::find(op_kinds(), kind) == op_kinds().end()) {
+        throw fail(fmt::format("unknown operator '{}'{}", kind, did_you_mean(kind, op_kinds())));
+    }
+    const std::size_t last = text.rfind(':');
+    const std::size_t second = last == 0 ? std::string_view::npos : text.rfind(':', last - 1);
+    if (!text.substr(colon).starts_with(":n") || second == std::string_view::npos || second <= colon) {
+        throw fail("expected KIND:nBATCH...:TYPE:PASS, like conv2d:n32c64h56w56k64r3s3:pad1:stride1:f32:forward");
+    }
+    Problem problem;
+    problem.pass = parse_word(text.substr(last + 1),
+                              {Pass::forward, Pass::backward_data, Pass::backward_weights, Pass::update}, text);
+    problem.type =
+        parse_word(text.substr(second + 1, last - second - 1), {DataType::f32, DataType::f16, DataType::bf16}, text);
+    std::string_view rest = text.substr(colon + 2, second - colon - 2);
+    const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    problem.batch = parse_int(rest.substr(0, digits), fmt::format("problem '{}': batch", text));
+    if (problem.batch < 1) throw fail("the batch must be at least 1");
+    rest.remove_prefix(digits);
+    if (rest.starts_with(':')) rest.remove_prefix(1);
+    problem.op = parse_op(kind, rest);
+    output_shape(problem.op);  // throws when the sizes cannot be
+    return problem;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/prices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <map>
+
+#include "core/error.hpp"
+
+namespace rehearse {
+
+namespace {
+
+// The row that says most about this problem: kind beats "*", then a given pass, then a given type.
+const Efficiency* efficiency_of(const Problem& problem, const DeviceClass& device) {
+    const Efficiency* best = nullptr;
+    int best_rank = -1;
+    for (const Efficiency& row : device.efficiencies) {
+        if (row.kind != "*" && row.kind != kind_of(problem.op)) continue;
+        if (row.pass && *row.pass != problem.pass) continue;
+        if (row.type && *row.type != problem.type) continue;
+        const int rank = (row.kind != "*" ? 4 : 0) + (row.pass ? 2 : 0) + (row.type ? 1 : 0);
+        if (rank > best_rank) {
+            best = &row;
+            best_rank = rank;
+        }
+    }
+    return best;
+}
+
+// "conv2d:n32c64..." without its batch, and the batch.
+std::pair<std::string, std::int64_t> split_batch(std::string_view problem) {
+    const std::size_t n = problem.find(":n") + 2;
+    std::int64_t batch = 0;
+    const auto [rest, error] = std::from_chars(problem.data() + n, problem.data() + problem.size(), batch);
+    const std::string rest_text{rest, problem.data() + problem.size()};
+    require(error == std::errc{}, "a measured problem's name holds its batch");
+    return {std::string{problem.substr(0, n)} + rest_text, batch};
+}
+
+// Samples of the same problem at other batch sizes.
+std::map<std::int64_t, const Measured*> other_batches(const Problem& problem, const DeviceClass& device) {
+    std::map<std::int64_t, const Measured*> found;
+    if (device.measured.empty()) return found;
+    const std::string wanted = split_batch(to_string(problem)).first;
+    const std::string kind = fmt::format("{}:", kind_of(problem.op));
+    for (auto it = device.measured.lower_bound(kind); it != device.measured.end() && it->first.starts_with(kind);
+         ++it) {
+        const auto [name, batch] = split_batch(it->first);
+        if (name == wanted) found.emplace(batch, &it->second);
+    }
+    return found;
+}
+
+// Between two measured batches: on the line through them. Outside them: in proportion to the batch, with 10 % more
+// error a doubling.
+Price interpolate(const Problem& problem, const std::map<std::int64_t, const Measured*>& samples) {
+    const auto above = samples.lower_bound(problem.batch);
+    if (above == samples.begin() || above == samples.end()) {
+        const auto& [batch, sample] = above == samples.end() ? *std::prev(above) : *above;
+        const double ratio = static_cast<double>(problem.batch) / static_cast<double>(batch);
+        const double error = std::hypot(sample->error, 0.1 * std::abs(std::log2(ratio)));
+        return {sample->median * ratio, std::min(error, 1.0),
+                fmt::format("in proportion to batch {}: {}", batch, sample->source)};
+    }
+    const auto& [b1, s1] = *above;
+    const auto& [b0, s0] = *std::prev(above);
+    const double t = static_cast<double>(problem.batch - b0) / static_cast<double>(b1 - b0);
+    return {s0->median + (s1->median - s0->median) * t, std::max(s0->error, s1->error),
+            fmt::format("between batches {} and {}: {}", b0, b1, s0->source)};
+}
+
+Price roofline(const Problem& problem, const DeviceClass& device) {
+    const auto peak = device.peak.find(problem.type);
+    if (peak == device.peak.end() || device.memory_bandwidth.value.value <= 0) {
+        throw InputError(
+            fmt::format("device class '{}' has no {} for {}: give it in the machine file, or measure it "
+                        "with `rehearse calibrate` (needed for {})",
+                        device.name, peak == device.peak.end() ? "peak" : "memory_bandwidth", to_string(problem.type),
+                        to_string(problem)));
+    }
+    const Seconds compute = flops(problem.op, problem.pass, problem.batch) / peak->second.value;
+    const Seconds memory =
+        bytes_moved(problem.op, problem.pass, problem.type, problem.batch) / device.memory_bandwidth.value;
+    const Efficiency* row = efficiency_of(problem, device);
+    const double fraction = row != nullptr ? row->fraction : 1;
+    // Without an efficiency row the roofline is a bound, not a price: say so by an error of one half.
+    const double error = row != nullptr ? row->error : 0.5;
+    return {std::max(compute, memory) / fraction + device.launch.value, error,
+            fmt::format("roofline of {}, {} bound, at {:.3g} of it ({})", device.name,
+                        compute > memory ? "compute" : "memory", fraction, row != nullptr ? row->source : "a bound")};
+}
+
+}  // namespace
+
+Price price(const Problem& problem, const DeviceClass& device) {
+    if (!has_pass(problem.op, problem.pass)) return {Seconds{0}, 0, "nothing to do"};
+    const auto measured = device.measured.find(to_string(problem));
+    if (measured != device.measured.end()) {
+        return {measured->second.median, measured->second.error, measured->second.source};
+    }
+    const auto others = other_batches(problem, device);
+    return others.empty() ? roofline(problem, device) : interpolate(problem, others);
+}
+
+Seconds at(const Price& price, Quantile quantile) { return price.time * std::max(0.5, 1 + quantile.z * price.error); }
+
+}  // namespace rehearse

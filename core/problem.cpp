@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problem strings: "conv2d:n32c64h56w56k64r3s3:pad1:stride1:f32:forward". One string names one case everywhere.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/op.hpp"
+
+namespace rehearse {
+
+namespace {
+
+constexpr std::array<std::string_view, 16> kinds{
+    "input",  "conv2d",     "matmul",  "pool",    "batchnorm", "lrn",         "activation", "add",
+    "concat", "channelpad", "dropout", "flatten", "softmax",   "softmaxloss", "sgd",        "unknown"};
+static_assert(std::variant_size_v<Op> == kinds.size());
+
+// "1" when all are equal, else "1x2".
+std::string short_list(std::initializer_list<std::int64_t> values) {
+    for (const std::int64_t value : values) {
+        if (value != *values.begin()) return fmt::format("{}", fmt::join(values, "x"));
+    }
+    return fmt::format("{}", *values.begin());
+}
+
+std::string window_text(const Window& w) {
+    std::string text = fmt::format("r{}s{}:pad{}:stride{}", w.kernel_h, w.kernel_w,
+                                   short_list({w.pad_top, w.pad_left, w.pad_bottom, w.pad_right}),
+                                   short_list({w.stride_h, w.stride_w}));
+    if (w.dilation_h != 1 || w.dilation_w != 1) text += ":dilation" + short_list({w.dilation_h, w.dilation_w});
+    return text;
+}
+
+struct Text {
+    std::string operator()(const Input& op) const { return to_string(op.shape); }
+    std::string operator()(const Conv2d& op) const {
+        return fmt::format("c{}h{}w{}k{}{}{}{}", op.channels, op.height, op.width, op.filters, window_text(op.window),
+                           op.groups == 1 ? "" : fmt::format(":groups{}", op.groups), op.bias ? ":bias" : "");
+    }
+    std::string operator()(const MatMul& op) const {
+        return fmt::format("m{}n{}k{}{}", op.m, op.n, op.k, op.bias ? ":bias" : "");
+    }
+    std::string operator()(const Pool2d& op) const {
+        return fmt::format("c{}h{}w{}{}:{}{}", op.channels, op.height, op.width, window_text(op.window),
+                           op.kind == PoolKind::max ? "max" : "average", op.count_padding ? ":countpad" : "");
+    }
+    std::string operator()(const BatchNorm& op) const { return image(op); }
+    std::string operator()(const Lrn& op) const {
+        return fmt::format("{}:size{}:alpha{}:beta{}:bias{}", image(op), op.size, op.alpha, op.beta, op.bias);
+    }
+    std::string operator()(const Activation& op) const {
+        return fmt::format("{}:{}", to_string(op.shape), rehearse::to_string(op.kind));
+    }
+    std::string operator()(const Add& op) const { return fmt::format("{}:inputs{}", to_string(op.shape), op.inputs); }
+    std::string operator()(const Concat& op) const {
+        return fmt::format("h{}w{}:{}", op.height, op.width, fmt::join(op.channels, "+"));
+    }
+    std::string operator()(const ChannelPad& op) const {
+        return fmt::format("{}:{}+{}", image(op), op.before, op.after);
+    }
+    std::string operator()(const Dropout& op) const { return fmt::format("{}:keep{}", to_string(op.shape), op.keep); }
+    std::string operator()(const Flatten& op) const { return to_string(op.shape); }
+    std::string operator()(const Softmax& op) const { return fmt::format("{}", op.classes); }
+    std::string operator()(const SoftmaxLoss& op) const { return fmt::format("{}", op.classes); }
+    std::string operator()(const SgdUpdate& op) const { return fmt::format("{}", op.count); }
+    std::string operator()(const Unknown& op) const {
+        return fmt::format("{}:{}:inputs{}:weights{}", to_string(op.output), op.type, op.input_elements,
+                           op.weight_elements);
+    }
+    static std::string image(const auto& op) { return fmt::format("c{}h{}w{}", op.channels, op.height, op.width); }
+};
+
+}  // namespace
+
+std::string_view to_string(Nonlinearity kind) {
+    switch (kind) {
+        case Nonlinearity::relu:
+            return "relu";
+        case Nonlinearity::sigmoid:
+            return "sigmoid";
+        case Nonlinearity::tanh:
+            return "tanh";
+        case Nonlinearity::gelu:
+            return "gelu";
+    }
+    return "?";
+}
+
+std::string_view kind_of(const Op& op) { return kinds.at(op.index()); }
+
+std::span<const std::string_view> op_kinds() { return kinds; }
+
+std::string to_string(const Op& op) { return fmt::format("{}:{}", kind_of(op), std::visit(Text{}, op)); }
+
+std::string to_string(const Problem& problem) {
+    const std::string rest = std::visit(Text{}, problem.op);
+    const bool lettered = rest[0] >= 'a' && rest[0] <= 'z';
+    return fmt::format("{}:n{}{}{}:{}:{}", kind_of(problem.op), problem.batch, lettered ? "" : ":", rest,
+                       to_string(problem.type), to_string(problem.pass));
+}
+
+}  // namespace rehearse

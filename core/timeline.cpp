@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/timeline.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace rehearse {
+
+namespace {
+
+struct Interval {
+    double start = 0, end = 0;
+};
+
+// Sorted, disjoint intervals that cover the same time.
+std::vector<Interval> merged(std::vector<Interval> intervals) {
+    std::ranges::sort(intervals, {}, &Interval::start);
+    std::vector<Interval> result;
+    for (const Interval& next : intervals) {
+        if (!result.empty() && next.start <= result.back().end) {
+            result.back().end = std::max(result.back().end, next.end);
+        } else {
+            result.push_back(next);
+        }
+    }
+    return result;
+}
+
+double length(const std::vector<Interval>& intervals) {
+    double sum = 0;
+    for (const Interval& interval : intervals) sum += interval.end - interval.start;
+    return sum;
+}
+
+// Time covered by `busy` or by `more`, beyond what `busy` covers.
+double added(std::vector<Interval>& busy, const std::vector<Interval>& more) {
+    const double before = length(busy);
+    busy.insert(busy.end(), more.begin(), more.end());
+    busy = merged(std::move(busy));
+    return length(busy) - before;
+}
+
+struct RankStep {
+    std::vector<Interval> compute, communication, io;
+    double start = 0, end = 0;
+    bool empty = true;
+};
+
+Summary summary_of(RankStep& rank, double start, double end) {
+    std::vector<Interval> busy = merged(rank.compute);
+    Summary s;
+    s.step = Seconds{end - start};
+    s.compute = Seconds{length(busy)};
+    s.exposed_comm = Seconds{added(busy, rank.communication)};
+    s.io_wait = Seconds{added(busy, rank.io)};
+    s.bubble = Seconds{std::max(0.0, end - start - length(busy))};
+    return s;
+}
+
+}  // namespace
+
+Summary summarize(const Timeline& timeline) {
+    std::map<int, std::map<std::int64_t, RankStep>> iterations;
+    for (const Event& event : timeline.events) {
+        RankStep& rank = iterations[event.iteration][event.rank];
+        auto& stream = event.stream == Stream::compute         ? rank.compute
+                       : event.stream == Stream::communication ? rank.communication
+                                                               : rank.io;
+        stream.push_back({event.start.value, event.end.value});
+        rank.start = rank.empty ? event.start.value : std::min(rank.start, event.start.value);
+        rank.end = rank.empty ? event.end.value : std::max(rank.end, event.end.value);
+        rank.empty = false;
+    }
+    if (iterations.size() >= 3) iterations.erase(iterations.begin());  // the first one warms up
+    std::vector<Summary> summaries;
+    for (auto& [iteration, ranks] : iterations) {
+        auto last = ranks.begin();
+        double start = last->second.start;
+        for (auto it = ranks.begin(); it != ranks.end(); ++it) {
+            start = std::min(start, it->second.start);
+            if (it->second.end > last->second.end) last = it;
+        }
+        summaries.push_back(summary_of(last->second, start, last->second.end));
+    }
+    if (summaries.empty()) return {};
+    // The median iteration as a whole, so that its parts add up.
+    const auto middle = summaries.begin() + static_cast<std::ptrdiff_t>((summaries.size() - 1) / 2);
+    std::ranges::nth_element(summaries, middle, {}, &Summary::step);
+    return *middle;
+}
+
+}  // namespace rehearse
