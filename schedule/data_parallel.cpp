@@ -60,8 +60,8 @@ public:
             const Problem problem{sgd, Pass::update, 1, update_type(schedule_.precision)};
             std::vector<int> after;
             if (reduced_by_[b] >= 0) after.push_back(reduced_by_[b]);
-            steps_.push_back({fmt::format("bucket{}:update", b), Stream::compute,
-                              Update{static_cast<int>(b), problem}, std::move(after)});
+            steps_.push_back({fmt::format("bucket{}:update", b), Stream::compute, Update{static_cast<int>(b), problem},
+                              std::move(after)});
         }
     }
 
@@ -72,8 +72,10 @@ private:
         const Layer& layer = schedule_.network.layers[index];
         const Problem problem{layer.op, pass, schedule_.batch_per_rank, compute_type(schedule_.precision)};
         last_compute_ = static_cast<int>(steps_.size());
-        steps_.push_back({fmt::format("{}:{}", layer.name, to_string(pass)), Stream::compute,
-                          Compute{static_cast<int>(index), problem, 0}, {}});
+        steps_.push_back({fmt::format("{}:{}", layer.name, to_string(pass)),
+                          Stream::compute,
+                          Compute{static_cast<int>(index), problem, 0},
+                          {}});
     }
 
     void all_reduce(std::size_t bucket) {

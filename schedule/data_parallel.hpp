@@ -10,7 +10,8 @@
 namespace rehearse::schedule {
 
 /// Layers with weights, packed in the order in which the backward pass makes their gradients. A bucket closes as soon
-/// as it holds `limit` bytes (the first: the smaller of `first` and `limit`), so it is at least that large, but the last.
+/// as it holds `limit` bytes (the first: the smaller of `first` and `limit`), so it is at least that large, but the
+/// last.
 std::vector<Bucket> make_buckets(const Network& network, DataType wire, Bytes first, Bytes limit);
 
 struct GradientSum {

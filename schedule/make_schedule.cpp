@@ -37,8 +37,11 @@ Placement place(const Machine& machine, std::int64_t devices) {
         if (each != placement.per_node) {
             placement.uneven = fmt::format("some of these nodes have {} devices, others {}", placement.per_node, each);
         } else if (taken % each != 0) {
-            placement.uneven = fmt::format("{} % {} = {}: the last node would use {} of its {} devices", devices, each,
-                                           devices % each, devices % each, each);
+            placement.uneven = fmt::format(
+                "{} % {} = {}: the last node would use {} of its {} devices (take {} or {} "
+                "devices)",
+                devices, each, devices % each, devices % each, each, devices - devices % each,
+                devices - devices % each + each);
         }
     }
     return placement;
@@ -58,9 +61,10 @@ Mesh make_mesh(const Plan& plan, std::int64_t devices) {
     require(plan.mesh.axes.size() == 1 && plan.mesh.axes.front().name == "data", "parse_plan lets in one axis: data");
     const std::int64_t size = plan.mesh.axes.front().size;
     if (size != 0 && size != devices) {
-        throw InputError(fmt::format("--plan '{}': data={} makes {} ranks, but --devices is {}; write data={}, or data "
-                                     "without a size",
-                                     plan.text, size, size, devices, devices));
+        throw InputError(
+            fmt::format("--plan '{}': data={} makes {} ranks, but --devices is {}; write data={}, or data "
+                        "without a size",
+                        plan.text, size, size, devices, devices));
     }
     return Mesh{{{"data", devices}}};
 }
@@ -78,7 +82,8 @@ std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks) {
             throw InputError(fmt::format("--batch {}: at least 1 sample a device is needed", job.batch_per_device));
         }
         if (job.batch_per_device > std::numeric_limits<std::int64_t>::max() / data_ranks) {
-            throw InputError(fmt::format("--batch {}: too many samples on {} devices", job.batch_per_device, data_ranks));
+            throw InputError(
+                fmt::format("--batch {}: too many samples on {} devices", job.batch_per_device, data_ranks));
         }
         return job.batch_per_device;
     }
@@ -87,8 +92,8 @@ std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks) {
     if (batch % data_ranks != 0) {
         const std::int64_t above = batch - batch % data_ranks + data_ranks;
         const std::int64_t below = above - data_ranks;
-        throw InputError(fmt::format("--global-batch {} cannot be divided by data={} ({} % {} = {}); {} would do", batch,
-                                     data_ranks, batch, data_ranks, batch % data_ranks,
+        throw InputError(fmt::format("--global-batch {} cannot be divided by data={} ({} % {} = {}); {} would do",
+                                     batch, data_ranks, batch, data_ranks, batch % data_ranks,
                                      below == 0 ? fmt::format("{}", above) : fmt::format("{} or {}", below, above)));
     }
     return batch / data_ranks;
@@ -100,20 +105,12 @@ Algorithm choose_all_reduce(const Plan& plan, const Placement& placement) {
         return {"ring", {}, {}};
     }
     if (plan.all_reduce->name == "hierarchical" && !placement.uneven.empty()) {
-        throw InputError(fmt::format("--plan '{}': a hierarchical all-reduce needs the same number of ranks on each "
-                                     "node, but {}; take a multiple of {} devices, or another all-reduce",
-                                     plan.text, placement.uneven, placement.per_node));
+        throw InputError(
+            fmt::format("--plan '{}': a hierarchical all-reduce needs the same number of ranks on each "
+                        "node, but {}, or choose another all-reduce",
+                        plan.text, placement.uneven));
     }
     return *plan.all_reduce;
-}
-
-/// Lets the all-reduce itself refuse a group that it cannot serve.
-void check_all_reduce(const Plan& plan, const Algorithm& algorithm, Group group) {
-    try {
-        static_cast<void>(AllReduce(algorithm, group, 1));
-    } catch (const InputError& error) {
-        throw InputError(fmt::format("--plan '{}': {}", plan.text, error.what()));
-    }
 }
 
 }  // namespace
@@ -127,9 +124,7 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     if (parameters(network) == 0) {
         throw InputError(fmt::format("network '{}' has no weights: there is nothing to train", network.name));
     }
-    const Placement placement = place(machine, job.devices);
-    const GradientSum sum{0, choose_all_reduce(plan, placement), plan.overlap};
-    check_all_reduce(plan, sum.algorithm, {job.devices, placement.uneven.empty() ? placement.per_node : job.devices});
+    const GradientSum sum{0, choose_all_reduce(plan, place(machine, job.devices)), plan.overlap};
 
     schedule.network = network;
     schedule.plan = with_sizes(plan.text, schedule.mesh);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads "data=64:allreduce=hierarchical(ring,halving):bucket=25MB": axes between commas, an axis's options after colons.
+// Reads "data=64:allreduce=hierarchical(ring,halving):bucket=25MB": axes between commas, an axis's options after
+// colons.
 #include "schedule/plan.hpp"
 
 #include <fmt/format.h>
@@ -77,7 +78,8 @@ std::string what_works(std::string_view axis) {
     for (const PlanWord& word : words) {
         if (word.axis != axis) continue;
         if (!text.empty()) text += ", ";
-        text += fmt::format(axis.empty() ? "{}[={}]" : "{}={}", word.name, word.values);
+        text += axis.empty() ? fmt::format("{}[={}]", word.name, word.values)
+                             : fmt::format("{}={}", word.name, word.values);
     }
     return text;
 }
@@ -95,7 +97,8 @@ const Word& find_word(std::string_view name, std::string_view axis) {
     const std::span<const std::string_view> later =
         axis.empty() ? std::span<const std::string_view>{later_axes} : std::span<const std::string_view>{later_options};
     if (contains(later, name)) {
-        throw InputError(fmt::format("{} '{}' is not yet in this version; what works: {}", kind, name, what_works(axis)));
+        throw InputError(
+            fmt::format("{} '{}' is not yet in this version; what works: {}", kind, name, what_works(axis)));
     }
     names.insert(names.end(), later.begin(), later.end());
     throw InputError(
@@ -146,8 +149,8 @@ void read_axis(std::string_view text, Plan& plan) {
         const Word& option_row = find_word(option.name, axis.name);
         if (!seen.insert(option.name).second) throw InputError(fmt::format("'{}' is given twice", option.name));
         if (option.value.empty()) {
-            throw InputError(fmt::format("'{}' has no value; write {}={}", option.name, option.name,
-                                         option_row.word.values));
+            throw InputError(
+                fmt::format("'{}' has no value; write {}={}", option.name, option.name, option_row.word.values));
         }
         option_row.read(plan, option.value);
     }

@@ -5,10 +5,13 @@ namespace rehearse::schedule {
 
 DataType compute_type(Precision precision) {
     switch (precision) {
-        case Precision::fp32: return DataType::f32;
-        case Precision::bf16: return DataType::bf16;
+        case Precision::fp32:
+            return DataType::f32;
+        case Precision::bf16:
+            return DataType::bf16;
         case Precision::fp16:
-        case Precision::mixed: return DataType::f16;
+        case Precision::mixed:
+            return DataType::f16;
     }
     return DataType::f32;
 }
