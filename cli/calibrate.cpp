@@ -1,34 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-
-#include <memory>
-
-#include "cli/command.hpp"
-#include "cli/report.hpp"
-#include "core/error.hpp"
-#if REHEARSE_HAS_BENCH
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
+#include <memory>
 
 #include "bench/compute.hpp"
 #include "bench/host.hpp"
 #include "calibrate/problems.hpp"
 #include "calibrate/quick.hpp"
+#include "cli/command.hpp"
+#include "cli/report.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
 #include "models/models.hpp"
-#include "trace/file.hpp"
-#endif
-#if REHEARSE_HAS_BENCH && REHEARSE_HAS_MPI
+#if REHEARSE_HAS_MPI
 #include "bench/messages.hpp"
 #include "run/train.hpp"
 #endif
 
 namespace rehearse::cli {
 
-#if REHEARSE_HAS_BENCH
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -57,7 +52,8 @@ std::string host_name() {
 
 void check(const Options& options) {
     if (!options.quick) {
-        throw InputError("calibrate: only --quick is there in this version (compute, memory and messages of this host)");
+        throw InputError(
+            "calibrate: only --quick is there in this version (compute, memory and messages of this host)");
     }
     for (const std::int64_t batch : options.batches) {
         if (batch < 1) throw InputError(fmt::format("--batch {}: at least 1", batch));
@@ -92,7 +88,7 @@ std::string save(const Options& options, const Machine& host) {
         std::filesystem::create_directories(std::filesystem::path{path}.parent_path(), error);
         if (error) throw InputError(fmt::format("{}: its folder cannot be made: {}", path, error.message()));
     }
-    trace::replace_file(path, to_toml(host));
+    replace_file(path, models::to_toml(host));
     return path;
 }
 
@@ -113,7 +109,8 @@ Report report_of(const Options& options, const calibrate::Samples& samples, cons
                         {"bytes_per_s", (bytes / s.median).value}});
     }
     report.document["samples"] = rows;
-    report.tables = {{"samples", fmt::format("measured on {} ranks at once", samples.ranks),
+    report.tables = {{"samples",
+                      fmt::format("measured on {} ranks at once", samples.ranks),
                       {{"problem", "problem"},
                        {"backend", "backend"},
                        {"median_s", "median", Show::seconds},
@@ -121,12 +118,12 @@ Report report_of(const Options& options, const calibrate::Samples& samples, cons
                        {"flops_per_s", "rate", Show::flop_rate}}}};
     const DeviceClass& core = host.classes.at(0);
     report.footer = fmt::format("a core: {} f32, {} of memory bandwidth, {} to start a kernel\n",
-                                to_string(samples.figures.peak.median),
-                                to_string(core.memory_bandwidth.value), to_string(core.launch.value));
+                                to_string(samples.figures.peak.median), to_string(core.memory_bandwidth.value),
+                                to_string(core.launch.value));
     if (samples.messages) {
-        report.footer += fmt::format("a message between ranks: {} + bytes / ({:.3g} x link), ± {:.0f} %\n",
-                                     to_string(host.inside.overhead.value), host.inside.fraction.value,
-                                     100 * host.inside.error);
+        report.footer +=
+            fmt::format("a message between ranks: {} + bytes / ({:.3g} x link), ± {:.0f} %\n",
+                        to_string(host.inside.overhead.value), host.inside.fraction.value, 100 * host.inside.error);
     } else {
         report.footer += "messages between ranks: not measured (start it with mpirun -n 2)\n";
     }
@@ -145,7 +142,7 @@ int run_calibration(const Options& options) {
     int argc = 0;
     char** argv = nullptr;
     const run::Session session{argc, argv};
-    kernels::Communicator world;
+    kernels::Communicator world = kernels::Communicator::world();
     team = bench::team_of(world);
     samples.ranks = world.size();
 #endif
@@ -163,7 +160,7 @@ int run_calibration(const Options& options) {
     if (team.ranks > 1) samples.messages = bench::measure_messages(world, {.budget = options.budget * 0.2});
 #endif
     if (team.rank != 0) return good;
-    if (!options.samples_out.empty()) trace::replace_file(options.samples_out, measurement.json);
+    if (!options.samples_out.empty()) replace_file(options.samples_out, measurement.json);
     const Machine host = calibrate::apply(known_host(options), samples);
     print(report_of(options, samples, host, save(options, host)), options.common);
     return good;
@@ -181,7 +178,8 @@ Run add_calibrate(CLI::App& app) {
     app.add_option("--backend", options->backend, "use only this one (onednn, reference)")->option_text("NAME");
     app.add_option("--machine-out", options->machine_out, "write the machine here, not to the place of this-host")
         ->option_text("FILE.toml");
-    app.add_option("--out", options->samples_out, "also Google Benchmark's JSON of the samples")->option_text("FILE.json");
+    app.add_option("--out", options->samples_out, "also Google Benchmark's JSON of the samples")
+        ->option_text("FILE.json");
     app.add_option_function<double>(
            "--budget",
            [options](double seconds) {
@@ -193,16 +191,5 @@ Run add_calibrate(CLI::App& app) {
     add_common(app, options->common);
     return [options] { return run_calibration(*options); };
 }
-
-#else
-
-Run add_calibrate(CLI::App& app) {
-    app.allow_extras();
-    return []() -> int {
-        throw BackendError("calibrate: this build has no Google Benchmark (install libbenchmark-dev, REHEARSE_BENCH=ON)");
-    };
-}
-
-#endif
 
 }  // namespace rehearse::cli

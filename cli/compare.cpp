@@ -36,7 +36,8 @@ Json rows(const std::vector<trace::Row>& list) {
 }
 
 Table table(std::string key, std::string title) {
-    return {key, std::move(title),
+    return {key,
+            std::move(title),
             {{"name", key},
              {"predicted_s", "predicted", Show::seconds},
              {"measured_s", "measured", Show::seconds},

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -64,7 +65,7 @@ nlohmann::ordered_json explanation(const Schedule& schedule, const Machine& mach
         parts[algorithms[event.step]].add(event.end - event.start, comm_error, messaging_source(machine));
     }
     const Seconds step = summarize(timeline).step;
-    auto rows = nlohmann::ordered_json::array();
+    std::vector<nlohmann::ordered_json> rows;
     for (const auto& [what, part] : parts) {
         const double error = part.total.value > 0 ? part.spread / part.total : 0;
         rows.push_back({{"what", what},
@@ -74,7 +75,7 @@ nlohmann::ordered_json explanation(const Schedule& schedule, const Machine& mach
                         {"error", error},
                         {"source", sources_of(part)}});
     }
-    std::ranges::sort(rows, [](const auto& a, const auto& b) { return a["total_s"] > b["total_s"]; });
+    std::ranges::sort(rows, std::greater{}, [](const auto& row) { return row["total_s"].template get<double>(); });
     return rows;
 }
 

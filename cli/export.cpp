@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <map>
 #include <memory>
 
+#include "cli/choice.hpp"
 #include "cli/command.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
@@ -36,14 +36,12 @@ int export_timelines(const Options& options) {
 
 Run add_export(CLI::App& app) {
     const auto options = std::make_shared<Options>();
-    const std::map<std::string, trace::Format> formats{{"perfetto", trace::Format::perfetto},
-                                                       {"chrome", trace::Format::chrome},
-                                                       {"csv", trace::Format::csv}};
     app.add_option("FILES", options->files, "timelines, and last the file to write")->required();
-    app.add_option("--to", options->to, "what to write")
-        ->required()
-        ->transform(CLI::CheckedTransformer(formats).description(""))
-        ->option_text("perfetto|chrome|csv");
+    add_choice<trace::Format>(
+        app, "--to", options->to,
+        {{"perfetto", trace::Format::perfetto}, {"chrome", trace::Format::chrome}, {"csv", trace::Format::csv}},
+        "what to write")
+        ->required();
     add_common(app, options->common);
     return [options] { return export_timelines(*options); };
 }

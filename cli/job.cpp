@@ -3,18 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
-
+#include "cli/choice.hpp"
 #include "core/collective.hpp"
-#include "core/error.hpp"
-#include "schedule/memory.hpp"
 
 namespace rehearse::cli {
 
 void add_job(CLI::App& app, JobOptions& job) {
-    const std::map<std::string, Precision> precisions{
-        {"fp32", Precision::fp32}, {"fp16", Precision::fp16}, {"bf16", Precision::bf16}, {"mixed", Precision::mixed}};
     app.add_option("--model", job.model, "a network by name (rehearse models) or an .onnx file")
         ->option_text("NAME|FILE.onnx")
         ->capture_default_str();
@@ -25,9 +19,10 @@ void add_job(CLI::App& app, JobOptions& job) {
     app.add_option("--batch", job.batch, "samples of one step on one device")->option_text("N")->capture_default_str();
     app.add_option("--global-batch", job.global_batch, "samples of one step on all devices, instead of --batch")
         ->option_text("N");
-    app.add_option("--precision", job.precision, "fp32, fp16, bf16 or mixed (f16 with f32 master weights)")
-        ->transform(CLI::CheckedTransformer(precisions).description(""))
-        ->option_text("fp32|fp16|bf16|mixed");
+    add_choice<Precision>(
+        app, "--precision", job.precision,
+        {{"fp32", Precision::fp32}, {"fp16", Precision::fp16}, {"bf16", Precision::bf16}, {"mixed", Precision::mixed}},
+        "of the computation; mixed: f16 with f32 master weights");
 }
 
 nlohmann::ordered_json configuration(const JobOptions& job) {
@@ -45,7 +40,8 @@ schedule::Job job_for(const JobOptions& options, std::int64_t devices) {
 }
 
 std::string plan_help() {
-    std::string text = "A plan is AXIS[=SIZE][:OPTION=VALUE...][,AXIS...]; one axis may leave its size to be inferred.\n";
+    std::string text =
+        "A plan is AXIS[=SIZE][:OPTION=VALUE...][,AXIS...]; one axis may leave its size to be inferred.\n";
     for (const schedule::PlanWord& word : schedule::plan_words()) {
         text += fmt::format("  {:<12} {:<24} {}\n", word.name, word.values, word.summary);
     }

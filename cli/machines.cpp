@@ -111,7 +111,8 @@ Json nodes_of(const Machine& machine) {
                              {"latency_s", link.latency.value.value},
                              {"source", link.bandwidth.source}});
         }
-        nodes.push_back({{"name", kind.name}, {"count", kind.count}, {"devices", devices_per_node(kind)}, {"links", links}});
+        nodes.push_back(
+            {{"name", kind.name}, {"count", kind.count}, {"devices", devices_per_node(kind)}, {"links", links}});
     }
     return nodes;
 }

@@ -37,7 +37,8 @@ int list(const Options& options) {
         rows.push_back(row);
     }
     report.document["networks"] = rows;
-    report.tables = {{"networks", "",
+    report.tables = {{"networks",
+                      "",
                       {{"name", "name"},
                        {"parameters", "parameters", Show::count},
                        {"flops_forward", "forward", Show::flops},
@@ -64,7 +65,8 @@ int show(const Options& options) {
                           {"flops_forward", flops(layer.op, Pass::forward).value}});
     }
     report.document["layers"] = layers;
-    report.tables = {{"layers", network.name,
+    report.tables = {{"layers",
+                      network.name,
                       {{"name", "layer"},
                        {"op", "operator"},
                        {"shape", "output"},

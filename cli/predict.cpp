@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
-#include <memory>
 #include <map>
+#include <memory>
 
+#include "cli/choice.hpp"
 #include "cli/command.hpp"
 #include "cli/explain.hpp"
 #include "cli/job.hpp"
@@ -51,8 +52,8 @@ Predicted predicted(const Options& options, const Network& network, const Machin
     result.schedule =
         make_schedule(network, machine, schedule::parse_plan(options.job.plan), job_for(options.job, devices));
     const auto simulated = [&](Quantile quantile) {
-        return simulate(result.schedule, machine,
-                        {.mode = options.mode, .iterations = options.steps, .quantile = quantile});
+        return sim::simulate(result.schedule, machine,
+                             {.mode = options.mode, .iterations = options.steps, .quantile = quantile});
     };
     sim::Prediction middle = simulated(nominal);
     const Summary summary = summarize(middle.timeline);
@@ -91,8 +92,9 @@ void add_training_time(Json& points, const Options& options) {
 }
 
 Table points_table(const Options& options) {
-    Table table{"points", fmt::format("{} on {}, plan {}, {}", options.job.model, options.machine, options.job.plan,
-                                      to_string(options.job.precision)),
+    Table table{"points",
+                fmt::format("{} on {}, plan {}, {}", options.job.model, options.machine, options.job.plan,
+                            to_string(options.job.precision)),
                 {{"devices", "devices", Show::count},
                  {"nodes", "nodes", Show::count},
                  {"global_batch", "batch", Show::count},
@@ -112,12 +114,17 @@ Table points_table(const Options& options) {
     return table;
 }
 
+// The table of what takes the memory, when it is too much.
 void require_memory(const Options& options, const Machine& machine, const Predicted& last) {
     if (last.point["fits"].get<bool>()) return;
-    throw InfeasibleError(fmt::format("does not fit: {} devices of class '{}' with {} of memory ({}) would need\n{}",
-                                      last.point["devices"].get<std::int64_t>(), class_of(machine, 0).name,
-                                      to_string(class_of(machine, 0).memory.value), options.machine,
-                                      to_string(schedule::memory_use(last.schedule))));
+    const DeviceClass& device = class_of(machine, 0);
+    std::string text =
+        fmt::format("batch {} does not fit: a device of class '{}' of {} has {}, it would take",
+                    last.schedule.batch_per_rank, device.name, options.machine, to_string(device.memory.value));
+    for (const schedule::MemoryRow& row : schedule::rows(schedule::memory_use(last.schedule))) {
+        text += fmt::format("\n  {:<22} {:>10}", row.kind, to_string(row.bytes));
+    }
+    throw InfeasibleError(text + "\nactivations shrink with --batch and with --precision mixed");
 }
 
 void check(const Options& options) {
@@ -171,7 +178,7 @@ int predict(Options& options) {
     }
     print(report, options.common);
     if (!options.trace.empty()) {
-        write(last.timeline, options.trace);
+        trace::write(last.timeline, options.trace);
         talk(options.common, fmt::format("trace of {} devices: {}", options.devices.back(), options.trace));
     }
     require_memory(options, machine, last);
@@ -182,8 +189,6 @@ int predict(Options& options) {
 
 Run add_predict(CLI::App& app) {
     const auto options = std::make_shared<Options>();
-    const std::map<std::string, sim::Mode> modes{
-        {"auto", sim::Mode::automatic}, {"folded", sim::Mode::folded}, {"exact", sim::Mode::exact}};
     add_job(app, options->job);
     app.add_option("--machine", options->machine, "a machine by name (rehearse machines) or a .toml file")
         ->option_text("NAME|FILE.toml")
@@ -191,11 +196,12 @@ Run add_predict(CLI::App& app) {
     app.add_option("--devices", options->devices, "how many devices; several, separated by commas, are a scaling study")
         ->delimiter(',')
         ->option_text("N[,N...]");
-    app.add_option("--mode", options->mode, "exact: each message is a flow; folded: rounds of messages, any scale")
-        ->transform(CLI::CheckedTransformer(modes).description(""))
-        ->option_text("auto|folded|exact");
+    add_choice<sim::Mode>(app, "--mode", options->mode,
+                          {{"auto", sim::Mode::automatic}, {"folded", sim::Mode::folded}, {"exact", sim::Mode::exact}},
+                          "exact: each message is a flow; folded: rounds of messages, at any scale");
     app.add_option("--steps", options->steps, "training steps to simulate")->capture_default_str()->option_text("N");
-    app.add_option("--baseline", options->baseline, "efficiency relative to this many devices, not to the smallest point")
+    app.add_option("--baseline", options->baseline,
+                   "efficiency relative to this many devices, not to the smallest point")
         ->option_text("N");
     app.add_option("--dataset", options->dataset, "samples of an epoch: adds training time and node-hours")
         ->option_text("N");

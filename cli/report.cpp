@@ -11,10 +11,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <map>
 #include <sstream>
 #include <thread>
 
+#include "cli/choice.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
 
@@ -30,14 +30,22 @@ std::string shown(const Json& value, Show show) {
     if (value.is_string()) return value.get<std::string>();
     const double number = value.get<double>();
     switch (show) {
-        case Show::seconds: return to_string(Seconds{number});
-        case Show::bytes: return to_string(Bytes{number});
-        case Show::flops: return to_string(Flops{number});
-        case Show::flop_rate: return to_string(FlopRate{number});
-        case Show::percent: return fmt::format("{:.1f} %", 100 * number);
-        case Show::number: return fmt::format("{:.4g}", number);
-        case Show::count: return fmt::format("{:.0f}", number);
-        case Show::text: break;
+        case Show::seconds:
+            return to_string(Seconds{number});
+        case Show::bytes:
+            return to_string(Bytes{number});
+        case Show::flops:
+            return to_string(Flops{number});
+        case Show::flop_rate:
+            return to_string(FlopRate{number});
+        case Show::percent:
+            return fmt::format("{:.1f} %", 100 * number);
+        case Show::number:
+            return fmt::format("{:.4g}", number);
+        case Show::count:
+            return fmt::format("{:.0f}", number);
+        case Show::text:
+            break;
     }
     return value.dump();
 }
@@ -124,10 +132,8 @@ std::string rendered(const Report& report, Format format) {
 }  // namespace
 
 void add_common(CLI::App& app, Common& common) {
-    const std::map<std::string, Format> formats{{"table", Format::table}, {"csv", Format::csv}, {"json", Format::json}};
-    app.add_option("--format", common.format, "table, csv or json")
-        ->transform(CLI::CheckedTransformer(formats).description(""))
-        ->option_text("table|csv|json");
+    add_choice<Format>(app, "--format", common.format,
+                       {{"table", Format::table}, {"csv", Format::csv}, {"json", Format::json}}, "of the result");
     app.add_option("--output", common.output, "write the result to this file instead of stdout")->option_text("FILE");
     app.add_flag("--force", common.force, "overwrite files that exist");
     app.add_flag("-q,--quiet", common.quiet, "no progress and talk on stderr");

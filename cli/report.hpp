@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One document, three ways out: a table for people, CSV (one row per tuple of independent variables), JSON for programs.
+// One document, three ways out: a table for people, CSV (one row per tuple of independent variables), JSON for
+// programs.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -31,8 +32,8 @@ struct Column {
 };
 
 struct Table {
-    std::string rows;  // key of the array of objects in the document
-    std::string title; // above the table; may be empty
+    std::string rows;   // key of the array of objects in the document
+    std::string title;  // above the table; may be empty
     std::vector<Column> columns;
 };
 

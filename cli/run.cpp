@@ -9,15 +9,13 @@
 #include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
+#include "kernels/comm/communicator.hpp"
 #include "models/models.hpp"
-#include "trace/trace.hpp"
-#if REHEARSE_HAS_MPI
 #include "run/train.hpp"
-#endif
+#include "trace/trace.hpp"
 
 namespace rehearse::cli {
 
-#if REHEARSE_HAS_MPI
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -30,9 +28,10 @@ struct Options {
 };
 
 // The hosts that mpirun chose, as a machine: what a plan needs to know, without any figure.
-Machine job_machine(const run::Session& session) {
-    NodeKind host{"host", session.size() / session.local_size(), {}, {}};
-    for (std::int64_t i = 0; i < session.local_size(); ++i) {
+Machine job_machine(const kernels::Communicator& world) {
+    const std::int64_t local = world.node().size();
+    NodeKind host{"host", (world.size() + local - 1) / local, {}, {}};
+    for (std::int64_t i = 0; i < local; ++i) {
         host.vertices.push_back({fmt::format("rank{}", i), VertexKind::device, 0});
     }
     Machine machine;
@@ -49,8 +48,8 @@ void check(const Options& options) {
     if (!options.trace.empty()) trace::format_of(options.trace);
     if (options.run.steps < 1) throw InputError(fmt::format("--steps {}: at least 1", options.run.steps));
     if (options.job.precision != Precision::fp32) {
-        throw InputError(fmt::format("--precision {}: run computes in fp32 in this version",
-                                     to_string(options.job.precision)));
+        throw InputError(
+            fmt::format("--precision {}: run computes in fp32 in this version", to_string(options.job.precision)));
     }
 }
 
@@ -66,8 +65,10 @@ Json steps_of(const run::Result& result) {
     for (std::size_t i = 0; i < result.steps.size(); ++i) {
         const run::StepReport& s = result.steps[i];
         if (!std::isfinite(s.loss)) {
-            throw std::runtime_error(fmt::format("the loss is {} at step {}: the training diverged (a smaller "
-                                                 "--learning-rate may help)", s.loss, i));
+            throw std::runtime_error(
+                fmt::format("the loss is {} at step {}: the training diverged (a smaller "
+                            "--learning-rate may help)",
+                            s.loss, i));
         }
         steps.push_back({{"step", i},
                          {"loss", s.loss},
@@ -95,7 +96,8 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
         report.footer = fmt::format("gradients against one rank: relative error {:.2g}, allowed {:.2g}",
                                     result.gradient_error, result.gradient_tolerance);
     }
-    const Table summary{"points", "the median step",
+    const Table summary{"points",
+                        "the median step",
                         {{"devices", "ranks", Show::count},
                          {"global_batch", "batch", Show::count},
                          {"step_s", "step", Show::seconds},
@@ -103,7 +105,8 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
                          {"compute_s", "compute", Show::seconds},
                          {"exposed_comm_s", "exposed comm", Show::seconds},
                          {"bubble_s", "bubble", Show::seconds}}};
-    const Table steps{"steps", "",
+    const Table steps{"steps",
+                      "",
                       {{"step", "step", Show::count},
                        {"loss", "loss", Show::number},
                        {"seconds", "time", Show::seconds},
@@ -120,18 +123,19 @@ int train(const Options& options) {
     char** argv = nullptr;
     const run::Session session{argc, argv};
     const Network network = models::load_network(options.job.model, options.job.allow_unknown);
-    const Schedule schedule = make_schedule(network, job_machine(session), schedule::parse_plan(options.job.plan),
-                                            job_for(options.job, session.size()));
+    const Schedule schedule =
+        make_schedule(network, job_machine(kernels::Communicator::world()), schedule::parse_plan(options.job.plan),
+                      job_for(options.job, session.size()));
     const bool speaks = session.rank() == 0;
     const bool live = speaks && options.common.format == Format::table && options.common.output.empty();
-    const run::Result result = run::train(session, schedule, options.run, [&](int step, const run::StepReport& report) {
+    const run::Result result = run::train(schedule, options.run, [&](int step, const run::StepReport& report) {
         if (live) print_step(step, report);
     });
     if (!speaks) return good;
     if (live) std::cout << '\n';
     print(report_of(options, schedule, result), options.common);
     if (!options.trace.empty()) {
-        write(result.timeline, options.trace);
+        trace::write(result.timeline, options.trace);
         talk(options.common, fmt::format("trace: {}", options.trace));
     }
     const bool wrong = options.run.check_gradients && !(result.gradient_error <= result.gradient_tolerance);
@@ -157,16 +161,5 @@ Run add_run(CLI::App& app) {
     add_common(app, options->common);
     return [options] { return train(*options); };
 }
-
-#else
-
-Run add_run(CLI::App& app) {
-    app.allow_extras();
-    return []() -> int {
-        throw BackendError("run: this build has no MPI (configure with libopenmpi-dev installed, REHEARSE_MPI=ON)");
-    };
-}
-
-#endif
 
 }  // namespace rehearse::cli
