@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/onnx_graph.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -91,12 +92,39 @@ void OnnxGraph::find_input() {
     }
 }
 
+// libonnx follows the arithmetic on shapes that exporters leave before a Reshape, but its Reshape reads only constants:
+// make each target that it found one, until none is new.
+bool OnnxGraph::settle_targets(const std::unordered_map<std::string, onnx::TensorShapeProto>& propagated) {
+    bool settled = false;
+    for (auto& node : *model_.mutable_graph()->mutable_node()) {
+        if (node.op_type() != "Reshape" || node.input_size() < 2) continue;
+        const auto target = propagated.find(node.input(1));
+        const bool known = target != propagated.end() &&
+                           std::ranges::all_of(target->second.dim(), [](const auto& d) { return d.has_dim_value(); });
+        if (!known || targets_.contains(node.input(1))) continue;
+        onnx::TensorProto& constant = *model_.mutable_graph()->add_initializer();
+        constant.set_name(node.input(1) + "#target");
+        constant.set_data_type(onnx::TensorProto::INT64);
+        constant.add_dims(target->second.dim_size());
+        for (const auto& dim : target->second.dim()) constant.add_int64_data(dim.dim_value());
+        node.set_input(1, constant.name());
+        targets_.insert(constant.name());
+        settled = true;
+    }
+    return settled;
+}
+
 void OnnxGraph::infer_shapes() {
     const google::protobuf::LogSilencer silence;
+    for (const auto& tensor : graph().initializer()) targets_.insert(tensor.name());
+    if (model_.ir_version() < 4) model_.set_ir_version(4);  // initializers need not be inputs
+    std::unordered_map<std::string, onnx::TensorShapeProto> propagated;
     try {
-        // Data propagation follows the arithmetic on shapes that PyTorch leaves before a Reshape.
-        std::unordered_map<std::string, onnx::TensorShapeProto> propagated;
-        onnx::shape_inference::InferShapes(model_, onnx::OpSchemaRegistry::Instance(), {false, 0, true}, &propagated);
+        do {
+            propagated.clear();
+            onnx::shape_inference::InferShapes(model_, onnx::OpSchemaRegistry::Instance(), {false, 0, true},
+                                               &propagated);
+        } while (settle_targets(propagated));
     } catch (const std::exception& error) {
         fail(fmt::format("libonnx refuses it: {}", error.what()));
     }

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <onnx/onnx_pb.h>
@@ -53,6 +54,7 @@ public:
 private:
     void read();
     void find_input();
+    bool settle_targets(const std::unordered_map<std::string, onnx::TensorShapeProto>& propagated);
     void infer_shapes();
     void find_constants();
     void remember(const onnx::ValueInfoProto& value);
@@ -69,6 +71,7 @@ private:
     std::unordered_map<std::string, Type> types_;
     std::unordered_map<std::string, const onnx::TensorProto*> constants_;  // null: computed, value not kept
     std::unordered_map<std::string, int> readers_;
+    std::unordered_set<std::string> targets_;  // constants from the file, and those that settle_targets made
 };
 
 }  // namespace rehearse::models
