@@ -64,7 +64,7 @@ int NetworkBuilder::conv(std::string name, int from, std::int64_t filters, Windo
 
 int NetworkBuilder::batch_norm(std::string name, int from) {
     const auto [c, h, w] = image(shape(from));
-    network_.state += 2 * c;  // running mean and variance
+    add_state(2 * c);  // running mean and variance
     return layer(std::move(name), BatchNorm{c, h, w}, {from});
 }
 
@@ -122,6 +122,13 @@ int NetworkBuilder::channel_pad(std::string name, int from, std::int64_t before,
 }
 
 int NetworkBuilder::loss(int from) { return layer("loss", SoftmaxLoss{elements(shape(from))}, {from}); }
+
+bool NetworkBuilder::add_bias(int layer) {
+    Op& op = network_.layers.at(static_cast<std::size_t>(layer)).op;
+    if (auto* conv = std::get_if<Conv2d>(&op)) return !std::exchange(conv->bias, true);
+    if (auto* dense = std::get_if<MatMul>(&op)) return !std::exchange(dense->bias, true);
+    return false;
+}
 
 Network NetworkBuilder::build() {
     check(network_);

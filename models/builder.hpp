@@ -43,6 +43,11 @@ public:
     /// Softmax cross-entropy over all features of `from`; every network of the zoo ends in one.
     int loss(int from);
 
+    /// Gives a convolution or dense layer that has none a bias; false when it is neither or has one.
+    bool add_bias(int layer);
+    /// Counts elements that are stored but not trained.
+    void add_state(std::int64_t elements) { network_.state += elements; }
+
     static constexpr int input = 0;
     const Shape& shape(int layer) const { return network_.layers.at(static_cast<std::size_t>(layer)).output; }
     /// The finished network, checked.

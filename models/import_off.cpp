@@ -8,9 +8,10 @@
 namespace rehearse::models {
 
 Network import_onnx(const std::string& path, bool) {
-    throw InputError(fmt::format("{}: this build cannot read ONNX files: install libonnx (libonnx-dev) and configure "
-                                 "again with -DREHEARSE_ONNX=ON",
-                                 path));
+    throw InputError(
+        fmt::format("{}: this build cannot read ONNX files: install libonnx (libonnx-dev) and configure "
+                    "again with -DREHEARSE_ONNX=ON",
+                    path));
 }
 
 }  // namespace rehearse::models
