@@ -42,7 +42,9 @@ Workload::Workload(const Problem& problem, std::string_view only, CacheState sta
     : problem_(problem), backend_(&kernels::choose(problem.op, problem.batch, problem.type, only)), state_(state) {
     kernel_ = backend_->prepare(problem);
     const bool backward = problem.pass == Pass::backward_data || problem.pass == Pass::backward_weights;
-    if (backward) forward_ = backend_->prepare({problem.op, Pass::forward, problem.batch, problem.type});
+    // A backward pass takes random numbers for the forward output, but not for what the backend kept for itself.
+    if (backward && backend_->workspace(problem.op, problem.batch) > 0)
+        forward_ = backend_->prepare({problem.op, Pass::forward, problem.batch, problem.type});
 }
 
 std::string Workload::name() const { return fmt::format("{}/{}", to_string(problem_), backend_->name()); }
@@ -52,7 +54,7 @@ std::int64_t Workload::floats() const {
     std::size_t sum = 3 * rounded(weight_count(problem_.op));
     if (problem_.pass == Pass::update) return static_cast<std::int64_t>(sum);
     for (const Shape& shape : input_shapes(problem_.op)) sum += rounded(problem_.batch * elements(shape));
-    sum += rounded(problem_.batch * elements(output_shape(problem_.op)));
+    sum += 2 * rounded(problem_.batch * elements(output_shape(problem_.op)));  // dst_in, diff_dst
     sum += rounded(backend_->workspace(problem_.op, problem_.batch));
     return static_cast<std::int64_t>(sum);
 }
@@ -93,13 +95,13 @@ kernels::Buffers Workload::make_buffers(Arena& arena) {
     const auto diff_dst = arena.random(outputs);
     buffers.diff_dst = diff_dst;
     buffers.dst = arena.scratch(outputs);
-    buffers.dst_in = buffers.dst;
+    buffers.dst_in = arena.random(outputs);
     buffers.weights = arena.random(weights);
     buffers.diff_weights = arena.scratch(weights);
     buffers.workspace = arena.scratch(backend_->workspace(problem_.op, problem_.batch));
     buffers.labels = make_labels();
     buffers.loss_batch = problem_.batch;
-    produced_.push_back(forward_ ? diff_dst : first_src);
+    produced_.push_back(problem_.pass == Pass::forward ? first_src : diff_dst);
     return buffers;
 }
 

@@ -80,8 +80,10 @@ public:
         const auto spread = [](const std::vector<Tensor>& tensors, std::vector<double>& change) {
             for (const Tensor& tensor : tensors) {
                 if (!tensor.exists()) continue;
-                change[static_cast<std::size_t>(tensor.born + 1)] += tensor.bytes;
-                change[static_cast<std::size_t>(tensor.last + 2)] -= tensor.bytes;
+                const int from = tensor.born + 1;
+                const int to = tensor.last + 2;
+                change[static_cast<std::size_t>(from)] += tensor.bytes;
+                change[static_cast<std::size_t>(to)] -= tensor.bytes;
             }
         };
         spread(outputs_, kept);

@@ -24,7 +24,7 @@ struct Options {
 };
 
 struct Prediction {
-    Timeline timeline;       // exact: all ranks; folded: rank 0 of each class
+    Timeline timeline;  // exact: all ranks; folded: rank 0 of each class
     Mode mode = Mode::folded;
     std::int64_t flows = 0;  // messages priced or simulated
 };

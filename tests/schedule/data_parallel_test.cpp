@@ -112,8 +112,7 @@ TEST(AnyDataParallel, RunsEachPassOnceAndForwardFirst) {
                 EXPECT_TRUE(forward_at.contains(compute->layer)) << step.name << " runs before its forward pass";
             }
         }
-        for (std::size_t i = 0; i < schedule.network.layers.size(); ++i) {
-            const Layer& layer = schedule.network.layers[i];
+        for (const Layer& layer : schedule.network.layers) {
             EXPECT_EQ(names.contains(layer.name + ":forward"), has_pass(layer.op, Pass::forward)) << layer.name;
             if (has_pass(layer.op, Pass::backward_weights)) {
                 EXPECT_TRUE(names.contains(layer.name + ":backward_weights"));

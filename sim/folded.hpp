@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// One program a rank class, collectives priced by their rounds.
+#pragma once
+
+#include "sim/simulate.hpp"
+#include "sim/steps.hpp"
+
+namespace rehearse::sim {
+
+/// Each class's program runs once, at the pace of its slowest rank; only inside and between collectives do ranks drift
+/// apart. All iterations are alike. Its events are those of the first rank of each class, a collective's lasting until
+/// the last rank has ended it. InputError for what is not there yet: messages between classes.
+Prediction simulate_folded(const Steps& steps, const Wiring& wiring, int iterations);
+
+}  // namespace rehearse::sim

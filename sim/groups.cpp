@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/groups.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+
+namespace rehearse::sim {
+
+namespace {
+
+std::int64_t members_on_first_node(const Groups& groups, std::int64_t group, const Wiring& wiring) {
+    const std::int64_t node = wiring.node_of(groups.rank(group, 0));
+    std::int64_t members = 1;
+    while (members < groups.shape.size && wiring.node_of(groups.rank(group, members)) == node) ++members;
+    return members;
+}
+
+// Members 0 .. per_node - 1 on one node, the next per_node on another, and so on, in every group.
+bool fills_nodes(const Groups& groups, const Wiring& wiring) {
+    for (std::int64_t group = 0; group < groups.count; ++group) {
+        std::int64_t before = -1;
+        for (std::int64_t first = 0; first < groups.shape.size; first += groups.shape.per_node) {
+            const std::int64_t node = wiring.node_of(groups.rank(group, first));
+            if (node == before) return false;
+            if (wiring.node_of(groups.rank(group, first + groups.shape.per_node - 1)) != node) return false;
+            before = node;
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, const Wiring& wiring) {
+    Groups groups;
+    groups.stride = stride(mesh, axis);
+    groups.shape.size = mesh.axes[static_cast<std::size_t>(axis)].size;
+    groups.count = ranks(mesh) / groups.shape.size;
+    groups.shape.per_node = members_on_first_node(groups, 0, wiring);
+    const bool even = groups.shape.size % groups.shape.per_node == 0;  // else AllReduce refuses, and says so
+    if (algorithm.name == "hierarchical" && even && !fills_nodes(groups, wiring)) {
+        throw InputError(
+            fmt::format("all-reduce {} along axis '{}': its ranks lie unevenly on the nodes of machine '{}'; "
+                        "use another algorithm or other axis sizes",
+                        to_string(algorithm), mesh.axes[static_cast<std::size_t>(axis)].name, wiring.machine().name));
+    }
+    return groups;
+}
+
+AllReduce rounds_of(const AllReduceBucket& bucket, const Groups& groups) {
+    return AllReduce{bucket.algorithm, groups.shape, bucket.elements};
+}
+
+Bytes bytes_of(const Transfer& transfer, DataType type) {
+    return size_of(type) * static_cast<double>(transfer.end - transfer.begin);
+}
+
+}  // namespace rehearse::sim

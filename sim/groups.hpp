@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The groups of ranks along one axis of a mesh, all of which take part in a collective at the same time.
+#pragma once
+
+#include "core/collective.hpp"
+#include "core/mesh.hpp"
+#include "core/schedule.hpp"
+#include "sim/wiring.hpp"
+
+namespace rehearse::sim {
+
+struct Groups {
+    std::int64_t count = 1;   // of groups
+    std::int64_t stride = 1;  // in ranks, between members
+    Group shape;
+
+    std::int64_t rank(std::int64_t group, std::int64_t member) const {
+        return (group / stride * shape.size + member) * stride + group % stride;
+    }
+    std::int64_t group_of(std::int64_t rank) const { return rank / (stride * shape.size) * stride + rank % stride; }
+    std::int64_t member_of(std::int64_t rank) const { return rank / stride % shape.size; }
+};
+
+/// Rank r sits on device r. A hierarchical algorithm needs the same number of consecutive members on every node they
+/// touch: InputError otherwise.
+Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, const Wiring& wiring);
+
+/// The rounds that each of these groups runs for a bucket.
+AllReduce rounds_of(const AllReduceBucket& bucket, const Groups& groups);
+Bytes bytes_of(const Transfer& transfer, DataType type);
+
+}  // namespace rehearse::sim

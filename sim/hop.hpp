@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What routes are made of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/units.hpp"
+
+namespace rehearse::sim {
+
+/// Seconds a byte: the inverse of a bandwidth.
+using PerByte = Quantity<-1, 0, 1>;
+constexpr PerByte inverse(Bandwidth bandwidth) { return PerByte{1 / bandwidth.value}; }
+
+/// One directed link of a route.
+struct Hop {
+    std::int64_t link = 0;
+    PerByte cost;  // of a flow that has the link for itself
+};
+
+/// A directed link, for people and for SimGrid.
+struct Link {
+    std::string name;  // "node0:nvlink gpu0>gpu1", "switch 1.0:up"
+    Bandwidth bandwidth;
+};
+
+}  // namespace rehearse::sim

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/simulate.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "sim/exact.hpp"
+#include "sim/folded.hpp"
+#include "sim/groups.hpp"
+
+namespace rehearse::sim {
+
+namespace {
+
+// SimGrid simulates some hundred thousand messages a second.
+constexpr std::int64_t many_messages = 50'000;
+
+// As exact mode would send, without making every round.
+std::int64_t message_count(const Schedule& schedule, const Wiring& wiring) {
+    std::int64_t count = 0;
+    const auto classes = static_cast<std::int64_t>(schedule.classes.size());
+    for (const RankClass& rank_class : schedule.classes) {
+        for (const Step& step : rank_class.steps) {
+            const auto* bucket = std::get_if<AllReduceBucket>(&step.action);
+            if (bucket == nullptr) continue;
+            const Groups groups = groups_along(schedule.mesh, bucket->axis, bucket->algorithm, wiring);
+            const AllReduce rounds = rounds_of(*bucket, groups);
+            for (const Phase& phase : rounds.phases()) {
+                const auto messages = static_cast<std::int64_t>(rounds.round(phase.first_round).size());
+                count += phase.repeats * messages * groups.count / classes;
+            }
+        }
+    }
+    return count;
+}
+
+Mode chosen(const Steps& steps, const Wiring& wiring, const Options& options) {
+    if (options.mode != Mode::automatic) return options.mode;
+    if (steps.ranks() > options.exact_limit) return Mode::folded;
+    const bool small = message_count(steps.schedule(), wiring) * options.iterations <= many_messages;
+    return small ? Mode::exact : Mode::folded;
+}
+
+}  // namespace
+
+std::string_view to_string(Mode mode) {
+    switch (mode) {
+        case Mode::automatic:
+            return "auto";
+        case Mode::folded:
+            return "folded";
+        case Mode::exact:
+            return "exact";
+    }
+    return "?";
+}
+
+Prediction simulate(const Schedule& schedule, const Machine& machine, const Options& options) {
+    if (options.iterations < 1) {
+        throw InputError(fmt::format("--steps: at least 1 training step, not {}", options.iterations));
+    }
+    check(schedule);
+    const Wiring wiring{machine, options.quantile};
+    const Steps steps{schedule, wiring, options.quantile};
+    Prediction prediction = chosen(steps, wiring, options) == Mode::exact
+                                ? simulate_exact(steps, wiring, options.iterations)
+                                : simulate_folded(steps, wiring, options.iterations);
+    prediction.timeline.title =
+        fmt::format("{} on {}, {}, predicted", schedule.network.name, machine.name, schedule.plan);
+    prediction.timeline.ranks = steps.ranks();
+    return prediction;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/steps.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace rehearse::sim {
+
+namespace {
+
+const StorageTier& tier_of(const Machine& machine, const Load& load) {
+    const auto tier = std::ranges::find(machine.storage, load.tier, &StorageTier::name);
+    if (tier == machine.storage.end()) {
+        std::vector<std::string_view> names;
+        for (const StorageTier& known : machine.storage) names.push_back(known.name);
+        throw InputError(fmt::format("{}: machine '{}' has no storage tier '{}'{}; it has: {}", machine.origin,
+                                     machine.name, load.tier, did_you_mean(load.tier, names),
+                                     names.empty() ? "none" : join(names)));
+    }
+    if (!(tier->read.value.value > 0)) {
+        throw InputError(fmt::format("{}: machine '{}': storage tier '{}' needs a read bandwidth above 0",
+                                     machine.origin, machine.name, tier->name));
+    }
+    return *tier;
+}
+
+const Problem* problem_of(const Step& step) {
+    if (const auto* compute = std::get_if<Compute>(&step.action)) return &compute->problem;
+    if (const auto* update = std::get_if<Update>(&step.action)) return &update->problem;
+    return nullptr;
+}
+
+// Layer, pass, bytes and flops of what is not computed; bytes of a collective are not known here.
+struct Describe {
+    const Schedule& schedule;
+    Event& event;
+
+    void operator()(const Compute& compute) const {
+        event.layer = schedule.network.layers[static_cast<std::size_t>(compute.layer)].name;
+        event.micro_batch = compute.micro_batch;
+    }
+    void operator()(const Update& update) const { event.layer = fmt::format("bucket{}", update.bucket); }
+    void operator()(const AllReduceBucket& reduce) const {
+        event.layer = fmt::format("bucket{}", reduce.bucket);
+        event.pass = "allreduce";
+    }
+    void operator()(const Send& send) const { peer("send", send.bytes); }
+    void operator()(const Recv& recv) const { peer("recv", recv.bytes); }
+    void operator()(const Load& load) const {
+        event.layer = load.tier;
+        peer("load", load.bytes);
+    }
+    void peer(std::string_view pass, Bytes bytes) const {
+        event.pass = pass;
+        event.bytes = bytes;
+    }
+};
+
+}  // namespace
+
+Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile)
+    : schedule_(schedule),
+      wiring_(wiring),
+      quantile_(quantile),
+      ranks_(rehearse::ranks(schedule.mesh)),
+      first_rank_(schedule.classes.size(), -1),
+      durations_(schedule.classes.size()) {
+    const Machine& machine = wiring.machine();
+    if (ranks_ > device_count(machine)) {
+        throw InputError(fmt::format("{}: {} ranks need as many devices, machine '{}' has {}", schedule.plan, ranks_,
+                                     machine.name, device_count(machine)));
+    }
+    for (std::int64_t rank = 0; rank < ranks_; ++rank) {
+        const int rank_class = class_of(rank);
+        std::int64_t& first = first_rank_[static_cast<std::size_t>(rank_class)];
+        if (first < 0) first = rank;
+        price_class(rank_class, wiring.device_class(rank));
+    }
+    for (const RankClass& rank_class : schedule.classes) {
+        for (const Step& step : rank_class.steps) {
+            if (const auto* load = std::get_if<Load>(&step.action)) tier_of(machine, *load);
+        }
+    }
+}
+
+int Steps::class_of(std::int64_t rank) const {
+    return schedule_.classes.size() == 1 ? 0 : rehearse::class_of(schedule_, rank);
+}
+
+void Steps::price_class(int rank_class, const DeviceClass& device) {
+    OnDevice& on_device = durations_[static_cast<std::size_t>(rank_class)];
+    const auto [entry, fresh] = on_device.try_emplace(&device);
+    if (!fresh) return;
+    for (const Step& step : schedule_.classes[static_cast<std::size_t>(rank_class)].steps) {
+        const Problem* problem = problem_of(step);
+        entry->second.push_back(problem == nullptr ? Seconds{0} : at(price(*problem, device), quantile_));
+    }
+}
+
+const Step& Steps::step_of(int rank_class, int step) const {
+    return schedule_.classes[static_cast<std::size_t>(rank_class)].steps[static_cast<std::size_t>(step)];
+}
+
+Seconds Steps::load_time(const Load& load, std::int64_t rank) const {
+    const StorageTier& tier = tier_of(wiring_.machine(), load);
+    const std::int64_t sharing = tier.per_node ? wiring_.node_mates(rank, ranks_) : ranks_;
+    return load.bytes / (tier.read.value / static_cast<double>(sharing));
+}
+
+Seconds Steps::duration(int step, std::int64_t rank) const {
+    const int rank_class = class_of(rank);
+    if (const auto* load = std::get_if<Load>(&step_of(rank_class, step).action)) return load_time(*load, rank);
+    return durations_[static_cast<std::size_t>(rank_class)].at(
+        &wiring_.device_class(rank))[static_cast<std::size_t>(step)];
+}
+
+Seconds Steps::slowest(int rank_class, int step) const {
+    Seconds most;
+    if (const auto* load = std::get_if<Load>(&step_of(rank_class, step).action)) {
+        for (std::int64_t rank = 0; rank < ranks_; ++rank) {
+            if (class_of(rank) == rank_class) most = std::max(most, load_time(*load, rank));
+        }
+        return most;
+    }
+    for (const auto& [device, times] : durations_[static_cast<std::size_t>(rank_class)]) {
+        most = std::max(most, times[static_cast<std::size_t>(step)]);
+    }
+    return most;
+}
+
+Event Steps::event(int rank_class, int step) const {
+    const Step& of = step_of(rank_class, step);
+    Event event;
+    event.stream = of.stream;
+    event.step = of.name;
+    if (const Problem* problem = problem_of(of)) {
+        event.pass = to_string(problem->pass);
+        event.bytes = bytes_moved(problem->op, problem->pass, problem->type, problem->batch);
+        event.flops = flops(problem->op, problem->pass, problem->batch);
+    }
+    std::visit(Describe{schedule_, event}, of.action);
+    return event;
+}
+
+}  // namespace rehearse::sim

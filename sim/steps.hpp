@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the steps of a schedule cost on the devices they run on, and how they look on a timeline.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "core/machine.hpp"
+#include "core/prices.hpp"
+#include "core/schedule.hpp"
+#include "core/timeline.hpp"
+#include "sim/wiring.hpp"
+
+namespace rehearse::sim {
+
+class Steps {
+public:
+    /// Keeps references. Rank r sits on device r. InputError when the machine has too few devices, or a price or a
+    /// storage tier is missing.
+    Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile);
+
+    const Schedule& schedule() const { return schedule_; }
+    std::int64_t ranks() const { return ranks_; }
+    /// Lowest rank of a class.
+    std::int64_t first_rank(int rank_class) const { return first_rank_[static_cast<std::size_t>(rank_class)]; }
+    int class_of(std::int64_t rank) const;
+
+    /// How long a Compute, Update or Load takes on this rank; a Load gets an even share of its tier's bandwidth.
+    Seconds duration(int step, std::int64_t rank) const;
+    /// ... on the slowest rank of the class.
+    Seconds slowest(int rank_class, int step) const;
+
+    /// Everything but rank, iteration, times and what a collective sends.
+    Event event(int rank_class, int step) const;
+
+private:
+    using OnDevice = std::map<const DeviceClass*, std::vector<Seconds>>;  // by step
+    void price_class(int rank_class, const DeviceClass& device);
+    Seconds load_time(const Load& load, std::int64_t rank) const;
+    const Step& step_of(int rank_class, int step) const;
+
+    const Schedule& schedule_;
+    const Wiring& wiring_;
+    Quantile quantile_;
+    std::int64_t ranks_;
+    std::vector<std::int64_t> first_rank_;
+    std::vector<OnDevice> durations_;  // by class
+};
+
+}  // namespace rehearse::sim

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/wiring.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace rehearse::sim {
+
+namespace {
+
+double stretch(const Messaging& messaging, Quantile quantile) {
+    return at(Price{Seconds{1}, messaging.error, {}}, quantile).value;
+}
+
+void check_messaging(const Machine& machine, const Messaging& messaging, std::string_view where) {
+    const double fraction = messaging.fraction.value;
+    if (fraction > 0 && fraction <= 1) return;
+    throw InputError(fmt::format("{}: machine '{}': messaging {} needs a fraction above 0 and at most 1, not {}",
+                                 machine.origin, machine.name, where, fraction));
+}
+
+// A machine file without a rate says that combining is free.
+PerByte combine_cost(const Messaging& messaging, double times) {
+    return messaging.reduce.value.value > 0 ? inverse(messaging.reduce.value) * times : PerByte{0};
+}
+
+std::int64_t most_nics(const Machine& machine) {
+    std::int64_t most = 0;
+    for (const NodeKind& kind : machine.nodes) {
+        most = std::max(most, std::int64_t{std::ranges::count(kind.vertices, VertexKind::nic, &Vertex::kind)});
+    }
+    return most;
+}
+
+}  // namespace
+
+Wiring::Wiring(const Machine& machine, Quantile quantile)
+    : machine_(machine),
+      stretch_inside_(stretch(machine.inside, quantile)),
+      stretch_across_(stretch(machine.across, quantile)),
+      combine_inside_(combine_cost(machine.inside, stretch_inside_)),
+      combine_across_(combine_cost(machine.across, stretch_across_)),
+      overhead_inside_(machine.inside.overhead.value * stretch_inside_),
+      overhead_across_(machine.across.overhead.value * stretch_across_) {
+    check_messaging(machine, machine.inside, "inside");
+    kinds_.reserve(machine.nodes.size());
+    for (const NodeKind& kind : machine.nodes) add_kind(kind);
+    if (node_count(machine) == 1) return;
+    check_messaging(machine, machine.across, "across");
+    if (!(machine.fabric.link.value.value > 0)) {
+        throw InputError(
+            fmt::format("{}: machine '{}': the fabric's link needs a bandwidth above 0", machine.origin, machine.name));
+    }
+    const double scale = machine.across.fraction.value / stretch_across_;
+    nic_cost_ = inverse(machine.fabric.link.value * scale);
+    switches_ = make_switches(machine, most_nics(machine), scale);
+}
+
+void Wiring::add_kind(const NodeKind& kind) {
+    Kind next{.classes = {}, .paths = NodePaths{kind, machine_.inside.fraction.value, stretch_inside_}};
+    if (next.paths.nics() == 0 && node_count(machine_) > 1) {
+        throw InputError(fmt::format("{}: machine '{}': node '{}' has no NIC, so it reaches no other node",
+                                     machine_.origin, machine_.name, kind.name));
+    }
+    if (!kinds_.empty()) {
+        next.first_node = kinds_.back().end_node;
+        next.first_device = kinds_.back().end_device;
+    }
+    next.devices = next.paths.devices();
+    next.nic_links = 2 * static_cast<std::int64_t>(kind.links.size());
+    next.links = next.nic_links + 2 * next.paths.nics();
+    next.end_node = next.first_node + kind.count;
+    next.end_device = next.first_device + kind.count * next.devices;
+    next.first_link = first_switch_link_;
+    for (const Vertex& vertex : kind.vertices) {
+        if (vertex.kind == VertexKind::device) next.classes.push_back(vertex.device_class);
+    }
+    first_switch_link_ += kind.count * next.links;
+    kinds_.push_back(std::move(next));
+}
+
+Wiring::Place Wiring::place(std::int64_t device) const {
+    const Kind* kind = kinds_.data();
+    const Kind* const end = kind + kinds_.size();
+    while (kind != end && device >= kind->end_device) ++kind;
+    require(device >= 0 && kind != end, "a device of the machine");
+    const std::int64_t local = device - kind->first_device;
+    const std::int64_t node = local / kind->devices;
+    return {kind, kind->first_node + node, kind->first_link + node * kind->links,
+            static_cast<int>(local - node * kind->devices)};
+}
+
+const DeviceClass& Wiring::device_class(std::int64_t device) const {
+    const Place at = place(device);
+    return machine_.classes.at(static_cast<std::size_t>(at.kind->classes[static_cast<std::size_t>(at.device)]));
+}
+
+std::int64_t Wiring::node_mates(std::int64_t device, std::int64_t end) const {
+    const Place at = place(device);
+    return std::min(at.kind->devices, end - (device - at.device));
+}
+
+Seconds Wiring::route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
+    const Place a = place(from);
+    const Place b = place(to);
+    const auto append = [&](const LocalPath& path, std::int64_t first_link) {
+        for (const Hop& hop : path.hops) hops.push_back({first_link + hop.link, hop.cost});
+    };
+    if (a.node == b.node) {
+        const LocalPath& path = a.kind->paths.between(a.device, b.device);
+        append(path, a.first_link);
+        return path.latency + overhead_inside_;
+    }
+    const auto outs = a.kind->paths.out(a.device);
+    const auto ins = b.kind->paths.in(b.device);
+    const NicPath& out = outs[outs.size() == 1 ? 0 : static_cast<std::size_t>(b.node) % outs.size()];
+    const NicPath& in = ins[ins.size() == 1 ? 0 : static_cast<std::size_t>(a.node) % ins.size()];
+    append(out.path, a.first_link);
+    hops.push_back({a.first_link + a.kind->nic_links + 2 * out.nic, nic_cost_});
+    const std::size_t before = hops.size();
+    const int passed = std::visit([&](const auto& s) { return s.route(a.node, b.node, hops); }, switches_);
+    for (std::size_t i = before; i < hops.size(); ++i) hops[i].link += first_switch_link_;
+    hops.push_back({b.first_link + b.kind->nic_links + 2 * in.nic + 1, nic_cost_});
+    append(in.path, b.first_link);
+    const Seconds fabric = machine_.fabric.latency.value + machine_.fabric.hop_latency.value * (passed - 1);
+    return out.path.latency + fabric * stretch_across_ + in.path.latency + overhead_across_;
+}
+
+Link Wiring::node_link(const Kind& kind, std::int64_t id) const {
+    const std::int64_t node = kind.first_node + (id - kind.first_link) / kind.links;
+    const std::int64_t local = (id - kind.first_link) % kind.links;
+    const NodeKind& source = machine_.nodes[static_cast<std::size_t>(&kind - kinds_.data())];
+    if (local >= kind.nic_links) {
+        const std::int64_t nic = (local - kind.nic_links) / 2;
+        const Bandwidth bandwidth{1 / nic_cost_.value};
+        return {fmt::format("node{}:nic{}:{}", node, nic, local % 2 == 0 ? "up" : "down"), bandwidth};
+    }
+    const NodeLink& link = source.links[static_cast<std::size_t>(local / 2)];
+    const bool forward = local % 2 == 0;
+    const std::string& a = source.vertices[static_cast<std::size_t>(forward ? link.a : link.b)].name;
+    const std::string& b = source.vertices[static_cast<std::size_t>(forward ? link.b : link.a)].name;
+    // Counted, because parallel links have the same ends.
+    return {fmt::format("node{}:link{}:{}>{}", node, local / 2, a, b),
+            link.bandwidth.value * (machine_.inside.fraction.value / stretch_inside_)};
+}
+
+Link Wiring::link(std::int64_t id) const {
+    require(id >= 0 && id < link_count(), "a link of the machine");
+    if (id >= first_switch_link_) {
+        return std::visit([&](const auto& s) { return s.link(id - first_switch_link_); }, switches_);
+    }
+    for (const Kind& kind : kinds_) {
+        if (id < kind.first_link + (kind.end_node - kind.first_node) * kind.links) return node_link(kind, id);
+    }
+    require(false, "a link inside a node");
+    return {};
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A machine as directed links and routes over them, computed by arithmetic: nothing is stored a device or a pair, so a
+// machine of a million devices costs as much to build as one of two.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/machine.hpp"
+#include "core/prices.hpp"
+#include "sim/hop.hpp"
+#include "sim/node_paths.hpp"
+#include "sim/switches.hpp"
+
+namespace rehearse::sim {
+
+/// A route runs from the device over the shortest path to its nearest NIC (several equally near ones take turns by the
+/// number of the node at the other end), through the fabric, and in from the NIC nearest to the other device. Links
+/// inside a node carry Messaging::fraction of `inside` of their bandwidth, the others that of `across`. The latency is
+/// that of the links, the fabric's and its further switches', and the software's overhead.
+class Wiring {
+public:
+    /// Keeps a reference to the machine. The quantile stretches every time (of its messages) by its error. InputError
+    /// when a figure is missing or out of range, or nodes of several have no NIC.
+    explicit Wiring(const Machine& machine, Quantile quantile = nominal);
+
+    const Machine& machine() const { return machine_; }
+    std::int64_t link_count() const {
+        return first_switch_link_ + std::visit([](const auto& s) { return s.link_count(); }, switches_);
+    }
+    Link link(std::int64_t id) const;
+
+    std::int64_t node_of(std::int64_t device) const { return place(device).node; }
+    const DeviceClass& device_class(std::int64_t device) const;
+    /// Devices with numbers below `end` on the node of this one, itself included.
+    std::int64_t node_mates(std::int64_t device, std::int64_t end) const;
+    /// Appends the links from one device to another, and returns the latency of a message between them.
+    Seconds route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
+    /// What adding a received byte to a buffer costs.
+    PerByte combine(std::int64_t from, std::int64_t to) const {
+        return node_of(from) == node_of(to) ? combine_inside_ : combine_across_;
+    }
+
+private:
+    struct Kind {
+        std::int64_t first_node = 0, end_node = 0, first_device = 0, end_device = 0, first_link = 0;
+        std::int64_t devices = 0, links = 0;  // of one node; links are directed, those of its NICs included
+        std::int64_t nic_links = 0;           // NIC n has nic_links + 2 n up and the next one down
+        std::vector<int> classes;             // of its devices
+        NodePaths paths;
+    };
+    struct Place {
+        const Kind* kind = nullptr;
+        std::int64_t node = 0, first_link = 0;
+        int device = 0;  // in its node
+    };
+    Place place(std::int64_t device) const;
+    void add_kind(const NodeKind& kind);
+    Link node_link(const Kind& kind, std::int64_t id) const;
+
+    const Machine& machine_;
+    double stretch_inside_, stretch_across_;  // of times, by the quantile
+    PerByte nic_cost_, combine_inside_, combine_across_;
+    Seconds overhead_inside_, overhead_across_;
+    std::vector<Kind> kinds_;
+    Switches switches_;
+    std::int64_t first_switch_link_ = 0;
+};
+
+}  // namespace rehearse::sim

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/zone.hpp"
+
+#include <fmt/format.h>
+#include <simgrid/kernel/routing/NetPoint.hpp>
+#include <simgrid/kernel/routing/NetZoneImpl.hpp>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <unordered_map>
+
+#include "core/error.hpp"
+
+namespace rehearse::sim {
+
+namespace s4u = simgrid::s4u;
+namespace routing = simgrid::kernel::routing;
+
+namespace {
+
+// CM02 shares bandwidth max-min and multiplies nothing; its TCP window and cross traffic are switched off. SimGrid's
+// own messages go nowhere. 64 KiB of stack an actor are plenty for ours. Times nearer than the precision (s) count as
+// equal.
+s4u::Engine& engine() {
+    static const auto the_engine = [] {
+        std::array<std::string, 11> words{"rehearse",
+                                          "--log=root.thres:critical",
+                                          "--cfg=network/model:CM02",
+                                          "--cfg=network/latency-factor:1",
+                                          "--cfg=network/bandwidth-factor:1",
+                                          "--cfg=network/weight-S:0",
+                                          "--cfg=network/TCP-gamma:0",
+                                          "--cfg=network/crosstraffic:0",
+                                          "--cfg=surf/precision:1e-12",
+                                          "--cfg=maxmin/precision:1e-12",
+                                          "--cfg=contexts/stack-size:64"};
+        std::array<char*, words.size() + 1> argv{};
+        for (std::size_t i = 0; i < words.size(); ++i) argv[i] = words[i].data();
+        int argc = static_cast<int>(words.size());
+        auto made = std::make_unique<s4u::Engine>(&argc, argv.data());
+        s4u::create_empty_zone("rehearse");
+        return made;
+    }();
+    return *the_engine;
+}
+
+// Names are unique in the engine for ever.
+std::string unique(std::string_view what) {
+    static std::int64_t count = 0;
+    return fmt::format("{}#{}", what, count++);
+}
+
+}  // namespace
+
+class DeviceZone : public routing::NetZoneImpl {
+public:
+    DeviceZone(const Wiring& wiring, const routing::NetZoneImpl& root)
+        : NetZoneImpl(unique("machine")), wiring_(wiring) {
+        set_network_model(root.get_network_model());
+        set_cpu_pm_model(root.get_cpu_pm_model());
+        set_cpu_vm_model(root.get_cpu_vm_model());
+        set_disk_model(root.get_disk_model());
+        set_host_model(root.get_host_model());
+    }
+    ~DeviceZone() override = default;
+    DeviceZone(const DeviceZone&) = delete;
+    DeviceZone& operator=(const DeviceZone&) = delete;
+
+    void add_host() { hosts_.push_back(create_host(unique("device"), {1.0})->seal()); }
+    s4u::Host* host(std::int64_t device) const { return hosts_.at(static_cast<std::size_t>(device)); }
+
+    // A host's id in its zone is the number of its device.
+    void get_local_route(const routing::NetPoint* from, const routing::NetPoint* to, routing::Route* into,
+                         double* latency) override {
+        *latency = 0;
+        std::vector<Hop> hops;
+        wiring_.route(static_cast<std::int64_t>(from->id()), static_cast<std::int64_t>(to->id()), hops);
+        for (const Hop& hop : hops) into->link_list_.push_back(link(hop.link));
+    }
+    void get_graph(const s_xbt_graph_t*, std::map<std::string, xbt_node_t, std::less<>>*,
+                   std::map<std::string, xbt_edge_t, std::less<>>*) override {}
+
+private:
+    simgrid::kernel::resource::StandardLinkImpl* link(std::int64_t id) {
+        s4u::Link*& made = links_[id];
+        if (made == nullptr) {
+            const Link link = wiring_.link(id);
+            made = create_link(unique(link.name), {link.bandwidth.value})->seal();
+        }
+        return made->get_impl();
+    }
+
+    const Wiring& wiring_;
+    std::vector<s4u::Host*> hosts_;
+    std::unordered_map<std::int64_t, s4u::Link*> links_;  // those that some route has used
+};
+
+Simulation::Simulation(const Wiring& wiring, std::int64_t devices)
+    : zone_(std::make_unique<DeviceZone>(wiring, *engine().get_netzone_root()->get_impl())),
+      origin_(s4u::Engine::get_clock()) {
+    for (std::int64_t device = 0; device < devices; ++device) zone_->add_host();
+}
+
+Simulation::~Simulation() = default;
+
+s4u::Host* Simulation::host(std::int64_t device) const { return zone_->host(device); }
+
+Seconds Simulation::now() const { return Seconds{s4u::Engine::get_clock()} - origin_; }
+
+void Simulation::run() {
+    try {
+        engine().run();
+    } catch (const simgrid::Exception& error) {
+        throw BackendError(fmt::format("SimGrid: {}", error.what()));
+    }
+    require(engine().get_actor_count() == 0, "every actor has ended");
+}
+
+std::vector<Seconds> solve(const Wiring& wiring, std::span<const Flow> flows, std::span<const Bytes> bytes) {
+    require(flows.size() == bytes.size(), "a size for each flow");
+    std::int64_t devices = 0;
+    for (const Flow& flow : flows) devices = std::max({devices, flow.from + 1, flow.to + 1});
+    Simulation simulation{wiring, devices};
+    std::vector<Seconds> ends(flows.size());
+    // One actor a flow: an activity is taken from its issuer's list by value, so one issuer of all would be quadratic.
+    for (std::size_t i = 0; i < flows.size(); ++i) {
+        s4u::Actor::create("flow", simulation.host(flows[i].from), [&, i] {
+            s4u::Comm::sendto(simulation.host(flows[i].from), simulation.host(flows[i].to),
+                              static_cast<std::uint64_t>(bytes[i].value));
+            ends[i] = simulation.now();
+        });
+    }
+    simulation.run();
+    return ends;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// SimGrid as a solver of max-min sharing over our own links and routes. Included by this folder's sources and tests
+// only.
+//
+// SimGrid's engine is one a process and lives as long as it; it starts when the first Simulation does. Each Simulation
+// brings a zone of its own that has no parent, so it is never sealed: hosts and links may be added to an engine that
+// has run before, and go away with the zone. The engine's clock goes on; times are differences.
+#pragma once
+
+#include <simgrid/s4u.hpp>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/units.hpp"
+#include "sim/rounds.hpp"
+
+namespace rehearse::sim {
+
+class DeviceZone;
+
+/// Hosts for some devices of a machine, joined by links that carry no latency (SimGrid would share a link by its flows'
+/// latencies): whoever waits for a message adds its route's latency after the last byte.
+class Simulation {
+public:
+    Simulation(const Wiring& wiring, std::int64_t devices);
+    Simulation(const Simulation&) = delete;
+    Simulation& operator=(const Simulation&) = delete;
+    ~Simulation();
+
+    simgrid::s4u::Host* host(std::int64_t device) const;
+    /// On SimGrid's clock, when this simulation was made.
+    Seconds origin() const { return origin_; }
+    /// Since then.
+    Seconds now() const;
+    /// Until every actor has ended. BackendError when SimGrid refuses.
+    void run();
+
+private:
+    std::unique_ptr<DeviceZone> zone_;
+    Seconds origin_;
+};
+
+/// When each flow's last byte leaves, without its latency, when all start at once: SimGrid's solver. One a flow.
+std::vector<Seconds> solve(const Wiring& wiring, std::span<const Flow> flows, std::span<const Bytes> bytes);
+
+}  // namespace rehearse::sim
