@@ -63,7 +63,7 @@ void check(const Options& options) {
     check_writable(options.common.output, options.common);
 }
 
-std::vector<Problem> problems_of(const Options& options) {
+std::vector<calibrate::Needed> problems_of(const Options& options) {
     std::vector<Network> networks;
     for (const std::string& name : options.models) networks.push_back(models::load_network(name));
     return calibrate::problems(networks, options.batches);
@@ -133,7 +133,7 @@ Report report_of(const Options& options, const calibrate::Samples& samples, cons
 
 int run_calibration(const Options& options) {
     check(options);
-    const std::vector<Problem> problems = problems_of(options);
+    const std::vector<calibrate::Needed> problems = problems_of(options);
     calibrate::Samples samples;
     samples.host = host_name();
     samples.date = today();
