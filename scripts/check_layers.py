@@ -16,7 +16,7 @@ MAY_INCLUDE = {  # besides the folder itself
     **{verb: {"core"} for verb in VERBS},
     "schedule": {"core", "models"},
     "run": {"core", "kernels"},
-    "bench": {"core", "kernels"},
+    "bench": {"core", "kernels", "calibrate"},  # calibrate: the Samples that bench makes
     "cli": {"core", "bench"} | VERBS,
     "gui": {"core"} | VERBS - {"kernels", "run"},
 }
