@@ -2,31 +2,19 @@
 #include "models/onnx_graph.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include <fmt/format.h>
 #include <google/protobuf/stubs/logging.h>
 #include <onnx/shape_inference/implementation.h>
 
 #include "core/error.hpp"
+#include "core/file.hpp"
 
 namespace rehearse::models {
 namespace {
 
 constexpr double too_many = 1e13;  // elements of one tensor: beyond it a size is a mistake, and products could overflow
-
-std::string contents(const std::string& path) {
-    if (std::filesystem::is_directory(path)) throw InputError(path + ": is a directory, not an .onnx file");
-    errno = 0;
-    std::ifstream file(path, std::ios::binary);
-    std::string bytes{std::istreambuf_iterator<char>(file), {}};
-    if (!file.is_open() || file.bad()) throw InputError(fmt::format("{}: {}", path, std::strerror(errno)));
-    return bytes;
-}
 
 // Sizes that are all known, positive and believable; else nothing.
 std::optional<Shape> believable(const Shape& dims) {
@@ -52,7 +40,7 @@ OnnxGraph::OnnxGraph(const std::string& path) : path_(path) {
 }
 
 void OnnxGraph::read() {
-    const std::string bytes = contents(path_);
+    const std::string bytes = read_file(path_);
     if (bytes.empty()) fail("the file is empty");
     const google::protobuf::LogSilencer silence;  // protobuf reports to stderr by itself
     if (!model_.ParseFromString(bytes)) fail(fmt::format("not an ONNX file, or cut off ({} bytes)", bytes.size()));
