@@ -25,6 +25,13 @@ Options quick(CacheState cache = CacheState::primed) {
     return options;
 }
 
+// A footprint of 100 kB: that there is much memory is not what is tested here.
+std::vector<calibrate::Needed> small(const std::vector<Problem>& problems) {
+    std::vector<calibrate::Needed> needed;
+    for (const Problem& problem : problems) needed.push_back({problem, Bytes{1e5}});
+    return needed;
+}
+
 const Window same{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
 
 // Every operator that can run, as small as it may be and not square.
@@ -59,10 +66,8 @@ std::vector<Problem> every_pass() {
 
 TEST(Measure, TimesEveryPassOfEveryOperatorInEachCacheState) {
     const std::vector<Problem> problems = every_pass();
-    std::vector<calibrate::Needed> needed;
-    for (const Problem& problem : problems) needed.push_back({problem, Bytes{1e6}});
     for (const CacheState cache : {CacheState::hot, CacheState::rotating, CacheState::primed}) {
-        const std::vector<Sample> samples = measure(needed, quick(cache)).samples;
+        const std::vector<Sample> samples = measure(small(problems), quick(cache)).samples;
         ASSERT_THAT(samples, SizeIs(problems.size()));
         for (std::size_t i = 0; i < samples.size(); ++i) {
             SCOPED_TRACE(to_string(problems[i]));
@@ -78,7 +83,7 @@ TEST(Measure, TimesEveryPassOfEveryOperatorInEachCacheState) {
 TEST(Measure, GivesJsonWhoseNamesReproduceTheProblems) {
     const std::vector<Problem> problems{{Conv2d{2, 5, 4, 3, same}, Pass::backward_weights, 2},
                                         {SgdUpdate{33}, Pass::update, 1}};
-    const Measurement measurement = measure(problems, quick());
+    const Measurement measurement = measure(small(problems), quick());
     const json document = json::parse(measurement.json);
     EXPECT_TRUE(document.at("context").contains("host_name"));
     const json& rows = document.at("benchmarks");
@@ -95,7 +100,7 @@ TEST(Measure, GivesJsonWhoseNamesReproduceTheProblems) {
 
 TEST(Measure, CountsOperationsAndBytesASecond) {
     const Problem problem{MatMul{.m = 1, .n = 3, .k = 5, .bias = false}, Pass::forward, 7};
-    const json rows = json::parse(measure(std::vector{problem}, quick()).json).at("benchmarks");
+    const json rows = json::parse(measure(small({problem}), quick()).json).at("benchmarks");
     for (const json& row : rows) {
         ASSERT_EQ(row.at("time_unit"), "ns");
         const double seconds = 1e-9 * row.at("real_time").get<double>();
@@ -108,8 +113,7 @@ TEST(Measure, CountsOperationsAndBytesASecond) {
 TEST(Measure, TakesTheBackendThatIsAskedFor) {
     Options options = quick();
     options.backend = "reference";
-    const Measurement measurement =
-        measure(std::vector<Problem>{{Activation{Nonlinearity::relu, {8}}, Pass::forward, 1}}, options);
+    const Measurement measurement = measure(small({{Activation{Nonlinearity::relu, {8}}, Pass::forward, 1}}), options);
     EXPECT_EQ(measurement.samples.front().backend, "reference");
     EXPECT_THAT(measurement.json, HasSubstr("activation:n1:8:relu:f32:forward/reference"));
 }
@@ -118,7 +122,7 @@ TEST(Measure, TheTeamsMeanIsWhatCounts) {
     Options options = quick();
     options.team.mean = [](double) { return 0.25; };  // the other ranks are slow
     const Sample sample =
-        measure(std::vector<Problem>{{Activation{Nonlinearity::relu, {8}}, Pass::forward, 1}}, options).samples.front();
+        measure(small({{Activation{Nonlinearity::relu, {8}}, Pass::forward, 1}}), options).samples.front();
     EXPECT_EQ(sample.median, Seconds{0.25});
     EXPECT_EQ(sample.error, 0);
 }
