@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // [[device]], its efficiencies and measured prices.
+#include <algorithm>
 #include <array>
 #include <utility>
 

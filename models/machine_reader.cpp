@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/machine_reader.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/text.hpp"
