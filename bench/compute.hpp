@@ -9,6 +9,7 @@
 #include "bench/rounds.hpp"
 #include "bench/team.hpp"
 #include "bench/workload.hpp"
+#include "calibrate/problems.hpp"
 #include "calibrate/samples.hpp"
 #include "core/op.hpp"
 
@@ -20,7 +21,6 @@ struct Options {
     Rounds rounds;
     std::string backend;  // empty: the best of each operator
     CacheState cache = CacheState::primed;
-    Bytes working_set{0};  // bytes that rotate; 0: twice the last-level cache
     std::uint64_t seed = 1;
     Team team;
 };
@@ -30,7 +30,10 @@ struct Measurement {
     std::string json;             // Google Benchmark's
 };
 
-/// InputError when a problem has no backend, or there is none to measure.
+/// Buffers rotate over each problem's footprint, at most over twice the last-level cache. InputError when a problem has
+/// no backend, or there is none to measure.
+Measurement measure(const std::vector<calibrate::Needed>& needed, const Options& options);
+/// As in a training step whose footprint is larger than any cache.
 Measurement measure(const std::vector<Problem>& problems, const Options& options);
 
 /// Of the last-level cache, as the operating system tells; 32 MiB where it does not.

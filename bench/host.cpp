@@ -41,12 +41,11 @@ calibrate::Figure<Bandwidth> memory_bandwidth(const Rounds& rounds, const Team& 
     return copied.median > added.median ? copied : added;
 }
 
-Sample measure_hot(const Op& op, std::int64_t batch, const Rounds& rounds, const Team& team) {
+Sample measure_one(const Op& op, std::int64_t batch, const Rounds& rounds, const Team& team) {
     Options options;
     options.rounds = rounds;
-    options.cache = CacheState::hot;
     options.team = team;
-    return measure({{op, Pass::forward, batch}}, options).samples.front();
+    return measure(std::vector<Problem>{{op, Pass::forward, batch}}, options).samples.front();
 }
 
 }  // namespace
@@ -54,8 +53,8 @@ Sample measure_hot(const Op& op, std::int64_t batch, const Rounds& rounds, const
 calibrate::HostFigures measure_host(const Rounds& rounds, const Team& team) {
     const Rounds third{rounds.count, rounds.budget / 3};
     const MatMul square{.m = 1, .n = 1024, .k = 1024, .bias = false};
-    const Sample product = measure_hot(square, 1024, third, team);
-    const Sample tiny = measure_hot(Activation{Nonlinearity::relu, {1}}, 1, third, team);
+    const Sample product = measure_one(square, 1024, third, team);
+    const Sample tiny = measure_one(Activation{Nonlinearity::relu, {1}}, 1, third, team);
     calibrate::HostFigures figures;
     figures.peak = {flops(square, Pass::forward, 1024) / product.median, product.error, product.count};
     figures.launch = {tiny.median, tiny.error, tiny.count};

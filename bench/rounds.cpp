@@ -8,6 +8,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "calibrate/fit.hpp"
 #include "core/error.hpp"
 
 namespace rehearse::bench {
@@ -36,7 +37,7 @@ public:
             run.run_name.time_type.clear();
             run.repetition_index = round;
             run.repetitions = rounds;
-            seconds.push_back(run.real_accumulated_time / static_cast<double>(run.iterations));
+            seconds.push_back(run.counters.at("median_s"));
         }
         if (keep_json) json_.ReportRuns(named);
     }
@@ -45,7 +46,7 @@ public:
         return text_.str();
     }
 
-    std::vector<double> seconds;  // of one run, in the order in which they were timed
+    std::vector<double> seconds;  // medians, in the order in which they were timed
     int round = 0, rounds = 1;
     bool keep_json = false;
 
@@ -56,6 +57,8 @@ private:
 
 void time_case(benchmark::State& state, const Case& which, const Team& team) {
     using Clock = std::chrono::steady_clock;
+    std::vector<double> seconds;
+    seconds.reserve(static_cast<std::size_t>(state.max_iterations));
     which.set_up();
     team.barrier();
     for ([[maybe_unused]] auto _ : state) {
@@ -63,10 +66,12 @@ void time_case(benchmark::State& state, const Case& which, const Team& team) {
         const auto start = Clock::now();
         which.run();
         benchmark::ClobberMemory();
-        state.SetIterationTime(std::chrono::duration<double>(Clock::now() - start).count());
+        seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+        state.SetIterationTime(seconds.back());
     }
     using benchmark::Counter;
     state.counters["flop/s"] = Counter(which.flops.value, Counter::kIsIterationInvariantRate);
+    state.counters["median_s"] = calibrate::median(std::move(seconds));
     state.counters["B/s"] = Counter(which.bytes.value, Counter::kIsIterationInvariantRate);
 }
 

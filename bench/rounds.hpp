@@ -27,7 +27,7 @@ struct Rounds {
 };
 
 struct Times {
-    std::vector<std::vector<double>> seconds;  // of one run: a case, a round; the mean over the ranks
+    std::vector<std::vector<double>> seconds;  // a case, a round: the median run's, mean over the ranks
     std::string json;                          // Google Benchmark's, of this rank
 };
 

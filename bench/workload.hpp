@@ -18,6 +18,8 @@ class Arena {
 public:
     Arena(std::int64_t floats, std::uint64_t seed);
     void reset();
+    /// The last `count` floats of random, or fewer: shared with the sets where they fill it.
+    std::span<float> last(std::int64_t count);
     std::span<float> random(std::int64_t count) { return take(random_, next_random_, count); }
     std::span<float> scratch(std::int64_t count) { return take(scratch_, next_scratch_, count); }
     std::int64_t floats() const { return static_cast<std::int64_t>(random_.size()); }
@@ -31,8 +33,9 @@ private:
 /// In what state the buffers are when a run begins.
 enum class CacheState {
     hot,       // one set of buffers, run after run
-    rotating,  // sets larger than the last-level cache, in turn: everything comes from memory
-    primed,    // rotating, but what the layer before has just made (src forward, diff_dst backward) is in cache
+    rotating,  // as many sets as the working set holds, in turn
+    primed,  // rotating; what the layer before has just made (src forward, diff_dst backward) is in cache, and as in a
+             // training step the core has done other work since the kernel's last run
 };
 
 class Workload {
@@ -60,6 +63,7 @@ private:
     std::vector<kernels::Buffers> sets_;
     std::vector<std::span<float>> produced_;  // of each set: what priming touches
     std::vector<std::int32_t> labels_;
+    std::span<float> others_;  // what the core works on between two runs
     std::size_t next_ = 0;
 };
 

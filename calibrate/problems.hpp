@@ -12,11 +12,22 @@
 
 namespace rehearse::calibrate {
 
-/// Of the compute and update steps of a schedule: each once, in the order of their first use.
-std::vector<Problem> problems(const Schedule& schedule);
+/// A problem, and how many bytes a training step touches between two visits to the same buffer: whether the problem
+/// finds them in a cache.
+struct Needed {
+    Problem problem;
+    Bytes footprint;
+};
+
+/// What a step of `network` touches on one rank: outputs and their gradients, weights, their gradients and momentum.
+Bytes footprint(const Network& network, std::int64_t batch, DataType type = DataType::f32);
+
+/// Of the compute and update steps of all schedules: each problem once, in the order of its first use. Where several
+/// have it, the largest footprint counts.
+std::vector<Needed> problems(std::span<const Schedule> schedules);
 
 /// Of data-parallel training of `networks` at `batches` samples a rank, all gradients of a network in one bucket.
-std::vector<Problem> problems(std::span<const Network> networks, std::span<const std::int64_t> batches,
-                              DataType type = DataType::f32);
+std::vector<Needed> problems(std::span<const Network> networks, std::span<const std::int64_t> batches,
+                             DataType type = DataType::f32);
 
 }  // namespace rehearse::calibrate

@@ -17,6 +17,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "models/models.hpp"
+#include "schedule/plan.hpp"
 #if REHEARSE_HAS_MPI
 #include "bench/messages.hpp"
 #include "run/train.hpp"
@@ -63,12 +64,6 @@ void check(const Options& options) {
     check_writable(options.common.output, options.common);
 }
 
-std::vector<Problem> problems_of(const Options& options) {
-    std::vector<Network> networks;
-    for (const std::string& name : options.models) networks.push_back(models::load_network(name));
-    return calibrate::problems(networks, options.batches);
-}
-
 // What was measured before stays, as far as it was on this host and is not measured again.
 Machine known_host(const Options& options) {
     if (options.machine_out.empty() && std::filesystem::exists(models::this_host_path())) {
@@ -79,6 +74,19 @@ Machine known_host(const Options& options) {
         }
     }
     return models::detect_this_host();
+}
+
+// Of data-parallel training; on how many ranks makes no difference to what each computes.
+std::vector<calibrate::Needed> problems_of(const Options& options, const Machine& host) {
+    std::vector<Schedule> schedules;
+    for (const std::string& name : options.models) {
+        const Network network = models::load_network(name);
+        for (const std::int64_t batch : options.batches) {
+            schedules.push_back(schedule::make_schedule(network, host, schedule::parse_plan("data"),
+                                                        {.devices = 1, .batch_per_device = batch}));
+        }
+    }
+    return calibrate::problems(schedules);
 }
 
 std::string save(const Options& options, const Machine& host) {
@@ -133,7 +141,8 @@ Report report_of(const Options& options, const calibrate::Samples& samples, cons
 
 int run_calibration(const Options& options) {
     check(options);
-    const std::vector<Problem> problems = problems_of(options);
+    const Machine known = known_host(options);
+    const std::vector<calibrate::Needed> problems = problems_of(options, known);
     calibrate::Samples samples;
     samples.host = host_name();
     samples.date = today();
@@ -161,7 +170,7 @@ int run_calibration(const Options& options) {
 #endif
     if (team.rank != 0) return good;
     if (!options.samples_out.empty()) replace_file(options.samples_out, measurement.json);
-    const Machine host = calibrate::apply(known_host(options), samples);
+    const Machine host = calibrate::apply(known, samples);
     print(report_of(options, samples, host, save(options, host)), options.common);
     return good;
 }

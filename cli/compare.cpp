@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <memory>
-#include <optional>
 
 #include "cli/command.hpp"
 #include "cli/report.hpp"
@@ -54,8 +54,7 @@ double limit(std::string_view text) {
 }
 
 int compare(const Options& options) {
-    const std::optional<double> allowed =
-        options.fail_over.empty() ? std::nullopt : std::optional{limit(options.fail_over)};
+    const double allowed = options.fail_over.empty() ? std::numeric_limits<double>::infinity() : limit(options.fail_over);
     const trace::Comparison result = trace::compare(trace::read(options.predicted), trace::read(options.measured));
     Report report{document("comparison", {{"predicted", options.predicted}, {"measured", options.measured}}), {}, ""};
     report.document["whole"] = rows({result.whole});
@@ -73,8 +72,8 @@ int compare(const Options& options) {
                                 result.only_predicted.size(), result.only_measured.size());
     print(report, options.common);
     if (alone > 0) talk(options.common, fmt::format("{} steps have no partner: see --format json", alone));
-    if (allowed && std::abs(result.whole.error) > *allowed) {
-        talk(options.common, fmt::format("error {:.1f} % is over {:.1f} %", 100 * result.whole.error, 100 * *allowed));
+    if (std::abs(result.whole.error) > allowed) {
+        talk(options.common, fmt::format("error {:.1f} % is over {:.1f} %", 100 * result.whole.error, 100 * allowed));
         return check_failed;
     }
     return good;

@@ -9,7 +9,6 @@
 #include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
-#include "kernels/comm/communicator.hpp"
 #include "models/models.hpp"
 #include "run/train.hpp"
 #include "trace/trace.hpp"
@@ -28,9 +27,9 @@ struct Options {
 };
 
 // The hosts that mpirun chose, as a machine: what a plan needs to know, without any figure.
-Machine job_machine(const kernels::Communicator& world) {
-    const std::int64_t local = world.node().size();
-    NodeKind host{"host", (world.size() + local - 1) / local, {}, {}};
+Machine job_machine(const run::Session& session) {
+    const std::int64_t local = session.local_size();
+    NodeKind host{"host", (session.size() + local - 1) / local, {}, {}};
     for (std::int64_t i = 0; i < local; ++i) {
         host.vertices.push_back({fmt::format("rank{}", i), VertexKind::device, 0});
     }
@@ -124,11 +123,11 @@ int train(const Options& options) {
     const run::Session session{argc, argv};
     const Network network = models::load_network(options.job.model, options.job.allow_unknown);
     const Schedule schedule =
-        make_schedule(network, job_machine(kernels::Communicator::world()), schedule::parse_plan(options.job.plan),
+        make_schedule(network, job_machine(session), schedule::parse_plan(options.job.plan),
                       job_for(options.job, session.size()));
     const bool speaks = session.rank() == 0;
     const bool live = speaks && options.common.format == Format::table && options.common.output.empty();
-    const run::Result result = run::train(schedule, options.run, [&](int step, const run::StepReport& report) {
+    const run::Result result = run::train(session, schedule, options.run, [&](int step, const run::StepReport& report) {
         if (live) print_step(step, report);
     });
     if (!speaks) return good;

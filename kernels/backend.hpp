@@ -26,7 +26,8 @@ struct Support {
 ///   update            weights, diff_weights, momentum         -> weights, momentum
 /// `weights` and `diff_weights` hold the operator's tensors one after the other, in the order of rehearse::weights(op).
 /// SoftmaxLoss: dst is the loss of each sample {batch}; backward_data ignores diff_dst, divides by `loss_batch`.
-/// diff_* are overwritten, never added to, except that diff_src[i] of an empty span is skipped.
+/// diff_* are overwritten, never added to, except that diff_src[i] of an empty span is skipped. run() checks every size
+/// (buffers.hpp says what may be left out).
 struct Buffers {
     std::vector<std::span<const float>> src;
     std::span<const float> dst_in;  // the forward output, for a backward pass

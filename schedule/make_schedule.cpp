@@ -77,11 +77,12 @@ std::string with_sizes(const std::string& text, const Mesh& mesh) {
 }
 
 std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks) {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
     if (!job.global_batch) {
         if (job.batch_per_device < 1) {
             throw InputError(fmt::format("--batch {}: at least 1 sample a device is needed", job.batch_per_device));
         }
-        if (job.batch_per_device > std::numeric_limits<std::int64_t>::max() / data_ranks) {
+        if (job.batch_per_device > most / data_ranks) {
             throw InputError(
                 fmt::format("--batch {}: too many samples on {} devices", job.batch_per_device, data_ranks));
         }
@@ -90,11 +91,12 @@ std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks) {
     const std::int64_t batch = *job.global_batch;
     if (batch < 1) throw InputError(fmt::format("--global-batch {}: at least 1 sample is needed", batch));
     if (batch % data_ranks != 0) {
-        const std::int64_t above = batch - batch % data_ranks + data_ranks;
-        const std::int64_t below = above - data_ranks;
+        const std::int64_t below = batch - batch % data_ranks;
+        const bool has_above = below <= most - data_ranks;
+        const std::string above = has_above ? fmt::format("{}", below + data_ranks) : "";
+        const std::string would_do = below == 0 ? above : fmt::format("{}{}{}", below, has_above ? " or " : "", above);
         throw InputError(fmt::format("--global-batch {} cannot be divided by data={} ({} % {} = {}); {} would do",
-                                     batch, data_ranks, batch, data_ranks, batch % data_ranks,
-                                     below == 0 ? fmt::format("{}", above) : fmt::format("{} or {}", below, above)));
+                                     batch, data_ranks, batch, data_ranks, batch % data_ranks, would_do));
     }
     return batch / data_ranks;
 }

@@ -18,8 +18,10 @@ int message_size(std::size_t count) {
     return static_cast<int>(count);
 }
 
-// Waits for all requests. When `idle` throws, the receives are withdrawn: their buffers may go away after that.
-void wait(std::span<MPI_Request> requests, const Idle& idle) {
+enum class GiveUp { withdraw, abandon };  // MPI does not take back a collective call, only messages
+
+// Waits for all requests. When `idle` throws, messages are withdrawn: their buffers may go away after that.
+void wait(std::span<MPI_Request> requests, const Idle& idle, GiveUp give_up) {
     const int count = message_size(requests.size());
     if (!idle) return check(MPI_Waitall(count, requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
     try {
@@ -30,7 +32,7 @@ void wait(std::span<MPI_Request> requests, const Idle& idle) {
         }
     } catch (...) {
         for (MPI_Request& request : requests) {
-            if (request == MPI_REQUEST_NULL) continue;
+            if (request == MPI_REQUEST_NULL || give_up == GiveUp::abandon) continue;
             MPI_Cancel(&request);
             MPI_Request_free(&request);
         }
@@ -136,7 +138,7 @@ Communicator Communicator::node() const {
 void Communicator::barrier(const Idle& idle) const {
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Ibarrier(impl_->comm, &request), "MPI_Ibarrier");
-    wait({&request, 1}, idle);
+    wait({&request, 1}, idle, GiveUp::abandon);
 }
 
 void Communicator::send(std::span<const std::byte> bytes, std::int64_t to) const {
@@ -154,7 +156,7 @@ void Communicator::broadcast(std::span<std::byte> bytes, std::int64_t root, cons
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Ibcast(bytes.data(), message_size(bytes.size()), MPI_BYTE, static_cast<int>(root), impl_->comm, &request),
           "MPI_Ibcast");
-    wait({&request, 1}, idle);
+    wait({&request, 1}, idle, GiveUp::abandon);
 }
 
 std::vector<double> Communicator::all_gather(std::span<const double> values) const {
@@ -187,7 +189,7 @@ void Communicator::all_reduce(const AllReduceProgram& program, std::span<float> 
     impl_->broken = true;
     for (const AllReduceProgram::Round& round : program.rounds) {
         impl_->post(round, data);
-        wait(impl_->requests, idle);
+        wait(impl_->requests, idle, GiveUp::withdraw);
         impl_->add(round, data);
     }
     impl_->broken = false;

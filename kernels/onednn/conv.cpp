@@ -14,7 +14,7 @@ namespace {
 using dnnl::algorithm;
 using dnnl::memory;
 
-constexpr std::int64_t matrix_pixels = 14 * 14;
+constexpr std::int64_t matrix_pixels = 196;  // 14 x 14
 constexpr std::int64_t few_channels = 4;
 
 // Tensors as the caller has them.

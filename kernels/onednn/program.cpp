@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/onednn/program.hpp"
 
-#include <memory>
-#include <new>
+#include <array>
+#include <utility>
 
 namespace rehearse::kernels::onednn {
 namespace {
 
 constexpr std::size_t alignment = 64;  // a cache line, and the widest vector
 
-struct FreeAligned {
-    void operator()(std::byte* bytes) const { ::operator delete[](bytes, std::align_val_t{alignment}); }
+struct alignas(alignment) CacheLine {
+    std::array<std::byte, alignment> bytes;
 };
 
 // One block a thread, as large as the largest program it has met: programs run one at a time on a thread, and what they
 // keep between two runs is in the caller's workspace. A block a program would hold every layer's reordered tensors.
 std::byte* thread_scratch(std::size_t bytes) {
-    thread_local std::unique_ptr<std::byte[], FreeAligned> block;
-    thread_local std::size_t size = 0;
-    if (bytes > size) {
-        block.reset();
-        size = 0;
-        block.reset(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{alignment})));
-        size = bytes;
+    thread_local std::vector<CacheLine> block;
+    const std::size_t lines = (bytes + alignment - 1) / alignment;
+    if (lines > block.size()) {
+        block = {};  // first give the old block back
+        block.resize(lines);
     }
-    return block.get();
+    return reinterpret_cast<std::byte*>(block.data());
 }
 
 dnnl::memory unplaced(const dnnl::memory::desc& desc) { return {desc, engine(), DNNL_MEMORY_NONE}; }
@@ -68,18 +66,18 @@ dnnl::memory Program::bind(const dnnl::memory::desc& desc, Locate locate, bool s
 }
 
 dnnl::memory Program::input(const dnnl::memory::desc& given, const dnnl::memory::desc& wanted, Locate locate) {
-    const dnnl::memory outside = bind(given, std::move(locate));
+    dnnl::memory outside = bind(given, std::move(locate));
     if (given == wanted) return outside;
-    const dnnl::memory inside = scratch(wanted);
+    dnnl::memory inside = scratch(wanted);
     steps_.push_back(make_reorder(outside, inside));
     return inside;
 }
 
 dnnl::memory Program::output(const dnnl::memory::desc& given, const dnnl::memory::desc& wanted, Locate locate,
                              bool spare) {
-    const dnnl::memory outside = bind(given, std::move(locate), spare);
+    dnnl::memory outside = bind(given, std::move(locate), spare);
     if (given == wanted) return outside;
-    const dnnl::memory inside = scratch(wanted);
+    dnnl::memory inside = scratch(wanted);
     last_steps_.push_back(make_reorder(inside, outside));
     return inside;
 }

@@ -19,9 +19,9 @@ void run(const Dropout& op, Pass pass, std::int64_t batch, const Buffers& b) {
     }
     const auto first = static_cast<std::uint64_t>(b.first_sample * (static_cast<std::int64_t>(b.dst.size()) / batch));
     const auto factor = static_cast<float>(1 / op.keep);
+    const auto kept_below = static_cast<std::uint64_t>(op.keep * 0x1p53);
     for (std::size_t i = 0; i < b.dst.size(); ++i) {
-        const double uniform = static_cast<double>(random_bits(b.seed, first + i) >> 11) * 0x1p-53;  // in [0, 1)
-        b.workspace[i] = uniform < op.keep ? factor : 0.0F;
+        b.workspace[i] = random_bits(b.seed, first + i) >> 11 < kept_below ? factor : 0.0F;
         b.dst[i] = b.src[0][i] * b.workspace[i];
     }
 }

@@ -25,9 +25,9 @@ Network three_layers() {
     return network;
 }
 
-std::vector<std::string> names(const std::vector<Problem>& problems) {
+std::vector<std::string> names(const std::vector<Needed>& needed) {
     std::vector<std::string> result;
-    for (const Problem& problem : problems) result.push_back(to_string(problem));
+    for (const auto& [problem, footprint] : needed) result.push_back(to_string(problem));
     return result;
 }
 
@@ -64,11 +64,27 @@ TEST(Problems, OfAScheduleAreItsComputeAndUpdateStepsOnce) {
                           {"sum", Stream::communication, AllReduceBucket{}, {}},
                           {"u", Stream::compute, Update{0, update}, {}}}},
                         {"b", {{"r1", Stream::compute, Compute{0, relu, 0}, {}}}}};
-    EXPECT_THAT(names(problems(schedule)), ElementsAre("activation:n8:4:relu:f32:forward", "sgd:n1:12:f32:update"));
+    EXPECT_THAT(names(problems(std::span{&schedule, 1})),
+                ElementsAre("activation:n8:4:relu:f32:forward", "sgd:n1:12:f32:update"));
+}
+
+// 192 + 256 + 256 + 256 + 10 + 1 elements of outputs, as many of gradients; 2676 weights, gradients, momenta.
+TEST(Footprint, IsWhatAStepTouches) {
+    EXPECT_EQ(footprint(three_layers(), 1), Bytes{4 * (2 * 971 + 3 * 2676)});
+    EXPECT_EQ(footprint(three_layers(), 2), Bytes{4 * (4 * 971 + 3 * 2676)});
+}
+
+TEST(Footprint, OfTheLargestNetworkCountsWhereTwoHaveTheProblem) {
+    Network small{"small", {}, 0};
+    small.layers = {{"input", Input{{10}}, {}, {10}}, {"loss", SoftmaxLoss{10}, {0}, {1}}};
+    const std::array networks{small, three_layers()};
+    const std::vector<Needed> needed = problems(networks, std::array<std::int64_t, 1>{2});
+    EXPECT_EQ(to_string(needed.front().problem), "softmaxloss:n2:10:f32:forward");
+    EXPECT_EQ(needed.front().footprint, footprint(three_layers(), 2));
 }
 
 TEST(Problems, OfNothingAreNone) {
-    EXPECT_THAT(problems(Schedule{}), IsEmpty());
+    EXPECT_THAT(problems(std::span<const Schedule>{}), IsEmpty());
     EXPECT_THAT(problems(std::span<const Network>{}, std::array<std::int64_t, 1>{1}), IsEmpty());
 }
 

@@ -31,7 +31,8 @@ TEST(Backends, RefuseWithAReasonWhatNobodyCanRun) {
         {{BatchNorm{}, Pass::backward_weights, 1, DataType::f32}, "has no backward_weights"},
         {{small_conv, Pass::forward, 1, DataType::f16}, "f16 is not implemented"},
         {{small_conv, Pass::backward_data, 1, DataType::bf16}, "bf16 is not implemented"},
-        {{small_conv, Pass::forward, 0, DataType::f32}, "the batch is 0"}};
+        {{small_conv, Pass::forward, 0, DataType::f32}, "the batch is 0"},
+        {{Dropout{{3}, 0.0}, Pass::forward, 1, DataType::f32}, "keep is 0"}};
     for (const Backend* backend : backends()) {
         SCOPED_TRACE(backend->name());
         for (const auto& [problem, reason] : refused) {
@@ -80,6 +81,8 @@ TEST(Buffers, OfAWrongSizeAreNamed) {
         b.dst = b.dst.first(3);
         EXPECT_THAT([&] { forward->run(b); },
                     ThrowsMessage<std::logic_error>(HasSubstr("dst has 3 elements, needs 32")));
+        b.dst = {};
+        EXPECT_THROW(forward->run(b), std::logic_error);
         b = t.buffers();
         b.src.clear();
         EXPECT_THROW(forward->run(b), std::logic_error);

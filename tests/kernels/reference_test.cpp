@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reference loops against values worked out by hand. Whole numbers: every sum is exact in f32.
+// Longer than most files: a case an operator, none worth a program of its own.
 #include "kernels/reference/backend.hpp"
 
 #include <gmock/gmock.h>
@@ -57,15 +58,16 @@ TEST(ReferenceConv, DilatedTapsSkipPixels) {
 }
 
 TEST(ReferenceConv, GroupsSeeOnlyTheirChannelsAndEachFilterItsBias) {
-    Tensors t{Conv2d{.channels = 4, .filters = 2, .window = {}, .groups = 2, .bias = true}, 2, reference_loops()};
+    // Filters 0 and 1 see channels 0 and 1, filters 2 and 3 see channels 2 and 3.
+    Tensors t{Conv2d{.channels = 4, .filters = 4, .window = {}, .groups = 2, .bias = true}, 2, reference_loops()};
     t.src[0] = {1, 2, 3, 4, /* second sample */ 5, 6, 7, 8};
-    t.weights = {1, 10, 100, 1000, /* bias */ 0.5, 0.25};
-    t.diff_dst = {1, 2, 3, 4};
+    t.weights = {1, 10, 0, 1, 100, 1000, 1, 0, /* bias */ 0.5, 0, 0.25, 0};
+    t.diff_dst = {1, 0, 2, 1, /* second sample */ 3, 1, 4, 0};
     t.run_forward_and_backward(reference_loops());
-    EXPECT_THAT(t.dst, ElementsAre(21.5, 4300.25, 65.5, 8700.25));
-    EXPECT_THAT(t.diff_src[0], ElementsAre(1, 10, 200, 2000, 3, 30, 400, 4000));
-    // weights: 1*1+5*3, 2*1+6*3, 3*2+7*4, 4*2+8*4; bias: 1+3, 2+4
-    EXPECT_THAT(t.diff_weights, ElementsAre(16, 20, 34, 40, 4, 6));
+    EXPECT_THAT(t.dst, ElementsAre(21.5, 2, 4300.25, 3, 65.5, 6, 8700.25, 7));
+    EXPECT_THAT(t.diff_src[0], ElementsAre(1, 10, 201, 2000, 3, 31, 400, 4000));
+    // weights: 1*1+5*3, 2*1+6*3; 5*1, 6*1; 3*2+7*4, 4*2+8*4; 3*1, 4*1. bias: 1+3, 0+1, 2+4, 1+0
+    EXPECT_THAT(t.diff_weights, ElementsAre(16, 20, 5, 6, 34, 40, 3, 4, 4, 1, 6, 1));
 }
 
 TEST(ReferenceMatMul, MultipliesRowsOfSeveralSamples) {

@@ -63,6 +63,55 @@ TEST(Memory, OfAResidualBlockCountsBothGradientsOfTheFork) {
     EXPECT_EQ(use.activation_gradients, Bytes{216});
 }
 
+// A dense layer of 8, dropout, a dense layer of 1: input, a and drop 32 B each, drop's mask 8, b and the loss 4.
+// drop:forward holds input a drop mask, 104, and drop:backward_data input mask and the gradients of drop and a, as
+// much.
+TEST(Memory, OfDropoutCountsItsMask) {
+    Network n{.name = "masked", .layers = {}};
+    const int a = add(n, "a", MatMul{.m = 1, .n = 8, .k = 8}, {add(n, "input", Input{{8}}, {})});
+    const int drop = add(n, "drop", Dropout{{8}, 0.5}, {a});
+    add(n, "loss", SoftmaxLoss{1}, {add(n, "b", MatMul{.m = 1, .n = 1, .k = 8}, {drop})});
+    const MemoryUse use = memory_use(schedule_of(n, "data", 1, 1));
+    EXPECT_EQ(use.activations + use.activation_gradients, Bytes{104});
+}
+
+// input and c 64 B each; two pools of c, their sum, and the gradients of these 4 B each. The fullest step is
+// p1:backward_data, which adds its own 64 B to the 64 B that p2 made of the gradient of c, and holds its gradient, 4 B.
+// Average pools need nothing kept but input; a max pool needs c and its own output again.
+TEST(Memory, OfPoolsOverAForkHoldsBothGradientsAndWhatTheKindNeeds) {
+    const auto forked = [](PoolKind kind) {
+        Network n{.name = "forked", .layers = {}};
+        const int input = add(n, "input", Input{{1, 4, 4}}, {});
+        const int c = add(n, "c", Conv2d{.channels = 1, .height = 4, .width = 4, .filters = 1, .window = {}}, {input});
+        const Pool2d pool{kind, 1, 4, 4, {.kernel_h = 4, .kernel_w = 4}};
+        const int p1 = add(n, "p1", pool, {c});
+        const int sum = add(n, "sum", Add{{1, 1, 1}, 2}, {p1, add(n, "p2", pool, {c})});
+        add(n, "loss", SoftmaxLoss{1}, {add(n, "flatten", Flatten{{1, 1, 1}}, {sum})});
+        return memory_use(schedule_of(n, "data", 1, 1));
+    };
+    EXPECT_EQ(forked(PoolKind::average).activations, Bytes{64});
+    EXPECT_EQ(forked(PoolKind::average).activation_gradients, Bytes{132});
+    EXPECT_EQ(forked(PoolKind::max).activations, Bytes{132});
+    EXPECT_EQ(forked(PoolKind::max).activation_gradients, Bytes{132});
+}
+
+// Every tensor is 32 B, the loss 4. c is read by a dense layer f through a flatten, and by a ReLU; both are added.
+//   sum:forward          input c f relu sum                                   160
+//   sum:backward_data    input c relu               sum f relu                192   the fullest
+// If flattening copied, sum:forward would hold input, flattened c, f, relu, flattened relu and sum: 192 before that.
+TEST(Memory, OfAFlattenIsThatOfItsInput) {
+    Network n{.name = "views", .layers = {}};
+    const int input = add(n, "input", Input{{1, 2, 4}}, {});
+    const int c = add(n, "c", Conv2d{.channels = 1, .height = 2, .width = 4, .filters = 1, .window = {}}, {input});
+    const int f = add(n, "f", MatMul{.m = 1, .n = 8, .k = 8}, {add(n, "flat_c", Flatten{{1, 2, 4}}, {c})});
+    const int relu = add(n, "relu", Activation{Nonlinearity::relu, {1, 2, 4}}, {c});
+    const int flat = add(n, "flat_relu", Flatten{{1, 2, 4}}, {relu});
+    add(n, "loss", SoftmaxLoss{8}, {add(n, "sum", Add{{8}, 2}, {f, flat})});
+    const MemoryUse use = memory_use(schedule_of(n, "data", 1, 1));
+    EXPECT_EQ(use.activations, Bytes{96});
+    EXPECT_EQ(use.activation_gradients, Bytes{96});
+}
+
 TEST(Memory, OfOutputsGrowsWithTheBatchAndNothingElseDoes) {
     for (const Network& network : {two_dense(), residual(), tower(6)}) {
         SCOPED_TRACE(network.name);

@@ -22,7 +22,9 @@ GOOD = {
     "models/zoo.hpp": "#pragma once\n",
     "models/onnx.cpp": "#include <onnx/onnx_pb.h>\n#include <toml++/toml.h>\n",
     "trace/perfetto.cpp": '#include "perfetto.pb.h"\n',
-    "bench/layers.cpp": "#include <benchmark/benchmark.h>\n",
+    "bench/layers.cpp": '#include <benchmark/benchmark.h>\n#include "calibrate/samples.hpp"\n',
+    "core/file.cpp": "#include <unistd.h>\n#include <sys/stat.h>\n",
+    "tests/models/onnx_test.cpp": '#include "onnx_file.hpp"\n',
     "cli/run.cpp": '#include <CLI/CLI.hpp>\n#include "run/train.hpp"\n#include "sim/simulate.hpp"\n',
     "tests/sim/platform_test.cpp": '#include "sim/platform.hpp"\n#include "schedule/plan.hpp"\n#include <gtest/gtest.h>\n',
 }
