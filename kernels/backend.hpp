@@ -54,11 +54,13 @@ public:
     virtual void run(const Buffers& buffers) = 0;
 };
 
-/// One library that can run operators: plain loops, oneDNN, cuDNN.
+/// One implementation of operators: plain loops, oneDNN, an algorithm of ours.
 class Backend {
 public:
     virtual ~Backend() = default;
     virtual std::string_view name() const = 0;
+    /// "direct", "im2col", "winograd4", ... where one library has several ways, each a Backend of its own; else empty.
+    virtual std::string_view algorithm() const { return {}; }
     virtual Support supports(const Problem& problem) const = 0;
     virtual std::unique_ptr<Kernel> prepare(const Problem& problem) const = 0;  // slow, once per shape
     /// f32 elements that forward must keep for backward; forward and backward of a layer come from one backend.

@@ -34,6 +34,7 @@ bool floating(int element) {
 
 OnnxGraph::OnnxGraph(const std::string& path) : path_(path) {
     read();
+    check_attributes();
     find_input();
     infer_shapes();
     find_constants();

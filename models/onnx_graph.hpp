@@ -23,9 +23,6 @@ std::string describe(const onnx::NodeProto& node);
 std::int64_t integer(const onnx::NodeProto& node, std::string_view attribute, std::int64_t otherwise);
 double number(const onnx::NodeProto& node, std::string_view attribute, double otherwise);
 std::string text(const onnx::NodeProto& node, std::string_view attribute, std::string_view otherwise);
-/// `otherwise` stands for each of `size` values; InputError when there is another number of them.
-std::vector<std::int64_t> integers(const onnx::NodeProto& node, std::string_view attribute, std::size_t size,
-                                   std::int64_t otherwise);
 
 class OnnxGraph {
 public:
@@ -47,12 +44,16 @@ public:
     bool integral(const std::string& value) const;
     std::optional<double> scalar(const std::string& value) const;
     int readers(const std::string& value) const;
+    /// `otherwise` stands for each of `size` values; InputError when there is another number of them.
+    std::vector<std::int64_t> integers(const onnx::NodeProto& node, std::string_view attribute, std::size_t size,
+                                       std::int64_t otherwise) const;
 
     [[noreturn]] void fail(std::string_view what) const;
     [[noreturn]] void fail(const onnx::NodeProto& node, std::string_view what) const;
 
 private:
     void read();
+    void check_attributes() const;
     void find_input();
     bool settle_targets(const std::unordered_map<std::string, onnx::TensorShapeProto>& propagated);
     void infer_shapes();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -95,9 +96,9 @@ std::optional<Stream> stream_named(std::string_view name) {
 
 std::vector<std::string> labels_of(std::span<const Timeline> timelines) {
     std::vector<std::string> labels;
-    int count[2] = {0, 0};
+    std::array<int, 2> count{};
     for (const Timeline& timeline : timelines) {
-        const int number = ++count[timeline.measured ? 1 : 0];
+        const int number = ++count[timeline.measured ? 1U : 0U];
         const std::string_view kind = timeline.measured ? "measured" : "predicted";
         labels.push_back(number == 1 ? std::string{kind} : fmt::format("{} {}", kind, number));
     }

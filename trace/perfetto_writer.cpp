@@ -6,6 +6,7 @@
 //   process "rank 0"
 //   ├─ compute, communication, io     lanes of one stream have one name, so that the UI draws them as one track
 //   process "rank 1" ...
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -97,9 +98,9 @@ private:
     void send() {
         const std::size_t size = packet_.ByteSizeLong();
         bytes_.assign(1, '\x0A');
-        google::protobuf::uint8 length[10];
-        const auto* end = google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(size, length);
-        bytes_.append(reinterpret_cast<const char*>(length), static_cast<std::size_t>(end - length));
+        std::array<google::protobuf::uint8, 10> length{};
+        const auto* end = google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(size, length.data());
+        bytes_.append(reinterpret_cast<const char*>(length.data()), static_cast<std::size_t>(end - length.data()));
         packet_.AppendToString(&bytes_);
         out_.append(bytes_);
     }

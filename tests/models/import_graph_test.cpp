@@ -140,14 +140,16 @@ std::vector<Wrong> wrong_graphs() {
     graph("no_weights", "Conv node 'the_y': it has no input 1").node("Conv", {"x"}, "y");
     graph("flat_weights", "are 8x4, not a tensor of 4").weights("w", {8, 4}).node("Conv", {"x", "w"}, "y");
     graph("other_channels", "do not fit 4 channels").weights("w", {8, 3, 3, 3}).node("Conv", {"x", "w"}, "y");
-    set(graph("no_groups", "in 0 groups").weights("w", {8, 4, 3, 3}).node("Conv", {"x", "w"}, "y"), "group", 0);
-    set(graph("no_stride", "stride or dilation of 0").weights("w", {8, 4, 3, 3}).node("Conv", {"x", "w"}, "y"),
+    set(graph("no_groups", "'group' of 0 is impossible").weights("w", {8, 4, 3, 3}).node("Conv", {"x", "w"}, "y"),
+        "group", 0);
+    set(graph("no_stride", "'strides' of 0 is impossible").weights("w", {8, 4, 3, 3}).node("Conv", {"x", "w"}, "y"),
         "strides", {1, 0});
     set(graph("three_strides", "3 values in 'strides', not 2").weights("w", {8, 4, 3, 3}).node("Conv", {"x", "w"}, "y"),
         "strides", {1, 1, 1});
     set(graph("negative_pad", "padding of -1").weights("w", {8, 4, 3, 3}).node("Conv", {"x", "w"}, "y"), "pads",
         {-1, 0, 0, 0});
     graph("big_window", "does not fit").weights("w", {8, 4, 9, 9}).node("Conv", {"x", "w"}, "y");
+    graph("no_kernel", "it has no kernel_shape").node("MaxPool", {"x"}, "y");
     set_text(graph("odd_auto_pad", "auto_pad 'SOME' does not exist").node("MaxPool", {"x"}, "y"), "auto_pad", "SOME");
     graph("dense_on_image", "not a dense layer").weights("w", {4, 4}).node("Gemm", {"x", "w"}, "y");
     set(graph("join_rows", "along axis 2").node("Concat", {"x", "x"}, "y"), "axis", 2);

@@ -225,7 +225,8 @@ TEST_P(Windows, AreAsManyAsLibonnxInfers) {
         for (const auto& [key, value] : form.words) set_text(node, key, value);
         for (const auto& [key, value] : form.numbers) set(node, key, value);
         const std::string path = file.save("windows.onnx");
-        const auto& dims = inferred(path).graph().output(0).type().tensor_type().shape();
+        const onnx::ModelProto model = inferred(path);
+        const auto& dims = model.graph().output(0).type().tensor_type().shape();
         ASSERT_EQ(dims.dim_size(), 4);
         EXPECT_EQ(import_onnx(path).layers.back().output,
                   (Shape{dims.dim(1).dim_value(), dims.dim(2).dim_value(), dims.dim(3).dim_value()}));

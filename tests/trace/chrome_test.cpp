@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
-#include "timelines.hpp"
+#include "tests/trace/timelines.hpp"
 #include "trace/trace.hpp"
 
 namespace rehearse::trace {
@@ -14,7 +14,7 @@ namespace {
 std::string written(const std::vector<Timeline>& timelines) {
     const std::string path = path_of(fmt::format("chrome_{}.json", ::getpid()));
     write(timelines, path, Format::chrome);
-    const std::string file = content_of(path);
+    std::string file = content_of(path);
     ::unlink(path.c_str());
     return file;
 }
@@ -74,9 +74,10 @@ TEST(Chrome, SaysWhatIsWrongWithAFile) {
 // Each replacement spoils one value of a good file; the message names it and a byte inside or just behind its element.
 TEST(Chrome, NamesTheValueThatIsWrongAndWhere) {
     const std::string good = written({three_events()});
-    const struct {
+    struct Spoil {
         std::string from, to, message;
-    } spoils[] = {
+    };
+    const std::vector<Spoil> spoils{
         {R"("ts":1.500)", R"("ts":"1.5")", "\"ts\" is missing or of the wrong kind"},
         {R"("dur":1.501)", R"("dur":-1)", "\"dur\" is out of range"},
         {R"("dur":1.501)", R"("dur":1e300)", "\"dur\" is out of range"},
@@ -86,7 +87,7 @@ TEST(Chrome, NamesTheValueThatIsWrongAndWhere) {
         {R"("counter":0)", R"("counter":7)", "a counter that is not described"},
         {R"("ph":"X","pid":1)", R"("ph":"X","pid":9)", "a process that has no name yet"},
     };
-    for (const auto& spoil : spoils) {
+    for (const Spoil& spoil : spoils) {
         SCOPED_TRACE(spoil.to);
         std::string bad = good;
         const std::size_t at = bad.find(spoil.from);

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "timelines.hpp"
+#include "tests/trace/timelines.hpp"
 #include "trace/trace.hpp"
 
 namespace rehearse::trace {

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "core/error.hpp"
-#include "timelines.hpp"
+#include "tests/trace/timelines.hpp"
 #include "trace/trace.hpp"
 
 namespace rehearse::trace {

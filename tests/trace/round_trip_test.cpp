@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "core/error.hpp"
-#include "timelines.hpp"
+#include "tests/trace/timelines.hpp"
 #include "trace/trace.hpp"
 
 namespace rehearse::trace {
@@ -39,7 +39,7 @@ TEST_P(AnyFormat, KeepsTimelinesOfEveryKind) {
         for (const int ranks : {1, 2, 64}) {
             for (unsigned seed = 1; seed <= 10; ++seed) {
                 SCOPED_TRACE(fmt::format("seed {}, {} ranks, crowded {}", seed, ranks, crowded));
-                const Timeline timeline = random_timeline(seed, 20 * seed, ranks, crowded);
+                const Timeline timeline = random_timeline(seed, std::size_t{20} * seed, ranks, crowded);
                 expect_equal(there_and_back(timeline), timeline);
             }
         }
