@@ -30,7 +30,7 @@ Json rows(const std::vector<trace::Row>& list) {
         array.push_back({{"name", row.name},
                          {"predicted_s", row.predicted.value},
                          {"measured_s", row.measured.value},
-                         {"error", row.error}});
+                         {"error", std::isfinite(row.error) ? Json(row.error) : Json()}});
     }
     return array;
 }

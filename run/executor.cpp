@@ -86,6 +86,16 @@ void Executor::run(int iteration, std::uint64_t seed, std::int64_t first_sample)
     if (failure_) std::rethrow_exception(failure_);
 }
 
+std::vector<double> Executor::bytes_sent() const {
+    std::vector<double> bytes(times_.size());
+    for (const auto& [index, sum] : sums_) {
+        for (const auto& round : sum.rounds.rounds) {
+            for (const auto& part : round.sends) bytes[index] += static_cast<double>(part.count) * sizeof(float);
+        }
+    }
+    return bytes;
+}
+
 void Executor::communicate() {
     // A sleep of 20 us is to be one: the default slack of timers is 50 us.
     prctl(PR_SET_TIMERSLACK, 1000UL);

@@ -43,6 +43,8 @@ public:
 
     /// Of the last run, step by step.
     std::span<const Interval> times() const { return times_; }
+    /// What this rank sends in each step, in bytes.
+    std::vector<double> bytes_sent() const;
 
 private:
     struct Sum {

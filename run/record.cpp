@@ -25,7 +25,6 @@ struct Describe {
         Event event;
         event.layer = fmt::format("bucket{}", reduce.bucket);
         event.pass = "allreduce";
-        event.bytes = size_of(reduce.type) * static_cast<double>(reduce.elements);
         return event;
     }
     Event operator()(const Update& update) const {
@@ -56,8 +55,8 @@ std::vector<double> as_doubles(const std::vector<std::byte>& bytes) {
 
 }  // namespace
 
-Recording::Recording(std::size_t steps, int iterations) {
-    times_.reserve(2 * steps * static_cast<std::size_t>(iterations));
+Recording::Recording(std::vector<double> bytes_sent, int iterations) : bytes_sent_(std::move(bytes_sent)) {
+    times_.reserve(2 * bytes_sent_.size() * static_cast<std::size_t>(iterations));
 }
 
 void Recording::add(std::span<const Interval> times) {
@@ -71,8 +70,8 @@ void Recording::align(const Alignment& alignment) {
     for (double& time : times_) time = alignment.at_rank_zero(time);
 }
 
-std::vector<Event> events_of(const Schedule& schedule, std::int64_t rank, std::span<const double> times,
-                             double origin) {
+std::vector<Event> events_of(const Schedule& schedule, std::int64_t rank, std::span<const double> bytes_sent,
+                             std::span<const double> times, double origin) {
     const auto& steps = schedule.classes[static_cast<std::size_t>(class_of(schedule, rank))].steps;
     std::vector<Event> events;
     for (std::size_t i = 0; i < times.size() / 2; ++i) {
@@ -81,6 +80,7 @@ std::vector<Event> events_of(const Schedule& schedule, std::int64_t rank, std::s
         event.rank = rank;
         event.stream = step.stream;
         event.step = step.name;
+        if (event.stream == Stream::communication) event.bytes = Bytes{bytes_sent[i % steps.size()]};
         event.iteration = static_cast<int>(i / steps.size());
         event.start = Seconds{times[2 * i] - origin};
         event.end = Seconds{times[2 * i + 1] - origin};
@@ -89,32 +89,27 @@ std::vector<Event> events_of(const Schedule& schedule, std::int64_t rank, std::s
     return events;
 }
 
-Timeline one_iteration(const Schedule& schedule, std::int64_t rank, std::span<const Interval> times) {
-    Recording recording{times.size(), 1};
-    recording.add(times);
-    Timeline timeline;
-    timeline.measured = true;
-    timeline.events = events_of(schedule, rank, recording.times(), recording.times().front());
-    return timeline;
-}
-
 Timeline make_timeline(const Schedule& schedule, const kernels::Communicator& world, const Recording& recording) {
-    const std::span<const double> own = recording.times();
+    std::vector<double> own{recording.bytes_sent().begin(), recording.bytes_sent().end()};
+    own.insert(own.end(), recording.times().begin(), recording.times().end());
     std::vector<std::vector<double>> all;
-    for (const auto& bytes : world.gather(std::as_bytes(own))) all.push_back(as_doubles(bytes));
+    for (const auto& bytes : world.gather(std::as_bytes(std::span{own}))) all.push_back(as_doubles(bytes));
     std::int64_t rank = 0;
     if (all.empty()) {
         rank = world.rank();
-        all.emplace_back(own.begin(), own.end());
+        all.push_back(std::move(own));
     }
     Timeline timeline;
     timeline.measured = true;
     timeline.ranks = world.size();
-    if (own.empty()) return timeline;
-    double origin = own.front();
-    for (const auto& times : all) origin = std::min(origin, *std::ranges::min_element(times));
-    for (const auto& times : all) {
-        std::ranges::move(events_of(schedule, rank++, times, origin), std::back_inserter(timeline.events));
+    if (recording.times().empty()) return timeline;
+    const std::size_t steps = recording.bytes_sent().size();
+    double origin = recording.times().front();
+    for (const auto& values : all) origin = std::min(origin, *std::min_element(values.begin() + steps, values.end()));
+    for (const auto& values : all) {
+        const std::span<const double> both{values};
+        std::ranges::move(events_of(schedule, rank++, both.first(steps), both.subspan(steps), origin),
+                          std::back_inserter(timeline.events));
     }
     std::ranges::stable_sort(timeline.events, [](const Event& a, const Event& b) {
         return std::tie(a.iteration, a.rank, a.start) < std::tie(b.iteration, b.rank, b.start);

@@ -12,24 +12,25 @@
 
 namespace rehearse::run {
 
-/// Starts and ends of the steps of one rank, iteration after iteration, in seconds of some clock.
+/// What one rank sent in each step, in bytes, and the starts and ends of its steps, iteration after iteration, in
+/// seconds of some clock.
 class Recording {
 public:
     /// Keeps room for all iterations, so that recording does not allocate.
-    Recording(std::size_t steps, int iterations);
+    Recording(std::vector<double> bytes_sent, int iterations);
     void add(std::span<const Interval> times);
     void align(const Alignment& alignment);
+    std::span<const double> bytes_sent() const { return bytes_sent_; }
     std::span<const double> times() const { return times_; }
 
 private:
+    std::vector<double> bytes_sent_;
     std::vector<double> times_;  // start, end, start, end, ...
 };
 
-/// Events of one rank from its recorded times, moved so that `origin` is 0.
-std::vector<Event> events_of(const Schedule& schedule, std::int64_t rank, std::span<const double> times, double origin);
-
-/// The last iteration alone: what a step report is made of.
-Timeline one_iteration(const Schedule& schedule, std::int64_t rank, std::span<const Interval> times);
+/// Events of one rank from what it recorded, moved so that `origin` is 0.
+std::vector<Event> events_of(const Schedule& schedule, std::int64_t rank, std::span<const double> bytes_sent,
+                             std::span<const double> times, double origin);
 
 /// Collective. At rank 0 the events of all ranks, elsewhere of this one; 0 is the first start among them.
 Timeline make_timeline(const Schedule& schedule, const kernels::Communicator& world, const Recording& recording);

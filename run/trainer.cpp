@@ -52,7 +52,7 @@ public:
           program_(schedule, own_class(world, schedule, options), options.backend, key(options.seed, weights_of),
                    {options.learning_rate, options.momentum, options.weight_decay}),
           executor_(schedule, program_, world, probe),
-          recording_(program_.steps().size(), options.record ? options.steps : 0) {
+          recording_(executor_.bytes_sent(), options.record ? options.steps : 0) {
         const int axis = axis_index(schedule.mesh, "data");
         if (axis < 0) return;
         shards_ = schedule.mesh.axes[static_cast<std::size_t>(axis)].size;
@@ -102,7 +102,11 @@ private:
     }
 
     StepReport reported() {
-        const Summary summary = summarize(one_iteration(schedule_, world_.rank(), executor_.times()));
+        Recording last{executor_.bytes_sent(), 1};
+        last.add(executor_.times());
+        Timeline timeline;
+        timeline.events = events_of(schedule_, world_.rank(), last.bytes_sent(), last.times(), last.times().front());
+        const Summary summary = summarize(timeline);
         const std::vector<double> own{program_.loss(), summary.step.value, summary.exposed_comm.value};
         const std::vector<double> all = world_.all_gather(own);
         StepReport report;
