@@ -175,7 +175,8 @@ Problem parse_problem(std::string_view text) {
     }
     const std::size_t last = text.rfind(':');
     const std::size_t second = last == 0 ? std::string_view::npos : text.rfind(':', last - 1);
-    if (!text.substr(colon).starts_with(":n") || second == std::string_view::npos || second <= colon) {
+    if (colon == std::string_view::npos || !text.substr(colon).starts_with(":n") || second == std::string_view::npos ||
+        second <= colon) {
         throw fail("expected KIND:nBATCH...:TYPE:PASS, like conv2d:n32c64h56w56k64r3s3:pad1:stride1:f32:forward");
     }
     Problem problem;

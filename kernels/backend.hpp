@@ -26,22 +26,25 @@ struct Support {
 ///   update            weights, diff_weights, momentum         -> weights, momentum
 /// `weights` and `diff_weights` hold the operator's tensors one after the other, in the order of rehearse::weights(op).
 /// SoftmaxLoss: dst is the loss of each sample {batch}; backward_data ignores diff_dst, divides by `loss_batch`.
-/// diff_* are overwritten, never added to, except that diff_src[i] of an empty span is skipped.
+/// diff_* are overwritten, never added to, except that diff_src[i] of an empty span is skipped. run() checks every size
+/// (buffers.hpp says what may be left out).
 struct Buffers {
     std::vector<std::span<const float>> src;
-    std::span<const float> dst_in;        // the forward output, for a backward pass
+    std::span<const float> dst_in;  // the forward output, for a backward pass
     std::span<float> dst;
     std::span<float> weights;
     std::span<const float> diff_dst;
     std::vector<std::span<float>> diff_src;
     std::span<float> diff_weights;
     std::span<float> momentum;
-    std::span<float> workspace;           // kept by the caller from forward to backward of one micro-batch
-    std::span<float> state;               // BatchNorm: running mean, running variance
-    std::span<const std::int32_t> labels; // of SoftmaxLoss
-    std::int64_t loss_batch = 1;          // samples that the loss is a mean over: the global batch
+    std::span<float> workspace;            // kept by the caller from forward to backward of one micro-batch
+    std::span<float> state;                // BatchNorm: running mean, running variance
+    std::span<const std::int32_t> labels;  // of SoftmaxLoss
+    std::int64_t loss_batch = 1;           // samples that the loss is a mean over: the global batch
     float learning_rate = 0, momentum_factor = 0, weight_decay = 0;
-    std::uint64_t seed = 0;               // of Dropout: one a step and rank
+    std::uint64_t seed = 0;         // of Dropout: one a step and layer
+    std::int64_t first_sample = 0;  // of Dropout: where this batch lies in the global batch, so that a mask does
+                                    // not depend on how many ranks and micro-batches share it
 };
 
 /// A problem made ready. run() is what gets timed; it may be called from one thread at a time.
@@ -51,11 +54,13 @@ public:
     virtual void run(const Buffers& buffers) = 0;
 };
 
-/// One library that can run operators: plain loops, oneDNN, cuDNN.
+/// One implementation of operators: plain loops, oneDNN, an algorithm of ours.
 class Backend {
 public:
     virtual ~Backend() = default;
     virtual std::string_view name() const = 0;
+    /// "direct", "im2col", "winograd4", ... where one library has several ways, each a Backend of its own; else empty.
+    virtual std::string_view algorithm() const { return {}; }
     virtual Support supports(const Problem& problem) const = 0;
     virtual std::unique_ptr<Kernel> prepare(const Problem& problem) const = 0;  // slow, once per shape
     /// f32 elements that forward must keep for backward; forward and backward of a layer come from one backend.

@@ -33,8 +33,8 @@ std::vector<MachineName> machines();
 Machine load_machine(const std::string& name_or_file);
 Machine parse_machine(std::string_view toml, const std::string& origin);
 
-/// What hwloc sees of this host: cores as devices of class "core", memory, caches. Peak, memory bandwidth, messaging and
-/// prices are measured by `rehearse calibrate`, never guessed: without a calibration file they are absent.
+/// What hwloc sees of this host: cores as devices of class "core", memory, caches. Peak, memory bandwidth, messaging
+/// and prices are measured by `rehearse calibrate`, never guessed: without a calibration file they are absent.
 Machine detect_this_host();
 /// Where `calibrate` keeps the measured this-host: $REHEARSE_HOME, else $XDG_DATA_HOME/rehearse, else
 /// ~/.local/share/rehearse; the file is this-host.toml. load_machine("this-host") reads it and refuses one that was

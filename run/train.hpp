@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/schedule.hpp"
@@ -12,7 +14,8 @@
 
 namespace rehearse::run {
 
-/// MPI from its start to its end; the one object that main holds. Without mpirun it is a job of one rank.
+/// MPI from its start to its end; the one object that main holds. Without mpirun it is a job of one rank. Sets how many
+/// OpenMP threads the kernels of this rank use (of the calling thread: train on the same one).
 class Session {
 public:
     Session(int& argc, char**& argv);
@@ -21,36 +24,47 @@ public:
     Session& operator=(const Session&) = delete;
     std::int64_t rank() const;
     std::int64_t size() const;
+    std::int64_t local_size() const;  // ranks on this host
+    int threads() const;              // of each rank's kernels: a fair share of the cores, or OMP_NUM_THREADS
     /// Ends the whole job: what a rank calls when it cannot go on, so that the others do not wait for it.
     [[noreturn]] void abort(int exit_code) const;
+    /// What main does in a job: runs `body` and returns its exit code. When `body` throws, "program: rank 1: why" goes
+    /// to stderr and the whole job ends, with 2 for an InputError, 4 for an InfeasibleError and 3 for everything else;
+    /// nobody waits for the rank that failed. An InputError that strikes all ranks alike is said once and returned.
+    int run(std::string_view program, const std::function<int()>& body) const;
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
 };
 
 struct Options {
     int steps = 5;
-    std::string backend;            // empty: the best of each layer
+    std::string backend{};  // empty: the best of each layer
     std::uint64_t seed = 1;
     float learning_rate = 0.05F, momentum = 0.9F, weight_decay = 0;
-    bool check_gradients = false;   // compare with the same global batch on one rank; the result's gradient_error
-    bool record = true;             // events into the timeline
+    bool check_gradients = false;  // compare with the same global batch on one rank; the result's gradient_error
+    bool record = true;            // events into the timeline
 };
 
 struct StepReport {
-    double loss = 0;  // mean over the global batch
-    Seconds seconds, exposed_comm;
+    double loss = 0;                // mean over the global batch, before the step's update
+    Seconds seconds, exposed_comm;  // of the rank that took longest
     double samples_per_s = 0;
 };
 
 struct Result {
-    Timeline timeline;                // on rank 0: of all ranks, clocks aligned; elsewhere: of this rank
+    Timeline timeline;  // on rank 0: of all ranks, clocks aligned; elsewhere: of this rank
     std::vector<StepReport> steps;
-    std::vector<float> weights;       // of all buckets, one after the other
-    std::vector<float> gradients;     // of the last step, likewise
-    double gradient_error = -1;       // relative; -1: not asked for
-    double gradient_tolerance = -1;   // derived from the depth and batch; an error above it is a failed check
+    std::vector<float> weights;      // of all buckets, one after the other
+    std::vector<float> gradients;    // of the last step, likewise
+    double gradient_error = -1;      // see run/gradient_check.hpp; -1: not asked for
+    double gradient_tolerance = -1;  // derived there; an error above it is a failed check
 };
 
 /// Trains on the synthetic task of run/data.hpp. `report` is called on rank 0 after each step.
-Result train(const Schedule& schedule, const Options& options,
+/// InputError: the schedule is for another number of ranks, or holds what run cannot execute.
+Result train(const Session& session, const Schedule& schedule, const Options& options,
              const std::function<void(int step, const StepReport&)>& report = {});
 
 }  // namespace rehearse::run

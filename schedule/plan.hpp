@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan: how a training run is split. Read from one string, "data=64:allreduce=hierarchical(ring,halving):bucket=25MB".
+// A plan: how a training run is split. Read from one string,
+// "data=64:allreduce=hierarchical(ring,halving):bucket=25MB".
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,11 @@
 namespace rehearse::schedule {
 
 struct Plan {
-    std::string text;                       // as written
-    Mesh mesh;                              // an axis without a size has size 0 until make_schedule infers it
-    std::optional<Algorithm> all_reduce;    // absent: hierarchical(ring,halving) across nodes, ring within one
+    std::string text{};                     // as written
+    Mesh mesh{};                            // an axis without a size has size 0 until make_schedule infers it
+    std::optional<Algorithm> all_reduce{};  // absent: hierarchical(ring,halving) across full nodes, else ring
     Bytes bucket{25e6};                     // gradients are sent in buckets of at least this size (PyTorch DDP: 25 MB)
+    Bytes first_bucket{1e6};                // the first bucket may be smaller, so that sending starts early (DDP: 1 MB)
     bool overlap = true;                    // all-reduce while the backward pass goes on
 };
 
@@ -27,13 +29,14 @@ Plan parse_plan(std::string_view text);
 /// What --plan help prints: every axis and option, with a summary.
 struct PlanWord {
     std::string_view name, values, summary;
+    std::string_view axis;  // of an option: the axis that it follows; of an axis: empty
 };
 std::span<const PlanWord> plan_words();
 
 struct Job {
     std::int64_t devices = 1;
     std::int64_t batch_per_device = 32;
-    std::optional<std::int64_t> global_batch;  // instead: must be divisible by the data axis
+    std::optional<std::int64_t> global_batch{};  // instead: must be divisible by the data axis
     Precision precision = Precision::fp32;
 };
 

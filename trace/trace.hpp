@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timelines to and from files. The format follows the file's ending: .pftrace (Perfetto protobuf), .json (Chrome).
+// Timelines to and from files. The format follows the file's ending: .pftrace (Perfetto protobuf), .json (Chrome),
+// .csv (one row an event, written only). Times are whole nanoseconds in all of them.
 #pragma once
 
 #include <string>
@@ -14,12 +15,17 @@ enum class Format { perfetto, chrome, csv };
 /// By the file's ending; InputError names the endings that are known.
 Format format_of(std::string_view path);
 
-/// Writes to a temporary name beside it and renames, so that a full disk never leaves half a file.
+/// Writes to a temporary name beside it and renames, so that a full disk never leaves half a file; a device or a pipe
+/// is written directly. Several timelines lie on one time axis, as processes "predicted: rank 0", "measured: rank 0".
 /// InputError when the path cannot be written.
 void write(const std::vector<Timeline>& timelines, const std::string& path, Format format);
-inline void write(const Timeline& timeline, const std::string& path) { write({timeline}, path, format_of(path)); }
+void write(const Timeline& timeline, const std::string& path);
 
-/// Reads what write wrote (Perfetto or Chrome). InputError: missing, not a trace, or cut off, and where.
+/// The one timeline of a file that write wrote (Perfetto or Chrome, told apart by the content). Of a file with several,
+/// "both.pftrace#measured" picks one by its label: "predicted" or "measured", "predicted 2" the second of a kind.
+/// InputError: missing, not a trace, cut off or broken (and at which byte), or more than one timeline and none picked.
 Timeline read(const std::string& path);
+/// All timelines of a file, in the order in which they were written.
+std::vector<Timeline> read_all(const std::string& path);
 
 }  // namespace rehearse::trace

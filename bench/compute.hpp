@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times problems on backends, as they behave inside a training step.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bench/rounds.hpp"
+#include "bench/team.hpp"
+#include "bench/workload.hpp"
+#include "calibrate/problems.hpp"
+#include "calibrate/samples.hpp"
+#include "core/op.hpp"
+
+namespace rehearse::bench {
+
+using calibrate::Sample;
+
+struct Options {
+    Rounds rounds;
+    std::string backend;  // empty: the best of each operator
+    CacheState cache = CacheState::primed;
+    std::uint64_t seed = 1;
+    Team team;
+};
+
+struct Measurement {
+    std::vector<Sample> samples;  // one a problem, in the given order
+    std::string json;             // Google Benchmark's
+};
+
+/// Buffers rotate over each problem's footprint, at most over twice the last-level cache. InputError when a problem has
+/// no backend, or there is none to measure.
+Measurement measure(const std::vector<calibrate::Needed>& needed, const Options& options);
+/// As in a training step whose footprint is larger than any cache.
+Measurement measure(const std::vector<Problem>& problems, const Options& options);
+
+/// Of the last-level cache, as the operating system tells; 32 MiB where it does not.
+Bytes last_level_cache();
+
+}  // namespace rehearse::bench

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times cases with Google Benchmark in several rounds over all of them, so that a disturbance of some seconds spoils
+// one sample of many cases and not all samples of one: the median then leaves it out.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/team.hpp"
+#include "core/units.hpp"
+
+namespace rehearse::bench {
+
+struct Case {
+    std::string name;  // of the benchmark
+    Flops flops;       // of one run
+    Bytes bytes;
+    std::function<void()> set_up = [] {};  // once a round, not timed
+    std::function<void()> before = [] {};  // before each run, not timed
+    std::function<void()> run;
+};
+
+struct Rounds {
+    int count = 7;
+    Seconds budget{10};  // of timing, all cases and rounds together; each case is run at least twice a round
+};
+
+struct Times {
+    std::vector<std::vector<double>> seconds;  // a case, a round: the median run's, mean over the ranks
+    std::string json;                          // Google Benchmark's, of this rank
+};
+
+Times time(const std::vector<Case>& cases, const Rounds& rounds, const Team& team);
+
+}  // namespace rehearse::bench

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A problem made ready to be timed: its kernel, and random buffers in the cache state of a training step.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/op.hpp"
+#include "kernels/backend.hpp"
+
+namespace rehearse::bench {
+
+/// Floats that all problems share, one after the other: filling them anew for each problem would take longer than
+/// timing it. `random` keeps its distribution (kernels read it, priming flips signs); `scratch` is what kernels write.
+class Arena {
+public:
+    Arena(std::int64_t floats, std::uint64_t seed);
+    void reset();
+    /// The last `count` floats of random, or fewer: shared with the sets where they fill it.
+    std::span<float> last(std::int64_t count);
+    std::span<float> random(std::int64_t count) { return take(random_, next_random_, count); }
+    std::span<float> scratch(std::int64_t count) { return take(scratch_, next_scratch_, count); }
+    std::int64_t floats() const { return static_cast<std::int64_t>(random_.size()); }
+
+private:
+    static std::span<float> take(std::vector<float>& from, std::size_t& next, std::int64_t count);
+    std::vector<float> random_, scratch_;
+    std::size_t next_random_ = 0, next_scratch_ = 0;
+};
+
+/// In what state the buffers are when a run begins.
+enum class CacheState {
+    hot,       // one set of buffers, run after run
+    rotating,  // as many sets as the working set holds, in turn
+    primed,  // rotating; what the layer before has just made (src forward, diff_dst backward) is in cache, and as in a
+             // training step the core has done other work since the kernel's last run
+};
+
+class Workload {
+public:
+    /// `only`: the backend's name, empty for the best. InputError when no backend runs the problem.
+    Workload(const Problem& problem, std::string_view only, CacheState state);
+
+    std::string name() const;  // "problem/backend"
+    std::string backend() const { return std::string{backend_->name()}; }
+    std::int64_t floats() const;  // of one set of buffers
+    /// Lays out as many sets as `working_set` floats hold; runs the forward pass where the timed pass needs its
+    /// results.
+    void set_up(Arena& arena, std::int64_t working_set);
+    void before();
+    void run();
+
+private:
+    kernels::Buffers make_buffers(Arena& arena);
+    std::span<std::int32_t> make_labels();
+
+    Problem problem_;
+    const kernels::Backend* backend_;
+    std::unique_ptr<kernels::Kernel> kernel_, forward_;
+    CacheState state_;
+    std::vector<kernels::Buffers> sets_;
+    std::vector<std::span<float>> produced_;  // of each set: what priming touches
+    std::vector<std::int32_t> labels_;
+    std::span<float> others_;  // what the core works on between two runs
+    std::size_t next_ = 0;
+};
+
+}  // namespace rehearse::bench

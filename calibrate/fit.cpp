@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+
+#include "core/error.hpp"
+
+namespace rehearse::calibrate {
+
+double median(std::vector<double> values) {
+    require(!values.empty(), "a median needs values");
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    if (values.size() % 2 == 1) return *middle;
+    return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+double robust_deviation(const std::vector<double>& values) {
+    const double center = median(values);
+    std::vector<double> distances;
+    distances.reserve(values.size());
+    for (const double value : values) distances.push_back(std::abs(value - center));
+    return 1.4826 * median(distances);
+}
+
+namespace {
+
+struct Line {
+    double start = 0, slope = 0;
+    double at(double x) const { return start + slope * x; }
+};
+
+// Weighted least squares; through the origin where the best line would start below it.
+Line weighted_line(std::span<const MessageSample> samples, const std::vector<double>& weights) {
+    double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+        const double x = samples[i].size.value, y = samples[i].one_way.value;
+        w += weights[i];
+        wx += weights[i] * x;
+        wy += weights[i] * y;
+        wxx += weights[i] * x * x;
+        wxy += weights[i] * x * y;
+    }
+    const double slope = (w * wxy - wx * wy) / (w * wxx - wx * wx);
+    const double start = (wy - slope * wx) / w;
+    return start >= 0 ? Line{start, slope} : Line{0, wxy / wxx};
+}
+
+std::vector<double> relative_residuals(std::span<const MessageSample> samples, const Line& line) {
+    std::vector<double> residuals;
+    residuals.reserve(samples.size());
+    for (const MessageSample& sample : samples) {
+        residuals.push_back(sample.one_way.value / line.at(sample.size.value) - 1);
+    }
+    return residuals;
+}
+
+// 1 / fitted time squared makes residuals relative; Huber's factor bounds the pull of an outlier.
+std::vector<double> huber_weights(std::span<const MessageSample> samples, const Line& line) {
+    const std::vector<double> residuals = relative_residuals(samples, line);
+    const double bound = std::max(1.345 * robust_deviation(residuals), 1e-12);
+    std::vector<double> weights;
+    weights.reserve(samples.size());
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+        const double time = line.at(samples[i].size.value);
+        weights.push_back(std::min(1.0, bound / std::max(std::abs(residuals[i]), 1e-12)) / (time * time));
+    }
+    return weights;
+}
+
+void check_messages(std::span<const MessageSample> samples) {
+    std::set<double> sizes;
+    for (const MessageSample& sample : samples) {
+        if (sample.one_way.value <= 0 || sample.size.value <= 0) {
+            throw InputError("message samples: every size and time must be positive");
+        }
+        sizes.insert(sample.size.value);
+    }
+    if (sizes.size() < 2) throw InputError("message samples: at least two sizes are needed to fit overhead and rate");
+}
+
+// Nothing when the device has no peak of this type, or the problem neither operations nor bytes.
+std::optional<double> log_fraction(const Sample& sample, const DeviceClass& device) {
+    const Problem& p = sample.problem;
+    const auto peak = device.peak.find(p.type);
+    if (peak == device.peak.end()) return std::nullopt;
+    const double compute = (flops(p.op, p.pass, p.batch) / peak->second.value).value;
+    const double memory = (bytes_moved(p.op, p.pass, p.type, p.batch) / device.memory_bandwidth.value).value;
+    // A problem as short as the launch itself says nothing about the roofline below it; keep a tenth for the work.
+    const double work = std::max((sample.median - device.launch.value).value, 0.1 * sample.median.value);
+    const double value = std::log(std::max(compute, memory) / work);
+    return std::isfinite(value) ? std::optional{value} : std::nullopt;
+}
+
+EfficiencyFit row(const std::string& kind, std::optional<Pass> pass, const std::vector<double>& log_fractions,
+                  double wider_error) {
+    double error = robust_deviation(log_fractions);
+    if (log_fractions.size() < 3) error = std::max(error, wider_error);
+    return {{kind, pass, std::nullopt, std::exp(median(log_fractions)), std::min(error, 1.0), {}},
+            static_cast<std::int64_t>(log_fractions.size())};
+}
+
+}  // namespace
+
+MessageFit fit_messages(std::span<const MessageSample> samples) {
+    check_messages(samples);
+    std::vector<double> weights;
+    for (const MessageSample& sample : samples) {
+        weights.push_back(1 / (sample.one_way.value * sample.one_way.value));
+    }
+    Line line = weighted_line(samples, weights);
+    constexpr int iterations = 50;  // it settles in about ten
+    for (int i = 0; i < iterations && line.slope > 0; ++i) {
+        line = weighted_line(samples, huber_weights(samples, line));
+    }
+    if (line.slope <= 0) throw InputError("message samples: the time does not grow with the size");
+    return {Seconds{line.start}, Bandwidth{1 / line.slope}, robust_deviation(relative_residuals(samples, line)),
+            static_cast<std::int64_t>(samples.size())};
+}
+
+std::vector<EfficiencyFit> fit_efficiencies(std::span<const Sample> samples, const DeviceClass& device) {
+    std::vector<double> all;
+    std::map<std::string, std::map<Pass, std::vector<double>>> by_kind;
+    for (const Sample& sample : samples) {
+        const std::optional<double> value = log_fraction(sample, device);
+        if (!value) continue;
+        all.push_back(*value);
+        by_kind[std::string{kind_of(sample.problem.op)}][sample.problem.pass].push_back(*value);
+    }
+    if (all.empty()) return {};
+    std::vector<EfficiencyFit> rows{row("*", std::nullopt, all, 0.5)};
+    for (const auto& [kind, passes] : by_kind) {
+        std::vector<double> of_kind;
+        for (const auto& [pass, values] : passes) of_kind.insert(of_kind.end(), values.begin(), values.end());
+        const EfficiencyFit wide = row(kind, std::nullopt, of_kind, rows.front().row.error);
+        rows.push_back(wide);
+        for (const auto& [pass, values] : passes) rows.push_back(row(kind, pass, values, wide.row.error));
+    }
+    return rows;
+}
+
+}  // namespace rehearse::calibrate

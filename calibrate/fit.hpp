@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Robust fits: one sample that was disturbed by another process must not move a price.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "calibrate/samples.hpp"
+#include "core/machine.hpp"
+
+namespace rehearse::calibrate {
+
+double median(std::vector<double> values);
+/// Standard deviation as 1.4826 times the median distance from the median (exact for a normal distribution).
+double robust_deviation(const std::vector<double>& values);
+
+/// time = overhead + bytes / bandwidth.
+struct MessageFit {
+    Seconds overhead;
+    Bandwidth bandwidth;
+    double error = 0;  // relative, one robust standard deviation of the residuals
+    std::int64_t samples = 0;
+};
+
+/// Least squares of the relative residuals with Huber's weights (1964): messages span six decades, and the small ones
+/// must count as much as the large. InputError with fewer than two sizes or times that do not grow with the size.
+MessageFit fit_messages(std::span<const MessageSample> samples);
+
+struct EfficiencyFit {
+    Efficiency row;  // without source
+    std::int64_t samples = 0;
+};
+
+/// The share of `device`'s roofline that the samples reach: a row "*", a row a kind, and a row a kind and pass. Each is
+/// the median share, its error the robust deviation of the share's logarithm. A row of fewer than three samples knows
+/// its spread badly, and takes that of the next wider row when it is larger.
+std::vector<EfficiencyFit> fit_efficiencies(std::span<const Sample> samples, const DeviceClass& device);
+
+}  // namespace rehearse::calibrate

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was measured on a host: medians, their spread and how many samples are behind them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/op.hpp"
+#include "core/units.hpp"
+
+namespace rehearse::calibrate {
+
+/// One problem on one backend.
+struct Sample {
+    Problem problem;
+    std::string backend;
+    Seconds median;
+    double error = 0;        // relative standard deviation between samples
+    std::int64_t count = 0;  // samples
+};
+
+/// One message of `size`, from the call to send it to its arrival.
+struct MessageSample {
+    Bytes size;
+    Seconds one_way;
+};
+
+template <typename Q>
+struct Figure {
+    Q median;
+    double error = 0;
+    std::int64_t count = 0;
+};
+
+/// Of one core while all ranks are busy: cores share caches and the memory interface.
+struct HostFigures {
+    Figure<FlopRate> peak;  // f32
+    Figure<Bandwidth> memory_bandwidth;
+    Figure<Seconds> launch;
+};
+
+struct Messages {
+    std::vector<MessageSample> samples;
+    Figure<Bandwidth> reduce;  // incoming data added to a buffer
+};
+
+struct Samples {
+    std::string host, date;
+    std::int64_t ranks = 1;  // that were busy at the same time
+    std::vector<Sample> compute;
+    HostFigures figures;
+    std::optional<Messages> messages;  // between ranks of one node
+};
+
+}  // namespace rehearse::calibrate

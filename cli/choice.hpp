@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// An option that is one of a few words.
+#pragma once
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/text.hpp"
+
+namespace rehearse::cli {
+
+template <typename Value>
+CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
+                        std::vector<std::pair<std::string_view, Value>> choices, const std::string& help) {
+    std::vector<std::string_view> words;
+    for (const auto& [word, meaning] : choices) words.push_back(word);
+    const auto set = [&value, choices = std::move(choices), words, name](const std::string& given) {
+        for (const auto& [word, meaning] : choices) {
+            if (word == given) return void(value = meaning);
+        }
+        throw CLI::ValidationError(
+            name, fmt::format("'{}' is not one of {}{}", given, join(words), did_you_mean(given, words)));
+    };
+    return app.add_option_function<std::string>(name, set, help)->option_text(join(words, "|"));
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// A subcommand is a record in one table; its file adds its options and gives back what to run.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <span>
+#include <string_view>
+
+namespace rehearse::cli {
+
+enum Exit { good = 0, check_failed = 1, wrong_input = 2, refused = 3, infeasible = 4 };
+
+using Run = std::function<int()>;  // returns the exit code; throws what core/error.hpp names
+
+struct Command {
+    std::string_view name, summary, examples;
+    Run (*add)(CLI::App& app);
+};
+std::span<const Command> commands();
+
+Run add_predict(CLI::App& app);
+Run add_run(CLI::App& app);
+Run add_compare(CLI::App& app);
+Run add_calibrate(CLI::App& app);
+Run add_export(CLI::App& app);
+Run add_models(CLI::App& app);
+Run add_machines(CLI::App& app);
+
+}  // namespace rehearse::cli

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "cli/command.hpp"
+#include "cli/report.hpp"
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "trace/compare.hpp"
+#include "trace/trace.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+    Common common;
+    std::string predicted, measured, fail_over;
+    bool steps = false;
+};
+
+Json rows(const std::vector<trace::Row>& list) {
+    Json array = Json::array();
+    for (const trace::Row& row : list) {
+        array.push_back({{"name", row.name},
+                         {"predicted_s", row.predicted.value},
+                         {"measured_s", row.measured.value},
+                         {"error", row.error}});
+    }
+    return array;
+}
+
+Table table(std::string key, std::string title) {
+    return {key,
+            std::move(title),
+            {{"name", key},
+             {"predicted_s", "predicted", Show::seconds},
+             {"measured_s", "measured", Show::seconds},
+             {"error", "error", Show::percent}}};
+}
+
+// "20%" or "0.2".
+double limit(std::string_view text) {
+    const bool percent = text.ends_with('%');
+    if (percent) text.remove_suffix(1);
+    const double value = parse_number(text, "--fail-over") / (percent ? 100 : 1);
+    if (!(value >= 0)) throw InputError(fmt::format("--fail-over {}: a share like 20% or 0.2", text));
+    return value;
+}
+
+int compare(const Options& options) {
+    const double allowed = options.fail_over.empty() ? std::numeric_limits<double>::infinity() : limit(options.fail_over);
+    const trace::Comparison result = trace::compare(trace::read(options.predicted), trace::read(options.measured));
+    Report report{document("comparison", {{"predicted", options.predicted}, {"measured", options.measured}}), {}, ""};
+    report.document["whole"] = rows({result.whole});
+    report.document["pass"] = rows(result.passes);
+    report.document["layer"] = rows(result.layers);
+    report.document["step"] = rows(result.steps);
+    report.document["only_predicted"] = result.only_predicted;
+    report.document["only_measured"] = result.only_measured;
+    report.tables = {table("layer", "by layer"), table("pass", "by pass"), table("whole", "the training step")};
+    if (options.steps || options.common.format == Format::csv) {
+        report.tables.insert(report.tables.begin(), table("step", "by step"));
+    }
+    const std::size_t alone = result.only_predicted.size() + result.only_measured.size();
+    report.footer = fmt::format("{} steps matched, {} only predicted, {} only measured", result.steps.size(),
+                                result.only_predicted.size(), result.only_measured.size());
+    print(report, options.common);
+    if (alone > 0) talk(options.common, fmt::format("{} steps have no partner: see --format json", alone));
+    if (std::abs(result.whole.error) > allowed) {
+        talk(options.common, fmt::format("error {:.1f} % is over {:.1f} %", 100 * result.whole.error, 100 * allowed));
+        return check_failed;
+    }
+    return good;
+}
+
+}  // namespace
+
+Run add_compare(CLI::App& app) {
+    const auto options = std::make_shared<Options>();
+    app.add_option("PREDICTED", options->predicted, "timeline of rehearse predict --trace")->required();
+    app.add_option("MEASURED", options->measured, "timeline of rehearse run --trace")->required();
+    app.add_option("--fail-over", options->fail_over, "exit 1 when the step's error is larger")->option_text("20%");
+    app.add_flag("--steps", options->steps, "also a row for every single step");
+    add_common(app, options->common);
+    return [options] { return compare(*options); };
+}
+
+}  // namespace rehearse::cli

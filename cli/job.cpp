@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/job.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/choice.hpp"
+#include "core/collective.hpp"
+
+namespace rehearse::cli {
+
+void add_job(CLI::App& app, JobOptions& job) {
+    app.add_option("--model", job.model, "a network by name (rehearse models) or an .onnx file")
+        ->option_text("NAME|FILE.onnx")
+        ->capture_default_str();
+    app.add_flag("--allow-unknown", job.allow_unknown, "price operators that are not known by the bytes they touch");
+    app.add_option("--plan", job.plan, "how the run is split; --plan help lists axes and options")
+        ->option_text("PLAN")
+        ->capture_default_str();
+    app.add_option("--batch", job.batch, "samples of one step on one device")->option_text("N")->capture_default_str();
+    app.add_option("--global-batch", job.global_batch, "samples of one step on all devices, instead of --batch")
+        ->option_text("N");
+    add_choice<Precision>(
+        app, "--precision", job.precision,
+        {{"fp32", Precision::fp32}, {"fp16", Precision::fp16}, {"bf16", Precision::bf16}, {"mixed", Precision::mixed}},
+        "of the computation; mixed: f16 with f32 master weights");
+}
+
+nlohmann::ordered_json configuration(const JobOptions& job) {
+    nlohmann::ordered_json json{{"model", job.model}, {"plan", job.plan}, {"precision", to_string(job.precision)}};
+    if (job.global_batch) {
+        json["global_batch"] = *job.global_batch;
+    } else {
+        json["batch"] = job.batch;
+    }
+    return json;
+}
+
+schedule::Job job_for(const JobOptions& options, std::int64_t devices) {
+    return {devices, options.batch, options.global_batch, options.precision};
+}
+
+std::string plan_help() {
+    std::string text =
+        "A plan is AXIS[=SIZE][:OPTION=VALUE...][,AXIS...]; one axis may leave its size to be inferred.\n";
+    for (const schedule::PlanWord& word : schedule::plan_words()) {
+        text += fmt::format("  {:<12} {:<24} {}\n", word.name, word.values, word.summary);
+    }
+    text += "All-reduce algorithms:\n";
+    for (const AlgorithmName& algorithm : all_reduce_algorithms()) {
+        text += fmt::format("  {:<18} {}\n", algorithm.name, algorithm.summary);
+    }
+    return text;
+}
+
+nlohmann::ordered_json point(const Schedule& schedule, const Summary& summary) {
+    const auto samples = static_cast<double>(global_batch(schedule));
+    Flops work;
+    for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
+        work += flops(schedule.network, pass, global_batch(schedule));
+    }
+    return {{"devices", ranks(schedule.mesh)},
+            {"global_batch", global_batch(schedule)},
+            {"step_s", summary.step.value},
+            {"samples_per_s", samples / summary.step.value},
+            {"flops_per_s", (work / summary.step).value},
+            {"compute_s", summary.compute.value},
+            {"exposed_comm_s", summary.exposed_comm.value},
+            {"bubble_s", summary.bubble.value},
+            {"io_wait_s", summary.io_wait.value},
+            {"memory_peak_bytes", schedule.memory_peak.value}};
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options that predict and run share: what is trained, and how it is split.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <optional>
+#include <string>
+
+#include "core/timeline.hpp"
+#include "schedule/plan.hpp"
+
+namespace rehearse::cli {
+
+struct JobOptions {
+    std::string model = "resnet50";
+    bool allow_unknown = false;
+    std::string plan = "data";
+    std::int64_t batch = 32;
+    std::optional<std::int64_t> global_batch;
+    Precision precision = Precision::fp32;
+};
+void add_job(CLI::App& app, JobOptions& job);
+nlohmann::ordered_json configuration(const JobOptions& job);
+
+schedule::Job job_for(const JobOptions& options, std::int64_t devices);
+
+/// What --plan help prints.
+std::string plan_help();
+
+/// The keys that a prediction and a measurement have in common: step_s, samples_per_s, compute_s, ...
+nlohmann::ordered_json point(const Schedule& schedule, const Summary& summary);
+
+}  // namespace rehearse::cli

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/command.hpp"
+#include "cli/report.hpp"
+#include "models/models.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+    Common common;
+    std::string name;
+};
+
+int list(const Options& options) {
+    Report report{document("machines", Json::object()), {}, ""};
+    Json rows = Json::array();
+    for (const models::MachineName& machine : models::machines()) {
+        rows.push_back({{"name", machine.name}, {"summary", machine.summary}});
+    }
+    report.document["machines"] = rows;
+    report.tables = {{"machines", "", {{"name", "name"}, {"summary", "what it is"}}}};
+    print(report, options.common);
+    return good;
+}
+
+// One row a figure: what it belongs to, its name, its value as text and in base units, its source.
+class Figures {
+public:
+    template <typename Q>
+    void add(const std::string& of, const char* name, const Sourced<Q>& figure) {
+        if (figure.source.empty()) return;
+        if constexpr (std::is_same_v<Q, double>) {
+            row(of, name, fmt::format("{:.4g}", figure.value), figure.value, figure.source);
+        } else {
+            row(of, name, to_string(figure.value), figure.value.value, figure.source);
+        }
+    }
+    void row(const std::string& of, const std::string& name, const std::string& text, double value,
+             const std::string& source) {
+        rows_.push_back({{"of", of}, {"figure", name}, {"text", text}, {"value", value}, {"source", source}});
+    }
+    const Json& rows() const { return rows_; }
+
+private:
+    Json rows_ = Json::array();
+};
+
+void add_device(Figures& figures, const DeviceClass& device) {
+    for (const auto& [type, peak] : device.peak) {
+        figures.add(device.name, fmt::format("peak {}", to_string(type)).c_str(), peak);
+    }
+    figures.add(device.name, "memory", device.memory);
+    figures.add(device.name, "memory bandwidth", device.memory_bandwidth);
+    figures.add(device.name, "launch", device.launch);
+    for (const Efficiency& row : device.efficiencies) {
+        const std::string name = fmt::format("{}{}{} of the roofline", row.kind == "*" ? "all else" : row.kind,
+                                             row.pass ? fmt::format(" {}", to_string(*row.pass)) : "",
+                                             row.type ? fmt::format(" {}", to_string(*row.type)) : "");
+        figures.row(device.name, name, fmt::format("{:.3g} ± {:.0f} %", row.fraction, 100 * row.error), row.fraction,
+                    row.source);
+    }
+    if (!device.measured.empty()) {
+        figures.row(device.name, "measured problems", fmt::format("{}", device.measured.size()),
+                    static_cast<double>(device.measured.size()), device.measured.begin()->second.source);
+    }
+}
+
+void add_messaging(Figures& figures, const char* where, const Messaging& messaging) {
+    figures.add(where, "overhead a message", messaging.overhead);
+    figures.add(where, "share of the link reached", messaging.fraction);
+    figures.add(where, "reduction", messaging.reduce);
+}
+
+std::string topology_text(const Topology& topology) {
+    if (std::holds_alternative<Star>(topology)) return "star";
+    if (const auto* tree = std::get_if<FatTree>(&topology)) {
+        return fmt::format("fat tree, down {}, taper {}", fmt::join(tree->down, " x "), fmt::join(tree->taper, ", "));
+    }
+    if (const auto* fly = std::get_if<Dragonfly>(&topology)) {
+        return fmt::format("dragonfly, {} groups x {} routers x {} nodes", fly->groups, fly->routers, fly->nodes);
+    }
+    return fmt::format("torus {}", fmt::join(std::get<Torus>(topology).dims, " x "));
+}
+
+void add_fabric(Figures& figures, const Fabric& fabric) {
+    figures.add("fabric", "link", fabric.link);
+    figures.add("fabric", "latency", fabric.latency);
+    figures.add("fabric", "latency a further switch", fabric.hop_latency);
+    if (const auto* fly = std::get_if<Dragonfly>(&fabric.topology)) {
+        figures.add("fabric", "link in a group", fly->local);
+        figures.add("fabric", "links between two groups", fly->global);
+    }
+    if (const auto* torus = std::get_if<Torus>(&fabric.topology)) figures.add("fabric", "torus link", torus->link);
+}
+
+Json nodes_of(const Machine& machine) {
+    Json nodes = Json::array();
+    for (const NodeKind& kind : machine.nodes) {
+        Json links = Json::array();
+        for (const NodeLink& link : kind.links) {
+            links.push_back({{"a", kind.vertices[static_cast<std::size_t>(link.a)].name},
+                             {"b", kind.vertices[static_cast<std::size_t>(link.b)].name},
+                             {"bandwidth_bytes_per_s", link.bandwidth.value.value},
+                             {"latency_s", link.latency.value.value},
+                             {"source", link.bandwidth.source}});
+        }
+        nodes.push_back(
+            {{"name", kind.name}, {"count", kind.count}, {"devices", devices_per_node(kind)}, {"links", links}});
+    }
+    return nodes;
+}
+
+int show(const Options& options) {
+    const bool this_host = options.name == "this-host";
+    const Machine machine = this_host ? models::detect_this_host() : models::load_machine(options.name);
+    Figures figures;
+    for (const DeviceClass& device : machine.classes) add_device(figures, device);
+    for (const NodeKind& kind : machine.nodes) {
+        for (const NodeLink& link : kind.links) {
+            const std::string name = fmt::format("{} - {}", kind.vertices[static_cast<std::size_t>(link.a)].name,
+                                                 kind.vertices[static_cast<std::size_t>(link.b)].name);
+            figures.add(kind.name, name.c_str(), link.bandwidth);
+        }
+    }
+    add_messaging(figures, "inside a node", machine.inside);
+    add_fabric(figures, machine.fabric);
+    add_messaging(figures, "across nodes", machine.across);
+    for (const StorageTier& tier : machine.storage) figures.add("storage", tier.name.c_str(), tier.read);
+
+    Report report{document("machine", {{"machine", options.name}}), {}, ""};
+    report.document["name"] = machine.name;
+    report.document["summary"] = machine.summary;
+    report.document["devices"] = device_count(machine);
+    report.document["nodes"] = nodes_of(machine);
+    report.document["topology"] = topology_text(machine.fabric.topology);
+    report.document["figures"] = figures.rows();
+    report.tables = {{"figures",
+                      fmt::format("{}: {}\n{} nodes, {} devices, {}", machine.name, machine.summary,
+                                  node_count(machine), device_count(machine), topology_text(machine.fabric.topology)),
+                      {{"of", "of"}, {"figure", "figure"}, {"text", "value"}, {"source", "source"}}}};
+    print(report, options.common);
+    return good;
+}
+
+}  // namespace
+
+Run add_machines(CLI::App& app) {
+    const auto options = std::make_shared<Options>();
+    app.add_option("NAME", options->name, "a machine's name or a .toml file; without it all are listed");
+    add_common(app, options->common);
+    return [options] { return options->name.empty() ? list(*options) : show(*options); };
+}
+
+}  // namespace rehearse::cli

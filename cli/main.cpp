@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+#include <iostream>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+constexpr std::array table{
+    Command{"predict", "step time, throughput and scaling of a training run on a machine",
+            "  rehearse predict --model resnet50 --machine summit --devices 6,384,27648 --plan data --precision mixed\n"
+            "  rehearse predict --model net.onnx --machine cluster.toml --devices 16 --plan data:bucket=4MB --explain\n"
+            "  rehearse predict --plan help",
+            add_predict},
+    Command{"run", "train for real with the same schedule, over MPI",
+            "  mpirun -n 2 rehearse run --model resnet32 --plan data --batch 32 --steps 10 --trace measured.json\n"
+            "  mpirun -n 4 rehearse run --model lenet5 --plan data:allreduce=halving --check-gradients",
+            add_run},
+    Command{"compare", "a predicted and a measured timeline, step by step",
+            "  rehearse compare predicted.json measured.json\n"
+            "  rehearse compare predicted.json measured.json --fail-over 20% --format json",
+            add_compare},
+    Command{"calibrate", "measure this host, so that it can be predicted",
+            "  mpirun -n 2 rehearse calibrate --quick\n"
+            "  rehearse calibrate --quick --model vgg16 --batch 8 --machine-out my-host.toml",
+            add_calibrate},
+    Command{"export", "timelines to the formats of other tools; several become one file",
+            "  rehearse export predicted.json measured.json --to perfetto both.pftrace\n"
+            "  rehearse export measured.pftrace --to csv events.csv",
+            add_export},
+    Command{"models", "the networks, or the layers of one",
+            "  rehearse models\n  rehearse models resnet50 --format csv", add_models},
+    Command{"machines", "the machines, or one with the source of every figure",
+            "  rehearse machines\n  rehearse machines summit", add_machines},
+};
+
+// Under mpirun every rank sees the same wrong option: one message is enough.
+bool speaks() {
+    for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
+        if (const char* rank = std::getenv(variable)) return std::string_view{rank} == "0";
+    }
+    return true;
+}
+
+int complain(std::string_view text, int code) {
+    if (speaks()) std::cerr << "rehearse: " << text << '\n';
+    return code;
+}
+
+// CLI11's own message, with the option that was probably meant.
+std::string explained(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+    std::vector<std::string> names;
+    for (const CLI::App* sub : app.get_subcommands({})) {
+        if (!sub->parsed()) continue;
+        for (const CLI::Option* option : sub->get_options()) {
+            for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+        }
+    }
+    std::vector<std::string_view> known;
+    if (names.empty()) {
+        for (const Command& command : table) known.push_back(command.name);
+    } else {
+        known.assign(names.begin(), names.end());
+    }
+    std::string text = error.what();
+    for (int i = 1; i < argc; ++i) {
+        const std::string_view word = std::string_view{argv[i]}.substr(0, std::string_view{argv[i]}.find('='));
+        if (std::ranges::find(known, word) != known.end()) continue;
+        const std::string hint = did_you_mean(word, known);
+        if (hint.empty() || (!names.empty() && !word.starts_with("--"))) continue;
+        return fmt::format("unknown {} '{}'{}", names.empty() ? "command" : "option", word, hint);
+    }
+    if (names.empty()) text += fmt::format("; there are {}", join(known));
+    return text;
+}
+
+int parse_and_run(int argc, char** argv) {
+    CLI::App app{"Rehearse a deep-learning training run before you ask for the machine.", "rehearse"};
+    app.set_version_flag("--version", std::string{"rehearse "} + REHEARSE_VERSION);
+    app.require_subcommand(1);
+    std::vector<std::pair<const CLI::App*, Run>> runs;
+    for (const Command& command : table) {
+        CLI::App* sub = app.add_subcommand(std::string{command.name}, std::string{command.summary});
+        sub->footer(fmt::format("Examples:\n{}", command.examples));
+        runs.emplace_back(sub, command.add(*sub));
+    }
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success& asked) {  // --help, --version
+        return app.exit(asked);
+    } catch (const CLI::ParseError& error) {
+        return complain(explained(app, error, argc, argv), wrong_input);
+    }
+    for (const auto& [sub, run] : runs) {
+        if (sub->parsed()) return run();
+    }
+    return wrong_input;
+}
+
+}  // namespace
+
+std::span<const Command> commands() { return table; }
+
+}  // namespace rehearse::cli
+
+int main(int argc, char** argv) {
+    using namespace rehearse;
+    try {
+        return cli::parse_and_run(argc, argv);
+    } catch (const InputError& error) {
+        return cli::complain(error.what(), cli::wrong_input);
+    } catch (const InfeasibleError& error) {
+        return cli::complain(error.what(), cli::infeasible);
+    } catch (const BackendError& error) {
+        return cli::complain(error.what(), cli::refused);
+    } catch (const std::exception& error) {
+        return cli::complain(error.what(), cli::check_failed);
+    }
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <map>
+#include <memory>
+
+#include "cli/choice.hpp"
+#include "cli/command.hpp"
+#include "cli/explain.hpp"
+#include "cli/job.hpp"
+#include "cli/report.hpp"
+#include "core/error.hpp"
+#include "models/models.hpp"
+#include "schedule/memory.hpp"
+#include "sim/simulate.hpp"
+#include "trace/trace.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+    Common common;
+    JobOptions job;
+    std::string machine = "summit";
+    std::vector<std::int64_t> devices{1};
+    sim::Mode mode = sim::Mode::automatic;
+    int steps = 1;
+    std::optional<std::int64_t> baseline;
+    std::optional<std::int64_t> dataset;
+    int epochs = 1;
+    std::string trace;
+    bool explain = false;
+};
+
+struct Predicted {
+    Json point;
+    Schedule schedule;
+    Timeline timeline;
+};
+
+double wall_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+Predicted predicted(const Options& options, const Network& network, const Machine& machine, std::int64_t devices) {
+    const double begin = wall_s();
+    Predicted result;
+    result.schedule =
+        make_schedule(network, machine, schedule::parse_plan(options.job.plan), job_for(options.job, devices));
+    const auto simulated = [&](Quantile quantile) {
+        return sim::simulate(result.schedule, machine,
+                             {.mode = options.mode, .iterations = options.steps, .quantile = quantile});
+    };
+    sim::Prediction middle = simulated(nominal);
+    const Summary summary = summarize(middle.timeline);
+    Json& json = result.point = point(result.schedule, summary);
+    const DeviceClass& device = class_of(machine, 0);
+    json["nodes"] = locate(machine, devices - 1).node + 1;
+    json["mode"] = to_string(middle.mode);
+    json["step_low_s"] = summarize(simulated(low).timeline).step.value;
+    json["step_high_s"] = summarize(simulated(high).timeline).step.value;
+    json["memory_capacity_bytes"] = device.memory.value.value;
+    json["fits"] = result.schedule.memory_peak <= device.memory.value;
+    json["flows_simulated"] = middle.flows;
+    json["simulation_wall_s"] = wall_s() - begin;
+    result.timeline = std::move(middle.timeline);
+    return result;
+}
+
+// Throughput a device relative to the baseline: the smallest point, or what --baseline asks for.
+void add_scaling(Json& points, const Json& baseline) {
+    const double base = baseline["samples_per_s"].get<double>();
+    const double base_devices = baseline["devices"].get<double>();
+    for (Json& p : points) {
+        const double speedup = p["samples_per_s"].get<double>() / base;
+        p["speedup"] = speedup;
+        p["efficiency"] = speedup * base_devices / p["devices"].get<double>();
+    }
+}
+
+void add_training_time(Json& points, const Options& options) {
+    if (!options.dataset) return;
+    for (Json& p : points) {
+        const double samples = static_cast<double>(*options.dataset) * options.epochs;
+        p["training_s"] = samples / p["samples_per_s"].get<double>();
+        p["node_hours"] = p["training_s"].get<double>() / 3600 * p["nodes"].get<double>();
+    }
+}
+
+Table points_table(const Options& options) {
+    Table table{"points",
+                fmt::format("{} on {}, plan {}, {}", options.job.model, options.machine, options.job.plan,
+                            to_string(options.job.precision)),
+                {{"devices", "devices", Show::count},
+                 {"nodes", "nodes", Show::count},
+                 {"global_batch", "batch", Show::count},
+                 {"step_s", "step", Show::seconds},
+                 {"step_low_s", "low", Show::seconds},
+                 {"step_high_s", "high", Show::seconds},
+                 {"samples_per_s", "samples/s", Show::number},
+                 {"efficiency", "efficiency", Show::percent},
+                 {"compute_s", "compute", Show::seconds},
+                 {"exposed_comm_s", "exposed comm", Show::seconds},
+                 {"memory_peak_bytes", "memory", Show::bytes},
+                 {"mode", "  mode", Show::text}}};
+    if (options.dataset) {
+        table.columns.push_back({"training_s", "training", Show::seconds});
+        table.columns.push_back({"node_hours", "node-hours", Show::number});
+    }
+    return table;
+}
+
+// The table of what takes the memory, when it is too much.
+void require_memory(const Options& options, const Machine& machine, const Predicted& last) {
+    if (last.point["fits"].get<bool>()) return;
+    const DeviceClass& device = class_of(machine, 0);
+    std::string text =
+        fmt::format("batch {} does not fit: a device of class '{}' of {} has {}, it would take",
+                    last.schedule.batch_per_rank, device.name, options.machine, to_string(device.memory.value));
+    for (const schedule::MemoryRow& row : schedule::rows(schedule::memory_use(last.schedule))) {
+        text += fmt::format("\n  {:<22} {:>10}", row.kind, to_string(row.bytes));
+    }
+    throw InfeasibleError(text + "\nactivations shrink with --batch and with --precision mixed");
+}
+
+void check(const Options& options) {
+    check_writable(options.trace, options.common);
+    if (!options.trace.empty()) trace::format_of(options.trace);
+    if (options.steps < 1) throw InputError(fmt::format("--steps {}: at least 1", options.steps));
+    if (options.epochs < 1) throw InputError(fmt::format("--epochs {}: at least 1", options.epochs));
+    if (options.dataset && *options.dataset < 1) {
+        throw InputError(fmt::format("--dataset {}: at least 1 sample", *options.dataset));
+    }
+}
+
+int predict(Options& options) {
+    if (options.job.plan == "help") {
+        std::cout << plan_help();
+        return good;
+    }
+    check(options);
+    const Machine machine = models::load_machine(options.machine);
+    const Network network = models::load_network(options.job.model, options.job.allow_unknown);
+    std::ranges::sort(options.devices);
+    options.devices.erase(std::unique(options.devices.begin(), options.devices.end()), options.devices.end());
+    Json points = Json::array();
+    Predicted last;
+    for (const std::int64_t devices : options.devices) {
+        last = predicted(options, network, machine, devices);
+        points.push_back(last.point);
+    }
+    add_scaling(points, options.baseline ? predicted(options, network, machine, *options.baseline).point : points[0]);
+    add_training_time(points, options);
+
+    Json config = configuration(options.job);
+    config["machine"] = options.machine;
+    config["steps"] = options.steps;
+    Report report{document("prediction", config), {points_table(options)}, ""};
+    report.document["model"] = network.name;
+    report.document["machine"] = machine.name;
+    report.document["plan"] = options.job.plan;
+    report.document["precision"] = to_string(options.job.precision);
+    report.document["points"] = points;
+    if (options.explain) {
+        report.document["explanation"] = explanation(last.schedule, machine, last.timeline);
+        report.tables.push_back({"explanation",
+                                 fmt::format("where the step of {} devices comes from", options.devices.back()),
+                                 {{"what", "what"},
+                                  {"steps", "steps", Show::count},
+                                  {"total_s", "time", Show::seconds},
+                                  {"share", "of step", Show::percent},
+                                  {"error", "error", Show::percent},
+                                  {"source", "source"}}});
+    }
+    print(report, options.common);
+    if (!options.trace.empty()) {
+        trace::write(last.timeline, options.trace);
+        talk(options.common, fmt::format("trace of {} devices: {}", options.devices.back(), options.trace));
+    }
+    require_memory(options, machine, last);
+    return good;
+}
+
+}  // namespace
+
+Run add_predict(CLI::App& app) {
+    const auto options = std::make_shared<Options>();
+    add_job(app, options->job);
+    app.add_option("--machine", options->machine, "a machine by name (rehearse machines) or a .toml file")
+        ->option_text("NAME|FILE.toml")
+        ->capture_default_str();
+    app.add_option("--devices", options->devices, "how many devices; several, separated by commas, are a scaling study")
+        ->delimiter(',')
+        ->option_text("N[,N...]");
+    add_choice<sim::Mode>(app, "--mode", options->mode,
+                          {{"auto", sim::Mode::automatic}, {"folded", sim::Mode::folded}, {"exact", sim::Mode::exact}},
+                          "exact: each message is a flow; folded: rounds of messages, at any scale");
+    app.add_option("--steps", options->steps, "training steps to simulate")->capture_default_str()->option_text("N");
+    app.add_option("--baseline", options->baseline,
+                   "efficiency relative to this many devices, not to the smallest point")
+        ->option_text("N");
+    app.add_option("--dataset", options->dataset, "samples of an epoch: adds training time and node-hours")
+        ->option_text("N");
+    app.add_option("--epochs", options->epochs, "epochs of the training")->capture_default_str()->option_text("E");
+    app.add_option("--trace", options->trace, "write the timeline of the largest point (.pftrace, .json or .csv)")
+        ->option_text("FILE");
+    app.add_flag("--explain", options->explain, "what takes the time of the largest point, at which price, from where");
+    add_common(app, options->common);
+    return [options] { return predict(*options); };
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/report.hpp"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <thread>
+
+#include "cli/choice.hpp"
+#include "core/error.hpp"
+#include "core/units.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string shown(const Json& value, Show show) {
+    if (value.is_null()) return "-";
+    if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+    if (value.is_string()) return value.get<std::string>();
+    const double number = value.get<double>();
+    switch (show) {
+        case Show::seconds:
+            return to_string(Seconds{number});
+        case Show::bytes:
+            return to_string(Bytes{number});
+        case Show::flops:
+            return to_string(Flops{number});
+        case Show::flop_rate:
+            return to_string(FlopRate{number});
+        case Show::percent:
+            return fmt::format("{:.1f} %", 100 * number);
+        case Show::number:
+            return fmt::format("{:.4g}", number);
+        case Show::count:
+            return fmt::format("{:.0f}", number);
+        case Show::text:
+            break;
+    }
+    return value.dump();
+}
+
+// Characters on screen: UTF-8 continuation bytes take no room.
+std::size_t width(std::string_view text) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+void print_table(std::ostream& out, const Json& rows, const Table& table) {
+    std::vector<std::vector<std::string>> cells(1);
+    for (const Column& column : table.columns) cells[0].push_back(column.title);
+    for (const Json& row : rows) {
+        std::vector<std::string>& line = cells.emplace_back();
+        for (const Column& column : table.columns) line.push_back(shown(row.value(column.key, Json{}), column.show));
+    }
+    std::vector<std::size_t> widths(table.columns.size());
+    for (const auto& line : cells) {
+        for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width(line[i]));
+    }
+    if (!table.title.empty()) out << table.title << '\n';
+    for (const auto& line : cells) {
+        std::string text;
+        for (std::size_t i = 0; i < line.size(); ++i) {
+            const std::string room(widths[i] - width(line[i]), ' ');
+            const bool left = table.columns[i].show == Show::text;
+            text += left ? line[i] + room : room + line[i];
+            if (i + 1 < line.size()) text += "  ";
+        }
+        text.erase(text.find_last_not_of(' ') + 1);
+        out << text << '\n';
+    }
+}
+
+std::string csv_cell(const Json& value) {
+    if (value.is_null()) return "";
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    if (text.find_first_of(",\"\n") == std::string::npos) return text;
+    std::string quoted = "\"";
+    for (const char c : text) quoted += c == '"' ? "\"\"" : std::string{c};
+    return quoted + '"';
+}
+
+void print_csv(std::ostream& out, const Json& rows) {
+    std::vector<std::string> keys;
+    for (const Json& row : rows) {
+        for (const auto& [key, value] : row.items()) {
+            if (!value.is_structured() && std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+        }
+    }
+    out << fmt::format("{}\n", fmt::join(keys, ","));
+    for (const Json& row : rows) {
+        std::vector<std::string> cells;
+        for (const std::string& key : keys) cells.push_back(csv_cell(row.value(key, Json{})));
+        out << fmt::format("{}\n", fmt::join(cells, ","));
+    }
+}
+
+// JSON has no NaN; one here is a bug that must not leave the house as null.
+void require_finite(const Json& value) {
+    if (value.is_number_float()) require(std::isfinite(value.get<double>()), "a reported number is finite");
+    if (value.is_structured()) {
+        for (const Json& part : value) require_finite(part);
+    }
+}
+
+std::string rendered(const Report& report, Format format) {
+    std::ostringstream out;
+    if (format == Format::json) {
+        out << report.document.dump(2) << '\n';
+    } else if (format == Format::csv) {
+        print_csv(out, report.document.at(report.tables.at(0).rows));
+    } else {
+        for (std::size_t i = 0; i < report.tables.size(); ++i) {
+            if (i > 0) out << '\n';
+            print_table(out, report.document.at(report.tables[i].rows), report.tables[i]);
+        }
+        if (!report.footer.empty()) out << '\n' << report.footer << '\n';
+    }
+    return out.str();
+}
+
+}  // namespace
+
+void add_common(CLI::App& app, Common& common) {
+    add_choice<Format>(app, "--format", common.format,
+                       {{"table", Format::table}, {"csv", Format::csv}, {"json", Format::json}}, "of the result");
+    app.add_option("--output", common.output, "write the result to this file instead of stdout")->option_text("FILE");
+    app.add_flag("--force", common.force, "overwrite files that exist");
+    app.add_flag("-q,--quiet", common.quiet, "no progress and talk on stderr");
+    app.add_flag("-v,--verbose", common.verbose, "more of it");
+}
+
+nlohmann::ordered_json document(std::string_view kind, nlohmann::ordered_json configuration) {
+    Json host;
+    utsname names{};
+    if (uname(&names) == 0) host["name"] = names.nodename;
+    host["threads"] = std::thread::hardware_concurrency();
+    return {{"schema", fmt::format("rehearse.{}/1", kind)},
+            {"version", REHEARSE_VERSION},
+            {"host", host},
+            {"configuration", std::move(configuration)}};
+}
+
+void check_writable(const std::string& path, const Common& common) {
+    if (path.empty()) return;
+    const std::filesystem::path file{path};
+    if (std::filesystem::is_directory(file)) throw InputError(fmt::format("{}: is a directory, not a file", path));
+    if (std::filesystem::exists(file) && !common.force) {
+        throw InputError(fmt::format("{}: exists already; --force overwrites it", path));
+    }
+    const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+    if (!std::filesystem::is_directory(folder)) {
+        throw InputError(fmt::format("{}: there is no folder '{}' to write it in", path, folder.string()));
+    }
+}
+
+void print(const Report& report, const Common& common) {
+    require_finite(report.document);
+    const std::string text = rendered(report, common.format);
+    if (common.output.empty()) {
+        std::cout << text << std::flush;
+        if (!std::cout) throw BackendError("stdout cannot be written");
+        return;
+    }
+    check_writable(common.output, common);
+    std::ofstream file{common.output};
+    file << text << std::flush;
+    if (!file) throw InputError(fmt::format("{}: cannot be written: {}", common.output, std::strerror(errno)));
+}
+
+void talk(const Common& common, std::string_view text) {
+    if (!common.quiet) std::cerr << text << '\n';
+}
+
+}  // namespace rehearse::cli

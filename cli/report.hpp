@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// One document, three ways out: a table for people, CSV (one row per tuple of independent variables), JSON for
+// programs.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rehearse::cli {
+
+enum class Format { table, csv, json };
+
+/// The options that every subcommand has.
+struct Common {
+    Format format = Format::table;
+    std::string output;  // empty: stdout
+    bool force = false;  // overwrite files
+    bool quiet = false;
+    int verbose = 0;
+};
+void add_common(CLI::App& app, Common& common);
+
+/// How a table shows a value; CSV and JSON always carry the plain number in base units.
+enum class Show { text, count, seconds, bytes, flops, flop_rate, percent, number };
+struct Column {
+    std::string key, title;
+    Show show = Show::text;
+};
+
+struct Table {
+    std::string rows;   // key of the array of objects in the document
+    std::string title;  // above the table; may be empty
+    std::vector<Column> columns;
+};
+
+struct Report {
+    nlohmann::ordered_json document;  // begins with "schema", "version"
+    std::vector<Table> tables;        // CSV writes the rows of the first one, with all their scalar keys
+    std::string footer;               // below the tables
+};
+
+/// A document of this kind: schema "rehearse.<kind>/1", version, configuration, host.
+nlohmann::ordered_json document(std::string_view kind, nlohmann::ordered_json configuration);
+
+/// To stdout or --output. InputError when that file exists (without --force) or cannot be written.
+void print(const Report& report, const Common& common);
+
+/// InputError when a file of the user's would be overwritten.
+void check_writable(const std::string& path, const Common& common);
+
+/// Progress and talk: on stderr, not with -q.
+void talk(const Common& common, std::string_view text);
+
+}  // namespace rehearse::cli

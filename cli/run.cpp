@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iostream>
+#include <memory>
+
+#include "cli/command.hpp"
+#include "cli/job.hpp"
+#include "cli/report.hpp"
+#include "core/error.hpp"
+#include "models/models.hpp"
+#include "run/train.hpp"
+#include "trace/trace.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+    Common common;
+    JobOptions job;
+    run::Options run;
+    std::string trace;
+};
+
+// The hosts that mpirun chose, as a machine: what a plan needs to know, without any figure.
+Machine job_machine(const run::Session& session) {
+    const std::int64_t local = session.local_size();
+    NodeKind host{"host", (session.size() + local - 1) / local, {}, {}};
+    for (std::int64_t i = 0; i < local; ++i) {
+        host.vertices.push_back({fmt::format("rank{}", i), VertexKind::device, 0});
+    }
+    Machine machine;
+    machine.name = "mpirun";
+    machine.classes.resize(1);
+    machine.classes[0].name = "rank";
+    machine.nodes = {host};
+    return machine;
+}
+
+void check(const Options& options) {
+    check_writable(options.trace, options.common);
+    check_writable(options.common.output, options.common);
+    if (!options.trace.empty()) trace::format_of(options.trace);
+    if (options.run.steps < 1) throw InputError(fmt::format("--steps {}: at least 1", options.run.steps));
+    if (options.job.precision != Precision::fp32) {
+        throw InputError(
+            fmt::format("--precision {}: run computes in fp32 in this version", to_string(options.job.precision)));
+    }
+}
+
+void print_step(int step, const run::StepReport& report) {
+    if (step == 0) std::cout << "step        loss      time   samples/s  exposed comm\n";
+    std::cout << fmt::format("{:4}  {:10.5f}  {:>8}  {:10.1f}  {:>12}\n", step, report.loss, to_string(report.seconds),
+                             report.samples_per_s, to_string(report.exposed_comm))
+              << std::flush;
+}
+
+Json steps_of(const run::Result& result) {
+    Json steps = Json::array();
+    for (std::size_t i = 0; i < result.steps.size(); ++i) {
+        const run::StepReport& s = result.steps[i];
+        if (!std::isfinite(s.loss)) {
+            throw std::runtime_error(
+                fmt::format("the loss is {} at step {}: the training diverged (a smaller "
+                            "--learning-rate may help)",
+                            s.loss, i));
+        }
+        steps.push_back({{"step", i},
+                         {"loss", s.loss},
+                         {"seconds", s.seconds.value},
+                         {"samples_per_s", s.samples_per_s},
+                         {"exposed_comm_s", s.exposed_comm.value}});
+    }
+    return steps;
+}
+
+Report report_of(const Options& options, const Schedule& schedule, const run::Result& result) {
+    Json config = configuration(options.job);
+    config["steps"] = options.run.steps;
+    config["seed"] = options.run.seed;
+    Report report{document("run", config), {}, ""};
+    report.document["model"] = schedule.network.name;
+    report.document["machine"] = "this-host";
+    report.document["plan"] = options.job.plan;
+    report.document["precision"] = to_string(schedule.precision);
+    report.document["steps"] = steps_of(result);
+    report.document["points"] = Json::array({point(schedule, summarize(result.timeline))});
+    if (options.run.check_gradients) {
+        report.document["gradient_error"] = result.gradient_error;
+        report.document["gradient_tolerance"] = result.gradient_tolerance;
+        report.footer = fmt::format("gradients against one rank: relative error {:.2g}, allowed {:.2g}",
+                                    result.gradient_error, result.gradient_tolerance);
+    }
+    const Table summary{"points",
+                        "the median step",
+                        {{"devices", "ranks", Show::count},
+                         {"global_batch", "batch", Show::count},
+                         {"step_s", "step", Show::seconds},
+                         {"samples_per_s", "samples/s", Show::number},
+                         {"compute_s", "compute", Show::seconds},
+                         {"exposed_comm_s", "exposed comm", Show::seconds},
+                         {"bubble_s", "bubble", Show::seconds}}};
+    const Table steps{"steps",
+                      "",
+                      {{"step", "step", Show::count},
+                       {"loss", "loss", Show::number},
+                       {"seconds", "time", Show::seconds},
+                       {"samples_per_s", "samples/s", Show::number},
+                       {"exposed_comm_s", "exposed comm", Show::seconds}}};
+    const bool live = options.common.format == Format::table && options.common.output.empty();
+    report.tables = live ? std::vector{summary} : std::vector{steps, summary};
+    return report;
+}
+
+int train(const Options& options) {
+    check(options);
+    int argc = 0;
+    char** argv = nullptr;
+    const run::Session session{argc, argv};
+    const Network network = models::load_network(options.job.model, options.job.allow_unknown);
+    const Schedule schedule =
+        make_schedule(network, job_machine(session), schedule::parse_plan(options.job.plan),
+                      job_for(options.job, session.size()));
+    const bool speaks = session.rank() == 0;
+    const bool live = speaks && options.common.format == Format::table && options.common.output.empty();
+    const run::Result result = run::train(session, schedule, options.run, [&](int step, const run::StepReport& report) {
+        if (live) print_step(step, report);
+    });
+    if (!speaks) return good;
+    if (live) std::cout << '\n';
+    print(report_of(options, schedule, result), options.common);
+    if (!options.trace.empty()) {
+        trace::write(result.timeline, options.trace);
+        talk(options.common, fmt::format("trace: {}", options.trace));
+    }
+    const bool wrong = options.run.check_gradients && !(result.gradient_error <= result.gradient_tolerance);
+    return wrong ? check_failed : good;
+}
+
+}  // namespace
+
+Run add_run(CLI::App& app) {
+    const auto options = std::make_shared<Options>();
+    options->job.model = "resnet32";
+    add_job(app, options->job);
+    app.add_option("--steps", options->run.steps, "training steps")->capture_default_str()->option_text("N");
+    app.add_option("--backend", options->run.backend, "use only this one (onednn, reference)")->option_text("NAME");
+    app.add_option("--seed", options->run.seed, "of weights and data")->capture_default_str()->option_text("N");
+    app.add_option("--learning-rate", options->run.learning_rate, "of SGD")->capture_default_str()->option_text("X");
+    app.add_option("--momentum", options->run.momentum, "of SGD")->capture_default_str()->option_text("X");
+    app.add_option("--weight-decay", options->run.weight_decay, "of SGD")->capture_default_str()->option_text("X");
+    app.add_flag("--check-gradients", options->run.check_gradients,
+                 "compare the gradients with those of one rank; exit 1 when they differ");
+    app.add_option("--trace", options->trace, "write the measured timeline (.pftrace, .json or .csv)")
+        ->option_text("FILE");
+    add_common(app, options->common);
+    return [options] { return train(*options); };
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/buffers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace rehearse::kernels {
+namespace {
+
+template <typename Span>
+void expect(const Span& span, std::int64_t size, const char* name, const Problem& problem) {
+    if (static_cast<std::int64_t>(span.size()) == size) return;
+    throw std::logic_error(
+        fmt::format("bug in Rehearse: {}: {} has {} elements, needs {}", to_string(problem), name, span.size(), size));
+}
+
+template <typename Span>
+void expect_or_empty(const Span& span, std::int64_t size, const char* name, const Problem& problem) {
+    if (!span.empty()) expect(span, size, name, problem);
+}
+
+bool gradient_reads_src(const Op& op) {
+    if (const auto* pool = std::get_if<Pool2d>(&op)) return pool->kind == PoolKind::max;
+    return std::holds_alternative<BatchNorm>(op) || std::holds_alternative<Lrn>(op) ||
+           std::holds_alternative<Activation>(op) || std::holds_alternative<SoftmaxLoss>(op);
+}
+
+}  // namespace
+
+BufferSizes::BufferSizes(const Problem& problem, std::int64_t workspace)
+    : problem_(problem), dst_(0), weights_(0), workspace_(workspace) {
+    if (problem.pass == Pass::update) {
+        const auto* update = std::get_if<SgdUpdate>(&problem.op);
+        weights_ = update != nullptr ? update->count : parameters(problem.op);
+        return;
+    }
+    for (const Shape& shape : input_shapes(problem.op)) src_.push_back(problem.batch * elements(shape));
+    dst_ = problem.batch * elements(output_shape(problem.op));
+    weights_ = parameters(problem.op);
+}
+
+void BufferSizes::check(const Buffers& buffers) const {
+    switch (problem_.pass) {
+        case Pass::forward:
+            return check_forward(buffers);
+        case Pass::backward_data:
+            return check_backward_data(buffers);
+        case Pass::backward_weights:
+            return check_backward_weights(buffers);
+        case Pass::update:
+            expect(buffers.weights, weights_, "weights", problem_);
+            expect(buffers.diff_weights, weights_, "diff_weights", problem_);
+            expect(buffers.momentum, weights_, "momentum", problem_);
+    }
+}
+
+void BufferSizes::check_inputs(const Buffers& buffers, bool needed) const {
+    const auto inputs = static_cast<std::int64_t>(src_.size());
+    if (needed || !buffers.src.empty()) expect(buffers.src, inputs, "the list of src", problem_);
+    for (std::size_t i = 0; i < buffers.src.size(); ++i) {
+        if (needed || !buffers.src[i].empty()) expect(buffers.src[i], src_[i], "src", problem_);
+    }
+}
+
+void BufferSizes::check_forward(const Buffers& buffers) const {
+    check_inputs(buffers, true);
+    expect(buffers.dst, dst_, "dst", problem_);
+    expect(buffers.weights, weights_, "weights", problem_);
+    expect(buffers.workspace, workspace_, "workspace", problem_);
+    if (const auto* norm = std::get_if<BatchNorm>(&problem_.op)) {
+        expect_or_empty(buffers.state, 2 * norm->channels, "state", problem_);
+    }
+    if (std::holds_alternative<SoftmaxLoss>(problem_.op)) expect(buffers.labels, problem_.batch, "labels", problem_);
+}
+
+void BufferSizes::check_backward_data(const Buffers& buffers) const {
+    check_inputs(buffers, gradient_reads_src(problem_.op));
+    if (std::holds_alternative<SoftmaxLoss>(problem_.op)) {
+        expect(buffers.labels, problem_.batch, "labels", problem_);
+    } else {
+        expect(buffers.diff_dst, dst_, "diff_dst", problem_);
+    }
+    if (std::holds_alternative<Softmax>(problem_.op)) expect(buffers.dst_in, dst_, "dst_in", problem_);
+    expect(buffers.weights, weights_, "weights", problem_);
+    expect(buffers.workspace, workspace_, "workspace", problem_);
+    if (std::holds_alternative<BatchNorm>(problem_.op)) {
+        expect(buffers.diff_weights, weights_, "diff_weights", problem_);
+    }
+    expect(buffers.diff_src, static_cast<std::int64_t>(src_.size()), "the list of diff_src", problem_);
+    for (std::size_t i = 0; i < src_.size(); ++i) expect_or_empty(buffers.diff_src[i], src_[i], "diff_src", problem_);
+}
+
+void BufferSizes::check_backward_weights(const Buffers& buffers) const {
+    check_inputs(buffers, true);
+    expect(buffers.diff_dst, dst_, "diff_dst", problem_);
+    expect(buffers.diff_weights, weights_, "diff_weights", problem_);
+}
+
+}  // namespace rehearse::kernels

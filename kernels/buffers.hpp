@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sizes that a problem's buffers must have, computed once at prepare and checked at every run.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/backend.hpp"
+
+namespace rehearse::kernels {
+
+/// Each buffer that the pass reads or writes has exactly its size; the rest may be empty. What a caller may leave out:
+/// diff_src[i] that nobody needs, BatchNorm's state, and, of a backward pass, src or dst_in that the operator does not
+/// look at.
+class BufferSizes {
+public:
+    BufferSizes(const Problem& problem, std::int64_t workspace);
+    /// Bug check: throws logic_error that names the buffer.
+    void check(const Buffers& buffers) const;
+
+private:
+    void check_forward(const Buffers& buffers) const;
+    void check_backward_data(const Buffers& buffers) const;
+    void check_backward_weights(const Buffers& buffers) const;
+    void check_inputs(const Buffers& buffers, bool needed) const;
+
+    Problem problem_;
+    std::vector<std::int64_t> src_;
+    std::int64_t dst_, weights_, workspace_;
+};
+
+}  // namespace rehearse::kernels

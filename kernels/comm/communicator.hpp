@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that talk to each other, without a type of MPI's. MPI must have been started (run::Session).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/comm/program.hpp"
+
+namespace rehearse::kernels {
+
+/// Called again and again while a message is awaited: it may sleep, to leave the core to others, or throw, to give up.
+using Idle = std::function<void()>;
+
+/// Each object has its own message space, so that nothing here meets a message of another one. All ranks of it make the
+/// same collective calls in the same order, from one thread at a time. Everything throws BackendError when MPI refuses.
+class Communicator {
+public:
+    static Communicator world();
+    static Communicator self();  // this rank alone
+    Communicator(Communicator&&) noexcept;
+    Communicator& operator=(Communicator&&) noexcept;
+    ~Communicator();
+
+    std::int64_t rank() const;
+    std::int64_t size() const;
+
+    /// Collective: the ranks that gave the same color, ordered by key.
+    Communicator split(std::int64_t color, std::int64_t key) const;
+    /// Collective: the ranks that share this one's memory.
+    Communicator node() const;
+
+    /// Collective. Without `idle` the wait is MPI's own, which keeps its core busy; likewise below.
+    void barrier(const Idle& idle = {}) const;
+
+    /// The n-th send to a rank meets its n-th receive, which must be of the same size.
+    void send(std::span<const std::byte> bytes, std::int64_t to) const;
+    void receive(std::span<std::byte> bytes, std::int64_t from) const;
+
+    void broadcast(std::span<std::byte> bytes, std::int64_t root, const Idle& idle = {}) const;
+    /// The values of all ranks, which give equally many, one rank after the other.
+    std::vector<double> all_gather(std::span<const double> values) const;
+    /// At rank 0: what each rank gave, each as long as it was. Empty elsewhere.
+    std::vector<std::vector<std::byte>> gather(std::span<const std::byte> bytes) const;
+
+    /// Sums `data` over the ranks, by the rounds of the program; every rank ends with the same bits where the algorithm
+    /// computes each sum once or symmetrically (all of core's do).
+    /// Touches nothing but data[0, program.elements). Allocates only when a program is larger than all before it.
+    void all_reduce(const AllReduceProgram& program, std::span<float> data, const Idle& idle = {});
+
+private:
+    struct Impl;
+    explicit Communicator(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rehearse::kernels

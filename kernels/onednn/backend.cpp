@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which problems oneDNN takes, and the one place where its errors become ours.
+#include "kernels/onednn/backend.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "core/error.hpp"
+#include "kernels/batchnorm.hpp"
+#include "kernels/buffers.hpp"
+#include "kernels/onednn/plans.hpp"
+#include "kernels/reference/backend.hpp"
+#include "kernels/support.hpp"
+
+namespace rehearse::kernels::onednn {
+namespace {
+
+// What oneDNN has no primitive for is a copy or one short loop over memory, which the reference does as fast.
+struct RunsReference {
+    Pass pass;
+    bool operator()(const Add& op) const { return pass != Pass::forward || op.inputs < 2; }
+    bool operator()(const Concat&) const { return pass != Pass::forward; }
+    template <typename O>
+    bool operator()(const O&) const {
+        return std::is_same_v<O, ChannelPad> || std::is_same_v<O, Dropout> || std::is_same_v<O, Flatten> ||
+               std::is_same_v<O, SoftmaxLoss> || std::is_same_v<O, SgdUpdate>;
+    }
+};
+
+bool runs_reference(const Problem& problem) {
+    return problem.pass == Pass::update || std::visit(RunsReference{problem.pass}, problem.op);
+}
+
+// A window can lie wholly in the padding, where oneDNN's largest value is the lowest float and its average 0 / 0.
+bool has_empty_window(const Pool2d& op) {
+    const Window& w = op.window;
+    const std::int64_t extent_h = w.dilation_h * (w.kernel_h - 1) + 1;
+    const std::int64_t extent_w = w.dilation_w * (w.kernel_w - 1) + 1;
+    return std::max(w.pad_top, w.pad_bottom) >= extent_h || std::max(w.pad_left, w.pad_right) >= extent_w;
+}
+
+std::string refusal(const Op& op) {
+    if (const auto* pool = std::get_if<Pool2d>(&op); pool != nullptr && has_empty_window(*pool)) {
+        return "oneDNN's pooling gives no number for a window that lies wholly in the padding";
+    }
+    if (const auto* lrn = std::get_if<Lrn>(&op); lrn != nullptr && lrn->size % 2 == 0) {
+        return fmt::format("oneDNN's LRN takes an odd size, not {}", lrn->size);
+    }
+    return {};
+}
+
+Program planned(const Problem& problem) {
+    Program program;
+    std::visit(
+        [&](const auto& op) {
+            if constexpr (requires { onednn::plan(program, op, problem.pass, problem.batch); }) {
+                onednn::plan(program, op, problem.pass, problem.batch);
+            } else {
+                require(false, "an operator without a plan runs the reference");
+            }
+        },
+        problem.op);
+    return program;
+}
+
+// The one conversion of oneDNN's errors into ours.
+template <typename Act>
+auto converting_errors(const Op& op, Act act) {
+    try {
+        return act();
+    } catch (const dnnl::error& error) {
+        throw BackendError(fmt::format("oneDNN failed in {}: {}", to_string(op), error.what()));
+    }
+}
+
+class PlannedKernel final : public Kernel {
+public:
+    PlannedKernel(const Problem& problem, std::int64_t workspace)
+        : problem_(problem), sizes_(problem, workspace), program_(planned(problem)) {
+        program_.reserve();
+    }
+
+    void run(const Buffers& buffers) override {
+        sizes_.check(buffers);
+        const auto* norm = std::get_if<BatchNorm>(&problem_.op);
+        if (problem_.pass == Pass::backward_data && norm == nullptr && buffers.diff_src[0].empty()) return;
+        converting_errors(problem_.op, [&] { program_.run(buffers); });
+        if (problem_.pass == Pass::forward && norm != nullptr) {
+            update_running_statistics(*norm, problem_.batch, buffers);
+        }
+    }
+
+private:
+    Problem problem_;
+    BufferSizes sizes_;
+    Program program_;
+};
+
+class OneDnn final : public Backend {
+public:
+    std::string_view name() const override { return "onednn"; }
+
+    Support supports(const Problem& problem) const override {
+        if (Support any = supported_by_any(problem); !any.yes) return any;
+        if (runs_reference(problem)) return {};
+        if (const std::string reason = refusal(problem.op); !reason.empty()) return {.yes = false, .reason = reason};
+        try {
+            (void)planned(problem);  // oneDNN caches what it generates: prepare will not generate it again
+        } catch (const dnnl::error& error) {
+            return {.yes = false, .reason = fmt::format("oneDNN has no kernel for it: {}", error.what())};
+        }
+        return {};
+    }
+
+    std::unique_ptr<Kernel> prepare(const Problem& problem) const override {
+        require_supported(*this, problem);
+        if (runs_reference(problem)) return reference::backend().prepare(problem);
+        return converting_errors(problem.op, [&]() -> std::unique_ptr<Kernel> {
+            return std::make_unique<PlannedKernel>(problem, workspace(problem.op, problem.batch));
+        });
+    }
+
+    std::int64_t workspace(const Op& op, std::int64_t batch) const override {
+        const auto floats = [](std::size_t bytes) {
+            return static_cast<std::int64_t>((bytes + sizeof(float) - 1) / sizeof(float));
+        };
+        if (!refusal(op).empty()) return 0;
+        return converting_errors(op, [&] {
+            if (const auto* pool = std::get_if<Pool2d>(&op)) return floats(workspace_bytes(*pool, batch));
+            if (const auto* lrn = std::get_if<Lrn>(&op)) return floats(workspace_bytes(*lrn, batch));
+            return reference::backend().workspace(op, batch);
+        });
+    }
+};
+
+}  // namespace
+
+const Backend& backend() {
+    static const OneDnn onednn;
+    return onednn;
+}
+
+}  // namespace rehearse::kernels::onednn

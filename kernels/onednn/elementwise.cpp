@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations, sums, concatenation and softmax: no layout to choose, all at the speed of memory.
+#include "core/error.hpp"
+#include "kernels/onednn/locate.hpp"
+#include "kernels/onednn/plans.hpp"
+
+namespace rehearse::kernels::onednn {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::memory;
+
+algorithm algorithm_of(Nonlinearity kind) {
+    switch (kind) {
+        case Nonlinearity::relu:
+            return algorithm::eltwise_relu;
+        case Nonlinearity::sigmoid:
+            return algorithm::eltwise_logistic;
+        case Nonlinearity::tanh:
+            return algorithm::eltwise_tanh;
+        case Nonlinearity::gelu:
+            return algorithm::eltwise_gelu_erf;
+    }
+    require(false, "unknown nonlinearity");
+    return algorithm::undef;
+}
+
+Locate src_at(std::size_t i) {
+    return [i](const Buffers& b) { return b.src[i].data(); };
+}
+
+}  // namespace
+
+void plan(Program& program, const Activation& op, Pass pass, std::int64_t batch) {
+    const memory::desc flat = dense({batch * elements(op.shape)});
+    const dnnl::eltwise_forward::primitive_desc forward(
+        {dnnl::prop_kind::forward_training, algorithm_of(op.kind), flat, 0.0F, 0.0F}, attributes(), engine());
+    if (pass == Pass::forward) {
+        program.add(forward, dnnl::eltwise_forward(forward),
+                    {{DNNL_ARG_SRC, program.bind(flat, src)}, {DNNL_ARG_DST, program.bind(flat, dst)}});
+        return;
+    }
+    const dnnl::eltwise_backward::primitive_desc desc({algorithm_of(op.kind), flat, flat, 0.0F, 0.0F}, attributes(),
+                                                      engine(), forward);
+    program.add(desc, dnnl::eltwise_backward(desc),
+                {{DNNL_ARG_SRC, program.bind(flat, src)},
+                 {DNNL_ARG_DIFF_DST, program.bind(flat, diff_dst)},
+                 {DNNL_ARG_DIFF_SRC, program.bind(flat, diff_src)}});
+}
+
+// Forward only. dst = src[0] + src[1], then dst += src[i]: oneDNN's sum primitive takes all inputs at once, but is not
+// vectorised for f32 (32 x 16 x 32 x 32: 0.098 ms, binary 0.059 ms).
+void plan(Program& program, const Add& op, Pass /*pass*/, std::int64_t batch) {
+    const memory::desc flat = dense({batch * elements(op.shape)});
+    const dnnl::binary::primitive_desc desc({algorithm::binary_add, flat, flat, flat}, attributes(), engine());
+    const memory sum = program.bind(flat, dst);
+    for (std::int64_t i = 1; i < op.inputs; ++i) {
+        const memory before = i == 1 ? program.bind(flat, src_at(0)) : sum;
+        program.add(desc, dnnl::binary(desc),
+                    {{DNNL_ARG_SRC_0, before},
+                     {DNNL_ARG_SRC_1, program.bind(flat, src_at(static_cast<std::size_t>(i)))},
+                     {DNNL_ARG_DST, sum}});
+    }
+}
+
+// Forward only.
+void plan(Program& program, const Concat& op, Pass /*pass*/, std::int64_t batch) {
+    std::vector<memory::desc> parts;
+    std::vector<Argument> arguments;
+    std::int64_t channels = 0;
+    for (std::size_t i = 0; i < op.channels.size(); ++i) {
+        parts.push_back(dense({batch, op.channels[i], op.height, op.width}));
+        arguments.push_back({DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), program.bind(parts.back(), src_at(i))});
+        channels += op.channels[i];
+    }
+    const memory::desc whole = dense({batch, channels, op.height, op.width});
+    const dnnl::concat::primitive_desc desc(whole, 1, parts, engine(), attributes());
+    arguments.push_back({DNNL_ARG_DST, program.bind(whole, dst)});
+    program.add(desc, dnnl::concat(desc), arguments);
+}
+
+void plan(Program& program, const Softmax& op, Pass pass, std::int64_t batch) {
+    const memory::desc rows = dense({batch, op.classes});
+    const dnnl::softmax_forward::primitive_desc forward({dnnl::prop_kind::forward_training, rows, 1}, attributes(),
+                                                        engine());
+    if (pass == Pass::forward) {
+        program.add(forward, dnnl::softmax_forward(forward),
+                    {{DNNL_ARG_SRC, program.bind(rows, src)}, {DNNL_ARG_DST, program.bind(rows, dst)}});
+        return;
+    }
+    const dnnl::softmax_backward::primitive_desc desc({rows, rows, 1}, attributes(), engine(), forward);
+    program.add(desc, dnnl::softmax_backward(desc),
+                {{DNNL_ARG_DST, program.bind(rows, dst_in)},
+                 {DNNL_ARG_DIFF_DST, program.bind(rows, diff_dst)},
+                 {DNNL_ARG_DIFF_SRC, program.bind(rows, diff_src)}});
+}
+
+}  // namespace rehearse::kernels::onednn

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// An inner product on our own layout: weights {k, n} are oneDNN's {n, k} with the strides exchanged, so nothing is
+// reordered. A dense layer's weights are its largest tensor: reordering them each time would cost as much as the
+// product.
+#include "kernels/onednn/locate.hpp"
+#include "kernels/onednn/plans.hpp"
+
+namespace rehearse::kernels::onednn {
+namespace {
+
+using dnnl::memory;
+
+struct Given {
+    memory::desc src, weights, bias, dst;
+};
+
+Given given(const MatMul& op, std::int64_t batch) {
+    const std::int64_t rows = batch * op.m;
+    const memory::desc weights({op.n, op.k}, memory::data_type::f32, memory::dims{1, op.n});
+    return {dense({rows, op.k}), weights, op.bias ? dense({op.n}) : memory::desc(), dense({rows, op.n})};
+}
+
+dnnl::inner_product_forward::primitive_desc forward_desc(const MatMul& op, const Given& g) {
+    const auto kind = dnnl::prop_kind::forward_training;
+    if (!op.bias) return {{kind, g.src, g.weights, g.dst}, attributes(), engine()};
+    return {{kind, g.src, g.weights, g.bias, g.dst}, attributes(), engine()};
+}
+
+dnnl::inner_product_backward_weights::primitive_desc backward_weights_desc(const MatMul& op, const Given& g) {
+    if (!op.bias) return {{g.src, g.weights, g.dst}, attributes(), engine(), forward_desc(op, g)};
+    return {{g.src, g.weights, g.bias, g.dst}, attributes(), engine(), forward_desc(op, g)};
+}
+
+}  // namespace
+
+void plan(Program& program, const MatMul& op, Pass pass, std::int64_t batch) {
+    const Given g = given(op, batch);
+    const std::int64_t bias_offset = op.k * op.n;
+    if (pass == Pass::forward) {
+        const auto desc = forward_desc(op, g);
+        std::vector<Argument> arguments{{DNNL_ARG_SRC, program.bind(g.src, src)},
+                                        {DNNL_ARG_WEIGHTS, program.bind(g.weights, weights)},
+                                        {DNNL_ARG_DST, program.bind(g.dst, dst)}};
+        const auto bias = [bias_offset](const Buffers& b) { return b.weights.data() + bias_offset; };
+        if (op.bias) arguments.push_back({DNNL_ARG_BIAS, program.bind(g.bias, bias)});
+        program.add(desc, dnnl::inner_product_forward(desc), arguments);
+    }
+    if (pass == Pass::backward_data) {
+        const dnnl::inner_product_backward_data::primitive_desc desc({g.src, g.weights, g.dst}, attributes(), engine(),
+                                                                     forward_desc(op, g));
+        program.add(desc, dnnl::inner_product_backward_data(desc),
+                    {{DNNL_ARG_DIFF_DST, program.bind(g.dst, diff_dst)},
+                     {DNNL_ARG_WEIGHTS, program.bind(g.weights, weights)},
+                     {DNNL_ARG_DIFF_SRC, program.bind(g.src, diff_src)}});
+    }
+    if (pass == Pass::backward_weights) {
+        const auto desc = backward_weights_desc(op, g);
+        std::vector<Argument> arguments{{DNNL_ARG_SRC, program.bind(g.src, src)},
+                                        {DNNL_ARG_DIFF_DST, program.bind(g.dst, diff_dst)},
+                                        {DNNL_ARG_DIFF_WEIGHTS, program.bind(g.weights, diff_weights)}};
+        const auto bias = [bias_offset](const Buffers& b) { return b.diff_weights.data() + bias_offset; };
+        if (op.bias) arguments.push_back({DNNL_ARG_DIFF_BIAS, program.bind(g.bias, bias)});
+        program.add(desc, dnnl::inner_product_backward_weights(desc), arguments);
+    }
+}
+
+}  // namespace rehearse::kernels::onednn

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// oneDNN pools NCHW at the speed of memory; max pooling keeps in its workspace which pixel of a window was the largest.
+#include "kernels/onednn/locate.hpp"
+#include "kernels/onednn/plans.hpp"
+
+namespace rehearse::kernels::onednn {
+namespace {
+
+using dnnl::memory;
+
+struct Given {
+    dnnl::algorithm algorithm;
+    memory::desc src, dst;
+    memory::dims strides, kernel, dilation, padding_l, padding_r;
+};
+
+dnnl::algorithm algorithm_of(const Pool2d& op) {
+    if (op.kind == PoolKind::max) return dnnl::algorithm::pooling_max;
+    return op.count_padding ? dnnl::algorithm::pooling_avg_include_padding
+                            : dnnl::algorithm::pooling_avg_exclude_padding;
+}
+
+Given given(const Pool2d& op, std::int64_t batch) {
+    const Shape out = output_shape(op);
+    const Window& w = op.window;
+    return {algorithm_of(op),
+            dense({batch, op.channels, op.height, op.width}),
+            dense({batch, op.channels, out[1], out[2]}),
+            {w.stride_h, w.stride_w},
+            {w.kernel_h, w.kernel_w},
+            {w.dilation_h - 1, w.dilation_w - 1},
+            {w.pad_top, w.pad_left},
+            {w.pad_bottom, w.pad_right}};
+}
+
+dnnl::pooling_v2_forward::primitive_desc forward_desc(const Given& g) {
+    return {{dnnl::prop_kind::forward_training, g.algorithm, g.src, g.dst, g.strides, g.kernel, g.dilation, g.padding_l,
+             g.padding_r},
+            attributes(),
+            engine()};
+}
+
+}  // namespace
+
+std::size_t workspace_bytes(const Pool2d& op, std::int64_t batch) {
+    return forward_desc(given(op, batch)).workspace_desc().get_size();
+}
+
+void plan(Program& program, const Pool2d& op, Pass pass, std::int64_t batch) {
+    const Given g = given(op, batch);
+    const auto forward = forward_desc(g);
+    const memory::desc kept = forward.workspace_desc();
+    std::vector<Argument> arguments;
+    if (kept.get_size() > 0) arguments.push_back({DNNL_ARG_WORKSPACE, program.bind(kept, workspace)});
+    if (pass == Pass::forward) {
+        arguments.push_back({DNNL_ARG_SRC, program.bind(g.src, src)});
+        arguments.push_back({DNNL_ARG_DST, program.bind(g.dst, dst)});
+        program.add(forward, dnnl::pooling_v2_forward(forward), arguments);
+        return;
+    }
+    const dnnl::pooling_v2_backward::primitive_desc desc(
+        {g.algorithm, g.src, g.dst, g.strides, g.kernel, g.dilation, g.padding_l, g.padding_r}, attributes(), engine(),
+        forward);
+    arguments.push_back({DNNL_ARG_DIFF_DST, program.bind(g.dst, diff_dst)});
+    arguments.push_back({DNNL_ARG_DIFF_SRC, program.bind(g.src, diff_src)});
+    program.add(desc, dnnl::pooling_v2_backward(desc), arguments);
+}
+
+}  // namespace rehearse::kernels::onednn

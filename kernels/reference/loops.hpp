@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// One overload an operator: computes `pass` of `batch` samples. Sums are kept in double, so that a result is the exact
+// one rounded once to f32 (to within double rounding).
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/backend.hpp"
+
+namespace rehearse::kernels::reference {
+
+void run(const Conv2d& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const MatMul& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Pool2d& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const BatchNorm& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Lrn& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Activation& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Add& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Concat& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const ChannelPad& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Dropout& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Flatten& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Softmax& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const SoftmaxLoss& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const SgdUpdate& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+
+/// The n-th number of the SplitMix64 generator with this seed (Steele, Lea and Flood 2014), n from 0: a function of a
+/// counter, so that element n draws the same number whatever was drawn before it.
+std::uint64_t random_bits(std::uint64_t seed, std::uint64_t n);
+
+}  // namespace rehearse::kernels::reference

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax, and softmax with cross-entropy against one label a sample. The largest score is subtracted first, so that no
+// exponential overflows.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/error.hpp"
+#include "kernels/reference/loops.hpp"
+
+namespace rehearse::kernels::reference {
+namespace {
+
+// log of the sum of exp(score).
+double log_sum(std::span<const float> scores) {
+    const double largest = *std::max_element(scores.begin(), scores.end());
+    double sum = 0;
+    for (const float score : scores) sum += std::exp(score - largest);
+    return largest + std::log(sum);
+}
+
+}  // namespace
+
+void run(const Softmax& op, Pass pass, std::int64_t batch, const Buffers& b) {
+    if (pass == Pass::backward_data && b.diff_src[0].empty()) return;
+    for (std::int64_t first = 0; first < batch * op.classes; first += op.classes) {
+        if (pass == Pass::forward) {
+            const double log_total = log_sum(b.src[0].subspan(first, op.classes));
+            for (std::int64_t i = first; i < first + op.classes; ++i) {
+                b.dst[i] = static_cast<float>(std::exp(b.src[0][i] - log_total));
+            }
+            continue;
+        }
+        double common = 0;
+        for (std::int64_t i = first; i < first + op.classes; ++i) {
+            common += static_cast<double>(b.diff_dst[i]) * b.dst_in[i];
+        }
+        for (std::int64_t i = first; i < first + op.classes; ++i) {
+            b.diff_src[0][i] = static_cast<float>(b.dst_in[i] * (b.diff_dst[i] - common));
+        }
+    }
+}
+
+void run(const SoftmaxLoss& op, Pass pass, std::int64_t batch, const Buffers& b) {
+    if (pass == Pass::backward_data && b.diff_src[0].empty()) return;
+    for (std::int64_t n = 0; n < batch; ++n) {
+        const auto scores = b.src[0].subspan(n * op.classes, op.classes);
+        const double log_total = log_sum(scores);
+        const std::int32_t label = b.labels[n];
+        require(label >= 0 && label < op.classes, "a label is one of the classes");
+        if (pass == Pass::forward) {
+            b.dst[n] = static_cast<float>(log_total - scores[label]);
+            continue;
+        }
+        for (std::int64_t i = 0; i < op.classes; ++i) {
+            const double probability = std::exp(scores[i] - log_total);
+            const double diff = probability - (i == label ? 1 : 0);
+            b.diff_src[0][n * op.classes + i] = static_cast<float>(diff / static_cast<double>(b.loss_batch));
+        }
+    }
+}
+
+}  // namespace rehearse::kernels::reference

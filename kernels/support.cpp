@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/support.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+
+namespace rehearse::kernels {
+
+Support supported_by_any(const Problem& problem) {
+    if (const auto* unknown = std::get_if<Unknown>(&problem.op)) {
+        return {.yes = false,
+                .reason = fmt::format("'{}' is an unknown operator: it can be costed, not run", unknown->type)};
+    }
+    const bool copies = std::holds_alternative<Flatten>(problem.op) &&
+                        (problem.pass == Pass::forward || problem.pass == Pass::backward_data);
+    if (!has_pass(problem.op, problem.pass) && !copies) {
+        return {.yes = false, .reason = fmt::format("{} has no {}", kind_of(problem.op), to_string(problem.pass))};
+    }
+    if (problem.type != DataType::f32) {
+        return {.yes = false, .reason = fmt::format("{} is not implemented, only f32", to_string(problem.type))};
+    }
+    if (problem.batch < 1) {
+        return {.yes = false, .reason = fmt::format("the batch is {}, must be at least 1", problem.batch)};
+    }
+    if (const auto* dropout = std::get_if<Dropout>(&problem.op);
+        dropout != nullptr && (dropout->keep <= 0 || dropout->keep > 1)) {
+        return {.yes = false, .reason = fmt::format("keep is {}, must be above 0 and at most 1", dropout->keep)};
+    }
+    return {};
+}
+
+void require_supported(const Backend& backend, const Problem& problem) {
+    const Support support = backend.supports(problem);
+    if (support.yes) return;
+    throw BackendError(fmt::format("{} cannot run {}: {}", backend.name(), to_string(problem), support.reason));
+}
+
+}  // namespace rehearse::kernels

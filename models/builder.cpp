@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/builder.hpp"
+
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace rehearse::models {
+namespace {
+
+struct Image {
+    std::int64_t channels, height, width;
+};
+
+Image image(const Shape& shape) {
+    require(shape.size() == 3, "an image has channels, height and width");
+    return {shape[0], shape[1], shape[2]};
+}
+
+// How far the last window reaches beyond the padded image when no window that starts inside it is dropped.
+std::int64_t overhang(std::int64_t size, std::int64_t kernel, std::int64_t stride) {
+    return (stride - (size - kernel) % stride) % stride;
+}
+
+}  // namespace
+
+Window square(std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
+    return {.kernel_h = kernel,
+            .kernel_w = kernel,
+            .stride_h = stride,
+            .stride_w = stride,
+            .pad_top = pad,
+            .pad_left = pad,
+            .pad_bottom = pad,
+            .pad_right = pad};
+}
+
+Window keep_last(Window window, std::int64_t height, std::int64_t width) {
+    const std::int64_t span_h = window.dilation_h * (window.kernel_h - 1) + 1;
+    const std::int64_t span_w = window.dilation_w * (window.kernel_w - 1) + 1;
+    window.pad_bottom += overhang(height + window.pad_top + window.pad_bottom, span_h, window.stride_h);
+    window.pad_right += overhang(width + window.pad_left + window.pad_right, span_w, window.stride_w);
+    return window;
+}
+
+NetworkBuilder::NetworkBuilder(std::string name, Shape shape) {
+    network_.name = std::move(name);
+    network_.layers.push_back({"input", Input{shape}, {}, shape});
+}
+
+int NetworkBuilder::layer(std::string name, Op op, std::vector<int> inputs) {
+    std::vector<Shape> shapes;
+    for (const int from : inputs) shapes.push_back(shape(from));
+    Shape output = output_shape(op, shapes);
+    network_.layers.push_back({std::move(name), std::move(op), std::move(inputs), std::move(output)});
+    return static_cast<int>(network_.layers.size()) - 1;
+}
+
+int NetworkBuilder::conv(std::string name, int from, std::int64_t filters, Window window, bool bias,
+                         std::int64_t groups) {
+    const auto [c, h, w] = image(shape(from));
+    return layer(std::move(name), Conv2d{c, h, w, filters, window, groups, bias}, {from});
+}
+
+int NetworkBuilder::batch_norm(std::string name, int from) {
+    const auto [c, h, w] = image(shape(from));
+    add_state(2 * c);  // running mean and variance
+    return layer(std::move(name), BatchNorm{c, h, w}, {from});
+}
+
+int NetworkBuilder::relu(std::string name, int from) {
+    return layer(std::move(name), Activation{Nonlinearity::relu, shape(from)}, {from});
+}
+
+int NetworkBuilder::max_pool(std::string name, int from, Window window) {
+    const auto [c, h, w] = image(shape(from));
+    return layer(std::move(name), Pool2d{PoolKind::max, c, h, w, window}, {from});
+}
+
+int NetworkBuilder::average_pool(std::string name, int from, Window window) {
+    const auto [c, h, w] = image(shape(from));
+    return layer(std::move(name), Pool2d{PoolKind::average, c, h, w, window}, {from});
+}
+
+int NetworkBuilder::global_average_pool(std::string name, int from) {
+    const auto [c, h, w] = image(shape(from));
+    return average_pool(std::move(name), from, {.kernel_h = h, .kernel_w = w});
+}
+
+int NetworkBuilder::lrn(std::string name, int from, std::int64_t size, double alpha, double beta) {
+    const auto [c, h, w] = image(shape(from));
+    return layer(std::move(name), Lrn{c, h, w, size, alpha, beta}, {from});
+}
+
+int NetworkBuilder::dropout(std::string name, int from, double keep) {
+    return layer(std::move(name), Dropout{shape(from), keep}, {from});
+}
+
+int NetworkBuilder::flatten(std::string name, int from) { return layer(std::move(name), Flatten{shape(from)}, {from}); }
+
+int NetworkBuilder::dense(std::string name, int from, std::int64_t features) {
+    require(shape(from).size() == 1, "a dense layer reads a flat input");
+    return layer(std::move(name), MatMul{.m = 1, .n = features, .k = shape(from)[0], .bias = true}, {from});
+}
+
+int NetworkBuilder::add(std::string name, int a, int b) { return layer(std::move(name), Add{shape(a), 2}, {a, b}); }
+
+int NetworkBuilder::concat(std::string name, std::vector<int> from) {
+    Concat op;
+    for (const int input_layer : from) {
+        const auto [c, h, w] = image(shape(input_layer));
+        op.channels.push_back(c);
+        op.height = h;
+        op.width = w;
+    }
+    return layer(std::move(name), std::move(op), std::move(from));
+}
+
+int NetworkBuilder::channel_pad(std::string name, int from, std::int64_t before, std::int64_t after) {
+    const auto [c, h, w] = image(shape(from));
+    return layer(std::move(name), ChannelPad{c, h, w, before, after}, {from});
+}
+
+int NetworkBuilder::loss(int from) { return layer("loss", SoftmaxLoss{elements(shape(from))}, {from}); }
+
+bool NetworkBuilder::add_bias(int layer) {
+    Op& op = network_.layers.at(static_cast<std::size_t>(layer)).op;
+    if (auto* conv = std::get_if<Conv2d>(&op)) return !std::exchange(conv->bias, true);
+    if (auto* dense = std::get_if<MatMul>(&op)) return !std::exchange(dense->bias, true);
+    return false;
+}
+
+Network NetworkBuilder::build() {
+    check(network_);
+    return std::move(network_);
+}
+
+}  // namespace rehearse::models

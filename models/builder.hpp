@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds a Network layer by layer. Each method returns the new layer's index and takes the sizes of its Op from the
+// shape of the layer it reads, so that a family of networks is a few loops.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/network.hpp"
+
+namespace rehearse::models {
+
+/// A square window with the same padding on all sides.
+Window square(std::int64_t kernel, std::int64_t stride = 1, std::int64_t pad = 0);
+
+/// The window of a pool that keeps the last, overhanging window (Caffe's pools, ONNX's ceil_mode): what overhangs the
+/// image of `height` x `width` is said as padding at the bottom and on the right.
+Window keep_last(Window window, std::int64_t height, std::int64_t width);
+
+class NetworkBuilder {
+public:
+    NetworkBuilder(std::string name, Shape input);
+
+    /// Any operator; the methods below are short for it.
+    int layer(std::string name, Op op, std::vector<int> inputs);
+
+    int conv(std::string name, int from, std::int64_t filters, Window window, bool bias = false,
+             std::int64_t groups = 1);
+    int batch_norm(std::string name, int from);
+    int relu(std::string name, int from);
+    int max_pool(std::string name, int from, Window window);
+    int average_pool(std::string name, int from, Window window);
+    int global_average_pool(std::string name, int from);
+    int lrn(std::string name, int from, std::int64_t size = 5, double alpha = 1e-4, double beta = 0.75);
+    int dropout(std::string name, int from, double keep);
+    int flatten(std::string name, int from);
+    /// A dense layer with bias on a flat input.
+    int dense(std::string name, int from, std::int64_t features);
+    int add(std::string name, int a, int b);
+    int concat(std::string name, std::vector<int> from);
+    int channel_pad(std::string name, int from, std::int64_t before, std::int64_t after);
+    /// Softmax cross-entropy over all features of `from`; every network of the zoo ends in one.
+    int loss(int from);
+
+    /// Gives a convolution or dense layer that has none a bias; false when it is neither or has one.
+    bool add_bias(int layer);
+    /// Counts elements that are stored but not trained.
+    void add_state(std::int64_t elements) { network_.state += elements; }
+
+    static constexpr int input = 0;
+    const Shape& shape(int layer) const { return network_.layers.at(static_cast<std::size_t>(layer)).output; }
+    /// The finished network, checked.
+    Network build();
+
+private:
+    Network network_;
+};
+
+}  // namespace rehearse::models

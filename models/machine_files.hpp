@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machine files that are built into the binary.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace rehearse::models {
+
+struct MachineFile {
+    std::string_view name, text;
+};
+/// Defined in a source that embed_machines.cmake writes.
+std::span<const MachineFile> machine_files();
+
+}  // namespace rehearse::models

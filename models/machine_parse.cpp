@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/machine_parse.hpp"
+
+#include <algorithm>
+
+#include "core/text.hpp"
+#include "models/models.hpp"
+
+namespace rehearse::models {
+namespace {
+
+toml::table parse_toml(std::string_view text, const std::string& origin) {
+    try {
+        return toml::parse(text, origin);
+    } catch (const toml::parse_error& error) {
+        throw InputError(fmt::format("{}:{}: not TOML: {}", origin, error.source().begin.line, error.description()));
+    }
+}
+
+template <typename T>
+void refuse_twins(const std::vector<T>& things, const Reader& reader, std::string_view what) {
+    for (std::size_t i = 0; i + 1 < things.size(); ++i)
+        if (things.back().name == things[i].name)
+            reader.fail("name", fmt::format("two {} are named '{}'", what, things.back().name));
+}
+
+void check_nics(const Machine& machine, const std::vector<Reader>& readers) {
+    if (node_count(machine) == 1) return;
+    for (std::size_t i = 0; i < machine.nodes.size(); ++i) {
+        const auto is_nic = [](const Vertex& vertex) { return vertex.kind == VertexKind::nic; };
+        if (std::ranges::none_of(machine.nodes[i].vertices, is_nic))
+            readers[i].fail(
+                fmt::format("{} nodes have to talk, and this kind has no nics: add nics = [{{ name = \"nic\" }}]",
+                            node_count(machine)));
+    }
+}
+
+void parse_messagings(Reader& top, Machine& machine) {
+    auto messaging = top.table("messaging", "messaging");
+    if (!messaging) return;
+    if (auto inside = messaging->table("inside", "messaging.inside")) machine.inside = parse_messaging(*inside);
+    if (auto across = messaging->table("across", "messaging.across")) machine.across = parse_messaging(*across);
+    messaging->done();
+}
+
+void parse_host(Reader& top) {  // what it means, this_host.cpp knows
+    auto host = top.table("host", "host");
+    if (!host) return;
+    host->text("hostname");
+    host->text("cpu");
+    host->count("cores");
+    host->done();
+}
+
+}  // namespace
+
+Machine parse_machine(std::string_view text, const std::string& origin) {
+    const toml::table table = parse_toml(text, origin);
+    Reader top(table, origin, "");
+    const std::string schema = top.text("schema", std::string(machine_schema));
+    if (schema != machine_schema)
+        top.fail("schema", fmt::format("schema '{}' is not known: this version reads '{}'", schema, machine_schema));
+    Machine machine;
+    machine.name = top.text("name");
+    machine.summary = top.text("summary", "");
+    machine.origin = origin;
+    for (const Reader& reader : top.tables("device", "device")) {
+        machine.classes.push_back(parse_device(reader));
+        refuse_twins(machine.classes, reader, "devices");
+    }
+    if (machine.classes.empty()) top.fail("it has no devices: add a [[device]]");
+    const std::vector<Reader> nodes = top.tables("node", "node");
+    for (const Reader& reader : nodes) {
+        machine.nodes.push_back(parse_node(reader, machine.classes, top.has("host")));
+        refuse_twins(machine.nodes, reader, "kinds of node");
+    }
+    if (machine.nodes.empty()) top.fail("it has no nodes: add a [[node]]");
+    check_nics(machine, nodes);
+    if (auto fabric = top.table("fabric", "fabric")) {
+        machine.fabric = parse_fabric(*fabric, node_count(machine));
+    } else if (node_count(machine) > 1) {
+        top.fail(fmt::format("{} nodes and no [fabric] between them", node_count(machine)));
+    }
+    parse_messagings(top, machine);
+    for (const Reader& reader : top.tables("storage", "storage")) {
+        machine.storage.push_back(parse_storage(reader));
+        refuse_twins(machine.storage, reader, "storage tiers");
+    }
+    parse_host(top);
+    top.done();
+    return machine;
+}
+
+}  // namespace rehearse::models

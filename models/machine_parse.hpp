@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a machine file, each read by its own function.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "core/machine.hpp"
+#include "models/machine_reader.hpp"
+
+namespace rehearse::models {
+
+inline constexpr std::string_view machine_schema = "rehearse.machine/1";
+inline constexpr std::array data_types{DataType::f32, DataType::f16, DataType::bf16};
+inline constexpr std::array passes{Pass::forward, Pass::backward_data, Pass::backward_weights, Pass::update};
+
+DeviceClass parse_device(Reader reader);
+/// The links of a `detected` host may not be measured yet.
+NodeKind parse_node(Reader reader, const std::vector<DeviceClass>& classes, bool detected);
+/// `nodes` of the machine must find a place in it; more than one needs a link.
+Fabric parse_fabric(Reader reader, std::int64_t nodes);
+Messaging parse_messaging(Reader reader);
+StorageTier parse_storage(Reader reader);
+
+}  // namespace rehearse::models

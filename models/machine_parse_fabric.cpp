@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// [fabric], [messaging.*] and [[storage]].
+#include <array>
+#include <limits>
+
+#include "core/text.hpp"
+#include "models/machine_parse.hpp"
+
+namespace rehearse::models {
+namespace {
+
+constexpr std::array<std::string_view, 4> topologies{"star", "fat-tree", "dragonfly", "torus"};
+
+// What a topology has place for; it stops before it could overflow.
+std::int64_t places(const std::vector<std::int64_t>& factors) {
+    std::int64_t product = 1;
+    for (const std::int64_t factor : factors) {
+        if (product > std::numeric_limits<std::int64_t>::max() / factor)
+            return std::numeric_limits<std::int64_t>::max();
+        product *= factor;
+    }
+    return product;
+}
+
+void need_places(const Reader& reader, std::string_view key, const std::vector<std::int64_t>& factors,
+                 std::int64_t nodes) {
+    if (places(factors) >= nodes) return;
+    reader.fail(key, fmt::format("it has places for {} nodes ({}), the machine has {}", places(factors),
+                                 fmt::join(factors, " x "), nodes));
+}
+
+FatTree fat_tree(Reader& reader, std::int64_t nodes) {
+    FatTree tree{reader.counts("down"), {}};
+    tree.taper = reader.has("taper") ? reader.numbers("taper") : std::vector<double>(tree.down.size(), 1.0);
+    if (tree.taper.size() != tree.down.size())
+        reader.fail("taper",
+                    fmt::format("{} values of taper for {} levels of down: give one a level, 1 where nothing is "
+                                "saved",
+                                tree.taper.size(), tree.down.size()));
+    need_places(reader, "down", tree.down, nodes);
+    return tree;
+}
+
+Dragonfly dragonfly(Reader& reader, std::int64_t nodes) {
+    Dragonfly fabric{reader.count("groups"), reader.count("routers"), reader.count("nodes"), {}, {}};
+    fabric.local = fabric.routers > 1 ? reader.figure<Bandwidth>("local") : reader.figure_if_given<Bandwidth>("local");
+    fabric.global =
+        fabric.groups > 1 ? reader.figure<Bandwidth>("global") : reader.figure_if_given<Bandwidth>("global");
+    need_places(reader, "groups", {fabric.groups, fabric.routers, fabric.nodes}, nodes);
+    return fabric;
+}
+
+Torus torus(Reader& reader, std::int64_t nodes) {
+    Torus fabric{reader.counts("dims"), reader.figure<Bandwidth>("link")};
+    need_places(reader, "dims", fabric.dims, nodes);
+    return fabric;
+}
+
+Topology topology(Reader& reader, std::int64_t nodes) {
+    std::vector<std::string_view> given;
+    for (const std::string_view name : topologies)
+        if (reader.has(name)) given.push_back(name);
+    if (given.size() != 1)
+        reader.fail(given.size() > 1 ? given[1] : "",
+                    fmt::format("it has {} topologies{}{}: give exactly one of [fabric.star], [fabric.fat-tree], "
+                                "[fabric.dragonfly], [fabric.torus]",
+                                given.size(), given.empty() ? "" : " ", join(given)));
+    Topology result;
+    for (const std::string_view name : topologies) {
+        auto table = reader.table(name, fmt::format("fabric.{}", name));
+        if (!table) continue;
+        if (name == "fat-tree") result = fat_tree(*table, nodes);
+        if (name == "dragonfly") result = dragonfly(*table, nodes);
+        if (name == "torus") result = torus(*table, nodes);
+        table->done();
+    }
+    return result;
+}
+
+}  // namespace
+
+Fabric parse_fabric(Reader reader, std::int64_t nodes) {
+    Fabric fabric;
+    fabric.topology = topology(reader, nodes);
+    fabric.link = nodes > 1 ? reader.figure<Bandwidth>("link") : reader.figure_if_given<Bandwidth>("link");
+    fabric.latency = nodes > 1 ? reader.figure<Seconds>("latency") : reader.figure_if_given<Seconds>("latency");
+    fabric.hop_latency = reader.figure_if_given<Seconds>("hop_latency");
+    reader.done();
+    return fabric;
+}
+
+Messaging parse_messaging(Reader reader) {
+    Messaging messaging;
+    messaging.overhead = reader.figure<Seconds>("overhead");
+    messaging.fraction = reader.figure<double>("fraction");
+    if (messaging.fraction.value > 1)
+        reader.fail("fraction", fmt::format("fraction is {}: a message cannot reach more than the whole bandwidth (1)",
+                                            messaging.fraction.value));
+    messaging.reduce = reader.figure<Bandwidth>("reduce");
+    messaging.error = reader.number("error");
+    if (messaging.error < 0 || messaging.error > 10)
+        reader.fail("error",
+                    fmt::format("error is {}: it is one standard deviation relative to the price, 0.1 for 10 %",
+                                messaging.error));
+    reader.done();
+    return messaging;
+}
+
+StorageTier parse_storage(Reader reader) {
+    StorageTier tier;
+    tier.name = reader.text("name");
+    reader.set_where(fmt::format("storage '{}'", tier.name));
+    tier.read = reader.figure<Bandwidth>("read");
+    tier.per_node = reader.yes("per_node", false);
+    reader.done();
+    return tier;
+}
+
+}  // namespace rehearse::models

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// One table of a machine file, read key by key, so that every mistake is told with its file and line. Only
+// machine_*.cpp and this_host.cpp include this header; toml++'s types go no further.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include "core/error.hpp"
+#include "core/machine.hpp"
+
+namespace rehearse::models {
+
+class Reader {
+public:
+    /// `where` names the table in messages ("device 'v100'"); a `source` key in it is the source of each figure in it
+    /// and below that does not name its own.
+    Reader(const toml::table& table, const std::string& origin, std::string where, std::string source = "");
+
+    bool has(std::string_view key) const { return table_->contains(key); }
+    /// A required string, not empty.
+    std::string text(std::string_view key);
+    std::string text(std::string_view key, std::string otherwise);
+    /// A required whole number in [1, 1e9].
+    std::int64_t count(std::string_view key);
+    std::int64_t count(std::string_view key, std::int64_t otherwise);
+    double number(std::string_view key);
+    bool yes(std::string_view key, bool otherwise);
+    std::vector<std::string> texts(std::string_view key);
+    std::vector<std::int64_t> counts(std::string_view key);
+    std::vector<double> numbers(std::string_view key);
+    std::string source();
+
+    /// A quantity with its source: "900GBps" where the table has a source, or { value = "900GBps", source = "..." }.
+    /// Above zero; a time may be zero. A plain number only for Q = double.
+    template <typename Q>
+    Sourced<Q> figure(std::string_view key);
+    /// Zero without a source when the key is absent: unknown.
+    template <typename Q>
+    Sourced<Q> figure_if_given(std::string_view key) {
+        asked_.push_back(std::string(key));
+        return has(key) ? figure<Q>(key) : Sourced<Q>{};
+    }
+
+    std::optional<Reader> table(std::string_view key, std::string where);
+    /// The elements of [[key]] or key = [{...}]; none when absent.
+    std::vector<Reader> tables(std::string_view key, std::string_view where);
+
+    /// Unknown keys are errors: call it when all known ones were asked for.
+    void done() const;
+    void set_where(std::string where) { where_ = std::move(where); }
+
+    [[noreturn]] void fail(std::string_view what) const;
+    /// At the line of the key's value.
+    [[noreturn]] void fail(std::string_view key, std::string_view what) const;
+
+private:
+    const toml::node& need(std::string_view key);
+    const toml::array& array(std::string_view key, std::string_view of);
+    [[noreturn]] void fail_at(const toml::node& node, std::string_view what) const;
+
+    const toml::table* table_;
+    std::string origin_, where_, source_;
+    std::vector<std::string> asked_;
+};
+
+template <typename Q>
+Sourced<Q> Reader::figure(std::string_view key) {
+    const toml::node& node = need(key);
+    if (const auto* inner = node.as_table()) {
+        Reader reader(*inner, origin_, fmt::format("{}: {}", where_, key), source_);
+        Sourced<Q> figure = reader.figure<Q>("value");
+        reader.source();
+        reader.done();
+        return figure;
+    }
+    Sourced<Q> figure;
+    if constexpr (std::is_same_v<Q, double>) {
+        figure.value = number(key);
+        if (!(figure.value > 0)) fail(key, fmt::format("{} is {}, it must be above zero", key, figure.value));
+    } else {
+        if (node.is_number()) fail(key, fmt::format("{} has no unit: write it as a string, like \"12.5GBps\"", key));
+        try {
+            figure.value = parse_quantity<Q>(text(key));
+        } catch (const InputError& error) {
+            fail(key, fmt::format("{}: {}", key, error.what()));
+        }
+        constexpr bool zero_is_fine = std::is_same_v<Q, Seconds>;
+        if (figure.value.value < 0 || (figure.value.value == 0 && !zero_is_fine))
+            fail(key, fmt::format("{} is {}, it must be above zero", key, text(key)));
+    }
+    if (source_.empty())
+        fail(key,
+             fmt::format("{} has no source: write {{ value = ..., source = \"data sheet, paper or measurement\" }}, "
+                         "or give the whole table a source",
+                         key));
+    figure.source = source_;
+    return figure;
+}
+
+}  // namespace rehearse::models

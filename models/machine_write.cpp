@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Machine as the text of its file. Figures that are unknown (no source) are left out, as they were when it was read.
+#include <fmt/format.h>
+
+#include "models/machine_parse.hpp"
+#include "models/models.hpp"
+#include "models/this_host.hpp"
+
+namespace rehearse::models {
+namespace {
+
+std::string quoted(std::string_view text) {
+    std::string out = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') {
+            out += fmt::format("\\{}", c);
+        } else if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') {
+            out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+        } else {
+            out += c;
+        }
+    }
+    return out + '"';
+}
+
+std::string written(double value) { return fmt::format("{}", value); }
+template <int B, int F, int S>
+std::string written(Quantity<B, F, S> value) {
+    return quoted(to_exact_string(value));
+}
+
+template <typename Q>
+std::string figure(std::string_view key, const Sourced<Q>& figure) {
+    if (figure.source.empty()) return "";
+    return fmt::format("{} = {{ value = {}, source = {} }}\n", key, written(figure.value), quoted(figure.source));
+}
+
+std::string names(const std::vector<std::string>& words) {
+    std::string out;
+    for (const std::string& word : words) out += fmt::format("{}{}", out.empty() ? "" : ", ", quoted(word));
+    return fmt::format("[{}]", out);
+}
+
+std::string device(const DeviceClass& device) {
+    std::string out = fmt::format("\n[[device]]\nname = {}\n", quoted(device.name));
+    out += figure("memory", device.memory) + figure("memory_bandwidth", device.memory_bandwidth) +
+           figure("launch", device.launch);
+    if (!device.peak.empty()) out += "[device.peak]\n";
+    for (const auto& [type, rate] : device.peak) out += figure(to_string(type), rate);
+    for (const Efficiency& row : device.efficiencies) {
+        out += fmt::format("[[device.efficiency]]\nkind = {}\n", quoted(row.kind));
+        if (row.pass) out += fmt::format("pass = {}\n", quoted(to_string(*row.pass)));
+        if (row.type) out += fmt::format("type = {}\n", quoted(to_string(*row.type)));
+        out += fmt::format("fraction = {}\nerror = {}\nsource = {}\n", row.fraction, row.error, quoted(row.source));
+    }
+    for (const auto& [problem, price] : device.measured)
+        out += fmt::format("[[device.price]]\nproblem = {}\nmedian = {}\nerror = {}\nsamples = {}\nsource = {}\n",
+                           quoted(problem), written(price.median), price.error, price.samples, quoted(price.source));
+    return out;
+}
+
+std::string vertices(const Machine& machine, const NodeKind& node, VertexKind kind, std::string_view key) {
+    std::string rows;
+    for (const Vertex& vertex : node.vertices) {
+        if (vertex.kind != kind) continue;
+        rows += "    { ";
+        if (kind == VertexKind::device)
+            rows += fmt::format("class = {}, ",
+                                quoted(machine.classes.at(static_cast<std::size_t>(vertex.device_class)).name));
+        rows += fmt::format("name = {} }},\n", quoted(vertex.name));
+    }
+    return rows.empty() ? "" : fmt::format("{} = [\n{}]\n", key, rows);
+}
+
+std::string node(const Machine& machine, const NodeKind& node) {
+    std::string out = fmt::format("\n[[node]]\nname = {}\ncount = {}\n", quoted(node.name), node.count);
+    out += vertices(machine, node, VertexKind::device, "devices");
+    out += vertices(machine, node, VertexKind::nic, "nics");
+    out += vertices(machine, node, VertexKind::bridge, "bridges");
+    for (const NodeLink& link : node.links) {
+        const auto name = [&](int vertex) { return node.vertices.at(static_cast<std::size_t>(vertex)).name; };
+        out += fmt::format("[[node.link]]\nfrom = {}\nto = {}\n", names({name(link.a)}), quoted(name(link.b)));
+        out += figure("bandwidth", link.bandwidth) + figure("latency", link.latency);
+    }
+    return out;
+}
+
+struct WriteTopology {
+    std::string operator()(const Star&) const { return "[fabric.star]\n"; }
+    std::string operator()(const FatTree& tree) const {
+        return fmt::format("[fabric.fat-tree]\ndown = [{}]\ntaper = [{}]\n", fmt::join(tree.down, ", "),
+                           fmt::join(tree.taper, ", "));
+    }
+    std::string operator()(const Dragonfly& fly) const {
+        return fmt::format("[fabric.dragonfly]\ngroups = {}\nrouters = {}\nnodes = {}\n", fly.groups, fly.routers,
+                           fly.nodes) +
+               figure("local", fly.local) + figure("global", fly.global);
+    }
+    std::string operator()(const Torus& torus) const {
+        return fmt::format("[fabric.torus]\ndims = [{}]\n", fmt::join(torus.dims, ", ")) + figure("link", torus.link);
+    }
+};
+
+std::string fabric(const Fabric& fabric) {
+    return "\n[fabric]\n" + figure("link", fabric.link) + figure("latency", fabric.latency) +
+           figure("hop_latency", fabric.hop_latency) + std::visit(WriteTopology{}, fabric.topology);
+}
+
+std::string messaging(std::string_view where, const Messaging& m) {
+    const std::string figures =
+        figure("overhead", m.overhead) + figure("fraction", m.fraction) + figure("reduce", m.reduce);
+    return figures.empty() ? "" : fmt::format("\n[messaging.{}]\n{}error = {}\n", where, figures, m.error);
+}
+
+std::string storage(const StorageTier& tier) {
+    return fmt::format("\n[[storage]]\nname = {}\n{}per_node = {}\n", quoted(tier.name), figure("read", tier.read),
+                       tier.per_node);
+}
+
+}  // namespace
+
+std::string to_toml(const Machine& machine) {
+    std::string out = fmt::format("schema = {}\nname = {}\n", quoted(machine_schema), quoted(machine.name));
+    if (!machine.summary.empty()) out += fmt::format("summary = {}\n", quoted(machine.summary));
+    if (machine.name == this_host_name) {
+        const Host host = host_now();
+        out += fmt::format(
+            "\n# The host that these figures were measured on: no other one may use them as its own.\n"
+            "[host]\nhostname = {}\ncpu = {}\ncores = {}\n",
+            quoted(host.hostname), quoted(host.cpu), host.cores);
+    }
+    for (const DeviceClass& one : machine.classes) out += device(one);
+    for (const NodeKind& one : machine.nodes) out += node(machine, one);
+    out += fabric(machine.fabric) + messaging("inside", machine.inside) + messaging("across", machine.across);
+    for (const StorageTier& tier : machine.storage) out += storage(tier);
+    return out;
+}
+
+}  // namespace rehearse::models

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/data.hpp"
+
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "core/error.hpp"
+#include "run/random.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+constexpr std::uint64_t waves = 3;  // of a plane of a class's picture
+constexpr double noise = 0.5;       // standard deviation; a picture's own is about 1
+enum Purpose : std::uint64_t { label_of, picture_of, noise_of };
+
+}  // namespace
+
+SyntheticTask::SyntheticTask(const Shape& sample, std::int64_t classes, std::uint64_t seed)
+    : classes_(classes), seed_(seed) {
+    require(!sample.empty() && elements(sample) > 0 && classes > 0, "samples with elements, and classes");
+    width_ = sample.back();
+    if (sample.size() > 1) height_ = sample[sample.size() - 2];
+    channels_ = elements(sample) / (height_ * width_);
+}
+
+std::int32_t SyntheticTask::label(std::int64_t index) const {
+    const std::uint64_t bits = key(key(seed_, label_of), static_cast<std::uint64_t>(index));
+    return static_cast<std::int32_t>(bits % static_cast<std::uint64_t>(classes_));
+}
+
+// One plane wave with at most two periods across the image: cos(2 pi (fx x / width + fy y / height) + phase), written
+// as a product of a row's and a column's part, so that nothing but two short tables needs cosines.
+void SyntheticTask::add_wave(std::uint64_t wave_key, std::span<float> plane) const {
+    Uniform random{wave_key};
+    const double turn = 2 * std::numbers::pi;
+    const double fx = 4 * random.next() - 2;
+    const double fy = 4 * random.next() - 2;
+    const double phase = turn * random.next();
+    const double amplitude = std::sqrt(2.0 / static_cast<double>(waves));
+    std::vector<float> cosine(static_cast<std::size_t>(width_)), sine(cosine.size());
+    for (std::size_t x = 0; x < cosine.size(); ++x) {
+        const double angle = turn * fx * static_cast<double>(x) / static_cast<double>(width_) + phase;
+        cosine[x] = static_cast<float>(amplitude * std::cos(angle));
+        sine[x] = static_cast<float>(amplitude * std::sin(angle));
+    }
+    for (std::int64_t y = 0; y < height_; ++y) {
+        const double angle = turn * fy * static_cast<double>(y) / static_cast<double>(height_);
+        const auto c = static_cast<float>(std::cos(angle));
+        const auto s = static_cast<float>(std::sin(angle));
+        float* row = plane.data() + y * width_;
+        for (std::size_t x = 0; x < cosine.size(); ++x) row[x] += cosine[x] * c - sine[x] * s;
+    }
+}
+
+void SyntheticTask::fill(std::int64_t index, std::span<float> sample) const {
+    require(static_cast<std::int64_t>(sample.size()) == channels_ * height_ * width_, "room for one sample");
+    // Uniform noise of variance a^2 / 3 on [-a, a].
+    const double reach = noise * std::numbers::sqrt3;
+    Uniform random{key(key(seed_, noise_of), static_cast<std::uint64_t>(index))};
+    for (float& value : sample) value = static_cast<float>(reach * (2 * random.next() - 1));
+    const std::uint64_t picture = key(key(seed_, picture_of), static_cast<std::uint64_t>(label(index)));
+    const auto plane = static_cast<std::size_t>(height_ * width_);
+    for (std::uint64_t channel = 0; channel < static_cast<std::uint64_t>(channels_); ++channel) {
+        for (std::uint64_t wave = 0; wave < waves; ++wave) {
+            add_wave(key(key(picture, channel), wave), sample.subspan(channel * plane, plane));
+        }
+    }
+}
+
+}  // namespace rehearse::run

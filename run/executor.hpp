@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a rank's steps: the compute stream on the calling thread, the communication stream on a thread of its own, which
+// alone calls MPI while a training step goes on.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "core/schedule.hpp"
+#include "kernels/comm/communicator.hpp"
+#include "run/program.hpp"
+
+namespace rehearse::run {
+
+using Clock = std::chrono::steady_clock;
+
+struct Interval {
+    Clock::time_point start, end;
+};
+
+/// Called before each step of the schedule, on its thread, in the time of that step. It may throw.
+using Probe = std::function<void(int iteration, const Step& step)>;
+
+class Executor {
+public:
+    /// Collective over `world`. `program` and `schedule` outlive the executor.
+    Executor(const Schedule& schedule, Program& program, const kernels::Communicator& world, Probe probe);
+    ~Executor();
+    Executor(const Executor&) = delete;
+    Executor& operator=(const Executor&) = delete;
+
+    /// One training step. What a step throws, on either thread, is thrown here; the executor is of no use after that.
+    void run(int iteration, std::uint64_t seed, std::int64_t first_sample);
+
+    /// Of the last run, step by step.
+    std::span<const Interval> times() const { return times_; }
+
+private:
+    struct Sum {
+        kernels::Communicator* group = nullptr;
+        kernels::AllReduceProgram rounds;
+        std::span<float> data;
+    };
+
+    void make_sums(const Schedule& schedule, const kernels::Communicator& world);
+    void communicate();
+    void communicate_once();
+    template <typename Work>
+    void time(std::size_t index, const Work& work);
+    void wait_for(std::size_t index, Stream stream);
+    void finish(std::size_t index);
+    void fail(std::exception_ptr why);
+    void give_way() const;
+
+    Program& program_;
+    Probe probe_;
+    std::map<int, kernels::Communicator> groups_;  // by axis
+    std::map<std::size_t, Sum> sums_;              // by step
+    std::vector<Interval> times_;
+    std::vector<bool> awaited_;  // some step of the other stream waits for it
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::vector<bool> done_;      // guarded, like the next four
+    int iteration_ = -1;          // that the communication thread is to run
+    int communicated_ = -1;       // that it has run
+    std::exception_ptr failure_;  // the first one
+    bool stop_ = false;
+    std::atomic<bool> stopping_ = false;         // what a wait for messages looks at
+    std::atomic<bool> compute_is_idle_ = false;  // then communication may have the whole core
+    std::thread thread_;                         // the communication stream
+};
+
+}  // namespace rehearse::run

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same gradients once more, by one rank alone.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "core/schedule.hpp"
+#include "run/program.hpp"
+
+namespace rehearse::run {
+
+struct GradientCheck {
+    double error = 0, tolerance = 0;
+};
+
+/// Computes the gradients of `shards` shards one after the other with the same kernels and adds them in f64; `load`
+/// puts a shard's samples into the program's input. A shard is what one rank had: batch normalization uses the
+/// statistics of the rank's own batch, so that a single pass over the global batch would be another function.
+///
+/// error: the largest |summed over ranks - this| / (|shard 0| + |shard 1| + ...) of any weight.
+/// tolerance: summing n terms in f32, in any order, errs by at most g = (n-1) u / (1 - (n-1) u) of the sum of their
+/// magnitudes, u = 2^-24 (Higham 2002, section 4.2), and the terms themselves are equal bits: same kernels, as many
+/// threads, same kind of processor. So the check sees a single lost, doubled or misplaced addend. On hosts with
+/// different processors, whose kernels add in different orders, it may refuse what is only rounding.
+GradientCheck check_gradients(Program& program, std::int64_t shards, std::int64_t batch_per_shard, std::uint64_t seed,
+                              const std::function<void(std::int64_t shard)>& load, std::span<const float> gradients);
+
+double summation_tolerance(std::int64_t terms);
+
+}  // namespace rehearse::run

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/record.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+
+#include "core/error.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+// What an event says of its step, but for its times.
+struct Describe {
+    Event operator()(const Compute& compute) const {
+        const Problem& p = compute.problem;
+        Event event = of_problem(schedule.network.layers[static_cast<std::size_t>(compute.layer)].name, p);
+        event.micro_batch = compute.micro_batch;
+        return event;
+    }
+    Event operator()(const AllReduceBucket& reduce) const {
+        Event event;
+        event.layer = fmt::format("bucket{}", reduce.bucket);
+        event.pass = "allreduce";
+        event.bytes = size_of(reduce.type) * static_cast<double>(reduce.elements);
+        return event;
+    }
+    Event operator()(const Update& update) const {
+        return of_problem(fmt::format("bucket{}", update.bucket), update.problem);
+    }
+    Event operator()(const auto&) const {
+        require(false, "a program holds only what run executes");
+        return {};
+    }
+
+    static Event of_problem(std::string layer, const Problem& p) {
+        Event event;
+        event.layer = std::move(layer);
+        event.pass = to_string(p.pass);
+        event.bytes = bytes_moved(p.op, p.pass, p.type, p.batch);
+        event.flops = flops(p.op, p.pass, p.batch);
+        return event;
+    }
+
+    const Schedule& schedule;
+};
+
+std::vector<double> as_doubles(const std::vector<std::byte>& bytes) {
+    std::vector<double> values(bytes.size() / sizeof(double));
+    if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+}
+
+}  // namespace
+
+Recording::Recording(std::size_t steps, int iterations) {
+    times_.reserve(2 * steps * static_cast<std::size_t>(iterations));
+}
+
+void Recording::add(std::span<const Interval> times) {
+    for (const Interval& interval : times) {
+        times_.push_back(seconds(interval.start));
+        times_.push_back(seconds(interval.end));
+    }
+}
+
+void Recording::align(const Alignment& alignment) {
+    for (double& time : times_) time = alignment.at_rank_zero(time);
+}
+
+std::vector<Event> events_of(const Schedule& schedule, std::int64_t rank, std::span<const double> times,
+                             double origin) {
+    const auto& steps = schedule.classes[static_cast<std::size_t>(class_of(schedule, rank))].steps;
+    std::vector<Event> events;
+    for (std::size_t i = 0; i < times.size() / 2; ++i) {
+        const Step& step = steps[i % steps.size()];
+        Event event = std::visit(Describe{schedule}, step.action);
+        event.rank = rank;
+        event.stream = step.stream;
+        event.step = step.name;
+        event.iteration = static_cast<int>(i / steps.size());
+        event.start = Seconds{times[2 * i] - origin};
+        event.end = Seconds{times[2 * i + 1] - origin};
+        events.push_back(std::move(event));
+    }
+    return events;
+}
+
+Timeline one_iteration(const Schedule& schedule, std::int64_t rank, std::span<const Interval> times) {
+    Recording recording{times.size(), 1};
+    recording.add(times);
+    Timeline timeline;
+    timeline.measured = true;
+    timeline.events = events_of(schedule, rank, recording.times(), recording.times().front());
+    return timeline;
+}
+
+Timeline make_timeline(const Schedule& schedule, const kernels::Communicator& world, const Recording& recording) {
+    const std::span<const double> own = recording.times();
+    std::vector<std::vector<double>> all;
+    for (const auto& bytes : world.gather(std::as_bytes(own))) all.push_back(as_doubles(bytes));
+    std::int64_t rank = 0;
+    if (all.empty()) {
+        rank = world.rank();
+        all.emplace_back(own.begin(), own.end());
+    }
+    Timeline timeline;
+    timeline.measured = true;
+    timeline.ranks = world.size();
+    if (own.empty()) return timeline;
+    double origin = own.front();
+    for (const auto& times : all) origin = std::min(origin, *std::ranges::min_element(times));
+    for (const auto& times : all) {
+        std::ranges::move(events_of(schedule, rank++, times, origin), std::back_inserter(timeline.events));
+    }
+    std::ranges::stable_sort(timeline.events, [](const Event& a, const Event& b) {
+        return std::tie(a.iteration, a.rank, a.start) < std::tie(b.iteration, b.rank, b.start);
+    });
+    return timeline;
+}
+
+}  // namespace rehearse::run

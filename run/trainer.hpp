@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// train on any set of ranks, with a look at every step: for train itself and for tests.
+#pragma once
+
+#include <functional>
+
+#include "kernels/comm/communicator.hpp"
+#include "run/executor.hpp"
+#include "run/train.hpp"
+
+namespace rehearse::run {
+
+using Report = std::function<void(int step, const StepReport& report)>;
+
+/// Collective over `world`. `probe` may be empty.
+Result train_on(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
+                const Report& report, const Probe& probe);
+
+}  // namespace rehearse::run

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one rank of a schedule holds in device memory at its fullest moment, by kind.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "core/schedule.hpp"
+#include "core/units.hpp"
+
+namespace rehearse::schedule {
+
+/// Activations and their gradients are those of the step at which both together are largest. Not counted: workspaces of
+/// convolution algorithms, what a framework keeps for itself, and the statistics that batch normalization saves.
+struct MemoryUse {
+    Bytes weights;               // in the compute type, with the running statistics (f32)
+    Bytes master_weights;        // f32 copy that the optimizer changes, in mixed precision
+    Bytes gradients;             // of the weights: they lie in the buckets
+    Bytes optimizer;             // momentum
+    Bytes communication;         // a second buffer of the largest bucket, for what arrives
+    Bytes activations;           // outputs, from their forward to the last pass that reads them; dropout's masks
+    Bytes activation_gradients;  // from the pass that makes them to the last that reads them
+};
+Bytes total(const MemoryUse& use);
+
+/// Of the fullest rank class. Nothing is assumed to be computed in place.
+MemoryUse memory_use(const Schedule& schedule);
+
+struct MemoryRow {
+    std::string_view kind;
+    Bytes bytes;
+};
+/// For tables: one row a kind, the total last.
+std::vector<MemoryRow> rows(const MemoryUse& use);
+
+}  // namespace rehearse::schedule

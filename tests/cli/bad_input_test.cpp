@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wrong input ends with exit code 2, nothing on stdout, and a message that says what would be right.
+#include <gmock/gmock.h>
+
+#include "tests/cli/process.hpp"
+
+namespace rehearse {
+namespace {
+
+using testing::HasSubstr;
+
+struct Wrong {
+    const char* arguments;
+    const char* message;
+};
+
+class BadInput : public Program {
+protected:
+    void expect_refused(const std::vector<Wrong>& cases) const {
+        for (const Wrong& wrong : cases) {
+            SCOPED_TRACE(wrong.arguments);
+            const Output output = run(wrong.arguments);
+            EXPECT_EQ(output.code, 2) << output.err;
+            EXPECT_EQ(output.out, "");
+            EXPECT_THAT(output.err, HasSubstr(wrong.message));
+            EXPECT_THAT(output.err, testing::StartsWith("rehearse: "));
+            EXPECT_LT(std::count(output.err.begin(), output.err.end(), '\n'), 4) << "one clear message";
+        }
+    }
+};
+
+TEST_F(BadInput, OfCommandsAndOptions) {
+    expect_refused({{"", "there are predict, run, compare"},
+                    {"predit", "did you mean 'predict'"},
+                    {"models --frmat json", "did you mean '--format'"},
+                    {"models --format yaml", "table, csv, json"},
+                    {"compare one.json", "MEASURED"},
+                    {"export a.json --to perfetto", "file to write"},
+                    {"export a.json b.json --to perfeto", "did you mean 'perfetto'"}});
+}
+
+TEST_F(BadInput, OfNamesAndFiles) {
+    write("empty.onnx", "");
+    write("bad.json", "{\"traceEvents\": [");
+    expect_refused({{"models resnet51", "did you mean 'resnet50'"},
+                    {"machines sumit", "did you mean 'summit'"},
+                    {"models no-such.onnx", "no-such.onnx"},
+                    {"models {}", "directory"},
+                    {"models empty.onnx", "empty.onnx"},
+                    {"machines no-such.toml", "no-such.toml"},
+                    {"compare no-such.json no-such.json", "no-such.json"},
+                    {"compare bad.json bad.json", "bad.json"},
+                    {"models --output /no/such/folder/x", "/no/such/folder"},
+                    {"models --output {}", "directory"}});
+}
+
+TEST_F(BadInput, NeverOverwritesUnasked) {
+    write("mine.txt", "precious");
+    expect_refused({{"models --output mine.txt", "--force"}});
+    EXPECT_EQ(read("mine.txt"), "precious");
+    EXPECT_EQ(run("models --output mine.txt --force").code, 0);
+    EXPECT_THAT(read("mine.txt"), HasSubstr("resnet50"));
+}
+
+#if REHEARSE_HAS_SIM
+TEST_F(BadInput, OfPredictions) {
+    write("mine.json", "precious");
+    expect_refused({{"predict --devices 0", "0"},
+                    {"predict --devices -3", "-3"},
+                    {"predict --devices abc", "abc"},
+                    {"predict --devices 6 --batch -1", "-1"},
+                    {"predict --devices 6 --batch 0", "batch"},
+                    {"predict --devices 6 --global-batch 100", "100"},
+                    {"predict --devices 27649", "27648"},
+                    {"predict --devices 8 --plan data=4", "8"},
+                    {"predict --devices 8 --plan dat", "did you mean 'data'"},
+                    {"predict --devices 8 --plan data:allreduce=rnig", "did you mean 'ring'"},
+                    {"predict --devices 8 --plan data:bucket=25", "unit"},
+                    {"predict --devices 8 --plan 'data:allreduce=hierarchical(ring,ring)'", "6"},
+                    {"predict --devices 8 --mode fold", "did you mean 'folded'"},
+                    {"predict --devices 8 --precision fp8", "fp16"},
+                    {"predict --devices 6 --trace out.xyz", ".pftrace"},
+                    {"predict --devices 6 --trace /no/such/folder/t.json", "/no/such/folder"},
+                    {"predict --devices 6 --trace mine.json", "--force"},
+                    {"predict --devices 6 --steps 0", "--steps"},
+                    {"predict --machine this-host --devices 1", "calibrate"}});
+    EXPECT_EQ(read("mine.json"), "precious");
+}
+
+TEST_F(BadInput, OfAUsersMachine) {
+    write("syntax.toml", "name = \"mine\"\nsummary = \n");
+    write(
+        "unit.toml",
+        "name = \"mine\"\nsummary = \"x\"\n[[device]]\nname = \"gpu\"\nmemory = { value = \"16\", source = \"me\" }\n");
+    expect_refused(
+        {{"predict --machine syntax.toml", "syntax.toml:2"}, {"predict --machine unit.toml", "unit.toml:5"}});
+}
+#endif
+
+#if REHEARSE_HAS_ONNX
+TEST_F(BadInput, OfATruncatedNetwork) {
+    std::ifstream file{std::string{REHEARSE_TEST_DATA} + "/onnx/light_squeezenet.onnx", std::ios::binary};
+    std::ostringstream whole;
+    whole << file.rdbuf();
+    ASSERT_GT(whole.str().size(), 1000U);
+    write("cut.onnx", whole.str().substr(0, whole.str().size() / 2));
+    expect_refused({{"models cut.onnx", "cut.onnx"}});
+}
+#endif
+
+}  // namespace
+}  // namespace rehearse

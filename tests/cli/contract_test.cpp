@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// What scripts rely on: schemas, keys, exit codes.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/process.hpp"
+
+namespace rehearse {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+class Contract : public Program {
+protected:
+    Json json(const std::string& arguments, int code = 0) const {
+        const Output output = run(arguments + " --format json");
+        EXPECT_EQ(output.code, code) << output.err;
+        return Json::parse(output.out);
+    }
+};
+
+TEST_F(Contract, ModelsListsParametersAndLayers) {
+    const Json network = json("models lenet5");
+    EXPECT_EQ(network["schema"], "rehearse.network/1");
+    EXPECT_EQ(network["parameters"], 61706);
+    std::int64_t sum = 0;
+    for (const Json& layer : network["layers"]) {
+        sum += layer["parameters"].get<std::int64_t>();
+        for (const char* key : {"name", "op", "output", "flops_forward"}) EXPECT_TRUE(layer.contains(key)) << key;
+    }
+    EXPECT_EQ(sum, 61706);
+    EXPECT_GE(json("models")["networks"].size(), 9U);
+}
+
+TEST_F(Contract, MachinesGiveASourceForEveryFigure) {
+    for (const char* name : {"summit", "cori-knl", "adam-commodity", "titanx-server"}) {
+        SCOPED_TRACE(name);
+        const Json machine = json(std::string{"machines "} + name);
+        EXPECT_EQ(machine["schema"], "rehearse.machine/1");
+        EXPECT_GT(machine["figures"].size(), 8U);
+        for (const Json& figure : machine["figures"]) EXPECT_GT(figure["source"].get<std::string>().size(), 3U);
+    }
+    EXPECT_EQ(json("machines summit")["devices"], 27648);
+}
+
+TEST_F(Contract, HelpHasExamplesAndVersionIsThere) {
+    for (const char* command : {"predict", "run", "compare", "calibrate", "export", "models", "machines"}) {
+        const Output output = run(std::string{command} + " --help");
+        EXPECT_EQ(output.code, 0);
+        EXPECT_THAT(output.out, HasSubstr("Examples:"));
+    }
+    EXPECT_THAT(run("--version").out, HasSubstr("rehearse 0."));
+}
+
+#if REHEARSE_HAS_SIM
+TEST_F(Contract, PredictionsHaveTheDocumentedKeys) {
+    const Json prediction =
+        json("predict --model resnet50 --machine summit --devices 6,48,384 --batch 32 --precision mixed");
+    EXPECT_EQ(prediction["schema"], "rehearse.prediction/1");
+    for (const char* key : {"model", "machine", "plan", "precision", "version", "host", "configuration"}) {
+        EXPECT_TRUE(prediction.contains(key)) << key;
+    }
+    ASSERT_EQ(prediction["points"].size(), 3U);
+    for (const Json& p : prediction["points"]) {
+        for (const char* key : {"devices",
+                                "nodes",
+                                "global_batch",
+                                "mode",
+                                "step_s",
+                                "step_low_s",
+                                "step_high_s",
+                                "samples_per_s",
+                                "flops_per_s",
+                                "speedup",
+                                "efficiency",
+                                "compute_s",
+                                "exposed_comm_s",
+                                "bubble_s",
+                                "io_wait_s",
+                                "memory_peak_bytes",
+                                "memory_capacity_bytes",
+                                "fits",
+                                "flows_simulated",
+                                "simulation_wall_s"}) {
+            EXPECT_TRUE(p.contains(key)) << key;
+        }
+        EXPECT_LT(p["step_low_s"], p["step_s"]);
+        EXPECT_GT(p["step_high_s"], p["step_s"]);
+        EXPECT_EQ(p["global_batch"], 32 * p["devices"].get<int>());
+    }
+    EXPECT_EQ(prediction["points"][0]["efficiency"], 1.0);
+    EXPECT_EQ(prediction["points"][2]["nodes"], 64);
+}
+
+TEST_F(Contract, MoreDevicesAreFasterAndLessEfficient) {
+    const Json points = json(
+        "predict --model resnet50 --devices 6,48,384,3072,27648 --batch 32 --precision mixed --plan data")["points"];
+    for (std::size_t i = 1; i < points.size(); ++i) {
+        EXPECT_GT(points[i]["samples_per_s"], points[i - 1]["samples_per_s"]);
+        EXPECT_LE(points[i]["efficiency"].get<double>(), points[i - 1]["efficiency"].get<double>() * (1 + 1e-9));
+    }
+}
+
+TEST_F(Contract, EveryPriceIsExplained) {
+    const Json rows = json("predict --model lenet5 --machine titanx-server --devices 4 --explain")["explanation"];
+    ASSERT_GT(rows.size(), 3U);
+    for (const Json& row : rows) EXPECT_FALSE(row["source"].get<std::string>().empty()) << row;
+    EXPECT_THAT(rows.dump(), HasSubstr("allreduce"));
+}
+
+TEST_F(Contract, CsvHasOneRowAPoint) {
+    const Output output = run("predict --model lenet5 --machine cori-knl --devices 1,2,4 --format csv");
+    EXPECT_EQ(output.code, 0) << output.err;
+    EXPECT_THAT(output.out, testing::StartsWith("devices,"));
+    EXPECT_EQ(std::count(output.out.begin(), output.out.end(), '\n'), 4);
+}
+
+TEST_F(Contract, WhatDoesNotFitEndsWithFourAndATable) {
+    const Output output = run("predict --model resnet152 --machine summit --devices 6 --batch 4096");
+    EXPECT_EQ(output.code, 4);
+    EXPECT_THAT(output.err, testing::AllOf(HasSubstr("activations"), HasSubstr("optimizer"), HasSubstr("16 GB")));
+}
+
+TEST_F(Contract, APredictionComparedWithItselfHasNoError) {
+    for (const char* file : {"p.json", "p.pftrace"}) {
+        SCOPED_TRACE(file);
+        const std::string name = file;
+        EXPECT_EQ(run("predict --model lenet5 --machine titanx-server --devices 2 --trace " + name).code, 0);
+        const Json comparison = json("compare " + name + " " + name + " --fail-over 0.1%");
+        EXPECT_EQ(comparison["whole"][0]["error"], 0.0);
+        EXPECT_TRUE(comparison["only_predicted"].empty());
+        EXPECT_GT(comparison["step"].size(), 20U);
+    }
+    EXPECT_EQ(run("predict --model lenet5 --machine titanx-server --devices 2 --batch 64 --trace slow.json").code, 0);
+    EXPECT_EQ(run("compare p.json slow.json --fail-over 1%").code, 1);
+    EXPECT_EQ(run("export p.json slow.json --to perfetto both.pftrace").code, 0);
+    EXPECT_GT(std::filesystem::file_size(path("both.pftrace")), 1000U);
+}
+
+#if REHEARSE_HAS_ONNX
+TEST_F(Contract, EveryImportedNetworkIsPredicted) {
+    int count = 0;
+    for (const auto& file : std::filesystem::directory_iterator{std::string{REHEARSE_TEST_DATA} + "/onnx"}) {
+        if (file.path().extension() != ".onnx") continue;
+        SCOPED_TRACE(file.path());
+        const Json points = json("predict --model '" + file.path().string() +
+                                 "' --devices 6,48,384 --batch 32 --precision mixed")["points"];
+        EXPECT_GT(points[1]["samples_per_s"], points[0]["samples_per_s"]);
+        EXPECT_GT(points[2]["samples_per_s"], points[1]["samples_per_s"]);
+        ++count;
+    }
+    EXPECT_EQ(count, 6);
+}
+#endif
+#endif
+
+}  // namespace
+}  // namespace rehearse

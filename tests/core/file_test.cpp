@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/file.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "core/error.hpp"
+
+namespace rehearse {
+namespace {
+
+TEST(ReplaceFile, LeavesNothingButTheNewContent) {
+    const std::filesystem::path folder =
+        std::filesystem::temp_directory_path() / ("rehearse_file_test_" + std::to_string(getpid()));
+    std::filesystem::create_directory(folder);
+    const std::string path = (folder / "a.txt").string();
+    replace_file(path, "one");
+    const std::string binary{"two\0three\n", 10};
+    replace_file(path, binary);
+    EXPECT_EQ(read_file(path), binary);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator{folder}, std::filesystem::directory_iterator{}), 1);
+    EXPECT_THROW(replace_file(folder.string(), "x"), InputError);
+    EXPECT_THROW(replace_file((folder / "no" / "a.txt").string(), "x"), InputError);
+    EXPECT_THROW(read_file(folder.string()), InputError);
+    EXPECT_THROW(read_file((folder / "b.txt").string()), InputError);
+    std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace rehearse

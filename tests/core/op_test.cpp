@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes and costs worked out by hand.
+#include "core/op.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+
+namespace rehearse {
+namespace {
+
+// ResNet-50's first layer: 3 x 224 x 224 -> 64 x 112 x 112, 7 x 7, stride 2, padding 3.
+const Conv2d conv1{3, 224, 224, 64, Window{7, 7, 2, 2, 3, 3, 3, 3}};
+
+TEST(Conv2d, HasTheShapeAndCostOfResNetsFirstLayer) {
+    EXPECT_EQ(output_shape(conv1), (Shape{64, 112, 112}));
+    EXPECT_EQ(parameters(conv1), 64 * 3 * 7 * 7);
+    // 112 * 112 * 64 outputs, 3 * 7 * 7 multiply-adds each: 118,013,952 MAC.
+    EXPECT_EQ(flops(conv1, Pass::forward), Flops{2.0 * 118013952});
+    EXPECT_EQ(flops(conv1, Pass::backward_weights, 10), Flops{20.0 * 118013952});
+    EXPECT_EQ(flops(conv1, Pass::backward_data), Flops{2.0 * 118013952});
+    // Forward: 3*224*224 in, 64*112*112 out a sample, 9408 weights once.
+    EXPECT_EQ(bytes_moved(conv1, Pass::forward, DataType::f32, 2), Bytes{4.0 * (2 * (150528 + 802816) + 9408)});
+    EXPECT_EQ(bytes_moved(conv1, Pass::forward, DataType::f16, 2), Bytes{2.0 * (2 * (150528 + 802816) + 9408)});
+}
+
+TEST(Conv2d, CountsGroupsDilationAndUnevenPadding) {
+    const Conv2d depthwise{32, 9, 9, 32, Window{3, 3, 1, 1, 1, 1, 1, 1}, 32};
+    EXPECT_EQ(parameters(depthwise), 32 * 9);
+    EXPECT_EQ(flops(depthwise, Pass::forward), Flops{2.0 * 32 * 81 * 9});
+    const Conv2d atrous{1, 9, 9, 1, Window{3, 3, 1, 1, 0, 0, 0, 0, 2, 2}};  // a window of 5 in 9
+    EXPECT_EQ(output_shape(atrous), (Shape{1, 5, 5}));
+    const Conv2d uneven{1, 8, 8, 1, Window{3, 3, 2, 2, 0, 1, 1, 0}};  // 8 + 1 = 9: 4 windows each way
+    EXPECT_EQ(output_shape(uneven), (Shape{1, 4, 4}));
+}
+
+TEST(OutputShape, RefusesWhatDoesNotFit) {
+    EXPECT_THROW(output_shape(Conv2d{1, 2, 2, 1, Window{3, 3}}), InputError);
+    EXPECT_THROW(output_shape(Conv2d{3, 8, 8, 4, Window{1, 1}, 2}), InputError);
+    EXPECT_THROW(output_shape(Conv2d{1, 8, 8, 1, Window{3, 3, 0, 1}}), InputError);
+    EXPECT_THROW(output_shape(Add{{4}}, {{4}}), InputError);
+    EXPECT_THROW(output_shape(Add{{4}}, {{4}, {5}}), InputError);
+    EXPECT_EQ(output_shape(Add{{4}}, {{4}, {4}}), (Shape{4}));
+}
+
+TEST(MatMul, CountsRowsOfASample) {
+    const MatMul dense{1, 10, 84};
+    EXPECT_EQ(parameters(dense), 850);
+    EXPECT_EQ(flops(dense, Pass::forward, 3), Flops{3.0 * 10 * (2 * 84 + 1)});
+    EXPECT_EQ(output_shape(MatMul{128, 64, 32}), (Shape{128, 64}));
+}
+
+TEST(Concat, AddsChannels) {
+    const Concat concat{{64, 128, 32, 32}, 28, 28};
+    EXPECT_EQ(output_shape(concat), (Shape{256, 28, 28}));
+    EXPECT_EQ(bytes_moved(concat, Pass::forward, DataType::f32), Bytes{4.0 * 2 * 256 * 28 * 28});
+}
+
+TEST(Passes, ExistWhereThereIsWork) {
+    EXPECT_TRUE(has_pass(conv1, Pass::backward_weights));
+    EXPECT_FALSE(has_pass(Activation{}, Pass::backward_weights));
+    EXPECT_FALSE(has_pass(BatchNorm{}, Pass::backward_weights));  // backward_data makes both gradients
+    EXPECT_TRUE(has_pass(BatchNorm{}, Pass::update));
+    EXPECT_FALSE(has_pass(Flatten{}, Pass::forward));
+    EXPECT_FALSE(has_pass(Input{}, Pass::forward));
+    EXPECT_EQ(bytes_moved(Flatten{{8}}, Pass::forward, DataType::f32), Bytes{0});
+}
+
+TEST(Update, DoesNotDependOnTheBatch) {
+    EXPECT_EQ(flops(conv1, Pass::update, 1), flops(conv1, Pass::update, 64));
+    EXPECT_EQ(flops(SgdUpdate{parameters(conv1)}, Pass::update), flops(conv1, Pass::update));
+    EXPECT_EQ(bytes_moved(SgdUpdate{100}, Pass::update, DataType::f32), Bytes{100 * 5 * 4.0});
+}
+
+}  // namespace
+}  // namespace rehearse

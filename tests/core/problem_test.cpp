@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "core/error.hpp"
+#include "core/op.hpp"
+
+namespace rehearse {
+namespace {
+
+const std::vector<Op> ops{
+    Input{{3, 224, 224}},
+    Conv2d{64, 56, 56, 64, Window{3, 3, 1, 1, 1, 1, 1, 1}},
+    Conv2d{32, 9, 7, 32, Window{5, 3, 2, 1, 0, 1, 2, 3, 2, 1}, 32, true},
+    MatMul{1, 10, 84},
+    MatMul{128, 64, 32, false},
+    Pool2d{PoolKind::max, 64, 112, 112, Window{3, 3, 2, 2, 1, 1, 1, 1}},
+    Pool2d{PoolKind::average, 6, 28, 28, Window{2, 2, 2, 2}, true},
+    BatchNorm{64, 56, 56},
+    Lrn{96, 27, 27, 5, 1e-4, 0.75, 2},
+    Activation{Nonlinearity::gelu, {128, 1024}},
+    Add{{64, 56, 56}, 3},
+    Concat{{64, 128, 32}, 28, 28},
+    ChannelPad{16, 16, 16, 8, 8},
+    Dropout{{4096}, 0.25},
+    Flatten{{256, 6, 6}},
+    Softmax{1000},
+    SoftmaxLoss{10},
+    SgdUpdate{25557032},
+    Unknown{"Erf", 12, 3, {4, 5}},
+};
+
+TEST(ProblemString, IsReadBackForEveryOperatorAndPass) {
+    for (const Op& op : ops) {
+        for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights, Pass::update}) {
+            for (const DataType type : {DataType::f32, DataType::f16, DataType::bf16}) {
+                const Problem problem{op, pass, 32, type};
+                SCOPED_TRACE(to_string(problem));
+                EXPECT_EQ(parse_problem(to_string(problem)), problem);
+            }
+        }
+    }
+}
+
+TEST(ProblemString, IsTheOneOfTheDocumentation) {
+    EXPECT_EQ(to_string(Problem{ops[1], Pass::forward, 32, DataType::f32}),
+              "conv2d:n32c64h56w56k64r3s3:pad1:stride1:f32:forward");
+    EXPECT_EQ(to_string(Problem{ops[3], Pass::backward_data, 8, DataType::bf16}),
+              "matmul:n8m1n10k84:bias:bf16:backward_data");
+}
+
+TEST(ProblemString, SaysWhatIsWrongWithIt) {
+    const std::vector<std::pair<const char*, const char*>> cases{
+        {"", "unknown operator"},
+        {"conv", "unknown operator 'conv'"},
+        {"conv2s:n1c1h1w1k1r1s1:f32:forward", "did you mean 'conv2d'"},
+        {"conv2d", "expected KIND:nBATCH"},
+        {"conv2d:c1h1w1k1r1s1:f32:forward", "expected KIND:nBATCH"},
+        {"conv2d:n0c1h1w1k1r1s1:f32:forward", "batch must be at least 1"},
+        {"conv2d:n1c1h1w1k1r1s1:f32:forwards", "'forwards' is no pass"},
+        {"conv2d:n1c1h1w1k1r1s1:f31:forward", "'f31' is no pass or type"},
+        {"conv2d:n1c1h1w1r1s1:f32:forward", "expected 'k'"},
+        {"conv2d:n1c1h1w1k1r1s1:pad1x2:f32:forward", "'pad' takes 1 or 4"},
+        {"conv2d:n1c1h1w1k1r1s1q1:f32:forward", "left over"},
+        {"conv2d:n1c1h2w2k1r3s3:f32:forward", "does not fit"},
+        {"conv2d:n1c1h-2w2k1r3s3:f32:forward", "is not a whole number"},
+        {"activation:n1:4x4:swish:f32:forward", "unknown activation 'swish'"},
+        {"conv2d:n99999999999999999999c1h1w1k1r1s1:f32:forward", "batch"},
+        {":::", "unknown operator"},
+    };
+    for (const auto& [text, why] : cases) {
+        SCOPED_TRACE(text);
+        try {
+            parse_problem(text);
+            FAIL() << "accepted";
+        } catch (const InputError& error) {
+            EXPECT_THAT(error.what(), testing::HasSubstr(why));
+        }
+    }
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/timeline.hpp"
+
+#include <gtest/gtest.h>
+
+namespace rehearse {
+namespace {
+
+Event event(int iteration, std::int64_t rank, Stream stream, double start, double end) {
+    Event e;
+    e.iteration = iteration;
+    e.rank = rank;
+    e.stream = stream;
+    e.start = Seconds{start};
+    e.end = Seconds{end};
+    return e;
+}
+
+//            0    1    2    3    4    5    6    7    8    9
+// compute    #########      ####                     #####
+// comm            #######        #######
+// io                                      ###
+TEST(Summarize, SplitsAStepIntoPartsThatAddUp) {
+    Timeline t;
+    t.events = {event(0, 0, Stream::compute, 0, 2),         event(0, 0, Stream::compute, 3, 4),
+                event(0, 0, Stream::compute, 9, 10),        event(0, 0, Stream::communication, 1, 2.5),
+                event(0, 0, Stream::communication, 4, 5.5), event(0, 0, Stream::io, 6, 7)};
+    const Summary s = summarize(t);
+    EXPECT_DOUBLE_EQ(s.step.value, 10);
+    EXPECT_DOUBLE_EQ(s.compute.value, 4);
+    EXPECT_DOUBLE_EQ(s.exposed_comm.value, 0.5 + 1.5);
+    EXPECT_DOUBLE_EQ(s.io_wait.value, 1);
+    EXPECT_DOUBLE_EQ(s.bubble.value, 3);
+}
+
+TEST(Summarize, TakesTheMedianIterationAndTheLastRank) {
+    Timeline t;
+    t.events = {event(0, 0, Stream::compute, 0, 50),  // warm-up: left out
+                event(1, 0, Stream::compute, 50, 60), event(1, 1, Stream::compute, 50, 61),
+                event(2, 0, Stream::compute, 61, 80), event(3, 0, Stream::compute, 80, 92)};
+    EXPECT_DOUBLE_EQ(summarize(t).step.value, 12);  // of 11, 19, 12
+    EXPECT_EQ(summarize(Timeline{}).step, Seconds{0});
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// What backends refuse, how one is chosen, and that wrong buffers are caught.
+#include <gmock/gmock.h>
+
+#include <stdexcept>
+
+#include "core/error.hpp"
+#include "kernels/backend.hpp"
+#include "tests/kernels/tensors.hpp"
+
+namespace rehearse::kernels {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+const Conv2d small_conv{.channels = 2, .height = 4, .width = 4, .filters = 2, .window = {}};
+
+TEST(Backends, EndInTheReferenceAndHaveDifferentNames) {
+    ASSERT_FALSE(backends().empty());
+    EXPECT_EQ(backends().back()->name(), "reference");
+    for (std::size_t i = 1; i < backends().size(); ++i) EXPECT_NE(backends()[i - 1]->name(), backends()[i]->name());
+}
+
+TEST(Backends, RefuseWithAReasonWhatNobodyCanRun) {
+    const std::vector<std::pair<Problem, const char*>> refused{
+        {{Unknown{"Einsum", 4, 0, {4}}, Pass::forward, 1, DataType::f32}, "'Einsum' is an unknown operator"},
+        {{Input{{3}}, Pass::forward, 1, DataType::f32}, "input has no forward"},
+        {{Softmax{3}, Pass::backward_weights, 1, DataType::f32}, "has no backward_weights"},
+        {{BatchNorm{}, Pass::backward_weights, 1, DataType::f32}, "has no backward_weights"},
+        {{small_conv, Pass::forward, 1, DataType::f16}, "f16 is not implemented"},
+        {{small_conv, Pass::backward_data, 1, DataType::bf16}, "bf16 is not implemented"},
+        {{small_conv, Pass::forward, 0, DataType::f32}, "the batch is 0"},
+        {{Dropout{{3}, 0.0}, Pass::forward, 1, DataType::f32}, "keep is 0"}};
+    for (const Backend* backend : backends()) {
+        SCOPED_TRACE(backend->name());
+        for (const auto& [problem, reason] : refused) {
+            const Support support = backend->supports(problem);
+            EXPECT_FALSE(support.yes) << to_string(problem);
+            EXPECT_THAT(support.reason, HasSubstr(reason));
+            const Problem p = problem;
+            EXPECT_THAT([&] { (void)backend->prepare(p); },
+                        ThrowsMessage<BackendError>(AllOf(HasSubstr(support.reason), HasSubstr(backend->name()))));
+        }
+    }
+}
+
+TEST(Choose, TakesTheFirstBackendThatRunsEveryPass) {
+    EXPECT_EQ(choose(small_conv, 2, DataType::f32).name(), backends().front()->name());
+    EXPECT_EQ(choose(small_conv, 2, DataType::f32, "reference").name(), "reference");
+}
+
+TEST(Choose, NamesEveryRefusalWhenThereIsNone) {
+    try {
+        (void)choose(small_conv, 1, DataType::bf16);
+        FAIL() << "bf16 was accepted";
+    } catch (const InputError& error) {
+        EXPECT_THAT(error.what(), HasSubstr(to_string(Op{small_conv})));
+        for (const Backend* backend : backends()) {
+            EXPECT_THAT(error.what(), HasSubstr(std::string{backend->name()} + ": bf16 is not implemented"));
+        }
+    }
+}
+
+TEST(Choose, RefusesAnUnknownNameAndSaysWhyAnAbsentOneIsAbsent) {
+    EXPECT_THAT([] { (void)choose(small_conv, 1, DataType::f32, "referense"); },
+                ThrowsMessage<InputError>(AllOf(HasSubstr("referense"), HasSubstr("did you mean 'reference'"))));
+    for (const Absent& absent : absent_backends()) {
+        EXPECT_THAT([&] { (void)choose(small_conv, 1, DataType::f32, absent.name); },
+                    ThrowsMessage<InputError>(HasSubstr(std::string{absent.reason})));
+    }
+}
+
+TEST(Buffers, OfAWrongSizeAreNamed) {
+    for (const Backend* backend : backends()) {
+        SCOPED_TRACE(backend->name());
+        Tensors t{small_conv, 1, *backend};
+        const auto forward = backend->prepare({small_conv, Pass::forward, 1, DataType::f32});
+        Buffers b = t.buffers();
+        b.dst = b.dst.first(3);
+        EXPECT_THAT([&] { forward->run(b); },
+                    ThrowsMessage<std::logic_error>(HasSubstr("dst has 3 elements, needs 32")));
+        b.dst = {};
+        EXPECT_THROW(forward->run(b), std::logic_error);
+        b = t.buffers();
+        b.src.clear();
+        EXPECT_THROW(forward->run(b), std::logic_error);
+        const auto backward = backend->prepare({small_conv, Pass::backward_weights, 1, DataType::f32});
+        b = t.buffers();
+        b.diff_dst = {};
+        EXPECT_THAT([&] { backward->run(b); }, ThrowsMessage<std::logic_error>(HasSubstr("diff_dst has 0 elements")));
+    }
+}
+
+}  // namespace
+}  // namespace rehearse::kernels

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every backward pass of the reference against finite differences of its forward pass: d/dx of L = sum r dst, where r
+// is what backward is given as diff_dst.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "kernels/reference/backend.hpp"
+#include "tests/kernels/tensors.hpp"
+
+namespace rehearse::kernels {
+namespace {
+
+double weighted_sum(Tensors& t) {
+    t.run(reference::backend(), Pass::forward);
+    double sum = 0;
+    for (std::size_t i = 0; i < t.dst.size(); ++i) sum += static_cast<double>(t.diff_dst[i]) * t.dst[i];
+    return sum;
+}
+
+// value moved by `step`; L is evaluated there, and the value put back.
+double moved(Tensors& t, float& value, float step) {
+    const float before = value;
+    value = before + step;
+    const double sum = weighted_sum(t);
+    value = before;
+    return sum;
+}
+
+// Exact for what is linear between the two points, in whole numbers.
+double slope_of_line(Tensors& t, float& value) { return (moved(t, value, 0.5F) - moved(t, value, -0.5F)) / 1.0; }
+
+// Five-point rule, h = 1/8: the truncation is h^4/30 = 8.1e-6 times the fifth derivative.
+double slope_of_curve(Tensors& t, float& value) {
+    constexpr float h = 0.125F;
+    return (8 * (moved(t, value, h) - moved(t, value, -h)) - (moved(t, value, 2 * h) - moved(t, value, -2 * h))) /
+           (12 * h);
+}
+
+using Slope = std::function<double(Tensors&, float&)>;
+
+void expect_gradients(Tensors& t, const Slope& slope, double tolerance) {
+    SCOPED_TRACE(to_string(t.op));
+    t.run_forward_and_backward(reference::backend());
+    const auto diff_src = t.diff_src;
+    const auto diff_weights = t.diff_weights;
+    for (std::size_t k = 0; k < t.src.size(); ++k) {
+        for (std::size_t i = 0; i < t.src[k].size(); ++i) {
+            ASSERT_NEAR(diff_src[k][i], slope(t, t.src[k][i]), tolerance) << "src " << k << " at " << i;
+        }
+    }
+    for (std::size_t i = 0; i < t.weights.size(); ++i) {
+        ASSERT_NEAR(diff_weights[i], slope(t, t.weights[i]), tolerance) << "weights at " << i;
+    }
+}
+
+TEST(Gradients, OfLinearOperatorsAreExactDifferences) {
+    const Window plain{.kernel_h = 3, .kernel_w = 2};
+    const Window strided{.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 1, .pad_top = 1, .pad_right = 2};
+    const Window dilated{
+        .kernel_h = 2, .kernel_w = 2, .pad_left = 1, .pad_bottom = 1, .dilation_h = 2, .dilation_w = 3};
+    const Window overhang{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2, .pad_bottom = 1, .pad_right = 1};
+    const std::vector<Op> ops{Conv2d{2, 4, 5, 3, plain, 1, true},
+                              Conv2d{4, 5, 4, 4, strided, 2, false},
+                              Conv2d{3, 5, 5, 6, dilated, 3, true},
+                              MatMul{1, 3, 4, true},
+                              MatMul{2, 3, 4, false},
+                              Pool2d{PoolKind::average, 2, 5, 3, overhang, true},
+                              Add{{2, 3}, 3},
+                              Concat{{1, 3, 2}, 2, 2},
+                              ChannelPad{2, 2, 2, 1, 3}};
+    for (const Op& op : ops) {
+        Tensors t{op, 2, reference::backend()};
+        expect_gradients(t, slope_of_line, 0);
+    }
+}
+
+TEST(Gradients, OfAnAverageInsideTheImageAreExactUpToItsDivision) {
+    // Windows of 1, 2 and 4 pixels divide without rounding; the sums are exact.
+    const Window w{
+        .kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2, .pad_top = 1, .pad_left = 1, .pad_right = 1};
+    Tensors t{Pool2d{PoolKind::average, 2, 5, 4, w, false}, 2, reference::backend()};
+    expect_gradients(t, slope_of_line, 0);
+}
+
+TEST(Gradients, OfMaxPoolingAreExactWhereNoTwoPixelsAreEqual) {
+    const Window overlapping{
+        .kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .pad_top = 1, .pad_bottom = 1, .pad_right = 1};
+    const Window dilated{.kernel_h = 2, .kernel_w = 2, .dilation_h = 2, .dilation_w = 2};
+    for (const Window& w : {overlapping, dilated}) {
+        Tensors t{Pool2d{PoolKind::max, 2, 5, 6, w}, 2, reference::backend()};
+        // 7 and 120 have no common factor: every whole number of 0..119 once, so a step of 1/2 changes no order.
+        for (std::size_t i = 0; i < t.src[0].size(); ++i) t.src[0][i] = static_cast<float>(7 * i % 120);
+        expect_gradients(t, slope_of_line, 0);
+    }
+}
+
+TEST(Gradients, OfReluAreExactAwayFromZero) {
+    Tensors t{Activation{Nonlinearity::relu, {20}}, 2, reference::backend()};
+    for (float& value : t.src[0]) value = value == 0 ? 1 : value;
+    expect_gradients(t, slope_of_line, 0);
+}
+
+// Tolerance of the curved ones. Rounding: each dst is off by half an ulp, 2^-24 |dst|, and the rule weighs the errors
+// with (8 + 8 + 1 + 1) / (12 h) = 12; with |L's terms| summing to at most S = 400 that is 12 * 400 * 6e-8 = 2.9e-4.
+// Truncation: 8.1e-6 * |r| <= 4 * fifth derivative; tanh has the largest one, 16: 5.2e-4. Together below 1e-3.
+constexpr double curve_tolerance = 1e-3;
+
+TEST(Gradients, OfCurvedActivationsMatchDifferences) {
+    for (const Nonlinearity kind : {Nonlinearity::sigmoid, Nonlinearity::tanh, Nonlinearity::gelu}) {
+        Tensors t{Activation{kind, {15}}, 2, reference::backend()};
+        for (float& value : t.src[0]) value /= 2;
+        expect_gradients(t, slope_of_curve, curve_tolerance);
+    }
+}
+
+TEST(Gradients, OfSoftmaxMatchDifferences) {
+    Tensors t{Softmax{7}, 3, reference::backend()};
+    expect_gradients(t, slope_of_curve, curve_tolerance);
+}
+
+TEST(Gradients, OfTheMeanLossMatchDifferences) {
+    Tensors t{SoftmaxLoss{7}, 3, reference::backend()};
+    t.diff_dst.assign(3, 1.0F / 3);  // the mean over the batch that backward takes by itself
+    expect_gradients(t, slope_of_curve, curve_tolerance);
+}
+
+TEST(Gradients, OfBatchNormMatchDifferencesForInputGammaAndBeta) {
+    // 18 values a channel with a deviation near 2.6: x moves the result on a scale of 2.6 * sqrt(18) = 11, so a fifth
+    // derivative is below 5!/11^5 times gamma 4; sums of r over 36 values stay below S.
+    Tensors t{BatchNorm{2, 3, 3}, 2, reference::backend()};
+    expect_gradients(t, slope_of_curve, curve_tolerance);
+}
+
+TEST(Gradients, OfLrnMatchDifferences) {
+    for (const std::int64_t size : {3, 4}) {
+        // alpha / size <= 1/6 on squares up to 16 bends slowly: scale runs from 2 to 10.
+        Tensors t{Lrn{6, 2, 2, size, 0.5, 0.75, 2.0}, 1, reference::backend()};
+        expect_gradients(t, slope_of_curve, curve_tolerance);
+    }
+}
+
+}  // namespace
+}  // namespace rehearse::kernels

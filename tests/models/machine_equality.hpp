@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Field by field: two machines that pass are the same machine, but for where they were read from.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "core/machine.hpp"
+
+namespace rehearse::models {
+
+template <typename T>
+void expect_equal(const Sourced<T>& a, const Sourced<T>& b, const char* what) {
+    EXPECT_EQ(a.value, b.value) << what;
+    EXPECT_EQ(a.source, b.source) << what;
+}
+
+inline void expect_equal(const DeviceClass& a, const DeviceClass& b) {
+    EXPECT_EQ(a.name, b.name);
+    ASSERT_EQ(a.peak.size(), b.peak.size());
+    for (const auto& [type, rate] : a.peak) expect_equal(rate, b.peak.at(type), "peak");
+    expect_equal(a.memory, b.memory, "memory");
+    expect_equal(a.memory_bandwidth, b.memory_bandwidth, "memory_bandwidth");
+    expect_equal(a.launch, b.launch, "launch");
+    ASSERT_EQ(a.efficiencies.size(), b.efficiencies.size());
+    for (std::size_t i = 0; i < a.efficiencies.size(); ++i) {
+        const Efficiency &one = a.efficiencies[i], &two = b.efficiencies[i];
+        EXPECT_EQ(std::tie(one.kind, one.pass, one.type, one.fraction, one.error, one.source),
+                  std::tie(two.kind, two.pass, two.type, two.fraction, two.error, two.source));
+    }
+    ASSERT_EQ(a.measured.size(), b.measured.size());
+    for (const auto& [problem, one] : a.measured) {
+        const Measured& two = b.measured.at(problem);
+        EXPECT_EQ(std::tie(one.median, one.error, one.samples, one.source),
+                  std::tie(two.median, two.error, two.samples, two.source));
+    }
+}
+
+inline void expect_equal(const NodeKind& a, const NodeKind& b) {
+    EXPECT_EQ(a.name, b.name);
+    EXPECT_EQ(a.count, b.count);
+    ASSERT_EQ(a.vertices.size(), b.vertices.size());
+    for (std::size_t i = 0; i < a.vertices.size(); ++i) {
+        const Vertex &one = a.vertices[i], &two = b.vertices[i];
+        EXPECT_EQ(std::tie(one.name, one.kind, one.device_class), std::tie(two.name, two.kind, two.device_class));
+    }
+    ASSERT_EQ(a.links.size(), b.links.size());
+    for (std::size_t i = 0; i < a.links.size(); ++i) {
+        EXPECT_EQ(std::tie(a.links[i].a, a.links[i].b), std::tie(b.links[i].a, b.links[i].b));
+        expect_equal(a.links[i].bandwidth, b.links[i].bandwidth, "link bandwidth");
+        expect_equal(a.links[i].latency, b.links[i].latency, "link latency");
+    }
+}
+
+inline void expect_equal(const Fabric& a, const Fabric& b) {
+    expect_equal(a.link, b.link, "link");
+    expect_equal(a.latency, b.latency, "latency");
+    expect_equal(a.hop_latency, b.hop_latency, "hop_latency");
+    ASSERT_EQ(a.topology.index(), b.topology.index());
+    if (const auto* tree = std::get_if<FatTree>(&a.topology)) {
+        EXPECT_EQ(tree->down, std::get<FatTree>(b.topology).down);
+        EXPECT_EQ(tree->taper, std::get<FatTree>(b.topology).taper);
+    }
+    if (const auto* one = std::get_if<Dragonfly>(&a.topology)) {
+        const auto& two = std::get<Dragonfly>(b.topology);
+        EXPECT_EQ(std::tie(one->groups, one->routers, one->nodes), std::tie(two.groups, two.routers, two.nodes));
+        expect_equal(one->local, two.local, "local");
+        expect_equal(one->global, two.global, "global");
+    }
+    if (const auto* torus = std::get_if<Torus>(&a.topology)) {
+        EXPECT_EQ(torus->dims, std::get<Torus>(b.topology).dims);
+        expect_equal(torus->link, std::get<Torus>(b.topology).link, "torus link");
+    }
+}
+
+inline void expect_equal(const Messaging& a, const Messaging& b) {
+    expect_equal(a.overhead, b.overhead, "overhead");
+    expect_equal(a.fraction, b.fraction, "fraction");
+    expect_equal(a.reduce, b.reduce, "reduce");
+    EXPECT_EQ(a.error, b.error);
+}
+
+inline void expect_equal(const Machine& a, const Machine& b) {
+    EXPECT_EQ(a.name, b.name);
+    EXPECT_EQ(a.summary, b.summary);
+    ASSERT_EQ(a.classes.size(), b.classes.size());
+    for (std::size_t i = 0; i < a.classes.size(); ++i) expect_equal(a.classes[i], b.classes[i]);
+    ASSERT_EQ(a.nodes.size(), b.nodes.size());
+    for (std::size_t i = 0; i < a.nodes.size(); ++i) expect_equal(a.nodes[i], b.nodes[i]);
+    expect_equal(a.fabric, b.fabric);
+    expect_equal(a.inside, b.inside);
+    expect_equal(a.across, b.across);
+    ASSERT_EQ(a.storage.size(), b.storage.size());
+    for (std::size_t i = 0; i < a.storage.size(); ++i) {
+        EXPECT_EQ(a.storage[i].name, b.storage[i].name);
+        EXPECT_EQ(a.storage[i].per_node, b.storage[i].per_node);
+        expect_equal(a.storage[i].read, b.storage[i].read, "storage");
+    }
+}
+
+}  // namespace rehearse::models

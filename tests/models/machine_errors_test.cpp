@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every mistake in a machine file is told with the line that it is on, counted by hand in the file below.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "models/models.hpp"
+
+namespace rehearse::models {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::string_view good = R"(name = "mine"
+summary = "two servers"
+[[device]]
+name = "gpu"
+source = "sheet"
+memory = "16GB"
+memory_bandwidth = "900GBps"
+peak.f32 = "15TFLOPS"
+[[device.efficiency]]
+kind = "conv2d"
+fraction = 0.5
+error = 0.1
+[[node]]
+name = "server"
+count = 2
+source = "sheet"
+devices = [{ class = "gpu", name = "gpu", count = 2 }]
+nics = [{ name = "nic" }]
+bridges = [{ name = "switch" }]
+[[node.link]]
+from = ["gpu0", "gpu1", "nic"]
+to = "switch"
+bandwidth = "16GBps"
+[fabric]
+source = "sheet"
+link = "100Gbps"
+latency = "1us"
+[fabric.fat-tree]
+down = [2, 1]
+taper = [1, 2]
+[messaging.inside]
+source = "sheet"
+overhead = "1us"
+fraction = 0.9
+reduce = "50GBps"
+error = 0.1
+[[storage]]
+name = "disk"
+read = { value = "2GBps", source = "me" }
+)";
+
+struct Mistake {
+    const char* name;
+    const char* was;  // in the file above, the first time it occurs
+    const char* is;
+    int line;
+    const char* message;
+};
+
+class MachineFile : public testing::TestWithParam<Mistake> {};
+
+TEST_P(MachineFile, TellsTheLineAndWhatIsWrong) {
+    const Mistake& mistake = GetParam();
+    std::string text(good);
+    const std::size_t at = text.find(mistake.was);
+    ASSERT_NE(at, std::string::npos) << mistake.was;
+    text.replace(at, std::string_view(mistake.was).size(), mistake.is);
+    try {
+        parse_machine(text, "mine.toml");
+        FAIL() << "it was taken";
+    } catch (const InputError& error) {
+        EXPECT_THAT(error.what(), testing::StartsWith(fmt::format("mine.toml:{}: ", mistake.line)));
+        EXPECT_THAT(error.what(), HasSubstr(mistake.message));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Mistakes, MachineFile,
+    testing::Values(
+        Mistake{"no_value", "summary = \"two servers\"", "summary =", 2, "not TOML"},
+        Mistake{"open_string", "\"two servers\"", "\"two servers", 2, "not TOML"},
+        Mistake{"key_twice", "count = 2\n", "count = 2\ncount = 3\n", 16, "not TOML"},
+        Mistake{"fabric_twice", "[[storage]]", "[fabric]\n[[storage]]", 37, "not TOML"},
+        Mistake{"no_name", "name = \"mine\"\n", "", 1, "'name' is missing"},
+        Mistake{"empty_name", "\"mine\"", "\"\"", 1, "'name' is empty"},
+        Mistake{"number_as_name", "\"mine\"", "5", 1, "'name' must be a string"},
+        Mistake{"other_schema", "name = \"mine\"", "schema = \"rehearse.machine/9\"\nname = \"mine\"", 1,
+                "reads 'rehearse.machine/1'"},
+        Mistake{"unknown_key", "memory_bandwidth = ", "memory_bandwith = ", 7, "did you mean 'memory_bandwidth'?"},
+        Mistake{"unknown_top_key", "[[storage]]", "[[storge]]", 37, "did you mean 'storage'?"},
+        Mistake{"unknown_type", "peak.f32", "peak.f31", 8, "did you mean 'f32'?"},
+        Mistake{"no_memory", "memory = \"16GB\"\n", "", 3, "device 'gpu': 'memory' is missing"},
+        Mistake{"no_unit", "\"16GB\"", "\"16\"", 6, "memory: '16' is not a size: the unit is missing"},
+        Mistake{"bare_number", "\"16GB\"", "16", 6, "memory has no unit: write it as a string"},
+        Mistake{"other_quantity", "\"16GB\"", "\"16GBps\"", 6, "'16GBps' is not a size"},
+        Mistake{"time_for_bandwidth", "\"900GBps\"", "\"900us\"", 7, "'900us' is not a bandwidth"},
+        Mistake{"misspelt_unit", "\"100Gbps\"", "\"100Gps\"", 26, "unknown unit 'Gps'"},
+        Mistake{"zero", "\"900GBps\"", "\"0GBps\"", 7, "it must be above zero"},
+        Mistake{"negative", "\"900GBps\"", "\"-1GBps\"", 7, "it must be above zero"},
+        Mistake{"negative_time", "\"1us\"", "\"-1us\"", 27, "it must be above zero"},
+        Mistake{"no_source", "source = \"sheet\"\n", "", 5, "memory has no source"},
+        Mistake{"no_source_in_table", "{ value = \"2GBps\", source = \"me\" }", "{ value = \"2GBps\" }", 39,
+                "value has no source"},
+        Mistake{"plain_figure_without_source", "{ value = \"2GBps\", source = \"me\" }", "\"2GBps\"", 39,
+                "read has no source"},
+        Mistake{"figure_with_other_key", "source = \"me\" }", "sauce = \"me\", source = \"me\" }", 39,
+                "unknown key 'sauce'"},
+        Mistake{"no_devices", "devices = [{ class = \"gpu\", name = \"gpu\", count = 2 }]\n", "", 13,
+                "node 'server': it has no devices"},
+        Mistake{"unknown_class", "class = \"gpu\"", "class = \"gpx\"", 17, "did you mean 'gpu'?"},
+        Mistake{"class_twice", "[[node]]",
+                "[[device]]\nname = \"gpu\"\nmemory = { value = \"1GB\", source = \"me\" }\n[[node]]", 14,
+                "two devices are named 'gpu'"},
+        Mistake{"vertex_twice", "{ name = \"switch\" }", "{ name = \"nic\" }", 19,
+                "two vertices of the node are named 'nic'"},
+        Mistake{"node_twice", "[fabric]\n",
+                "[[node]]\nname = \"server\"\ndevices = [{ class = \"gpu\", name = \"g\" }]\n[fabric]\n", 25,
+                "two kinds of node are named 'server'"},
+        Mistake{
+            "storage_twice", "read = { value = \"2GBps\", source = \"me\" }\n",
+            "read = { value = \"2GBps\", source = \"me\" }\n[[storage]]\nname = \"disk\"\nread = { value = \"2GBps\", "
+            "source = \"me\" }\n",
+            41, "two storage tiers are named 'disk'"},
+        Mistake{"no_nodes", "count = 2\n", "count = 0\n", 15, "it must be in 1.."},
+        Mistake{"negative_nodes", "count = 2\n", "count = -2\n", 15, "it must be in 1.."},
+        Mistake{"half_a_node", "count = 2\n", "count = 1.5\n", 15, "'count' must be a whole number"},
+        Mistake{"no_nic", "nics = [{ name = \"nic\" }]\nbridges = [", "bridges = [{ name = \"nic\" }, ", 13,
+                "2 nodes have to talk, and this kind has no nics"},
+        Mistake{"unknown_vertex", "\"gpu1\", \"nic\"]", "\"gpu2\", \"nic\"]", 21, "no vertex 'gpu2' (did you mean"},
+        Mistake{"unknown_end", "to = \"switch\"", "to = \"swich\"", 22, "did you mean 'switch'?"},
+        Mistake{"link_to_itself", "to = \"switch\"", "to = \"gpu0\"", 21, "it joins 'gpu0' to itself"},
+        Mistake{"no_end", "to = \"switch\"\n", "", 20, "'to' is missing"},
+        Mistake{"two_ways_to_link", "to = \"switch\"", "to = \"switch\"\nall_pairs = [\"gpu0\", \"gpu1\"]", 20,
+                "either from"},
+        Mistake{"vertex_alone", "\"gpu0\", \"gpu1\", \"nic\"]", "\"gpu0\", \"nic\"]", 13,
+                "no link joins 'gpu1' to 'gpu0'"},
+        Mistake{"link_without_bandwidth", "bandwidth = \"16GBps\"\n", "", 20, "'bandwidth' is missing"},
+        Mistake{"no_fabric_link", "link = \"100Gbps\"\n", "", 24, "'link' is missing"},
+        Mistake{"small_tree", "down = [2, 1]", "down = [1, 1]", 29, "places for 1 nodes (1 x 1), the machine has 2"},
+        Mistake{"short_taper", "taper = [1, 2]", "taper = [1]", 30, "1 values of taper for 2 levels"},
+        Mistake{"zero_taper", "taper = [1, 2]", "taper = [1, 0]", 30, "above zero"},
+        Mistake{"no_levels", "down = [2, 1]", "down = []", 29, "'down' must be a list of whole numbers"},
+        Mistake{"two_topologies", "[messaging.inside]", "[fabric.star]\n[messaging.inside]", 28, "2 topologies"},
+        Mistake{"two_fabrics", "[fabric]\n", "[[fabric]]\n", 24, "'fabric' must be one table"},
+        Mistake{"no_topology", "[fabric.fat-tree]\ndown = [2, 1]\ntaper = [1, 2]\n", "", 24, "0 topologies"},
+        Mistake{"unknown_topology", "[fabric.fat-tree]", "[fabric.fatree]", 24, "0 topologies"},
+        Mistake{"too_fast_messages", "fraction = 0.9", "fraction = 1.1", 34, "cannot reach more than the whole"},
+        Mistake{"negative_fraction", "fraction = 0.5", "fraction = -0.5", 11, "fraction must be above zero"},
+        Mistake{"percent_as_error", "error = 0.1", "error = 30", 12, "relative to the price"},
+        Mistake{"infinite_error", "error = 0.1", "error = inf", 12, "'error' must be a number"},
+        Mistake{"unknown_kind", "kind = \"conv2d\"", "kind = \"conv2\"", 10, "did you mean 'conv2d'?"},
+        Mistake{"unknown_pass", "kind = \"conv2d\"", "kind = \"conv2d\"\npass = \"backwards\"", 11,
+                "choose one of forward, backward_data"},
+        Mistake{"storage_neither", "name = \"disk\"", "name = \"disk\"\nper_node = 1", 39, "must be true or false"},
+        Mistake{"price_of_nothing", "[[node]]\n",
+                "[[device.price]]\nproblem = \"conv:1\"\nmedian = \"1ms\"\nerror = 0\nsamples = 1\n[[node]]\n", 14,
+                "conv"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST(GoodMachineFile, IsTakenAsItIsWritten) {
+    const Machine machine = parse_machine(good, "mine.toml");
+    EXPECT_EQ(machine.origin, "mine.toml");
+    EXPECT_EQ(machine.classes[0].memory.value, Bytes{16e9});
+    EXPECT_EQ(machine.classes[0].memory.source, "sheet");
+    EXPECT_EQ(machine.classes[0].peak.at(DataType::f32).value, FlopRate{15e12});
+    EXPECT_EQ(machine.classes[0].efficiencies[0].source, "sheet");
+    EXPECT_EQ(device_count(machine), 4);
+    EXPECT_EQ(machine.nodes[0].links.size(), 3u);
+    EXPECT_EQ(machine.fabric.link.value, Bandwidth{12.5e9});
+    EXPECT_EQ(machine.inside.fraction.value, 0.9);
+    EXPECT_EQ(machine.across.fraction.value, 0);  // not given: whoever needs it says so
+    EXPECT_EQ(machine.storage[0].read.source, "me");
+}
+
+TEST(GoodMachineFile, OfOneNodeNeedsNoFabric) {
+    std::string text(good);
+    text.replace(text.find("count = 2\n"), 10, "count = 1\n");
+    text.erase(text.find("[fabric]"), text.find("[messaging") - text.find("[fabric]"));
+    EXPECT_TRUE(std::holds_alternative<Star>(parse_machine(text, "one.toml").fabric.topology));
+}
+
+}  // namespace
+}  // namespace rehearse::models

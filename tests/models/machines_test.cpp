@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "core/prices.hpp"
+#include "machine_equality.hpp"
+#include "models/models.hpp"
+
+namespace rehearse::models {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class Shipped : public testing::TestWithParam<const char*> {};
+
+TEST_P(Shipped, MachineIsTheSameAfterAWayThroughToml) {
+    const Machine machine = load_machine(GetParam());
+    expect_equal(parse_machine(to_toml(machine), "again.toml"), machine);
+}
+
+TEST_P(Shipped, MachineCanPriceEveryLayerOfResNet50) {
+    const Machine machine = load_machine(GetParam());
+    const DeviceClass& device = machine.classes.front();
+    for (const Layer& layer : load_network("resnet50").layers)
+        for (const auto& [type, peak] : device.peak)
+            for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights, Pass::update}) {
+                const Price cost = price({layer.op, pass, 32, type}, device);
+                if (!has_pass(layer.op, pass)) continue;
+                EXPECT_GT(cost.time.value, 0) << layer.name;
+                EXPECT_THAT(cost.source, Not(HasSubstr("a bound"))) << layer.name;  // some efficiency row covers it
+            }
+}
+
+TEST_P(Shipped, MachineIsTheFileInTheSourceTree) {
+    const std::string path = std::string(REHEARSE_SOURCE_DIR) + "/models/machines/" + GetParam() + ".toml";
+    expect_equal(load_machine(path), load_machine(GetParam()));
+    EXPECT_EQ(load_machine(GetParam()).name, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, Shipped, testing::Values("summit", "cori-knl", "adam-commodity", "titanx-server"),
+                         [](const auto& test) {
+                             std::string name = test.param;
+                             std::ranges::replace(name, '-', '_');
+                             return name;
+                         });
+
+TEST(Machines, AreListedWithSummaries) {
+    std::vector<std::string> names;
+    for (const MachineName& machine : machines()) {
+        names.push_back(machine.name);
+        EXPECT_FALSE(machine.summary.empty());
+    }
+    EXPECT_THAT(names,
+                testing::UnorderedElementsAre("summit", "cori-knl", "adam-commodity", "titanx-server", "this-host"));
+}
+
+TEST(Machines, AnUnknownNameIsAnsweredWithTheNearestOne) {
+    EXPECT_THAT([] { load_machine("sumit"); }, ThrowsMessage<InputError>(HasSubstr("did you mean 'summit'?")));
+    EXPECT_THAT([] { load_machine("no/such.toml"); }, ThrowsMessage<InputError>(HasSubstr("no/such.toml")));
+    EXPECT_THAT([] { load_machine(testing::TempDir()); }, ThrowsMessage<InputError>(HasSubstr("is a directory")));
+}
+
+// ORNL: 4,608 nodes, 27,648 GPUs, 3.45 EFLOP/s of f16, 25 GB/s of injection a node.
+TEST(Summit, HasThePublishedSizes) {
+    const Machine summit = load_machine("summit");
+    EXPECT_EQ(node_count(summit), 4608);
+    EXPECT_EQ(device_count(summit), 27648);
+    EXPECT_NEAR(27648 * class_of(summit, 0).peak.at(DataType::f16).value.value, 3.45e18, 0.01e18);
+    const auto nics = std::ranges::count(summit.nodes[0].vertices, VertexKind::nic, &Vertex::kind);
+    EXPECT_EQ(static_cast<double>(nics) * summit.fabric.link.value, Bandwidth{25e9});
+    // Each GPU has six bricks: two other GPUs and its socket at 50 GB/s.
+    for (int gpu = 0; gpu < 6; ++gpu) {
+        Bandwidth sum;
+        for (const NodeLink& link : summit.nodes[0].links)
+            if (link.a == gpu || link.b == gpu) sum += link.bandwidth.value;
+        EXPECT_EQ(sum, Bandwidth{150e9}) << gpu;
+    }
+}
+
+TEST(CoriKnl, HasGroupsOf384Nodes) {
+    const Machine cori = load_machine("cori-knl");
+    EXPECT_EQ(device_count(cori), 9688);
+    const auto& fly = std::get<Dragonfly>(cori.fabric.topology);
+    EXPECT_EQ(fly.routers * fly.nodes, 384);
+}
+
+TEST(AdamCommodity, IsThreeRacksOfFortyServers) {
+    const Machine adam = load_machine("adam-commodity");
+    EXPECT_EQ(node_count(adam), 120);
+    EXPECT_EQ(std::get<FatTree>(adam.fabric.topology).down, (std::vector<std::int64_t>{40, 3}));
+    EXPECT_EQ(adam.fabric.link.value, Bandwidth{1.25e9});
+}
+
+TEST(TitanxServer, HasEightCardsOnPcie) {
+    const Machine server = load_machine("titanx-server");
+    EXPECT_EQ(device_count(server), 8);
+    for (int gpu = 0; gpu < 8; ++gpu) {
+        const auto link = std::ranges::find(server.nodes[0].links, gpu, &NodeLink::a);
+        ASSERT_NE(link, server.nodes[0].links.end());
+        EXPECT_EQ(link->bandwidth.value, Bandwidth{15.75e9});
+    }
+}
+
+Machine with_everything() {
+    Machine machine = load_machine("cori-knl");
+    machine.name = "every \"thing\"\\";
+    machine.summary = "tab\tnewline\nµ";
+    DeviceClass& device = machine.classes[0];
+    const Problem problem{Activation{Nonlinearity::relu, {3, 8, 8}}, Pass::forward, 4, DataType::f32};
+    const Problem conv{Conv2d{3, 8, 8, 16, {.kernel_h = 3, .kernel_w = 3}, 1, true}, Pass::backward_data, 2,
+                       DataType::f16};
+    device.measured[to_string(problem)] = {Seconds{1.0 / 3e6}, 1.0 / 7, 31, "measured, me"};
+    device.measured[to_string(conv)] = {Seconds{2e-3}, 0, 1, "measured, \"you\""};
+    machine.fabric.topology = Torus{{22, 22, 22}, {Bandwidth{1e10 / 3}, "a third"}};
+    machine.storage.push_back({"more", {Bandwidth{123456789.0}, "x"}, true});
+    NodeKind other = machine.nodes[0];
+    other.name = "other";
+    other.count = 1;
+    machine.nodes.push_back(other);
+    return machine;
+}
+
+TEST(ToToml, KeepsEveryBitOfEveryField) {
+    const Machine machine = with_everything();
+    expect_equal(parse_machine(to_toml(machine), "again.toml"), machine);
+}
+
+}  // namespace
+}  // namespace rehearse::models

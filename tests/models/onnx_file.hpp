@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small ONNX files for tests, written with libonnx's own messages.
+#pragma once
+
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
+
+namespace rehearse::models {
+
+using Dims = std::vector<std::int64_t>;
+
+inline std::string bytes_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline std::string write_file(const std::string& name, const std::string& bytes) {
+    std::string path = testing::TempDir() + name;
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+}
+
+/// A graph that reads "x" and makes "y".
+class OnnxFile {
+public:
+    explicit OnnxFile(const Dims& input, std::int64_t opset = 11) {
+        model.set_ir_version(7);
+        model.add_opset_import()->set_version(opset);
+        tensor(model.mutable_graph()->add_input(), "x", &input);
+        tensor(model.mutable_graph()->add_output(), "y", nullptr);
+    }
+
+    onnx::NodeProto& node(const std::string& type, const std::vector<std::string>& inputs, const std::string& output) {
+        auto& added = *model.mutable_graph()->add_node();
+        added.set_op_type(type);
+        added.set_name("the_" + output);
+        for (const auto& name : inputs) added.add_input(name);
+        added.add_output(output);
+        return added;
+    }
+
+    OnnxFile& weights(const std::string& name, const Dims& dims) {
+        auto& added = *model.mutable_graph()->add_initializer();
+        added.set_name(name);
+        added.set_data_type(onnx::TensorProto::FLOAT);
+        for (const auto dim : dims) added.add_dims(dim);  // the importer never reads the values
+        return *this;
+    }
+
+    OnnxFile& integers(const std::string& name, const Dims& values) {
+        auto& added = *model.mutable_graph()->add_initializer();
+        added.set_name(name);
+        added.set_data_type(onnx::TensorProto::INT64);
+        added.add_dims(static_cast<std::int64_t>(values.size()));
+        for (const auto value : values) added.add_int64_data(value);
+        return *this;
+    }
+
+    std::string save(const std::string& name) const { return write_file(name, model.SerializeAsString()); }
+
+    onnx::ModelProto model;
+
+private:
+    static void tensor(onnx::ValueInfoProto* value, const std::string& name, const Dims* dims) {
+        value->set_name(name);
+        auto& type = *value->mutable_type()->mutable_tensor_type();
+        type.set_elem_type(onnx::TensorProto::FLOAT);
+        if (dims == nullptr) return;
+        for (const auto dim : *dims) {
+            auto& added = *type.mutable_shape()->add_dim();
+            if (dim < 0) {
+                added.set_dim_param("open");
+            } else {
+                added.set_dim_value(dim);
+            }
+        }
+    }
+};
+
+inline void set(onnx::NodeProto& node, const std::string& name, const Dims& values) {
+    auto& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::INTS);
+    for (const auto value : values) attribute.add_ints(value);
+}
+
+inline void set(onnx::NodeProto& node, const std::string& name, std::int64_t value) {
+    auto& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::INT);
+    attribute.set_i(value);
+}
+
+inline void set_text(onnx::NodeProto& node, const std::string& name, const std::string& value) {
+    auto& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::STRING);
+    attribute.set_s(value);
+}
+
+}  // namespace rehearse::models

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameter and multiply-add counts as the papers and torchvision's model pages give them; shapes as in the papers'
+// tables.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "models/models.hpp"
+
+namespace rehearse::models {
+namespace {
+
+using testing::HasSubstr;
+using testing::Property;
+using testing::ThrowsMessage;
+
+// Multiply-adds of convolutions and dense layers, as the literature counts them.
+double giga_macs(const Network& network) {
+    Flops sum;
+    for (const Layer& layer : network.layers)
+        if (kind_of(layer.op) == "conv2d" || kind_of(layer.op) == "matmul") sum += flops(layer.op, Pass::forward);
+    return sum.value / 2 / 1e9;
+}
+
+Shape shape_at(const Network& network, std::string_view layer) {
+    const auto index = find_layer(network, layer);
+    return index ? network.layers[static_cast<std::size_t>(*index)].output : Shape{};
+}
+
+struct Published {
+    const char* name;
+    std::int64_t parameters;
+    double giga_macs, tolerance;  // half a unit of the last published digit, plus the biases' additions
+    std::int64_t classes;
+};
+
+// torchvision.models: parameters and GFLOPS (multiply-adds) of AlexNet, VGG, ResNet. LeNet-5: 61,706 without the
+// trainable sub-sampling. GoogLeNet: Caffe's bvlc_googlenet. ResNet-32: He et al. 2016, table 6 (0.46 M), 69 M
+// multiply-adds.
+class Zoo : public testing::TestWithParam<Published> {};
+
+TEST_P(Zoo, HasThePublishedParametersAndMultiplyAdds) {
+    const Network network = load_network(GetParam().name);
+    EXPECT_EQ(network.name, GetParam().name);
+    EXPECT_EQ(parameters(network), GetParam().parameters);
+    EXPECT_NEAR(giga_macs(network), GetParam().giga_macs, GetParam().tolerance);
+    EXPECT_NO_THROW(check(network));
+    EXPECT_EQ(network.layers.back().op, Op{SoftmaxLoss{GetParam().classes}});
+}
+
+INSTANTIATE_TEST_SUITE_P(Published, Zoo,
+                         testing::Values(Published{"lenet5", 61'706, 0.000417, 0.00001, 10},
+                                         Published{"alexnet", 61'100'840, 0.71, 0.006, 1000},
+                                         Published{"vgg16", 138'357'544, 15.47, 0.02, 1000},
+                                         Published{"vgg19", 143'667'240, 19.63, 0.02, 1000},
+                                         Published{"googlenet", 6'998'552, 1.58, 0.01, 1000},
+                                         Published{"resnet32", 464'154, 0.069, 0.0006, 10},
+                                         Published{"resnet50", 25'557'032, 4.09, 0.006, 1000},
+                                         Published{"resnet101", 44'549'160, 7.80, 0.006, 1000},
+                                         Published{"resnet152", 60'192'808, 11.51, 0.006, 1000}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(ZooTable, ListsEachNetworkOnceWithASummary) {
+    EXPECT_EQ(zoo().size(), 9u);
+    for (const ModelName& entry : zoo()) {
+        EXPECT_EQ(entry.build().name, entry.name);
+        EXPECT_FALSE(entry.summary.empty());
+    }
+}
+
+TEST(ZooTable, AnUnknownNameIsAnsweredWithTheNearestOne) {
+    EXPECT_THAT([] { load_network("resnet5"); }, ThrowsMessage<InputError>(HasSubstr("did you mean 'resnet50'?")));
+    EXPECT_THAT([] { load_network(""); }, ThrowsMessage<InputError>(HasSubstr("choose one of lenet5, alexnet")));
+}
+
+TEST(GoogLeNet, ShrinksAsInTableOneOfThePaper) {
+    const Network network = load_network("googlenet");
+    EXPECT_EQ(shape_at(network, "conv1"), (Shape{64, 112, 112}));
+    EXPECT_EQ(shape_at(network, "pool1"), (Shape{64, 56, 56}));
+    EXPECT_EQ(shape_at(network, "conv2"), (Shape{192, 56, 56}));
+    EXPECT_EQ(shape_at(network, "pool2"), (Shape{192, 28, 28}));
+    EXPECT_EQ(shape_at(network, "3a/concat"), (Shape{256, 28, 28}));
+    EXPECT_EQ(shape_at(network, "3b/concat"), (Shape{480, 28, 28}));
+    EXPECT_EQ(shape_at(network, "4a/concat"), (Shape{512, 14, 14}));
+    EXPECT_EQ(shape_at(network, "4e/concat"), (Shape{832, 14, 14}));
+    EXPECT_EQ(shape_at(network, "5b/concat"), (Shape{1024, 7, 7}));
+    EXPECT_EQ(shape_at(network, "pool5"), (Shape{1024, 1, 1}));
+}
+
+TEST(ResNet, HalvesTheImageInThe3x3OfEachStagesFirstBlock) {
+    const Network network = load_network("resnet50");
+    EXPECT_EQ(shape_at(network, "pool1"), (Shape{64, 56, 56}));
+    EXPECT_EQ(shape_at(network, "layer1.2.relu3"), (Shape{256, 56, 56}));
+    EXPECT_EQ(shape_at(network, "layer2.0.conv1"), (Shape{128, 56, 56}));
+    EXPECT_EQ(shape_at(network, "layer2.0.conv2"), (Shape{128, 28, 28}));
+    EXPECT_EQ(shape_at(network, "layer4.2.relu3"), (Shape{2048, 7, 7}));
+    EXPECT_EQ(network.state, 2 * 26'560);  // torchvision's buffers: 26,560 means and as many variances
+}
+
+TEST(ResNet32, ShortcutsHaveNoParameters) {
+    const Network network = load_network("resnet32");
+    EXPECT_EQ(shape_at(network, "layer1.4.relu2"), (Shape{16, 32, 32}));
+    EXPECT_EQ(shape_at(network, "layer2.0.sample"), (Shape{16, 16, 16}));
+    EXPECT_EQ(shape_at(network, "layer2.0.pad"), (Shape{32, 16, 16}));
+    EXPECT_EQ(shape_at(network, "layer3.4.relu2"), (Shape{64, 8, 8}));
+    int convolutions = 0;
+    for (const Layer& layer : network.layers) convolutions += kind_of(layer.op) == "conv2d" ? 1 : 0;
+    EXPECT_EQ(convolutions, 31);  // and one dense layer
+}
+
+TEST(LeNet5, ReadsA32x32Image) {
+    const Network network = load_network("lenet5");
+    EXPECT_EQ(shape_at(network, "input"), (Shape{1, 32, 32}));
+    EXPECT_EQ(shape_at(network, "pool2"), (Shape{16, 5, 5}));
+}
+
+}  // namespace
+}  // namespace rehearse::models

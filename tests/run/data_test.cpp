@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/data.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <vector>
+
+namespace rehearse::run {
+namespace {
+
+std::vector<float> sample(const SyntheticTask& task, const Shape& shape, std::int64_t index) {
+    std::vector<float> values(static_cast<std::size_t>(elements(shape)));
+    task.fill(index, values);
+    return values;
+}
+
+double squared_distance(std::span<const float> a, std::span<const float> b) {
+    double sum = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) sum += std::pow(static_cast<double>(a[i]) - b[i], 2);
+    return sum;
+}
+
+TEST(SyntheticTask, ASampleIsTheSameWhoeverMakesIt) {
+    const Shape shape{3, 8, 8};
+    const SyntheticTask a{shape, 10, 4}, b{shape, 10, 4};
+    for (const std::int64_t index : {0, 1, 1000000}) {
+        EXPECT_EQ(sample(a, shape, index), sample(b, shape, index));
+        EXPECT_EQ(a.label(index), b.label(index));
+    }
+    EXPECT_NE(sample(a, shape, 0), sample(a, shape, 1));
+    EXPECT_NE(sample(a, shape, 0), sample(SyntheticTask(shape, 10, 5), shape, 0));
+}
+
+TEST(SyntheticTask, LabelsAreSpreadOverAllClasses) {
+    const SyntheticTask task{{4}, 10, 1};
+    std::vector<int> counts(10);
+    for (std::int64_t i = 0; i < 10000; ++i) ++counts.at(static_cast<std::size_t>(task.label(i)));
+    // 1000 each on average, standard deviation 30: five of them.
+    EXPECT_THAT(counts, testing::Each(testing::AllOf(testing::Gt(850), testing::Lt(1150))));
+}
+
+// The simplest learner there is, the nearest mean of samples it has seen, tells the classes of new ones.
+TEST(SyntheticTask, CanBeLearned) {
+    const Shape shape{1, 16, 16};
+    const SyntheticTask task{shape, 10, 2};
+    std::vector<std::vector<float>> means(10, std::vector<float>(256));
+    std::vector<int> counts(10);
+    for (std::int64_t i = 0; i < 500; ++i) {
+        const auto label = static_cast<std::size_t>(task.label(i));
+        const std::vector<float> values = sample(task, shape, i);
+        ++counts[label];
+        for (std::size_t k = 0; k < values.size(); ++k) means[label][k] += values[k];
+    }
+    for (std::size_t c = 0; c < means.size(); ++c) {
+        for (float& value : means[c]) value /= static_cast<float>(counts[c]);
+    }
+    int right = 0;
+    for (std::int64_t i = 500; i < 700; ++i) {
+        const std::vector<float> values = sample(task, shape, i);
+        const auto nearest = std::ranges::min_element(
+            means, {}, [&](const std::vector<float>& mean) { return squared_distance(values, mean); });
+        right += nearest - means.begin() == task.label(i);
+    }
+    EXPECT_GT(right, 190);
+}
+
+TEST(SyntheticTask, NeighboursInAPictureAreAlikeAndSizesAreOdd) {
+    const Shape shape{2, 5, 7};
+    const SyntheticTask task{shape, 3, 8};
+    for (const float value : sample(task, shape, 0)) EXPECT_LT(std::abs(value), 10);
+    EXPECT_EQ(sample(SyntheticTask({1}, 1, 1), {1}, 0).size(), 1U);
+}
+
+}  // namespace
+}  // namespace rehearse::run

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks and schedules for tests of run.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/machine.hpp"
+#include "core/network.hpp"
+#include "models/models.hpp"
+#include "schedule/plan.hpp"
+
+namespace rehearse::test {
+
+inline int add(Network& network, std::string name, Op op, std::vector<int> inputs) {
+    Shape output = output_shape(op);
+    network.layers.push_back({std::move(name), std::move(op), std::move(inputs), std::move(output)});
+    return static_cast<int>(network.layers.size()) - 1;
+}
+
+/// Every way in which outputs are shared: `a` is read by four layers (one of them reads it through a Flatten's equal, a
+/// Concat twice), branches meet again in an Add and a Concat, and a layer without weights reads the input.
+///   input -> conv a -> bn -> relu r -> conv b -> sum -> cat(sum, r, pooled input) -> flatten -> fc -> loss
+///                              `-----------------^ ^
+///                              `-- conv c ---------'
+inline Network branches() {
+    Network n{.name = "branches", .layers = {}};
+    const Window same{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+    const auto conv = [&](std::int64_t channels) {
+        return Conv2d{.channels = channels, .height = 6, .width = 6, .filters = 4, .window = same, .bias = true};
+    };
+    const int input = add(n, "input", Input{{2, 6, 6}}, {});
+    const int a = add(n, "a", conv(2), {input});
+    const int bn = add(n, "bn", BatchNorm{4, 6, 6}, {a});
+    const int r = add(n, "r", Activation{Nonlinearity::relu, {4, 6, 6}}, {bn});
+    const int b = add(n, "b", conv(4), {r});
+    const int c = add(n, "c", conv(4), {r});
+    const int sum = add(n, "sum", Add{{4, 6, 6}, 3}, {b, c, r});
+    const int pool = add(n, "pool", Pool2d{PoolKind::average, 2, 6, 6, same}, {input});
+    const int cat = add(n, "cat", Concat{{4, 4, 2}, 6, 6}, {sum, r, pool});
+    const int flat = add(n, "flatten", Flatten{{10, 6, 6}}, {cat});
+    const int fc = add(n, "fc", MatMul{.m = 1, .n = 3, .k = 360}, {flat});
+    add(n, "loss", SoftmaxLoss{3}, {fc});
+    n.state = 8;
+    check(n);
+    return n;
+}
+
+inline Network dropping() {
+    Network n{.name = "dropping", .layers = {}};
+    int at = add(n, "input", Input{{32}}, {});
+    at = add(n, "fc1", MatMul{.m = 1, .n = 64, .k = 32}, {at});
+    at = add(n, "relu", Activation{Nonlinearity::relu, {64}}, {at});
+    at = add(n, "drop", Dropout{{64}, 0.5}, {at});
+    at = add(n, "fc2", MatMul{.m = 1, .n = 10, .k = 64}, {at});
+    add(n, "loss", SoftmaxLoss{10}, {at});
+    check(n);
+    return n;
+}
+
+/// One host with as many devices as there are ranks.
+inline Schedule schedule_of(const Network& network, std::string_view plan, std::int64_t ranks, std::int64_t batch) {
+    Machine machine;
+    machine.name = "host";
+    machine.nodes.push_back({"host", 1, {}, {}});
+    for (std::int64_t i = 0; i < ranks; ++i) {
+        machine.nodes[0].vertices.push_back({"core" + std::to_string(i), VertexKind::device, 0});
+    }
+    return schedule::make_schedule(network, machine, schedule::parse_plan(plan),
+                                   {.devices = ranks, .batch_per_device = batch, .global_batch = {}});
+}
+
+}  // namespace rehearse::test

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/program.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "core/error.hpp"
+#include "run/data.hpp"
+#include "tests/run/networks.hpp"
+
+namespace rehearse::run {
+namespace {
+
+constexpr std::int64_t batch = 6;
+
+// A program with one batch in its input.
+class Loaded {
+public:
+    Loaded(const Network& network, const std::string& backend)
+        : schedule_(test::schedule_of(network, "data", 1, batch)),
+          program_(schedule_, schedule_.classes[0], backend, 5, {}) {
+        const SyntheticTask task{network.layers.front().output, 3, 11};
+        const std::size_t size = program_.input().size() / batch;
+        for (std::int64_t i = 0; i < batch; ++i) {
+            const auto place = static_cast<std::size_t>(i);
+            task.fill(i, program_.input().subspan(place * size, size));
+            program_.tensors().labels()[place] = task.label(i);
+        }
+    }
+    Program& program() { return program_; }
+    double mean_loss() {
+        program_.compute_gradients(9, 0);
+        return program_.loss() / batch;
+    }
+
+private:
+    Schedule schedule_;
+    Program program_;
+};
+
+// Every layer's gradient against the slope of the loss along it. Nothing of the backward pass is in the oracle.
+void expect_slopes(const Network& network, const std::string& backend) {
+    Loaded loaded{network, backend};
+    Program& program = loaded.program();
+    loaded.mean_loss();
+    for (std::size_t layer = 0; layer < network.layers.size(); ++layer) {
+        const LayerTensors& tensors = program.tensors().layer(static_cast<int>(layer));
+        if (tensors.weights.empty()) continue;
+        SCOPED_TRACE(network.layers[layer].name + " by " + (backend.empty() ? "the best" : backend));
+        loaded.mean_loss();
+        const std::vector<float> gradient(tensors.gradients.begin(), tensors.gradients.end());
+        const std::vector<float> weights(tensors.weights.begin(), tensors.weights.end());
+        double norm = 0;
+        for (const float g : gradient) norm += std::pow(static_cast<double>(g), 2);
+        norm = std::sqrt(norm);
+        ASSERT_GT(norm, 1e-3);
+        const double reach = 0.01;
+        double loss[2];
+        for (const int side : {0, 1}) {
+            for (std::size_t i = 0; i < weights.size(); ++i) {
+                tensors.weights[i] = static_cast<float>(weights[i] + (side == 0 ? -reach : reach) * gradient[i] / norm);
+            }
+            loss[side] = loaded.mean_loss();
+        }
+        std::ranges::copy(weights, tensors.weights.begin());
+        // A central difference errs by reach^2 / 6 of the third derivative, 2e-5 of a slope of 1, and by the f32
+        // rounding of the losses, 1e-7 / reach = 1e-5. The rest of the 2 % is for ReLUs that change sides on the way.
+        EXPECT_NEAR((loss[1] - loss[0]) / (2 * reach), norm, 0.02 * norm);
+    }
+}
+
+TEST(Program, GradientsAreTheSlopesOfTheLossWhereOutputsAreShared) {
+    expect_slopes(test::branches(), "reference");
+    expect_slopes(test::branches(), "");
+}
+
+TEST(Program, GradientsAreTheSlopesOfTheLossUnderDropout) { expect_slopes(test::dropping(), ""); }
+
+// x + x: one output read twice by one layer.
+TEST(Program, AnOutputReadTwiceByOneLayerGetsBothGradients) {
+    Network n{.name = "twice", .layers = {}};
+    int at = test::add(n, "input", Input{{5}}, {});
+    at = test::add(n, "fc1", MatMul{.m = 1, .n = 4, .k = 5}, {at});
+    at = test::add(n, "double", Add{{4}, 2}, {at, at});
+    at = test::add(n, "fc2", MatMul{.m = 1, .n = 3, .k = 4}, {at});
+    test::add(n, "loss", SoftmaxLoss{3}, {at});
+    expect_slopes(n, "reference");
+}
+
+TEST(Program, GradientsDoNotDependOnWhatWasThereBefore) {
+    Loaded loaded{test::branches(), ""};
+    loaded.mean_loss();
+    const std::span<const float> gradients = loaded.program().tensors().gradients();
+    const std::vector<float> first(gradients.begin(), gradients.end());
+    loaded.mean_loss();
+    EXPECT_EQ(std::vector<float>(gradients.begin(), gradients.end()), first);
+}
+
+TEST(Program, RefusesAnOperatorThatNobodyRuns) {
+    Network n{.name = "strange", .layers = {}};
+    int at = test::add(n, "input", Input{{5}}, {});
+    at = test::add(n, "what", Unknown{"Mystery", 5, 0, {5}}, {at});
+    at = test::add(n, "fc", MatMul{.m = 1, .n = 3, .k = 5}, {at});
+    test::add(n, "loss", SoftmaxLoss{3}, {at});
+    const Schedule schedule = test::schedule_of(n, "data", 1, 2);
+    EXPECT_THROW((Program{schedule, schedule.classes[0], "", 1, {}}), InputError);
+}
+
+}  // namespace
+}  // namespace rehearse::run

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/tensors.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstdint>
+#include <set>
+
+#include "tests/run/networks.hpp"
+
+namespace rehearse::run {
+namespace {
+
+Tensors tensors_of(const Schedule& schedule, std::uint64_t seed = 1) {
+    std::vector<const kernels::Backend*> backends;
+    for (const Layer& layer : schedule.network.layers) {
+        const bool computes = has_pass(layer.op, Pass::forward);
+        backends.push_back(computes ? &kernels::choose(layer.op, schedule.batch_per_rank, DataType::f32) : nullptr);
+    }
+    return {schedule, backends, seed};
+}
+
+TEST(Tensors, GradientsOfABucketLieTogetherInItsOrder) {
+    const Schedule schedule = test::schedule_of(models::load_network("lenet5"), "data:bucket=1kB", 1, 2);
+    ASSERT_GT(schedule.buckets.size(), 2U);
+    const Tensors tensors = tensors_of(schedule);
+    const float* next = tensors.gradients().data();
+    for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
+        const BucketTensors& bucket = tensors.bucket(static_cast<int>(b));
+        EXPECT_EQ(bucket.gradients.data(), next);
+        EXPECT_EQ(static_cast<std::int64_t>(bucket.gradients.size()), schedule.buckets[b].elements);
+        EXPECT_EQ(bucket.momentum.size(), bucket.gradients.size());
+        for (const int layer : schedule.buckets[b].layers) {
+            EXPECT_EQ(tensors.layer(layer).gradients.data(), next);
+            EXPECT_EQ(tensors.layer(layer).weights.data() - tensors.weights().data(),
+                      next - tensors.gradients().data());
+            next += tensors.layer(layer).gradients.size();
+        }
+    }
+    EXPECT_EQ(next, tensors.gradients().data() + tensors.gradients().size());
+    EXPECT_EQ(tensors.weights().size(), 61706U);
+}
+
+TEST(Tensors, AFlattenIsAViewAndNothingElseOverlaps) {
+    const Schedule schedule = test::schedule_of(test::branches(), "data", 1, 3);
+    const Tensors tensors = tensors_of(schedule);
+    std::set<float> marks;
+    float mark = 0;
+    for (std::size_t i = 0; i < schedule.network.layers.size(); ++i) {
+        const LayerTensors& layer = tensors.layer(static_cast<int>(i));
+        EXPECT_EQ(static_cast<std::int64_t>(layer.output.size()), 3 * elements(schedule.network.layers[i].output));
+        if (std::holds_alternative<Flatten>(schedule.network.layers[i].op)) {
+            const int input = schedule.network.layers[i].inputs[0];
+            EXPECT_EQ(tensors.stored_as(static_cast<int>(i)), input);
+            EXPECT_EQ(layer.output.data(), tensors.layer(input).output.data());
+            EXPECT_EQ(layer.diff.data(), tensors.layer(input).diff.data());
+            continue;
+        }
+        for (const std::span<float> tensor : {layer.output, layer.diff, layer.workspace, layer.state}) {
+            std::ranges::fill(tensor, ++mark);
+        }
+    }
+    mark = 0;
+    for (std::size_t i = 0; i < schedule.network.layers.size(); ++i) {
+        if (std::holds_alternative<Flatten>(schedule.network.layers[i].op)) continue;
+        const LayerTensors& layer = tensors.layer(static_cast<int>(i));
+        for (const std::span<float> tensor : {layer.output, layer.diff, layer.workspace, layer.state}) {
+            EXPECT_THAT(tensor, testing::Each(++mark));
+            EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.data()) % 64, 0U);
+        }
+    }
+}
+
+TEST(Tensors, OnlyWhatTheBackwardPassNeedsHasAGradient) {
+    const Schedule schedule = test::schedule_of(test::branches(), "data", 1, 3);
+    const Tensors tensors = tensors_of(schedule);
+    for (std::size_t i = 0; i < schedule.network.layers.size(); ++i) {
+        const std::string& name = schedule.network.layers[i].name;
+        EXPECT_EQ(tensors.layer(static_cast<int>(i)).diff.empty(), name == "input" || name == "pool") << name;
+    }
+}
+
+TEST(Weights, AreTheSameHoweverTheyAreBucketed) {
+    const Network network = models::load_network("lenet5");
+    const Schedule one = test::schedule_of(network, "data", 1, 1);
+    const Schedule many = test::schedule_of(network, "data:bucket=1kB", 1, 1);
+    const Tensors a = tensors_of(one), b = tensors_of(many), c = tensors_of(one, 2);
+    for (int i = 0; i < static_cast<int>(network.layers.size()); ++i) {
+        EXPECT_THAT(a.layer(i).weights, testing::ElementsAreArray(b.layer(i).weights));
+    }
+    EXPECT_THAT(a.weights(), testing::Not(testing::ElementsAreArray(c.weights())));
+}
+
+TEST(Weights, HaveTheVarianceOfHe) {
+    const MatMul dense{.m = 1, .n = 500, .k = 200};
+    std::vector<float> weights(100500);
+    initialise(dense, 3, weights);
+    double mean = 0, square = 0;
+    for (std::size_t i = 0; i < 100000; ++i) {
+        mean += weights[i] / 1e5;
+        square += std::pow(static_cast<double>(weights[i]), 2) / 1e5;
+    }
+    // Variance 2 / 200. Of 1e5 draws the mean errs by 0.1 / sqrt(1e5) = 3e-4, the variance by sqrt(2 / 1e5) = 0.45 %.
+    EXPECT_NEAR(mean, 0, 5 * 3.2e-4);
+    EXPECT_NEAR(square, 0.01, 0.01 * 5 * 0.0045);
+    for (std::size_t i = 100000; i < weights.size(); ++i) ASSERT_EQ(weights[i], 0);
+    std::vector<float> norm(8, -1);
+    initialise(BatchNorm{4, 2, 2}, 3, norm);
+    EXPECT_EQ(norm, (std::vector<float>{1, 1, 1, 1, 0, 0, 0, 0}));
+}
+
+}  // namespace
+}  // namespace rehearse::run

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/data_parallel.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "schedule/draw.hpp"
+#include "tests/schedule/examples.hpp"
+
+namespace rehearse::schedule {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(DataParallel, OnTwoRanksDrawnByHand) {
+    EXPECT_EQ(draw(schedule_of(two_dense(), "data:first=1B:bucket=1B", 2)),
+              "compute: a:forward relu:forward b:forward loss:forward"
+              " loss:backward_data b:backward_weights b:backward_data relu:backward_data a:backward_weights"
+              " bucket0:update<bucket0:allreduce bucket1:update<bucket1:allreduce\n"
+              "communication: bucket0:allreduce<b:backward_weights bucket1:allreduce<a:backward_weights\n");
+}
+
+TEST(DataParallel, WithoutOverlapSendsNothingBeforeTheBackwardPassEnds) {
+    EXPECT_EQ(draw(schedule_of(two_dense(), "data:first=1B:bucket=1B:overlap=off", 2)),
+              "compute: a:forward relu:forward b:forward loss:forward"
+              " loss:backward_data b:backward_weights b:backward_data relu:backward_data a:backward_weights"
+              " bucket0:update<bucket0:allreduce bucket1:update<bucket1:allreduce\n"
+              "communication: bucket0:allreduce<a:backward_weights bucket1:allreduce<a:backward_weights\n");
+}
+
+TEST(DataParallel, OnOneRankSendsNothing) {
+    EXPECT_EQ(draw(schedule_of(two_dense(), "data", 1)),
+              "compute: a:forward relu:forward b:forward loss:forward"
+              " loss:backward_data b:backward_weights b:backward_data relu:backward_data a:backward_weights"
+              " bucket0:update\n");
+}
+
+// Batch normalization's weights get their gradient from backward_data, needed here though its input's gradient is not.
+// Flatten does nothing.
+TEST(DataParallel, TakesTheGradientOfBatchNormFromItsDataPass) {
+    EXPECT_EQ(draw(schedule_of(residual(), "data:first=1B:bucket=1B", 2)),
+              "compute: bn:forward c:forward sum:forward drop:forward f:forward loss:forward"
+              " loss:backward_data f:backward_weights f:backward_data drop:backward_data sum:backward_data"
+              " c:backward_weights c:backward_data bn:backward_data"
+              " bucket0:update<bucket0:allreduce bucket1:update<bucket1:allreduce bucket2:update<bucket2:allreduce\n"
+              "communication: bucket0:allreduce<f:backward_weights bucket1:allreduce<c:backward_weights"
+              " bucket2:allreduce<bn:backward_data\n");
+}
+
+// 72 parameters a layer are 288 bytes in f32; the loss is layer 6.
+TEST(Buckets, CloseWhenTheyReachTheLimit) {
+    const auto sizes = [](Bytes first, Bytes limit, DataType type) {
+        std::vector<std::int64_t> result;
+        for (const Bucket& bucket : make_buckets(tower(5), type, first, limit)) result.push_back(bucket.elements / 72);
+        return result;
+    };
+    EXPECT_THAT(sizes(Bytes{1}, Bytes{576}, DataType::f32), ElementsAre(1, 2, 2)) << "exactly two layers are enough";
+    EXPECT_THAT(sizes(Bytes{1}, Bytes{577}, DataType::f32), ElementsAre(1, 3, 1)) << "the last may be smaller";
+    EXPECT_THAT(sizes(Bytes{289}, Bytes{577}, DataType::f32), ElementsAre(2, 3));
+    EXPECT_THAT(sizes(Bytes{1e6}, Bytes{576}, DataType::f32), ElementsAre(2, 2, 1)) << "first is never the larger";
+    EXPECT_THAT(sizes(Bytes{1}, Bytes{576}, DataType::f16), ElementsAre(1, 4)) << "half as many bytes an element";
+    EXPECT_THAT(sizes(Bytes{1e6}, Bytes{1e9}, DataType::f32), ElementsAre(5));
+    EXPECT_THAT(make_buckets(tower(5), DataType::f32, Bytes{1}, Bytes{577})[1].layers, ElementsAre(4, 3, 2));
+}
+
+struct Setting {
+    Network network;
+    std::string plan;
+    std::int64_t devices;
+};
+
+std::vector<Setting> settings() {
+    std::vector<Setting> result;
+    for (const Network& network : {two_dense(), residual(), tower(1), tower(9)}) {
+        for (const std::string plan : {"data:bucket=1B", "data:bucket=600B:first=1B", "data:bucket=1kB:first=300B",
+                                       "data", "data:bucket=600B:overlap=off"}) {
+            for (const std::int64_t devices : {1, 2, 6, 24}) result.push_back({network, plan, devices});
+        }
+    }
+    return result;
+}
+
+template <typename Property>
+void for_each_setting(Property holds) {
+    for (const Setting& setting : settings()) {
+        SCOPED_TRACE(setting.network.name + ", " + setting.plan + " on " + std::to_string(setting.devices));
+        const Schedule schedule = schedule_of(setting.network, setting.plan, setting.devices);
+        holds(setting, schedule, schedule.classes.at(0).steps);
+    }
+}
+
+TEST(AnyDataParallel, RunsEachPassOnceAndForwardFirst) {
+    for_each_setting([](const Setting&, const Schedule& schedule, const std::vector<Step>& steps) {
+        std::set<std::string> names;
+        std::map<int, int> forward_at;
+        for (int i = 0; i < static_cast<int>(steps.size()); ++i) {
+            const Step& step = steps[static_cast<std::size_t>(i)];
+            EXPECT_TRUE(names.insert(step.name).second) << step.name << " runs twice";
+            const auto* compute = std::get_if<Compute>(&step.action);
+            if (compute == nullptr) continue;
+            const Layer& layer = schedule.network.layers[static_cast<std::size_t>(compute->layer)];
+            EXPECT_TRUE(has_pass(layer.op, compute->problem.pass)) << step.name;
+            EXPECT_EQ(compute->problem.op, layer.op);
+            if (compute->problem.pass == Pass::forward) {
+                forward_at[compute->layer] = i;
+                for (const int input : layer.inputs) EXPECT_LT(input, compute->layer);
+            } else {
+                EXPECT_TRUE(forward_at.contains(compute->layer)) << step.name << " runs before its forward pass";
+            }
+        }
+        for (const Layer& layer : schedule.network.layers) {
+            EXPECT_EQ(names.contains(layer.name + ":forward"), has_pass(layer.op, Pass::forward)) << layer.name;
+            if (has_pass(layer.op, Pass::backward_weights)) {
+                EXPECT_TRUE(names.contains(layer.name + ":backward_weights"));
+            }
+        }
+    });
+}
+
+// What the backward pass of a layer needs has been made: the gradients of all that read its output.
+TEST(AnyDataParallel, GoesBackwardsFromTheLossWithoutAGap) {
+    for_each_setting([](const Setting&, const Schedule& schedule, const std::vector<Step>& steps) {
+        const std::vector<std::vector<int>> readers = consumers(schedule.network);
+        std::set<int> done;  // layers whose inputs' gradients exist
+        for (const Step& step : steps) {
+            const auto* compute = std::get_if<Compute>(&step.action);
+            if (compute == nullptr || compute->problem.pass == Pass::forward) continue;
+            for (int reader : readers[static_cast<std::size_t>(compute->layer)]) {
+                const auto op_of = [&](int i) { return schedule.network.layers[static_cast<std::size_t>(i)].op; };
+                if (std::holds_alternative<Flatten>(op_of(reader))) {
+                    reader = readers[static_cast<std::size_t>(reader)].at(0);
+                }
+                EXPECT_TRUE(done.contains(reader)) << step.name;
+            }
+            if (compute->problem.pass == Pass::backward_data) done.insert(compute->layer);
+        }
+    });
+}
+
+TEST(AnyDataParallel, PutsEachGradientIntoOneBucketAndUpdatesItOnce) {
+    for_each_setting([](const Setting& setting, const Schedule& schedule, const std::vector<Step>& steps) {
+        std::multiset<int> layers;
+        std::int64_t elements = 0;
+        for (const Bucket& bucket : schedule.buckets) {
+            layers.insert(bucket.layers.begin(), bucket.layers.end());
+            elements += bucket.elements;
+        }
+        EXPECT_EQ(elements, parameters(schedule.network));
+        for (std::size_t i = 0; i < schedule.network.layers.size(); ++i) {
+            EXPECT_EQ(layers.count(static_cast<int>(i)), parameters(schedule.network.layers[i].op) > 0 ? 1U : 0U);
+        }
+        std::vector<int> reduced, updated;
+        for (const Step& step : steps) {
+            if (const auto* reduce = std::get_if<AllReduceBucket>(&step.action)) reduced.push_back(reduce->bucket);
+            const auto* update = std::get_if<Update>(&step.action);
+            if (update == nullptr) continue;
+            updated.push_back(update->bucket);
+            EXPECT_EQ(std::get<SgdUpdate>(update->problem.op).count,
+                      schedule.buckets[static_cast<std::size_t>(update->bucket)].elements);
+        }
+        EXPECT_EQ(updated.size(), schedule.buckets.size());
+        EXPECT_TRUE(std::ranges::is_sorted(updated));
+        if (setting.devices > 1) {
+            EXPECT_EQ(reduced, updated);
+        }
+        if (setting.devices == 1) {
+            EXPECT_TRUE(reduced.empty());
+        }
+    });
+}
+
+TEST(AnyDataParallel, SendsABucketOnlyWhenItsGradientsAreMade) {
+    for_each_setting([](const Setting& setting, const Schedule& schedule, const std::vector<Step>& steps) {
+        std::set<int> made;
+        const bool overlap = parse_plan(setting.plan).overlap;
+        int last_compute = -1;
+        for (std::size_t i = 0; i < steps.size(); ++i) {
+            if (std::holds_alternative<Compute>(steps[i].action)) last_compute = static_cast<int>(i);
+        }
+        for (std::size_t i = 0; i < steps.size(); ++i) {
+            const Step& step = steps[i];
+            for (const int before : step.after) EXPECT_LT(before, static_cast<int>(i));
+            if (const auto* compute = std::get_if<Compute>(&step.action)) {
+                const Op& op = schedule.network.layers[static_cast<std::size_t>(compute->layer)].op;
+                const Pass gradient =
+                    has_pass(op, Pass::backward_weights) ? Pass::backward_weights : Pass::backward_data;
+                if (compute->problem.pass == gradient) made.insert(compute->layer);
+            } else if (const auto* reduce = std::get_if<AllReduceBucket>(&step.action)) {
+                ASSERT_EQ(step.after.size(), 1U);
+                const std::vector<int>& layers = schedule.buckets[static_cast<std::size_t>(reduce->bucket)].layers;
+                for (const int layer : layers) EXPECT_TRUE(made.contains(layer)) << step.name;
+                const auto& awaited = std::get<Compute>(steps[static_cast<std::size_t>(step.after[0])].action);
+                if (overlap) {
+                    EXPECT_EQ(awaited.layer, layers.back()) << "not a step later than its last gradient";
+                }
+                if (!overlap) {
+                    EXPECT_EQ(step.after[0], last_compute);
+                }
+            }
+        }
+    });
+}
+
+}  // namespace
+}  // namespace rehearse::schedule

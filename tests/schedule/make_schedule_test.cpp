@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "core/error.hpp"
+#include "tests/schedule/examples.hpp"
+
+namespace rehearse::schedule {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::int64_t max_int = std::numeric_limits<std::int64_t>::max();
+
+std::string refusal(const Network& network, const Machine& machine, std::string_view plan, const Job& job) {
+    try {
+        static_cast<void>(make_schedule(network, machine, parse_plan(plan), job));
+    } catch (const InputError& error) {
+        return error.what();
+    }
+    return "accepted";
+}
+
+TEST(MakeSchedule, RefusesAPlanThatCannotBeAndSaysWhy) {
+    struct Case {
+        std::string_view plan;
+        Job job;
+        std::vector<std::string> fragments;
+    };
+    const std::vector<Case> cases{
+        {"data", {.devices = 0}, {"--devices 0", "at least 1"}},
+        {"data", {.devices = -6}, {"--devices -6", "at least 1"}},
+        {"data", {.devices = 25}, {"--devices 25", "sixes has only 24", "4 nodes"}},
+        {"data", {.devices = 1, .batch_per_device = 0}, {"--batch 0", "at least 1"}},
+        {"data", {.devices = 1, .batch_per_device = -32}, {"--batch -32"}},
+        {"data", {.devices = 2, .batch_per_device = max_int}, {"too many samples"}},
+        {"data", {.devices = 2, .global_batch = 0}, {"--global-batch 0"}},
+        {"data", {.devices = 2, .global_batch = -2}, {"--global-batch -2"}},
+        {"data", {.devices = 12, .global_batch = 100}, {"100 % 12 = 4", "96 or 108"}},
+        {"data", {.devices = 12, .global_batch = 5}, {"5 % 12 = 5", "; 12 would do"}},
+        {"data", {.devices = 2, .global_batch = max_int}, {"% 2 = 1", "; 9223372036854775806 would do"}},
+        {"data=8", {.devices = 12}, {"--plan 'data=8'", "8 ranks", "--devices is 12", "data=12"}},
+        {"data:allreduce=hierarchical(ring,halving)",
+         {.devices = 8},
+         {"--plan 'data:allreduce=", "8 % 6 = 2", "2 of its 6 devices", "take 6 or 12"}},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(std::string{c.plan} + " on " + std::to_string(c.job.devices));
+        const std::string message = refusal(two_dense(), sixes(), c.plan, c.job);
+        for (const std::string& fragment : c.fragments) {
+            EXPECT_THAT(message, HasSubstr(fragment));
+        }
+    }
+}
+
+TEST(MakeSchedule, RefusesHierarchicalOnNodesOfDifferentSizes) {
+    Machine machine = sixes();
+    machine.nodes = {node_of(6, 1), node_of(4, 3)};
+    const std::string plan = "data:allreduce=hierarchical(ring,ring)";
+    EXPECT_THAT(refusal(two_dense(), machine, plan, {.devices = 10}), HasSubstr("have 6 devices, others 4"));
+    EXPECT_EQ(refusal(two_dense(), machine, plan, {.devices = 6}), "accepted");
+}
+
+TEST(MakeSchedule, RefusesANetworkWithoutWeights) {
+    Network network;
+    network.name = "only-relu";
+    add(network, "relu", Activation{Nonlinearity::relu, {3}}, {add(network, "input", Input{{3}}, {})});
+    EXPECT_THAT(refusal(network, sixes(), "data", {.devices = 1}), HasSubstr("'only-relu' has no weights"));
+}
+
+TEST(MakeSchedule, RefusesANetworkThatDoesNotFitTogether) {
+    Network network = two_dense();
+    network.layers[3].inputs = {1, 2};
+    EXPECT_THAT(refusal(network, sixes(), "data", {.devices = 1}), HasSubstr("layer 'b'"));
+}
+
+TEST(MakeSchedule, InfersTheSizeOfTheDataAxis) {
+    EXPECT_EQ(schedule_of(two_dense(), "data", 12).plan, "data=12");
+    EXPECT_EQ(schedule_of(two_dense(), "data:bucket=1MB", 12).plan, "data=12:bucket=1MB");
+    EXPECT_EQ(schedule_of(two_dense(), "data=12:bucket=1MB", 12).plan, "data=12:bucket=1MB");
+    EXPECT_EQ(ranks(schedule_of(two_dense(), "data", 12).mesh), 12);
+}
+
+TEST(MakeSchedule, DividesAGlobalBatchAmongTheRanks) {
+    const Schedule schedule =
+        make_schedule(two_dense(), sixes(), parse_plan("data"), {.devices = 6, .global_batch = 48});
+    EXPECT_EQ(schedule.batch_per_rank, 8);
+    EXPECT_EQ(global_batch(schedule), 48);
+    EXPECT_EQ(std::get<Compute>(schedule.classes.at(0).steps.at(0).action).problem.batch, 8);
+}
+
+std::string all_reduce_of(const Machine& machine, std::string_view plan, std::int64_t devices) {
+    const Schedule schedule = make_schedule(two_dense(), machine, parse_plan(plan), {.devices = devices});
+    for (const Step& step : schedule.classes.at(0).steps) {
+        if (const auto* reduce = std::get_if<AllReduceBucket>(&step.action)) return to_string(reduce->algorithm);
+    }
+    return "none";
+}
+
+TEST(MakeSchedule, ChoosesAnAllReduceThatTheNodesAllow) {
+    EXPECT_EQ(all_reduce_of(sixes(), "data", 1), "none");
+    EXPECT_EQ(all_reduce_of(sixes(), "data", 4), "ring");
+    EXPECT_EQ(all_reduce_of(sixes(), "data", 6), "ring");
+    EXPECT_EQ(all_reduce_of(sixes(), "data", 8), "ring") << "the second node is partly filled";
+    EXPECT_EQ(all_reduce_of(sixes(), "data", 24), "hierarchical(ring,halving)");
+    EXPECT_EQ(all_reduce_of(sixes(), "data:allreduce=tree", 24), "tree");
+    EXPECT_EQ(all_reduce_of(sixes(), "data:allreduce=hierarchical(ring,tree)", 4), "hierarchical(ring,tree)");
+}
+
+TEST(MakeSchedule, TypesFollowThePrecision) {
+    struct Case {
+        Precision precision;
+        DataType compute, wire, update;
+    };
+    const std::vector<Case> cases{{Precision::fp32, DataType::f32, DataType::f32, DataType::f32},
+                                  {Precision::fp16, DataType::f16, DataType::f16, DataType::f16},
+                                  {Precision::bf16, DataType::bf16, DataType::bf16, DataType::bf16},
+                                  {Precision::mixed, DataType::f16, DataType::f16, DataType::f32}};
+    for (const Case& c : cases) {
+        SCOPED_TRACE(to_string(c.precision));
+        const Schedule schedule = schedule_of(two_dense(), "data", 2, 10, c.precision);
+        EXPECT_EQ(schedule.precision, c.precision);
+        for (const Step& step : schedule.classes.at(0).steps) {
+            SCOPED_TRACE(step.name);
+            if (const auto* compute = std::get_if<Compute>(&step.action)) {
+                EXPECT_EQ(compute->problem.type, c.compute);
+            }
+            if (const auto* reduce = std::get_if<AllReduceBucket>(&step.action)) {
+                EXPECT_EQ(reduce->type, c.wire);
+            }
+            if (const auto* update = std::get_if<Update>(&step.action)) {
+                EXPECT_EQ(update->problem.type, c.update);
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace rehearse::schedule

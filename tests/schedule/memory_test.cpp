@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/schedule/examples.hpp"
+
+namespace rehearse::schedule {
+namespace {
+
+// two_dense has 23 parameters. In f32 with 10 samples, outputs: input 160 B, a 120, relu 120, b 80, loss 40.
+//   step                 outputs held                gradients held       sum
+//   a:forward            input a                                          280
+//   relu:forward         input a relu                                     400
+//   b:forward            input relu b                                     360   a is not read again: relu keeps relu
+//   loss:forward         input relu b loss                                400
+//   loss:backward_data   input relu b                b                    440
+//   b:backward_weights   input relu                  b                    360
+//   b:backward_data      input relu                  b relu               480
+//   relu:backward_data   input relu                  relu a               520   the fullest
+//   a:backward_weights   input                       a                    280
+TEST(Memory, OfTwoDenseLayersCountedByHand) {
+    const MemoryUse use = memory_use(schedule_of(two_dense(), "data", 1));
+    EXPECT_EQ(use.weights, Bytes{92});
+    EXPECT_EQ(use.master_weights, Bytes{0});
+    EXPECT_EQ(use.gradients, Bytes{92});
+    EXPECT_EQ(use.optimizer, Bytes{92});
+    EXPECT_EQ(use.communication, Bytes{0});
+    EXPECT_EQ(use.activations, Bytes{280});
+    EXPECT_EQ(use.activation_gradients, Bytes{240});
+    EXPECT_EQ(total(use), Bytes{796});
+    EXPECT_EQ(schedule_of(two_dense(), "data", 1).memory_peak, Bytes{796});
+}
+
+TEST(Memory, OfMixedPrecisionHasMasterWeightsAndHalfTheActivations) {
+    const MemoryUse use = memory_use(schedule_of(two_dense(), "data:bucket=1B", 2, 10, Precision::mixed));
+    EXPECT_EQ(use.weights, Bytes{46});
+    EXPECT_EQ(use.master_weights, Bytes{92});
+    EXPECT_EQ(use.gradients, Bytes{46});
+    EXPECT_EQ(use.optimizer, Bytes{92});
+    EXPECT_EQ(use.communication, Bytes{30}) << "a's bucket: 15 elements of 2 bytes";
+    EXPECT_EQ(use.activations, Bytes{140});
+    EXPECT_EQ(use.activation_gradients, Bytes{120});
+}
+
+// One sample of residual in f32: input, bn, c, sum (flatten is a view of it), drop and their gradients 72 B each,
+// drop's mask 18, f and its gradient 12, the loss 4.
+//   step                 outputs held                gradients held           sum
+//   sum:forward          input bn c sum                                       288
+//   drop:forward         input bn sum drop mask                               306   c, then sum are not read again
+//   loss:backward_data   input bn drop mask f        f                        258
+//   f:backward_weights   input bn drop mask          f                        246
+//   f:backward_data      input bn mask               f drop                   246
+//   drop:backward_data   input bn mask               drop sum                 306
+//   sum:backward_data    input bn                    sum bn c                 360   the fullest
+//   c:backward_weights   input bn                    bn c                     288
+//   c:backward_data      input                       bn c, c's share of bn    288
+//   bn:backward_data     input                       bn                       144
+TEST(Memory, OfAResidualBlockCountsBothGradientsOfTheFork) {
+    const MemoryUse use = memory_use(schedule_of(residual(), "data", 1, 1));
+    EXPECT_EQ(use.weights, Bytes{(4 + 36 + 54) * 4 + 4 * 4}) << "with the running mean and variance";
+    EXPECT_EQ(use.activations, Bytes{144});
+    EXPECT_EQ(use.activation_gradients, Bytes{216});
+}
+
+// A dense layer of 8, dropout, a dense layer of 1: input, a and drop 32 B each, drop's mask 8, b and the loss 4.
+// drop:forward holds input a drop mask, 104, and drop:backward_data input mask and the gradients of drop and a, as
+// much.
+TEST(Memory, OfDropoutCountsItsMask) {
+    Network n{.name = "masked", .layers = {}};
+    const int a = add(n, "a", MatMul{.m = 1, .n = 8, .k = 8}, {add(n, "input", Input{{8}}, {})});
+    const int drop = add(n, "drop", Dropout{{8}, 0.5}, {a});
+    add(n, "loss", SoftmaxLoss{1}, {add(n, "b", MatMul{.m = 1, .n = 1, .k = 8}, {drop})});
+    const MemoryUse use = memory_use(schedule_of(n, "data", 1, 1));
+    EXPECT_EQ(use.activations + use.activation_gradients, Bytes{104});
+}
+
+// input and c 64 B each; two pools of c, their sum, and the gradients of these 4 B each. The fullest step is
+// p1:backward_data, which adds its own 64 B to the 64 B that p2 made of the gradient of c, and holds its gradient, 4 B.
+// Average pools need nothing kept but input; a max pool needs c and its own output again.
+TEST(Memory, OfPoolsOverAForkHoldsBothGradientsAndWhatTheKindNeeds) {
+    const auto forked = [](PoolKind kind) {
+        Network n{.name = "forked", .layers = {}};
+        const int input = add(n, "input", Input{{1, 4, 4}}, {});
+        const int c = add(n, "c", Conv2d{.channels = 1, .height = 4, .width = 4, .filters = 1, .window = {}}, {input});
+        const Pool2d pool{kind, 1, 4, 4, {.kernel_h = 4, .kernel_w = 4}};
+        const int p1 = add(n, "p1", pool, {c});
+        const int sum = add(n, "sum", Add{{1, 1, 1}, 2}, {p1, add(n, "p2", pool, {c})});
+        add(n, "loss", SoftmaxLoss{1}, {add(n, "flatten", Flatten{{1, 1, 1}}, {sum})});
+        return memory_use(schedule_of(n, "data", 1, 1));
+    };
+    EXPECT_EQ(forked(PoolKind::average).activations, Bytes{64});
+    EXPECT_EQ(forked(PoolKind::average).activation_gradients, Bytes{132});
+    EXPECT_EQ(forked(PoolKind::max).activations, Bytes{132});
+    EXPECT_EQ(forked(PoolKind::max).activation_gradients, Bytes{132});
+}
+
+// Every tensor is 32 B, the loss 4. c is read by a dense layer f through a flatten, and by a ReLU; both are added.
+//   sum:forward          input c f relu sum                                   160
+//   sum:backward_data    input c relu               sum f relu                192   the fullest
+// If flattening copied, sum:forward would hold input, flattened c, f, relu, flattened relu and sum: 192 before that.
+TEST(Memory, OfAFlattenIsThatOfItsInput) {
+    Network n{.name = "views", .layers = {}};
+    const int input = add(n, "input", Input{{1, 2, 4}}, {});
+    const int c = add(n, "c", Conv2d{.channels = 1, .height = 2, .width = 4, .filters = 1, .window = {}}, {input});
+    const int f = add(n, "f", MatMul{.m = 1, .n = 8, .k = 8}, {add(n, "flat_c", Flatten{{1, 2, 4}}, {c})});
+    const int relu = add(n, "relu", Activation{Nonlinearity::relu, {1, 2, 4}}, {c});
+    const int flat = add(n, "flat_relu", Flatten{{1, 2, 4}}, {relu});
+    add(n, "loss", SoftmaxLoss{8}, {add(n, "sum", Add{{8}, 2}, {f, flat})});
+    const MemoryUse use = memory_use(schedule_of(n, "data", 1, 1));
+    EXPECT_EQ(use.activations, Bytes{96});
+    EXPECT_EQ(use.activation_gradients, Bytes{96});
+}
+
+TEST(Memory, OfOutputsGrowsWithTheBatchAndNothingElseDoes) {
+    for (const Network& network : {two_dense(), residual(), tower(6)}) {
+        SCOPED_TRACE(network.name);
+        const MemoryUse one = memory_use(schedule_of(network, "data", 6, 1));
+        const MemoryUse seven = memory_use(schedule_of(network, "data", 6, 7));
+        EXPECT_EQ(seven.activations, 7 * one.activations);
+        EXPECT_EQ(seven.activation_gradients, 7 * one.activation_gradients);
+        EXPECT_EQ(seven.weights, one.weights);
+        EXPECT_EQ(seven.communication, one.communication);
+    }
+}
+
+TEST(Memory, RowsEndInTheirSum) {
+    const std::vector<MemoryRow> table = rows(memory_use(schedule_of(residual(), "data", 2, 3, Precision::mixed)));
+    Bytes sum;
+    for (std::size_t i = 0; i + 1 < table.size(); ++i) sum += table[i].bytes;
+    EXPECT_EQ(table.back().kind, "total");
+    EXPECT_EQ(table.back().bytes, sum);
+}
+
+}  // namespace
+}  // namespace rehearse::schedule

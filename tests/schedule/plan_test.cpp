@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/plan.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+
+namespace rehearse::schedule {
+namespace {
+
+using namespace rehearse::literals;
+using testing::HasSubstr;
+
+std::string refusal(std::string_view text) {
+    try {
+        static_cast<void>(parse_plan(text));
+    } catch (const InputError& error) {
+        return error.what();
+    }
+    return "accepted";
+}
+
+TEST(Plan, OfDataAloneLeavesItsSizeOpen) {
+    const Plan plan = parse_plan("data");
+    ASSERT_EQ(plan.mesh.axes.size(), 1U);
+    EXPECT_EQ(plan.mesh.axes[0].name, "data");
+    EXPECT_EQ(plan.mesh.axes[0].size, 0);
+    EXPECT_FALSE(plan.all_reduce.has_value());
+    EXPECT_EQ(plan.bucket, 25_MB);
+    EXPECT_EQ(plan.first_bucket, 1_MB);
+    EXPECT_TRUE(plan.overlap);
+}
+
+TEST(Plan, KeepsEveryOptionAndTheTextAsWritten) {
+    const std::string text = "data=4560:allreduce=hierarchical(ring,halving):bucket=16MiB:first=2kB:overlap=off";
+    const Plan plan = parse_plan(text);
+    EXPECT_EQ(plan.text, text);
+    EXPECT_EQ(plan.mesh.axes.at(0).size, 4560);
+    EXPECT_EQ(plan.all_reduce, (Algorithm{"hierarchical", "ring", "halving"}));
+    EXPECT_EQ(plan.bucket, 16_MiB);
+    EXPECT_EQ(plan.first_bucket, 2_kB);
+    EXPECT_FALSE(plan.overlap);
+}
+
+TEST(Plan, TakesEveryAllReduceThatCoreHas) {
+    for (const AlgorithmName& algorithm : all_reduce_algorithms()) {
+        const std::string_view name = algorithm.name.substr(0, algorithm.name.find('('));
+        SCOPED_TRACE(name);
+        const std::string value = name == "hierarchical" ? "hierarchical(halving,tree)" : std::string{name};
+        EXPECT_EQ(to_string(parse_plan("data=8:allreduce=" + value).all_reduce.value()), value);
+        EXPECT_THAT(std::string{plan_words()[1].values}, HasSubstr(std::string{name})) << "the help lists it";
+    }
+}
+
+TEST(Plan, IsRefusedWithTheReasonAndWhatWouldBeRight) {
+    struct Case {
+        std::string_view text;
+        std::vector<std::string> fragments;
+    };
+    const std::vector<Case> cases{
+        {"", {"the plan is empty", "data[=N]"}},
+        {",", {"an axis is missing"}},
+        {"data=4,", {"an axis is missing"}},
+        {"=4", {"an axis is missing"}},
+        {"dtaa=4", {"unknown axis 'dtaa'", "did you mean 'data'", "what works: data[=N]"}},
+        {"pip=4", {"unknown axis 'pip'", "did you mean 'pipe'"}},
+        {"qqqqqqqq", {"unknown axis 'qqqqqqqq'; what works"}},
+        {"tensor=4", {"'tensor' is not yet in this version", "what works: data"}},
+        {"data=4,pipe=8:schedule=1f1b", {"'pipe' is not yet in this version"}},
+        {"spatial=2x2", {"'spatial' is not yet"}},
+        {"server:shards=8", {"'server' is not yet"}},
+        {"groups=8", {"'groups' is not yet"}},
+        {"replica=4", {"'replica' is not yet"}},
+        {"expert=4", {"'expert' is not yet"}},
+        {"data=0", {"data=0", "at least one rank"}},
+        {"data=-4", {"at least one rank"}},
+        {"data=four", {"'four' is not a whole number"}},
+        {"data=4.5", {"'4.5' is not a whole number"}},
+        {"data=99999999999999999999", {"not a whole number"}},
+        {"data=", {"'data=' has no size", "data alone"}},
+        {"data=2,data=4", {"'data' is given twice"}},
+        {"data:lag=1", {"option of data 'lag' is not yet in this version", "overlap=on|off"}},
+        {"data:zero=1", {"'zero' is not yet"}},
+        {"data:buckets=1MB", {"unknown option of data 'buckets'", "did you mean 'bucket'"}},
+        {"data:", {"option of data is missing"}},
+        {"data::overlap=on", {"option of data is missing"}},
+        {"data:bucket", {"'bucket' has no value", "bucket=SIZE"}},
+        {"data:bucket=", {"'bucket' has no value"}},
+        {"data:bucket=25", {"'25'", "the unit is missing"}},
+        {"data:bucket=25MBps", {"unknown unit 'MBps'"}},
+        {"data:bucket=0MB", {"must be more than 0"}},
+        {"data:bucket=-1MB", {"must be more than 0"}},
+        {"data:first=0B", {"must be more than 0"}},
+        {"data:bucket=1MB:bucket=2MB", {"'bucket' is given twice"}},
+        {"data:overlap=maybe", {"overlap=maybe", "on or off"}},
+        {"data:allreduce=rinq", {"unknown algorithm 'rinq'", "did you mean 'ring'"}},
+        {"data:allreduce=hierarchical", {"hierarchical(ring,halving)"}},
+        {"data:allreduce=hierarchical(ring,halvin)", {"'halvin'", "did you mean 'halving'"}},
+        {"data:allreduce=hierarchical(ring,halving", {"'(' without ')'"}},
+        {"data:allreduce=ring)", {"')' without '('"}},
+        {"data = 4", {"a plan has no spaces"}},
+        {"data=4,\ttensor=2", {"a plan has no spaces"}},
+        {"plan.toml", {"not yet in this version", "write it as text"}},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.text);
+        const std::string message = refusal(c.text);
+        EXPECT_THAT(message, HasSubstr("--plan '" + std::string{c.text} + "'"));
+        for (const std::string& fragment : c.fragments) EXPECT_THAT(message, HasSubstr(fragment));
+    }
+}
+
+TEST(PlanWords, AreWhatTheParserTakes) {
+    for (const PlanWord& word : plan_words()) {
+        SCOPED_TRACE(word.name);
+        EXPECT_FALSE(word.summary.empty());
+        const std::string text = word.axis.empty() ? std::string{word.name} + "="
+                                                   : std::string{word.axis} + ":" + std::string{word.name} + "=";
+        EXPECT_THAT(refusal(text), testing::AllOf(HasSubstr("has no"), HasSubstr(std::string{word.values})));
+    }
+}
+
+}  // namespace
+}  // namespace rehearse::schedule

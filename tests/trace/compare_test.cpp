@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/compare.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "core/error.hpp"
+
+namespace rehearse::trace {
+
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// Times are whole seconds, so that sums, medians and means are exact.
+Event event(std::int64_t rank, int iteration, const char* layer, const char* pass, double start, double length) {
+    return {.rank = rank,
+            .stream = Stream::compute,
+            .step = std::string{layer} + ":" + pass,
+            .layer = layer,
+            .pass = pass,
+            .micro_batch = 0,
+            .iteration = iteration,
+            .start = Seconds{start},
+            .end = Seconds{start + length},
+            .bytes = {},
+            .flops = {}};
+}
+
+Timeline timeline(std::int64_t ranks, std::vector<Event> events) {
+    return {.title = "t", .measured = false, .ranks = ranks, .events = std::move(events), .counters = {}};
+}
+
+std::string text(const std::vector<Row>& rows) {
+    std::string lines;
+    for (const Row& r : rows) {
+        lines += r.name + " " + std::to_string(r.predicted.value) + " " + std::to_string(r.measured.value) + "\n";
+    }
+    return lines;
+}
+
+TEST(Compare, GivesRowsByStepLayerPassAndWhole) {
+    const Timeline predicted = timeline(1, {event(0, 0, "a", "forward", 0, 4), event(0, 0, "b", "forward", 4, 6),
+                                            event(0, 0, "b", "backward", 10, 12), event(0, 0, "a", "backward", 22, 8)});
+    const Timeline measured = timeline(1, {event(0, 0, "a", "forward", 0, 5), event(0, 0, "b", "forward", 5, 5),
+                                           event(0, 0, "b", "backward", 10, 16), event(0, 0, "a", "backward", 26, 10)});
+    const Comparison c = compare(predicted, measured);
+    EXPECT_EQ(text(c.steps),
+              "a:forward 4.000000 5.000000\n"
+              "b:forward 6.000000 5.000000\n"
+              "b:backward 12.000000 16.000000\n"
+              "a:backward 8.000000 10.000000\n");
+    EXPECT_EQ(text(c.layers),
+              "a 12.000000 15.000000\n"    // 4 + 8, 5 + 10
+              "b 18.000000 21.000000\n");  // 6 + 12, 5 + 16
+    EXPECT_EQ(text(c.passes),
+              "forward 10.000000 10.000000\n"
+              "backward 20.000000 26.000000\n");
+    EXPECT_EQ(text({c.whole}), "step 30.000000 36.000000\n");
+    EXPECT_EQ(c.steps[0].error, -0.2);   // (4 - 5) / 5
+    EXPECT_EQ(c.steps[1].error, 0.2);    // (6 - 5) / 5
+    EXPECT_EQ(c.steps[2].error, -0.25);  // (12 - 16) / 16
+    EXPECT_EQ(c.passes[0].error, 0);
+    EXPECT_THAT(c.only_predicted, IsEmpty());
+    EXPECT_THAT(c.only_measured, IsEmpty());
+}
+
+TEST(Compare, TakesTheMedianAndLeavesOutTheFirstOfThreeIterations) {
+    const Timeline predicted = timeline(1, {event(0, 0, "a", "forward", 0, 4)});
+    // Without the first: 4, 8, 6 -> 6.
+    EXPECT_EQ(
+        compare(predicted, timeline(1, {event(0, 0, "a", "forward", 0, 100), event(0, 1, "a", "forward", 100, 4),
+                                        event(0, 2, "a", "forward", 104, 8), event(0, 3, "a", "forward", 112, 6)}))
+            .steps[0]
+            .measured,
+        Seconds{6});
+    // Two iterations: both count, and the median of two is their mean.
+    EXPECT_EQ(
+        compare(predicted, timeline(1, {event(0, 0, "a", "forward", 0, 100), event(0, 1, "a", "forward", 100, 4)}))
+            .steps[0]
+            .measured,
+        Seconds{52});
+    // Iterations need not count from 0.
+    EXPECT_EQ(compare(predicted, timeline(1, {event(0, 7, "a", "forward", 0, 100), event(0, 8, "a", "forward", 100, 4),
+                                              event(0, 9, "a", "forward", 104, 8)}))
+                  .steps[0]
+                  .measured,
+              Seconds{6});
+}
+
+TEST(Compare, AddsTheMicroBatchesOfAStep) {
+    Timeline measured = timeline(1, {event(0, 0, "a", "forward", 0, 3), event(0, 0, "a", "forward", 3, 5)});
+    measured.events[1].micro_batch = 1;
+    EXPECT_EQ(compare(timeline(1, {event(0, 0, "a", "forward", 0, 4)}), measured).steps[0].measured, Seconds{8});
+}
+
+TEST(Compare, HoldsARepresentativeAgainstTheMeanOfAllRanks) {
+    const Timeline measured = timeline(4, {event(0, 0, "a", "forward", 0, 4), event(1, 0, "a", "forward", 0, 6),
+                                           event(2, 0, "a", "forward", 0, 8), event(3, 0, "a", "forward", 0, 10)});
+    const Comparison c = compare(timeline(4, {event(0, 0, "a", "forward", 0, 14)}), measured);
+    EXPECT_EQ(c.steps[0].measured, Seconds{7});  // (4 + 6 + 8 + 10) / 4
+    EXPECT_EQ(c.steps[0].error, 1);              // (14 - 7) / 7
+}
+
+TEST(Compare, HoldsRepresentativesOfTwoStagesEachAgainstItsOwnRanks) {
+    // Ranks 0 and 1 do layer a, ranks 2 and 3 layer b; the prediction has ranks 0 and 2.
+    const Timeline measured = timeline(4, {event(0, 0, "a", "forward", 0, 4), event(1, 0, "a", "forward", 0, 6),
+                                           event(2, 0, "b", "forward", 9, 8), event(3, 0, "b", "forward", 9, 10)});
+    const Comparison c =
+        compare(timeline(4, {event(0, 0, "a", "forward", 0, 1), event(2, 0, "b", "forward", 1, 2)}), measured);
+    EXPECT_EQ(text(c.steps), "a:forward 1.000000 5.000000\nb:forward 2.000000 9.000000\n");
+}
+
+TEST(Compare, MatchesRankByRankWhenThePredictionHasThemAll) {
+    const Timeline predicted = timeline(2, {event(0, 0, "a", "forward", 0, 2), event(1, 0, "a", "forward", 0, 4)});
+    // Only rank 1 was recorded: rank 0's prediction has no part in the row.
+    const Comparison c = compare(predicted, timeline(2, {event(1, 0, "a", "forward", 0, 8)}));
+    EXPECT_EQ(text(c.steps), "a:forward 4.000000 8.000000\n");
+}
+
+TEST(Compare, NamesStepsWithoutAPartner) {
+    const Timeline predicted = timeline(1, {event(0, 0, "a", "forward", 0, 2), event(0, 0, "p", "x", 2, 4)});
+    const Timeline measured = timeline(1, {event(0, 0, "m", "x", 0, 2), event(0, 0, "a", "forward", 2, 2)});
+    const Comparison c = compare(predicted, measured);
+    EXPECT_THAT(c.only_predicted, ElementsAre("p:x"));
+    EXPECT_THAT(c.only_measured, ElementsAre("m:x"));
+    EXPECT_EQ(text(c.layers), "a 2.000000 2.000000\n");
+}
+
+TEST(Compare, GivesNameslessLayersARowSoThatSumsAddUp) {
+    Timeline both = timeline(1, {event(0, 0, "a", "load", 0, 2), event(0, 0, "b", "load", 2, 2)});
+    both.events[0].layer = "";
+    EXPECT_EQ(text(compare(both, both).layers), "(no layer) 2.000000 2.000000\nb 2.000000 2.000000\n");
+}
+
+TEST(Compare, NeverDividesByZero) {
+    const Timeline zero = timeline(1, {event(0, 0, "a", "forward", 0, 0)});
+    EXPECT_EQ(compare(zero, zero).steps[0].error, 0);
+    EXPECT_TRUE(std::isinf(compare(timeline(1, {event(0, 0, "a", "forward", 0, 1)}), zero).steps[0].error));
+}
+
+TEST(Compare, RefusesTimelinesWithNothingInCommon) {
+    const auto refusal = [](const Timeline& predicted, const Timeline& measured) -> std::string {
+        try {
+            compare(predicted, measured);
+        } catch (const InputError& error) {
+            return error.what();
+        }
+        return "no error";
+    };
+    const Timeline a = timeline(1, {event(0, 0, "a", "forward", 0, 2)}),
+                   b = timeline(1, {event(0, 0, "b", "forward", 0, 2)});
+    EXPECT_EQ(refusal(a, b),
+              "not one step of 't' ('a:forward', ...) is a step of 't' ('b:forward', ...): "
+              "right would be two timelines of the same model and plan");
+    EXPECT_THAT(refusal(timeline(1, {}), b), testing::HasSubstr("(no events, ...)"));
+}
+
+}  // namespace
+
+}  // namespace rehearse::trace

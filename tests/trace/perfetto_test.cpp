@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "core/error.hpp"
+#include "tests/trace/perfetto_importer.hpp"
+#include "tests/trace/timelines.hpp"
+#include "trace/trace.hpp"
+
+namespace rehearse::trace {
+
+namespace {
+
+Shown shown(const std::vector<Timeline>& timelines) {
+    const std::string path = path_of(fmt::format("perfetto_{}.pftrace", ::getpid()));
+    write(timelines, path, Format::perfetto);
+    const std::string file = content_of(path);
+    ::unlink(path.c_str());
+    return Importer().import(file);
+}
+
+TEST(Perfetto, ShowsSlicesWithNanosecondsAndArguments) {
+    const Shown trace = shown({three_events()});
+    ASSERT_EQ(trace.slices.size(), 3U);
+    const Slice& first = trace.slices[0];
+    EXPECT_EQ(first.name, "conv1:forward");
+    EXPECT_EQ(first.process, "rank 0");
+    EXPECT_EQ(first.track, "compute");
+    EXPECT_EQ(first.start, 0U);
+    EXPECT_EQ(first.end, 1500U);
+    EXPECT_EQ(first.args, (std::map<std::string, std::string>{{"rank", "0"},
+                                                              {"layer", "conv1"},
+                                                              {"pass", "forward"},
+                                                              {"micro_batch", "0"},
+                                                              {"iteration", "0"},
+                                                              {"bytes", "4096"},
+                                                              {"flops", "1000000"}}));
+    EXPECT_EQ(trace.slices[1].start, 1500U);
+    EXPECT_EQ(trace.slices[1].end, 3001U);
+    EXPECT_EQ(trace.slices[1].args.at("flops"), "2.5");
+    EXPECT_EQ(trace.slices[2].track, "communication");
+    EXPECT_EQ(trace.slices[2].category, "communication");
+    EXPECT_EQ(trace.slices[2].end, 1002000U);
+    const std::vector<std::pair<std::uint64_t, double>> points{{0, 1024}, {1000, 2048.5}};
+    EXPECT_EQ(trace.counters.at("memory rank 0"), points);
+}
+
+TEST(Perfetto, PutsTwoTimelinesOnOneAxisUnderNamesOfTheirOwn) {
+    Timeline measured = three_events();
+    measured.measured = true;
+    for (Event& event : measured.events) event.rank = 1;
+    const Shown trace = shown({three_events(), measured});
+    EXPECT_THAT(trace.processes, testing::ElementsAre("predicted: rank 0", "measured: rank 1"));
+    EXPECT_EQ(trace.slices.size(), 6U);
+}
+
+TEST(Perfetto, LosesNoEventHoweverTheyOverlap) {
+    for (unsigned seed = 1; seed <= 20; ++seed) {
+        SCOPED_TRACE(seed);
+        const Timeline timeline = random_timeline(seed, 300, 3, true);
+        std::vector<std::string> expected;
+        for (const Event& e : timeline.events) {
+            expected.push_back(fmt::format("rank {} {} {} {}-{}", e.rank, to_string(e.stream), e.step,
+                                           std::llround(e.start.value * 1e9), std::llround(e.end.value * 1e9)));
+        }
+        std::vector<std::string> seen;
+        for (const Slice& s : shown({timeline}).slices) {
+            seen.push_back(fmt::format("{} {} {} {}-{}", s.process, s.track, s.name, s.start, s.end));
+        }
+        std::ranges::sort(expected);
+        std::ranges::sort(seen);
+        EXPECT_EQ(seen, expected);
+    }
+}
+
+TEST(Perfetto, KeepsOneLaneWhenEventsOnlyTouch) {
+    Timeline timeline = three_events();
+    const Event event = timeline.events.front();
+    timeline.events.clear();
+    timeline.counters.clear();
+    double time = 0;
+    for (int i = 0; i < 1000; ++i) {  // 0.1 us each; in doubles, ends and starts differ in their last digits
+        timeline.events.push_back(event);
+        timeline.events.back().start = Seconds{i * 1e-7};
+        timeline.events.back().end = Seconds{time += 1e-7};
+    }
+    const std::string path = path_of(fmt::format("lanes_{}.pftrace", ::getpid()));
+    write(timeline, path);
+    int tracks = 0;
+    const std::string file = content_of(path);
+    for (const Field& packet : fields_of(file)) tracks += field(packet.bytes, 60) ? 1 : 0;
+    ::unlink(path.c_str());
+    EXPECT_EQ(tracks, 3);  // the timeline's own, the process, and one lane
+}
+
+TEST(Perfetto, RefusesATraceOfAnotherProgram) {
+    const std::string path = path_of(fmt::format("foreign_{}.pftrace", ::getpid()));
+    // packet { timestamp: 5, trusted_packet_sequence_id: 7, track_event { type: SLICE_BEGIN, track_uuid: 1, name: "a" }
+    // }
+    put(path, {"\x0A\x0E\x40\x05\x50\x07\x5A\x08\x48\x01\x58\x01\xBA\x01\x01\x61", 16});
+    try {
+        read(path);
+        ADD_FAILURE() << "taken";
+    } catch (const InputError& error) {
+        EXPECT_THAT(error.what(), testing::HasSubstr("a Perfetto trace of another program (byte 0)"));
+    }
+    ::unlink(path.c_str());
+}
+
+}  // namespace
+
+}  // namespace rehearse::trace

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// One row an event, quoted as in RFC 4180; counters have no place in it.
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "trace/formats.hpp"
+#include "trace/layout.hpp"
+
+namespace rehearse::trace {
+
+namespace {
+
+std::string cell(std::string_view text) {
+    if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string{text};
+    std::string quoted = "\"";
+    for (const char c : text) {
+        if (c == '"') quoted += '"';
+        quoted += c;
+    }
+    return quoted += '"';
+}
+
+}  // namespace
+
+void write_csv(std::span<const Timeline> timelines, OutputFile& out) {
+    const std::vector<std::string> labels = labels_of(timelines);
+    out.append("timeline,title,iteration,rank,stream,step,layer,pass,micro_batch,start_ns,duration_ns,bytes,flop\n");
+    for (std::size_t i = 0; i < timelines.size(); ++i) {
+        const std::string head = fmt::format("{},{}", labels[i], cell(timelines[i].title));
+        for (const Event& e : timelines[i].events) {
+            const std::int64_t start = to_ns(e.start);
+            out.append(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", head, e.iteration, e.rank,
+                                   to_string(e.stream), cell(e.step), cell(e.layer), cell(e.pass), e.micro_batch, start,
+                                   to_ns(e.end) - start, e.bytes.value, e.flops.value));
+        }
+    }
+}
+
+}  // namespace rehearse::trace

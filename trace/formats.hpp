@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// One writer and one reader a format; trace.cpp chooses between them.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/timeline.hpp"
+#include "trace/input_file.hpp"
+#include "trace/output_file.hpp"
+
+namespace rehearse::trace {
+
+void write_perfetto(std::span<const Timeline> timelines, OutputFile& out);
+void write_chrome(std::span<const Timeline> timelines, OutputFile& out);
+void write_csv(std::span<const Timeline> timelines, OutputFile& out);
+
+std::vector<Timeline> read_perfetto(InputFile& file);
+std::vector<Timeline> read_chrome(InputFile& file);
+
+}  // namespace rehearse::trace
