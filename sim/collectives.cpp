@@ -17,6 +17,7 @@ constexpr std::int64_t even_from = 128;
 
 // Alike rounds that are followed one by one; the pace is that of the later half.
 constexpr std::int64_t followed = 16;
+constexpr std::int64_t later_half = 8;
 
 std::int64_t length(const Transfer& t) { return t.end - t.begin; }
 
@@ -170,14 +171,14 @@ void Collectives::count_through(const AllReduceBucket& bucket, Progress& progres
         double pace = 0;
         std::int64_t round = 0;
         while (round < one_by_one && pace == 0) {
-            if (round == followed / 2) half_way = latest(progress.ready);
+            if (round == followed - later_half) half_way = latest(progress.ready);
             before_ = progress.ready;
             advance(stage, whole * stage.share, progress);
             ++round;
             if (round < stage.repeats && in_step(progress.ready, before_)) pace = progress.ready[0] - before_[0];
         }
         if (round == stage.repeats) continue;
-        if (pace == 0) pace = (latest(progress.ready) - half_way) / static_cast<double>(followed - followed / 2);
+        if (pace == 0) pace = (latest(progress.ready) - half_way) / static_cast<double>(later_half);
         const double rest = pace * static_cast<double>(stage.repeats - round);
         for (double& ready : progress.ready) ready += rest;
         for (double& drained : progress.drained) drained += rest;

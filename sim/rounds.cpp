@@ -53,29 +53,29 @@ void RoundCounter::walk(std::span<const Flow> flows, RoundCosts& costs) {
 void RoundCounter::weigh(RoundCosts& costs) {
     std::size_t first = 0;
     for (std::size_t i = 0; i < costs.flows.size(); ++i) {
-        FlowCost& cost = costs.flows[i];
-        const Hop* worst = nullptr;
-        double most = 0;
-        for (std::size_t h = first; h < ends_[i]; ++h) {
-            const double shared = hops_[h].cost.value * load_[static_cast<std::size_t>(hops_[h].link)];
-            // Of equally loaded links the slowest: fewer flows, who feel each other more when they are out of step.
-            const bool as_loaded = shared >= most * (1 - 1e-9);
-            if (worst == nullptr || shared > most * (1 + 1e-9) || (as_loaded && hops_[h].cost > worst->cost)) {
-                worst = &hops_[h];
-            }
-            most = std::max(most, shared);
-            cost.alone = std::max(cost.alone, hops_[h].cost);
-        }
-        cost.shared = PerByte{most};
-        for (std::size_t h = first; h < ends_[i]; ++h) {
-            const auto link = static_cast<std::size_t>(hops_[h].link);
-            const bool critical =
-                hops_[h].cost == worst->cost && load_[link] == load_[static_cast<std::size_t>(worst->link)];
-            if (!critical || meeting_[link] != none) continue;
-            meeting_[link] = static_cast<std::int32_t>(costs.meetings.size());
-            costs.meetings.push_back({hops_[h].link, hops_[h].cost, 0, 0});
-        }
+        const auto hops = std::span{hops_}.subspan(first, ends_[i] - first);
         first = ends_[i];
+        FlowCost& cost = costs.flows[i];
+        double worst_alone = 0;  // of the worst links: the slowest, whose flows feel each other most when out of step
+        for (const Hop& hop : hops) {
+            const double shared = hop.cost.value * load_[static_cast<std::size_t>(hop.link)];
+            const double most = cost.shared.value;
+            if (shared > most * (1 + 1e-9)) {
+                worst_alone = hop.cost.value;
+            } else if (shared >= most * (1 - 1e-9)) {
+                worst_alone = std::max(worst_alone, hop.cost.value);
+            }
+            cost.shared = PerByte{std::max(most, shared)};
+            cost.alone = std::max(cost.alone, hop.cost);
+        }
+        for (const Hop& hop : hops) {
+            const auto link = static_cast<std::size_t>(hop.link);
+            const bool worst =
+                hop.cost.value * load_[link] >= cost.shared.value * (1 - 1e-9) && hop.cost.value == worst_alone;
+            if (!worst || meeting_[link] != none) continue;
+            meeting_[link] = static_cast<std::int32_t>(costs.meetings.size());
+            costs.meetings.push_back({hop.link, hop.cost, 0, 0});
+        }
     }
 }
 

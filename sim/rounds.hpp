@@ -25,7 +25,7 @@ struct FlowCost {
     PerByte shared;  // of the worst of its links, shared with the round's other flows
 };
 
-/// A link that several flows of a round share, and that holds at least one of them up most.
+/// A link that holds at least one of its flows up most, with all its flows of the round: one or more.
 struct Meeting {
     std::int64_t link = 0;
     PerByte cost;                      // of a flow that has the link for itself
