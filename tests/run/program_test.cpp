@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cmath>
 
 #include "core/error.hpp"
@@ -56,8 +57,8 @@ void expect_slopes(const Network& network, const std::string& backend) {
         norm = std::sqrt(norm);
         ASSERT_GT(norm, 1e-3);
         const double reach = 0.01;
-        double loss[2];
-        for (const int side : {0, 1}) {
+        std::array<double, 2> loss{};
+        for (const std::size_t side : {0U, 1U}) {
             for (std::size_t i = 0; i < weights.size(); ++i) {
                 tensors.weights[i] = static_cast<float>(weights[i] + (side == 0 ? -reach : reach) * gradient[i] / norm);
             }

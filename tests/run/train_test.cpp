@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
-#include "tests/run/main_on_all_ranks.hpp"
+#include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/run/networks.hpp"
 
 namespace rehearse::run {
@@ -196,3 +196,8 @@ TEST(Training, RefusesWhatItCannotExecute) {
 
 }  // namespace
 }  // namespace rehearse::run
+
+int main(int argc, char** argv) {
+    const rehearse::run::Session session{argc, argv};
+    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
+}
