@@ -49,8 +49,8 @@ std::span<float> Arena::take(std::vector<float>& from, std::size_t& next, std::i
     return taken;
 }
 
-Workload::Workload(const Problem& problem, std::string_view only, CacheState state)
-    : problem_(problem), backend_(&kernels::choose(problem.op, problem.batch, problem.type, only)), state_(state) {
+Workload::Workload(const Problem& problem, const kernels::Backend& backend, CacheState state)
+    : problem_(problem), backend_(&backend), state_(state) {
     kernel_ = backend_->prepare(problem);
     const bool backward = problem.pass == Pass::backward_data || problem.pass == Pass::backward_weights;
     // A backward pass takes random numbers for the forward output, but not for what the backend kept for itself.
@@ -58,7 +58,10 @@ Workload::Workload(const Problem& problem, std::string_view only, CacheState sta
         forward_ = backend_->prepare({problem.op, Pass::forward, problem.batch, problem.type});
 }
 
-std::string Workload::name() const { return fmt::format("{}/{}", to_string(problem_), backend_->name()); }
+std::string Workload::name() const {
+    return fmt::format("{}/{}{}{}", to_string(problem_), backend_->name(), backend_->algorithm().empty() ? "" : "/",
+                       backend_->algorithm());
+}
 
 // An upper bound for either half of the arena, cache lines included.
 std::int64_t Workload::floats() const {

@@ -203,14 +203,7 @@ Run add_calibrate(CLI::App& app) {
         ->option_text("FILE.toml");
     app.add_option("--out", options->samples_out, "also Google Benchmark's JSON of the samples")
         ->option_text("FILE.json");
-    app.add_option_function<double>(
-           "--budget",
-           [options](double seconds) {
-               if (!(seconds > 0)) throw CLI::ValidationError("--budget", "seconds, more than 0");
-               options->budget = Seconds{seconds};
-           },
-           "seconds of timing")
-        ->option_text("SECONDS");
+    add_budget(app, options->budget);
     add_common(app, options->common);
     return [options] { return start(*options); };
 }
