@@ -90,7 +90,7 @@ kernels::Buffers Workload::make_buffers(Arena& arena) {
         buffers.momentum = arena.scratch(weights);
         std::ranges::copy(values, buffers.weights.begin());
         std::ranges::copy(values, buffers.momentum.begin());
-        produced_.push_back({});        // the gradients of a bucket are older than any cache
+        produced_.emplace_back();       // the gradients of a bucket are older than any cache
         buffers.learning_rate = 1e-6F;  // weights hardly move, however long it is timed
         buffers.momentum_factor = 0.9F;
         return buffers;
@@ -99,7 +99,7 @@ kernels::Buffers Workload::make_buffers(Arena& arena) {
     for (const Shape& shape : input_shapes(problem_.op)) {
         const auto src = arena.random(problem_.batch * elements(shape));
         if (first_src.empty()) first_src = src;
-        buffers.src.push_back(src);
+        buffers.src.emplace_back(src);
         buffers.diff_src.push_back(arena.scratch(problem_.batch * elements(shape)));
     }
     const std::int64_t outputs = problem_.batch * elements(output_shape(problem_.op));

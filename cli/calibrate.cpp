@@ -6,6 +6,7 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "bench/compute.hpp"
@@ -139,25 +140,18 @@ Report report_of(const Options& options, const calibrate::Samples& samples, cons
     return report;
 }
 
-int run_calibration(const Options& options) {
-    check(options);
+using MeasureMessages = std::function<calibrate::Messages()>;
+
+int measure(const Options& options, const bench::Team& team, const MeasureMessages& messages) {
     const Machine known = known_host(options);
     const std::vector<calibrate::Needed> problems = problems_of(options, known);
-    calibrate::Samples samples;
-    samples.host = host_name();
-    samples.date = today();
-    bench::Team team;
-#if REHEARSE_HAS_MPI
-    int argc = 0;
-    char** argv = nullptr;
-    const run::Session session{argc, argv};
-    kernels::Communicator world = kernels::Communicator::world();
-    team = bench::team_of(world);
-    samples.ranks = world.size();
-#endif
     if (team.rank == 0) {
         talk(options.common, fmt::format("measuring {} problems on {} ranks", problems.size(), team.ranks));
     }
+    calibrate::Samples samples;
+    samples.host = host_name();
+    samples.date = today();
+    samples.ranks = team.ranks;
     samples.figures = bench::measure_host({.budget = options.budget * 0.1}, team);
     bench::Options measuring;
     measuring.rounds.budget = options.budget * 0.7;
@@ -165,14 +159,34 @@ int run_calibration(const Options& options) {
     measuring.team = team;
     const bench::Measurement measurement = bench::measure(problems, measuring);
     samples.compute = measurement.samples;
-#if REHEARSE_HAS_MPI
-    if (team.ranks > 1) samples.messages = bench::measure_messages(world, {.budget = options.budget * 0.2});
-#endif
+    if (team.ranks > 1) samples.messages = messages();
     if (team.rank != 0) return good;
     if (!options.samples_out.empty()) replace_file(options.samples_out, measurement.json);
     const Machine host = calibrate::apply(known, samples);
     print(report_of(options, samples, host, save(options, host)), options.common);
     return good;
+}
+
+int start(const Options& options) {
+    check(options);
+#if REHEARSE_HAS_MPI
+    int argc = 0;
+    char** argv = nullptr;
+    const run::Session session{argc, argv};
+    return session.run("rehearse", [&] {
+        if (session.threads() != 1) {
+            throw InputError(
+                fmt::format("OMP_NUM_THREADS gives a rank {} threads, but the device of this-host is one "
+                            "core: unset it to calibrate",
+                            session.threads()));
+        }
+        kernels::Communicator world = kernels::Communicator::world();
+        const auto messages = [&] { return bench::measure_messages(world, {.budget = options.budget * 0.2}); };
+        return measure(options, bench::team_of(world), messages);
+    });
+#else
+    return measure(options, {}, {});
+#endif
 }
 
 }  // namespace
@@ -198,7 +212,7 @@ Run add_calibrate(CLI::App& app) {
            "seconds of timing")
         ->option_text("SECONDS");
     add_common(app, options->common);
-    return [options] { return run_calibration(*options); };
+    return [options] { return start(*options); };
 }
 
 }  // namespace rehearse::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <memory>
@@ -63,12 +64,6 @@ Json steps_of(const run::Result& result) {
     Json steps = Json::array();
     for (std::size_t i = 0; i < result.steps.size(); ++i) {
         const run::StepReport& s = result.steps[i];
-        if (!std::isfinite(s.loss)) {
-            throw std::runtime_error(
-                fmt::format("the loss is {} at step {}: the training diverged (a smaller "
-                            "--learning-rate may help)",
-                            s.loss, i));
-        }
         steps.push_back({{"step", i},
                          {"loss", s.loss},
                          {"seconds", s.seconds.value},
@@ -116,21 +111,23 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     return report;
 }
 
-int train(const Options& options) {
-    check(options);
-    int argc = 0;
-    char** argv = nullptr;
-    const run::Session session{argc, argv};
+int train(const run::Session& session, const Options& options) {
     const Network network = models::load_network(options.job.model, options.job.allow_unknown);
-    const Schedule schedule =
-        make_schedule(network, job_machine(session), schedule::parse_plan(options.job.plan),
-                      job_for(options.job, session.size()));
+    const Schedule schedule = make_schedule(network, job_machine(session), schedule::parse_plan(options.job.plan),
+                                            job_for(options.job, session.size()));
     const bool speaks = session.rank() == 0;
     const bool live = speaks && options.common.format == Format::table && options.common.output.empty();
     const run::Result result = run::train(session, schedule, options.run, [&](int step, const run::StepReport& report) {
         if (live) print_step(step, report);
     });
     if (!speaks) return good;
+    const auto diverged = std::ranges::find_if(result.steps, [](const auto& s) { return !std::isfinite(s.loss); });
+    if (diverged != result.steps.end()) {
+        talk(options.common, fmt::format("rehearse: the training diverged: the loss of step {} is {}; a smaller "
+                                         "--learning-rate may help",
+                                         diverged - result.steps.begin(), diverged->loss));
+        return check_failed;
+    }
     if (live) std::cout << '\n';
     print(report_of(options, schedule, result), options.common);
     if (!options.trace.empty()) {
@@ -139,6 +136,14 @@ int train(const Options& options) {
     }
     const bool wrong = options.run.check_gradients && !(result.gradient_error <= result.gradient_tolerance);
     return wrong ? check_failed : good;
+}
+
+int start(const Options& options) {
+    check(options);
+    int argc = 0;
+    char** argv = nullptr;
+    const run::Session session{argc, argv};
+    return session.run("rehearse", [&] { return train(session, options); });
 }
 
 }  // namespace
@@ -158,7 +163,7 @@ Run add_run(CLI::App& app) {
     app.add_option("--trace", options->trace, "write the measured timeline (.pftrace, .json or .csv)")
         ->option_text("FILE");
     add_common(app, options->common);
-    return [options] { return train(*options); };
+    return [options] { return start(*options); };
 }
 
 }  // namespace rehearse::cli

@@ -10,11 +10,9 @@
 #include <simgrid/s4u.hpp>
 
 #include <memory>
-#include <span>
-#include <vector>
 
 #include "core/units.hpp"
-#include "sim/rounds.hpp"
+#include "sim/wiring.hpp"
 
 namespace rehearse::sim {
 
@@ -34,6 +32,8 @@ public:
     Seconds origin() const { return origin_; }
     /// Since then.
     Seconds now() const;
+    /// Called by an actor.
+    void sleep_until(Seconds when) const;
     /// Until every actor has ended. BackendError when SimGrid refuses.
     void run();
 
@@ -41,8 +41,5 @@ private:
     std::unique_ptr<DeviceZone> zone_;
     Seconds origin_;
 };
-
-/// When each flow's last byte leaves, without its latency, when all start at once: SimGrid's solver. One a flow.
-std::vector<Seconds> solve(const Wiring& wiring, std::span<const Flow> flows, std::span<const Bytes> bytes);
 
 }  // namespace rehearse::sim

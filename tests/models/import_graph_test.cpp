@@ -150,7 +150,10 @@ std::vector<Wrong> wrong_graphs() {
         {-1, 0, 0, 0});
     graph("big_window", "does not fit").weights("w", {8, 4, 9, 9}).node("Conv", {"x", "w"}, "y");
     graph("no_kernel", "it has no kernel_shape").node("MaxPool", {"x"}, "y");
-    set_text(graph("odd_auto_pad", "auto_pad 'SOME' does not exist").node("MaxPool", {"x"}, "y"), "auto_pad", "SOME");
+    set_text(graph("odd_auto_pad", "auto_pad 'SOME' does not exist")
+                 .weights("w", {8, 4, 3, 3})
+                 .node("Conv", {"x", "w"}, "y"),
+             "auto_pad", "SOME");
     graph("dense_on_image", "not a dense layer").weights("w", {4, 4}).node("Gemm", {"x", "w"}, "y");
     set(graph("join_rows", "along axis 2").node("Concat", {"x", "x"}, "y"), "axis", 2);
     graph("two_outputs", "it has 2 outputs").node("Relu", {"x"}, "y");

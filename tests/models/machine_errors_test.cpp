@@ -61,6 +61,8 @@ struct Mistake {
     const char* message;
 };
 
+void PrintTo(const Mistake& it, std::ostream* out) { *out << it.name; }
+
 class MachineFile : public testing::TestWithParam<Mistake> {};
 
 TEST_P(MachineFile, TellsTheLineAndWhatIsWrong) {

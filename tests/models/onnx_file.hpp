@@ -2,6 +2,7 @@
 // Small ONNX files for tests, written with libonnx's own messages.
 #pragma once
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include <gtest/gtest.h>
 #include <onnx/onnx_pb.h>
+#include <unistd.h>
 
 namespace rehearse::models {
 
@@ -19,8 +21,18 @@ inline std::string bytes_of(const std::string& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// Of this process alone, since ctest runs the cases side by side; it goes when the process ends.
+struct Folder {
+    std::string path = testing::TempDir() + "rehearse-onnx-" + std::to_string(getpid());
+    Folder() { std::filesystem::create_directories(path); }
+    ~Folder() { std::filesystem::remove_all(path); }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+};
+
 inline std::string write_file(const std::string& name, const std::string& bytes) {
-    std::string path = testing::TempDir() + name;
+    static const Folder folder;
+    std::string path = folder.path + "/" + name;
     std::ofstream(path, std::ios::binary) << bytes;
     return path;
 }

@@ -34,6 +34,8 @@ struct Published {
     std::int64_t classes;
 };
 
+void PrintTo(const Published& it, std::ostream* out) { *out << it.name; }
+
 // torchvision.models: parameters and GFLOPS (multiply-adds) of AlexNet, VGG, ResNet. LeNet-5: 61,706 without the
 // trainable sub-sampling. GoogLeNet: Caffe's bvlc_googlenet. ResNet-32: He et al. 2016, table 6 (0.46 M), 69 M
 // multiply-adds.
