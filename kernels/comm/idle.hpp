@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a thread does between two looks for a message. Where each rank is bound to a core, its communication thread
-// shares it with its compute thread. ResNet-32, batch 32, 2 ranks on 2 cores, 14 buckets of 100 kB, median step:
-//   beside compute:     waiting in MPI_Wait costs 15-40 % more CPU time than naps of 50 us, and up to 40 % more wall
-//   time; compute is waiting: sched_yield, while other processes want the core, leaves 100 ms of a sum exposed that
-//   naps of
-//                       1 us finish in 3 ms: who sleeps is scheduled first when it wakes, who yields last.
+// shares it with its compute thread. Measured with ResNet-32, batch 32, 2 ranks on 2 cores, 14 buckets of 100 kB, while
+// other processes wanted the cores too. Beside compute, looking without a pause took 15 to 40 % more CPU time than naps
+// of 50 us. When compute waits as well, sched_yield left 100 ms exposed of a sum that naps of 1 us finish in 3 ms: who
+// sleeps is scheduled first when it wakes, who yields comes last.
 #pragma once
 
 #include "kernels/comm/communicator.hpp"
