@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <thread>
 
 #include "core/error.hpp"
+#include "kernels/comm/idle.hpp"
 #include "run/clock.hpp"
 #include "run/data.hpp"
 #include "run/gradient_check.hpp"
@@ -38,9 +38,6 @@ const RankClass& own_class(const kernels::Communicator& world, const Schedule& s
 }
 
 std::vector<float> copy_of(std::span<const float> values) { return {values.begin(), values.end()}; }
-
-// Ranks without work leave their cores to the one that has some.
-void doze() { std::this_thread::sleep_for(std::chrono::milliseconds{1}); }
 
 class Trainer {
 public:
@@ -81,7 +78,7 @@ public:
 private:
     StepReport train_step(int step) {
         load(step, shard_);
-        world_.barrier();
+        world_.barrier(kernels::attentive());
         executor_.run(step, key(key(options_.seed, dropout_of), static_cast<std::uint64_t>(step)),
                       shard_ * schedule_.batch_per_rank);
         if (options_.record) recording_.add(executor_.times());
@@ -137,7 +134,7 @@ private:
                 key(key(options_.seed, dropout_of), static_cast<std::uint64_t>(step)),
                 [&](std::int64_t shard) { load(step, shard); }, result.gradients);
         }
-        world_.broadcast(std::as_writable_bytes(std::span{&checked, 1}), 0, doze);
+        world_.broadcast(std::as_writable_bytes(std::span{&checked, 1}), 0, kernels::considerate());
         result.gradient_error = checked.error;
         result.gradient_tolerance = checked.tolerance;
     }
