@@ -15,6 +15,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
+#include "kernels/threads.hpp"
 #include "models/models.hpp"
 
 namespace rehearse::cli {
@@ -107,8 +108,9 @@ void mark_best(std::vector<Json>& rows) {
     for (Json& row : rows) row["best"] = row["median_s"].get<double>() <= best[row["problem"]];
 }
 
-Report report_of(const Options& options, const std::vector<Json>& rows, const calibrate::HostFigures& host) {
-    Report report{document("bench", {{"suite", options.suite}, {"seed", options.seed}}), {}, ""};
+Report report_of(const Options& options, const std::vector<Json>& rows, const calibrate::HostFigures& host,
+                 int threads) {
+    Report report{document("bench", {{"suite", options.suite}, {"seed", options.seed}, {"threads", threads}}), {}, ""};
     report.document["peak_flops_per_s"] = host.peak.median.value;
     report.document["memory_bandwidth_bytes_per_s"] = host.memory_bandwidth.median.value;
     report.document["rows"] = rows;
@@ -125,14 +127,15 @@ Report report_of(const Options& options, const std::vector<Json>& rows, const ca
                        {"checked", "error", Show::number},
                        {"best", "best", Show::text}}}};
     report.footer = fmt::format(
-        "measured here: {} f32 (matrix product of 1024), {} of memory bandwidth; error: against "
-        "the reference",
-        to_string(host.peak.median), to_string(host.memory_bandwidth.median));
+        "{} thread{}; measured here: {} f32 (matrix product of 1024), {} of memory bandwidth; "
+        "error: against the reference",
+        threads, threads == 1 ? "" : "s", to_string(host.peak.median), to_string(host.memory_bandwidth.median));
     return report;
 }
 
 int bench_kernels(Options& options) {
     check_writable(options.out, options.common);
+    const int threads = kernels::choose_threads();
     check_writable(options.common.output, options.common);
     std::vector<bench::Candidate> candidates;
     for (const calibrate::Needed& needed : problems_of(options)) {
@@ -162,7 +165,7 @@ int bench_kernels(Options& options) {
     }
     mark_best(rows);
     if (!options.out.empty()) replace_file(options.out, measured.json);
-    print(report_of(options, rows, host), options.common);
+    print(report_of(options, rows, host, threads), options.common);
     return wrong ? check_failed : good;
 }
 

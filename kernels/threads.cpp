@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/threads.hpp"
+#include "kernels/threads.hpp"
 
 #include <cstdlib>
 #if REHEARSE_HAS_OPENMP
 #include <omp.h>
 #endif
 
-namespace rehearse::run {
+namespace rehearse::kernels {
 
 int choose_threads() {
 #if REHEARSE_HAS_OPENMP
@@ -16,4 +16,4 @@ int choose_threads() {
     return 1;
 }
 
-}  // namespace rehearse::run
+}  // namespace rehearse::kernels
