@@ -33,15 +33,6 @@ double mean_length(const std::vector<Transfer>& transfers) {
     return transfers.empty() ? 0 : sum / static_cast<double>(transfers.size());
 }
 
-std::uint64_t hash_of(const std::vector<Flow>& flows) {  // FNV-1a, a pair at a time
-    std::uint64_t hash = 14695981039346656037U;
-    for (const Flow& flow : flows) {
-        hash = (hash ^ static_cast<std::uint64_t>(flow.from << 32 ^ flow.to)) * 1099511628211U;
-        hash ^= hash >> 29;
-    }
-    return hash;
-}
-
 std::vector<Flow> flows_of(const Groups& groups, const std::vector<Transfer>& transfers) {
     std::vector<Flow> flows;
     flows.reserve(transfers.size() * static_cast<std::size_t>(groups.count));
@@ -62,57 +53,7 @@ bool in_step(const std::vector<double>& now, const std::vector<double>& before) 
 }  // namespace
 
 Collectives::Collectives(const Mesh& mesh, const Wiring& wiring, std::int64_t followed_messages)
-    : mesh_(mesh), wiring_(wiring), followed_messages_(followed_messages), counter_(wiring) {}
-
-std::shared_ptr<const Collectives::Pattern> Collectives::pattern_of(const std::vector<Flow>& flows) {
-    const std::uint64_t hash = hash_of(flows);
-    const auto same = [](const Message& m, const Flow& f) { return m.from == f.from && m.to == f.to; };
-    for (auto [it, end] = patterns_.equal_range(hash); it != end; ++it) {
-        if (std::ranges::equal(it->second->messages, flows, same)) return it->second;
-    }
-    return patterns_.emplace(hash, std::make_shared<const Pattern>(count(flows)))->second;
-}
-
-Collectives::Pattern Collectives::count(const std::vector<Flow>& flows) {
-    RoundCosts counted = counter_.count(flows);
-    Pattern pattern;
-    pattern.meetings = std::move(counted.meetings);
-    pattern.members = std::move(counted.members);
-    pattern.messages.reserve(flows.size());
-    std::map<Cost, std::int32_t> numbers;
-    for (std::size_t i = 0; i < flows.size(); ++i) {
-        const auto [from, to] = flows[i];
-        const Cost cost{counted.flows[i].latency, counted.flows[i].alone, wiring_.combine(from, to)};
-        std::int32_t number = i == 0 ? -1 : pattern.messages.back().cost;
-        if (number < 0 || pattern.costs[static_cast<std::size_t>(number)] != cost) {
-            const auto [entry, fresh] = numbers.try_emplace(cost, static_cast<std::int32_t>(pattern.costs.size()));
-            if (fresh) pattern.costs.push_back(cost);
-            number = entry->second;
-        }
-        pattern.messages.push_back({static_cast<std::int32_t>(from), static_cast<std::int32_t>(to), number});
-    }
-    return pattern;
-}
-
-// A round of unequal messages: SimGrid's solver says when each has left, whatever its size was. Combining is put per
-// byte of the mean message, because that is what advance() multiplies by.
-Collectives::Pattern Collectives::solve_uneven(const std::vector<Flow>& flows, const std::vector<Transfer>& transfers,
-                                               DataType type) const {
-    std::vector<Bytes> bytes;
-    for (std::size_t i = 0; i < flows.size(); ++i) bytes.push_back(bytes_of(transfers[i % transfers.size()], type));
-    const std::vector<Seconds> left = solve(wiring_, flows, bytes);
-    const Bytes mean = size_of(type) * mean_length(transfers);
-    Pattern pattern;
-    std::vector<Hop> hops;
-    for (std::size_t i = 0; i < flows.size(); ++i) {
-        const auto [from, to] = flows[i];
-        const Seconds latency = wiring_.route(from, to, hops);
-        pattern.costs.push_back({latency + left[i], PerByte{0}, wiring_.combine(from, to) * (bytes[i] / mean)});
-        pattern.messages.push_back(
-            {static_cast<std::int32_t>(from), static_cast<std::int32_t>(to), static_cast<std::int32_t>(i)});
-    }
-    return pattern;
-}
+    : mesh_(mesh), wiring_(wiring), followed_messages_(followed_messages), patterns_(wiring) {}
 
 Collectives::Stage Collectives::make_stage(const AllReduceBucket& bucket, const Groups& groups, const AllReduce& rounds,
                                            Phase phase) {
@@ -122,9 +63,14 @@ Collectives::Stage Collectives::make_stage(const AllReduceBucket& bucket, const 
     stage.repeats = phase.repeats;
     stage.share = bucket.elements == 0 ? 0 : mean_length(transfers) / static_cast<double>(bucket.elements);
     stage.reduces = !transfers.empty() && transfers.front().combine == Combine::reduce;
-    stage.pattern = equal_sizes(transfers)
-                        ? pattern_of(flows)
-                        : std::make_shared<const Pattern>(solve_uneven(flows, transfers, bucket.type));
+    if (equal_sizes(transfers)) {
+        stage.pattern = patterns_.of_equal(flows);
+    } else {
+        std::vector<Bytes> bytes;
+        for (std::size_t i = 0; i < flows.size(); ++i)
+            bytes.push_back(bytes_of(transfers[i % transfers.size()], bucket.type));
+        stage.pattern = patterns_.of_unequal(flows, bytes);
+    }
     return stage;
 }
 
@@ -205,7 +151,7 @@ void Collectives::advance(const Stage& stage, Bytes bytes, Progress& progress) {
     }
     for (std::size_t i = 0; i < count; ++i) {
         const Message& m = pattern.messages[i];
-        const Cost& cost = pattern.costs[static_cast<std::size_t>(m.cost)];
+        const MessageCost& cost = pattern.costs[static_cast<std::size_t>(m.cost)];
         const double sent = end_[i] + cost.latency.value;
         const double received = stage.reduces ? sent + (cost.combine * bytes).value : sent;
         double& from = progress.ready[static_cast<std::size_t>(m.from)];

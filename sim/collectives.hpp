@@ -5,13 +5,12 @@
 
 #include <map>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "core/schedule.hpp"
 #include "sim/exchanges.hpp"
 #include "sim/groups.hpp"
-#include "sim/rounds.hpp"
+#include "sim/patterns.hpp"
 #include "sim/sharing.hpp"
 
 namespace rehearse::sim {
@@ -48,21 +47,6 @@ public:
     std::int64_t messages(const AllReduceBucket& bucket);
 
 private:
-    struct Message {
-        std::int32_t from = 0, to = 0;  // ranks
-        std::int32_t cost = 0;
-    };
-    struct Cost {
-        Seconds latency;
-        PerByte alone, combine;
-        auto operator<=>(const Cost&) const = default;
-    };
-    struct Pattern {
-        std::vector<Message> messages;
-        std::vector<Cost> costs;  // few: most messages are like others
-        std::vector<Meeting> meetings;
-        std::vector<std::int32_t> members;
-    };
     struct Stage {
         std::shared_ptr<const Pattern> pattern;
         std::int64_t repeats = 1;
@@ -77,22 +61,18 @@ private:
     };
     const std::vector<Stage>& stages_of(const AllReduceBucket& bucket);
     Stage make_stage(const AllReduceBucket& bucket, const Groups& groups, const AllReduce& rounds, Phase phase);
-    std::shared_ptr<const Pattern> pattern_of(const std::vector<Flow>& flows);
-    Pattern count(const std::vector<Flow>& flows);
-    Pattern solve_uneven(const std::vector<Flow>& flows, const std::vector<Transfer>& transfers, DataType type) const;
     void count_through(const AllReduceBucket& bucket, Progress& progress);
     void advance(const Stage& stage, Bytes bytes, Progress& progress);
 
     const Mesh& mesh_;
     const Wiring& wiring_;
     std::int64_t followed_messages_;
-    RoundCounter counter_;
+    Patterns patterns_;
     SharedLink link_;
     std::map<Key, std::vector<Stage>> programs_;
-    std::unordered_multimap<std::uint64_t, std::shared_ptr<const Pattern>> patterns_;  // by a hash of who sends to whom
-    std::vector<double> start_, end_;                                                  // scratch, by message
-    std::vector<double> before_;                                                       // scratch, by rank
-    bool in_step_ = true;  // in every round of the collective so far, all messages started together
+    std::vector<double> start_, end_;  // scratch, by message
+    std::vector<double> before_;       // scratch, by rank
+    bool in_step_ = true;              // in every round of the collective so far, all messages started together
 };
 
 }  // namespace rehearse::sim

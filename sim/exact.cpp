@@ -94,8 +94,7 @@ private:
         }
         state.iteration = s4u::Barrier::create(static_cast<unsigned>(program.streams_used.size()));
         for (const int stream : program.streams_used) {
-            s4u::Actor::create("rank", simulation_.host(rank),
-                               [this, &state, stream] { work(state, static_cast<Stream>(stream)); });
+            simulation_.start(rank, [this, &state, stream] { work(state, static_cast<Stream>(stream)); });
         }
     }
 

@@ -19,7 +19,7 @@ std::vector<Seconds> solve(const Wiring& wiring, std::span<const Flow> flows, st
     std::vector<Seconds> ends(flows.size());
     // One actor a flow: an activity is taken from its issuer's list by value, so one issuer of all would be quadratic.
     for (std::size_t i = 0; i < flows.size(); ++i) {
-        s4u::Actor::create("flow", simulation.host(flows[i].from), [&, i] {
+        simulation.start(flows[i].from, [&, i] {
             s4u::Comm::sendto(simulation.host(flows[i].from), simulation.host(flows[i].to),
                               static_cast<std::uint64_t>(bytes[i].value));
             ends[i] = simulation.now();
@@ -38,7 +38,7 @@ std::vector<double> follow(const Mesh& mesh, std::span<const Begun> row, const W
     Simulation simulation{wiring, ranks};
     Mail mail{simulation};
     for (std::int64_t rank = 0; rank < ranks; ++rank) {
-        s4u::Actor::create("rank", simulation.host(rank), [&, rank] {
+        simulation.start(rank, [&, rank] {
             double& mine = ready[static_cast<std::size_t>(rank)];
             Seconds when = Seconds{mine} - origin;
             for (std::size_t i = 0; i < row.size(); ++i) {

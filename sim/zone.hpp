@@ -9,6 +9,7 @@
 
 #include <simgrid/s4u.hpp>
 
+#include <functional>
 #include <memory>
 
 #include "core/units.hpp"
@@ -28,18 +29,21 @@ public:
     ~Simulation();
 
     simgrid::s4u::Host* host(std::int64_t device) const;
+    /// An actor on a device.
+    void start(std::int64_t device, const std::function<void()>& work);
     /// On SimGrid's clock, when this simulation was made.
     Seconds origin() const { return origin_; }
     /// Since then.
     Seconds now() const;
     /// Called by an actor.
     void sleep_until(Seconds when) const;
-    /// Until every actor has ended. BackendError when SimGrid refuses.
+    /// Until every actor has ended. BackendError when SimGrid refuses; a bug of ours when some wait for each other.
     void run();
 
 private:
     std::unique_ptr<DeviceZone> zone_;
     Seconds origin_;
+    std::int64_t at_work_ = 0;  // actors
 };
 
 }  // namespace rehearse::sim

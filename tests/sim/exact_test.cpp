@@ -178,6 +178,14 @@ TEST(Folded, RefusesMessagesBetweenClassesForNow) {
     }
 }
 
+TEST(Exact, CallsAMessageThatNobodySendsABug) {
+    Machine machine = star(2);
+    Schedule schedule = two_stages(machine);
+    schedule.classes[0].steps.pop_back();
+    EXPECT_THROW(exact(schedule, machine), std::logic_error);
+    EXPECT_GT(all_reduce_time(2, "ring"), 0);  // and the engine still works
+}
+
 TEST(Exact, SimulatesOneMachineAfterAnother) {
     const double eight = all_reduce_time(8, "ring");
     const double two = all_reduce_time(2, "ring");

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "fixture.hpp"
+#include "sim/patterns.hpp"
 #include "sim/solver.hpp"
 
 namespace rehearse::sim {
@@ -158,6 +159,32 @@ TEST(Solver, PricesMessagesOfUnequalSizes) {
     const std::vector<Seconds> ends = solve(wiring, flows, bytes);
     EXPECT_NEAR(ends[0].value, 200e-6, 200e-6 * tolerance);
     EXPECT_NEAR(ends[1].value, 400e-6, 400e-6 * tolerance);
+}
+
+TEST(Pattern, OfUnequalMessagesHoldsWhenEachEnds) {
+    // The same two: 2 us of latency after 200 and 400 us; combining 8 GB/s: 125 and 375 us, per byte of the mean 2 MB.
+    Machine machine = one_device_nodes(3, Star{});
+    machine.across.reduce.value = 8.0_GBps;
+    const Wiring wiring{machine};
+    const std::vector<Flow> flows{{1, 0}, {2, 0}};
+    const std::vector<Bytes> bytes{1_MB, 3_MB};
+    const auto pattern = Patterns{wiring}.of_unequal(flows, bytes);
+    ASSERT_EQ(pattern->costs.size(), 2U);
+    EXPECT_NEAR(pattern->costs[0].latency.value, 202e-6, 202e-6 * tolerance);
+    EXPECT_NEAR(pattern->costs[1].latency.value, 402e-6, 402e-6 * tolerance);
+    EXPECT_DOUBLE_EQ((pattern->costs[0].combine * 2_MB).value, 125e-6);
+    EXPECT_DOUBLE_EQ((pattern->costs[1].combine * 2_MB).value, 375e-6);
+    EXPECT_EQ(pattern->costs[1].alone.value, 0);
+}
+
+TEST(Pattern, IsCountedOnceForTheSameMessages) {
+    const Machine machine = one_device_nodes(8, Star{});
+    const Wiring wiring{machine};
+    Patterns patterns{wiring};
+    const auto once = patterns.of_equal(shift(8, 1));
+    EXPECT_EQ(patterns.of_equal(shift(8, 1)), once);
+    EXPECT_NE(patterns.of_equal(shift(8, 2)), once);
+    EXPECT_EQ(once->costs.size(), 1U);
 }
 
 }  // namespace
