@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/backends.hpp"
+
+#include <array>
+
+#include "kernels/cpu/matmul.hpp"
+
+namespace rehearse::kernels::cpu {
+
+std::span<const Backend* const> backends() {
+    static const std::array all{&matmul()};
+    return all;
+}
+
+}  // namespace rehearse::kernels::cpu
