@@ -3,12 +3,13 @@
 
 #include <array>
 
+#include "kernels/cpu/im2col.hpp"
 #include "kernels/cpu/matmul.hpp"
 
 namespace rehearse::kernels::cpu {
 
 std::span<const Backend* const> backends() {
-    static const std::array all{&matmul()};
+    static const std::array all{&im2col(), &matmul()};
     return all;
 }
 
