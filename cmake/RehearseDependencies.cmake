@@ -56,6 +56,13 @@ if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
 endif()
 rehearse_option(ONEDNN "${dnnl_FOUND}" "oneDNN ${dnnl_VERSION} kernels (without: the plain reference loops)" "oneDNN (libdnnl-dev)")
 
+pkg_check_modules(hwy QUIET IMPORTED_TARGET libhwy)
+find_package(OpenMP QUIET COMPONENTS CXX)
+if(hwy_FOUND AND OpenMP_CXX_FOUND)
+  set(cpu_FOUND ON)
+endif()
+rehearse_option(CPU "${cpu_FOUND}" "our own convolutions and products (Highway ${hwy_VERSION})" "Highway (libhwy-dev) and OpenMP")
+
 find_package(ONNX QUIET)
 rehearse_option(ONNX "${ONNX_FOUND}" "import of .onnx networks" "libonnx (libonnx-dev)")
 

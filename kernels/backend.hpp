@@ -74,8 +74,16 @@ struct Absent {
 };
 std::span<const Absent> absent_backends();
 
-/// The first backend that supports every pass of this operator at this batch and type; only `only` when it is not
-/// empty. InputError names every refusal when there is none.
-const Backend& choose(const Op& op, std::int64_t batch, DataType type, std::string_view only = {});
+/// "onednn", or "cpu direct" where one library has several ways: what names a backend in a message.
+std::string full_name(const Backend& backend);
+
+/// The first backend that supports every pass of this operator at this batch and type. InputError names every refusal
+/// when there is none. `only` and `algorithm`, where not empty, take all others out of the list, save for
+/// - an operator that no backend of that algorithm supports: it is chosen as if no algorithm had been asked for;
+/// - an operator that none of the algorithms of `only` supports: the others run it. A library that comes as algorithms
+///   ("cpu") has only some operators; one that comes whole ("onednn") is asked for all or nothing.
+/// So `only = "cpu", algorithm = "winograd4"` trains any network, with Winograd wherever it applies.
+const Backend& choose(const Op& op, std::int64_t batch, DataType type, std::string_view only = {},
+                      std::string_view algorithm = {});
 
 }  // namespace rehearse::kernels

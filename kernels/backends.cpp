@@ -10,6 +10,9 @@
 #include "core/text.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/reference/backend.hpp"
+#if REHEARSE_HAS_CPU
+#include "kernels/cpu/backends.hpp"
+#endif
 #if REHEARSE_HAS_ONEDNN
 #include "kernels/onednn/backend.hpp"
 #endif
@@ -30,7 +33,9 @@ Support supports_every_pass(const Backend& backend, const Op& op, std::int64_t b
 
 void require_known(std::string_view name) {
     std::vector<std::string_view> names;
-    for (const Backend* backend : backends()) names.push_back(backend->name());
+    for (const Backend* backend : backends()) {
+        if (names.empty() || names.back() != backend->name()) names.push_back(backend->name());
+    }
     for (const Absent& absent : absent_backends()) {
         if (absent.name == name) {
             throw InputError(fmt::format("backend '{}' is not in this build: {}", name, absent.reason));
@@ -42,39 +47,101 @@ void require_known(std::string_view name) {
     }
 }
 
+void require_known_algorithm(std::string_view algorithm, std::string_view only) {
+    std::vector<std::string_view> algorithms;
+    for (const Backend* backend : backends()) {
+        const bool listed = only.empty() || backend->name() == only;
+        if (listed && !backend->algorithm().empty()) algorithms.push_back(backend->algorithm());
+    }
+    if (std::ranges::find(algorithms, algorithm) != algorithms.end()) return;
+    const std::string of = only.empty() ? "this build" : fmt::format("backend '{}'", only);
+    if (algorithms.empty()) throw InputError(fmt::format("algorithm '{}': {} has none to choose from", algorithm, of));
+    throw InputError(fmt::format("unknown algorithm '{}'{}; {} has: {}", algorithm, did_you_mean(algorithm, algorithms),
+                                 of, join(algorithms)));
+}
+
+std::vector<const Backend*> present_backends() {
+    std::vector<const Backend*> present;
+#if REHEARSE_HAS_ONEDNN
+    present.push_back(&onednn::backend());
+#endif
+#if REHEARSE_HAS_CPU
+    for (const Backend* backend : cpu::backends()) present.push_back(backend);
+#endif
+    present.push_back(&reference::backend());
+    return present;
+}
+
+std::vector<Absent> missing_backends() {
+    std::vector<Absent> absent;
+#if !REHEARSE_HAS_ONEDNN
+    absent.push_back({"onednn", "built without oneDNN (install libdnnl-dev, configure with -DREHEARSE_ONEDNN=ON)"});
+#endif
+#if !REHEARSE_HAS_CPU
+    absent.push_back({"cpu", "built without Highway (install libhwy-dev, configure with -DREHEARSE_CPU=ON)"});
+#endif
+    absent.push_back({"cuda", "not written yet"});
+    return absent;
+}
+
+// The first of a list of backends that runs the operator; what the others said is added to `refusals`.
+struct Search {
+    const Op& op;
+    std::int64_t batch;
+    DataType type;
+    std::string refusals = {};
+
+    template <typename Listed>
+    const Backend* first(Listed listed) {
+        for (const Backend* backend : backends()) {
+            if (!listed(*backend)) continue;
+            const Support support = supports_every_pass(*backend, op, batch, type);
+            if (support.yes) return backend;
+            refusals += fmt::format("{}{}: {}", refusals.empty() ? "" : "; ", full_name(*backend), support.reason);
+        }
+        return nullptr;
+    }
+};
+
+bool comes_as_algorithms(std::string_view name) {
+    return std::ranges::any_of(
+        backends(), [&](const Backend* backend) { return backend->name() == name && !backend->algorithm().empty(); });
+}
+
 }  // namespace
 
 std::span<const Backend* const> backends() {
-    static const std::array present {
-#if REHEARSE_HAS_ONEDNN
-        &onednn::backend(),
-#endif
-            &reference::backend(),
-    };
+    static const std::vector<const Backend*> present = present_backends();
     return present;
 }
 
 std::span<const Absent> absent_backends() {
-#if REHEARSE_HAS_ONEDNN
-    static constexpr std::array absent{Absent{"cuda", "not written yet"}};
-#else
-    static constexpr std::array absent{
-        Absent{"onednn", "built without oneDNN (install libdnnl-dev, configure with -DREHEARSE_ONEDNN=ON)"},
-        Absent{"cuda", "not written yet"}};
-#endif
+    static const std::vector<Absent> absent = missing_backends();
     return absent;
 }
 
-const Backend& choose(const Op& op, std::int64_t batch, DataType type, std::string_view only) {
+std::string full_name(const Backend& backend) {
+    if (backend.algorithm().empty()) return std::string{backend.name()};
+    return fmt::format("{} {}", backend.name(), backend.algorithm());
+}
+
+const Backend& choose(const Op& op, std::int64_t batch, DataType type, std::string_view only,
+                      std::string_view algorithm) {
     if (!only.empty()) require_known(only);
-    std::string refusals;
-    for (const Backend* backend : backends()) {
-        if (!only.empty() && backend->name() != only) continue;
-        const Support support = supports_every_pass(*backend, op, batch, type);
-        if (support.yes) return *backend;
-        refusals += fmt::format("{}{}: {}", refusals.empty() ? "" : "; ", backend->name(), support.reason);
+    if (!algorithm.empty()) require_known_algorithm(algorithm, only);
+    Search search{op, batch, type};
+    const auto named = [&](const Backend& backend) { return only.empty() || backend.name() == only; };
+    if (!algorithm.empty()) {
+        const auto asked = [&](const Backend& backend) { return named(backend) && backend.algorithm() == algorithm; };
+        if (const Backend* found = search.first(asked); found != nullptr) return *found;
+        search.refusals.clear();  // the algorithm is in the list below too
     }
-    throw InputError(fmt::format("no backend runs {} at batch {}: {}", to_string(op), batch, refusals));
+    if (const Backend* found = search.first(named); found != nullptr) return *found;
+    if (comes_as_algorithms(only)) {
+        const auto others = [&](const Backend& backend) { return !named(backend); };
+        if (const Backend* found = search.first(others); found != nullptr) return *found;
+    }
+    throw InputError(fmt::format("no backend runs {} at batch {}: {}", to_string(op), batch, search.refusals));
 }
 
 }  // namespace rehearse::kernels

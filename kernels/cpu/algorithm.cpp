@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/algorithm.hpp"
+
+#include <omp.h>
+
+#include <new>
+
+#include "kernels/reference/backend.hpp"
+#include "kernels/support.hpp"
+
+namespace rehearse::kernels::cpu {
+namespace {
+
+constexpr std::align_val_t line{64};
+
+struct Free {
+    void operator()(float* data) const { ::operator delete(data, line); }
+};
+
+float* thread_scratch(std::int64_t floats) {
+    thread_local std::unique_ptr<float, Free> block;
+    thread_local std::int64_t size = 0;
+    if (size < floats) {
+        block.reset();
+        size = 0;
+        block.reset(static_cast<float*>(::operator new(static_cast<std::size_t>(floats) * sizeof(float), line)));
+        size = floats;
+    }
+    return block.get();
+}
+
+}  // namespace
+
+Support Algorithm::supports(const Problem& problem) const {
+    if (Support any = supported_by_any(problem); !any.yes) return any;
+    if (std::string reason = refusal(problem); !reason.empty()) return {.yes = false, .reason = std::move(reason)};
+    return {};
+}
+
+std::unique_ptr<Kernel> Algorithm::prepare(const Problem& problem) const {
+    require_supported(*this, problem);
+    return problem.pass == Pass::update ? reference::backend().prepare(problem) : make(problem);
+}
+
+void CheckedKernel::run(const Buffers& buffers) {
+    sizes_.check(buffers);
+    if (pass_ == Pass::backward_data && buffers.diff_src[0].empty()) return;
+    compute(buffers, thread_scratch(scratch_));
+}
+
+void CheckedKernel::reserve(std::int64_t floats) {
+    scratch_ = floats;
+    thread_scratch(floats);
+}
+
+std::int64_t threads() { return omp_get_max_threads(); }
+
+}  // namespace rehearse::kernels::cpu

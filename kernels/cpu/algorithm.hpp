@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the algorithms of this folder share: they are named "cpu", keep nothing from forward to backward, and leave the
+// update of weights, one loop over memory, to the reference.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kernels/backend.hpp"
+#include "kernels/buffers.hpp"
+
+namespace rehearse::kernels::cpu {
+
+class Algorithm : public Backend {
+public:
+    std::string_view name() const final { return "cpu"; }
+    Support supports(const Problem& problem) const final;
+    std::unique_ptr<Kernel> prepare(const Problem& problem) const final;
+    std::int64_t workspace(const Op& /*op*/, std::int64_t /*batch*/) const final { return 0; }
+
+private:
+    /// Why not, of a problem that some backend runs; empty if this one does.
+    virtual std::string refusal(const Problem& problem) const = 0;
+    /// A supported forward or backward pass.
+    virtual std::unique_ptr<Kernel> make(const Problem& problem) const = 0;
+};
+
+/// run() checks the buffers, leaves out a gradient that nobody wants and hands compute() its scratch memory: one block
+/// a calling thread, as large as its largest problem, aligned to 64 bytes, full of what the last kernel left there.
+class CheckedKernel : public Kernel {
+public:
+    explicit CheckedKernel(const Problem& problem) : pass_(problem.pass), sizes_(problem, 0) {}
+    void run(const Buffers& buffers) final;
+
+protected:
+    /// To be called once, in the constructor.
+    void reserve(std::int64_t floats);
+
+private:
+    virtual void compute(const Buffers& buffers, float* scratch) = 0;
+
+    Pass pass_;
+    BufferSizes sizes_;
+    std::int64_t scratch_ = 0;
+};
+
+/// Threads that a parallel region will have: OMP_NUM_THREADS is honoured.
+std::int64_t threads();
+
+/// How many floats to step on so that the next part of a scratch memory begins a cache line.
+constexpr std::int64_t whole_lines(std::int64_t floats) { return (floats + 15) / 16 * 16; }
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace rehearse::kernels::cpu
