@@ -61,7 +61,7 @@ Measurement measure(const std::vector<calibrate::Needed>& needed, const Options&
     std::vector<Candidate> candidates;
     for (const calibrate::Needed& each : needed) {
         const auto& [op, pass, batch, type] = each.problem;
-        candidates.push_back({each, &kernels::choose(op, batch, type, options.backend)});
+        candidates.push_back({each, &kernels::choose(op, batch, type, options.backend, options.algorithm)});
     }
     return measure(candidates, options);
 }

@@ -19,7 +19,7 @@ using calibrate::Sample;
 
 struct Options {
     Rounds rounds;
-    std::string backend;  // empty: the best of each operator
+    std::string backend, algorithm;  // empty: the best of each operator
     CacheState cache = CacheState::primed;
     std::uint64_t seed = 1;
     Team team;

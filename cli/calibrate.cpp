@@ -35,7 +35,7 @@ struct Options {
     bool quick = false;
     std::vector<std::string> models{"lenet5", "resnet32"};
     std::vector<std::int64_t> batches{32};
-    std::string backend, machine_out, samples_out;
+    std::string backend, algorithm, machine_out, samples_out;
     Seconds budget{30};
 };
 
@@ -156,6 +156,7 @@ int measure(const Options& options, const bench::Team& team, const MeasureMessag
     bench::Options measuring;
     measuring.rounds.budget = options.budget * 0.7;
     measuring.backend = options.backend;
+    measuring.algorithm = options.algorithm;
     measuring.team = team;
     const bench::Measurement measurement = bench::measure(problems, measuring);
     samples.compute = measurement.samples;
@@ -198,7 +199,9 @@ Run add_calibrate(CLI::App& app) {
         ->delimiter(',')
         ->option_text("NAME[,NAME...]");
     app.add_option("--batch", options->batches, "samples a rank")->delimiter(',')->option_text("N[,N...]");
-    app.add_option("--backend", options->backend, "use only this one (onednn, reference)")->option_text("NAME");
+    app.add_option("--backend", options->backend, "use only this one (onednn, cpu, reference)")->option_text("NAME");
+    app.add_option("--algorithm", options->algorithm, "where it applies: direct, im2col, winograd4, ...")
+        ->option_text("NAME");
     app.add_option("--machine-out", options->machine_out, "write the machine here, not to the place of this-host")
         ->option_text("FILE.toml");
     app.add_option("--out", options->samples_out, "also Google Benchmark's JSON of the samples")

@@ -153,7 +153,10 @@ Run add_run(CLI::App& app) {
     options->job.model = "resnet32";
     add_job(app, options->job);
     app.add_option("--steps", options->run.steps, "training steps")->capture_default_str()->option_text("N");
-    app.add_option("--backend", options->run.backend, "use only this one (onednn, reference)")->option_text("NAME");
+    app.add_option("--backend", options->run.backend, "use only this one (onednn, cpu, reference)")
+        ->option_text("NAME");
+    app.add_option("--algorithm", options->run.algorithm, "where it applies: direct, im2col, winograd4, ...")
+        ->option_text("NAME");
     app.add_option("--seed", options->run.seed, "of weights and data")->capture_default_str()->option_text("N");
     app.add_option("--learning-rate", options->run.learning_rate, "of SGD")->capture_default_str()->option_text("X");
     app.add_option("--momentum", options->run.momentum, "of SGD")->capture_default_str()->option_text("X");

@@ -40,7 +40,7 @@ private:
 
 struct Options {
     int steps = 5;
-    std::string backend{};  // empty: the best of each layer
+    std::string backend{}, algorithm{};  // empty: the best of each layer
     std::uint64_t seed = 1;
     float learning_rate = 0.05F, momentum = 0.9F, weight_decay = 0;
     bool check_gradients = false;  // compare with the same global batch on one rank; the result's gradient_error

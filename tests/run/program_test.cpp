@@ -20,7 +20,7 @@ class Loaded {
 public:
     Loaded(const Network& network, const std::string& backend)
         : schedule_(test::schedule_of(network, "data", 1, batch)),
-          program_(schedule_, schedule_.classes[0], backend, 5, {}) {
+          program_(schedule_, schedule_.classes[0], {backend, ""}, 5, {}) {
         const SyntheticTask task{network.layers.front().output, 3, 11};
         const std::size_t size = program_.input().size() / batch;
         for (std::int64_t i = 0; i < batch; ++i) {
