@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "kernels/cpu/fft.hpp"
 #include "kernels/cpu/im2col.hpp"
 #include "kernels/cpu/matmul.hpp"
 #include "kernels/cpu/winograd.hpp"
@@ -13,6 +14,7 @@ std::span<const Backend* const> backends() {
     static const std::vector<const Backend*> all = [] {
         std::vector<const Backend*> found{&im2col(), &matmul()};
         for (const Backend* backend : winograd()) found.push_back(backend);
+        for (const Backend* backend : fft()) found.push_back(backend);
         return found;
     }();
     return all;

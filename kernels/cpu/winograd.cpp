@@ -8,8 +8,8 @@
 #include "kernels/cpu/algorithm.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/winograd.cpp"
-#include <hwy/foreach_target.h>
+#define HWY_TARGET_INCLUDE "kernels/cpu/winograd.cpp"  // NOLINT: Highway compiles this file once a target
+#include <hwy/foreach_target.h>                        // must come before highway.h
 
 #include "kernels/cpu/tiles_kernels_inl.hpp"
 #include "kernels/cpu/winograd_transforms_inl.hpp"
