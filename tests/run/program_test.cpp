@@ -105,7 +105,7 @@ TEST(Program, RefusesAnOperatorThatNobodyRuns) {
     at = test::add(n, "fc", MatMul{.m = 1, .n = 3, .k = 5}, {at});
     test::add(n, "loss", SoftmaxLoss{3}, {at});
     const Schedule schedule = test::schedule_of(n, "data", 1, 2);
-    EXPECT_THROW((Program{schedule, schedule.classes[0], "", 1, {}}), InputError);
+    EXPECT_THROW((Program{schedule, schedule.classes[0], {}, 1, {}}), InputError);
 }
 
 }  // namespace
