@@ -3,13 +3,14 @@
 
 #include <array>
 
+#include "kernels/cpu/direct.hpp"
 #include "kernels/cpu/im2col.hpp"
 #include "kernels/cpu/matmul.hpp"
 
 namespace rehearse::kernels::cpu {
 
 std::span<const Backend* const> backends() {
-    static const std::array all{&im2col(), &matmul()};
+    static const std::array all{&direct(), &im2col(), &matmul()};
     return all;
 }
 
