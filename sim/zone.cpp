@@ -119,7 +119,7 @@ void Simulation::sleep_until(Seconds when) const {
     if (when > now()) s4u::this_actor::sleep_until((when + origin_).value);
 }
 
-void Simulation::run() {
+void Simulation::run() const {
     try {
         engine().run();
     } catch (const simgrid::Exception& error) {

@@ -38,7 +38,7 @@ public:
     /// Called by an actor.
     void sleep_until(Seconds when) const;
     /// Until every actor has ended. BackendError when SimGrid refuses; a bug of ours when some wait for each other.
-    void run();
+    void run() const;
 
 private:
     std::unique_ptr<DeviceZone> zone_;

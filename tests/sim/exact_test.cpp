@@ -179,6 +179,10 @@ TEST(Folded, RefusesMessagesBetweenClassesForNow) {
 }
 
 TEST(Exact, CallsAMessageThatNobodySendsABug) {
+#ifdef __SANITIZE_ADDRESS__
+    GTEST_SKIP()
+        << "SimGrid ends waiting actors by an exception on stacks of its own, which ASan takes for an overflow";
+#endif
     Machine machine = star(2);
     Schedule schedule = two_stages(machine);
     schedule.classes[0].steps.pop_back();
