@@ -44,11 +44,7 @@ std::vector<float> result(const Problem& problem, const kernels::Backend& backen
     return written(workload.current(), problem.pass);
 }
 
-}  // namespace
-
-Checked check(const Problem& problem, const kernels::Backend& backend, std::uint64_t seed) {
-    const std::vector<float> expected = result(problem, reference(), seed);
-    const std::vector<float> actual = result(problem, backend, seed);
+Checked compared(const std::vector<float>& expected, const std::vector<float>& actual, std::string_view algorithm) {
     require(expected.size() == actual.size(), "a pass writes as much whoever runs it");
     double difference = 0;
     double norm = 0;
@@ -57,9 +53,20 @@ Checked check(const Problem& problem, const kernels::Backend& backend, std::uint
         difference += (actual[i] - e) * (actual[i] - e);
         norm += e * e;
     }
-    const std::string_view algorithm = backend.algorithm();
     const bool transforms = algorithm.starts_with("winograd") || algorithm == "fft";
     return {norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference), transforms ? 1e-3 : 1e-5};
+}
+
+}  // namespace
+
+std::vector<Checked> check(const Problem& problem, std::span<const kernels::Backend* const> backends,
+                           std::uint64_t seed) {
+    const std::vector<float> expected = result(problem, reference(), seed);
+    std::vector<Checked> checks;
+    for (const kernels::Backend* backend : backends) {
+        checks.push_back(compared(expected, result(problem, *backend, seed), backend->algorithm()));
+    }
+    return checks;
 }
 
 }  // namespace rehearse::bench

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "core/op.hpp"
 #include "kernels/backend.hpp"
@@ -14,9 +16,10 @@ struct Checked {
     double tolerance = 0;  // an error above it is a wrong result
 };
 
-/// Runs `problem` on random data through `backend` and through the reference, whose sums are in double.
+/// Runs `problem` on random data through each of `backends` and once through the reference, whose sums are in double.
 /// tolerance: 1e-5 for sums in f32; 1e-3 for algorithms that transform their input (Winograd, FFT), whose error grows
 /// with the tile (Barabasz et al. 2020).
-Checked check(const Problem& problem, const kernels::Backend& backend, std::uint64_t seed);
+std::vector<Checked> check(const Problem& problem, std::span<const kernels::Backend* const> backends,
+                           std::uint64_t seed);
 
 }  // namespace rehearse::bench

@@ -62,25 +62,36 @@ std::vector<calibrate::Needed> problems_of(const Options& options) {
 }
 
 // All implementations that can, without the reference unless it is asked for or alone.
-std::vector<bench::Candidate> candidates_of(const Options& options, const calibrate::Needed& needed) {
-    std::vector<bench::Candidate> candidates;
+std::vector<const kernels::Backend*> backends_of(const Options& options, const Problem& problem) {
+    std::vector<const kernels::Backend*> found;
     std::string refusals;
     for (const kernels::Backend* backend : kernels::backends()) {
         if (!options.backend.empty() && backend->name() != options.backend) continue;
         if (!options.algorithm.empty() && backend->algorithm() != options.algorithm) continue;
         const bool last_resort = backend == kernels::backends().back() && options.backend != backend->name();
-        if (last_resort && !candidates.empty()) continue;
-        const kernels::Support support = backend->supports(needed.problem);
-        if (support.yes) candidates.push_back({needed, backend});
-        if (!support.yes)
-            refusals += fmt::format("\n  {} {}: {}", backend->name(), backend->algorithm(), support.reason);
+        if (last_resort && !found.empty()) continue;
+        const kernels::Support support = backend->supports(problem);
+        if (support.yes) found.push_back(backend);
+        if (!support.yes) refusals += fmt::format("\n  {}: {}", full_name(*backend), support.reason);
     }
-    if (candidates.empty()) {
-        throw InputError(
-            fmt::format("bench: no implementation runs {}{}", to_string(needed.problem),
-                        refusals.empty() ? ": no backend of this build has that name and algorithm" : refusals));
+    if (!found.empty()) return found;
+    if (refusals.empty()) refusals = ": no backend of this build has that name and algorithm";
+    throw InputError(fmt::format("bench: no implementation runs {}{}", to_string(problem), refusals));
+}
+
+// Whether one of the results is wrong; the errors of all are added to `errors`.
+bool differs(const Options& options, const Problem& problem, const std::vector<const kernels::Backend*>& backends,
+             std::vector<double>& errors) {
+    bool wrong = false;
+    const std::vector<bench::Checked> checks = bench::check(problem, backends, options.seed);
+    for (std::size_t i = 0; i < checks.size(); ++i) {
+        errors.push_back(checks[i].error);
+        if (checks[i].error <= checks[i].tolerance) continue;
+        wrong = true;
+        talk(options.common, fmt::format("wrong: {} by {} differs from the reference by {:.2g}", to_string(problem),
+                                         full_name(*backends[i]), checks[i].error));
     }
-    return candidates;
+    return wrong;
 }
 
 Json row_of(const bench::Sample& sample, FlopRate peak) {
@@ -138,20 +149,12 @@ int bench_kernels(Options& options) {
     const int threads = kernels::choose_threads();
     check_writable(options.common.output, options.common);
     std::vector<bench::Candidate> candidates;
-    for (const calibrate::Needed& needed : problems_of(options)) {
-        for (const bench::Candidate& each : candidates_of(options, needed)) candidates.push_back(each);
-    }
     std::vector<double> errors;
     bool wrong = false;
-    for (const bench::Candidate& each : candidates) {
-        if (!options.check) break;
-        const bench::Checked checked = bench::check(each.needed.problem, *each.backend, options.seed);
-        errors.push_back(checked.error);
-        if (checked.error <= checked.tolerance) continue;
-        wrong = true;
-        talk(options.common,
-             fmt::format("wrong: {}/{}/{} differs from the reference by {:.2g}", to_string(each.needed.problem),
-                         each.backend->name(), each.backend->algorithm(), checked.error));
+    for (const calibrate::Needed& needed : problems_of(options)) {
+        const std::vector<const kernels::Backend*> backends = backends_of(options, needed.problem);
+        for (const kernels::Backend* backend : backends) candidates.push_back({needed, backend});
+        if (options.check) wrong = differs(options, needed.problem, backends, errors) || wrong;
     }
     const calibrate::HostFigures host = bench::measure_host({.budget = options.budget * 0.2}, {});
     bench::Options measuring;
