@@ -4,18 +4,25 @@
 #include <vector>
 
 #include "kernels/cpu/fft.hpp"
+#include "kernels/cpu/im2col.hpp"
 #include "kernels/cpu/matmul.hpp"
 #include "kernels/cpu/winograd.hpp"
 
 namespace rehearse::kernels::cpu {
+namespace {
+
+// Those that round as a plain sum does come first: Winograd's are faster, but for who asks for them.
+std::vector<const Backend*> all_algorithms() {
+    std::vector<const Backend*> all{&im2col(), &matmul()};
+    for (const Backend* backend : winograd()) all.push_back(backend);
+    for (const Backend* backend : fft()) all.push_back(backend);
+    return all;
+}
+
+}  // namespace
 
 std::span<const Backend* const> backends() {
-    static const std::vector<const Backend*> all = [] {
-        std::vector<const Backend*> found{&matmul()};
-        for (const Backend* backend : winograd()) found.push_back(backend);
-        for (const Backend* backend : fft()) found.push_back(backend);
-        return found;
-    }();
+    static const std::vector<const Backend*> all = all_algorithms();
     return all;
 }
 

@@ -65,6 +65,42 @@ TEST_P(Cpu, MultipliesDenseLayersExactly) {
     }
 }
 
+constexpr Window square(std::int64_t kernel, std::int64_t pad, std::int64_t stride = 1, std::int64_t dilation = 1) {
+    return {kernel, kernel, stride, stride, pad, pad, pad, pad, dilation, dilation};
+}
+
+// Channels, height, width, filters, window, groups, bias. Shapes at which blocks of channels, tiles of pixels or the
+// padding leave something over.
+const std::vector<Conv2d> convolutions{
+    {1, 1, 1, 1, {}, 1, true},                                 // all ones
+    {16, 5, 7, 8, {}, 1, true},                                // 1 x 1
+    {35, 9, 11, 66, square(1, 0, 2), 1, false},                // 1 x 1, strided
+    {3, 13, 11, 5, square(3, 1), 1, true},                     // odd sizes, few channels
+    {17, 7, 7, 37, square(3, 1), 1, false},                    // prime channels
+    {32, 14, 14, 64, square(3, 1), 1, false},                  // whole blocks of channels
+    {4, 5, 5, 40, square(3, 2), 1, true},                      // padding above half the filter
+    {5, 3, 4, 3, square(2, 2), 1, false},                      // windows wholly in the padding
+    {7, 16, 13, 9, square(3, 1, 3), 1, true},                  // stride 3
+    {3, 29, 31, 18, square(7, 3, 2), 1, false},                // a first layer
+    {2, 11, 10, 2, square(2, 0, 4), 1, false},                 // pixels that no window sees
+    {6, 12, 15, 8, square(3, 2, 1, 2), 2, true},               // dilated, in groups
+    {20, 9, 17, 12, square(3, 3, 2, 3), 4, true},              // dilated and strided, in groups
+    {19, 8, 10, 19, square(3, 1), 19, true},                   // groups = channels
+    {33, 9, 9, 33, square(5, 2, 2), 33, false},                // the same, strided
+    {5, 6, 7, 15, square(3, 1, 2), 5, true},                   // the same, three filters a channel
+    {4, 6, 9, 5, {3, 2, 2, 1, 0, 1, 1, 2, 1, 1}, 1, true},     // lopsided padding and strides
+    {9, 8, 20, 11, {1, 7, 1, 2, 0, 3, 0, 3, 1, 1}, 1, false},  // 1 x 7
+    {8, 8, 8, 21, {5, 1, 1, 1, 4, 0, 0, 0, 1, 1}, 1, false},   // padding on one side
+    {2, 3, 70, 34, square(3, 1), 1, true}};                    // long rows
+
+TEST_P(Cpu, ConvolvesExactly) {
+    for (const char* name : {"im2col"}) {
+        for (const Conv2d& op : convolutions) {
+            for (const std::int64_t batch : {1, 3}) expect_same(op, batch, algorithm(name));
+        }
+    }
+}
+
 // C {m, n} at stride ldc, summed as whole numbers.
 std::vector<float> product(const cpu::GemmShape& s, const std::vector<float>& a, const std::vector<float>& b,
                            std::vector<float> c, std::int64_t ldc, bool accumulate) {

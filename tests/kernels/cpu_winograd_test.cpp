@@ -122,7 +122,7 @@ TEST(WinogradBackend, RefusesWithAReason) {
     EXPECT_THAT(reason(op), HasSubstr("dilation 1, not 1 x 2"));
     op = {4, 8, 8, 4, padded(1, 1, 1, 1), 2, false};
     EXPECT_THAT(reason(op), HasSubstr("one group, not 2"));
-    EXPECT_THAT(reason(Softmax{3}), HasSubstr("softmax is not a convolution"));
+    EXPECT_THAT(reason(Softmax{3}), HasSubstr("winograd4 runs conv2d, not softmax"));
 }
 
 }  // namespace

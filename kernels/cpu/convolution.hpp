@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every algorithm of a 2-D convolution needs to know of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "kernels/backend.hpp"
+
+namespace rehearse::kernels::cpu {
+
+/// A convolution with its derived sizes at hand. `group_*` are those of one group.
+struct Convolution {
+    Conv2d op;
+    std::int64_t batch = 1;
+    std::int64_t out_height = 1, out_width = 1;
+    std::int64_t group_channels = 1, group_filters = 1;
+    std::int64_t taps = 1;  // kernel_h * kernel_w
+
+    explicit Convolution(const Problem& problem);
+    std::int64_t in_pixels() const { return op.height * op.width; }
+    std::int64_t out_pixels() const { return out_height * out_width; }
+    std::int64_t weight_count() const { return op.filters * group_channels * taps; }  // the bias lies behind them
+};
+
+/// Why an algorithm that runs any 2-D convolution does not run this; empty if it does.
+std::string refuse_all_but_conv2d(const Problem& problem, std::string_view algorithm);
+
+/// diff_bias {filters}: the sum of diff_dst over samples and pixels, kept in double.
+void sum_diff_bias(const Convolution& conv, const float* diff_dst, float* diff_bias);
+
+}  // namespace rehearse::kernels::cpu

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution as a matrix product (Chellapilla, Puri and Simard 2006): the column matrix has a row for each channel and
+// tap and a column for each output pixel. It is made for a tile of pixels at a time, at most max_column_floats a
+// thread.
+//   forward            dst           {filters, pixels} = weights   {filters, rows}   x columns
+//   backward_data      diff_columns  {rows, pixels}    = weights^T {rows, filters}   x diff_dst, added into diff_src
+//   backward_weights   diff_weights  {filters, rows}   = diff_dst  {filters, pixels} x columns^T
+// A dense 1 x 1 needs no column matrix: the image is one.
+#include "kernels/cpu/im2col.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "kernels/cpu/algorithm.hpp"
+#include "kernels/cpu/columns.hpp"
+#include "kernels/cpu/convolution.hpp"
+#include "kernels/cpu/gemm.hpp"
+
+namespace rehearse::kernels::cpu {
+namespace {
+
+constexpr std::int64_t max_column_floats = 128 * 1024;  // 512 KiB: half of a second-level cache
+
+bool is_matrix(const Convolution& conv) { return conv.op.window == Window{}; }
+
+class Im2col : public CheckedKernel {
+protected:
+    explicit Im2col(const Problem& problem) : CheckedKernel(problem), conv_(problem), tile_(panel_columns()) {}
+
+    // A tile of pixels, whole panels of them, for which `floats_a_pixel` fit into the bound.
+    void cut_pixels(std::int64_t floats_a_pixel) {
+        const std::int64_t panel = panel_columns();
+        const std::int64_t panels = std::max<std::int64_t>(1, max_column_floats / (floats_a_pixel * panel));
+        tile_ = std::min(panels * panel, divide_up(conv_.out_pixels(), panel) * panel);
+    }
+
+    // Channels of a group in so many parts that there is one for each thread.
+    void cut_channels(std::int64_t items) {
+        part_ = divide_up(conv_.group_channels,
+                          std::min(conv_.group_channels, std::max<std::int64_t>(1, divide_up(threads(), items))));
+        parts_ = divide_up(conv_.group_channels, part_);
+    }
+
+    std::int64_t rows() const { return conv_.group_channels * conv_.taps; }
+    std::int64_t channels_of(std::int64_t part) const { return std::min(part_, conv_.group_channels - part * part_); }
+    std::int64_t width_at(std::int64_t pixel) const { return std::min(tile_, conv_.out_pixels() - pixel); }
+
+    Convolution conv_;
+    std::int64_t tile_, part_ = 1, parts_ = 1;
+};
+
+class Forward final : public Im2col {
+public:
+    explicit Forward(const Problem& problem) : Im2col(problem) {
+        cut_pixels(rows());
+        weights_ = whole_lines(packed_a_floats(conv_.group_filters, rows()));
+        columns_ = whole_lines(packed_b_floats(tile_, rows()));
+        reserve(conv_.op.groups * weights_ + threads() * columns_);
+    }
+
+private:
+    void compute(const Buffers& b, float* scratch) override {
+        const std::int64_t groups = conv_.op.groups;
+        const std::int64_t tiles = divide_up(conv_.out_pixels(), tile_);
+        float* const columns = scratch + groups * weights_;
+#pragma omp parallel
+        {
+            float* const own = columns + omp_get_thread_num() * columns_;
+#pragma omp for schedule(static)
+            for (std::int64_t g = 0; g < groups; ++g) {
+                pack_a({conv_.group_filters, 0, rows()},
+                       {b.weights.data() + g * conv_.group_filters * rows(), rows(), 1}, scratch + g * weights_);
+            }
+#pragma omp for schedule(static)
+            for (std::int64_t i = 0; i < conv_.batch * groups * tiles; ++i) {
+                run_tile(b, i / tiles, i % tiles * tile_, scratch + i / tiles % groups * weights_, own);
+            }
+        }
+    }
+
+    // `index` counts groups of all samples.
+    void run_tile(const Buffers& b, std::int64_t index, std::int64_t first, const float* weights, float* columns) {
+        const float* const image = b.src[0].data() + index * conv_.group_channels * conv_.in_pixels();
+        const std::int64_t width = width_at(first);
+        const std::int64_t panel = panel_columns();
+        for (std::int64_t p = 0; p < width; p += panel) {
+            const std::int64_t count = std::min(panel, width - p);
+            float* const out = columns + p * rows();
+            if (count < panel) std::fill_n(out, panel * rows(), 0.0F);
+            for (std::int64_t c = 0; c < conv_.group_channels; ++c) {
+                gather(conv_, image + c * conv_.in_pixels(), first + p, count, out + c * conv_.taps * panel, panel);
+            }
+        }
+        float* const dst = b.dst.data() + index * conv_.group_filters * conv_.out_pixels() + first;
+        const float* const bias =
+            b.weights.data() + conv_.weight_count() + index % conv_.op.groups * conv_.group_filters;
+        for (std::int64_t f = 0; conv_.op.bias && f < conv_.group_filters; ++f) {
+            std::fill_n(dst + f * conv_.out_pixels(), width, bias[f]);
+        }
+        gemm_packed({conv_.group_filters, width, rows()}, weights, columns, dst, conv_.out_pixels(), conv_.op.bias);
+    }
+
+    std::int64_t weights_, columns_;
+};
+
+class BackwardData final : public Im2col {
+public:
+    explicit BackwardData(const Problem& problem) : Im2col(problem) {
+        cut_channels(conv_.batch * conv_.op.groups);
+        cut_pixels(part_ * conv_.taps + conv_.group_filters);
+        weights_ = whole_lines(packed_a_floats(part_ * conv_.taps, conv_.group_filters));
+        columns_ = whole_lines(is_matrix(conv_) ? 0 : part_ * conv_.taps * tile_);
+        own_ = columns_ + whole_lines(packed_b_floats(tile_, conv_.group_filters));
+        reserve(conv_.op.groups * parts_ * weights_ + threads() * own_);
+    }
+
+private:
+    void compute(const Buffers& b, float* scratch) override {
+        const std::int64_t panels = conv_.op.groups * parts_;
+#pragma omp parallel
+        {
+            float* const own = scratch + panels * weights_ + omp_get_thread_num() * own_;
+#pragma omp for schedule(static)
+            for (std::int64_t i = 0; i < panels; ++i) {
+                const float* from = b.weights.data() + i / parts_ * conv_.group_filters * rows();
+                pack_a({channels_of(i % parts_) * conv_.taps, 0, conv_.group_filters},
+                       {from + i % parts_ * part_ * conv_.taps, 1, rows()}, scratch + i * weights_);
+            }
+#pragma omp for schedule(static)
+            for (std::int64_t i = 0; i < conv_.batch * panels; ++i) {
+                run_part(b, i / parts_, i % parts_, scratch + i % panels * weights_, own);
+            }
+        }
+    }
+
+    void run_part(const Buffers& b, std::int64_t index, std::int64_t part, const float* weights, float* own) {
+        const std::int64_t pixels = conv_.out_pixels();
+        const float* const diff_dst = b.diff_dst.data() + index * conv_.group_filters * pixels;
+        float* const diff_src =
+            b.diff_src[0].data() + (index * conv_.group_channels + part * part_) * conv_.in_pixels();
+        const std::int64_t channels = channels_of(part);
+        if (!is_matrix(conv_)) std::fill_n(diff_src, channels * conv_.in_pixels(), 0.0F);
+        for (std::int64_t first = 0; first < pixels; first += tile_) {
+            const GemmShape shape{channels * conv_.taps, width_at(first), conv_.group_filters};
+            pack_b(shape, {diff_dst + first, pixels, 1}, own + columns_);
+            if (is_matrix(conv_)) {
+                gemm_packed(shape, weights, own + columns_, diff_src + first, pixels, false);
+                continue;
+            }
+            gemm_packed(shape, weights, own + columns_, own, tile_, false);
+            for (std::int64_t c = 0; c < channels; ++c) {
+                scatter(conv_, own + c * conv_.taps * tile_, tile_, first, shape.n, diff_src + c * conv_.in_pixels());
+            }
+        }
+    }
+
+    std::int64_t weights_, columns_, own_;
+};
+
+class BackwardWeights final : public Im2col {
+public:
+    explicit BackwardWeights(const Problem& problem) : Im2col(problem) {
+        cut_channels(conv_.op.groups);
+        cut_pixels(part_ * conv_.taps);
+        columns_ = whole_lines(is_matrix(conv_) ? 0 : part_ * conv_.taps * tile_);
+        own_ = columns_ + whole_lines(gemm_workspace({conv_.group_filters, part_ * conv_.taps, tile_}));
+        reserve(threads() * own_);
+    }
+
+private:
+    void compute(const Buffers& b, float* scratch) override {
+#pragma omp parallel for schedule(static)
+        for (std::int64_t i = 0; i < conv_.op.groups * parts_; ++i) {
+            run_part(b, i / parts_, i % parts_, scratch + omp_get_thread_num() * own_);
+        }
+        if (conv_.op.bias) sum_diff_bias(conv_, b.diff_dst.data(), b.diff_weights.data() + conv_.weight_count());
+    }
+
+    void run_part(const Buffers& b, std::int64_t group, std::int64_t part, float* own) {
+        float* const diff_weights =
+            b.diff_weights.data() + group * conv_.group_filters * rows() + part * part_ * conv_.taps;
+        const std::int64_t pixels = conv_.out_pixels();
+        const std::int64_t channels = channels_of(part);
+        for (std::int64_t n = 0; n < conv_.batch; ++n) {
+            const std::int64_t index = n * conv_.op.groups + group;
+            const float* const diff_dst = b.diff_dst.data() + index * conv_.group_filters * pixels;
+            const float* const image =
+                b.src[0].data() + (index * conv_.group_channels + part * part_) * conv_.in_pixels();
+            for (std::int64_t first = 0; first < pixels; first += tile_) {
+                const GemmShape shape{conv_.group_filters, channels * conv_.taps, width_at(first)};
+                for (std::int64_t c = 0; !is_matrix(conv_) && c < channels; ++c) {
+                    gather(conv_, image + c * conv_.in_pixels(), first, shape.k, own + c * conv_.taps * tile_, tile_);
+                }
+                const MatrixView columns =
+                    is_matrix(conv_) ? MatrixView{image + first, 1, pixels} : MatrixView{own, 1, tile_};
+                gemm(shape, {diff_dst + first, pixels, 1}, columns, diff_weights, rows(), n + first > 0,
+                     own + columns_);
+            }
+        }
+    }
+
+    std::int64_t columns_, own_;
+};
+
+class Im2colBackend final : public Algorithm {
+public:
+    std::string_view algorithm() const override { return "im2col"; }
+
+private:
+    std::string refusal(const Problem& problem) const override { return refuse_all_but_conv2d(problem, "im2col"); }
+
+    std::unique_ptr<Kernel> make(const Problem& problem) const override {
+        if (problem.pass == Pass::forward) return std::make_unique<Forward>(problem);
+        if (problem.pass == Pass::backward_data) return std::make_unique<BackwardData>(problem);
+        return std::make_unique<BackwardWeights>(problem);
+    }
+};
+
+}  // namespace
+
+const Backend& im2col() {
+    static const Im2colBackend backend;
+    return backend;
+}
+
+}  // namespace rehearse::kernels::cpu
