@@ -94,7 +94,7 @@ const std::vector<Conv2d> convolutions{
     {2, 3, 70, 34, square(3, 1), 1, true}};                    // long rows
 
 TEST_P(Cpu, ConvolvesExactly) {
-    for (const char* name : {"im2col"}) {
+    for (const char* name : {"direct", "im2col"}) {
         for (const Conv2d& op : convolutions) {
             for (const std::int64_t batch : {1, 3}) expect_same(op, batch, algorithm(name));
         }

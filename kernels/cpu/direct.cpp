@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Direct convolution over channel-blocked images (the layout nChw16c of Georganas et al. 2018, with as many channels
+// as a vector has lanes). Images are packed a few at a time, so that they are still in the cache when they are read;
+// a strip of output rows is summed in a panel of channels and transposed to NCHW from there.
+#include "kernels/cpu/direct.hpp"
+
+#include "kernels/cpu/algorithm.hpp"
+#include "kernels/cpu/convolution.hpp"
+#include "kernels/cpu/direct_passes.hpp"
+
+namespace rehearse::kernels::cpu {
+namespace {
+
+class Direct final : public Algorithm {
+public:
+    std::string_view algorithm() const override { return "direct"; }
+
+private:
+    std::string refusal(const Problem& problem) const override { return refuse_all_but_conv2d(problem, "direct"); }
+
+    std::unique_ptr<Kernel> make(const Problem& problem) const override {
+        return problem.pass == Pass::backward_weights ? direct_pixel_sums(problem) : direct_tap_sums(problem);
+    }
+};
+
+}  // namespace
+
+const Backend& direct() {
+    static const Direct backend;
+    return backend;
+}
+
+}  // namespace rehearse::kernels::cpu
