@@ -40,7 +40,7 @@ public:
         panel_weights_ = whole_lines(in_ * conv_.taps * panel_);
         chunk_ = std::clamp<std::int64_t>(packed_floats / (blocks_ * plane_), 1, conv_.batch * conv_.op.groups);
         cut_strips();
-        reserve(conv_.op.groups * panels_ * panel_weights_ + chunk_ * blocks_ * plane_ + threads() * strip_);
+        reserve(conv_.op.groups * panels_ * panel_weights_ + chunk_ * blocks_ * plane_ + threads() * 2 * strip_);
     }
 
 private:
@@ -66,7 +66,7 @@ private:
         const bool weights_stay = panels_ * panel_weights_ <= cached_floats;
 #pragma omp parallel
         {
-            float* const own = images_at + chunk_ * blocks_ * plane_ + omp_get_thread_num() * strip_;
+            float* const own = images_at + chunk_ * blocks_ * plane_ + omp_get_thread_num() * 2 * strip_;
 #pragma omp for schedule(static)
             for (std::int64_t i = 0; i < groups * panels_; ++i) pack_weights(b, i, scratch + i * panel_weights_);
             for (std::int64_t first = 0; first < images; first += chunk_) {
@@ -153,16 +153,22 @@ private:
         }
     }
 
-    void store(const Grid& grid, const Strip& strip, std::int64_t channels, const float* own, float* out) const {
+    void store(const Grid& grid, const Strip& strip, std::int64_t channels, float* own, float* out) const {
         const std::int64_t plane = sweep_.out_height * sweep_.out_width;
         const std::int64_t width = sweep_.out_width;
         if (sweep_.grids.size() == 1) {  // rows without gaps
             return simd_.transpose(own, panel_, strip.rows * width, channels, out + strip.first * width, plane);
         }
-        for (std::int64_t i = 0; i < strip.rows * grid.columns; ++i) {
-            const std::int64_t y = grid.at.first_y + (strip.first + i / grid.columns) * grid.at.step_y;
-            const std::int64_t x = grid.at.first_x + i % grid.columns * grid.at.step_x;
-            for (std::int64_t c = 0; c < channels; ++c) out[c * plane + y * width + x] = own[i * panel_ + c];
+        const std::int64_t pixels = strip.rows * grid.columns;
+        float* const turned = own + strip_;
+        simd_.transpose(own, panel_, pixels, channels, turned, pixels);
+        for (std::int64_t c = 0; c < channels; ++c) {
+            for (std::int64_t i = 0; i < strip.rows; ++i) {
+                const float* const from = turned + c * pixels + i * grid.columns;
+                const std::int64_t y = grid.at.first_y + (strip.first + i) * grid.at.step_y;
+                float* const to = out + c * plane + y * width + grid.at.first_x;
+                for (std::int64_t j = 0; j < grid.columns; ++j) to[j * grid.at.step_x] = from[j];
+            }
         }
     }
 

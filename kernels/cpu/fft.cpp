@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "kernels/cpu/algorithm.hpp"
+#include "kernels/cpu/convolution.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/fft.cpp"  // NOLINT: Highway compiles this file once a target
@@ -60,8 +61,8 @@ public:
 
 private:
     std::string refusal(const Problem& problem) const override {
+        if (std::string reason = refuse_all_but_conv2d(problem, algorithm()); !reason.empty()) return reason;
         const auto* op = std::get_if<Conv2d>(&problem.op);
-        if (op == nullptr) return fmt::format("{} is not a convolution", kind_of(problem.op));
         const Window& w = op->window;
         if (w.stride_h != 1 || w.stride_w != 1) {
             return fmt::format("the Fourier transform needs stride 1, not {} x {}", w.stride_h, w.stride_w);

@@ -123,17 +123,30 @@ void pack_panels_of_a(GemmShape shape, std::int64_t height, MatrixView a, float*
     }
 }
 
+// Whole panels of rows that lie in one piece, a few side by side: each row is read further before the next page is.
+void copy_panels_of_b(std::int64_t panels, std::int64_t k, const float* HWY_RESTRICT from, std::int64_t row,
+                      float* HWY_RESTRICT packed) {
+    constexpr std::int64_t side_by_side = 4;
+    for (std::int64_t first = 0; first < panels; first += side_by_side) {
+        const std::int64_t count = std::min(side_by_side, panels - first);
+        for (std::int64_t l = 0; l < k; ++l) {
+            for (std::int64_t p = first; p < first + count; ++p) {
+                const float* const in = from + l * row + p * columns;
+                float* const out = packed + (p * k + l) * columns;
+                hn::StoreU(hn::LoadU(f32, in), f32, out);
+                hn::StoreU(hn::LoadU(f32, in + lanes), f32, out + lanes);
+            }
+        }
+    }
+}
+
 void pack_panels_of_b(GemmShape shape, MatrixView b, float* packed) {
-    for (std::int64_t j = 0; j < shape.n; j += columns, packed += columns * shape.k) {
+    const std::int64_t copied = b.column == 1 ? shape.n / columns : 0;
+    copy_panels_of_b(copied, shape.k, b.data, b.row, packed);
+    packed += copied * columns * shape.k;
+    for (std::int64_t j = copied * columns; j < shape.n; j += columns, packed += columns * shape.k) {
         const std::int64_t width = std::min(columns, shape.n - j);
         const float* from = b.data + j * b.column;
-        if (b.column == 1 && width == columns) {
-            for (std::int64_t l = 0; l < shape.k; ++l) {
-                hn::StoreU(hn::LoadU(f32, from + l * b.row), f32, packed + l * columns);
-                hn::StoreU(hn::LoadU(f32, from + l * b.row + lanes), f32, packed + l * columns + lanes);
-            }
-            continue;
-        }
         if (b.row == 1) {
             transpose(from, b.column, width, shape.k, packed, columns);
         } else {

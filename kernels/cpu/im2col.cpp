@@ -83,6 +83,21 @@ private:
     void run_tile(const Buffers& b, std::int64_t index, std::int64_t first, const float* weights, float* columns) {
         const float* const image = b.src[0].data() + index * conv_.group_channels * conv_.in_pixels();
         const std::int64_t width = width_at(first);
+        if (is_matrix(conv_)) {
+            pack_b({0, width, rows()}, {image + first, conv_.in_pixels(), 1}, columns);
+        } else {
+            gather_panels(image, first, width, columns);
+        }
+        float* const dst = b.dst.data() + index * conv_.group_filters * conv_.out_pixels() + first;
+        const float* const bias =
+            b.weights.data() + conv_.weight_count() + index % conv_.op.groups * conv_.group_filters;
+        for (std::int64_t f = 0; conv_.op.bias && f < conv_.group_filters; ++f) {
+            std::fill_n(dst + f * conv_.out_pixels(), width, bias[f]);
+        }
+        gemm_packed({conv_.group_filters, width, rows()}, weights, columns, dst, conv_.out_pixels(), conv_.op.bias);
+    }
+
+    void gather_panels(const float* image, std::int64_t first, std::int64_t width, float* columns) const {
         const std::int64_t panel = panel_columns();
         for (std::int64_t p = 0; p < width; p += panel) {
             const std::int64_t count = std::min(panel, width - p);
@@ -92,13 +107,6 @@ private:
                 gather(conv_, image + c * conv_.in_pixels(), first + p, count, out + c * conv_.taps * panel, panel);
             }
         }
-        float* const dst = b.dst.data() + index * conv_.group_filters * conv_.out_pixels() + first;
-        const float* const bias =
-            b.weights.data() + conv_.weight_count() + index % conv_.op.groups * conv_.group_filters;
-        for (std::int64_t f = 0; conv_.op.bias && f < conv_.group_filters; ++f) {
-            std::fill_n(dst + f * conv_.out_pixels(), width, bias[f]);
-        }
-        gemm_packed({conv_.group_filters, width, rows()}, weights, columns, dst, conv_.out_pixels(), conv_.op.bias);
     }
 
     std::int64_t weights_, columns_;

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "kernels/cpu/algorithm.hpp"
+#include "kernels/cpu/convolution.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/winograd.cpp"  // NOLINT: Highway compiles this file once a target
@@ -43,8 +44,8 @@ public:
 
 private:
     std::string refusal(const Problem& problem) const override {
+        if (std::string reason = refuse_all_but_conv2d(problem, algorithm()); !reason.empty()) return reason;
         const auto* op = std::get_if<Conv2d>(&problem.op);
-        if (op == nullptr) return fmt::format("{} is not a convolution", kind_of(problem.op));
         const Window& w = op->window;
         if (w.kernel_h != 3 || w.kernel_w != 3) {
             return fmt::format("Winograd needs a 3 x 3 kernel, not {} x {}", w.kernel_h, w.kernel_w);

@@ -87,7 +87,7 @@ TEST(FftBackend, RefusesWithAReason) {
     Conv2d op{4, 8, 8, 4, square(3, 1), 1, false};
     op.window.stride_w = 3;
     EXPECT_THAT(reason(op), HasSubstr("stride 1, not 1 x 3"));
-    EXPECT_THAT(reason(MatMul{1, 2, 3}), HasSubstr("matmul is not a convolution"));
+    EXPECT_THAT(reason(MatMul{1, 2, 3}), HasSubstr("fft runs conv2d, not matmul"));
 }
 
 }  // namespace

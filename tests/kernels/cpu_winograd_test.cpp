@@ -22,7 +22,8 @@ constexpr Window padded(std::int64_t top, std::int64_t left, std::int64_t bottom
 }
 
 // One pixel, one output pixel, images smaller than a tile, odd sizes, prime channels, channels over one panel, padding
-// of more than half the filter and more than the whole of it, lopsided padding, more filters than tiles.
+// of more than half the filter and more than the whole of it, lopsided padding, more filters than tiles, more channels
+// and more tiles than are taken at once.
 const std::vector<Conv2d> shapes{
     {1, 1, 1, 1, padded(1, 1, 1, 1), 1, true},      {1, 3, 3, 1, padded(0, 0, 0, 0), 1, false},
     {3, 5, 7, 2, padded(1, 1, 1, 1), 1, true},      {5, 8, 8, 7, padded(2, 2, 2, 2), 1, true},
@@ -31,8 +32,9 @@ const std::vector<Conv2d> shapes{
     {33, 6, 6, 67, padded(1, 1, 1, 1), 1, true}};
 
 TEST_P(Winograd, OfTwoByTwoPixelsIsExact) {
-    // The largest number on the way, in quarters: src 4 * 4 and filters 4 * 9/4, at most 67 channels, 9 in the output:
-    // 16 * 9 * 67 * 9 * 4 = 347 328; gradients sum 16 * 16 over at most 3 * 93 tiles: 2.6 million. All below 2^24.
+    // The largest numbers on the way, in quarters: src 4 * 4 times filters 4 * 9/4, at most 131 channels, 9 of them in
+    // an output: 16 * 9 * 131 * 9 * 4 = 679 104. Filters' gradients: 16 * 16 from each of at most 3 * 25 * 24 tiles, 4
+    // of them in a tap: 256 * 1800 * 4 * 4 = 7 372 800. Both are below 2^24.
     for (const Conv2d& op : shapes) {
         for (const std::int64_t batch : {1, 3}) {
             SCOPED_TRACE(to_string(Problem{op, Pass::forward, batch, DataType::f32}));
@@ -122,7 +124,7 @@ TEST(WinogradBackend, RefusesWithAReason) {
     EXPECT_THAT(reason(op), HasSubstr("dilation 1, not 1 x 2"));
     op = {4, 8, 8, 4, padded(1, 1, 1, 1), 2, false};
     EXPECT_THAT(reason(op), HasSubstr("one group, not 2"));
-    EXPECT_THAT(reason(Softmax{3}), HasSubstr("softmax is not a convolution"));
+    EXPECT_THAT(reason(Softmax{3}), HasSubstr("winograd4 runs conv2d, not softmax"));
 }
 
 }  // namespace
