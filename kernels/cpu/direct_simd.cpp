@@ -11,15 +11,13 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/direct_simd.cpp"  // NOLINT: Highway compiles this file once a target
 #include "hwy/foreach_target.h"                           // must come before highway.h
 #include "hwy/highway.h"
+#include "kernels/cpu/lanes_inl.hpp"
 #include "kernels/cpu/transpose_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace rehearse::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr hn::ScalableTag<float> f32;
-using Vector = hn::Vec<hn::ScalableTag<float>>;
-constexpr std::int64_t lanes = hn::MaxLanes(f32);
 constexpr bool many_registers = HWY_TARGET == HWY_AVX3;
 
 // Pixels of a register block, by its vectors.
@@ -193,7 +191,9 @@ void transpose_any(const float* in, std::int64_t in_row, std::int64_t rows, std:
 }
 
 const DirectSimd* table() {
-    static constexpr DirectSimd simd{lanes, vectors_for, sum_over_taps, sum_over_pixels, pack_image, transpose_any};
+    static constexpr DirectSimd simd{lanes,           vectors_for,           sum_over_taps,
+                                     sum_over_pixels, sum_over_taps_by_lane, sum_over_pixels_by_lane,
+                                     pack_image,      transpose_any};
     return &simd;
 }
 

@@ -12,6 +12,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/gemm.cpp"  // NOLINT: Highway compiles this file once a target
 #include "hwy/foreach_target.h"                    // must come before highway.h
 #include "hwy/highway.h"
+#include "kernels/cpu/algorithm.hpp"
 #include "kernels/cpu/transpose_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -26,8 +27,6 @@ constexpr std::int64_t columns = 2 * lanes;
 constexpr std::int64_t max_depth = 256;   // of a panel: with columns = 32, B's takes 32 KiB
 constexpr std::int64_t block_rows = 280;  // of A: with max_depth, 280 KiB
 constexpr std::int64_t block_columns = 1024;
-
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // The largest piece when `size` is cut into equal pieces of at most `most`.
 std::int64_t even_piece(std::int64_t size, std::int64_t most) {
@@ -106,6 +105,12 @@ void multiply_panels(GemmShape shape, std::int64_t height, Panels a, Panels b, f
     }
 }
 
+// What of a panel `size` wide lies beyond the matrix.
+void clear_rest(float* packed, std::int64_t k, std::int64_t size, std::int64_t used) {
+    for (std::int64_t l = 0; used < size && l < k; ++l)
+        std::fill(packed + l * size + used, packed + (l + 1) * size, 0.0F);
+}
+
 void pack_panels_of_a(GemmShape shape, std::int64_t height, MatrixView a, float* packed) {
     for (std::int64_t i = 0; i < shape.m; i += height, packed += height * shape.k) {
         const std::int64_t rows = std::min(height, shape.m - i);
@@ -117,9 +122,7 @@ void pack_panels_of_a(GemmShape shape, std::int64_t height, MatrixView a, float*
                 for (std::int64_t r = 0; r < rows; ++r) packed[l * height + r] = from[r * a.row + l * a.column];
             }
         }
-        for (std::int64_t l = 0; rows < height && l < shape.k; ++l) {
-            std::fill(packed + l * height + rows, packed + (l + 1) * height, 0.0F);
-        }
+        clear_rest(packed, shape.k, height, rows);
     }
 }
 
@@ -154,9 +157,7 @@ void pack_panels_of_b(GemmShape shape, MatrixView b, float* packed) {
                 for (std::int64_t r = 0; r < width; ++r) packed[l * columns + r] = from[l * b.row + r * b.column];
             }
         }
-        for (std::int64_t l = 0; width < columns && l < shape.k; ++l) {
-            std::fill(packed + l * columns + width, packed + (l + 1) * columns, 0.0F);
-        }
+        clear_rest(packed, shape.k, columns, width);
     }
 }
 
