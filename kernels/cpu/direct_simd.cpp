@@ -164,6 +164,7 @@ void pack_row(const PackedImage& image, const Lattice& phase, std::int64_t i, co
     const float* from = in + y * image.width + phase.first_x + begin * phase.step_x;
     const std::int64_t plane = image.height * image.width;
     if (phase.step_x == 1) return transpose(from, plane, channels, end - begin, out + begin * lanes, lanes);
+    if (phase.step_x == 2) return transpose<2>(from, plane, channels, end - begin, out + begin * lanes, lanes);
     for (std::int64_t x = begin; x < end; ++x, from += phase.step_x) {
         for (std::int64_t c = 0; c < channels; ++c) out[x * lanes + c] = from[c * plane];
     }
