@@ -29,31 +29,41 @@ Bytes last_level_cache() {
     return level3 > 0 ? Bytes{static_cast<double>(level3)} : Bytes{32.0 * 1048576};
 }
 
-Measurement measure(const std::vector<calibrate::Needed>& needed, const Options& options) {
-    if (needed.empty()) throw InputError("there is no problem to measure");
+Measurement measure(const std::vector<Candidate>& candidates, const Options& options) {
+    if (candidates.empty()) throw InputError("there is no problem to measure");
     std::vector<std::unique_ptr<Workload>> workloads;
     std::vector<std::int64_t> rotating;
     std::int64_t floats = 0;
-    for (const auto& [problem, footprint] : needed) {
-        workloads.push_back(std::make_unique<Workload>(problem, options.backend, options.cache));
-        const Bytes bytes = std::min(footprint, 2 * last_level_cache());
+    for (const auto& [needed, backend] : candidates) {
+        workloads.push_back(std::make_unique<Workload>(needed.problem, *backend, options.cache));
+        const Bytes bytes = std::min(needed.footprint, 2 * last_level_cache());
         rotating.push_back(static_cast<std::int64_t>(bytes / size_of(DataType::f32)));
         floats = std::max({floats, rotating.back(), workloads.back()->floats()});
     }
     Arena arena(floats, options.seed);
     std::vector<Case> cases;
-    for (std::size_t i = 0; i < needed.size(); ++i) {
-        cases.push_back(make_case(*workloads[i], needed[i].problem, arena, rotating[i]));
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        cases.push_back(make_case(*workloads[i], candidates[i].needed.problem, arena, rotating[i]));
     }
     Times times = time(cases, options.rounds, options.team);
     Measurement result{{}, std::move(times.json)};
-    for (std::size_t i = 0; i < needed.size(); ++i) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
         const double median = calibrate::median(times.seconds[i]);
-        result.samples.push_back({needed[i].problem, workloads[i]->backend(), Seconds{median},
-                                  calibrate::robust_deviation(times.seconds[i]) / median,
+        const auto& [needed, backend] = candidates[i];
+        result.samples.push_back({needed.problem, std::string{backend->name()}, std::string{backend->algorithm()},
+                                  Seconds{median}, calibrate::robust_deviation(times.seconds[i]) / median,
                                   static_cast<std::int64_t>(times.seconds[i].size())});
     }
     return result;
+}
+
+Measurement measure(const std::vector<calibrate::Needed>& needed, const Options& options) {
+    std::vector<Candidate> candidates;
+    for (const calibrate::Needed& each : needed) {
+        const auto& [op, pass, batch, type] = each.problem;
+        candidates.push_back({each, &kernels::choose(op, batch, type, options.backend, options.algorithm)});
+    }
+    return measure(candidates, options);
 }
 
 Measurement measure(const std::vector<Problem>& problems, const Options& options) {

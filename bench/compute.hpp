@@ -19,7 +19,7 @@ using calibrate::Sample;
 
 struct Options {
     Rounds rounds;
-    std::string backend;  // empty: the best of each operator
+    std::string backend, algorithm;  // empty: the best of each operator
     CacheState cache = CacheState::primed;
     std::uint64_t seed = 1;
     Team team;
@@ -35,6 +35,14 @@ struct Measurement {
 Measurement measure(const std::vector<calibrate::Needed>& needed, const Options& options);
 /// As in a training step whose footprint is larger than any cache.
 Measurement measure(const std::vector<Problem>& problems, const Options& options);
+
+/// A problem on one implementation.
+struct Candidate {
+    calibrate::Needed needed;
+    const kernels::Backend* backend = nullptr;
+};
+/// One sample a candidate, in the given order; they take turns, so that their ratio holds on a noisy machine.
+Measurement measure(const std::vector<Candidate>& candidates, const Options& options);
 
 /// Of the last-level cache, as the operating system tells; 32 MiB where it does not.
 Bytes last_level_cache();

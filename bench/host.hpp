@@ -10,10 +10,10 @@
 
 namespace rehearse::bench {
 
-/// Peak: the largest square f32 matrix product, 1024, through the best backend. Memory bandwidth: the better of copy
-/// and triad (McCalpin's STREAM, 1995) over arrays that together are four times the last-level cache; bytes as the
-/// program counts them, without the read that a store may cause. Launch: the smallest kernel there is, a ReLU of one
-/// element.
+/// Peak: the better of a matrix product (1024 cubed) and a convolution (3x3, 64 channels) through the best backend.
+/// Memory bandwidth: the better of copy and triad (McCalpin's STREAM, 1995) over arrays that together are four times
+/// the last-level cache; bytes as the program counts them, without the read that a store may cause. Launch: the
+/// smallest kernel there is, a ReLU of one element.
 calibrate::HostFigures measure_host(const Rounds& rounds, const Team& team);
 
 }  // namespace rehearse::bench

@@ -2,13 +2,13 @@
 #include "bench/messages.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <numeric>
 #include <vector>
 
 #include "calibrate/fit.hpp"
 #include "core/error.hpp"
+#include "kernels/comm/idle.hpp"
 
 namespace rehearse::bench {
 
@@ -70,7 +70,7 @@ calibrate::Messages measure_messages(kernels::Communicator& communicator, const 
                          .flops = {},
                          .bytes = size,
                          .run = [&communicator, &data, program = one_round(communicator, count)] {
-                             communicator.all_reduce(program, data, [] { sched_yield(); });  // as run waits
+                             communicator.all_reduce(program, data, kernels::attentive());  // as run waits
                          }});
     }
     const Times times = time(cases, rounds, team);

@@ -37,7 +37,6 @@ public:
             run.run_name.time_type.clear();
             run.repetition_index = round;
             run.repetitions = rounds;
-            seconds.push_back(run.counters.at("median_s"));
         }
         if (keep_json) json_.ReportRuns(named);
     }
@@ -46,7 +45,6 @@ public:
         return text_.str();
     }
 
-    std::vector<double> seconds;  // medians, in the order in which they were timed
     int round = 0, rounds = 1;
     bool keep_json = false;
 
@@ -55,40 +53,66 @@ private:
     benchmark::JSONReporter json_;
 };
 
-void time_case(benchmark::State& state, const Case& which, const Team& team) {
-    using Clock = std::chrono::steady_clock;
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Of one case in one round.
+struct Round {
+    double median = 0;  // seconds of a run
+    double whole = 0;   // of a run and what comes before it
+};
+
+Round time_case(benchmark::State& state, const Case& which, const Team& team) {
     std::vector<double> seconds;
     seconds.reserve(static_cast<std::size_t>(state.max_iterations));
     which.set_up();
     team.barrier();
+    const auto begin = Clock::now();
     for ([[maybe_unused]] auto _ : state) {
         which.before();
         const auto start = Clock::now();
         which.run();
         benchmark::ClobberMemory();
-        seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+        seconds.push_back(since(start));
         state.SetIterationTime(seconds.back());
     }
+    const double whole = since(begin) / static_cast<double>(seconds.size());
+    const double median = calibrate::median(std::move(seconds));
     using benchmark::Counter;
     state.counters["flop/s"] = Counter(which.flops.value, Counter::kIsIterationInvariantRate);
-    state.counters["median_s"] = calibrate::median(std::move(seconds));
     state.counters["B/s"] = Counter(which.bytes.value, Counter::kIsIterationInvariantRate);
+    state.counters["median_s"] = median;
+    return {median, whole};
 }
 
-void add_cases(const std::vector<Case>& cases, const std::vector<std::int64_t>& iterations, const Team& team) {
+// Every case once, each as many times as `iterations` says.
+std::vector<Round> run_once(Recorder& recorder, const std::vector<Case>& cases,
+                            const std::vector<std::int64_t>& iterations, const Team& team) {
+    std::vector<Round> results(cases.size());
+    std::size_t timed = 0;
     benchmark::ClearRegisteredBenchmarks();
     for (std::size_t i = 0; i < cases.size(); ++i) {
-        const auto timed = [&which = cases[i], &team](benchmark::State& state) { time_case(state, which, team); };
-        benchmark::RegisterBenchmark(cases[i].name.c_str(), timed)->Iterations(iterations[i])->UseManualTime();
+        const auto run = [&, i](benchmark::State& state) {
+            results[i] = time_case(state, cases[i], team);
+            ++timed;
+        };
+        benchmark::RegisterBenchmark(cases[i].name.c_str(), run)->Iterations(iterations[i])->UseManualTime();
     }
+    benchmark::RunSpecifiedBenchmarks(&recorder, ".");
+    benchmark::ClearRegisteredBenchmarks();
+    require(timed == cases.size(), "Google Benchmark runs every case once");
+    for (Round& round : results) round = {team.mean(round.median), team.mean(round.whole)};
+    return results;
 }
 
-std::vector<double> run_once(Recorder& recorder, std::size_t cases, const Team& team) {
-    recorder.seconds.clear();
-    benchmark::RunSpecifiedBenchmarks(&recorder, ".");
-    require(recorder.seconds.size() == cases, "Google Benchmark ran every case once");
-    for (double& value : recorder.seconds) value = team.mean(value);
-    return recorder.seconds;
+// The same on all ranks, because `whole` is. A median of a hundred runs is good enough, and leaves time to others.
+std::vector<std::int64_t> iterations_within(double seconds, const std::vector<Round>& pilot) {
+    std::vector<std::int64_t> iterations;
+    for (const Round& round : pilot) {
+        iterations.push_back(static_cast<std::int64_t>(std::clamp(seconds / round.whole, 2.0, 100.0)));
+    }
+    return iterations;
 }
 
 }  // namespace
@@ -96,24 +120,17 @@ std::vector<double> run_once(Recorder& recorder, std::size_t cases, const Team& 
 Times time(const std::vector<Case>& cases, const Rounds& rounds, const Team& team) {
     require(!cases.empty() && rounds.count > 0, "there is something to time");
     Recorder recorder;
-    constexpr std::int64_t pilot = 2;  // the first run of a kernel may be slow
-    std::vector<std::int64_t> iterations(cases.size(), pilot);
-    add_cases(cases, iterations, team);
-    const std::vector<double> first = run_once(recorder, cases.size(), team);
-
+    // The first run of a kernel may be slow, the second tells how long it takes.
+    const std::vector<Round> pilot = run_once(recorder, cases, std::vector<std::int64_t>(cases.size(), 2), team);
     const double share = rounds.budget.value / static_cast<double>(rounds.count) / static_cast<double>(cases.size());
-    for (std::size_t i = 0; i < cases.size(); ++i) {
-        iterations[i] = static_cast<std::int64_t>(std::clamp(share / first[i], 2.0, 1e5));
-    }
-    add_cases(cases, iterations, team);
+    const std::vector<std::int64_t> iterations = iterations_within(share, pilot);
     recorder.keep_json = true;
     recorder.rounds = rounds.count;
     Times times{std::vector<std::vector<double>>(cases.size()), {}};
     for (recorder.round = 0; recorder.round < rounds.count; ++recorder.round) {
-        const std::vector<double> seconds = run_once(recorder, cases.size(), team);
-        for (std::size_t i = 0; i < cases.size(); ++i) times.seconds[i].push_back(seconds[i]);
+        const std::vector<Round> results = run_once(recorder, cases, iterations, team);
+        for (std::size_t i = 0; i < cases.size(); ++i) times.seconds[i].push_back(results[i].median);
     }
-    benchmark::ClearRegisteredBenchmarks();
     times.json = recorder.json();
     return times;
 }

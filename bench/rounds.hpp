@@ -23,7 +23,7 @@ struct Case {
 
 struct Rounds {
     int count = 7;
-    Seconds budget{10};  // of timing, all cases and rounds together; each case is run at least twice a round
+    Seconds budget{10};  // of all cases and rounds together, set-up left out; a case runs 2 to 100 times a round
 };
 
 struct Times {

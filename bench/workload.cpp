@@ -49,8 +49,8 @@ std::span<float> Arena::take(std::vector<float>& from, std::size_t& next, std::i
     return taken;
 }
 
-Workload::Workload(const Problem& problem, std::string_view only, CacheState state)
-    : problem_(problem), backend_(&kernels::choose(problem.op, problem.batch, problem.type, only)), state_(state) {
+Workload::Workload(const Problem& problem, const kernels::Backend& backend, CacheState state)
+    : problem_(problem), backend_(&backend), state_(state) {
     kernel_ = backend_->prepare(problem);
     const bool backward = problem.pass == Pass::backward_data || problem.pass == Pass::backward_weights;
     // A backward pass takes random numbers for the forward output, but not for what the backend kept for itself.
@@ -58,7 +58,10 @@ Workload::Workload(const Problem& problem, std::string_view only, CacheState sta
         forward_ = backend_->prepare({problem.op, Pass::forward, problem.batch, problem.type});
 }
 
-std::string Workload::name() const { return fmt::format("{}/{}", to_string(problem_), backend_->name()); }
+std::string Workload::name() const {
+    return fmt::format("{}/{}{}{}", to_string(problem_), backend_->name(), backend_->algorithm().empty() ? "" : "/",
+                       backend_->algorithm());
+}
 
 // An upper bound for either half of the arena, cache lines included.
 std::int64_t Workload::floats() const {
@@ -90,7 +93,7 @@ kernels::Buffers Workload::make_buffers(Arena& arena) {
         buffers.momentum = arena.scratch(weights);
         std::ranges::copy(values, buffers.weights.begin());
         std::ranges::copy(values, buffers.momentum.begin());
-        produced_.push_back({});        // the gradients of a bucket are older than any cache
+        produced_.emplace_back();       // the gradients of a bucket are older than any cache
         buffers.learning_rate = 1e-6F;  // weights hardly move, however long it is timed
         buffers.momentum_factor = 0.9F;
         return buffers;
@@ -99,7 +102,7 @@ kernels::Buffers Workload::make_buffers(Arena& arena) {
     for (const Shape& shape : input_shapes(problem_.op)) {
         const auto src = arena.random(problem_.batch * elements(shape));
         if (first_src.empty()) first_src = src;
-        buffers.src.push_back(src);
+        buffers.src.emplace_back(src);
         buffers.diff_src.push_back(arena.scratch(problem_.batch * elements(shape)));
     }
     const std::int64_t outputs = problem_.batch * elements(output_shape(problem_.op));

@@ -40,17 +40,16 @@ enum class CacheState {
 
 class Workload {
 public:
-    /// `only`: the backend's name, empty for the best. InputError when no backend runs the problem.
-    Workload(const Problem& problem, std::string_view only, CacheState state);
+    Workload(const Problem& problem, const kernels::Backend& backend, CacheState state);
 
-    std::string name() const;  // "problem/backend"
-    std::string backend() const { return std::string{backend_->name()}; }
+    std::string name() const;     // "problem/backend" or "problem/backend/algorithm"
     std::int64_t floats() const;  // of one set of buffers
     /// Lays out as many sets as `working_set` floats hold; runs the forward pass where the timed pass needs its
     /// results.
     void set_up(Arena& arena, std::int64_t working_set);
     void before();
     void run();
+    const kernels::Buffers& current() const { return sets_[next_]; }
 
 private:
     kernels::Buffers make_buffers(Arena& arena);

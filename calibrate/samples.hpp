@@ -15,7 +15,7 @@ namespace rehearse::calibrate {
 /// One problem on one backend.
 struct Sample {
     Problem problem;
-    std::string backend;
+    std::string backend, algorithm;
     Seconds median;
     double error = 0;        // relative standard deviation between samples
     std::int64_t count = 0;  // samples

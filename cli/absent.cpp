@@ -29,6 +29,9 @@ Run add_run(CLI::App& app) {
 #endif
 
 #if !REHEARSE_HAS_BENCH
+Run add_bench(CLI::App& app) {
+    return absent(app, "bench: this build has no Google Benchmark (install libbenchmark-dev, REHEARSE_BENCH=ON)");
+}
 Run add_calibrate(CLI::App& app) {
     return absent(app, "calibrate: this build has no Google Benchmark (install libbenchmark-dev, REHEARSE_BENCH=ON)");
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "bench/compute.hpp"
@@ -34,7 +35,7 @@ struct Options {
     bool quick = false;
     std::vector<std::string> models{"lenet5", "resnet32"};
     std::vector<std::int64_t> batches{32};
-    std::string backend, machine_out, samples_out;
+    std::string backend, algorithm, machine_out, samples_out;
     Seconds budget{30};
 };
 
@@ -139,40 +140,54 @@ Report report_of(const Options& options, const calibrate::Samples& samples, cons
     return report;
 }
 
-int run_calibration(const Options& options) {
-    check(options);
+using MeasureMessages = std::function<calibrate::Messages()>;
+
+int measure(const Options& options, const bench::Team& team, const MeasureMessages& messages) {
     const Machine known = known_host(options);
     const std::vector<calibrate::Needed> problems = problems_of(options, known);
-    calibrate::Samples samples;
-    samples.host = host_name();
-    samples.date = today();
-    bench::Team team;
-#if REHEARSE_HAS_MPI
-    int argc = 0;
-    char** argv = nullptr;
-    const run::Session session{argc, argv};
-    kernels::Communicator world = kernels::Communicator::world();
-    team = bench::team_of(world);
-    samples.ranks = world.size();
-#endif
     if (team.rank == 0) {
         talk(options.common, fmt::format("measuring {} problems on {} ranks", problems.size(), team.ranks));
     }
+    calibrate::Samples samples;
+    samples.host = host_name();
+    samples.date = today();
+    samples.ranks = team.ranks;
     samples.figures = bench::measure_host({.budget = options.budget * 0.1}, team);
     bench::Options measuring;
     measuring.rounds.budget = options.budget * 0.7;
     measuring.backend = options.backend;
+    measuring.algorithm = options.algorithm;
     measuring.team = team;
     const bench::Measurement measurement = bench::measure(problems, measuring);
     samples.compute = measurement.samples;
-#if REHEARSE_HAS_MPI
-    if (team.ranks > 1) samples.messages = bench::measure_messages(world, {.budget = options.budget * 0.2});
-#endif
+    if (team.ranks > 1) samples.messages = messages();
     if (team.rank != 0) return good;
     if (!options.samples_out.empty()) replace_file(options.samples_out, measurement.json);
     const Machine host = calibrate::apply(known, samples);
     print(report_of(options, samples, host, save(options, host)), options.common);
     return good;
+}
+
+int start(const Options& options) {
+    check(options);
+#if REHEARSE_HAS_MPI
+    int argc = 0;
+    char** argv = nullptr;
+    const run::Session session{argc, argv};
+    return session.run("rehearse", [&] {
+        if (session.threads() != 1) {
+            throw InputError(
+                fmt::format("OMP_NUM_THREADS gives a rank {} threads, but the device of this-host is one "
+                            "core: unset it to calibrate",
+                            session.threads()));
+        }
+        kernels::Communicator world = kernels::Communicator::world();
+        const auto messages = [&] { return bench::measure_messages(world, {.budget = options.budget * 0.2}); };
+        return measure(options, bench::team_of(world), messages);
+    });
+#else
+    return measure(options, {}, {});
+#endif
 }
 
 }  // namespace
@@ -184,21 +199,16 @@ Run add_calibrate(CLI::App& app) {
         ->delimiter(',')
         ->option_text("NAME[,NAME...]");
     app.add_option("--batch", options->batches, "samples a rank")->delimiter(',')->option_text("N[,N...]");
-    app.add_option("--backend", options->backend, "use only this one (onednn, reference)")->option_text("NAME");
+    app.add_option("--backend", options->backend, "use only this one (onednn, cpu, reference)")->option_text("NAME");
+    app.add_option("--algorithm", options->algorithm, "where it applies: direct, im2col, winograd4, ...")
+        ->option_text("NAME");
     app.add_option("--machine-out", options->machine_out, "write the machine here, not to the place of this-host")
         ->option_text("FILE.toml");
     app.add_option("--out", options->samples_out, "also Google Benchmark's JSON of the samples")
         ->option_text("FILE.json");
-    app.add_option_function<double>(
-           "--budget",
-           [options](double seconds) {
-               if (!(seconds > 0)) throw CLI::ValidationError("--budget", "seconds, more than 0");
-               options->budget = Seconds{seconds};
-           },
-           "seconds of timing")
-        ->option_text("SECONDS");
+    add_budget(app, options->budget);
     add_common(app, options->common);
-    return [options] { return run_calibration(*options); };
+    return [options] { return start(*options); };
 }
 
 }  // namespace rehearse::cli

@@ -54,7 +54,8 @@ double limit(std::string_view text) {
 }
 
 int compare(const Options& options) {
-    const double allowed = options.fail_over.empty() ? std::numeric_limits<double>::infinity() : limit(options.fail_over);
+    const double allowed =
+        options.fail_over.empty() ? std::numeric_limits<double>::infinity() : limit(options.fail_over);
     const trace::Comparison result = trace::compare(trace::read(options.predicted), trace::read(options.measured));
     Report report{document("comparison", {{"predicted", options.predicted}, {"measured", options.measured}}), {}, ""};
     report.document["whole"] = rows({result.whole});

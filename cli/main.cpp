@@ -28,6 +28,10 @@ constexpr std::array table{
             "  rehearse compare predicted.json measured.json\n"
             "  rehearse compare predicted.json measured.json --fail-over 20% --format json",
             add_compare},
+    Command{"bench", "time kernels: every implementation of a problem, checked against the reference",
+            "  rehearse bench conv conv2d:n8c64h56w56k64r3s3:pad1:stride1:f32:forward\n"
+            "  rehearse bench layer --suite resnet50 --batch 8 --out samples.json",
+            add_bench},
     Command{"calibrate", "measure this host, so that it can be predicted",
             "  mpirun -n 2 rehearse calibrate --quick\n"
             "  rehearse calibrate --quick --model vgg16 --batch 8 --machine-out my-host.toml",

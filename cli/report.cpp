@@ -140,6 +140,14 @@ void add_common(CLI::App& app, Common& common) {
     app.add_flag("-v,--verbose", common.verbose, "more of it");
 }
 
+void add_budget(CLI::App& app, Seconds& budget) {
+    const auto set = [&budget](double seconds) {
+        if (!(seconds > 0)) throw CLI::ValidationError("--budget", "seconds, more than 0");
+        budget = Seconds{seconds};
+    };
+    app.add_option_function<double>("--budget", set, "seconds of timing")->option_text("SECONDS");
+}
+
 nlohmann::ordered_json document(std::string_view kind, nlohmann::ordered_json configuration) {
     Json host;
     utsname names{};

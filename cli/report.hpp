@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/units.hpp"
+
 namespace rehearse::cli {
 
 enum class Format { table, csv, json };
@@ -23,6 +25,9 @@ struct Common {
     int verbose = 0;
 };
 void add_common(CLI::App& app, Common& common);
+
+/// --budget SECONDS of timing.
+void add_budget(CLI::App& app, Seconds& budget);
 
 /// How a table shows a value; CSV and JSON always carry the plain number in base units.
 enum class Show { text, count, seconds, bytes, flops, flop_rate, percent, number };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <memory>
@@ -63,12 +64,6 @@ Json steps_of(const run::Result& result) {
     Json steps = Json::array();
     for (std::size_t i = 0; i < result.steps.size(); ++i) {
         const run::StepReport& s = result.steps[i];
-        if (!std::isfinite(s.loss)) {
-            throw std::runtime_error(
-                fmt::format("the loss is {} at step {}: the training diverged (a smaller "
-                            "--learning-rate may help)",
-                            s.loss, i));
-        }
         steps.push_back({{"step", i},
                          {"loss", s.loss},
                          {"seconds", s.seconds.value},
@@ -116,21 +111,23 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     return report;
 }
 
-int train(const Options& options) {
-    check(options);
-    int argc = 0;
-    char** argv = nullptr;
-    const run::Session session{argc, argv};
+int train(const run::Session& session, const Options& options) {
     const Network network = models::load_network(options.job.model, options.job.allow_unknown);
-    const Schedule schedule =
-        make_schedule(network, job_machine(session), schedule::parse_plan(options.job.plan),
-                      job_for(options.job, session.size()));
+    const Schedule schedule = make_schedule(network, job_machine(session), schedule::parse_plan(options.job.plan),
+                                            job_for(options.job, session.size()));
     const bool speaks = session.rank() == 0;
     const bool live = speaks && options.common.format == Format::table && options.common.output.empty();
     const run::Result result = run::train(session, schedule, options.run, [&](int step, const run::StepReport& report) {
         if (live) print_step(step, report);
     });
     if (!speaks) return good;
+    const auto diverged = std::ranges::find_if(result.steps, [](const auto& s) { return !std::isfinite(s.loss); });
+    if (diverged != result.steps.end()) {
+        talk(options.common, fmt::format("rehearse: the training diverged: the loss of step {} is {}; a smaller "
+                                         "--learning-rate may help",
+                                         diverged - result.steps.begin(), diverged->loss));
+        return check_failed;
+    }
     if (live) std::cout << '\n';
     print(report_of(options, schedule, result), options.common);
     if (!options.trace.empty()) {
@@ -141,6 +138,14 @@ int train(const Options& options) {
     return wrong ? check_failed : good;
 }
 
+int start(const Options& options) {
+    check(options);
+    int argc = 0;
+    char** argv = nullptr;
+    const run::Session session{argc, argv};
+    return session.run("rehearse", [&] { return train(session, options); });
+}
+
 }  // namespace
 
 Run add_run(CLI::App& app) {
@@ -148,7 +153,10 @@ Run add_run(CLI::App& app) {
     options->job.model = "resnet32";
     add_job(app, options->job);
     app.add_option("--steps", options->run.steps, "training steps")->capture_default_str()->option_text("N");
-    app.add_option("--backend", options->run.backend, "use only this one (onednn, reference)")->option_text("NAME");
+    app.add_option("--backend", options->run.backend, "use only this one (onednn, cpu, reference)")
+        ->option_text("NAME");
+    app.add_option("--algorithm", options->run.algorithm, "where it applies: direct, im2col, winograd4, ...")
+        ->option_text("NAME");
     app.add_option("--seed", options->run.seed, "of weights and data")->capture_default_str()->option_text("N");
     app.add_option("--learning-rate", options->run.learning_rate, "of SGD")->capture_default_str()->option_text("X");
     app.add_option("--momentum", options->run.momentum, "of SGD")->capture_default_str()->option_text("X");
@@ -158,7 +166,7 @@ Run add_run(CLI::App& app) {
     app.add_option("--trace", options->trace, "write the measured timeline (.pftrace, .json or .csv)")
         ->option_text("FILE");
     add_common(app, options->common);
-    return [options] { return train(*options); };
+    return [options] { return start(*options); };
 }
 
 }  // namespace rehearse::cli

@@ -41,7 +41,19 @@ pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(simgrid QUIET IMPORTED_TARGET simgrid)
 rehearse_option(SIM "${simgrid_FOUND}" "predict: simulated timelines (SimGrid ${simgrid_VERSION})" "SimGrid (libsimgrid-dev)")
 
-find_package(dnnl QUIET)
+# Debian's dnnl-config.cmake stops the whole configuration where OpenCL's headers are missing, which we do not need.
+find_path(DNNL_INCLUDE_DIR dnnl.hpp)
+find_library(DNNL_LIBRARY dnnl)
+set(dnnl_FOUND FALSE)
+if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
+  set(dnnl_FOUND TRUE)
+  file(STRINGS ${DNNL_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h lines REGEX "define DNNL_VERSION_(MAJOR|MINOR|PATCH) ")
+  string(REGEX REPLACE "[^0-9;]" "" dnnl_VERSION "${lines}")
+  string(REPLACE ";" "." dnnl_VERSION "${dnnl_VERSION}")
+  add_library(DNNL::dnnl UNKNOWN IMPORTED)
+  set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${DNNL_LIBRARY}
+    INTERFACE_INCLUDE_DIRECTORIES ${DNNL_INCLUDE_DIR})
+endif()
 rehearse_option(ONEDNN "${dnnl_FOUND}" "oneDNN ${dnnl_VERSION} kernels (without: the plain reference loops)" "oneDNN (libdnnl-dev)")
 
 pkg_check_modules(hwy QUIET IMPORTED_TARGET libhwy)

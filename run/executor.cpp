@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/executor.hpp"
 
-#include <sched.h>
-#include <sys/prctl.h>
-
-#include <ctime>
-
 #include "core/error.hpp"
 #include "run/placement.hpp"
 
@@ -97,8 +92,6 @@ std::vector<double> Executor::bytes_sent() const {
 }
 
 void Executor::communicate() {
-    // A sleep of 20 us is to be one: the default slack of timers is 50 us.
-    prctl(PR_SET_TIMERSLACK, 1000UL);
     try {
         for (;;) {
             {
@@ -116,12 +109,13 @@ void Executor::communicate() {
 
 void Executor::communicate_once() {
     const std::span<ReadyStep> steps = program_.steps();
+    const kernels::Idle idle = [this] { give_way(); };
     for (auto& [index, sum] : sums_) {
         const Step& step = *steps[index].step;
         for (const int before : step.after) wait_for(static_cast<std::size_t>(before), Stream::communication);
         time(index, [&, &sum = sum] {
             if (probe_) probe_(iteration_, step);
-            sum.group->all_reduce(sum.rounds, sum.data, [this] { give_way(); });
+            sum.group->all_reduce(sum.rounds, sum.data, idle);
         });
     }
     {
@@ -167,12 +161,7 @@ void Executor::fail(std::exception_ptr why) {
 
 void Executor::give_way() const {
     if (stopping_) throw Stopped{};
-    if (compute_is_idle_) {
-        sched_yield();  // nothing else to do here, but other ranks may share the core
-        return;
-    }
-    const timespec pause{0, 20'000};
-    nanosleep(&pause, nullptr);
+    (compute_is_idle_ ? attentive_ : considerate_)();
 }
 
 }  // namespace rehearse::run

@@ -17,6 +17,7 @@
 
 #include "core/schedule.hpp"
 #include "kernels/comm/communicator.hpp"
+#include "kernels/comm/idle.hpp"
 #include "run/program.hpp"
 
 namespace rehearse::run {
@@ -77,7 +78,8 @@ private:
     int communicated_ = -1;       // that it has run
     std::exception_ptr failure_;  // the first one
     bool stop_ = false;
-    std::atomic<bool> stopping_ = false;         // what a wait for messages looks at
+    std::atomic<bool> stopping_ = false;  // what a wait for messages looks at
+    kernels::Idle attentive_ = kernels::attentive(), considerate_ = kernels::considerate();
     std::atomic<bool> compute_is_idle_ = false;  // then communication may have the whole core
     std::thread thread_;                         // the communication stream
 };

@@ -11,7 +11,7 @@ namespace rehearse::run {
 
 Placement::Placement(const kernels::Communicator& world) {
     // A host is known by the first of its ranks.
-    const double own = static_cast<double>(world.rank());
+    const auto own = static_cast<double>(world.rank());
     const double first = world.node().all_gather({&own, 1}).front();
     for (const double node : world.all_gather({&first, 1})) node_of_.push_back(static_cast<std::int64_t>(node));
 }

@@ -42,10 +42,10 @@ void check_compute(const Schedule& schedule, const Step& step, const Compute& co
 
 }  // namespace
 
-Program::Program(const Schedule& schedule, const RankClass& rank_class, const std::string& backend, std::uint64_t seed,
+Program::Program(const Schedule& schedule, const RankClass& rank_class, Wish wish, std::uint64_t seed,
                  const Hyperparameters& hyperparameters)
     : schedule_(schedule), hyperparameters_(hyperparameters), has_gradient_(schedule.network.layers.size()) {
-    choose_backends(backend);
+    choose_backends(wish);
     tensors_ = std::make_unique<Tensors>(schedule, backends_, seed);
     scratch_.reserve(largest_inputs(schedule));
     scratch_.allocate();
@@ -56,7 +56,7 @@ Program::Program(const Schedule& schedule, const RankClass& rank_class, const st
             check_compute(schedule, step, *compute);
             prepare(ready, *compute);
         } else if (const auto* update = std::get_if<Update>(&step.action)) {
-            prepare(ready, *update, backend);
+            prepare(ready, *update, wish);
         } else if (const auto* reduce = std::get_if<AllReduceBucket>(&step.action)) {
             if (reduce->type != DataType::f32) refuse(step, fmt::format("sends {}", to_string(reduce->type)));
         } else if (std::holds_alternative<Load>(step.action)) {
@@ -68,11 +68,12 @@ Program::Program(const Schedule& schedule, const RankClass& rank_class, const st
     }
 }
 
-void Program::choose_backends(const std::string& only) {
+void Program::choose_backends(const Wish& wish) {
     const auto& layers = schedule_.network.layers;
     for (std::size_t i = 0; i < layers.size(); ++i) {
         const bool computes = has_pass(layers[i].op, Pass::forward);
-        backends_.push_back(computes ? &kernels::choose(layers[i].op, schedule_.batch_per_rank, DataType::f32, only)
+        backends_.push_back(computes ? &kernels::choose(layers[i].op, schedule_.batch_per_rank, DataType::f32,
+                                                        wish.backend, wish.algorithm)
                                      : nullptr);
         if (std::holds_alternative<SoftmaxLoss>(layers[i].op)) losses_.push_back(static_cast<int>(i));
         if (i > 0 && std::holds_alternative<Input>(layers[i].op)) {
@@ -89,7 +90,7 @@ void Program::choose_backends(const std::string& only) {
 
 // Layers of the same problem share a kernel: what differs between them lies in the buffers.
 kernels::Kernel& Program::kernel_of(const Problem& problem, const kernels::Backend& backend) {
-    auto& kernel = kernels_[fmt::format("{}/{}", to_string(problem), backend.name())];
+    auto& kernel = kernels_[fmt::format("{}/{}", to_string(problem), kernels::full_name(backend))];
     if (kernel == nullptr) kernel = backend.prepare(problem);
     return *kernel;
 }
@@ -134,9 +135,10 @@ void Program::add_gradients_of_inputs(ReadyStep& ready, const Compute& compute) 
     }
 }
 
-void Program::prepare(ReadyStep& ready, const Update& update, const std::string& only) {
+void Program::prepare(ReadyStep& ready, const Update& update, const Wish& wish) {
     const BucketTensors& bucket = tensors_->bucket(update.bucket);
-    const kernels::Backend& backend = kernels::choose(update.problem.op, 1, DataType::f32, only);
+    const kernels::Backend& backend =
+        kernels::choose(update.problem.op, 1, DataType::f32, wish.backend, wish.algorithm);
     ready.kernel = &kernel_of(update.problem, backend);
     ready.buffers.weights = bucket.weights;
     ready.buffers.diff_weights = bucket.gradients;

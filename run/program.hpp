@@ -25,6 +25,11 @@ struct Addition {
     std::span<const float> part;
 };
 
+/// What kernels::choose is asked for; empty: the best of each layer.
+struct Wish {
+    std::string backend, algorithm;
+};
+
 /// A step with its kernel. Of a step of the communication stream only `step`.
 struct ReadyStep {
     const Step* step = nullptr;
@@ -37,7 +42,7 @@ class Program {
 public:
     /// The steps of `rank_class`, on the memory of this rank. `schedule` outlives the program.
     /// InputError: an operator or a kind of step that cannot be executed.
-    Program(const Schedule& schedule, const RankClass& rank_class, const std::string& backend, std::uint64_t seed,
+    Program(const Schedule& schedule, const RankClass& rank_class, Wish wish, std::uint64_t seed,
             const Hyperparameters& hyperparameters);
 
     std::span<ReadyStep> steps() { return steps_; }
@@ -53,11 +58,11 @@ public:
     void compute_gradients(std::uint64_t seed, std::int64_t first_sample);
 
 private:
-    void choose_backends(const std::string& only);
+    void choose_backends(const Wish& wish);
     kernels::Kernel& kernel_of(const Problem& problem, const kernels::Backend& backend);
     void prepare(ReadyStep& ready, const Compute& compute);
     void add_gradients_of_inputs(ReadyStep& ready, const Compute& compute);
-    void prepare(ReadyStep& ready, const Update& update, const std::string& only);
+    void prepare(ReadyStep& ready, const Update& update, const Wish& wish);
 
     const Schedule& schedule_;
     Hyperparameters hyperparameters_;

@@ -105,7 +105,8 @@ Timeline make_timeline(const Schedule& schedule, const kernels::Communicator& wo
     if (recording.times().empty()) return timeline;
     const std::size_t steps = recording.bytes_sent().size();
     double origin = recording.times().front();
-    for (const auto& values : all) origin = std::min(origin, *std::min_element(values.begin() + steps, values.end()));
+    for (const auto& values : all)
+        origin = std::min(origin, *std::ranges::min_element(std::span{values}.subspan(steps)));
     for (const auto& values : all) {
         const std::span<const double> both{values};
         std::ranges::move(events_of(schedule, rank++, both.first(steps), both.subspan(steps), origin),

@@ -12,7 +12,7 @@
 #include "core/error.hpp"
 #include "kernels/comm/communicator.hpp"
 #include "kernels/comm/mpi.hpp"
-#include "run/threads.hpp"
+#include "kernels/threads.hpp"
 #include "run/train.hpp"
 
 namespace rehearse::run {
@@ -46,7 +46,7 @@ void start(int& argc, char**& argv) {
 struct Session::Impl {
     kernels::Communicator world = kernels::Communicator::world();
     std::int64_t local_size = world.node().size();
-    int threads = choose_threads(world);
+    int threads = kernels::choose_threads();
 
     bool all_fail_alike(const std::string& why) const;
 };

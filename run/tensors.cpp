@@ -104,9 +104,7 @@ Tensors::Tensors(const Schedule& schedule, const std::vector<const kernels::Back
         places.push_back(place);
     }
     const std::int64_t all = parameters(network);
-    const Slice weights = arena_.reserve(all);
-    const Slice gradients = arena_.reserve(all);
-    const Slice momentum = arena_.reserve(all);
+    const Slice weights = arena_.reserve(all), gradients = arena_.reserve(all), momentum = arena_.reserve(all);
     arena_.allocate();
 
     for (const Place& place : places) {

@@ -29,7 +29,7 @@ private:
         void operator()(float* memory) const;
     };
     std::int64_t size_ = 0;
-    std::unique_ptr<float[], Free> memory_;
+    std::unique_ptr<float, Free> memory_;
 };
 
 struct LayerTensors {

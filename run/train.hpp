@@ -15,7 +15,7 @@
 namespace rehearse::run {
 
 /// MPI from its start to its end; the one object that main holds. Without mpirun it is a job of one rank. Sets how many
-/// OpenMP threads the kernels of this rank use (of the calling thread: train on the same one).
+/// OpenMP threads the kernels of this rank use: one, or OMP_NUM_THREADS (of the calling thread: train on the same one).
 class Session {
 public:
     Session(int& argc, char**& argv);
@@ -25,7 +25,7 @@ public:
     std::int64_t rank() const;
     std::int64_t size() const;
     std::int64_t local_size() const;  // ranks on this host
-    int threads() const;              // of each rank's kernels: a fair share of the cores, or OMP_NUM_THREADS
+    int threads() const;              // of each rank's kernels: 1, or OMP_NUM_THREADS
     /// Ends the whole job: what a rank calls when it cannot go on, so that the others do not wait for it.
     [[noreturn]] void abort(int exit_code) const;
     /// What main does in a job: runs `body` and returns its exit code. When `body` throws, "program: rank 1: why" goes
@@ -40,7 +40,7 @@ private:
 
 struct Options {
     int steps = 5;
-    std::string backend{};  // empty: the best of each layer
+    std::string backend{}, algorithm{};  // empty: the best of each layer
     std::uint64_t seed = 1;
     float learning_rate = 0.05F, momentum = 0.9F, weight_decay = 0;
     bool check_gradients = false;  // compare with the same global batch on one rank; the result's gradient_error

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <thread>
 
 #include "core/error.hpp"
+#include "kernels/comm/idle.hpp"
 #include "run/clock.hpp"
 #include "run/data.hpp"
 #include "run/gradient_check.hpp"
@@ -39,9 +39,6 @@ const RankClass& own_class(const kernels::Communicator& world, const Schedule& s
 
 std::vector<float> copy_of(std::span<const float> values) { return {values.begin(), values.end()}; }
 
-// Ranks without work leave their cores to the one that has some.
-void doze() { std::this_thread::sleep_for(std::chrono::milliseconds{1}); }
-
 class Trainer {
 public:
     Trainer(const kernels::Communicator& world, const Schedule& schedule, const Options& options, const Probe& probe)
@@ -49,8 +46,8 @@ public:
           schedule_(schedule),
           options_(options),
           task_(schedule.network.layers.front().output, classes_of(schedule.network), key(options.seed, data_of)),
-          program_(schedule, own_class(world, schedule, options), options.backend, key(options.seed, weights_of),
-                   {options.learning_rate, options.momentum, options.weight_decay}),
+          program_(schedule, own_class(world, schedule, options), {options.backend, options.algorithm},
+                   key(options.seed, weights_of), {options.learning_rate, options.momentum, options.weight_decay}),
           executor_(schedule, program_, world, probe),
           recording_(executor_.bytes_sent(), options.record ? options.steps : 0) {
         const int axis = axis_index(schedule.mesh, "data");
@@ -81,7 +78,7 @@ public:
 private:
     StepReport train_step(int step) {
         load(step, shard_);
-        world_.barrier();
+        world_.barrier(kernels::attentive());
         executor_.run(step, key(key(options_.seed, dropout_of), static_cast<std::uint64_t>(step)),
                       shard_ * schedule_.batch_per_rank);
         if (options_.record) recording_.add(executor_.times());
@@ -137,7 +134,7 @@ private:
                 key(key(options_.seed, dropout_of), static_cast<std::uint64_t>(step)),
                 [&](std::int64_t shard) { load(step, shard); }, result.gradients);
         }
-        world_.broadcast(std::as_writable_bytes(std::span{&checked, 1}), 0, doze);
+        world_.broadcast(std::as_writable_bytes(std::span{&checked, 1}), 0, kernels::considerate());
         result.gradient_error = checked.error;
         result.gradient_tolerance = checked.tolerance;
     }

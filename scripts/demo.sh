@@ -3,7 +3,7 @@
 # Everything it makes lies in build/demo; nothing else is touched.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-scripts/setup.sh release
+scripts/setup.sh release rehearse
 
 rehearse=build/release/cli/rehearse
 out=build/demo
@@ -23,7 +23,7 @@ ranks "$rehearse" calibrate --quick --model resnet32 --batch 32 --budget 15 --fo
 say "3. ResNet-32 on 2 ranks: predicted, then trained for real with the same schedule"
 "$rehearse" predict --model resnet32 --machine this-host --devices 2 --plan data --batch 32 \
     --trace "$out/predicted.json" --force
-ranks "$rehearse" run --model resnet32 --plan data --batch 32 --steps 8 --trace "$out/measured.json" --force
+ranks "$rehearse" run --model resnet32 --plan data --batch 32 --steps 20 --trace "$out/measured.json" --force
 
 say "4. Predicted against measured"
 "$rehearse" compare "$out/predicted.json" "$out/measured.json" --fail-over 20%

@@ -1,8 +1,10 @@
 #!/bin/bash
-# Installs the packages that are missing (as root, or with sudo) and builds a preset: setup.sh [release|dev|asan|...]
+# Installs the packages that are missing (as root, or with sudo) and builds a preset, or only some of its targets:
+# setup.sh [release|dev|asan|...] [TARGET...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
+shift || true
 
 missing=()
 for package in $(grep -v '^#' scripts/packages.txt); do
@@ -20,4 +22,4 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 cmake --preset "$preset" >&2
-cmake --build --preset "$preset" -j "$(nproc)" >&2
+cmake --build --preset "$preset" -j "$(nproc)" ${1:+--target "$@"} >&2

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <utility>
 
 #include "core/error.hpp"
-#include "sim/zone.hpp"
+#include "sim/solver.hpp"
 
 namespace rehearse::sim {
 
@@ -14,6 +14,10 @@ namespace {
 
 // Elements of every message of an evenly cut bucket differ by one at most: from this many a rank on, that is under 1 %.
 constexpr std::int64_t even_from = 128;
+
+// Alike rounds that are followed one by one; the pace is that of the later half.
+constexpr std::int64_t followed = 16;
+constexpr std::int64_t later_half = 8;
 
 std::int64_t length(const Transfer& t) { return t.end - t.begin; }
 
@@ -29,16 +33,6 @@ double mean_length(const std::vector<Transfer>& transfers) {
     return transfers.empty() ? 0 : sum / static_cast<double>(transfers.size());
 }
 
-// FNV-1a over the pairs, a word at a time.
-std::uint64_t hash_of(const std::vector<Flow>& flows) {
-    std::uint64_t hash = 14695981039346656037U;
-    for (const Flow& flow : flows) {
-        hash = (hash ^ static_cast<std::uint64_t>(flow.from << 32 ^ flow.to)) * 1099511628211U;
-        hash ^= hash >> 29;
-    }
-    return hash;
-}
-
 std::vector<Flow> flows_of(const Groups& groups, const std::vector<Transfer>& transfers) {
     std::vector<Flow> flows;
     flows.reserve(transfers.size() * static_cast<std::size_t>(groups.count));
@@ -48,60 +42,35 @@ std::vector<Flow> flows_of(const Groups& groups, const std::vector<Transfer>& tr
     return flows;
 }
 
+double latest(const std::vector<double>& times) { return times.empty() ? 0 : std::ranges::max(times); }
+
+// All ranks moved by the same time in the last round.
+bool in_step(const std::vector<double>& now, const std::vector<double>& before) {
+    const double pace = now.front() - before.front();
+    return std::ranges::equal(now, before, [&](double n, double b) { return std::abs(n - b - pace) <= 1e-9 * pace; });
+}
+
 }  // namespace
 
-Collectives::Collectives(const Mesh& mesh, const Wiring& wiring) : mesh_(mesh), wiring_(wiring), counter_(wiring) {}
-
-std::shared_ptr<const Collectives::Pattern> Collectives::pattern_of(const Groups& groups,
-                                                                    const std::vector<Transfer>& transfers) {
-    const std::vector<Flow> flows = flows_of(groups, transfers);
-    const std::uint64_t hash = hash_of(flows);
-    const auto same = [](const Message& m, const Flow& f) { return m.from == f.from && m.to == f.to; };
-    for (auto [it, end] = patterns_.equal_range(hash); it != end; ++it) {
-        if (std::ranges::equal(*it->second, flows, same)) return it->second;
-    }
-    const std::vector<FlowCost> costs = counter_.count(flows);
-    auto pattern = std::make_shared<Pattern>();
-    pattern->reserve(flows.size());
-    for (std::size_t i = 0; i < flows.size(); ++i) {
-        const auto [from, to] = flows[i];
-        pattern->push_back(
-            {static_cast<std::int32_t>(from), static_cast<std::int32_t>(to), costs[i], wiring_.combine(from, to)});
-    }
-    patterns_.emplace(hash, pattern);
-    return pattern;
-}
-
-// A round of unequal messages: SimGrid's solver says when each has left, whatever its size was.
-Collectives::Pattern Collectives::solved(const Groups& groups, const std::vector<Transfer>& transfers,
-                                         DataType type) const {
-    const std::vector<Flow> flows = flows_of(groups, transfers);
-    std::vector<Bytes> bytes;
-    for (std::size_t i = 0; i < flows.size(); ++i) bytes.push_back(bytes_of(transfers[i % transfers.size()], type));
-    const std::vector<Seconds> left = solve(wiring_, flows, bytes);
-    const Bytes mean = size_of(type) * mean_length(transfers);
-    Pattern pattern;
-    for (std::size_t i = 0; i < flows.size(); ++i) {
-        const auto [from, to] = flows[i];
-        std::vector<Hop> hops;
-        const Seconds latency = wiring_.route(from, to, hops);
-        // Per byte of the mean message, because that is what advance() multiplies by.
-        const PerByte combine = wiring_.combine(from, to) * (bytes[i] / mean);
-        pattern.push_back(
-            {static_cast<std::int32_t>(from), static_cast<std::int32_t>(to), {latency + left[i], {}}, combine});
-    }
-    return pattern;
-}
+Collectives::Collectives(const Mesh& mesh, const Wiring& wiring, std::int64_t followed_messages)
+    : mesh_(mesh), wiring_(wiring), followed_messages_(followed_messages), patterns_(wiring) {}
 
 Collectives::Stage Collectives::make_stage(const AllReduceBucket& bucket, const Groups& groups, const AllReduce& rounds,
                                            Phase phase) {
     const std::vector<Transfer> transfers = rounds.round(phase.first_round);
+    const std::vector<Flow> flows = flows_of(groups, transfers);
     Stage stage;
     stage.repeats = phase.repeats;
     stage.share = bucket.elements == 0 ? 0 : mean_length(transfers) / static_cast<double>(bucket.elements);
     stage.reduces = !transfers.empty() && transfers.front().combine == Combine::reduce;
-    stage.pattern = equal_sizes(transfers) ? pattern_of(groups, transfers)
-                                           : std::make_shared<const Pattern>(solved(groups, transfers, bucket.type));
+    if (equal_sizes(transfers)) {
+        stage.pattern = patterns_.of_equal(flows);
+    } else {
+        std::vector<Bytes> bytes;
+        for (std::size_t i = 0; i < flows.size(); ++i)
+            bytes.push_back(bytes_of(transfers[i % transfers.size()], bucket.type));
+        stage.pattern = patterns_.of_unequal(flows, bytes);
+    }
     return stage;
 }
 
@@ -117,47 +86,86 @@ const std::vector<Collectives::Stage>& Collectives::stages_of(const AllReduceBuc
     return entry->second;
 }
 
-// All ranks that take part moved by the same time.
-bool Collectives::steady(const std::vector<double>& ready) const {
-    const auto first = std::ranges::find_if(ready, [](double r) { return std::isfinite(r); }) - ready.begin();
-    if (first == std::ssize(ready)) return true;
-    const double pace = ready[static_cast<std::size_t>(first)] - before_[static_cast<std::size_t>(first)];
-    return std::ranges::equal(ready, before_, [&](double now, double then) {
-        return !std::isfinite(now) || std::abs(now - then - pace) <= 1e-12 * pace;
-    });
+void Collectives::occupy(Progress& progress, Seconds until) {
+    for (double& ready : progress.ready) ready = std::max(ready, until.value);
+    progress.row.clear();
+    progress.row_ready = progress.ready;
+    progress.row_messages = 0;
 }
 
-void Collectives::run(const AllReduceBucket& bucket, std::vector<double>& ready) {
+void Collectives::run(const AllReduceBucket& bucket, Seconds earliest, Progress& progress) {
+    const bool begins_row = earliest.value >= latest(progress.ready);
+    const std::int64_t more = messages(bucket);
+    if (begins_row || progress.row_messages + more > followed_messages_) {
+        occupy(progress, Seconds{0});
+    }
+    progress.row.push_back({bucket, earliest});
+    progress.row_messages += more;
+    for (double& ready : progress.ready) ready = std::max(ready, earliest.value);
+    in_step_ = true;
+    count_through(bucket, progress);
+    if (in_step_ || progress.row_messages > followed_messages_) return;
+    progress.ready = follow(mesh_, progress.row, wiring_, progress.row_ready);
+}
+
+void Collectives::count_through(const AllReduceBucket& bucket, Progress& progress) {
+    progress.drained.resize(static_cast<std::size_t>(wiring_.link_count()), 0);
     const Bytes whole = size_of(bucket.type) * static_cast<double>(bucket.elements);
     for (const Stage& stage : stages_of(bucket)) {
-        std::int64_t left = stage.repeats;
-        do {
-            before_ = ready;
-            advance(stage, whole * stage.share, ready);
-            --left;
-        } while (left > 0 && stage.repeats - left < settle && !steady(ready));
-        if (left == 0) continue;
-        for (std::size_t r = 0; r < ready.size(); ++r) {
-            if (std::isfinite(ready[r])) ready[r] += static_cast<double>(left) * (ready[r] - before_[r]);
+        const std::int64_t one_by_one = std::min(stage.repeats, followed);
+        double half_way = 0;
+        double pace = 0;
+        std::int64_t round = 0;
+        while (round < one_by_one && pace == 0) {
+            if (round == followed - later_half) half_way = latest(progress.ready);
+            before_ = progress.ready;
+            advance(stage, whole * stage.share, progress);
+            ++round;
+            if (round < stage.repeats && in_step(progress.ready, before_)) pace = progress.ready[0] - before_[0];
         }
+        if (round == stage.repeats) continue;
+        if (pace == 0) pace = (latest(progress.ready) - half_way) / static_cast<double>(later_half);
+        const double rest = pace * static_cast<double>(stage.repeats - round);
+        for (double& ready : progress.ready) ready += rest;
+        for (double& drained : progress.drained) drained += rest;
     }
 }
 
-void Collectives::advance(const Stage& stage, Bytes bytes, std::vector<double>& ready) {
-    for (const Message& m : *stage.pattern) {
-        const auto from = static_cast<std::size_t>(m.from);
-        const auto to = static_cast<std::size_t>(m.to);
-        const double sent = std::max(before_[from], before_[to]) + (m.cost.latency + m.cost.wire * bytes).value;
-        const double received = stage.reduces ? sent + (m.combine * bytes).value : sent;
-        ready[from] = std::max(ready[from], sent);
-        ready[to] = std::max(ready[to], received);
+void Collectives::advance(const Stage& stage, Bytes bytes, Progress& progress) {
+    const Pattern& pattern = *stage.pattern;
+    const std::size_t count = pattern.messages.size();
+    start_.resize(count);
+    end_.resize(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        const Message& m = pattern.messages[i];
+        start_[i] = std::max(before_[static_cast<std::size_t>(m.from)], before_[static_cast<std::size_t>(m.to)]);
+        end_[i] = start_[i] + (pattern.costs[static_cast<std::size_t>(m.cost)].alone * bytes).value;
+    }
+    const auto [first, last] = std::ranges::minmax_element(start_);
+    in_step_ = in_step_ && (count == 0 || *last - *first <= 1e-9 * *last);
+    for (const Meeting& meeting : pattern.meetings) {
+        const auto members = std::span{pattern.members}.subspan(static_cast<std::size_t>(meeting.first),
+                                                                static_cast<std::size_t>(meeting.last - meeting.first));
+        link_.pass(members, start_, (meeting.cost * bytes).value,
+                   progress.drained[static_cast<std::size_t>(meeting.link)], end_);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        const Message& m = pattern.messages[i];
+        const MessageCost& cost = pattern.costs[static_cast<std::size_t>(m.cost)];
+        const double sent = end_[i] + cost.latency.value;
+        const double received = stage.reduces ? sent + (cost.combine * bytes).value : sent;
+        double& from = progress.ready[static_cast<std::size_t>(m.from)];
+        double& to = progress.ready[static_cast<std::size_t>(m.to)];
+        from = std::max(from, sent);
+        to = std::max(to, received);
     }
 }
 
 Bytes Collectives::sent(const AllReduceBucket& bucket, std::int64_t rank) {
     double elements = 0;
     for (const Stage& stage : stages_of(bucket)) {
-        const auto messages = std::ranges::count(*stage.pattern, static_cast<std::int32_t>(rank), &Message::from);
+        const auto messages =
+            std::ranges::count(stage.pattern->messages, static_cast<std::int32_t>(rank), &Message::from);
         elements += static_cast<double>(messages * stage.repeats) * stage.share * static_cast<double>(bucket.elements);
     }
     return size_of(bucket.type) * elements;
@@ -166,7 +174,7 @@ Bytes Collectives::sent(const AllReduceBucket& bucket, std::int64_t rank) {
 std::int64_t Collectives::messages(const AllReduceBucket& bucket) {
     std::int64_t count = 0;
     for (const Stage& stage : stages_of(bucket)) {
-        count += stage.repeats * static_cast<std::int64_t>(stage.pattern->size());
+        count += stage.repeats * static_cast<std::int64_t>(stage.pattern->messages.size());
     }
     return count;
 }

@@ -5,41 +5,48 @@
 
 #include <map>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "core/schedule.hpp"
+#include "sim/exchanges.hpp"
 #include "sim/groups.hpp"
-#include "sim/rounds.hpp"
+#include "sim/patterns.hpp"
+#include "sim/sharing.hpp"
 
 namespace rehearse::sim {
 
-/// A rank enters a round when its part of the one before is over, so fast pairs run ahead of slow ones until they meet;
-/// each message costs what it would if all of its round started together (see rounds.hpp). Sizes that differ by one
-/// element count as equal, at their mean. Rounds that are alike are counted once, however many and in whichever bucket;
-/// a long row of them is followed until the ranks' pace is steady (at most `settle` rounds), then continued at that
-/// pace.
+/// A rank enters a round when its part of the one before is over. While ranks are in step, a round costs what counting
+/// says (rounds.hpp). Where they are not, flows that meet on a busy link share it from their own starts on, after what
+/// earlier rounds left there: near to max-min over the whole fabric (README.md says how near), the same when in step. A
+/// short row of collectives that falls out of step is followed by SimGrid instead.
+/// Sizes that differ by one element count as equal, at their mean. Rounds that are alike are counted once, however many
+/// and in whichever bucket; a long row of them is followed until the pace is known, then continued at that pace.
 class Collectives {
 public:
-    static constexpr int settle = 32;
+    /// Messages up to which SimGrid follows what falls out of step: a few hundredths of a second.
+    static constexpr std::int64_t few = 2000;
 
-    Collectives(const Mesh& mesh, const Wiring& wiring);
+    /// Where a stream of collectives has got to, by rank and by link; times are seconds.
+    struct Progress {
+        std::vector<double> ready;      // when each rank ended its last collective
+        std::vector<double> drained;    // when each link has let go of all
+        std::vector<Begun> row;         // collectives that began before the one before them had ended everywhere
+        std::vector<double> row_ready;  // when each rank could begin the row
+        std::int64_t row_messages = 0;
+    };
 
-    /// `ready`: when each rank of the machine may begin (minus infinity: it does not take part). Afterwards, when each
-    /// has ended. InputError when the algorithm cannot serve the ranks.
-    void run(const AllReduceBucket& bucket, std::vector<double>& ready);
+    Collectives(const Mesh& mesh, const Wiring& wiring, std::int64_t followed_messages = few);
+
+    /// The stream's next collective, from `earliest` on. InputError when the algorithm cannot serve the ranks.
+    void run(const AllReduceBucket& bucket, Seconds earliest, Progress& progress);
+    /// Something else has the stream until then.
+    static void occupy(Progress& progress, Seconds until);
     /// What one rank sends, over all rounds.
     Bytes sent(const AllReduceBucket& bucket, std::int64_t rank);
     /// Messages of all groups and rounds.
     std::int64_t messages(const AllReduceBucket& bucket);
 
 private:
-    struct Message {
-        std::int32_t from = 0, to = 0;  // ranks
-        FlowCost cost;
-        PerByte combine;
-    };
-    using Pattern = std::vector<Message>;
     struct Stage {
         std::shared_ptr<const Pattern> pattern;
         std::int64_t repeats = 1;
@@ -54,17 +61,18 @@ private:
     };
     const std::vector<Stage>& stages_of(const AllReduceBucket& bucket);
     Stage make_stage(const AllReduceBucket& bucket, const Groups& groups, const AllReduce& rounds, Phase phase);
-    std::shared_ptr<const Pattern> pattern_of(const Groups& groups, const std::vector<Transfer>& transfers);
-    Pattern solved(const Groups& groups, const std::vector<Transfer>& transfers, DataType type) const;
-    bool steady(const std::vector<double>& ready) const;
-    void advance(const Stage& stage, Bytes bytes, std::vector<double>& ready);
+    void count_through(const AllReduceBucket& bucket, Progress& progress);
+    void advance(const Stage& stage, Bytes bytes, Progress& progress);
 
     const Mesh& mesh_;
     const Wiring& wiring_;
-    RoundCounter counter_;
+    std::int64_t followed_messages_;
+    Patterns patterns_;
+    SharedLink link_;
     std::map<Key, std::vector<Stage>> programs_;
-    std::unordered_multimap<std::uint64_t, std::shared_ptr<const Pattern>> patterns_;  // by a hash of who sends to whom
-    std::vector<double> before_;
+    std::vector<double> start_, end_;  // scratch, by message
+    std::vector<double> before_;       // scratch, by rank
+    bool in_step_ = true;              // in every round of the collective so far, all messages started together
 };
 
 }  // namespace rehearse::sim

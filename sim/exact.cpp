@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/exact.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <memory>
-#include <unordered_map>
+#include <map>
+#include <tuple>
 
-#include "core/error.hpp"
 #include "sim/exchanges.hpp"
+#include "sim/mail.hpp"
 #include "sim/zone.hpp"
 
 namespace rehearse::sim {
@@ -62,8 +60,18 @@ public:
           wiring_(wiring),
           iterations_(iterations),
           simulation_(wiring, steps.ranks()),
-          exchanges_(steps.schedule(), wiring) {
-        for (const RankClass& rank_class : steps.schedule().classes) programs_.push_back(program_of(rank_class));
+          mail_(simulation_) {
+        const Schedule& schedule = steps.schedule();
+        const auto classes = static_cast<std::int64_t>(schedule.classes.size());
+        for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
+            programs_.push_back(program_of(schedule.classes[c]));
+            for (std::size_t s = 0; s < schedule.classes[c].steps.size(); ++s) {
+                const auto* bucket = std::get_if<AllReduceBucket>(&schedule.classes[c].steps[s].action);
+                if (bucket == nullptr) continue;
+                exchanges_.emplace(std::pair{static_cast<int>(c), static_cast<int>(s)},
+                                   Exchanges{schedule.mesh, *bucket, wiring, steps.ranks() / classes});
+            }
+        }
     }
 
     Prediction run() {
@@ -73,15 +81,10 @@ public:
         std::ranges::stable_sort(timeline_.events, [](const Event& a, const Event& b) {
             return std::tuple{a.iteration, a.rank, a.start} < std::tuple{b.iteration, b.rank, b.start};
         });
-        return {.timeline = std::move(timeline_), .mode = Mode::exact, .flows = flows_};
+        return {.timeline = std::move(timeline_), .mode = Mode::exact, .flows = mail_.count()};
     }
 
 private:
-    // An actor's own clock runs ahead of SimGrid's while nobody else can see the difference.
-    struct Clock {
-        Seconds when;
-    };
-
     void start(RankState& state, std::int64_t rank) {
         state.rank = rank;
         state.rank_class = steps_.class_of(rank);
@@ -91,105 +94,72 @@ private:
         }
         state.iteration = s4u::Barrier::create(static_cast<unsigned>(program.streams_used.size()));
         for (const int stream : program.streams_used) {
-            s4u::Actor::create("rank", simulation_.host(rank),
-                               [this, &state, stream] { work(state, static_cast<Stream>(stream)); });
+            simulation_.start(rank, [this, &state, stream] { work(state, static_cast<Stream>(stream)); });
         }
     }
 
+    // `when` is the actor's own clock: it runs ahead of SimGrid's while nobody else can see the difference.
     void work(const RankState& state, Stream stream) {
         const std::vector<Step>& steps = steps_.schedule().classes[static_cast<std::size_t>(state.rank_class)].steps;
-        Clock clock;
+        Seconds when;
         for (int iteration = 0; iteration < iterations_; ++iteration) {
             for (std::size_t i = 0; i < steps.size(); ++i) {
-                if (steps[i].stream == stream) take(state, static_cast<int>(i), iteration, clock);
+                if (steps[i].stream == stream) when = take(state, static_cast<int>(i), iteration, when);
             }
-            catch_up(clock);
+            simulation_.sleep_until(when);
             state.iteration->wait();
-            clock.when = std::max(clock.when, simulation_.now());
+            when = std::max(when, simulation_.now());
         }
     }
 
-    void take(const RankState& state, int step, int iteration, Clock& clock) {
+    // Waits for what the step waits for, takes it, and tells those who wait for it.
+    Seconds take(const RankState& state, int step, int iteration, Seconds when) {
         const auto i = static_cast<std::size_t>(step);
         const Program& program = programs_[static_cast<std::size_t>(state.rank_class)];
         for (const int before : program.waits[i]) {
             state.ended[static_cast<std::size_t>(before)]->acquire();
-            clock.when = std::max(clock.when, simulation_.now());
+            when = std::max(when, simulation_.now());
         }
         Event event = steps_.event(state.rank_class, step);
         event.rank = state.rank;
         event.iteration = iteration;
-        event.start = clock.when;
-        const Action& action = steps_.schedule().classes[static_cast<std::size_t>(state.rank_class)].steps[i].action;
-        if (std::holds_alternative<AllReduceBucket>(action)) {
-            const std::int64_t rounds = exchanges_.rounds(state.rank_class, step);
-            for (std::int64_t round = 0; round < rounds; ++round) {
-                event.bytes +=
-                    exchange(state.rank, exchanges_.of(state.rank_class, step, round, state.rank), "", clock);
-            }
-        } else if (const auto* send = std::get_if<Send>(&action)) {
-            exchange(state.rank, {exchanges_.peer(state.rank, send->axis, send->offset, send->bytes, true)}, "p",
-                     clock);
-        } else if (const auto* recv = std::get_if<Recv>(&action)) {
-            exchange(state.rank, {exchanges_.peer(state.rank, recv->axis, recv->offset, recv->bytes, false)}, "p",
-                     clock);
-        } else {
-            clock.when += steps_.duration(step, state.rank);
-        }
-        event.end = clock.when;
+        event.start = when;
+        event.end = when = act(state, step, when, event.bytes);
         timeline_.events.push_back(std::move(event));
-        if (program.waiters[i] == 0) return;
-        catch_up(clock);
-        for (int w = 0; w < program.waiters[i]; ++w) state.ended[i]->release();
+        if (program.waiters[i] == 0) return when;
+        simulation_.sleep_until(when);
+        for (int waiter = 0; waiter < program.waiters[i]; ++waiter) state.ended[i]->release();
+        return when;
     }
 
-    // One rank's messages of one round; returns what it sent.
-    Bytes exchange(std::int64_t rank, const std::vector<Exchange>& messages, std::string_view kind, Clock& clock) {
-        if (messages.empty()) return Bytes{0};
-        catch_up(clock);
-        Bytes sent;
-        std::vector<s4u::CommPtr> comms;
-        std::vector<char*> received(messages.size());
-        for (std::size_t i = 0; i < messages.size(); ++i) {
-            const Exchange& m = messages[i];
-            if (m.sends) {
-                comms.push_back(
-                    mailbox(kind, rank, m.peer)->put_async(&payload_, static_cast<std::uint64_t>(m.bytes.value)));
-                sent += m.bytes;
-                ++flows_;
-            } else {
-                comms.push_back(mailbox(kind, m.peer, rank)->get_async(&received[i]));
-            }
+    Seconds act(const RankState& state, int step, Seconds when, Bytes& sent) {
+        const Schedule& schedule = steps_.schedule();
+        const Action& action =
+            schedule.classes[static_cast<std::size_t>(state.rank_class)].steps[static_cast<std::size_t>(step)].action;
+        const auto one = [&](const auto& message) {
+            const std::array messages{point_to_point(schedule.mesh, wiring_, state.rank, message)};
+            return mail_.exchange(state.rank, messages, Mail::Channel::point_to_point, when);
+        };
+        if (const auto* send = std::get_if<Send>(&action)) return one(*send);
+        if (const auto* recv = std::get_if<Recv>(&action)) return one(*recv);
+        if (!std::holds_alternative<AllReduceBucket>(action)) return when + steps_.duration(step, state.rank);
+        Exchanges& exchanges = exchanges_.at({state.rank_class, step});
+        for (std::int64_t round = 0; round < exchanges.rounds(); ++round) {
+            const std::vector<Exchange> messages = exchanges.of(round, state.rank);
+            for (const Exchange& message : messages) sent += message.sends ? message.bytes : Bytes{0};
+            when = mail_.exchange(state.rank, messages, Mail::Channel::collective, when);
         }
-        for (std::size_t i = 0; i < messages.size(); ++i) {
-            comms[i]->wait();
-            const Seconds left = Seconds{comms[i]->get_finish_time()} - simulation_.origin();
-            clock.when = std::max(clock.when, left + messages[i].afterwards);
-        }
-        return sent;
-    }
-
-    // Kept by pair: looking a mailbox up by name is the dearest part of a message.
-    s4u::Mailbox* mailbox(std::string_view kind, std::int64_t from, std::int64_t to) {
-        s4u::Mailbox*& found = mailboxes_[{kind.empty() ? 0 : 1, from, to}];
-        if (found == nullptr) found = s4u::Mailbox::by_name(fmt::format("{}{}>{}", kind, from, to));
-        return found;
-    }
-
-    void catch_up(const Clock& clock) const {
-        if (clock.when > simulation_.now()) s4u::this_actor::sleep_until((clock.when + simulation_.origin()).value);
+        return when;
     }
 
     const Steps& steps_;
     const Wiring& wiring_;
     int iterations_;
     Simulation simulation_;
-    Exchanges exchanges_;
+    Mail mail_;
+    std::map<std::pair<int, int>, Exchanges> exchanges_;  // by class and step
     std::vector<Program> programs_;
-    std::map<std::tuple<int, std::int64_t, std::int64_t>, s4u::Mailbox*> mailboxes_;
     Timeline timeline_;
-    std::int64_t flows_ = 0;
-    char payload_ = 0;  // SimGrid wants an address to send
 };
 
 }  // namespace

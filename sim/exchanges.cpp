@@ -1,28 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/exchanges.hpp"
 
-#include <fmt/format.h>
-
 #include "core/error.hpp"
 
 namespace rehearse::sim {
-
-Exchanges::Exchanges(const Schedule& schedule, const Wiring& wiring) : schedule_(schedule), wiring_(wiring) {
-    const auto classes = static_cast<std::int64_t>(schedule.classes.size());
-    for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
-        for (std::size_t s = 0; s < schedule.classes[c].steps.size(); ++s) {
-            const auto* bucket = std::get_if<AllReduceBucket>(&schedule.classes[c].steps[s].action);
-            if (bucket == nullptr) continue;
-            const Groups groups = groups_along(schedule.mesh, bucket->axis, bucket->algorithm, wiring);
-            collectives_.insert({{static_cast<int>(c), static_cast<int>(s)},
-                                 {*bucket, groups, rounds_of(*bucket, groups), ranks(schedule.mesh) / classes, {}}});
-        }
-    }
-}
-
-std::int64_t Exchanges::rounds(int rank_class, int step) const {
-    return collectives_.at({rank_class, step}).rounds.rounds();
-}
 
 namespace {
 
@@ -44,51 +25,63 @@ void index(std::vector<std::int32_t>& of_member, std::vector<std::int32_t>& ends
     }
 }
 
-}  // namespace
-
-std::vector<Exchange> Exchanges::of(int rank_class, int step, std::int64_t round, std::int64_t rank) {
-    Collective& collective = collectives_.at({rank_class, step});
-    const auto [entry, fresh] = collective.open.try_emplace(round);
-    Round& made = entry->second;
-    if (fresh) {
-        made.transfers = collective.rounds.round(round);
-        index(made.of_member, made.ends, made.transfers, collective.groups.shape.size);
-    }
-    const std::int64_t member = collective.groups.member_of(rank);
-    const std::int64_t group = collective.groups.group_of(rank);
-    std::vector<Exchange> mine;
-    for (std::int32_t i = made.ends[static_cast<std::size_t>(member)];
-         i < made.ends[static_cast<std::size_t>(member) + 1]; ++i) {
-        const Transfer& t = made.transfers[static_cast<std::size_t>(made.of_member[static_cast<std::size_t>(i)])];
-        mine.push_back(seen_by(collective, group, t, t.from == member));
-    }
-    if (++made.visits == collective.visitors) collective.open.erase(entry);
-    return mine;
-}
-
-Exchange Exchanges::seen_by(const Collective& collective, std::int64_t group, const Transfer& transfer,
-                            bool sends) const {
-    const std::int64_t from = collective.groups.rank(group, transfer.from);
-    const std::int64_t to = collective.groups.rank(group, transfer.to);
-    const Bytes bytes = bytes_of(transfer, collective.bucket.type);
-    return message(sends ? from : to, sends ? to : from, bytes, sends, transfer.combine == Combine::reduce);
-}
-
-Exchange Exchanges::message(std::int64_t rank, std::int64_t peer, Bytes bytes, bool sends, bool reduces) const {
+Exchange message(const Wiring& wiring, std::int64_t rank, std::int64_t peer, Bytes bytes, bool sends, bool reduces) {
     std::vector<Hop> hops;
-    const std::int64_t from = sends ? rank : peer, to = sends ? peer : rank;
-    Seconds afterwards = wiring_.route(from, to, hops);
-    if (!sends && reduces) afterwards += wiring_.combine(from, to) * bytes;
+    const std::int64_t from = sends ? rank : peer;
+    const std::int64_t to = sends ? peer : rank;
+    Seconds afterwards = wiring.route(from, to, hops);
+    if (!sends && reduces) afterwards += wiring.combine(from, to) * bytes;
     return {peer, bytes, sends, afterwards};
 }
 
-Exchange Exchanges::peer(std::int64_t rank, int axis, std::int64_t offset, Bytes bytes, bool sends) const {
-    std::vector<std::int64_t> at = coordinates(schedule_.mesh, rank);
-    const Axis& along = schedule_.mesh.axes[static_cast<std::size_t>(axis)];
-    at[static_cast<std::size_t>(axis)] += offset;
-    require(at[static_cast<std::size_t>(axis)] >= 0 && at[static_cast<std::size_t>(axis)] < along.size,
-            "a message stays on its axis");
-    return message(rank, rank_at(schedule_.mesh, at), bytes, sends, false);
+std::int64_t neighbour(const Mesh& mesh, std::int64_t rank, int axis, std::int64_t offset) {
+    std::vector<std::int64_t> at = coordinates(mesh, rank);
+    std::int64_t& along = at[static_cast<std::size_t>(axis)];
+    along += offset;
+    require(along >= 0 && along < mesh.axes[static_cast<std::size_t>(axis)].size, "a message stays on its axis");
+    return rank_at(mesh, at);
+}
+
+}  // namespace
+
+Exchanges::Exchanges(const Mesh& mesh, const AllReduceBucket& bucket, const Wiring& wiring, std::int64_t visitors)
+    : wiring_(wiring),
+      type_(bucket.type),
+      groups_(groups_along(mesh, bucket.axis, bucket.algorithm, wiring)),
+      rounds_(rounds_of(bucket, groups_)),
+      visitors_(visitors) {}
+
+std::vector<Exchange> Exchanges::of(std::int64_t round, std::int64_t rank) {
+    const auto [entry, fresh] = open_.try_emplace(round);
+    Round& made = entry->second;
+    if (fresh) {
+        made.transfers = rounds_.round(round);
+        index(made.of_member, made.ends, made.transfers, groups_.shape.size);
+    }
+    const std::int64_t member = groups_.member_of(rank);
+    const auto m = static_cast<std::size_t>(member);
+    std::vector<Exchange> mine;
+    for (auto i = static_cast<std::size_t>(made.ends[m]); i < static_cast<std::size_t>(made.ends[m + 1]); ++i) {
+        const Transfer& transfer = made.transfers[static_cast<std::size_t>(made.of_member[i])];
+        mine.push_back(seen_by_member(transfer, groups_.group_of(rank), transfer.from == member));
+    }
+    if (++made.visits == visitors_) open_.erase(entry);
+    return mine;
+}
+
+Exchange Exchanges::seen_by_member(const Transfer& transfer, std::int64_t group, bool sends) const {
+    const std::int64_t from = groups_.rank(group, transfer.from);
+    const std::int64_t to = groups_.rank(group, transfer.to);
+    return message(wiring_, sends ? from : to, sends ? to : from, bytes_of(transfer, type_), sends,
+                   transfer.combine == Combine::reduce);
+}
+
+Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, std::int64_t rank, const Send& send) {
+    return message(wiring, rank, neighbour(mesh, rank, send.axis, send.offset), send.bytes, true, false);
+}
+
+Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, std::int64_t rank, const Recv& recv) {
+    return message(wiring, rank, neighbour(mesh, rank, recv.axis, recv.offset), recv.bytes, false, false);
 }
 
 }  // namespace rehearse::sim

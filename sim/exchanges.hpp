@@ -2,7 +2,6 @@
 // Which messages one rank sends and receives in each round of a collective.
 #pragma once
 
-#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -20,17 +19,15 @@ struct Exchange {
     Seconds afterwards;  // from its last byte's leaving until this end is free: latency, and combining where received
 };
 
-/// Rounds are made when the first rank comes to them and forgotten when all have passed, so that a long ring over many
-/// ranks is never held as a whole.
+/// Of one collective, run by all groups along its axis. Rounds are made when the first rank comes to them and forgotten
+/// when all have passed, so that a long ring over many ranks is never held as a whole.
 class Exchanges {
 public:
-    /// InputError when a collective cannot serve its ranks.
-    Exchanges(const Schedule& schedule, const Wiring& wiring);
+    /// `visitors` ranks will ask for each round. InputError when the algorithm cannot serve the ranks.
+    Exchanges(const Mesh& mesh, const AllReduceBucket& bucket, const Wiring& wiring, std::int64_t visitors);
 
-    std::int64_t rounds(int rank_class, int step) const;
-    std::vector<Exchange> of(int rank_class, int step, std::int64_t round, std::int64_t rank);
-    /// Of a Send or Recv.
-    Exchange peer(std::int64_t rank, int axis, std::int64_t offset, Bytes bytes, bool sends) const;
+    std::int64_t rounds() const { return rounds_.rounds(); }
+    std::vector<Exchange> of(std::int64_t round, std::int64_t rank);
 
 private:
     struct Round {
@@ -39,19 +36,24 @@ private:
         std::vector<std::int32_t> ends;       // where each member's end
         std::int64_t visits = 0;
     };
-    struct Collective {
-        AllReduceBucket bucket;
-        Groups groups;
-        AllReduce rounds;
-        std::int64_t visitors = 0;  // ranks that take part
-        std::unordered_map<std::int64_t, Round> open;
-    };
-    Exchange seen_by(const Collective& collective, std::int64_t group, const Transfer& transfer, bool sends) const;
-    Exchange message(std::int64_t rank, std::int64_t peer, Bytes bytes, bool sends, bool reduces) const;
+    Exchange seen_by_member(const Transfer& transfer, std::int64_t group, bool sends) const;
 
-    const Schedule& schedule_;
     const Wiring& wiring_;
-    std::map<std::pair<int, int>, Collective> collectives_;  // by class and step
+    DataType type_;
+    Groups groups_;
+    AllReduce rounds_;
+    std::int64_t visitors_;
+    std::unordered_map<std::int64_t, Round> open_;
 };
+
+/// A collective that no rank enters before `earliest`.
+struct Begun {
+    AllReduceBucket bucket;
+    Seconds earliest;
+};
+
+/// Of a Send or Recv.
+Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, std::int64_t rank, const Send& send);
+Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, std::int64_t rank, const Recv& recv);
 
 }  // namespace rehearse::sim

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "core/error.hpp"
 #include "sim/collectives.hpp"
@@ -58,34 +57,30 @@ private:
             not_yet(step, "point-to-point messages");
         }
         const Seconds end = event.start + steps_.slowest(rank_class_, index);
-        for (double& rank : ranks_[static_cast<std::size_t>(step.stream)]) rank = std::max(rank, lifted(rank, end));
+        Collectives::occupy(progress_[static_cast<std::size_t>(step.stream)], end);
         return end;
     }
 
-    // Ranks that ended the stream's last collective early enter this one early.
+    // Ranks that ended the stream's last collective early enter this one early. The other classes' groups do the same
+    // at the same time, so that they share the fabric.
     Seconds collective(const AllReduceBucket& bucket, std::size_t stream, Seconds needed) {
-        std::vector<double>& ready = ranks_[stream];
-        if (ready.empty()) {
-            for (std::int64_t rank = 0; rank < steps_.ranks(); ++rank) {
-                ready.push_back(steps_.class_of(rank) == rank_class_ ? free_[stream].value : absent);
-            }
+        Collectives::Progress& progress = progress_[stream];
+        progress.ready.resize(static_cast<std::size_t>(steps_.ranks()), free_[stream].value);
+        collectives_.run(bucket, needed, progress);
+        double last = 0;
+        for (std::int64_t rank = 0; rank < steps_.ranks(); ++rank) {
+            if (steps_.class_of(rank) != rank_class_) continue;
+            last = std::max(last, progress.ready[static_cast<std::size_t>(rank)]);
         }
-        for (double& rank : ready) rank = lifted(rank, needed);
-        collectives_.run(bucket, ready);
-        return Seconds{std::ranges::max(ready)};
+        return Seconds{last};
     }
-
-    static double lifted(double rank, Seconds to) { return rank == absent ? absent : std::max(rank, to.value); }
-
-    static constexpr double absent = -std::numeric_limits<double>::infinity();
 
     const Steps& steps_;
     int rank_class_;
     Collectives& collectives_;
     const RankClass& of_class_;
-    std::array<Seconds, 3> free_;  // by stream
-    std::array<std::vector<double>, 3>
-        ranks_;  // by stream: when each rank ended the last collective, once there is one
+    std::array<Seconds, 3> free_;                    // by stream
+    std::array<Collectives::Progress, 3> progress_;  // by stream
 };
 
 std::int64_t messages(const Schedule& schedule, Collectives& collectives) {
@@ -101,9 +96,9 @@ std::int64_t messages(const Schedule& schedule, Collectives& collectives) {
 
 }  // namespace
 
-Prediction simulate_folded(const Steps& steps, const Wiring& wiring, int iterations) {
+Prediction simulate_folded(const Steps& steps, const Wiring& wiring, int iterations, std::int64_t followed_messages) {
     const Schedule& schedule = steps.schedule();
-    Collectives collectives{schedule.mesh, wiring};
+    Collectives collectives{schedule.mesh, wiring, followed_messages};
     Prediction prediction{.timeline = {}, .mode = Mode::folded, .flows = 0};
     std::vector<std::vector<Event>> by_class;
     for (std::size_t c = 0; c < schedule.classes.size(); ++c) {

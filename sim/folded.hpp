@@ -2,6 +2,7 @@
 // One program a rank class, collectives priced by their rounds.
 #pragma once
 
+#include "sim/collectives.hpp"
 #include "sim/simulate.hpp"
 #include "sim/steps.hpp"
 
@@ -10,6 +11,7 @@ namespace rehearse::sim {
 /// Each class's program runs once, at the pace of its slowest rank; only inside and between collectives do ranks drift
 /// apart. All iterations are alike. Its events are those of the first rank of each class, a collective's lasting until
 /// the last rank has ended it. InputError for what is not there yet: messages between classes.
-Prediction simulate_folded(const Steps& steps, const Wiring& wiring, int iterations);
+Prediction simulate_folded(const Steps& steps, const Wiring& wiring, int iterations,
+                           std::int64_t followed_messages = Collectives::few);
 
 }  // namespace rehearse::sim

@@ -5,34 +5,113 @@
 
 namespace rehearse::sim {
 
-RoundCounter::RoundCounter(const Wiring& wiring)
-    : wiring_(wiring), load_(static_cast<std::size_t>(wiring.link_count()), 0) {}
+namespace {
 
-std::vector<FlowCost> RoundCounter::count(std::span<const Flow> flows) {
-    std::vector<FlowCost> costs(flows.size());
+constexpr std::int32_t none = -1;
+
+// A link that the same flows share as a slower (or an equal, earlier) one says nothing new.
+void drop_repeated(RoundCosts& costs) {
+    std::vector<std::int32_t> best(costs.flows.size(), none);  // by first member: the meeting that stays
+    std::vector<Meeting> kept;
+    const auto members = [&](const Meeting& m) {
+        return std::span{costs.members}.subspan(static_cast<std::size_t>(m.first),
+                                                static_cast<std::size_t>(m.last - m.first));
+    };
+    for (const Meeting& meeting : costs.meetings) {
+        std::int32_t& stays = best[static_cast<std::size_t>(members(meeting).front())];
+        if (stays != none && std::ranges::equal(members(kept[static_cast<std::size_t>(stays)]), members(meeting))) {
+            Meeting& other = kept[static_cast<std::size_t>(stays)];
+            if (meeting.cost > other.cost) other = meeting;
+            continue;
+        }
+        stays = static_cast<std::int32_t>(kept.size());
+        kept.push_back(meeting);
+    }
+    costs.meetings = std::move(kept);
+}
+
+}  // namespace
+
+RoundCounter::RoundCounter(const Wiring& wiring)
+    : wiring_(wiring),
+      load_(static_cast<std::size_t>(wiring.link_count()), 0),
+      meeting_(static_cast<std::size_t>(wiring.link_count()), none) {}
+
+void RoundCounter::walk(std::span<const Flow> flows, RoundCosts& costs) {
     hops_.clear();
     ends_.clear();
+    costs.flows.resize(flows.size());
     for (std::size_t i = 0; i < flows.size(); ++i) {
         const std::size_t first = hops_.size();
-        costs[i].latency = wiring_.route(flows[i].from, flows[i].to, hops_);
+        costs.flows[i].latency = wiring_.route(flows[i].from, flows[i].to, hops_);
         for (std::size_t h = first; h < hops_.size(); ++h) ++load_[static_cast<std::size_t>(hops_[h].link)];
         ends_.push_back(hops_.size());
     }
-    std::size_t h = 0;
-    for (std::size_t i = 0; i < flows.size(); ++i) {
-        double worst = 0;
-        for (; h < ends_[i]; ++h) {
-            worst = std::max(worst, hops_[h].cost.value * load_[static_cast<std::size_t>(hops_[h].link)]);
+}
+
+// Costs of flows, and a meeting for each link that holds some flow up most.
+void RoundCounter::weigh(RoundCosts& costs) {
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < costs.flows.size(); ++i) {
+        const auto hops = std::span{hops_}.subspan(first, ends_[i] - first);
+        first = ends_[i];
+        FlowCost& cost = costs.flows[i];
+        double worst_alone = 0;  // of the worst links: the slowest, whose flows feel each other most when out of step
+        for (const Hop& hop : hops) {
+            const double shared = hop.cost.value * load_[static_cast<std::size_t>(hop.link)];
+            const double most = cost.shared.value;
+            if (shared > most * (1 + 1e-9)) {
+                worst_alone = hop.cost.value;
+            } else if (shared >= most * (1 - 1e-9)) {
+                worst_alone = std::max(worst_alone, hop.cost.value);
+            }
+            cost.shared = PerByte{std::max(most, shared)};
+            cost.alone = std::max(cost.alone, hop.cost);
         }
-        costs[i].wire = PerByte{worst};
+        for (const Hop& hop : hops) {
+            const auto link = static_cast<std::size_t>(hop.link);
+            const bool worst =
+                hop.cost.value * load_[link] >= cost.shared.value * (1 - 1e-9) && hop.cost.value == worst_alone;
+            if (!worst || meeting_[link] != none) continue;
+            meeting_[link] = static_cast<std::int32_t>(costs.meetings.size());
+            costs.meetings.push_back({hop.link, hop.cost, 0, 0});
+        }
     }
+}
+
+// Every flow of a link that is a meeting is its member, held up most there or not.
+void RoundCounter::collect(RoundCosts& costs) {
+    std::int32_t total = 0;
+    for (Meeting& meeting : costs.meetings) {
+        meeting.first = meeting.last = total;
+        total += load_[static_cast<std::size_t>(meeting.link)];
+    }
+    costs.members.resize(static_cast<std::size_t>(total));
+    std::size_t h = 0;
+    for (std::size_t i = 0; i < costs.flows.size() && total > 0; ++i) {
+        for (; h < ends_[i]; ++h) {
+            const std::int32_t number = meeting_[static_cast<std::size_t>(hops_[h].link)];
+            if (number == none) continue;
+            std::int32_t& last = costs.meetings[static_cast<std::size_t>(number)].last;
+            costs.members[static_cast<std::size_t>(last++)] = static_cast<std::int32_t>(i);
+        }
+    }
+}
+
+RoundCosts RoundCounter::count(std::span<const Flow> flows) {
+    RoundCosts costs;
+    walk(flows, costs);
+    weigh(costs);
+    collect(costs);
     for (const Hop& hop : hops_) load_[static_cast<std::size_t>(hop.link)] = 0;
+    for (const Meeting& meeting : costs.meetings) meeting_[static_cast<std::size_t>(meeting.link)] = none;
+    drop_repeated(costs);
     return costs;
 }
 
 Seconds round_time(std::span<const FlowCost> costs, Bytes bytes) {
     Seconds last;
-    for (const FlowCost& cost : costs) last = std::max(last, cost.latency + cost.wire * bytes);
+    for (const FlowCost& cost : costs) last = std::max(last, cost.latency + cost.shared * bytes);
     return last;
 }
 

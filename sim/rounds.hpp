@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the messages of one round cost when they all start at once.
+// What the messages of one round cost when they all start at once, and on which links they meet.
 //
 // Messages of equal size need no solver: a flow's max-min share is never less than bandwidth / flows on the worst of
 // its own links, so it ends by latency + bytes x max over its links (flows / bandwidth); the flows of the busiest link
@@ -21,21 +21,38 @@ struct Flow {
 
 struct FlowCost {
     Seconds latency;
-    PerByte wire;  // of the worst of its links, shared with the round's other flows
+    PerByte alone;   // of its slowest link
+    PerByte shared;  // of the worst of its links, shared with the round's other flows
+};
+
+/// A link that holds at least one of its flows up most, with all its flows of the round: one or more.
+struct Meeting {
+    std::int64_t link = 0;
+    PerByte cost;                      // of a flow that has the link for itself
+    std::int32_t first = 0, last = 0;  // its flows: RoundCosts::members[first .. last)
+};
+
+struct RoundCosts {
+    std::vector<FlowCost> flows;
+    std::vector<Meeting> meetings;  // of links that the same flows share, only the slowest
+    std::vector<std::int32_t> members;
 };
 
 /// Counts flows on links; keeps its counters between rounds.
 class RoundCounter {
 public:
     explicit RoundCounter(const Wiring& wiring);
-
-    /// What each of these flows costs when all start at once.
-    std::vector<FlowCost> count(std::span<const Flow> flows);
+    RoundCosts count(std::span<const Flow> flows);
 
 private:
+    void walk(std::span<const Flow> flows, RoundCosts& costs);
+    void weigh(RoundCosts& costs);
+    void collect(RoundCosts& costs);
+
     const Wiring& wiring_;
-    std::vector<std::uint32_t> load_;  // flows on a link; all 0 between calls
-    std::vector<Hop> hops_;            // of all flows, one after the other
+    std::vector<std::int32_t> load_;     // flows on a link; all 0 between calls
+    std::vector<std::int32_t> meeting_;  // number of the link's meeting; all none between calls
+    std::vector<Hop> hops_;              // of all flows, one after the other
     std::vector<std::size_t> ends_;
 };
 

@@ -71,7 +71,7 @@ void Wiring::add_kind(const NodeKind& kind) {
     }
     next.devices = next.paths.devices();
     next.nic_links = 2 * static_cast<std::int64_t>(kind.links.size());
-    next.links = next.nic_links + 2 * next.paths.nics();
+    next.links = next.nic_links + 2 * std::int64_t{next.paths.nics()};
     next.end_node = next.first_node + kind.count;
     next.end_device = next.first_device + kind.count * next.devices;
     next.first_link = first_switch_link_;
@@ -119,11 +119,11 @@ Seconds Wiring::route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops
     const NicPath& out = outs[outs.size() == 1 ? 0 : static_cast<std::size_t>(b.node) % outs.size()];
     const NicPath& in = ins[ins.size() == 1 ? 0 : static_cast<std::size_t>(a.node) % ins.size()];
     append(out.path, a.first_link);
-    hops.push_back({a.first_link + a.kind->nic_links + 2 * out.nic, nic_cost_});
+    hops.push_back({a.first_link + a.kind->nic_links + 2 * std::int64_t{out.nic}, nic_cost_});
     const std::size_t before = hops.size();
     const int passed = std::visit([&](const auto& s) { return s.route(a.node, b.node, hops); }, switches_);
     for (std::size_t i = before; i < hops.size(); ++i) hops[i].link += first_switch_link_;
-    hops.push_back({b.first_link + b.kind->nic_links + 2 * in.nic + 1, nic_cost_});
+    hops.push_back({b.first_link + b.kind->nic_links + 2 * std::int64_t{in.nic} + 1, nic_cost_});
     append(in.path, b.first_link);
     const Seconds fabric = machine_.fabric.latency.value + machine_.fabric.hop_latency.value * (passed - 1);
     return out.path.latency + fabric * stretch_across_ + in.path.latency + overhead_across_;

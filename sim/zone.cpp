@@ -5,7 +5,6 @@
 #include <simgrid/kernel/routing/NetPoint.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
 
-#include <algorithm>
 #include <array>
 #include <string>
 #include <unordered_map>
@@ -106,33 +105,27 @@ Simulation::~Simulation() = default;
 
 s4u::Host* Simulation::host(std::int64_t device) const { return zone_->host(device); }
 
+void Simulation::start(std::int64_t device, const std::function<void()>& work) {
+    ++at_work_;
+    s4u::Actor::create("rank", host(device), [this, work] {
+        work();
+        --at_work_;
+    });
+}
+
 Seconds Simulation::now() const { return Seconds{s4u::Engine::get_clock()} - origin_; }
 
-void Simulation::run() {
+void Simulation::sleep_until(Seconds when) const {
+    if (when > now()) s4u::this_actor::sleep_until((when + origin_).value);
+}
+
+void Simulation::run() const {
     try {
         engine().run();
     } catch (const simgrid::Exception& error) {
         throw BackendError(fmt::format("SimGrid: {}", error.what()));
     }
-    require(engine().get_actor_count() == 0, "every actor has ended");
-}
-
-std::vector<Seconds> solve(const Wiring& wiring, std::span<const Flow> flows, std::span<const Bytes> bytes) {
-    require(flows.size() == bytes.size(), "a size for each flow");
-    std::int64_t devices = 0;
-    for (const Flow& flow : flows) devices = std::max({devices, flow.from + 1, flow.to + 1});
-    Simulation simulation{wiring, devices};
-    std::vector<Seconds> ends(flows.size());
-    // One actor a flow: an activity is taken from its issuer's list by value, so one issuer of all would be quadratic.
-    for (std::size_t i = 0; i < flows.size(); ++i) {
-        s4u::Actor::create("flow", simulation.host(flows[i].from), [&, i] {
-            s4u::Comm::sendto(simulation.host(flows[i].from), simulation.host(flows[i].to),
-                              static_cast<std::uint64_t>(bytes[i].value));
-            ends[i] = simulation.now();
-        });
-    }
-    simulation.run();
-    return ends;
+    require(at_work_ == 0, "no rank waits for a message or a step that never comes");
 }
 
 }  // namespace rehearse::sim

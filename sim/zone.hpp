@@ -9,12 +9,11 @@
 
 #include <simgrid/s4u.hpp>
 
+#include <functional>
 #include <memory>
-#include <span>
-#include <vector>
 
 #include "core/units.hpp"
-#include "sim/rounds.hpp"
+#include "sim/wiring.hpp"
 
 namespace rehearse::sim {
 
@@ -30,19 +29,21 @@ public:
     ~Simulation();
 
     simgrid::s4u::Host* host(std::int64_t device) const;
+    /// An actor on a device.
+    void start(std::int64_t device, const std::function<void()>& work);
     /// On SimGrid's clock, when this simulation was made.
     Seconds origin() const { return origin_; }
     /// Since then.
     Seconds now() const;
-    /// Until every actor has ended. BackendError when SimGrid refuses.
-    void run();
+    /// Called by an actor.
+    void sleep_until(Seconds when) const;
+    /// Until every actor has ended. BackendError when SimGrid refuses; a bug of ours when some wait for each other.
+    void run() const;
 
 private:
     std::unique_ptr<DeviceZone> zone_;
     Seconds origin_;
+    std::int64_t at_work_ = 0;  // actors
 };
-
-/// When each flow's last byte leaves, without its latency, when all start at once: SimGrid's solver. One a flow.
-std::vector<Seconds> solve(const Wiring& wiring, std::span<const Flow> flows, std::span<const Bytes> bytes);
 
 }  // namespace rehearse::sim

@@ -67,6 +67,11 @@ struct Communicator::Impl {
         requests.reserve(static_cast<std::size_t>(program.messages));
     }
 
+    MPI_Request& only_request() {
+        requests.assign(1, MPI_REQUEST_NULL);
+        return requests.front();
+    }
+
     // Receives first, so that what arrives finds its place.
     void post(const AllReduceProgram::Round& round, std::span<float> data) {
         requests.clear();
@@ -136,9 +141,9 @@ Communicator Communicator::node() const {
 }
 
 void Communicator::barrier(const Idle& idle) const {
-    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Request& request = impl_->only_request();
     check(MPI_Ibarrier(impl_->comm, &request), "MPI_Ibarrier");
-    wait({&request, 1}, idle, GiveUp::abandon);
+    wait(impl_->requests, idle, GiveUp::abandon);
 }
 
 void Communicator::send(std::span<const std::byte> bytes, std::int64_t to) const {
@@ -153,10 +158,10 @@ void Communicator::receive(std::span<std::byte> bytes, std::int64_t from) const 
 }
 
 void Communicator::broadcast(std::span<std::byte> bytes, std::int64_t root, const Idle& idle) const {
-    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Request& request = impl_->only_request();
     check(MPI_Ibcast(bytes.data(), message_size(bytes.size()), MPI_BYTE, static_cast<int>(root), impl_->comm, &request),
           "MPI_Ibcast");
-    wait({&request, 1}, idle, GiveUp::abandon);
+    wait(impl_->requests, idle, GiveUp::abandon);
 }
 
 std::vector<double> Communicator::all_gather(std::span<const double> values) const {
@@ -167,7 +172,7 @@ std::vector<double> Communicator::all_gather(std::span<const double> values) con
 }
 
 std::vector<std::vector<std::byte>> Communicator::gather(std::span<const std::byte> bytes) const {
-    const double own = static_cast<double>(bytes.size());
+    const auto own = static_cast<double>(bytes.size());
     const std::vector<double> sizes = all_gather({&own, 1});
     std::vector<std::vector<std::byte>> all;
     if (impl_->rank != 0) {

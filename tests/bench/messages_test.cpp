@@ -8,7 +8,8 @@
 
 #include "bench/compute.hpp"
 #include "calibrate/fit.hpp"
-#include "tests/run/main_on_all_ranks.hpp"
+#include "run/train.hpp"
+#include "tests/kernels/comm/mpi_main.hpp"
 
 namespace rehearse::bench {
 namespace {
@@ -61,3 +62,8 @@ TEST(Measure, OfAllRanksTogetherGivesEachTheSameSamples) {
 
 }  // namespace
 }  // namespace rehearse::bench
+
+int main(int argc, char** argv) {
+    const rehearse::run::Session session{argc, argv};
+    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
+}

@@ -91,7 +91,7 @@ DeviceClass device() {
 // A square product of 256 with a batch of 256 is bound by its 2 * 256^3 operations: 335.5 us at 100 GFLOP/s.
 Sample product(double fraction) {
     const MatMul op{.m = 1, .n = 256, .k = 256, .bias = false};
-    return {{op, Pass::forward, 256}, "planted", Seconds{335.54432e-6 / fraction + 10e-6}, 0, 7};
+    return {{op, Pass::forward, 256}, "planted", "", Seconds{335.54432e-6 / fraction + 10e-6}, 0, 7};
 }
 
 // A ReLU of 2^20 elements reads and writes 4 MiB: 838.9 us at 10 GB/s.
@@ -99,7 +99,7 @@ Sample relu(Pass pass, double fraction) {
     const double arrays = pass == Pass::forward ? 2 : 3;  // backward reads the input as well
     const double seconds = arrays * 4 * 1048576 / 10e9;
     const Activation op{Nonlinearity::relu, {1048576}};
-    return {{op, pass, 1}, "planted", Seconds{seconds / fraction + 10e-6}, 0, 7};
+    return {{op, pass, 1}, "planted", "", Seconds{seconds / fraction + 10e-6}, 0, 7};
 }
 
 const EfficiencyFit& find(const std::vector<EfficiencyFit>& fits, std::string_view kind, std::optional<Pass> pass) {

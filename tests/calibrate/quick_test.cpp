@@ -33,7 +33,7 @@ Samples planted() {
     Samples samples{.host = "node7", .date = "2024-05-01", .ranks = 2, .compute = {}, .figures = {}, .messages = {}};
     samples.figures = {{100_GFLOPS, 0.01, 7}, {10_GBps, 0.02, 7}, {1_us, 0.1, 7}};
     // 8 kB a sample at 10 GB/s: 0.8 us a sample; measured at half of that rate.
-    samples.compute = {{relu(10), "onednn", 17_us, 0.031, 7}, {relu(20), "onednn", 33_us, 0.02, 7}};
+    samples.compute = {{relu(10), "onednn", "", 17_us, 0.031, 7}, {relu(20), "onednn", "", 33_us, 0.02, 7}};
     Messages messages;
     for (const double size : {8.0, 1e3, 1e5, 1e7})
         messages.samples.push_back({Bytes{size}, 3_us + Bytes{size} / 4_GBps});

@@ -54,6 +54,22 @@ TEST_F(BadInput, OfNamesAndFiles) {
                     {"models --output {}", "directory"}});
 }
 
+#if REHEARSE_HAS_BENCH
+TEST_F(BadInput, OfBenchmarksAndCalibrations) {
+    expect_refused({{"bench", "one of conv, gemm, layer"},
+                    {"bench cnov", "did you mean 'conv'"},
+                    {"bench conv", "nothing to time"},
+                    {"bench conv conv2d:n1", "conv2d:n1"},
+                    {"bench conv --suite resnet51", "did you mean 'resnet50'"},
+                    {"bench conv --suite lenet5 --backend onednm", "no backend of this build"},
+                    {"bench gemm conv2d:n2c4h8w8k4r3s3:pad1:stride1:f32:forward", "nothing to time"},
+                    {"bench conv --suite lenet5 --budget -1", "--budget"},
+                    {"calibrate", "--quick"},
+                    {"calibrate --quick --batch 0", "--batch 0"},
+                    {"calibrate --quick --model lenet6", "did you mean 'lenet5'"}});
+}
+#endif
+
 TEST_F(BadInput, NeverOverwritesUnasked) {
     write("mine.txt", "precious");
     expect_refused({{"models --output mine.txt", "--force"}});

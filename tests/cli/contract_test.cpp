@@ -46,13 +46,27 @@ TEST_F(Contract, MachinesGiveASourceForEveryFigure) {
 }
 
 TEST_F(Contract, HelpHasExamplesAndVersionIsThere) {
-    for (const char* command : {"predict", "run", "compare", "calibrate", "export", "models", "machines"}) {
+    for (const char* command : {"predict", "run", "compare", "bench", "calibrate", "export", "models", "machines"}) {
         const Output output = run(std::string{command} + " --help");
         EXPECT_EQ(output.code, 0);
         EXPECT_THAT(output.out, HasSubstr("Examples:"));
     }
     EXPECT_THAT(run("--version").out, HasSubstr("rehearse 0."));
 }
+
+#if REHEARSE_HAS_BENCH
+TEST_F(Contract, BenchChecksEachResultAndKeepsItsName) {
+    const std::string problem = "conv2d:n2c4h8w8k4r3s3:pad1:stride1:f32:forward";
+    const Json bench = json("bench conv " + problem + " --backend reference --budget 0.05 --out samples.json");
+    EXPECT_EQ(bench["schema"], "rehearse.bench/1");
+    ASSERT_EQ(bench["rows"].size(), 1U);
+    EXPECT_EQ(bench["rows"][0]["problem"], problem);
+    EXPECT_EQ(bench["rows"][0]["checked"], 0.0);  // the reference against itself
+    EXPECT_GT(bench["rows"][0]["median_s"], 0.0);
+    const Json samples = Json::parse(read("samples.json"));
+    EXPECT_EQ(samples["benchmarks"][0]["name"].get<std::string>().find(problem + "/reference"), 0U);
+}
+#endif
 
 #if REHEARSE_HAS_SIM
 TEST_F(Contract, PredictionsHaveTheDocumentedKeys) {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cmath>
 
 #include "core/error.hpp"
@@ -19,7 +20,7 @@ class Loaded {
 public:
     Loaded(const Network& network, const std::string& backend)
         : schedule_(test::schedule_of(network, "data", 1, batch)),
-          program_(schedule_, schedule_.classes[0], backend, 5, {}) {
+          program_(schedule_, schedule_.classes[0], {backend, ""}, 5, {}) {
         const SyntheticTask task{network.layers.front().output, 3, 11};
         const std::size_t size = program_.input().size() / batch;
         for (std::int64_t i = 0; i < batch; ++i) {
@@ -56,8 +57,8 @@ void expect_slopes(const Network& network, const std::string& backend) {
         norm = std::sqrt(norm);
         ASSERT_GT(norm, 1e-3);
         const double reach = 0.01;
-        double loss[2];
-        for (const int side : {0, 1}) {
+        std::array<double, 2> loss{};
+        for (const std::size_t side : {0U, 1U}) {
             for (std::size_t i = 0; i < weights.size(); ++i) {
                 tensors.weights[i] = static_cast<float>(weights[i] + (side == 0 ? -reach : reach) * gradient[i] / norm);
             }
@@ -104,7 +105,7 @@ TEST(Program, RefusesAnOperatorThatNobodyRuns) {
     at = test::add(n, "fc", MatMul{.m = 1, .n = 3, .k = 5}, {at});
     test::add(n, "loss", SoftmaxLoss{3}, {at});
     const Schedule schedule = test::schedule_of(n, "data", 1, 2);
-    EXPECT_THROW((Program{schedule, schedule.classes[0], "", 1, {}}), InputError);
+    EXPECT_THROW((Program{schedule, schedule.classes[0], {}, 1, {}}), InputError);
 }
 
 }  // namespace

@@ -5,10 +5,11 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.hpp"
-#include "tests/run/main_on_all_ranks.hpp"
+#include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/run/networks.hpp"
 
 namespace rehearse::run {
@@ -74,6 +75,22 @@ TEST(Gradients, WithSharedOutputsAreTheSameByOneDnnAndByPlainLoops) {
     EXPECT_LE(loops.gradient_error, loops.gradient_tolerance);
     // Four convolutions, a batch norm and a dense layer; the longest sums have 360 terms or 36 pixels of 8 samples.
     EXPECT_LE(difference(best.gradients, loops.gradients), chain_tolerance(6, 360));
+}
+
+TEST(Gradients, OfResnet32ByWinogradAreThoseOfThePlainLoops) {
+    const auto listed = kernels::backends();
+    if (std::ranges::none_of(listed, [](const auto* backend) { return backend->algorithm() == "winograd4"; })) {
+        GTEST_SKIP() << "built without the kernels of our own";
+    }
+    const Communicator world = Communicator::world();
+    const Network network = models::load_network("resnet32");
+    const auto gradients = [&](const char* backend, const char* algorithm) {
+        return train_network(world, network, "data", 1, {.steps = 1, .backend = backend, .algorithm = algorithm})
+            .gradients;
+    };
+    // F(4x4,3x3) errs by less than 1e-5 of a layer's output (tests/kernels/cpu_winograd_test.cpp); a gradient has come
+    // through at most 32 convolutions forward and as many backward.
+    EXPECT_LE(difference(gradients("cpu", "winograd4"), gradients("reference", "")), 64 * 1e-5);
 }
 
 TEST(Gradients, WithDropoutDoNotDependOnTheNumberOfRanks) {
@@ -196,3 +213,8 @@ TEST(Training, RefusesWhatItCannotExecute) {
 
 }  // namespace
 }  // namespace rehearse::run
+
+int main(int argc, char** argv) {
+    const rehearse::run::Session session{argc, argv};
+    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
+}

@@ -116,7 +116,7 @@ TEST(AllReduceOverMpi, AnIdleThatThrowsEndsTheWait) {
 
 TEST(Communicator, RanksAreNumberedFromZero) {
     const Communicator world = Communicator::world();
-    const double own = static_cast<double>(world.rank());
+    const auto own = static_cast<double>(world.rank());
     const std::vector<double> all = world.all_gather({&own, 1});
     ASSERT_EQ(static_cast<std::int64_t>(all.size()), world.size());
     for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], static_cast<double>(i));

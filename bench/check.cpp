@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/check.hpp"
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "bench/workload.hpp"
+#include "core/error.hpp"
+
+namespace rehearse::bench {
+
+namespace {
+
+const kernels::Backend& reference() { return *kernels::backends().back(); }
+
+// Everything that a pass writes, one after the other.
+std::vector<float> written(const kernels::Buffers& buffers, Pass pass) {
+    std::vector<float> all;
+    const auto append = [&all](std::span<const float> part) { all.insert(all.end(), part.begin(), part.end()); };
+    switch (pass) {
+        case Pass::forward:
+            append(buffers.dst);
+            break;
+        case Pass::backward_data:
+            for (const std::span<float> part : buffers.diff_src) append(part);
+            break;
+        case Pass::backward_weights:
+            append(buffers.diff_weights);
+            break;
+        case Pass::update:
+            append(buffers.weights);
+            append(buffers.momentum);
+            break;
+    }
+    return all;
+}
+
+std::vector<float> result(const Problem& problem, const kernels::Backend& backend, std::uint64_t seed) {
+    Workload workload(problem, backend, CacheState::hot);
+    Arena arena(workload.floats(), seed);
+    workload.set_up(arena, workload.floats());
+    workload.run();
+    return written(workload.current(), problem.pass);
+}
+
+}  // namespace
+
+Checked check(const Problem& problem, const kernels::Backend& backend, std::uint64_t seed) {
+    const std::vector<float> expected = result(problem, reference(), seed);
+    const std::vector<float> actual = result(problem, backend, seed);
+    require(expected.size() == actual.size(), "a pass writes as much whoever runs it");
+    double difference = 0;
+    double norm = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        const double e = expected[i];
+        difference += (actual[i] - e) * (actual[i] - e);
+        norm += e * e;
+    }
+    const std::string_view algorithm = backend.algorithm();
+    const bool transforms = algorithm.starts_with("winograd") || algorithm == "fft";
+    return {norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference), transforms ? 1e-3 : 1e-5};
+}
+
+}  // namespace rehearse::bench

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is it right, before it is fast?
+#pragma once
+
+#include <cstdint>
+
+#include "core/op.hpp"
+#include "kernels/backend.hpp"
+
+namespace rehearse::bench {
+
+struct Checked {
+    double error = 0;      // |backend - reference| / |reference|, Euclidean norms over everything that the pass writes
+    double tolerance = 0;  // an error above it is a wrong result
+};
+
+/// Runs `problem` on random data through `backend` and through the reference, whose sums are in double.
+/// tolerance: 1e-5 for sums in f32; 1e-3 for algorithms that transform their input (Winograd, FFT), whose error grows
+/// with the tile (Barabasz et al. 2020).
+Checked check(const Problem& problem, const kernels::Backend& backend, std::uint64_t seed);
+
+}  // namespace rehearse::bench

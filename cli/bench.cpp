@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "bench/check.hpp"
+#include "bench/compute.hpp"
+#include "bench/host.hpp"
+#include "calibrate/problems.hpp"
+#include "cli/choice.hpp"
+#include "cli/command.hpp"
+#include "cli/report.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/text.hpp"
+#include "kernels/threads.hpp"
+#include "models/models.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+enum class Kind { conv, gemm, layer };
+
+struct Options {
+    Common common;
+    Kind kind = Kind::layer;
+    std::vector<std::string> arguments;  // conv|gemm|layer, then problem strings
+    std::string suite, backend, algorithm, out;
+    std::vector<std::int64_t> batches{8};
+    bool check = true;
+    std::uint64_t seed = 1;
+    Seconds budget{20};
+};
+
+bool wanted(Kind kind, const Op& op) {
+    if (kind == Kind::conv) return std::holds_alternative<Conv2d>(op);
+    if (kind == Kind::gemm) return std::holds_alternative<MatMul>(op);
+    return true;
+}
+
+std::vector<calibrate::Needed> problems_of(const Options& options) {
+    std::vector<calibrate::Needed> problems;
+    for (const std::string& text : options.arguments) {
+        problems.push_back({parse_problem(text), 2 * bench::last_level_cache()});
+    }
+    if (!options.suite.empty()) {
+        const Network network = models::load_network(options.suite);
+        for (const auto& each : calibrate::problems(std::span{&network, 1}, options.batches)) problems.push_back(each);
+    }
+    std::erase_if(problems, [&](const auto& each) { return !wanted(options.kind, each.problem.op); });
+    if (problems.empty()) {
+        throw InputError(
+            "bench: nothing to time: give problem strings, like "
+            "conv2d:n8c64h56w56k64r3s3:pad1:stride1:f32:forward, or --suite resnet50");
+    }
+    return problems;
+}
+
+// All implementations that can, without the reference unless it is asked for or alone.
+std::vector<bench::Candidate> candidates_of(const Options& options, const calibrate::Needed& needed) {
+    std::vector<bench::Candidate> candidates;
+    std::string refusals;
+    for (const kernels::Backend* backend : kernels::backends()) {
+        if (!options.backend.empty() && backend->name() != options.backend) continue;
+        if (!options.algorithm.empty() && backend->algorithm() != options.algorithm) continue;
+        const bool last_resort = backend == kernels::backends().back() && options.backend != backend->name();
+        if (last_resort && !candidates.empty()) continue;
+        const kernels::Support support = backend->supports(needed.problem);
+        if (support.yes) candidates.push_back({needed, backend});
+        if (!support.yes)
+            refusals += fmt::format("\n  {} {}: {}", backend->name(), backend->algorithm(), support.reason);
+    }
+    if (candidates.empty()) {
+        throw InputError(
+            fmt::format("bench: no implementation runs {}{}", to_string(needed.problem),
+                        refusals.empty() ? ": no backend of this build has that name and algorithm" : refusals));
+    }
+    return candidates;
+}
+
+Json row_of(const bench::Sample& sample, FlopRate peak) {
+    const Problem& p = sample.problem;
+    const Flops work = flops(p.op, p.pass, p.batch);
+    const Bytes bytes = bytes_moved(p.op, p.pass, p.type, p.batch);
+    return {{"problem", to_string(p)},
+            {"backend", sample.backend},
+            {"algorithm", sample.algorithm},
+            {"median_s", sample.median.value},
+            {"error", sample.error},
+            {"samples", sample.count},
+            {"flops_per_s", (work / sample.median).value},
+            {"peak_fraction", work / sample.median / peak},
+            {"bytes_per_s", (bytes / sample.median).value},
+            {"flops_per_byte", bytes.value > 0 ? work.value / bytes.value : 0.0}};
+}
+
+void mark_best(std::vector<Json>& rows) {
+    std::map<std::string, double> best;
+    for (const Json& row : rows) {
+        const auto [entry, fresh] = best.try_emplace(row["problem"], row["median_s"].get<double>());
+        if (!fresh) entry->second = std::min(entry->second, row["median_s"].get<double>());
+    }
+    for (Json& row : rows) row["best"] = row["median_s"].get<double>() <= best[row["problem"]];
+}
+
+Report report_of(const Options& options, const std::vector<Json>& rows, const calibrate::HostFigures& host,
+                 int threads) {
+    Report report{document("bench", {{"suite", options.suite}, {"seed", options.seed}, {"threads", threads}}), {}, ""};
+    report.document["peak_flops_per_s"] = host.peak.median.value;
+    report.document["memory_bandwidth_bytes_per_s"] = host.memory_bandwidth.median.value;
+    report.document["rows"] = rows;
+    report.tables = {{"rows",
+                      "",
+                      {{"problem", "problem"},
+                       {"backend", "backend"},
+                       {"algorithm", "algorithm"},
+                       {"median_s", "time", Show::seconds},
+                       {"error", "spread", Show::percent},
+                       {"flops_per_s", "rate", Show::flop_rate},
+                       {"peak_fraction", "of peak", Show::percent},
+                       {"flops_per_byte", "FLOP/B", Show::number},
+                       {"checked", "error", Show::number},
+                       {"best", "best", Show::text}}}};
+    report.footer = fmt::format(
+        "{} thread{}; measured here: {} f32 (matrix product of 1024), {} of memory bandwidth; "
+        "error: against the reference",
+        threads, threads == 1 ? "" : "s", to_string(host.peak.median), to_string(host.memory_bandwidth.median));
+    return report;
+}
+
+int bench_kernels(Options& options) {
+    check_writable(options.out, options.common);
+    const int threads = kernels::choose_threads();
+    check_writable(options.common.output, options.common);
+    std::vector<bench::Candidate> candidates;
+    for (const calibrate::Needed& needed : problems_of(options)) {
+        for (const bench::Candidate& each : candidates_of(options, needed)) candidates.push_back(each);
+    }
+    std::vector<double> errors;
+    bool wrong = false;
+    for (const bench::Candidate& each : candidates) {
+        if (!options.check) break;
+        const bench::Checked checked = bench::check(each.needed.problem, *each.backend, options.seed);
+        errors.push_back(checked.error);
+        if (checked.error <= checked.tolerance) continue;
+        wrong = true;
+        talk(options.common,
+             fmt::format("wrong: {}/{}/{} differs from the reference by {:.2g}", to_string(each.needed.problem),
+                         each.backend->name(), each.backend->algorithm(), checked.error));
+    }
+    const calibrate::HostFigures host = bench::measure_host({.budget = options.budget * 0.2}, {});
+    bench::Options measuring;
+    measuring.rounds.budget = options.budget * 0.8;
+    measuring.seed = options.seed;
+    const bench::Measurement measured = bench::measure(candidates, measuring);
+    std::vector<Json> rows;
+    for (std::size_t i = 0; i < measured.samples.size(); ++i) {
+        rows.push_back(row_of(measured.samples[i], host.peak.median));
+        if (options.check) rows.back()["checked"] = errors[i];
+    }
+    mark_best(rows);
+    if (!options.out.empty()) replace_file(options.out, measured.json);
+    print(report_of(options, rows, host, threads), options.common);
+    return wrong ? check_failed : good;
+}
+
+int start(Options& options) {
+    const std::map<std::string_view, Kind> kinds{{"conv", Kind::conv}, {"gemm", Kind::gemm}, {"layer", Kind::layer}};
+    const std::string kind = options.arguments.empty() ? "" : options.arguments.front();
+    const auto found = kinds.find(kind);
+    if (found == kinds.end()) {
+        const std::vector<std::string_view> words{"conv", "gemm", "layer"};
+        throw InputError(fmt::format("bench '{}': one of {}{}", kind, join(words), did_you_mean(kind, words)));
+    }
+    options.kind = found->second;
+    options.arguments.erase(options.arguments.begin());
+    return bench_kernels(options);
+}
+
+}  // namespace
+
+Run add_bench(CLI::App& app) {
+    const auto options = std::make_shared<Options>();
+    app.add_option("KIND", options->arguments, "conv, gemm or layer, then problem strings")
+        ->option_text("KIND [PROBLEM...]");
+    app.add_option("--suite", options->suite, "every distinct step of training this network")
+        ->option_text("NAME|FILE.onnx");
+    app.add_option("--batch", options->batches, "of a suite")->delimiter(',')->option_text("N[,N...]");
+    app.add_option("--backend", options->backend, "only this one")->option_text("NAME");
+    app.add_option("--algorithm", options->algorithm, "only this one")->option_text("NAME");
+    app.add_flag("!--no-check", options->check, "do not hold the results to the reference first");
+    app.add_option("--seed", options->seed, "of the data")->capture_default_str()->option_text("N");
+    app.add_option("--out", options->out, "Google Benchmark's JSON, for calibrate")->option_text("FILE.json");
+    add_budget(app, options->budget);
+    add_common(app, options->common);
+    return [options] { return start(*options); };
+}
+
+}  // namespace rehearse::cli

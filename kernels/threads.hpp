@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many threads a rank's kernels use.
+#pragma once
+
+namespace rehearse::kernels {
+
+/// One, because a rank is a device, and the device of this-host is a core: what `predict` prices is then what runs.
+/// Only OMP_NUM_THREADS gives a rank more. Sets OpenMP's threads of the calling thread and returns how many they are.
+int choose_threads();
+
+}  // namespace rehearse::kernels

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between the ranks of a SimGrid simulation. Included by this folder's sources only.
+#pragma once
+
+#include <map>
+#include <span>
+#include <tuple>
+
+#include "sim/exchanges.hpp"
+#include "sim/zone.hpp"
+
+namespace rehearse::sim {
+
+/// A message starts when both its ends have come to it, and occupies both until a latency after its last byte (and its
+/// receiver until it has combined it). Called by actors.
+class Mail {
+public:
+    enum class Channel { collective, point_to_point };  // messages of one do not match the other's
+
+    explicit Mail(const Simulation& simulation) : simulation_(simulation) {}
+
+    /// All of one rank's messages of one round, from `when` on; returns when the last is over.
+    Seconds exchange(std::int64_t rank, std::span<const Exchange> messages, Channel channel, Seconds when);
+    /// Messages sent so far.
+    std::int64_t count() const { return count_; }
+
+private:
+    simgrid::s4u::Mailbox* box(Channel channel, std::int64_t from, std::int64_t to);
+
+    const Simulation& simulation_;
+    std::map<std::tuple<Channel, std::int64_t, std::int64_t>, simgrid::s4u::Mailbox*> boxes_;  // by name is slow
+    std::int64_t count_ = 0;
+    char payload_ = 0;  // SimGrid wants an address to send
+};
+
+}  // namespace rehearse::sim

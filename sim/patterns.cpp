@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/patterns.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "sim/solver.hpp"
+
+namespace rehearse::sim {
+
+namespace {
+
+std::uint64_t hash_of(std::span<const Flow> flows) {  // FNV-1a, a pair at a time
+    std::uint64_t hash = 14695981039346656037U;
+    for (const Flow& flow : flows) {
+        hash = (hash ^ static_cast<std::uint64_t>(flow.from << 32 ^ flow.to)) * 1099511628211U;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+}  // namespace
+
+std::shared_ptr<const Pattern> Patterns::of_equal(std::span<const Flow> flows) {
+    const std::uint64_t hash = hash_of(flows);
+    const auto same = [](const Message& m, const Flow& f) { return m.from == f.from && m.to == f.to; };
+    for (auto [it, end] = known_.equal_range(hash); it != end; ++it) {
+        if (std::ranges::equal(it->second->messages, flows, same)) return it->second;
+    }
+    return known_.emplace(hash, std::make_shared<const Pattern>(count(flows)))->second;
+}
+
+Pattern Patterns::count(std::span<const Flow> flows) {
+    RoundCosts counted = counter_.count(flows);
+    Pattern pattern;
+    pattern.meetings = std::move(counted.meetings);
+    pattern.members = std::move(counted.members);
+    pattern.messages.reserve(flows.size());
+    std::map<MessageCost, std::int32_t> numbers;
+    for (std::size_t i = 0; i < flows.size(); ++i) {
+        const auto [from, to] = flows[i];
+        const MessageCost cost{counted.flows[i].latency, counted.flows[i].alone, wiring_.combine(from, to)};
+        std::int32_t number = i == 0 ? -1 : pattern.messages.back().cost;
+        if (number < 0 || pattern.costs[static_cast<std::size_t>(number)] != cost) {
+            const auto [entry, fresh] = numbers.try_emplace(cost, static_cast<std::int32_t>(pattern.costs.size()));
+            if (fresh) pattern.costs.push_back(cost);
+            number = entry->second;
+        }
+        pattern.messages.push_back({static_cast<std::int32_t>(from), static_cast<std::int32_t>(to), number});
+    }
+    return pattern;
+}
+
+std::shared_ptr<const Pattern> Patterns::of_unequal(std::span<const Flow> flows, std::span<const Bytes> bytes) const {
+    const std::vector<Seconds> left = solve(wiring_, flows, bytes);
+    Bytes mean;
+    for (const Bytes& one : bytes) mean += one / static_cast<double>(bytes.size());
+    auto pattern = std::make_shared<Pattern>();
+    std::vector<Hop> hops;
+    for (std::size_t i = 0; i < flows.size(); ++i) {
+        const auto [from, to] = flows[i];
+        const Seconds latency = wiring_.route(from, to, hops);
+        pattern->costs.push_back({latency + left[i], PerByte{0}, wiring_.combine(from, to) * (bytes[i] / mean)});
+        pattern->messages.push_back(
+            {static_cast<std::int32_t>(from), static_cast<std::int32_t>(to), static_cast<std::int32_t>(i)});
+    }
+    return pattern;
+}
+
+}  // namespace rehearse::sim

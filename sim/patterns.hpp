@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a round of messages costs, in the compact form in which collectives keep it. A round with the same messages as
+// an earlier one is not counted again.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/rounds.hpp"
+
+namespace rehearse::sim {
+
+struct Message {
+    std::int32_t from = 0, to = 0;  // devices
+    std::int32_t cost = 0;          // index into Pattern::costs
+};
+
+struct MessageCost {
+    Seconds latency;
+    PerByte alone, combine;
+    auto operator<=>(const MessageCost&) const = default;
+};
+
+/// Costs are of a byte of the round's mean message.
+struct Pattern {
+    std::vector<Message> messages;
+    std::vector<MessageCost> costs;  // few: most messages are like others
+    std::vector<Meeting> meetings;
+    std::vector<std::int32_t> members;
+};
+
+class Patterns {
+public:
+    explicit Patterns(const Wiring& wiring) : wiring_(wiring), counter_(wiring) {}
+
+    /// Messages of one size: counted, whatever that size will be.
+    std::shared_ptr<const Pattern> of_equal(std::span<const Flow> flows);
+    /// Messages of these sizes: SimGrid's solver says when each has left, and that stands in the latency. For these
+    /// sizes only.
+    std::shared_ptr<const Pattern> of_unequal(std::span<const Flow> flows, std::span<const Bytes> bytes) const;
+
+private:
+    Pattern count(std::span<const Flow> flows);
+
+    const Wiring& wiring_;
+    RoundCounter counter_;
+    std::unordered_multimap<std::uint64_t, std::shared_ptr<const Pattern>> known_;  // by a hash of who sends to whom
+};
+
+}  // namespace rehearse::sim
