@@ -11,15 +11,13 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/direct_simd.cpp"  // NOLINT: Highway compiles this file once a target
 #include "hwy/foreach_target.h"                           // must come before highway.h
 #include "hwy/highway.h"
+#include "kernels/cpu/lanes_inl.hpp"
 #include "kernels/cpu/transpose_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace rehearse::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr hn::ScalableTag<float> f32;
-using Vector = hn::Vec<hn::ScalableTag<float>>;
-constexpr std::int64_t lanes = hn::MaxLanes(f32);
 constexpr bool many_registers = HWY_TARGET == HWY_AVX3;
 
 // Pixels of a register block, by its vectors.
@@ -166,6 +164,7 @@ void pack_row(const PackedImage& image, const Lattice& phase, std::int64_t i, co
     const float* from = in + y * image.width + phase.first_x + begin * phase.step_x;
     const std::int64_t plane = image.height * image.width;
     if (phase.step_x == 1) return transpose(from, plane, channels, end - begin, out + begin * lanes, lanes);
+    if (phase.step_x == 2) return transpose<2>(from, plane, channels, end - begin, out + begin * lanes, lanes);
     for (std::int64_t x = begin; x < end; ++x, from += phase.step_x) {
         for (std::int64_t c = 0; c < channels; ++c) out[x * lanes + c] = from[c * plane];
     }
@@ -193,7 +192,9 @@ void transpose_any(const float* in, std::int64_t in_row, std::int64_t rows, std:
 }
 
 const DirectSimd* table() {
-    static constexpr DirectSimd simd{lanes, vectors_for, sum_over_taps, sum_over_pixels, pack_image, transpose_any};
+    static constexpr DirectSimd simd{lanes,           vectors_for,           sum_over_taps,
+                                     sum_over_pixels, sum_over_taps_by_lane, sum_over_pixels_by_lane,
+                                     pack_image,      transpose_any};
     return &simd;
 }
 

@@ -46,6 +46,10 @@ struct DirectSimd {
     std::int64_t (*vectors)(std::int64_t channels, std::int64_t columns);
     void (*sum_over_taps)(const SumOverTaps& sum, std::int64_t vectors);
     void (*sum_over_pixels)(const SumOverPixels& sum, std::int64_t vectors);
+    /// Of groups of one channel and one filter, `lanes` of them at a time: a lane of src meets its own lane of weights
+    /// {tap, lane} or diff_dst {pixel, lane}. Of the sums' sizes `channels` is not read, nor is `block` or `channel`.
+    void (*sum_over_taps_by_lane)(const SumOverTaps& sum);
+    void (*sum_over_pixels_by_lane)(const SumOverPixels& sum);
     /// One block of at most `lanes` channels, `plane` floats apart in `in`, as the sweep reads it.
     void (*pack_image)(const PackedImage& image, const float* in, std::int64_t channels, float* out);
     /// out {columns, rows} = in {rows, columns} transposed.

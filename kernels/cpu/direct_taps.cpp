@@ -8,6 +8,7 @@
 #include "kernels/cpu/algorithm.hpp"
 #include "kernels/cpu/direct_passes.hpp"
 #include "kernels/cpu/direct_simd.hpp"
+#include "kernels/cpu/strips.hpp"
 
 namespace rehearse::kernels::cpu {
 namespace {
@@ -15,11 +16,6 @@ namespace {
 constexpr std::int64_t strip_floats = 16 * 1024;    // of a strip that is summed: 64 KiB
 constexpr std::int64_t weight_floats = 6 * 1024;    // used at a time: 24 KiB, half of a first-level cache
 constexpr std::int64_t cached_floats = 128 * 1024;  // of all weights, that the second-level cache keeps
-
-struct Strip {
-    std::size_t grid;
-    std::int64_t first, rows;
-};
 
 class TapSums final : public CheckedKernel {
 public:
@@ -39,24 +35,13 @@ public:
         plane_ = whole_lines(sweep_.image.pixels() * simd_.lanes);
         panel_weights_ = whole_lines(in_ * conv_.taps * panel_);
         chunk_ = std::clamp<std::int64_t>(packed_floats / (blocks_ * plane_), 1, conv_.batch * conv_.op.groups);
-        cut_strips();
+        strips_ = cut_into_strips(sweep_, panel_, strip_floats);
+        strip_ = whole_lines(most_pixels(sweep_, strips_) * panel_);
+        taps_ = taps_of_grids(sweep_, simd_.lanes, panel_);
         reserve(conv_.op.groups * panels_ * panel_weights_ + chunk_ * blocks_ * plane_ + threads() * 2 * strip_);
     }
 
 private:
-    void cut_strips() {
-        for (std::size_t g = 0; g < sweep_.grids.size(); ++g) {
-            const Grid& grid = sweep_.grids[g];
-            const std::int64_t most = std::max<std::int64_t>(1, strip_floats / (grid.columns * panel_));
-            const std::int64_t rows = divide_up(grid.rows, divide_up(grid.rows, most));
-            for (std::int64_t y = 0; y < grid.rows; y += rows) strips_.push_back({g, y, std::min(rows, grid.rows - y)});
-            strip_ = std::max(strip_, whole_lines(rows * grid.columns * panel_));
-            std::vector<TapAt> taps;
-            for (const Tap& tap : grid.taps) taps.push_back({tap.offset * simd_.lanes, tap.index * panel_});
-            taps_.push_back(taps);
-        }
-    }
-
     void compute(const Buffers& b, float* scratch) override {
         const std::int64_t groups = conv_.op.groups;
         const std::int64_t images = conv_.batch * groups;
@@ -140,8 +125,9 @@ private:
                                 vectors_);
         }
         float* const out = forward_ ? b.dst.data() : b.diff_src[0].data();
-        store(grid, strip, std::min(panel_, out_ - first_channel), own,
-              out + (image * out_ + first_channel) * sweep_.out_height * sweep_.out_width);
+        const StripStore to{simd_, sweep_, std::min(panel_, out_ - first_channel), panel_,
+                            out + (image * out_ + first_channel) * sweep_.out_height * sweep_.out_width};
+        store(to, strip, own, own + strip_);
     }
 
     void fill_with_bias(const Buffers& b, std::int64_t filter, std::int64_t pixels, float* own) const {
@@ -149,25 +135,6 @@ private:
         for (std::int64_t i = 0; i < pixels; ++i) {
             for (std::int64_t f = 0; f < panel_; ++f) {
                 own[i * panel_ + f] = filter + f < conv_.op.filters ? bias[filter + f] : 0.0F;
-            }
-        }
-    }
-
-    void store(const Grid& grid, const Strip& strip, std::int64_t channels, float* own, float* out) const {
-        const std::int64_t plane = sweep_.out_height * sweep_.out_width;
-        const std::int64_t width = sweep_.out_width;
-        if (sweep_.grids.size() == 1) {  // rows without gaps
-            return simd_.transpose(own, panel_, strip.rows * width, channels, out + strip.first * width, plane);
-        }
-        const std::int64_t pixels = strip.rows * grid.columns;
-        float* const turned = own + strip_;
-        simd_.transpose(own, panel_, pixels, channels, turned, pixels);
-        for (std::int64_t c = 0; c < channels; ++c) {
-            for (std::int64_t i = 0; i < strip.rows; ++i) {
-                const float* const from = turned + c * pixels + i * grid.columns;
-                const std::int64_t y = grid.at.first_y + (strip.first + i) * grid.at.step_y;
-                float* const to = out + c * plane + y * width + grid.at.first_x;
-                for (std::int64_t j = 0; j < grid.columns; ++j) to[j * grid.at.step_x] = from[j];
             }
         }
     }

@@ -12,22 +12,17 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/gemm.cpp"  // NOLINT: Highway compiles this file once a target
 #include "hwy/foreach_target.h"                    // must come before highway.h
 #include "hwy/highway.h"
-#include "kernels/cpu/transpose_inl.hpp"
+#include "kernels/cpu/algorithm.hpp"
+#include "kernels/cpu/pack_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace rehearse::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr hn::ScalableTag<float> f32;
-using Vector = hn::Vec<hn::ScalableTag<float>>;
-constexpr std::int64_t lanes = hn::MaxLanes(f32);
 constexpr std::int64_t max_rows = HWY_TARGET == HWY_AVX3 ? 14 : 6;
-constexpr std::int64_t columns = 2 * lanes;
 constexpr std::int64_t max_depth = 256;   // of a panel: with columns = 32, B's takes 32 KiB
 constexpr std::int64_t block_rows = 280;  // of A: with max_depth, 280 KiB
 constexpr std::int64_t block_columns = 1024;
-
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // The largest piece when `size` is cut into equal pieces of at most `most`.
 std::int64_t even_piece(std::int64_t size, std::int64_t most) {
@@ -102,60 +97,6 @@ void multiply_panels(GemmShape shape, std::int64_t height, Panels a, Panels b, f
             const std::int64_t rows = std::min(height, shape.m - i);
             multiply_part(rows, width, shape.k, a.data + i / height * a.stride, height, b_panel, columns,
                           c + i * ldc + j, ldc, accumulate);
-        }
-    }
-}
-
-void pack_panels_of_a(GemmShape shape, std::int64_t height, MatrixView a, float* packed) {
-    for (std::int64_t i = 0; i < shape.m; i += height, packed += height * shape.k) {
-        const std::int64_t rows = std::min(height, shape.m - i);
-        const float* from = a.data + i * a.row;
-        if (a.column == 1) {
-            transpose(from, a.row, rows, shape.k, packed, height);
-        } else {
-            for (std::int64_t l = 0; l < shape.k; ++l) {
-                for (std::int64_t r = 0; r < rows; ++r) packed[l * height + r] = from[r * a.row + l * a.column];
-            }
-        }
-        for (std::int64_t l = 0; rows < height && l < shape.k; ++l) {
-            std::fill(packed + l * height + rows, packed + (l + 1) * height, 0.0F);
-        }
-    }
-}
-
-// Whole panels of rows that lie in one piece, a few side by side: each row is read further before the next page is.
-void copy_panels_of_b(std::int64_t panels, std::int64_t k, const float* HWY_RESTRICT from, std::int64_t row,
-                      float* HWY_RESTRICT packed) {
-    constexpr std::int64_t side_by_side = 4;
-    for (std::int64_t first = 0; first < panels; first += side_by_side) {
-        const std::int64_t count = std::min(side_by_side, panels - first);
-        for (std::int64_t l = 0; l < k; ++l) {
-            for (std::int64_t p = first; p < first + count; ++p) {
-                const float* const in = from + l * row + p * columns;
-                float* const out = packed + (p * k + l) * columns;
-                hn::StoreU(hn::LoadU(f32, in), f32, out);
-                hn::StoreU(hn::LoadU(f32, in + lanes), f32, out + lanes);
-            }
-        }
-    }
-}
-
-void pack_panels_of_b(GemmShape shape, MatrixView b, float* packed) {
-    const std::int64_t copied = b.column == 1 ? shape.n / columns : 0;
-    copy_panels_of_b(copied, shape.k, b.data, b.row, packed);
-    packed += copied * columns * shape.k;
-    for (std::int64_t j = copied * columns; j < shape.n; j += columns, packed += columns * shape.k) {
-        const std::int64_t width = std::min(columns, shape.n - j);
-        const float* from = b.data + j * b.column;
-        if (b.row == 1) {
-            transpose(from, b.column, width, shape.k, packed, columns);
-        } else {
-            for (std::int64_t l = 0; l < shape.k; ++l) {
-                for (std::int64_t r = 0; r < width; ++r) packed[l * columns + r] = from[l * b.row + r * b.column];
-            }
-        }
-        for (std::int64_t l = 0; width < columns && l < shape.k; ++l) {
-            std::fill(packed + l * columns + width, packed + (l + 1) * columns, 0.0F);
         }
     }
 }

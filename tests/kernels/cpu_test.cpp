@@ -3,6 +3,7 @@
 // numbers of at most 4: below 2^20 products the sums are exact in f32, so nothing but equality will do.
 #include <gmock/gmock.h>
 #include <hwy/highway.h>
+#include <omp.h>
 
 #include <array>
 #include <stdexcept>
@@ -31,7 +32,13 @@ const Backend& algorithm(std::string_view name) {
 class Cpu : public testing::TestWithParam<std::int64_t> {
 protected:
     void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-    void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
+    void TearDown() override {
+        omp_set_num_threads(threads_);
+        hwy::SetSupportedTargetsForTest(0);
+    }
+
+private:
+    int threads_ = omp_get_max_threads();
 };
 
 std::vector<std::int64_t> targets() {
@@ -97,6 +104,52 @@ TEST_P(Cpu, ConvolvesExactly) {
     for (const char* name : {"direct", "im2col"}) {
         for (const Conv2d& op : convolutions) {
             for (const std::int64_t batch : {1, 3}) expect_same(op, batch, algorithm(name));
+        }
+    }
+}
+
+// Images of which one at a time is packed (512 Ki floats), and column matrices in several tiles.
+const std::vector<Conv2d> large{{130, 64, 64, 3, square(3, 1), 1, true}, {3, 64, 64, 130, square(3, 1), 1, false}};
+
+TEST_P(Cpu, ConvolvesImagesTooLargeToBePackedAtOnce) {
+    for (const char* name : {"direct", "im2col"}) {
+        for (const Conv2d& op : large) expect_same(op, 2, algorithm(name));
+    }
+}
+
+TEST_P(Cpu, SharesItsWorkAmongThreads) {
+    omp_set_num_threads(3);
+    for (const char* name : {"direct", "im2col"}) {
+        // 66 filters, 40 filters with a bias, dilated groups, groups = channels, and one sample for three threads.
+        for (const std::size_t i : {2, 6, 11, 13}) expect_same(convolutions[i], 1, algorithm(name));
+        expect_same(large[0], 1, algorithm(name));
+    }
+    expect_same(MatMul{1, 129, 300, true}, 5, algorithm("gemm"));
+}
+
+TEST_P(Cpu, RunsAPreparedKernelAgain) {
+    for (const char* name : {"direct", "im2col"}) {
+        for (const Conv2d& op : {convolutions[4], convolutions[13]}) {
+            for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
+                const auto kernel = algorithm(name).prepare({op, pass, 2, DataType::f32});
+                for (const std::uint64_t seed : {11, 12}) {
+                    Tensors actual{op, 2, algorithm(name)};
+                    actual.src[0] = whole_numbers(static_cast<std::int64_t>(actual.src[0].size()), seed);
+                    actual.diff_dst = whole_numbers(static_cast<std::int64_t>(actual.diff_dst.size()), seed + 1);
+                    Tensors expected = actual;
+                    kernel->run(actual.buffers());
+                    expected.run(reference::backend(), pass);
+                    if (pass == Pass::forward) {
+                        EXPECT_EQ(actual.dst, expected.dst);
+                    }
+                    if (pass == Pass::backward_data) {
+                        EXPECT_EQ(actual.diff_src, expected.diff_src);
+                    }
+                    if (pass == Pass::backward_weights) {
+                        EXPECT_EQ(actual.diff_weights, expected.diff_weights);
+                    }
+                }
+            }
         }
     }
 }
