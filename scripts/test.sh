@@ -11,5 +11,5 @@ scripts/setup.sh dev
 ctest --test-dir build/dev -j "$(nproc)" --output-on-failure --no-tests=error "${exclude[@]}"
 
 scripts/setup.sh asan
-# Open MPI and its helpers keep memory until the process ends; leaks are looked for in our tests without MPI.
+# Open MPI and its daemons keep memory until the process ends; leaks are looked for in our tests without MPI.
 ASAN_OPTIONS=detect_leaks=0 ctest --test-dir build/asan -j "$(nproc)" --output-on-failure --no-tests=error "${exclude[@]}"
