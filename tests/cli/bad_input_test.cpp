@@ -40,13 +40,9 @@ TEST_F(BadInput, OfCommandsAndOptions) {
 }
 
 TEST_F(BadInput, OfNamesAndFiles) {
-    write("empty.onnx", "");
     write("bad.json", "{\"traceEvents\": [");
     expect_refused({{"models resnet51", "did you mean 'resnet50'"},
                     {"machines sumit", "did you mean 'summit'"},
-                    {"models no-such.onnx", "no-such.onnx"},
-                    {"models {}", "directory"},
-                    {"models empty.onnx", "empty.onnx"},
                     {"machines no-such.toml", "no-such.toml"},
                     {"compare no-such.json no-such.json", "no-such.json"},
                     {"compare bad.json bad.json", "bad.json"},
@@ -114,13 +110,17 @@ TEST_F(BadInput, OfAUsersMachine) {
 #endif
 
 #if REHEARSE_HAS_ONNX
-TEST_F(BadInput, OfATruncatedNetwork) {
+TEST_F(BadInput, OfATruncatedEmptyOrMissingNetwork) {
     std::ifstream file{std::string{REHEARSE_TEST_DATA} + "/onnx/light_squeezenet.onnx", std::ios::binary};
     std::ostringstream whole;
     whole << file.rdbuf();
     ASSERT_GT(whole.str().size(), 1000U);
     write("cut.onnx", whole.str().substr(0, whole.str().size() / 2));
-    expect_refused({{"models cut.onnx", "cut.onnx"}});
+    write("empty.onnx", "");
+    expect_refused({{"models cut.onnx", "cut.onnx"},
+                    {"models empty.onnx", "empty.onnx"},
+                    {"models no-such.onnx", "no-such.onnx"},
+                    {"models {}", "directory"}});
 }
 #endif
 
