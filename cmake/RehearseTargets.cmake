@@ -20,7 +20,7 @@ endfunction()
 function(rehearse_test path)
   cmake_parse_arguments(ARG "" "TIMEOUT" "USES;LABELS;MPI_RANKS" ${ARGN})
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT 300)  # some are slow where other jobs hold the cores
   endif()
   string(REPLACE "/" "_" target "test_${path}")
   add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/${path}_test.cpp)
