@@ -3,19 +3,20 @@
 
 #include <fmt/format.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 #include <thread>
 
 #include "cli/choice.hpp"
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "core/units.hpp"
 
 namespace rehearse::cli {
@@ -170,6 +171,10 @@ void check_writable(const std::string& path, const Common& common) {
     if (!std::filesystem::is_directory(folder)) {
         throw InputError(fmt::format("{}: there is no folder '{}' to write it in", path, folder.string()));
     }
+    if (access(folder.c_str(), W_OK) != 0) {
+        throw InputError(
+            fmt::format("{}: nothing can be written in '{}': {}", path, folder.string(), std::strerror(errno)));
+    }
 }
 
 void print(const Report& report, const Common& common) {
@@ -181,9 +186,7 @@ void print(const Report& report, const Common& common) {
         return;
     }
     check_writable(common.output, common);
-    std::ofstream file{common.output};
-    file << text << std::flush;
-    if (!file) throw InputError(fmt::format("{}: cannot be written: {}", common.output, std::strerror(errno)));
+    replace_file(common.output, text);
 }
 
 void talk(const Common& common, std::string_view text) {

@@ -54,7 +54,8 @@ nlohmann::ordered_json document(std::string_view kind, nlohmann::ordered_json co
 /// To stdout or --output. InputError when that file exists (without --force) or cannot be written.
 void print(const Report& report, const Common& common);
 
-/// InputError when a file of the user's would be overwritten.
+/// InputError when a file of the user's would be overwritten, or there is nowhere to write it: asked before the work,
+/// not after it.
 void check_writable(const std::string& path, const Common& common);
 
 /// Progress and talk: on stderr, not with -q.

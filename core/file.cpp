@@ -2,7 +2,6 @@
 #include "core/file.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -11,6 +10,7 @@
 #include <sstream>
 
 #include "core/error.hpp"
+#include "core/output_file.hpp"
 
 namespace rehearse {
 
@@ -34,18 +34,9 @@ std::string read_file(const std::string& path) {
 }
 
 void replace_file(const std::string& path, std::string_view content) {
-    if (std::filesystem::is_directory(path)) throw InputError(fmt::format("{}: is a directory, not a file", path));
-    const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
-    errno = 0;
-    std::ofstream file{temporary, std::ios::binary};
-    if (!file) throw failure(path, "cannot be written");
-    file.write(content.data(), static_cast<std::streamsize>(content.size()));
-    file.close();
-    if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
-        const InputError error = failure(path, "cannot be written");
-        std::remove(temporary.c_str());
-        throw error;
-    }
+    OutputFile file{path};
+    file.append(content);
+    file.commit();
 }
 
 }  // namespace rehearse

@@ -10,8 +10,8 @@ namespace rehearse {
 /// InputError "path: why" when it is missing, a directory, or cannot be read.
 std::string read_file(const std::string& path);
 
-/// Writes to a temporary name beside `path` and renames it, so that a full disk or a crash never leaves half a file.
-/// InputError "path: why" when that cannot be done; what was there before is then still there.
+/// Through an OutputFile: a full disk or a crash never leaves half a file. InputError "path: why" when it cannot be
+/// done; what was there before is then still there.
 void replace_file(const std::string& path, std::string_view content);
 
 }  // namespace rehearse

@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "core/output_file.hpp"
 #include "core/timeline.hpp"
 #include "trace/input_file.hpp"
-#include "trace/output_file.hpp"
 
 namespace rehearse::trace {
 

@@ -47,6 +47,7 @@ TEST_F(BadInput, OfNamesAndFiles) {
                     {"compare no-such.json no-such.json", "no-such.json"},
                     {"compare bad.json bad.json", "bad.json"},
                     {"models --output /no/such/folder/x", "/no/such/folder"},
+                    {"models --output /proc/x", "cannot be written"},
                     {"models --output {}", "directory"}});
 }
 

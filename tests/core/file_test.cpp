@@ -29,5 +29,12 @@ TEST(ReplaceFile, LeavesNothingButTheNewContent) {
     std::filesystem::remove_all(folder);
 }
 
+TEST(ReplaceFile, NeverReplacesADevice) {
+    replace_file("/dev/null", "gone");
+    EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+    if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+    EXPECT_THROW(replace_file("/dev/full", "no room"), InputError);
+}
+
 }  // namespace
 }  // namespace rehearse

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/output_file.hpp"
+#include "core/output_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,16 +12,16 @@
 
 #include "core/error.hpp"
 
-namespace rehearse::trace {
+namespace rehearse {
 
 namespace fs = std::filesystem;
 
 OutputFile::OutputFile(const std::string& path) : path_(path), target_(path) {
     std::error_code ignored;
     const fs::file_status status = fs::status(path, ignored);
-    if (path.empty()) throw InputError("'': cannot write a trace: the path is empty: give a file name");
+    if (path.empty()) throw InputError("'': cannot be written: the path is empty: give a file name");
     if (fs::is_directory(status)) {
-        throw InputError(fmt::format("{}: cannot write a trace: it is a directory: give a file name in it", path));
+        throw InputError(fmt::format("{}: cannot be written: it is a directory: give a file name in it", path));
     }
     if (fs::exists(status) && !fs::is_regular_file(status)) {
         file_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);  // /dev/stdout: renaming over it would replace the device
@@ -69,8 +69,8 @@ void OutputFile::commit() {
 }
 
 void OutputFile::fail(int error) const {
-    throw InputError(fmt::format("{}: cannot write a trace: {}: give a path where you may write and that has room",
-                                 path_, std::generic_category().message(error)));
+    throw InputError(fmt::format("{}: cannot be written: {}: give a path where you may write and that has room", path_,
+                                 std::generic_category().message(error)));
 }
 
-}  // namespace rehearse::trace
+}  // namespace rehearse

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace rehearse::trace {
+namespace rehearse {
 
 class OutputFile {
 public:
@@ -30,4 +30,4 @@ private:
     int file_ = -1;
 };
 
-}  // namespace rehearse::trace
+}  // namespace rehearse
