@@ -96,6 +96,22 @@ void pattern_phases(std::vector<Phase>& phases, const Pattern& pattern, std::int
 
 }  // namespace
 
+std::string_view to_string(CollectiveKind kind) {
+    switch (kind) {
+        case CollectiveKind::all_reduce:
+            return "allreduce";
+        case CollectiveKind::reduce_scatter:
+            return "reducescatter";
+        case CollectiveKind::all_gather:
+            return "allgather";
+        case CollectiveKind::broadcast:
+            return "broadcast";
+        case CollectiveKind::all_to_all:
+            return "alltoall";
+    }
+    return "?";
+}
+
 std::string to_string(const Algorithm& algorithm) {
     if (algorithm.name != hierarchical_name) return algorithm.name;
     return fmt::format("{}({},{})", algorithm.name, algorithm.inside, algorithm.across);

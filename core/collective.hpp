@@ -9,6 +9,11 @@
 
 namespace rehearse {
 
+/// all_reduce: every rank ends with the sum of all. reduce_scatter: each with its piece of the sum. all_gather: every
+/// rank with all pieces. broadcast: with rank 0's. all_to_all: piece i of rank j becomes piece j of rank i.
+enum class CollectiveKind { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all };
+std::string_view to_string(CollectiveKind kind);  // "allreduce", "reducescatter", "allgather", ...
+
 /// "ring", "doubling", "halving", "tree", or "hierarchical(inside,across)" with one of the former inside the node and
 /// one across nodes.
 struct Algorithm {

@@ -42,6 +42,24 @@ std::string_view to_string(Pass pass) {
     return "?";
 }
 
+std::string_view to_string(Movement movement) {
+    switch (movement) {
+        case Movement::sum:
+            return "sum";
+        case Movement::copy:
+            return "copy";
+        case Movement::gather:
+            return "gather";
+        case Movement::slice:
+            return "slice";
+        case Movement::send:
+            return "send";
+        case Movement::receive:
+            return "receive";
+    }
+    return "?";
+}
+
 namespace {
 
 struct Weights {
@@ -58,6 +76,9 @@ struct Weights {
     }
     std::vector<WeightTensor> operator()(const BatchNorm& op) const {
         return {{"gamma", {op.channels}}, {"beta", {op.channels}}};
+    }
+    std::vector<WeightTensor> operator()(const Bias& op) const {
+        return {{"bias", {op.shape.at(static_cast<std::size_t>(op.dim))}}};
     }
     std::vector<WeightTensor> operator()(const Unknown& op) const {
         if (op.weight_elements == 0) return {};
@@ -77,7 +98,10 @@ std::int64_t parameters(const Op& op) {
 }
 
 bool has_pass(const Op& op, Pass pass) {
-    if (std::holds_alternative<Input>(op) || std::holds_alternative<Flatten>(op)) return false;
+    if (std::holds_alternative<Input>(op) || std::holds_alternative<Flatten>(op) ||
+        std::holds_alternative<Communication>(op)) {
+        return false;
+    }
     if (std::holds_alternative<SgdUpdate>(op)) return pass == Pass::update;
     switch (pass) {
         case Pass::forward:

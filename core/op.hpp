@@ -146,6 +146,37 @@ struct SgdUpdate {
     bool operator==(const SgdUpdate&) const = default;
 };
 
+/// dst = src + bias along dimension `dim` of `shape`; weights {shape[dim]}. Split layers need it: a partial product gets
+/// its bias after the sum over the ranks, once.
+struct Bias {
+    Shape shape;
+    std::int64_t dim = 0;
+    bool operator==(const Bias&) const = default;
+};
+
+/// What a layer of one rank's part of a network gets from, or gives to, the other ranks along a mesh axis.
+///
+///            forward                                          backward
+///   sum      adds the ranks' tensors                          passes the gradient on (every rank has the whole one)
+///   copy     passes the tensor on (every rank has it)         adds the ranks' gradients
+///   gather   joins the ranks' pieces along `dim`              takes its own piece of the gradient
+///   slice    takes its own piece along `dim`                  joins the ranks' pieces of the gradient
+///   send     gives the tensor to the rank `offset` further    receives its gradient from there
+///   receive  gets the tensor from the rank `offset` further   sends its gradient there
+/// sum and copy are g and f of Shoeybi et al. 2019 ("Megatron-LM", section 3).
+enum class Movement { sum, copy, gather, slice, send, receive };
+std::string_view to_string(Movement movement);
+
+struct Communication {
+    Movement movement = Movement::sum;
+    std::string axis;         // of the mesh
+    Shape shape;              // of one sample of the input; of what is received
+    std::int64_t parts = 1;   // ranks along the axis
+    std::int64_t dim = 0;     // gather and slice
+    std::int64_t offset = 0;  // send and receive, along the axis
+    bool operator==(const Communication&) const = default;
+};
+
 /// An imported operator that we do not know, let in by --allow-unknown: costed by the bytes it touches, cannot be run.
 struct Unknown {
     std::string type;
@@ -155,7 +186,7 @@ struct Unknown {
 };
 
 using Op = std::variant<Input, Conv2d, MatMul, Pool2d, BatchNorm, Lrn, Activation, Add, Concat, ChannelPad, Dropout,
-                        Flatten, Softmax, SoftmaxLoss, SgdUpdate, Unknown>;
+                        Flatten, Softmax, SoftmaxLoss, SgdUpdate, Bias, Communication, Unknown>;
 
 /// A trainable tensor of an operator: "weights", "bias", "gamma", "beta".
 struct WeightTensor {
@@ -176,7 +207,8 @@ Shape output_shape(const Op& op);
 std::vector<WeightTensor> weights(const Op& op);
 std::int64_t parameters(const Op& op);
 
-/// Whether the operator has anything to do in this pass (ReLU has no weights; Input has nothing at all).
+/// Whether the operator has anything to compute in this pass (ReLU has no weights; Input and Communication compute
+/// nothing at all).
 bool has_pass(const Op& op, Pass pass);
 
 /// Floating-point operations, 2 a multiply-add, of `batch` samples. `update` does not depend on the batch.

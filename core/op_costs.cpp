@@ -33,9 +33,10 @@ struct Forward {
     double operator()(const Activation& op) const { return (op.kind == Nonlinearity::relu ? 1 : 8) * count(op.shape); }
     double operator()(const Add& op) const { return static_cast<double>(op.inputs - 1) * count(op.shape); }
     double operator()(const Dropout& op) const { return count(op.shape); }
+    double operator()(const Bias& op) const { return count(op.shape); }
     double operator()(const Softmax& op) const { return 4 * static_cast<double>(op.classes); }
     double operator()(const SoftmaxLoss& op) const { return 4 * static_cast<double>(op.classes); }
-    double operator()(const auto&) const { return 0; }  // Input, Concat, ChannelPad, Flatten, SgdUpdate, Unknown
+    double operator()(const auto&) const { return 0; }  // Input, Concat, ChannelPad, Flatten, SgdUpdate, Communication, Unknown
 };
 
 struct BackwardData {
@@ -48,6 +49,7 @@ struct BackwardData {
         return op.kind == PoolKind::max ? count(output_shape(op)) : Forward{}(op);
     }
     double operator()(const Lrn& op) const { return 2 * Forward{}(op); }
+    double operator()(const Bias&) const { return 0; }  // a copy
     double operator()(const auto& op) const { return Forward{}(op); }
 };
 

@@ -38,6 +38,11 @@ struct Inputs {
     std::vector<Shape> operator()(const SgdUpdate&) const { return {}; }
     std::vector<Shape> operator()(const MatMul& op) const { return {op.m == 1 ? Shape{op.k} : Shape{op.m, op.k}}; }
     std::vector<Shape> operator()(const Activation& op) const { return {op.shape}; }
+    std::vector<Shape> operator()(const Bias& op) const { return {op.shape}; }
+    std::vector<Shape> operator()(const Communication& op) const {
+        if (op.movement == Movement::receive) return {};
+        return {op.shape};
+    }
     std::vector<Shape> operator()(const Dropout& op) const { return {op.shape}; }
     std::vector<Shape> operator()(const Flatten& op) const { return {op.shape}; }
     std::vector<Shape> operator()(const Softmax& op) const { return {{op.classes}}; }
@@ -81,6 +86,30 @@ struct Output {
     Shape operator()(const Softmax& op) const { return {op.classes}; }
     Shape operator()(const SoftmaxLoss&) const { return {1}; }
     Shape operator()(const SgdUpdate&) const { return {}; }
+    Shape operator()(const Bias& op) const {
+        if (op.dim < 0 || static_cast<std::size_t>(op.dim) >= op.shape.size()) {
+            throw InputError(fmt::format("a bias along dimension {} of {}", op.dim, to_string(op.shape)));
+        }
+        return op.shape;
+    }
+    Shape operator()(const Communication& op) const {
+        if (op.movement != Movement::gather && op.movement != Movement::slice) return op.shape;
+        const auto dim = static_cast<std::size_t>(op.dim);
+        if (op.dim < 0 || dim >= op.shape.size() || op.parts < 1) {
+            throw InputError(fmt::format("{} of dimension {} of {} over {} ranks", to_string(op.movement), op.dim,
+                                         to_string(op.shape), op.parts));
+        }
+        Shape shape = op.shape;
+        if (op.movement == Movement::gather) {
+            shape[dim] *= op.parts;
+        } else if (shape[dim] % op.parts != 0) {
+            throw InputError(fmt::format("dimension {} of {} cannot be cut into {} pieces", op.dim, to_string(op.shape),
+                                         op.parts));
+        } else {
+            shape[dim] /= op.parts;
+        }
+        return shape;
+    }
     Shape operator()(const Unknown& op) const { return op.output; }
 };
 

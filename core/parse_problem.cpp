@@ -126,6 +126,8 @@ Op parse_shaped(const Parts& parts, std::string_view kind) {
     if (kind == "input") return Input{shape};
     if (kind == "flatten") return Flatten{shape};
     if (kind == "add") return Add{shape, parts.integer("inputs")};
+    if (kind == "bias") return Bias{shape, parts.integer("dim")};
+    if (kind == "communication") parts.fail("a communication is not computed: it has no problem");
     if (kind == "dropout") return Dropout{shape, parts.number("keep")};
     if (kind == "unknown") {
         return Unknown{std::string{parts.part(1)}, parts.integer("inputs"), parts.integer("weights"), shape};

@@ -10,9 +10,10 @@ namespace rehearse {
 
 namespace {
 
-constexpr std::array<std::string_view, 16> kinds{
+constexpr std::array<std::string_view, 18> kinds{
     "input",  "conv2d",     "matmul",  "pool",    "batchnorm", "lrn",         "activation", "add",
-    "concat", "channelpad", "dropout", "flatten", "softmax",   "softmaxloss", "sgd",        "unknown"};
+    "concat", "channelpad", "dropout", "flatten", "softmax",   "softmaxloss", "sgd",        "bias",
+    "communication", "unknown"};
 static_assert(std::variant_size_v<Op> == kinds.size());
 
 // "1" when all are equal, else "1x2".
@@ -63,6 +64,11 @@ struct Text {
     std::string operator()(const Softmax& op) const { return fmt::format("{}", op.classes); }
     std::string operator()(const SoftmaxLoss& op) const { return fmt::format("{}", op.classes); }
     std::string operator()(const SgdUpdate& op) const { return fmt::format("{}", op.count); }
+    std::string operator()(const Bias& op) const { return fmt::format("{}:dim{}", to_string(op.shape), op.dim); }
+    std::string operator()(const Communication& op) const {
+        return fmt::format("{}:{}:{}:parts{}:dim{}:offset{}", to_string(op.shape), rehearse::to_string(op.movement),
+                           op.axis, op.parts, op.dim, op.offset);
+    }
     std::string operator()(const Unknown& op) const {
         return fmt::format("{}:{}:inputs{}:weights{}", to_string(op.output), op.type, op.input_elements,
                            op.weight_elements);

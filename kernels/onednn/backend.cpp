@@ -25,7 +25,7 @@ struct RunsReference {
     template <typename O>
     bool operator()(const O&) const {
         return std::is_same_v<O, ChannelPad> || std::is_same_v<O, Dropout> || std::is_same_v<O, Flatten> ||
-               std::is_same_v<O, SoftmaxLoss> || std::is_same_v<O, SgdUpdate>;
+               std::is_same_v<O, SoftmaxLoss> || std::is_same_v<O, Bias> || std::is_same_v<O, SgdUpdate>;
     }
 };
 

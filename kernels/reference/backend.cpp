@@ -28,8 +28,8 @@ public:
 private:
     template <typename O>
     void run_op(const O& op, const Buffers& buffers) const {
-        if constexpr (std::is_same_v<O, Input> || std::is_same_v<O, Unknown>) {
-            require(false, "prepare refuses Input and Unknown");
+        if constexpr (std::is_same_v<O, Input> || std::is_same_v<O, Communication> || std::is_same_v<O, Unknown>) {
+            require(false, "prepare refuses what computes nothing");
         } else {
             reference::run(op, problem_.pass, problem_.batch, buffers);
         }
