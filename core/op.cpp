@@ -98,9 +98,10 @@ std::int64_t parameters(const Op& op) {
 }
 
 bool has_pass(const Op& op, Pass pass) {
-    if (std::holds_alternative<Input>(op) || std::holds_alternative<Flatten>(op) ||
-        std::holds_alternative<Communication>(op)) {
-        return false;
+    if (std::holds_alternative<Input>(op) || std::holds_alternative<Flatten>(op)) return false;
+    if (const auto* communication = std::get_if<Communication>(&op)) {
+        return (communication->movement == Movement::slice && pass == Pass::forward) ||
+               (communication->movement == Movement::gather && pass == Pass::backward_data);
     }
     if (std::holds_alternative<SgdUpdate>(op)) return pass == Pass::update;
     switch (pass) {

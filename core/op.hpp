@@ -146,8 +146,8 @@ struct SgdUpdate {
     bool operator==(const SgdUpdate&) const = default;
 };
 
-/// dst = src + bias along dimension `dim` of `shape`; weights {shape[dim]}. Split layers need it: a partial product gets
-/// its bias after the sum over the ranks, once.
+/// dst = src + bias along dimension `dim` of `shape`; weights {shape[dim]}. Split layers need it: a partial product
+/// gets its bias after the sum over the ranks, once.
 struct Bias {
     Shape shape;
     std::int64_t dim = 0;
@@ -207,8 +207,8 @@ Shape output_shape(const Op& op);
 std::vector<WeightTensor> weights(const Op& op);
 std::int64_t parameters(const Op& op);
 
-/// Whether the operator has anything to compute in this pass (ReLU has no weights; Input and Communication compute
-/// nothing at all).
+/// Whether the operator has anything to compute in this pass (ReLU has no weights; Input has nothing at all; of a
+/// Communication, taking one's own piece is computed).
 bool has_pass(const Op& op, Pass pass);
 
 /// Floating-point operations, 2 a multiply-add, of `batch` samples. `update` does not depend on the batch.

@@ -36,7 +36,9 @@ struct Forward {
     double operator()(const Bias& op) const { return count(op.shape); }
     double operator()(const Softmax& op) const { return 4 * static_cast<double>(op.classes); }
     double operator()(const SoftmaxLoss& op) const { return 4 * static_cast<double>(op.classes); }
-    double operator()(const auto&) const { return 0; }  // Input, Concat, ChannelPad, Flatten, SgdUpdate, Communication, Unknown
+    double operator()(const auto&) const {
+        return 0;
+    }  // Input, Concat, ChannelPad, Flatten, SgdUpdate, Communication, Unknown
 };
 
 struct BackwardData {
@@ -60,11 +62,13 @@ struct Traffic {
 
 Traffic traffic(const Op& op, Pass pass) {
     if (pass == Pass::forward) {
+        if (std::holds_alternative<Communication>(op)) return {0, 2};  // its own piece of src -> dst
         // Training-mode batch normalization reads its input for the statistics, then again to normalize.
         return {std::holds_alternative<BatchNorm>(op) ? 2.0 : 1.0, 1};
     }
-    if (pass == Pass::backward_weights) return {1, 1};         // reads src and diff_dst
-    if (std::holds_alternative<BatchNorm>(op)) return {3, 2};  // src and diff_dst twice each, diff_src once
+    if (pass == Pass::backward_weights) return {1, 1};             // reads src and diff_dst
+    if (std::holds_alternative<BatchNorm>(op)) return {3, 2};      // src and diff_dst twice each, diff_src once
+    if (std::holds_alternative<Communication>(op)) return {2, 0};  // its own piece of diff_dst -> diff_src
     if (std::holds_alternative<Lrn>(op)) return {2, 2};
     if (std::holds_alternative<Activation>(op)) return {2, 1};  // src, diff_dst -> diff_src
     if (std::holds_alternative<Dropout>(op)) return {1, 2};     // diff_dst, mask -> diff_src

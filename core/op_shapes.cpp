@@ -103,8 +103,8 @@ struct Output {
         if (op.movement == Movement::gather) {
             shape[dim] *= op.parts;
         } else if (shape[dim] % op.parts != 0) {
-            throw InputError(fmt::format("dimension {} of {} cannot be cut into {} pieces", op.dim, to_string(op.shape),
-                                         op.parts));
+            throw InputError(
+                fmt::format("dimension {} of {} cannot be cut into {} pieces", op.dim, to_string(op.shape), op.parts));
         } else {
             shape[dim] /= op.parts;
         }

@@ -11,9 +11,8 @@ namespace rehearse {
 namespace {
 
 constexpr std::array<std::string_view, 18> kinds{
-    "input",  "conv2d",     "matmul",  "pool",    "batchnorm", "lrn",         "activation", "add",
-    "concat", "channelpad", "dropout", "flatten", "softmax",   "softmaxloss", "sgd",        "bias",
-    "communication", "unknown"};
+    "input",      "conv2d",  "matmul",  "pool",    "batchnorm",   "lrn", "activation", "add",           "concat",
+    "channelpad", "dropout", "flatten", "softmax", "softmaxloss", "sgd", "bias",       "communication", "unknown"};
 static_assert(std::variant_size_v<Op> == kinds.size());
 
 // "1" when all are equal, else "1x2".

@@ -75,7 +75,9 @@ public:
         require(communicate.elements == part_.buckets[static_cast<std::size_t>(communicate.bucket)].elements,
                 "a collective is of its whole bucket");
     }
-    void operator()(const Update& update) const { require(in(update.bucket, part_.buckets), "an update names a bucket"); }
+    void operator()(const Update& update) const {
+        require(in(update.bucket, part_.buckets), "an update names a bucket");
+    }
     void operator()(const Send& send) const {
         require(in(send.axis, schedule_.mesh.axes), "a send names an axis");
         moved(send.layer, send.micro_batch);

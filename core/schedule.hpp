@@ -51,6 +51,8 @@ struct Communicate {
     int micro_batch = 0;
 };
 
+using AllReduceBucket = Communicate;
+
 /// To or from the rank `offset` further along `axis`; the n-th Send to a rank meets its n-th Recv on the stream of the
 /// same tensors (activations or gradients).
 struct Send {

@@ -12,6 +12,9 @@ Support supported_by_any(const Problem& problem) {
         return {.yes = false,
                 .reason = fmt::format("'{}' is an unknown operator: it can be costed, not run", unknown->type)};
     }
+    if (std::holds_alternative<Communication>(problem.op)) {
+        return {.yes = false, .reason = "a communication takes several ranks: it can be costed, not run as a kernel"};
+    }
     const bool copies = std::holds_alternative<Flatten>(problem.op) &&
                         (problem.pass == Pass::forward || problem.pass == Pass::backward_data);
     if (!has_pass(problem.op, problem.pass) && !copies) {

@@ -31,9 +31,10 @@ void check_devices(const Machine& machine, const Job& job) {
 int micro_batches(const Plan& plan, std::int64_t stages) {
     const int count = plan.micro_batches > 0 ? plan.micro_batches : static_cast<int>(stages);
     if (plan.pipeline == "interleaved" && count % stages != 0) {
-        throw InputError(fmt::format("--plan '{}': schedule=interleaved takes micro-batches in groups of pipe={}, but "
-                                     "{} % {} = {}",
-                                     plan.text, stages, count, stages, count % stages));
+        throw InputError(
+            fmt::format("--plan '{}': schedule=interleaved takes micro-batches in groups of pipe={}, but "
+                        "{} % {} = {}",
+                        plan.text, stages, count, stages, count % stages));
     }
     return count;
 }
@@ -89,20 +90,19 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     schedule.plan = with_sizes(plan, schedule.mesh);
     schedule.precision = job.precision;
 
-    const StepOptions options{
-        .sum = {axis_index(schedule.mesh, "data"), choose_all_reduce(plan, machine, schedule.mesh), plan.overlap,
-                plan.zero},
-        .tensor = plan.tensor_sum.value_or(Algorithm{}),
-        .recompute = plan.recompute};
+    const StepOptions options{.sum = {axis_index(schedule.mesh, "data"),
+                                      choose_all_reduce(plan, machine, schedule.mesh), plan.overlap, plan.zero},
+                              .tensor = plan.tensor_sum.value_or(Algorithm{}),
+                              .recompute = plan.recompute};
     const std::int64_t tensor = axis_size(schedule.mesh, "tensor");
-    Part part = tensor == 1 ? whole(network)
-                            : split_tensor(network, "tensor", axis_index(schedule.mesh, "tensor"), tensor);
+    Part part =
+        tensor == 1 ? whole(network) : split_tensor(network, "tensor", axis_index(schedule.mesh, "tensor"), tensor);
     std::vector<Stage> made = make_stages(std::move(part), plan, schedule, machine);
     if (stages > 1) schedule.class_axes.push_back(axis_index(schedule.mesh, "pipe"));
     for (std::size_t s = 0; s < made.size(); ++s) {
-        RankClass stage{.name = stages > 1 ? fmt::format("stage{}", s) : "all", .part = std::move(made[s].part), .steps = {}};
-        stage.part.buckets =
-            make_buckets(stage.part.network, wire_type(job.precision), plan.first_bucket, plan.bucket);
+        RankClass stage{
+            .name = stages > 1 ? fmt::format("stage{}", s) : "all", .part = std::move(made[s].part), .steps = {}};
+        stage.part.buckets = make_buckets(stage.part.network, wire_type(job.precision), plan.first_bucket, plan.bucket);
         const PipelineShape shape{static_cast<int>(stages), schedule.micro_batches, plan.chunks};
         make_steps(schedule, order_of(plan, static_cast<int>(s), shape), made[s].chunks, options, stage);
         schedule.classes.push_back(std::move(stage));

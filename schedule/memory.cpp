@@ -223,8 +223,8 @@ MemoryUse use_of(const Schedule& schedule, const RankClass& rank_class) {
     const DataType update = update_type(schedule.precision);
     const Shares shares = shares_of(schedule, rank_class);
     MemoryUse use;
-    use.weights = count * size_of(compute_type(schedule.precision)) +
-                  static_cast<double>(network.state) * size_of(DataType::f32);
+    use.weights =
+        count * size_of(compute_type(schedule.precision)) + static_cast<double>(network.state) * size_of(DataType::f32);
     if (update != compute_type(schedule.precision)) use.master_weights = shares.optimizer * count * size_of(update);
     use.gradients = shares.gradients * count * size_of(wire_type(schedule.precision));
     use.optimizer = shares.optimizer * count * size_of(update);

@@ -41,7 +41,7 @@ std::span<const PlanWord> plan_words();
 
 struct Job {
     std::int64_t devices = 1;
-    std::int64_t batch_per_device = 32;  // of one copy of the network: the ranks along tensor and pipe share it
+    std::int64_t batch_per_device = 32;          // of one copy of the network: the ranks along tensor and pipe share it
     std::optional<std::int64_t> global_batch{};  // instead: must be divisible by the data axis
     Precision precision = Precision::fp32;
 };

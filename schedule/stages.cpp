@@ -66,8 +66,8 @@ private:
     int hand_over(Stage& stage, int piece, int layer, Movement movement, std::vector<int> inputs) {
         const bool send = movement == Movement::send;
         const int other = send ? piece + 1 : piece - 1;
-        Communication op{movement, axis_name_, part_.network.layers[at(layer)].output, stages_, 0,
-                         other % stages_ - piece % stages_};
+        Communication op{movement, axis_name_, part_.network.layers[at(layer)].output,
+                         stages_,  0,          other % stages_ - piece % stages_};
         // One stage may hold several pieces: the name says which.
         const int boundary = send ? piece : piece - 1;
         const std::string name = fmt::format("{}.{}{}", part_.network.layers[at(layer)].name, to_string(movement),

@@ -205,8 +205,8 @@ private:
 
     int collective(int i, CollectiveKind kind, Pass pass, int needs, std::string_view suffix) {
         const auto& op = std::get<Communication>(layers_[at(i)].op);
-        const Shape& widest = kind == CollectiveKind::all_gather && pass == Pass::forward ? layers_[at(i)].output
-                                                                                         : op.shape;
+        const Shape& widest =
+            kind == CollectiveKind::all_gather && pass == Pass::forward ? layers_[at(i)].output : op.shape;
         Communicate action{.kind = kind,
                            .axis = axis_index(schedule_.mesh, op.axis),
                            .elements = micro_batch_size(schedule_) * elements(widest),
@@ -217,7 +217,8 @@ private:
                            .micro_batch = item_.micro_batch};
         std::vector<int> after{last_compute_, needs};
         if (pass != Pass::forward) after.insert(after.end(), gradient_by_[at(i)].begin(), gradient_by_[at(i)].end());
-        const std::string what = pass == Pass::forward ? std::string{to_string(kind)} : "gradient_" + std::string{to_string(kind)};
+        const std::string what =
+            pass == Pass::forward ? std::string{to_string(kind)} : "gradient_" + std::string{to_string(kind)};
         return append(name_of(i, what, suffix), Stream::communication, action, std::move(after));
     }
 
@@ -261,9 +262,9 @@ private:
         for (std::size_t b = 0; b < buckets_.size(); ++b) {
             const std::int64_t count = (buckets_[b].elements + ranks - 1) / ranks;
             const Problem problem{SgdUpdate{count}, Pass::update, 1, update_type(schedule_.precision)};
-            const int step = append(fmt::format("bucket{}:update", b), Stream::compute,
-                                    Update{static_cast<int>(b), problem, sharded && ranks > 1 ? options_.sum.axis : none},
-                                    {ready_by_[b]});
+            const int step = append(
+                fmt::format("bucket{}:update", b), Stream::compute,
+                Update{static_cast<int>(b), problem, sharded && ranks > 1 ? options_.sum.axis : none}, {ready_by_[b]});
             if (ranks > 1) bucket_collective(static_cast<int>(b), CollectiveKind::all_gather, {step});
         }
     }

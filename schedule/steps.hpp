@@ -15,15 +15,16 @@ struct GradientSum {
     int axis = -1;  // of the mesh; -1: nobody else has these weights
     Algorithm algorithm;
     bool overlap = true;  // while the backward pass goes on
-    /// ZeRO (Rajbhandari et al. 2020): 0, every rank updates all weights; 1, each updates its piece, from all gradients;
-    /// 2, each gets the sum of its piece's gradients only. Then the ranks gather the weights.
+    /// ZeRO (Rajbhandari et al. 2020): 0, every rank updates all weights; 1, each updates its piece, from all
+    /// gradients; 2, each gets the sum of its piece's gradients only. Then the ranks gather the weights.
     int zero = 0;
 };
 
 struct StepOptions {
     GradientSum sum;
-    Algorithm tensor;        // of the sums and gathers of layers
-    bool recompute = false;  // forward again before each backward, keeping only what a chunk receives (Chen et al. 2016)
+    Algorithm tensor;  // of the sums and gathers of layers
+    bool recompute =
+        false;  // forward again before each backward, keeping only what a chunk receives (Chen et al. 2016)
 };
 
 /// Fills `rank_class.steps` and `slots` from its part. Needs network, precision, mesh, batch_per_rank and

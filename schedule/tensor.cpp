@@ -39,8 +39,8 @@ public:
             std::visit([&](const auto& op) { held_[index_] = split(op); }, layer().op);
         }
         if (!cut_any_) {
-            throw InputError(fmt::format("network '{}' has no layer that can be cut into {} equal parts",
-                                         network_.name, parts_));
+            throw InputError(
+                fmt::format("network '{}' has no layer that can be cut into {} equal parts", network_.name, parts_));
         }
         return std::move(part_);
     }

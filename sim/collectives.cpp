@@ -93,6 +93,10 @@ void Collectives::occupy(Progress& progress, Seconds until) {
     progress.row_messages = 0;
 }
 
+void Collectives::catch_up(Progress& progress, Seconds until) {
+    if (latest(progress.ready) < until.value) occupy(progress, until);
+}
+
 void Collectives::run(const AllReduceBucket& bucket, Seconds earliest, Progress& progress) {
     const bool begins_row = earliest.value >= latest(progress.ready);
     const std::int64_t more = messages(bucket);

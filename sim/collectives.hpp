@@ -41,6 +41,8 @@ public:
     void run(const AllReduceBucket& bucket, Seconds earliest, Progress& progress);
     /// Something else has the stream until then.
     static void occupy(Progress& progress, Seconds until);
+    /// Collectives that were not run here have kept every rank until then.
+    static void catch_up(Progress& progress, Seconds until);
     /// What one rank sends, over all rounds.
     Bytes sent(const AllReduceBucket& bucket, std::int64_t rank);
     /// Messages of all groups and rounds.

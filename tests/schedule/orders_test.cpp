@@ -64,7 +64,7 @@ double makespan(Order (*order)(int, PipelineShape), PipelineShape shape, double 
             const int piece = item.chunk * shape.stages + static_cast<int>(s);
             double ready = 0;
             if (item.forward ? piece > 0 : true) {
-                const auto needed = item.forward ? std::tuple{true, item.micro_batch, piece - 1}
+                const auto needed = item.forward    ? std::tuple{true, item.micro_batch, piece - 1}
                                     : piece == last ? std::tuple{true, item.micro_batch, piece}
                                                     : std::tuple{false, item.micro_batch, piece + 1};
                 if (!ends.contains(needed)) continue;
@@ -76,7 +76,8 @@ double makespan(Order (*order)(int, PipelineShape), PipelineShape shape, double 
             moved = true;
         }
     }
-    for (std::size_t s = 0; s < orders.size(); ++s) EXPECT_EQ(next[s], orders[s].size()) << "stage " << s << " is stuck";
+    for (std::size_t s = 0; s < orders.size(); ++s)
+        EXPECT_EQ(next[s], orders[s].size()) << "stage " << s << " is stuck";
     return *std::ranges::max_element(free);
 }
 
@@ -89,7 +90,8 @@ TEST(AnyPipeline, BubbleIsTheOneOfTheTheory) {
             for (const int v : {2, 3, 4}) {
                 if (m % p != 0) continue;
                 // A chunk costs 1/v of a stage: the bubble of (p - 1) chunks instead of stages.
-                EXPECT_EQ(makespan(interleaved, {p, m, v}, 1, 2), 3.0 * (m * v + p - 1)) << p << " stages, " << m << ", " << v;
+                EXPECT_EQ(makespan(interleaved, {p, m, v}, 1, 2), 3.0 * (m * v + p - 1))
+                    << p << " stages, " << m << ", " << v;
             }
         }
     }

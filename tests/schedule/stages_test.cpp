@@ -31,7 +31,8 @@ TEST(Balance, IsTheBestOfAllCuts) {
     for (std::uint32_t seed = 1; seed < 200; ++seed) {
         std::vector<double> costs;
         std::uint32_t state = seed;
-        for (int i = 0; i < 8; ++i) costs.push_back(static_cast<double>((state = state * 1664525U + 1013904223U) >> 28U));
+        for (int i = 0; i < 8; ++i)
+            costs.push_back(static_cast<double>((state = state * 1664525U + 1013904223U) >> 28U));
         if (std::ranges::count_if(costs, [](double c) { return c > 0; }) < 3) continue;
         double best = 1e9;
         for (int a = 1; a < 7; ++a) {
@@ -53,7 +54,8 @@ std::string names(const Stage& stage) {
     for (const Layer& layer : stage.part.network.layers) {
         text += text.empty() ? "" : " ";
         text += layer.name;
-        for (const int input : layer.inputs) text += "<" + stage.part.network.layers[static_cast<std::size_t>(input)].name;
+        for (const int input : layer.inputs)
+            text += "<" + stage.part.network.layers[static_cast<std::size_t>(input)].name;
     }
     return text;
 }
@@ -64,8 +66,7 @@ TEST(CutStages, HandOverWhatIsReadLater) {
     const std::vector<Stage> stages = cut_stages(part, std::vector{2, 3, 8}, 3, "pipe");
     EXPECT_EQ(names(stages[0]), "input bn<input bn.send<bn");
     EXPECT_EQ(names(stages[1]), "bn.receive c<bn.receive bn.send<bn.receive c.send<c");
-    EXPECT_EQ(names(stages[2]),
-              "bn.receive c.receive sum<bn.receive<c.receive flatten<sum drop<flatten f<drop loss<f");
+    EXPECT_EQ(names(stages[2]), "bn.receive c.receive sum<bn.receive<c.receive flatten<sum drop<flatten f<drop loss<f");
     for (const Stage& stage : stages) check(stage.part.network);
     EXPECT_EQ(stages[0].part.network.state, 4);
     EXPECT_EQ(stages[2].part.network.state, 0);

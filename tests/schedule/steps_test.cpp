@@ -243,7 +243,8 @@ TEST(AnyDataParallel, SendsABucketOnlyWhenItsGradientsAreMade) {
                 if (compute->problem.pass == gradient) made.insert(compute->layer);
             } else if (const auto* reduce = std::get_if<Communicate>(&step.action)) {
                 ASSERT_EQ(step.after.size(), 1U);
-                const std::vector<int>& layers = schedule.classes.at(0).part.buckets[static_cast<std::size_t>(reduce->bucket)].layers;
+                const std::vector<int>& layers =
+                    schedule.classes.at(0).part.buckets[static_cast<std::size_t>(reduce->bucket)].layers;
                 for (const int layer : layers) EXPECT_TRUE(made.contains(layer)) << step.name;
                 const auto& awaited = std::get<Compute>(steps[static_cast<std::size_t>(step.after[0])].action);
                 if (overlap) {
