@@ -23,7 +23,7 @@ std::vector<float> written(const kernels::Buffers& buffers, Pass pass) {
             append(buffers.dst);
             break;
         case Pass::backward_data:
-            for (const std::span<float> part : buffers.diff_src) append(part);
+            for (const kernels::View part : buffers.diff_src) append(part);
             break;
         case Pass::backward_weights:
             append(buffers.diff_weights);

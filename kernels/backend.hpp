@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/op.hpp"
+#include "kernels/view.hpp"
 
 namespace rehearse::kernels {
 
@@ -18,7 +19,8 @@ struct Support {
     std::string reason;  // of a no: "f16 is not implemented"
 };
 
-/// Dense row-major NCHW f32 tensors of one batch. A kernel reads and writes only what its pass says:
+/// Dense row-major NCHW tensors of one batch, of the problem's data type. A kernel reads and writes only what its pass
+/// says:
 ///   forward           src, weights, (labels)                  -> dst, workspace
 ///   backward_data     src, dst, weights, workspace, diff_dst  -> diff_src, and diff_weights where there is no
 ///                                                                backward_weights (BatchNorm)
@@ -27,16 +29,16 @@ struct Support {
 /// `weights` and `diff_weights` hold the operator's tensors one after the other, in the order of rehearse::weights(op).
 /// SoftmaxLoss: dst is the loss of each sample {batch}; backward_data ignores diff_dst, divides by `loss_batch`.
 /// diff_* are overwritten, never added to, except that diff_src[i] of an empty span is skipped. run() checks every size
-/// (buffers.hpp says what may be left out).
+/// and type (buffers.hpp says what may be left out).
 struct Buffers {
-    std::vector<std::span<const float>> src;
-    std::span<const float> dst_in;  // the forward output, for a backward pass
-    std::span<float> dst;
-    std::span<float> weights;
-    std::span<const float> diff_dst;
-    std::vector<std::span<float>> diff_src;
-    std::span<float> diff_weights;
-    std::span<float> momentum;
+    std::vector<ConstView> src;
+    ConstView dst_in;  // the forward output, for a backward pass
+    View dst;
+    View weights;
+    ConstView diff_dst;
+    std::vector<View> diff_src;
+    View diff_weights;
+    View momentum;
     std::span<float> workspace;            // kept by the caller from forward to backward of one micro-batch
     std::span<float> state;                // BatchNorm: running mean, running variance
     std::span<const std::int32_t> labels;  // of SoftmaxLoss

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sizes that a problem's buffers must have, computed once at prepare and checked at every run.
+// The sizes and types that a problem's buffers must have, computed once at prepare and checked at every run.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace rehearse::kernels {
 
-/// Each buffer that the pass reads or writes has exactly its size; the rest may be empty. What a caller may leave out:
-/// diff_src[i] that nobody needs, BatchNorm's state, and, of a backward pass, src or dst_in that the operator does not
-/// look at.
+/// Each buffer that the pass reads or writes has exactly its size and the problem's type; the rest may be empty. What a
+/// caller may leave out: diff_src[i] that nobody needs, BatchNorm's state, and, of a backward pass, src or dst_in that
+/// the operator does not look at.
 class BufferSizes {
 public:
     BufferSizes(const Problem& problem, std::int64_t workspace);
