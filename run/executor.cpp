@@ -50,7 +50,8 @@ void Executor::make_sums(const Schedule& schedule, const kernels::Communicator& 
         if (group == groups_.end()) {
             group = groups_.emplace(reduce->axis, world.split(ranks.front(), world.rank())).first;
         }
-        const AllReduce collective{reduce->algorithm, placement.group(ranks, reduce->algorithm), reduce->elements};
+        const Collective collective =
+            all_reduce(reduce->algorithm, placement.group(ranks, reduce->algorithm), reduce->elements);
         sums_.emplace(i, Sum{&group->second,
                              {collective, group->second.rank()},
                              program_.tensors().bucket(reduce->bucket).gradients});

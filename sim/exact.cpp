@@ -69,7 +69,7 @@ public:
                 const auto* bucket = std::get_if<AllReduceBucket>(&schedule.classes[c].steps[s].action);
                 if (bucket == nullptr) continue;
                 exchanges_.emplace(std::pair{static_cast<int>(c), static_cast<int>(s)},
-                                   Exchanges{schedule.mesh, *bucket, wiring, steps.ranks() / classes});
+                                   Exchanges{schedule.mesh, call_of(*bucket), wiring, steps.ranks() / classes});
             }
         }
     }

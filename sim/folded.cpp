@@ -50,7 +50,7 @@ private:
             if (std::ranges::count(steps_.schedule().class_axes, bucket->axis) > 0) {
                 not_yet(step, "a collective between rank classes");
             }
-            event.bytes = collectives_.sent(*bucket, event.rank);
+            event.bytes = collectives_.sent(call_of(*bucket), event.rank);
             return collective(*bucket, static_cast<std::size_t>(step.stream), needed);
         }
         if (std::holds_alternative<Send>(step.action) || std::holds_alternative<Recv>(step.action)) {
@@ -66,7 +66,7 @@ private:
     Seconds collective(const AllReduceBucket& bucket, std::size_t stream, Seconds needed) {
         Collectives::Progress& progress = progress_[stream];
         progress.ready.resize(static_cast<std::size_t>(steps_.ranks()), free_[stream].value);
-        collectives_.run(bucket, needed, progress);
+        collectives_.run(call_of(bucket), needed, progress);
         double last = 0;
         for (std::int64_t rank = 0; rank < steps_.ranks(); ++rank) {
             if (steps_.class_of(rank) != rank_class_) continue;
@@ -88,7 +88,7 @@ std::int64_t messages(const Schedule& schedule, Collectives& collectives) {
     for (const RankClass& rank_class : schedule.classes) {
         for (const Step& step : rank_class.steps) {
             const auto* bucket = std::get_if<AllReduceBucket>(&step.action);
-            if (bucket != nullptr) count += collectives.messages(*bucket);
+            if (bucket != nullptr) count += collectives.messages(call_of(*bucket));
         }
     }
     return count / static_cast<std::int64_t>(schedule.classes.size());

@@ -24,9 +24,9 @@ std::int64_t message_count(const Schedule& schedule, const Wiring& wiring) {
             const auto* bucket = std::get_if<AllReduceBucket>(&step.action);
             if (bucket == nullptr) continue;
             const Groups groups = groups_along(schedule.mesh, bucket->axis, bucket->algorithm, wiring);
-            const AllReduce rounds = rounds_of(*bucket, groups);
+            const Collective rounds = rounds_of(call_of(*bucket), groups);
             for (const Phase& phase : rounds.phases()) {
-                const auto messages = static_cast<std::int64_t>(rounds.round(phase.first_round).size());
+                const auto messages = static_cast<std::int64_t>(rounds.parcels(phase.first_round).size());
                 count += phase.repeats * messages * groups.count / classes;
             }
         }
