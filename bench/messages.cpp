@@ -19,7 +19,7 @@ constexpr std::int64_t smallest = 2, largest = 4 << 20;  // floats of a message:
 // Only the last round of a ring all-reduce: a message of `count` floats out, one in, nothing added.
 kernels::AllReduceProgram one_round(const kernels::Communicator& communicator, std::int64_t count) {
     const Group group{communicator.size(), communicator.size()};
-    const AllReduce ring({"ring", {}, {}}, group, communicator.size() * count);
+    const Collective ring = all_reduce({}, group, communicator.size() * count);
     kernels::AllReduceProgram program(ring, communicator.rank());
     program.rounds.erase(program.rounds.begin(), program.rounds.end() - 1);
     return program;

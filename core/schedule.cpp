@@ -39,6 +39,22 @@ std::string_view to_string(Precision precision) {
     return "?";
 }
 
+std::string_view pass_of(CollectiveKind kind) {
+    switch (kind) {
+        case CollectiveKind::all_reduce:
+            return "allreduce";
+        case CollectiveKind::reduce_scatter:
+            return "reducescatter";
+        case CollectiveKind::all_gather:
+            return "allgather";
+        case CollectiveKind::broadcast:
+            return "broadcast";
+        case CollectiveKind::all_to_all:
+            return "alltoall";
+    }
+    return "?";
+}
+
 int class_of(const Schedule& schedule, std::int64_t rank) {
     const std::vector<std::int64_t> at = coordinates(schedule.mesh, rank);
     std::int64_t index = 0;

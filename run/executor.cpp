@@ -43,14 +43,15 @@ void Executor::make_sums(const Schedule& schedule, const kernels::Communicator& 
     const Placement placement{world};
     const std::span<ReadyStep> steps = program_.steps();
     for (std::size_t i = 0; i < steps.size(); ++i) {
-        const auto* reduce = std::get_if<AllReduceBucket>(&steps[i].step->action);
+        const auto* reduce = std::get_if<Communicate>(&steps[i].step->action);
         if (reduce == nullptr) continue;
         const std::vector<std::int64_t> ranks = group_of(schedule.mesh, reduce->axis, world.rank());
         auto group = groups_.find(reduce->axis);
         if (group == groups_.end()) {
             group = groups_.emplace(reduce->axis, world.split(ranks.front(), world.rank())).first;
         }
-        const AllReduce collective{reduce->algorithm, placement.group(ranks, reduce->algorithm), reduce->elements};
+        const Collective collective =
+            all_reduce(reduce->algorithm, placement.group(ranks, reduce->algorithm), reduce->elements);
         sums_.emplace(i, Sum{&group->second,
                              {collective, group->second.rank()},
                              program_.tensors().bucket(reduce->bucket).gradients});

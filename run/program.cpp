@@ -57,7 +57,7 @@ Program::Program(const Schedule& schedule, const RankClass& rank_class, Wish wis
             prepare(ready, *compute);
         } else if (const auto* update = std::get_if<Update>(&step.action)) {
             prepare(ready, *update, wish);
-        } else if (const auto* reduce = std::get_if<AllReduceBucket>(&step.action)) {
+        } else if (const auto* reduce = std::get_if<Communicate>(&step.action)) {
             if (reduce->type != DataType::f32) refuse(step, fmt::format("sends {}", to_string(reduce->type)));
         } else if (std::holds_alternative<Load>(step.action)) {
             refuse(step, "reads from storage");

@@ -21,7 +21,7 @@ struct Describe {
         event.micro_batch = compute.micro_batch;
         return event;
     }
-    Event operator()(const AllReduceBucket& reduce) const {
+    Event operator()(const Communicate& reduce) const {
         Event event;
         event.layer = fmt::format("bucket{}", reduce.bucket);
         event.pass = "allreduce";

@@ -83,7 +83,7 @@ struct Word {
 constexpr std::array table{
     Word{{"data", "N", "N copies of the network, each on its share of the batch; without =N: as many as devices", {}},
          read_data},
-    Word{{"allreduce", "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)",
+    Word{{"allreduce", "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|doubletree|torus[(RxC)]",
           "how gradients are summed; default hierarchical(ring,halving) across full nodes, else ring", "data"},
          read_all_reduce},
     Word{{"bucket", "SIZE", "gradients are sent in buckets of at least SIZE; default 25MB", "data"}, read_bucket},

@@ -218,7 +218,7 @@ private:
         std::vector<int> after{last_compute_, needs};
         if (pass != Pass::forward) after.insert(after.end(), gradient_by_[at(i)].begin(), gradient_by_[at(i)].end());
         const std::string what =
-            pass == Pass::forward ? std::string{to_string(kind)} : "gradient_" + std::string{to_string(kind)};
+            pass == Pass::forward ? std::string{pass_of(kind)} : "gradient_" + std::string{pass_of(kind)};
         return append(name_of(i, what, suffix), Stream::communication, action, std::move(after));
     }
 
@@ -253,7 +253,7 @@ private:
                                  .type = wire_type(schedule_.precision),
                                  .algorithm = kind == CollectiveKind::all_reduce ? options_.sum.algorithm : Algorithm{},
                                  .bucket = b};
-        return append(fmt::format("bucket{}:{}", b, to_string(kind)), Stream::communication, action, std::move(after));
+        return append(fmt::format("bucket{}:{}", b, pass_of(kind)), Stream::communication, action, std::move(after));
     }
 
     void update() {

@@ -64,10 +64,10 @@ public:
         for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
             programs_.push_back(program_of(schedule.classes[c]));
             for (std::size_t s = 0; s < schedule.classes[c].steps.size(); ++s) {
-                const auto* bucket = std::get_if<AllReduceBucket>(&schedule.classes[c].steps[s].action);
+                const auto* bucket = std::get_if<Communicate>(&schedule.classes[c].steps[s].action);
                 if (bucket == nullptr) continue;
                 exchanges_.emplace(std::pair{static_cast<int>(c), static_cast<int>(s)},
-                                   Exchanges{schedule.mesh, *bucket, wiring, steps.ranks() / classes});
+                                   Exchanges{schedule.mesh, call_of(*bucket), wiring, steps.ranks() / classes});
             }
         }
     }

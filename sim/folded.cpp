@@ -120,20 +120,20 @@ private:
                             steps_.schedule().plan));
         }
         const Groups groups = groups_along(steps_.schedule().mesh, communicate.axis, communicate.algorithm, wiring_);
-        const AllReduce rounds = rounds_of(communicate, groups);
+        const Collective rounds = rounds_of(call_of(communicate), groups);
         for (const Phase& phase : rounds.phases()) {
-            const std::vector<Transfer> transfers = rounds.round(phase.first_round);
-            if (transfers.empty()) continue;
+            const std::vector<Parcel> parcels = rounds.parcels(phase.first_round);
+            if (parcels.empty()) continue;
             std::vector<Flow> flows;
             Bytes bytes;
             PerByte combine;
-            for (const Transfer& transfer : transfers) bytes = std::max(bytes, bytes_of(transfer, communicate.type));
+            for (const Parcel& parcel : parcels) bytes = std::max(bytes, bytes_of(parcel, communicate.type));
             for (std::int64_t group = 0; group < groups.count; ++group) {
                 if (steps_.class_of(groups.rank(group, 0)) != c) continue;
-                for (const Transfer& transfer : transfers) {
-                    const Flow flow{groups.rank(group, transfer.from), groups.rank(group, transfer.to)};
+                for (const Parcel& parcel : parcels) {
+                    const Flow flow{groups.rank(group, parcel.from), groups.rank(group, parcel.to)};
                     flows.push_back(flow);
-                    const bool adds = transfer.combine == Combine::reduce;
+                    const bool adds = parcel.combine == Combine::reduce;
                     if (adds) combine = std::max(combine, wiring_.combine(flow.from, flow.to));
                 }
             }
@@ -251,7 +251,7 @@ private:
         const Seconds start = std::max(*from, state.free[at(stream)]);
         if (const auto* send = std::get_if<Send>(&action)) return take_send(c, *step, *send, start);
         if (const auto* communicate = std::get_if<Communicate>(&action)) {
-            state.events[at(*step)].bytes = collectives_.sent(*communicate, state.events[at(*step)].rank);
+            state.events[at(*step)].bytes = collectives_.sent(call_of(*communicate), state.events[at(*step)].rank);
             if (several_classes()) return take_collective(c, *step, *communicate, start);
             end(c, *step, start, collective(c, stream, *communicate, *from));
             return true;
@@ -297,7 +297,7 @@ private:
     Seconds collective(int c, int stream, const Communicate& communicate, Seconds needed) {
         ClassState& state = classes_[at(c)];
         flows_ +=
-            collectives_.messages(communicate) * static_cast<std::int64_t>(steps_.ranks_of(c).size()) / steps_.ranks();
+            collectives_.messages(call_of(communicate)) * static_cast<std::int64_t>(steps_.ranks_of(c).size()) / steps_.ranks();
         double& over = state.over[at(stream)];
         const bool fresh = seconds(needed) >= over && needed >= state.free[at(stream)];
         std::optional<double>& known = lasting_[key_of(communicate)];
@@ -308,7 +308,7 @@ private:
         Collectives::Progress& progress = state.progress[at(stream)];
         progress.ready.resize(static_cast<std::size_t>(steps_.ranks()), seconds(state.free[at(stream)]));
         if (over > 0) Collectives::catch_up(progress, Seconds{over});
-        collectives_.run(communicate, needed, progress);
+        collectives_.run(call_of(communicate), needed, progress);
         const auto [first, last] = std::ranges::minmax(progress.ready);
         over = last;
         if (fresh && last - first <= 1e-9 * (last - seconds(needed))) known = last - seconds(needed);

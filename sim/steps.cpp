@@ -48,7 +48,7 @@ struct Describe {
     void operator()(const Communicate& communicate) const {
         if (communicate.bucket >= 0) event.layer = fmt::format("bucket{}", communicate.bucket);
         of_layer(communicate.layer, communicate.micro_batch);
-        event.pass = to_string(communicate.kind);
+        event.pass = pass_of(communicate.kind);
     }
     void operator()(const Send& send) const {
         of_layer(send.layer, send.micro_batch);

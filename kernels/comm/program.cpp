@@ -26,7 +26,7 @@ std::int64_t elements_of(const std::vector<AllReduceProgram::Part>& parts) {
 
 }  // namespace
 
-AllReduceProgram::AllReduceProgram(const AllReduce& collective, std::int64_t rank)
+AllReduceProgram::AllReduceProgram(const Collective& collective, std::int64_t rank)
     : elements(collective.elements()), ranks(collective.group().size) {
     require(rank >= 0 && rank < ranks, "a rank of the group");
     for (std::int64_t index = 0; index < collective.rounds(); ++index) {

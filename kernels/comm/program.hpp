@@ -22,7 +22,7 @@ struct AllReduceProgram {
     };
 
     /// Of `rank` in the collective's group. Rounds without this rank are left out.
-    AllReduceProgram(const AllReduce& collective, std::int64_t rank);
+    AllReduceProgram(const Collective& collective, std::int64_t rank);
 
     std::int64_t elements = 0;
     std::int64_t ranks = 1;

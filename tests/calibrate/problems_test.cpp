@@ -61,7 +61,7 @@ TEST(Problems, OfAScheduleAreItsComputeAndUpdateStepsOnce) {
     schedule.classes = {{"a",
                          {{"r1", Stream::compute, Compute{0, relu, 0}, {}},
                           {"r2", Stream::compute, Compute{1, relu, 0}, {}},
-                          {"sum", Stream::communication, AllReduceBucket{}, {}},
+                          {"sum", Stream::communication, Communicate{}, {}},
                           {"u", Stream::compute, Update{0, update}, {}}}},
                         {"b", {{"r1", Stream::compute, Compute{0, relu, 0}, {}}}}};
     EXPECT_THAT(names(problems(std::span{&schedule, 1})),

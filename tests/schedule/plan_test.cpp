@@ -44,7 +44,7 @@ TEST(Plan, KeepsEveryOptionAndTheTextAsWritten) {
 }
 
 TEST(Plan, TakesEveryAllReduceThatCoreHas) {
-    for (const AlgorithmName& algorithm : all_reduce_algorithms()) {
+    for (const AlgorithmName& algorithm : algorithms(CollectiveKind::all_reduce)) {
         const std::string_view name = algorithm.name.substr(0, algorithm.name.find('('));
         SCOPED_TRACE(name);
         const std::string value = name == "hierarchical" ? "hierarchical(halving,tree)" : std::string{name};

@@ -50,7 +50,7 @@ void expect_sums(Communicator& communicator, const Case& which, std::int64_t ele
     constexpr std::int64_t guard = 8;
     constexpr float untouched = -12345;
     const Group group{communicator.size(), which.per_node};
-    const AllReduceProgram program{AllReduce{parse_algorithm(which.algorithm), group, elements}, communicator.rank()};
+    const AllReduceProgram program{all_reduce(parse_algorithm(which.algorithm), group, elements), communicator.rank()};
     std::vector<float> memory(static_cast<std::size_t>(elements + 2 * guard), untouched);
     std::vector<float> expected = memory;
     for (std::int64_t i = 0; i < elements; ++i) {
@@ -87,14 +87,14 @@ TEST(AllReduceOverMpi, TwoGroupsSumApartFromEachOther) {
     Communicator half = world.split(world.rank() % 2, world.rank());
     ASSERT_EQ(half.size(), 2);
     std::vector<float> data{static_cast<float>(world.rank()), 1};
-    half.all_reduce(AllReduceProgram{AllReduce{{"ring", {}, {}}, {2, 2}, 2}, half.rank()}, data);
+    half.all_reduce(AllReduceProgram{all_reduce({}, {2, 2}, 2), half.rank()}, data);
     EXPECT_EQ(data, (std::vector<float>{world.rank() % 2 == 0 ? 2.0F : 4.0F, 2}));
 }
 
 TEST(AllReduceOverMpi, RefusesAProgramForAnotherNumberOfRanks) {
     Communicator alone = Communicator::self();
     std::vector<float> data(4);
-    EXPECT_THROW(alone.all_reduce(AllReduceProgram{AllReduce{{"ring", {}, {}}, {2, 2}, 4}, 0}, data), std::logic_error);
+    EXPECT_THROW(alone.all_reduce(AllReduceProgram{all_reduce({}, {2, 2}, 4), 0}, data), std::logic_error);
 }
 
 TEST(AllReduceOverMpi, AnIdleThatThrowsEndsTheWait) {
@@ -103,9 +103,8 @@ TEST(AllReduceOverMpi, AnIdleThatThrowsEndsTheWait) {
     // The last rank does not come at all: it only makes room for the messages' space, and leaves.
     Communicator lonely = Communicator::world();
     std::vector<float> data(100000);
-    const AllReduceProgram program{
-        AllReduce{{"ring", {}, {}}, {world.size(), world.size()}, static_cast<std::int64_t>(data.size())},
-        world.rank()};
+    const AllReduceProgram program{all_reduce({}, {world.size(), world.size()}, static_cast<std::int64_t>(data.size())),
+                                   world.rank()};
     if (world.rank() == 0) {
         const auto give_up = [looks = 0]() mutable {
             if (++looks == 100) throw std::runtime_error{"given up"};

@@ -14,11 +14,11 @@ namespace rehearse::kernels {
 namespace {
 
 TEST(AllReduceProgram, OfRankOneInARingOfThreeIsWrittenByHand) {
-    // Three elements, one a chunk: rank 1 sends chunk 1, then 0 (both summed), then spreads 2 and 1.
-    const AllReduceProgram program{AllReduce{{"ring", {}, {}}, {3, 3}, 3}, 1};
+    // Three elements, one a chunk: rank 1 sends chunk 0, then 2 (both summed), then spreads 1 and 0.
+    const AllReduceProgram program{all_reduce({}, {3, 3}, 3), 1};
     ASSERT_EQ(program.rounds.size(), 4U);
-    const std::vector<std::int64_t> sent{1, 0, 2, 1};
-    const std::vector<std::int64_t> received{0, 2, 1, 0};
+    const std::vector<std::int64_t> sent{0, 2, 1, 0};
+    const std::vector<std::int64_t> received{2, 1, 0, 2};
     for (std::size_t i = 0; i < 4; ++i) {
         SCOPED_TRACE(i);
         const auto& round = program.rounds[i];
@@ -38,7 +38,7 @@ TEST(AllReduceProgram, EverySendMeetsOneReceiveOfTheSameSizeInTheSameOrder) {
     for (const auto& text : {"ring", "doubling", "halving", "tree", "hierarchical(ring,halving)"}) {
         for (const std::int64_t n : {1, 2, 3, 4, 6, 8}) {
             SCOPED_TRACE(fmt::format("{} on {}", text, n));
-            const AllReduce collective{parse_algorithm(text), {n, n % 2 == 0 ? 2 : 1}, 100};
+            const Collective collective = all_reduce(parse_algorithm(text), {n, n % 2 == 0 ? 2 : 1}, 100);
             std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> sent, received;
             for (std::int64_t rank = 0; rank < n; ++rank) {
                 for (const auto& round : AllReduceProgram{collective, rank}.rounds) {
@@ -56,7 +56,7 @@ TEST(AllReduceProgram, EverySendMeetsOneReceiveOfTheSameSizeInTheSameOrder) {
 TEST(AllReduceProgram, CutsMessagesThatMpiCouldNotCount) {
     // 3 * 2^30 elements between two ranks by doubling: more than an int holds, cut the same way at both ends.
     const std::int64_t elements = std::int64_t{3} << 30;
-    const AllReduceProgram program{AllReduce{{"doubling", {}, {}}, {2, 2}, elements}, 0};
+    const AllReduceProgram program{all_reduce(parse_algorithm("doubling"), {2, 2}, elements), 0};
     ASSERT_EQ(program.rounds.size(), 1U);
     std::int64_t next = 0;
     for (const auto& part : program.rounds[0].sends) {
@@ -69,7 +69,7 @@ TEST(AllReduceProgram, CutsMessagesThatMpiCouldNotCount) {
 }
 
 TEST(AllReduceProgram, OfAnEmptyBufferHasNoRounds) {
-    EXPECT_TRUE((AllReduceProgram{AllReduce{{"ring", {}, {}}, {4, 4}, 0}, 2}.rounds.empty()));
+    EXPECT_TRUE((AllReduceProgram{all_reduce({}, {4, 4}, 0), 2}.rounds.empty()));
 }
 
 }  // namespace
