@@ -115,9 +115,15 @@ int train(const run::Session& session, const Options& options) {
     const Network network = models::load_network(options.job.model, options.job.allow_unknown);
     const Schedule schedule = make_schedule(network, job_machine(session), schedule::parse_plan(options.job.plan),
                                             job_for(options.job, session.size()));
+    run::Options asked = options.run;
+    if (asked.check_gradients) {
+        const schedule::Job alone{1, micro_batch_size(schedule), {}, options.job.precision};
+        asked.alone = std::make_shared<const Schedule>(
+            make_schedule(network, job_machine(session), schedule::parse_plan("data"), alone));
+    }
     const bool speaks = session.rank() == 0;
     const bool live = speaks && options.common.format == Format::table && options.common.output.empty();
-    const run::Result result = run::train(session, schedule, options.run, [&](int step, const run::StepReport& report) {
+    const run::Result result = run::train(session, schedule, asked, [&](int step, const run::StepReport& report) {
         if (live) print_step(step, report);
     });
     if (!speaks) return good;

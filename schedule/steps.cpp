@@ -185,6 +185,11 @@ private:
             for (const int input : layers_[at(i)].inputs) after.push_back(output_by_[at(input)]);
         } else {
             after = gradient_by_[at(i)];
+            // It adds its part to what came to its inputs from elsewhere.
+            for (const int input : layers_[at(i)].inputs) {
+                const std::vector<int>& came = gradient_by_[at(input)];
+                if (pass == Pass::backward_data) after.insert(after.end(), came.begin(), came.end());
+            }
         }
         // What this item overwrites must have left.
         if (!started_ && !item_.forward) after.push_back(last_gradient_sent());
