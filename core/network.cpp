@@ -77,7 +77,8 @@ std::vector<bool> needs_input_gradient(const Network& network) {
             needed[i] = needed[i] || trainable[static_cast<std::size_t>(input)];
         }
         const auto* communication = std::get_if<Communication>(&network.layers[i].op);
-        const bool received = communication != nullptr && communication->movement == Movement::receive;
+        const bool received =
+            communication != nullptr && communication->movement == Movement::receive && communication->gradient;
         trainable[i] = needed[i] || received || parameters(network.layers[i].op) > 0;
     }
     return needed;

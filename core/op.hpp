@@ -174,6 +174,7 @@ struct Communication {
     std::int64_t parts = 1;   // ranks along the axis
     std::int64_t dim = 0;     // gather and slice
     std::int64_t offset = 0;  // send and receive, along the axis
+    bool gradient = true;     // send and receive: some layer before has weights, so that a gradient goes back
     bool operator==(const Communication&) const = default;
 };
 

@@ -65,8 +65,8 @@ struct Text {
     std::string operator()(const SgdUpdate& op) const { return fmt::format("{}", op.count); }
     std::string operator()(const Bias& op) const { return fmt::format("{}:dim{}", to_string(op.shape), op.dim); }
     std::string operator()(const Communication& op) const {
-        return fmt::format("{}:{}:{}:parts{}:dim{}:offset{}", to_string(op.shape), rehearse::to_string(op.movement),
-                           op.axis, op.parts, op.dim, op.offset);
+        return fmt::format("{}:{}:{}:parts{}:dim{}:offset{}{}", to_string(op.shape), rehearse::to_string(op.movement),
+                           op.axis, op.parts, op.dim, op.offset, op.gradient ? "" : ":nogradient");
     }
     std::string operator()(const Unknown& op) const {
         return fmt::format("{}:{}:inputs{}:weights{}", to_string(op.output), op.type, op.input_elements,

@@ -62,7 +62,8 @@ private:
         std::unique_ptr<kernels::Operation> under_way;
     };
     /// Two neighbours on an axis and what one sends the other: activations or gradients.
-    using Edge = std::tuple<int, std::int64_t, std::int64_t, bool>;  // axis, coordinates of sender and receiver, gradients
+    using Edge =
+        std::tuple<int, std::int64_t, std::int64_t, bool>;  // axis, coordinates of sender and receiver, gradients
 
     void make_edges(const Schedule& schedule, const kernels::Communicator& world);
     void make_wires(const Schedule& schedule, const kernels::Communicator& world);

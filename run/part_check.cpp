@@ -54,7 +54,9 @@ private:
             program.compute_gradients(options_.dropout_seed(step), first);
             for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradients[i];
         }
-        std::ranges::transform(sum, gradients.begin(), [](double value) { return static_cast<float>(value); });
+        // Each micro-batch's loss was a mean over its own samples.
+        const double share = static_cast<double>(size) / static_cast<double>(global_batch(schedule_));
+        std::ranges::transform(sum, gradients.begin(), [&](double value) { return static_cast<float>(share * value); });
     }
 
     void perturb(Program& program, std::uint64_t seed) const {
@@ -74,7 +76,8 @@ private:
         return std::max<std::int64_t>(shape.size() >= 3 ? shape.front() : shape.back(), 1);
     }
 
-    static std::vector<std::vector<float>> of_layers(Program& program, int layers, std::span<float> LayerTensors::*which) {
+    static std::vector<std::vector<float>> of_layers(Program& program, int layers,
+                                                     std::span<float> LayerTensors::*which) {
         std::vector<std::vector<float>> all;
         for (int i = 0; i < layers; ++i) {
             const LayerTensors tensors = program.tensors().layer(i);
@@ -109,7 +112,8 @@ std::vector<float> taken(std::span<const float> from, std::span<const std::int64
 }  // namespace
 
 bool is_whole(const Schedule& schedule) {
-    return schedule.classes.size() == 1 && schedule.classes[0].part.network.layers.size() == schedule.network.layers.size();
+    return schedule.classes.size() == 1 &&
+           schedule.classes[0].part.network.layers.size() == schedule.network.layers.size();
 }
 
 GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& own, const Schedule& alone,

@@ -58,7 +58,8 @@ std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Ori
         }
         begin += elements(shape);
     }
-    require(static_cast<std::int64_t>(indices.size()) == parameters(op), "the weights of a part are cut as its origin says");
+    require(static_cast<std::int64_t>(indices.size()) == parameters(op),
+            "the weights of a part are cut as its origin says");
     return indices;
 }
 

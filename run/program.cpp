@@ -154,7 +154,8 @@ void Program::accumulate(ReadyStep& ready, const Compute& compute, std::int64_t&
         ready.buffers.diff_weights = gradients;
         return;
     }
-    const std::span<float> part = scratch_.at({scratch_all_.offset + used, static_cast<std::int64_t>(gradients.size())});
+    const std::span<float> part =
+        scratch_.at({scratch_all_.offset + used, static_cast<std::int64_t>(gradients.size())});
     used += (static_cast<std::int64_t>(part.size()) + 15) / 16 * 16;
     ready.buffers.diff_weights = part;
     ready.additions.push_back({gradients, part});

@@ -95,7 +95,7 @@ private:
     std::vector<std::uint64_t> layer_keys_;
     std::map<std::string, std::unique_ptr<kernels::Kernel>> kernels_;
     std::unique_ptr<Tensors> tensors_;
-    Arena scratch_;     // of one step
+    Arena scratch_;  // of one step
     Slice scratch_all_;
     std::vector<std::vector<float>> joints_;  // pieces that are gathered, of each layer that gathers
     std::vector<ReadyStep> steps_;

@@ -31,7 +31,8 @@ std::vector<bool> wanted_gradients(const Network& network) {
     std::vector<bool> wanted = needs_input_gradient(network);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         const Op& op = network.layers[i].op;
-        wanted[i] = wanted[i] || parameters(op) > 0 || moves(op, Movement::receive);
+        wanted[i] =
+            wanted[i] || parameters(op) > 0 || (moves(op, Movement::receive) && std::get<Communication>(op).gradient);
     }
     return wanted;
 }
@@ -171,7 +172,8 @@ void Tensors::initialise_parameters(const Schedule& schedule, const Part& part, 
         initialise(whole.op, own, drawn);
         const std::vector<std::int64_t> indices =
             indices_of_weights(schedule, origin, part.network.layers[i].op, coordinates);
-        std::ranges::transform(indices, layers_[i].weights.begin(), [&](std::int64_t index) { return drawn[at(index)]; });
+        std::ranges::transform(indices, layers_[i].weights.begin(),
+                               [&](std::int64_t index) { return drawn[at(index)]; });
     }
 }
 

@@ -169,7 +169,8 @@ private:
     }
 
     GradientCheck check_own_part() {
-        if (!options_.alone) throw InputError("gradients of a plan that cuts the network need the whole to compare with");
+        if (!options_.alone)
+            throw InputError("gradients of a plan that cuts the network need the whole to compare with");
         return check_part(schedule_, world_.rank(), program_, *options_.alone,
                           {.wish = wish_,
                            .weights_seed = key(options_.seed, weights_of),

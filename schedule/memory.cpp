@@ -184,7 +184,7 @@ private:
         const Op& op = network_.layers[layer].op;
         const auto* communication = std::get_if<Communication>(&op);
         return needed_[layer] || parameters(op) > 0 ||
-               (communication != nullptr && communication->movement == Movement::receive);
+               (communication != nullptr && communication->movement == Movement::receive && communication->gradient);
     }
 
     const Network& network_;

@@ -20,7 +20,12 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 class Cutter {
 public:
     Cutter(const Part& part, int stages, int pieces, std::string axis_name)
-        : part_(part), stages_(stages), pieces_(pieces), axis_name_(std::move(axis_name)), made_(at(stages)) {
+        : part_(part),
+          stages_(stages),
+          pieces_(pieces),
+          axis_name_(std::move(axis_name)),
+          made_(at(stages)),
+          needed_(needs_input_gradient(part.network)) {
         last_reader_.resize(part.network.layers.size(), -1);
         for (Stage& stage : made_) stage.part.network.name = part.network.name;
     }
@@ -66,11 +71,16 @@ private:
     int hand_over(Stage& stage, int piece, int layer, Movement movement, std::vector<int> inputs) {
         const bool send = movement == Movement::send;
         const int other = send ? piece + 1 : piece - 1;
-        Communication op{movement, axis_name_, part_.network.layers[at(layer)].output,
-                         stages_,  0,          other % stages_ - piece % stages_};
+        const Layer& handed = part_.network.layers[at(layer)];
+        Communication op{.movement = movement,
+                         .axis = axis_name_,
+                         .shape = handed.output,
+                         .parts = stages_,
+                         .offset = other % stages_ - piece % stages_,
+                         .gradient = needed_[at(layer)] || parameters(handed.op) > 0};
         // One stage may hold several pieces: the name says which.
         const int boundary = send ? piece : piece - 1;
-        const std::string name = fmt::format("{}.{}{}", part_.network.layers[at(layer)].name, to_string(movement),
+        const std::string name = fmt::format("{}.{}{}", handed.name, to_string(movement),
                                              pieces_ > stages_ ? fmt::format("{}", boundary) : "");
         Shape output = op.shape;
         return append(stage, {name, std::move(op), std::move(inputs), std::move(output)}, {});
@@ -86,6 +96,7 @@ private:
     int stages_, pieces_;
     std::string axis_name_;
     std::vector<Stage> made_;
+    std::vector<bool> needed_;      // by layer: a gradient goes through it
     std::vector<int> last_reader_;  // the last piece that reads each layer
 };
 

@@ -146,9 +146,10 @@ private:
                 if (needed_[at(i)]) give(i, collective(i, CollectiveKind::all_gather, Pass::backward_data, none, ""));
                 return;
             case Movement::send:
-                if (!needed_[at(i)]) return;
+                if (!op.gradient) return;
                 return give(i, point_to_point<Recv>(i, op, Stream::receive_gradients, "receive_gradient", none));
             case Movement::receive:
+                if (!op.gradient) return;
                 sent_gradients_.push_back(
                     {item_, point_to_point<Send>(i, op, Stream::send_gradients, "send_gradient", none)});
         }

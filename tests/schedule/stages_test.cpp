@@ -72,6 +72,22 @@ TEST(CutStages, HandOverWhatIsReadLater) {
     EXPECT_EQ(stages[2].part.network.state, 0);
 }
 
+TEST(CutStages, SendNoGradientOfTheSamples) {
+    Network network = two_dense();
+    network.layers.pop_back();
+    // A second branch on the input, in the second stage.
+    const int side = add(network, "side", MatMul{.m = 1, .n = 2, .k = 4}, {0});
+    const int sum = add(network, "sum", Add{{2}, 2}, {3, side});
+    add(network, "loss", SoftmaxLoss{2}, {sum});
+    const std::vector<Stage> stages = cut_stages(whole(network), std::vector{3, 7}, 2, "pipe");
+    EXPECT_EQ(names(stages[1]), "input.receive relu.receive b<relu.receive side<input.receive sum<b<side loss<sum");
+    const auto gradient = [&](std::size_t layer) {
+        return std::get<Communication>(stages[1].part.network.layers[layer].op).gradient;
+    };
+    EXPECT_FALSE(gradient(0));
+    EXPECT_TRUE(gradient(1));
+}
+
 TEST(CutStages, ChunksOfAStageLieApart) {
     const Part part = whole(tower(4));
     const std::vector<Stage> stages = cut_stages(part, std::vector{2, 3, 4, 6}, 2, "pipe");
