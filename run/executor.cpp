@@ -49,6 +49,7 @@ void Executor::make_sums(const Schedule& schedule, const kernels::Communicator& 
         auto group = groups_.find(reduce->axis);
         if (group == groups_.end()) {
             group = groups_.emplace(reduce->axis, world.split(ranks.front(), world.rank())).first;
+            group->second.connect();
         }
         const Collective collective =
             all_reduce(reduce->algorithm, placement.group(ranks, reduce->algorithm), reduce->elements);

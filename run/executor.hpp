@@ -50,7 +50,7 @@ public:
 private:
     struct Sum {
         kernels::Communicator* group = nullptr;
-        kernels::AllReduceProgram rounds;
+        kernels::RankProgram rounds;
         std::span<float> data;
     };
 
