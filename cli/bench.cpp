@@ -9,6 +9,7 @@
 #include "bench/compute.hpp"
 #include "bench/host.hpp"
 #include "calibrate/problems.hpp"
+#include "cli/bench_messages.hpp"
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
 #include "cli/report.hpp"
@@ -35,6 +36,7 @@ struct Options {
     bool check = true;
     std::uint64_t seed = 1;
     Seconds budget{20};
+    MessageOptions messages;
 };
 
 bool wanted(Kind kind, const Op& op) {
@@ -175,9 +177,15 @@ int bench_kernels(Options& options) {
 int start(Options& options) {
     const std::map<std::string_view, Kind> kinds{{"conv", Kind::conv}, {"gemm", Kind::gemm}, {"layer", Kind::layer}};
     const std::string kind = options.arguments.empty() ? "" : options.arguments.front();
+    std::vector<std::string_view> words = message_kinds();
+    if (std::ranges::find(words, kind) != words.end()) {
+        if (options.arguments.size() > 1) throw InputError(fmt::format("bench {}: takes no problem strings", kind));
+        return bench_messages(kind, {options.common, options.messages, options.algorithm, options.out, options.check,
+                                     options.seed, options.budget});
+    }
     const auto found = kinds.find(kind);
     if (found == kinds.end()) {
-        const std::vector<std::string_view> words{"conv", "gemm", "layer"};
+        words.insert(words.begin(), {"conv", "gemm", "layer"});
         throw InputError(fmt::format("bench '{}': one of {}{}", kind, join(words), did_you_mean(kind, words)));
     }
     options.kind = found->second;
@@ -189,16 +197,19 @@ int start(Options& options) {
 
 Run add_bench(CLI::App& app) {
     const auto options = std::make_shared<Options>();
-    app.add_option("KIND", options->arguments, "conv, gemm or layer, then problem strings")
+    app.add_option("KIND", options->arguments,
+                   "conv, gemm or layer, then problem strings; under mpirun " + join(message_kinds()))
         ->option_text("KIND [PROBLEM...]");
     app.add_option("--suite", options->suite, "every distinct step of training this network")
         ->option_text("NAME|FILE.onnx");
     app.add_option("--batch", options->batches, "of a suite")->delimiter(',')->option_text("N[,N...]");
     app.add_option("--backend", options->backend, "only this one")->option_text("NAME");
-    app.add_option("--algorithm", options->algorithm, "only this one")->option_text("NAME");
+    app.add_option("--algorithm", options->algorithm, "only this one; of collectives any of a list, with mpi and auto")
+        ->option_text("NAME[,NAME...]");
     app.add_flag("!--no-check", options->check, "do not hold the results to the reference first");
     app.add_option("--seed", options->seed, "of the data")->capture_default_str()->option_text("N");
     app.add_option("--out", options->out, "Google Benchmark's JSON, for calibrate")->option_text("FILE.json");
+    add_message_options(app, options->messages);
     add_budget(app, options->budget);
     add_common(app, options->common);
     return [options] { return start(*options); };
