@@ -7,6 +7,7 @@
 
 #include "bench/workload.hpp"
 #include "core/error.hpp"
+#include "kernels/convert.hpp"
 
 namespace rehearse::bench {
 
@@ -17,7 +18,10 @@ const kernels::Backend& reference() { return *kernels::backends().back(); }
 // Everything that a pass writes, one after the other.
 std::vector<float> written(const kernels::Buffers& buffers, Pass pass) {
     std::vector<float> all;
-    const auto append = [&all](std::span<const float> part) { all.insert(all.end(), part.begin(), part.end()); };
+    const auto append = [&all](kernels::ConstView part) {
+        all.resize(all.size() + part.size());
+        kernels::convert(part, std::span{all}.last(part.size()));
+    };
     switch (pass) {
         case Pass::forward:
             append(buffers.dst);
@@ -44,17 +48,22 @@ std::vector<float> result(const Problem& problem, const kernels::Backend& backen
     return written(workload.current(), problem.pass);
 }
 
-Checked compared(const std::vector<float>& expected, const std::vector<float>& actual, std::string_view algorithm) {
+double tolerance(const Problem& problem, const kernels::Backend& backend) {
+    const bool transforms = backend.algorithm().starts_with("winograd") || backend.algorithm() == "fft";
+    const double sums = transforms ? 1e-3 : 1e-5;
+    return problem.type == DataType::f32 ? sums : sums + 2 * unit_roundoff(problem.type);
+}
+
+double difference(const std::vector<float>& expected, const std::vector<float>& actual) {
     require(expected.size() == actual.size(), "a pass writes as much whoever runs it");
-    double difference = 0;
+    double square = 0;
     double norm = 0;
     for (std::size_t i = 0; i < expected.size(); ++i) {
         const double e = expected[i];
-        difference += (actual[i] - e) * (actual[i] - e);
+        square += (actual[i] - e) * (actual[i] - e);
         norm += e * e;
     }
-    const bool transforms = algorithm.starts_with("winograd") || algorithm == "fft";
-    return {norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference), transforms ? 1e-3 : 1e-5};
+    return norm > 0 ? std::sqrt(square / norm) : std::sqrt(square);
 }
 
 }  // namespace
@@ -64,7 +73,7 @@ std::vector<Checked> check(const Problem& problem, std::span<const kernels::Back
     const std::vector<float> expected = result(problem, reference(), seed);
     std::vector<Checked> checks;
     for (const kernels::Backend* backend : backends) {
-        checks.push_back(compared(expected, result(problem, *backend, seed), backend->algorithm()));
+        checks.push_back({difference(expected, result(problem, *backend, seed)), tolerance(problem, *backend)});
     }
     return checks;
 }

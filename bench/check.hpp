@@ -18,7 +18,8 @@ struct Checked {
 
 /// Runs `problem` on random data through each of `backends` and once through the reference, whose sums are in double.
 /// tolerance: 1e-5 for sums in f32; 1e-3 for algorithms that transform their input (Winograd, FFT), whose error grows
-/// with the tile (Barabasz et al. 2020).
+/// with the tile (Barabasz et al. 2020). In f16 and bf16 both sides are rounded at the end: twice the unit roundoff on
+/// top.
 std::vector<Checked> check(const Problem& problem, std::span<const kernels::Backend* const> backends,
                            std::uint64_t seed);
 

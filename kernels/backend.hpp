@@ -25,11 +25,13 @@ struct Support {
 ///   backward_data     src, dst, weights, workspace, diff_dst  -> diff_src, and diff_weights where there is no
 ///                                                                backward_weights (BatchNorm)
 ///   backward_weights  src, diff_dst, workspace                -> diff_weights
-///   update            weights, diff_weights, momentum         -> weights, momentum
+///   update            weights, diff_weights, momentum         -> weights, momentum, (weights_copy)
 /// `weights` and `diff_weights` hold the operator's tensors one after the other, in the order of rehearse::weights(op).
 /// SoftmaxLoss: dst is the loss of each sample {batch}; backward_data ignores diff_dst, divides by `loss_batch`.
 /// diff_* are overwritten, never added to, except that diff_src[i] of an empty span is skipped. run() checks every size
 /// and type (buffers.hpp says what may be left out).
+/// An update's weights and momentum are of the problem's type, its diff_weights of any: mixed precision (Micikevicius
+/// et al. 2018) is an f32 update of f32 weights by gradients in f16, and weights_copy takes the new weights as f16.
 struct Buffers {
     std::vector<ConstView> src;
     ConstView dst_in;  // the forward output, for a backward pass
@@ -39,6 +41,7 @@ struct Buffers {
     std::vector<View> diff_src;
     View diff_weights;
     View momentum;
+    View weights_copy;                     // of any type, or empty
     std::span<float> workspace;            // kept by the caller from forward to backward of one micro-batch
     std::span<float> state;                // BatchNorm: running mean, running variance
     std::span<const std::int32_t> labels;  // of SoftmaxLoss

@@ -17,9 +17,6 @@ Support supported_by_any(const Problem& problem) {
     if (!has_pass(problem.op, problem.pass) && !copies) {
         return {.yes = false, .reason = fmt::format("{} has no {}", kind_of(problem.op), to_string(problem.pass))};
     }
-    if (problem.type != DataType::f32) {
-        return {.yes = false, .reason = fmt::format("{} is not implemented, only f32", to_string(problem.type))};
-    }
     if (problem.batch < 1) {
         return {.yes = false, .reason = fmt::format("the batch is {}, must be at least 1", problem.batch)};
     }
