@@ -42,6 +42,7 @@ std::unique_ptr<Kernel> Algorithm::prepare(const Problem& problem) const {
     require_supported(*this, problem);
     if (problem.pass == Pass::update) return reference::backend().prepare(problem);
     if (problem.type == DataType::f32) return make(problem);
+    if (auto half = make_half(problem)) return half;
     return stored_as(problem, 0, make(in_f32(problem)));
 }
 
