@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/check.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -48,10 +49,39 @@ std::vector<float> result(const Problem& problem, const kernels::Backend& backen
     return written(workload.current(), problem.pass);
 }
 
+// Products in one sum of a convolution's or a product's result.
+double products(const Problem& problem) {
+    const auto samples = static_cast<double>(problem.batch);
+    if (const auto* dense = std::get_if<MatMul>(&problem.op)) {
+        if (problem.pass == Pass::forward) return static_cast<double>(dense->k);
+        return problem.pass == Pass::backward_data ? static_cast<double>(dense->n)
+                                                   : samples * static_cast<double>(dense->m);
+    }
+    if (const auto* conv = std::get_if<Conv2d>(&problem.op)) {
+        const Shape out = output_shape(problem.op);
+        const auto taps = static_cast<double>(conv->window.kernel_h * conv->window.kernel_w);
+        if (problem.pass == Pass::forward) return static_cast<double>(conv->channels / conv->groups) * taps;
+        return problem.pass == Pass::backward_data ? static_cast<double>(conv->filters / conv->groups) * taps
+                                                   : samples * static_cast<double>(out[1] * out[2]);
+    }
+    return 1;
+}
+
+// Of them in one chunk, at most: 64, or one channel's taps.
+double chunk(const Problem& problem) {
+    const auto* conv = std::get_if<Conv2d>(&problem.op);
+    return conv == nullptr ? 64 : std::max(64.0, static_cast<double>(conv->window.kernel_h * conv->window.kernel_w));
+}
+
 double tolerance(const Problem& problem, const kernels::Backend& backend) {
     const bool transforms = backend.algorithm().starts_with("winograd") || backend.algorithm() == "fft";
     const double sums = transforms ? 1e-3 : 1e-5;
-    return problem.type == DataType::f32 ? sums : sums + 2 * unit_roundoff(problem.type);
+    if (problem.type == DataType::f32) return sums;
+    const double rounding = 2 * unit_roundoff(problem.type);
+    if (problem.pass == Pass::update || backend.accumulation() == kernels::Accumulation::f32) return sums + rounding;
+    double length = products(problem);
+    if (backend.accumulation() == kernels::Accumulation::chunked) length = std::min(length, chunk(problem));
+    return sums + rounding + unit_roundoff(DataType::f16) * std::sqrt(length);
 }
 
 double difference(const std::vector<float>& expected, const std::vector<float>& actual) {

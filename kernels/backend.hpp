@@ -59,6 +59,10 @@ public:
     virtual void run(const Buffers& buffers) = 0;
 };
 
+/// In which type products are summed: `chunked` adds a few in f16 and the sums of these in f32.
+enum class Accumulation { f32, chunked, f16 };
+std::string_view to_string(Accumulation accumulation);
+
 /// One implementation of operators: plain loops, oneDNN, an algorithm of ours.
 class Backend {
 public:
@@ -66,6 +70,8 @@ public:
     virtual std::string_view name() const = 0;
     /// "direct", "im2col", "winograd4", ... where one library has several ways, each a Backend of its own; else empty.
     virtual std::string_view algorithm() const { return {}; }
+    /// Of a convolution or product; every sum of other operators is in f32 or better.
+    virtual Accumulation accumulation() const { return Accumulation::f32; }
     virtual Support supports(const Problem& problem) const = 0;
     virtual std::unique_ptr<Kernel> prepare(const Problem& problem) const = 0;  // slow, once per shape
     /// f32 elements that forward must keep for backward; forward and backward of a layer come from one backend.

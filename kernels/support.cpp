@@ -7,6 +7,11 @@
 
 namespace rehearse::kernels {
 
+std::string_view to_string(Accumulation accumulation) {
+    if (accumulation == Accumulation::f32) return "f32";
+    return accumulation == Accumulation::chunked ? "chunked" : "f16";
+}
+
 Support supported_by_any(const Problem& problem) {
     if (const auto* unknown = std::get_if<Unknown>(&problem.op)) {
         return {.yes = false,

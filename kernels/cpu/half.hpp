@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "kernels/backend.hpp"
 #include "kernels/cpu/half_simd.hpp"
@@ -17,6 +18,10 @@ std::unique_ptr<Kernel> half_product(const Problem& problem, const HalfSimd& sim
 std::unique_ptr<Kernel> half_convolution(const Problem& problem, const HalfSimd& simd);
 std::unique_ptr<Kernel> half_tap_sums(const Problem& problem, const HalfSimd& simd);
 std::unique_ptr<Kernel> half_pixel_sums(const Problem& problem, const HalfSimd& simd);
+
+/// Algorithms "direct-chunked" and "gemm-chunked", or "direct-f16" and "gemm-f16": f16 problems by AVX512-FP16, for
+/// CPUs that have it.
+std::span<const Backend* const> half_sums(HalfSums sums);
 
 /// Float sums into 16 bits of `type`.
 void round_half(DataType type, const float* from, std::uint16_t* to, std::int64_t count);

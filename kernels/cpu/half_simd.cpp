@@ -3,6 +3,7 @@
 #include "kernels/cpu/half_simd.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "core/half.hpp"
@@ -19,10 +20,11 @@ namespace {
 // Adding and taking away 1.5 * 2^52 units rounds to whole units, ties to even; the unit is that of the result.
 Float16 round_to_f16(double value) {
     if (!(std::abs(value) < 65520)) return Float16(static_cast<float>(value));  // infinity, NaN
-    const int exponent = value == 0 ? -14 : std::max(std::ilogb(value), -14);
-    const double shift = std::ldexp(1.5, 52 + exponent - 10);
-    const double rounded = (value + shift) - shift;
-    return Float16(static_cast<float>(rounded == 0 ? std::copysign(0.0, value) : rounded));
+    const auto biased = static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(value) >> 52 & 0x7FF);
+    const std::int64_t exponent = std::max<std::int64_t>(biased - 1023, -14);
+    const auto shift =
+        std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023 + 42) << 52 | std::uint64_t{1} << 51);
+    return Float16(static_cast<float>(std::copysign((value + shift) - shift, value)));
 }
 
 // The i-th 16 bits of units side by side.
