@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "bench/check.hpp"
 #include "bench/compute.hpp"
@@ -32,6 +33,7 @@ struct Options {
     Kind kind = Kind::layer;
     std::vector<std::string> arguments;  // conv|gemm|layer, then problem strings
     std::string suite, backend, algorithm, out;
+    std::optional<kernels::Accumulation> accumulate;
     std::vector<std::int64_t> batches{8};
     bool check = true;
     std::uint64_t seed = 1;
@@ -70,6 +72,7 @@ std::vector<const kernels::Backend*> backends_of(const Options& options, const P
     for (const kernels::Backend* backend : kernels::backends()) {
         if (!options.backend.empty() && backend->name() != options.backend) continue;
         if (!options.algorithm.empty() && backend->algorithm() != options.algorithm) continue;
+        if (options.accumulate && backend->accumulation() != *options.accumulate) continue;
         const bool last_resort = backend == kernels::backends().back() && options.backend != backend->name();
         if (last_resort && !found.empty()) continue;
         const kernels::Support support = backend->supports(problem);
@@ -77,7 +80,7 @@ std::vector<const kernels::Backend*> backends_of(const Options& options, const P
         if (!support.yes) refusals += fmt::format("\n  {}: {}", full_name(*backend), support.reason);
     }
     if (!found.empty()) return found;
-    if (refusals.empty()) refusals = ": no backend of this build has that name and algorithm";
+    if (refusals.empty()) refusals = ": no backend of this build has that name, algorithm and sums";
     throw InputError(fmt::format("bench: no implementation runs {}{}", to_string(problem), refusals));
 }
 
@@ -206,6 +209,11 @@ Run add_bench(CLI::App& app) {
     app.add_option("--backend", options->backend, "only this one")->option_text("NAME");
     app.add_option("--algorithm", options->algorithm, "only this one; of collectives any of a list, with mpi and auto")
         ->option_text("NAME[,NAME...]");
+    using kernels::Accumulation;
+    add_choice<std::optional<Accumulation>>(
+        app, "--accumulate", options->accumulate,
+        {{"f32", Accumulation::f32}, {"chunked", Accumulation::chunked}, {"f16", Accumulation::f16}},
+        "only those that sum products of f16 so");
     app.add_flag("!--no-check", options->check, "do not hold the results to the reference first");
     app.add_option("--seed", options->seed, "of the data")->capture_default_str()->option_text("N");
     app.add_option("--out", options->out, "Google Benchmark's JSON, for calibrate")->option_text("FILE.json");

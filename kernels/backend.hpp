@@ -25,11 +25,13 @@ struct Support {
 ///   backward_data     src, dst, weights, workspace, diff_dst  -> diff_src, and diff_weights where there is no
 ///                                                                backward_weights (BatchNorm)
 ///   backward_weights  src, diff_dst, workspace                -> diff_weights
-///   update            weights, diff_weights, momentum         -> weights, momentum
+///   update            weights, diff_weights, momentum         -> weights, momentum, (weights_copy)
 /// `weights` and `diff_weights` hold the operator's tensors one after the other, in the order of rehearse::weights(op).
 /// SoftmaxLoss: dst is the loss of each sample {batch}; backward_data ignores diff_dst, divides by `loss_batch`.
 /// diff_* are overwritten, never added to, except that diff_src[i] of an empty span is skipped. run() checks every size
 /// and type (buffers.hpp says what may be left out).
+/// An update's weights and momentum are of the problem's type, its diff_weights of any: mixed precision (Micikevicius
+/// et al. 2018) is an f32 update of f32 weights by gradients in f16, and weights_copy takes the new weights as f16.
 struct Buffers {
     std::vector<ConstView> src;
     ConstView dst_in;  // the forward output, for a backward pass
@@ -39,6 +41,7 @@ struct Buffers {
     std::vector<View> diff_src;
     View diff_weights;
     View momentum;
+    View weights_copy;                     // of any type, or empty
     std::span<float> workspace;            // kept by the caller from forward to backward of one micro-batch
     std::span<float> state;                // BatchNorm: running mean, running variance
     std::span<const std::int32_t> labels;  // of SoftmaxLoss
@@ -58,6 +61,10 @@ public:
     virtual void run(const Buffers& buffers) = 0;
 };
 
+/// In which type products are summed: `chunked` adds a few in f16 and the sums of these in f32.
+enum class Accumulation { f32, chunked, f16 };
+std::string_view to_string(Accumulation accumulation);
+
 /// One implementation of operators: plain loops, oneDNN, an algorithm of ours.
 class Backend {
 public:
@@ -65,6 +72,8 @@ public:
     virtual std::string_view name() const = 0;
     /// "direct", "im2col", "winograd4", ... where one library has several ways, each a Backend of its own; else empty.
     virtual std::string_view algorithm() const { return {}; }
+    /// Of a convolution or product; every sum of other operators is in f32 or better.
+    virtual Accumulation accumulation() const { return Accumulation::f32; }
     virtual Support supports(const Problem& problem) const = 0;
     virtual std::unique_ptr<Kernel> prepare(const Problem& problem) const = 0;  // slow, once per shape
     /// f32 elements that forward must keep for backward; forward and backward of a layer come from one backend.

@@ -33,13 +33,15 @@ void expect_tensor_or_empty(ConstView view, std::int64_t size, const char* name,
     if (!view.empty()) expect_tensor(view, size, name, problem);
 }
 
+}  // namespace
+
 bool gradient_reads_src(const Op& op) {
     if (const auto* pool = std::get_if<Pool2d>(&op)) return pool->kind == PoolKind::max;
     return std::holds_alternative<BatchNorm>(op) || std::holds_alternative<Lrn>(op) ||
            std::holds_alternative<Activation>(op) || std::holds_alternative<SoftmaxLoss>(op);
 }
 
-}  // namespace
+bool gradient_reads_dst(const Op& op) { return std::holds_alternative<Softmax>(op); }
 
 void refuse_view(DataType held, DataType taken) {
     throw std::logic_error(
@@ -68,8 +70,9 @@ void BufferSizes::check(const Buffers& buffers) const {
             return check_backward_weights(buffers);
         case Pass::update:
             expect_tensor(buffers.weights, weights_, "weights", problem_);
-            expect_tensor(buffers.diff_weights, weights_, "diff_weights", problem_);
+            expect(buffers.diff_weights, weights_, "diff_weights", problem_);
             expect_tensor(buffers.momentum, weights_, "momentum", problem_);
+            expect_or_empty(buffers.weights_copy, weights_, "weights_copy", problem_);
     }
 }
 
@@ -99,7 +102,7 @@ void BufferSizes::check_backward_data(const Buffers& buffers) const {
     } else {
         expect_tensor(buffers.diff_dst, dst_, "diff_dst", problem_);
     }
-    if (std::holds_alternative<Softmax>(problem_.op)) expect_tensor(buffers.dst_in, dst_, "dst_in", problem_);
+    if (gradient_reads_dst(problem_.op)) expect_tensor(buffers.dst_in, dst_, "dst_in", problem_);
     expect_tensor(buffers.weights, weights_, "weights", problem_);
     expect(buffers.workspace, workspace_, "workspace", problem_);
     if (std::holds_alternative<BatchNorm>(problem_.op)) {

@@ -10,8 +10,8 @@
 namespace rehearse::kernels {
 
 /// Each buffer that the pass reads or writes has exactly its size and the problem's type; the rest may be empty. What a
-/// caller may leave out: diff_src[i] that nobody needs, BatchNorm's state, and, of a backward pass, src or dst_in that
-/// the operator does not look at.
+/// caller may leave out: diff_src[i] that nobody needs, BatchNorm's state, an update's weights_copy and, of a backward
+/// pass, src or dst_in that the operator does not look at.
 class BufferSizes {
 public:
     BufferSizes(const Problem& problem, std::int64_t workspace);
@@ -28,5 +28,9 @@ private:
     std::vector<std::int64_t> src_;
     std::int64_t dst_, weights_, workspace_;
 };
+
+/// Whether backward_data looks at the forward pass's inputs, at its output.
+bool gradient_reads_src(const Op& op);
+bool gradient_reads_dst(const Op& op);
 
 }  // namespace rehearse::kernels

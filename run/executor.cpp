@@ -88,7 +88,7 @@ void Executor::make_wires(const Schedule& schedule, const kernels::Communicator&
     }
     for (const int axis : axes) {
         const std::vector<std::int64_t> group = group_of(schedule.mesh, axis, world.rank());
-        groups_.emplace(axis, world.split(group.front(), world.rank()));
+        groups_.emplace(axis, world.split(group.front(), world.rank())).first->second.connect();
     }
     for (std::size_t i = 0; i < steps.size(); ++i) {
         const Step& step = *steps[i].step;

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "kernels/reference/backend.hpp"
+#include "kernels/storage.hpp"
 #include "kernels/support.hpp"
 
 namespace rehearse::kernels::cpu {
@@ -39,7 +40,10 @@ Support Algorithm::supports(const Problem& problem) const {
 
 std::unique_ptr<Kernel> Algorithm::prepare(const Problem& problem) const {
     require_supported(*this, problem);
-    return problem.pass == Pass::update ? reference::backend().prepare(problem) : make(problem);
+    if (problem.pass == Pass::update) return reference::backend().prepare(problem);
+    if (problem.type == DataType::f32) return make(problem);
+    if (auto half = make_half(problem)) return half;
+    return stored_as(problem, 0, make(in_f32(problem)));
 }
 
 void CheckedKernel::run(const Buffers& buffers) {

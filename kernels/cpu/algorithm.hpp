@@ -22,8 +22,10 @@ public:
 private:
     /// Why not, of a problem that some backend runs; empty if this one does.
     virtual std::string refusal(const Problem& problem) const = 0;
-    /// A supported forward or backward pass.
+    /// A supported forward or backward pass in f32.
     virtual std::unique_ptr<Kernel> make(const Problem& problem) const = 0;
+    /// In 16 bits by instructions of this machine; nullptr: in f32, with the tensors converted.
+    virtual std::unique_ptr<Kernel> make_half(const Problem& /*problem*/) const { return nullptr; }
 };
 
 /// run() checks the buffers, leaves out a gradient that nobody wants and hands compute() its scratch memory: one block

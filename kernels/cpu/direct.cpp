@@ -7,6 +7,7 @@
 #include "kernels/cpu/algorithm.hpp"
 #include "kernels/cpu/convolution.hpp"
 #include "kernels/cpu/direct_passes.hpp"
+#include "kernels/cpu/half.hpp"
 
 namespace rehearse::kernels::cpu {
 namespace {
@@ -21,6 +22,12 @@ private:
     std::unique_ptr<Kernel> make(const Problem& problem) const override {
         if (is_depthwise(std::get<Conv2d>(problem.op))) return depthwise(problem);
         return problem.pass == Pass::backward_weights ? direct_pixel_sums(problem) : direct_tap_sums(problem);
+    }
+
+    std::unique_ptr<Kernel> make_half(const Problem& problem) const override {
+        const HalfSimd* const simd = problem.type == DataType::bf16 ? native_bf16() : nullptr;
+        return simd == nullptr || is_depthwise(std::get<Conv2d>(problem.op)) ? nullptr
+                                                                             : half_convolution(problem, *simd);
     }
 };
 

@@ -9,6 +9,7 @@
 
 #include "kernels/cpu/algorithm.hpp"
 #include "kernels/cpu/gemm.hpp"
+#include "kernels/cpu/half.hpp"
 
 namespace rehearse::kernels::cpu {
 namespace {
@@ -94,6 +95,11 @@ private:
     }
 
     std::unique_ptr<Kernel> make(const Problem& problem) const override { return std::make_unique<Product>(problem); }
+
+    std::unique_ptr<Kernel> make_half(const Problem& problem) const override {
+        const HalfSimd* const simd = problem.type == DataType::bf16 ? native_bf16() : nullptr;
+        return simd == nullptr ? nullptr : half_product(problem, *simd);
+    }
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "kernels/buffers.hpp"
 #include "kernels/onednn/plans.hpp"
 #include "kernels/reference/backend.hpp"
+#include "kernels/storage.hpp"
 #include "kernels/support.hpp"
 
 namespace rehearse::kernels::onednn {
@@ -118,7 +119,10 @@ public:
         require_supported(*this, problem);
         if (runs_reference(problem)) return reference::backend().prepare(problem);
         return converting_errors(problem.op, [&]() -> std::unique_ptr<Kernel> {
-            return std::make_unique<PlannedKernel>(problem, workspace(problem.op, problem.batch));
+            const std::int64_t kept = workspace(problem.op, problem.batch);
+            auto planned = std::make_unique<PlannedKernel>(in_f32(problem), kept);
+            if (problem.type == DataType::f32) return planned;
+            return stored_as(problem, kept, std::move(planned));
         });
     }
 
