@@ -30,8 +30,12 @@ std::vector<bool> wanted_gradients(const Network& network) {
 }
 
 std::int64_t fan_in(const Op& op) {
-    if (const auto* conv = std::get_if<Conv2d>(&op)) {
-        return conv->channels / conv->groups * conv->window.kernel_h * conv->window.kernel_w;
+    if (const auto* conv = std::get_if<Conv2d>(&op)) return conv->channels / conv->groups * conv->window.taps();
+    if (const auto* conv = std::get_if<Conv3d>(&op)) return conv->channels / conv->groups * conv->window.taps();
+    if (const auto* conv = std::get_if<ConvTranspose>(&op)) {  // of a pixel that meets no more taps than most
+        const Window& w = conv->window;
+        const std::int64_t met = w.taps() / (w.stride_d * w.stride_h * w.stride_w);
+        return conv->channels / conv->groups * std::max<std::int64_t>(1, met);
     }
     if (const auto* dense = std::get_if<MatMul>(&op)) return dense->k;
     return 1;

@@ -7,6 +7,7 @@
 
 #include "kernels/reference/backend.hpp"
 #include "kernels/support.hpp"
+#include "kernels/transposed.hpp"
 
 namespace rehearse::kernels::cpu {
 namespace {
@@ -33,12 +34,14 @@ float* thread_scratch(std::int64_t floats) {
 
 Support Algorithm::supports(const Problem& problem) const {
     if (Support any = supported_by_any(problem); !any.yes) return any;
+    if (is_mirrored(problem)) return supports(mirrored_problem(problem));
     if (std::string reason = refusal(problem); !reason.empty()) return {.yes = false, .reason = std::move(reason)};
     return {};
 }
 
 std::unique_ptr<Kernel> Algorithm::prepare(const Problem& problem) const {
     require_supported(*this, problem);
+    if (is_mirrored(problem)) return transposed(problem, make(mirrored_problem(problem)));
     return problem.pass == Pass::update ? reference::backend().prepare(problem) : make(problem);
 }
 

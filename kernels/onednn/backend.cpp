@@ -13,6 +13,7 @@
 #include "kernels/onednn/plans.hpp"
 #include "kernels/reference/backend.hpp"
 #include "kernels/support.hpp"
+#include "kernels/transposed.hpp"
 
 namespace rehearse::kernels::onednn {
 namespace {
@@ -25,7 +26,7 @@ struct RunsReference {
     template <typename O>
     bool operator()(const O&) const {
         return std::is_same_v<O, ChannelPad> || std::is_same_v<O, Dropout> || std::is_same_v<O, Flatten> ||
-               std::is_same_v<O, SoftmaxLoss> || std::is_same_v<O, SgdUpdate>;
+               std::is_same_v<O, SoftmaxLoss> || std::is_same_v<O, SgdUpdate> || std::is_same_v<O, Resize>;
     }
 };
 
@@ -38,6 +39,8 @@ bool has_empty_window(const Pool2d& op) {
     const Window& w = op.window;
     const std::int64_t extent_h = w.dilation_h * (w.kernel_h - 1) + 1;
     const std::int64_t extent_w = w.dilation_w * (w.kernel_w - 1) + 1;
+    const std::int64_t extent_d = w.dilation_d * (w.kernel_d - 1) + 1;
+    if (std::max(w.pad_front, w.pad_back) >= extent_d) return true;
     return std::max(w.pad_top, w.pad_bottom) >= extent_h || std::max(w.pad_left, w.pad_right) >= extent_w;
 }
 
@@ -104,6 +107,7 @@ public:
 
     Support supports(const Problem& problem) const override {
         if (Support any = supported_by_any(problem); !any.yes) return any;
+        if (is_mirrored(problem)) return supports(mirrored_problem(problem));
         if (runs_reference(problem)) return {};
         if (const std::string reason = refusal(problem.op); !reason.empty()) return {.yes = false, .reason = reason};
         try {
@@ -116,6 +120,7 @@ public:
 
     std::unique_ptr<Kernel> prepare(const Problem& problem) const override {
         require_supported(*this, problem);
+        if (is_mirrored(problem)) return transposed(problem, prepare(mirrored_problem(problem)));
         if (runs_reference(problem)) return reference::backend().prepare(problem);
         return converting_errors(problem.op, [&]() -> std::unique_ptr<Kernel> {
             return std::make_unique<PlannedKernel>(problem, workspace(problem.op, problem.batch));
