@@ -18,8 +18,8 @@ Window square(std::int64_t kernel, std::int64_t stride = 1, std::int64_t pad = 0
 Window cube(std::int64_t kernel, std::int64_t stride = 1, std::int64_t pad = 0);
 
 /// The window of a pool that keeps the last, overhanging window (Caffe's pools, ONNX's ceil_mode): what overhangs the
-/// image of `height` x `width` is said as padding at the bottom and on the right.
-Window keep_last(Window window, std::int64_t height, std::int64_t width);
+/// image of `height` x `width`, or the volume of `depth` such planes, is said as padding at the end.
+Window keep_last(Window window, std::int64_t height, std::int64_t width, std::int64_t depth = 0);
 
 class NetworkBuilder {
 public:

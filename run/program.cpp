@@ -81,10 +81,6 @@ void Program::choose_backends(const Wish& wish) {
                                          layers[i].name));
         }
     }
-    if (losses_.empty()) {
-        throw InputError(
-            fmt::format("network '{}' does not end in a loss: there is nothing to train for", schedule_.network.name));
-    }
     require(std::holds_alternative<Input>(layers.front().op), "layer 0 is the input");
 }
 

@@ -75,6 +75,13 @@ std::span<float> Arena::at(Slice slice) const {
     return {memory_.get() + slice.offset, static_cast<std::size_t>(slice.count)};
 }
 
+const SoftmaxLoss& loss_of(const Network& network) {
+    for (const Layer& layer : network.layers) {
+        if (const auto* loss = std::get_if<SoftmaxLoss>(&layer.op)) return *loss;
+    }
+    throw InputError(fmt::format("network '{}' does not end in a loss: there is nothing to train for", network.name));
+}
+
 void initialise(const Op& op, std::uint64_t seed, std::span<float> weights) {
     std::size_t begin = 0;
     for (const WeightTensor& tensor : rehearse::weights(op)) {
@@ -89,7 +96,7 @@ void initialise(const Op& op, std::uint64_t seed, std::span<float> weights) {
 }
 
 Tensors::Tensors(const Schedule& schedule, const std::vector<const kernels::Backend*>& backends, std::uint64_t seed)
-    : labels_(at(schedule.batch_per_rank)) {
+    : labels_(at(schedule.batch_per_rank * elements(loss_of(schedule.network).image))) {
     const Network& network = schedule.network;
     const std::vector<bool> wanted = wanted_gradients(network);
     std::vector<Place> places;

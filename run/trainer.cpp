@@ -20,11 +20,9 @@ namespace {
 
 enum Purpose : std::uint64_t { weights_of, data_of, dropout_of };
 
-std::int64_t classes_of(const Network& network) {
-    for (const Layer& layer : network.layers) {
-        if (const auto* loss = std::get_if<SoftmaxLoss>(&layer.op)) return loss->classes;
-    }
-    throw InputError(fmt::format("network '{}' does not end in a loss: there is nothing to train for", network.name));
+SyntheticTask task_of(const Network& network, std::uint64_t seed) {
+    const SoftmaxLoss& loss = loss_of(network);
+    return {network.layers.front().output, loss.classes, seed, loss.image};
 }
 
 const RankClass& own_class(const kernels::Communicator& world, const Schedule& schedule, const Options& options) {
@@ -45,7 +43,7 @@ public:
         : world_(world),
           schedule_(schedule),
           options_(options),
-          task_(schedule.network.layers.front().output, classes_of(schedule.network), key(options.seed, data_of)),
+          task_(task_of(schedule.network, key(options.seed, data_of))),
           program_(schedule, own_class(world, schedule, options), {options.backend, options.algorithm},
                    key(options.seed, weights_of), {options.learning_rate, options.momentum, options.weight_decay}),
           executor_(schedule, program_, world, probe),
@@ -90,11 +88,13 @@ private:
         const std::int64_t batch = schedule_.batch_per_rank;
         const std::int64_t first = step * global_batch(schedule_) + shard * batch;
         const std::span<float> input = program_.input();
+        const std::span<std::int32_t> labels = program_.tensors().labels();
         const std::size_t size = input.size() / static_cast<std::size_t>(batch);
+        const std::size_t pixels = labels.size() / static_cast<std::size_t>(batch);
         for (std::int64_t i = 0; i < batch; ++i) {
             const auto place = static_cast<std::size_t>(i);
             task_.fill(first + i, input.subspan(place * size, size));
-            program_.tensors().labels()[place] = task_.label(first + i);
+            task_.fill_labels(first + i, labels.subspan(place * pixels, pixels));
         }
     }
 
