@@ -57,6 +57,11 @@ Op mirrored(const ConvTranspose& op) {
     return Conv3d{op.filters, out[1], height, out.back(), op.channels, op.window, op.groups};
 }
 
+bool is_convolution(const Op& op) {
+    return std::holds_alternative<Conv2d>(op) || std::holds_alternative<Conv3d>(op) ||
+           std::holds_alternative<ConvTranspose>(op);
+}
+
 namespace {
 
 // {outer, inner, kernel...} and, with bias, {filters}.

@@ -214,6 +214,9 @@ struct WeightTensor {
     Shape shape;
 };
 
+/// Conv2d, Conv3d or ConvTranspose.
+bool is_convolution(const Op& op);
+
 /// The one-word kind used in problem strings and price tables: "conv2d", "matmul", "pool", "batchnorm", ...
 std::string_view kind_of(const Op& op);
 std::span<const std::string_view> op_kinds();

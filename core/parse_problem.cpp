@@ -84,21 +84,20 @@ public:
         if (const auto r = all.find('r'); r != std::string::npos) all.insert(r, 1, 't');
         return fields(0, all);
     }
-    Window volume_window(std::map<char, std::int64_t>& f) const {
-        const auto pad = repeated("pad", 6, 0);
-        const auto step = repeated("stride", 3, 1);
-        const auto dilation = repeated("dilation", 3, 1);
-        return {f['r'],      f['s'],      step[1], step[2], pad[1], pad[2], pad[4],     pad[5],
-                dilation[1], dilation[2], f['t'],  step[0], pad[0], pad[3], dilation[0]};
-    }
+    // Of a volume ("t" among the fields) with the sizes over depth first.
     Window window(std::map<char, std::int64_t>& f) const {
-        return f.contains('d') ? volume_window(f) : window(f['r'], f['s']);
-    }
-    Window window(std::int64_t kernel_h, std::int64_t kernel_w) const {
-        const auto pad = repeated("pad", 4, 0);
-        const auto step = repeated("stride", 2, 1);
-        const auto dilation = repeated("dilation", 2, 1);
-        return {kernel_h, kernel_w, step[0], step[1], pad[0], pad[1], pad[2], pad[3], dilation[0], dilation[1]};
+        const std::size_t n = f.contains('t') ? 3 : 2;
+        const std::size_t h = n - 2;
+        const std::size_t w = n - 1;
+        const auto pad = repeated("pad", 2 * n, 0);
+        const auto step = repeated("stride", n, 1);
+        const auto dilation = repeated("dilation", n, 1);
+        const Window flat{f['r'], f['s'],     step[h],    step[w],     pad[h],
+                          pad[w], pad[n + h], pad[n + w], dilation[h], dilation[w]};
+        if (n == 2) return flat;
+        return {flat.kernel_h, flat.kernel_w,   flat.stride_h,  flat.stride_w,   flat.pad_top,
+                flat.pad_left, flat.pad_bottom, flat.pad_right, flat.dilation_h, flat.dilation_w,
+                f['t'],        step[0],         pad[0],         pad[n],          dilation[0]};
     }
 
 private:
@@ -111,7 +110,7 @@ Op parse_convolution(const Parts& parts, std::string_view kind) {
     const bool bias = parts.find("bias").has_value();
     if (kind == "conv2d") {
         auto f = parts.fields(0, "chwkrs");
-        return Conv2d{f['c'], f['h'], f['w'], f['k'], parts.window(f['r'], f['s']), groups, bias};
+        return Conv2d{f['c'], f['h'], f['w'], f['k'], parts.window(f), groups, bias};
     }
     if (kind == "conv3d") {
         auto f = parts.fields(0, "cdhwktrs");
@@ -170,7 +169,7 @@ Op parse_pool(const Parts& parts) {
 Op parse_image(const Parts& parts, std::string_view kind) {
     if (kind == "batchnorm") {
         auto f = parts.image_fields("chw");
-        return BatchNorm{f['c'], f['h'], f['w'], f.contains('d') ? f['d'] : 0};
+        return BatchNorm{.channels = f['c'], .height = f['h'], .width = f['w'], .depth = f.contains('d') ? f['d'] : 0};
     }
     auto f = parts.fields(0, "chw");
     if (kind == "lrn") {

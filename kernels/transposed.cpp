@@ -21,25 +21,26 @@ public:
     void run(const Buffers& buffers) override {
         sizes_.check(buffers);
         const auto count = static_cast<std::size_t>(weights_);
+        const std::span<float> weights = buffers.weights;
+        const std::span<float> diff_weights = buffers.diff_weights;
         Buffers mirror;
         if (pass_ == Pass::forward) {
-            mirror.weights = buffers.weights.first(count);
+            mirror.weights = weights.first(count);
             mirror.diff_dst = buffers.src[0];
             mirror.diff_src = {buffers.dst};
         } else if (pass_ == Pass::backward_data) {
             if (buffers.diff_src[0].empty()) return;
-            mirror.weights = buffers.weights.first(count);
+            mirror.weights = weights.first(count);
             mirror.src = {buffers.diff_dst};
             mirror.dst = buffers.diff_src[0];
         } else {
             mirror.src = {buffers.diff_dst};
             mirror.diff_dst = buffers.src[0];
-            mirror.diff_weights = buffers.diff_weights.first(count);
+            mirror.diff_weights = diff_weights.first(count);
         }
         kernel_->run(mirror);
-        if (op_.bias && pass_ == Pass::forward) add_bias(buffers.weights.subspan(count), buffers.dst);
-        if (op_.bias && pass_ == Pass::backward_weights)
-            sum_diff_bias(buffers.diff_dst, buffers.diff_weights.subspan(count));
+        if (op_.bias && pass_ == Pass::forward) add_bias(weights.subspan(count), buffers.dst);
+        if (op_.bias && pass_ == Pass::backward_weights) sum_diff_bias(buffers.diff_dst, diff_weights.subspan(count));
     }
 
 private:

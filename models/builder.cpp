@@ -43,7 +43,11 @@ Window cube(std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
     return window;
 }
 
-Window keep_last(Window window, std::int64_t height, std::int64_t width) {
+Window keep_last(Window window, std::int64_t height, std::int64_t width, std::int64_t depth) {
+    if (depth > 0) {
+        const std::int64_t span_d = window.dilation_d * (window.kernel_d - 1) + 1;
+        window.pad_back += overhang(depth + window.pad_front + window.pad_back, span_d, window.stride_d);
+    }
     const std::int64_t span_h = window.dilation_h * (window.kernel_h - 1) + 1;
     const std::int64_t span_w = window.dilation_w * (window.kernel_w - 1) + 1;
     window.pad_bottom += overhang(height + window.pad_top + window.pad_bottom, span_h, window.stride_h);
@@ -79,7 +83,7 @@ int NetworkBuilder::conv_transpose(std::string name, int from, std::int64_t filt
 int NetworkBuilder::batch_norm(std::string name, int from) {
     const auto [c, d, h, w] = image(shape(from));
     add_state(2 * c);  // running mean and variance
-    return layer(std::move(name), BatchNorm{c, h, w, d}, {from});
+    return layer(std::move(name), BatchNorm{.channels = c, .height = h, .width = w, .depth = d}, {from});
 }
 
 int NetworkBuilder::relu(std::string name, int from) {

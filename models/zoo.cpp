@@ -49,4 +49,9 @@ Network load_network(const std::string& name_or_file, bool allow_unknown) {
                                  name_or_file, did_you_mean(name_or_file, names), join(names)));
 }
 
+std::vector<Network> load_suite(const std::string& name_or_file) {
+    if (name_or_file == "climate") return {deeplabv3plus(), tiramisu()};
+    return {load_network(name_or_file)};
+}
+
 }  // namespace rehearse::models

@@ -44,7 +44,7 @@ const std::vector<Op> ops{
     ConvTranspose{6, 9, 9, 3, uneven_cube(), 3, true, 8, 2, 1, 0},
     Pool2d{PoolKind::max, 32, 64, 64, cube(0), false, 128},
     Pool2d{PoolKind::average, 32, 16, 16, uneven_cube(), true, 32},
-    BatchNorm{32, 64, 60, 58},
+    BatchNorm{.channels = 32, .height = 64, .width = 60, .depth = 58},
     Concat{{64, 32}, 28, 27, 26},
     SoftmaxLoss{3, {768, 1152}, {0.5, 16, 2.25}},
     SoftmaxLoss{2, {4, 5, 6}},

@@ -220,7 +220,8 @@ TEST(EveryBackend, PoolsVolumes) {
 TEST(EveryBackend, NormalizesAndJoinsVolumes) {
     // As for images (equality_test.cpp): 2 * 60 values a channel, (N + 8) 2^-24 of gradients of N terms of 4 * 3.
     for (const std::int64_t channels : {3, 16})
-        expect_same_everywhere(BatchNorm{channels, 4, 5, 3}, 2, 12 * 120 * 128 * 0x1p-24);
+        expect_same_everywhere(BatchNorm{.channels = channels, .height = 4, .width = 5, .depth = 3}, 2,
+                               12 * 120 * 128 * 0x1p-24);
     expect_same_everywhere(Concat{{3, 16, 5}, 4, 5, 3}, 2);
 }
 

@@ -135,6 +135,12 @@ TEST(ZooTable, ListsEachNetworkOnceWithASummary) {
     }
 }
 
+TEST(ZooTable, ASuiteIsOneNetworkOrBothClimateNetworks) {
+    EXPECT_EQ(load_suite("lenet5").size(), 1u);
+    ASSERT_EQ(load_suite("climate").size(), 2u);
+    EXPECT_EQ(load_suite("climate")[1].name, "tiramisu");
+}
+
 TEST(ZooTable, AnUnknownNameIsAnsweredWithTheNearestOne) {
     EXPECT_THAT([] { load_network("resnet5"); }, ThrowsMessage<InputError>(HasSubstr("did you mean 'resnet50'?")));
     EXPECT_THAT([] { load_network(""); }, ThrowsMessage<InputError>(HasSubstr("choose one of lenet5, alexnet")));
