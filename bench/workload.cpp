@@ -116,7 +116,7 @@ std::int64_t Workload::floats() const {
 std::span<std::int32_t> Workload::make_labels() {
     const auto* loss = std::get_if<SoftmaxLoss>(&problem_.op);
     if (loss == nullptr) return {};
-    labels_.resize(static_cast<std::size_t>(problem_.batch));
+    labels_.resize(static_cast<std::size_t>(problem_.batch * elements(loss->image)));
     for (std::size_t i = 0; i < labels_.size(); ++i) {
         labels_[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) % loss->classes);
     }

@@ -42,7 +42,7 @@ struct Options {
 };
 
 bool wanted(Kind kind, const Op& op) {
-    if (kind == Kind::conv) return std::holds_alternative<Conv2d>(op);
+    if (kind == Kind::conv) return is_convolution(op);
     if (kind == Kind::gemm) return std::holds_alternative<MatMul>(op);
     return true;
 }
@@ -53,8 +53,8 @@ std::vector<calibrate::Needed> problems_of(const Options& options) {
         problems.push_back({parse_problem(text), 2 * bench::last_level_cache()});
     }
     if (!options.suite.empty()) {
-        const Network network = models::load_network(options.suite);
-        for (const auto& each : calibrate::problems(std::span{&network, 1}, options.batches)) problems.push_back(each);
+        const std::vector<Network> networks = models::load_suite(options.suite);
+        for (const auto& each : calibrate::problems(networks, options.batches)) problems.push_back(each);
     }
     std::erase_if(problems, [&](const auto& each) { return !wanted(options.kind, each.problem.op); });
     if (problems.empty()) {
@@ -203,8 +203,8 @@ Run add_bench(CLI::App& app) {
     app.add_option("KIND", options->arguments,
                    "conv, gemm or layer, then problem strings; under mpirun " + join(message_kinds()))
         ->option_text("KIND [PROBLEM...]");
-    app.add_option("--suite", options->suite, "every distinct step of training this network")
-        ->option_text("NAME|FILE.onnx");
+    app.add_option("--suite", options->suite, "every distinct step of training this network, or both climate networks")
+        ->option_text("NAME|climate|FILE.onnx");
     app.add_option("--batch", options->batches, "of a suite")->delimiter(',')->option_text("N[,N...]");
     app.add_option("--backend", options->backend, "only this one")->option_text("NAME");
     app.add_option("--algorithm", options->algorithm, "only this one; of collectives any of a list, with mpi and auto")

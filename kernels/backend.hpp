@@ -44,7 +44,7 @@ struct Buffers {
     View weights_copy;                     // of any type, or empty
     std::span<float> workspace;            // kept by the caller from forward to backward of one micro-batch
     std::span<float> state;                // BatchNorm: running mean, running variance
-    std::span<const std::int32_t> labels;  // of SoftmaxLoss
+    std::span<const std::int32_t> labels;  // of SoftmaxLoss, {batch} or {batch, pixels}
     std::int64_t loss_batch = 1;           // samples that the loss is a mean over: the global batch
     float learning_rate = 0, momentum_factor = 0, weight_decay = 0;
     std::uint64_t seed = 0;         // of Dropout: one a step and layer

@@ -92,16 +92,18 @@ void BufferSizes::check_forward(const Buffers& buffers) const {
     if (const auto* norm = std::get_if<BatchNorm>(&problem_.op)) {
         expect_or_empty(buffers.state, 2 * norm->channels, "state", problem_);
     }
-    if (std::holds_alternative<SoftmaxLoss>(problem_.op)) expect(buffers.labels, problem_.batch, "labels", problem_);
+    check_labels(buffers);
+}
+
+void BufferSizes::check_labels(const Buffers& buffers) const {
+    const auto* loss = std::get_if<SoftmaxLoss>(&problem_.op);
+    if (loss != nullptr) expect(buffers.labels, problem_.batch * elements(loss->image), "labels", problem_);
 }
 
 void BufferSizes::check_backward_data(const Buffers& buffers) const {
     check_inputs(buffers, gradient_reads_src(problem_.op));
-    if (std::holds_alternative<SoftmaxLoss>(problem_.op)) {
-        expect(buffers.labels, problem_.batch, "labels", problem_);
-    } else {
-        expect_tensor(buffers.diff_dst, dst_, "diff_dst", problem_);
-    }
+    check_labels(buffers);
+    if (!std::holds_alternative<SoftmaxLoss>(problem_.op)) expect_tensor(buffers.diff_dst, dst_, "diff_dst", problem_);
     if (gradient_reads_dst(problem_.op)) expect_tensor(buffers.dst_in, dst_, "dst_in", problem_);
     expect_tensor(buffers.weights, weights_, "weights", problem_);
     expect(buffers.workspace, workspace_, "workspace", problem_);

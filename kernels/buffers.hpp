@@ -22,6 +22,7 @@ private:
     void check_forward(const Buffers& buffers) const;
     void check_backward_data(const Buffers& buffers) const;
     void check_backward_weights(const Buffers& buffers) const;
+    void check_labels(const Buffers& buffers) const;
     void check_inputs(const Buffers& buffers, bool needed) const;
 
     Problem problem_;

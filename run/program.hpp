@@ -56,6 +56,7 @@ public:
     std::span<ReadyStep> steps() { return steps_; }
     const Part& part() const { return rank_class_.part; }
     Tensors& tensors() { return *tensors_; }
+    std::int64_t samples() const { return schedule_.batch_per_rank; }  // of a step
     /// Loss of each of this rank's samples, summed since begin_step; 0 on a rank that does not compute it.
     double loss() const { return loss_; }
     bool has_loss() const { return has_loss_; }

@@ -38,8 +38,12 @@ std::vector<bool> wanted_gradients(const Network& network) {
 }
 
 std::int64_t fan_in(const Op& op) {
-    if (const auto* conv = std::get_if<Conv2d>(&op)) {
-        return conv->channels / conv->groups * conv->window.kernel_h * conv->window.kernel_w;
+    if (const auto* conv = std::get_if<Conv2d>(&op)) return conv->channels / conv->groups * conv->window.taps();
+    if (const auto* conv = std::get_if<Conv3d>(&op)) return conv->channels / conv->groups * conv->window.taps();
+    if (const auto* conv = std::get_if<ConvTranspose>(&op)) {  // of a pixel that meets no more taps than most
+        const Window& w = conv->window;
+        const std::int64_t met = w.taps() / (w.stride_d * w.stride_h * w.stride_w);
+        return conv->channels / conv->groups * std::max<std::int64_t>(1, met);
     }
     if (const auto* dense = std::get_if<MatMul>(&op)) return dense->k;
     return 1;
@@ -79,6 +83,13 @@ std::span<float> Arena::at(Slice slice) const {
     return {memory_.get() + slice.offset, static_cast<std::size_t>(slice.count)};
 }
 
+const SoftmaxLoss& loss_of(const Network& network) {
+    for (const Layer& layer : network.layers) {
+        if (const auto* loss = std::get_if<SoftmaxLoss>(&layer.op)) return *loss;
+    }
+    throw InputError(fmt::format("network '{}' does not end in a loss: there is nothing to train for", network.name));
+}
+
 void initialise(const Op& op, std::uint64_t seed, std::span<float> weights) {
     std::size_t begin = 0;
     for (const WeightTensor& tensor : rehearse::weights(op)) {
@@ -107,7 +118,7 @@ void Tensors::find_views(const Network& network) {
 Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int64_t rank,
                  const std::vector<const kernels::Backend*>& backends, std::uint64_t seed)
     : slots_(rank_class.slots),
-      labels_(at(schedule.batch_per_rank)),
+      labels_(at(schedule.batch_per_rank * elements(loss_of(schedule.network).image))),
       micro_batches_(schedule.micro_batches),
       count_(rank_class.part.network.layers.size()) {
     const Network& network = rank_class.part.network;

@@ -85,6 +85,9 @@ private:
     std::size_t count_;  // of layers
 };
 
+/// The loss that the network is trained for, the first one; InputError when it has none.
+const SoftmaxLoss& loss_of(const Network& network);
+
 /// He et al. 2015: normal with variance 2 / fan-in; biases and betas 0, gammas 1. Depends on the layer's name and the
 /// seed alone, not on buckets, ranks or fusion.
 void initialise(const Op& op, std::uint64_t seed, std::span<float> weights);

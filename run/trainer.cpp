@@ -21,11 +21,9 @@ namespace {
 
 enum Purpose : std::uint64_t { weights_of, data_of, dropout_of };
 
-std::int64_t classes_of(const Network& network) {
-    for (const Layer& layer : network.layers) {
-        if (const auto* loss = std::get_if<SoftmaxLoss>(&layer.op)) return loss->classes;
-    }
-    throw InputError(fmt::format("network '{}' does not end in a loss: there is nothing to train for", network.name));
+SyntheticTask task_of(const Network& network, std::uint64_t seed) {
+    const SoftmaxLoss& loss = loss_of(network);
+    return {network.layers.front().output, loss.classes, seed, loss.image};
 }
 
 void check_job(const kernels::Communicator& world, const Schedule& schedule, const Options& options) {
@@ -45,7 +43,7 @@ public:
         : world_(world),
           schedule_(schedule),
           options_(options),
-          task_(schedule.network.layers.front().output, classes_of(schedule.network), key(options.seed, data_of)),
+          task_(task_of(schedule.network, key(options.seed, data_of))),
           wish_{options.backend, options.algorithm},
           hyperparameters_{options.learning_rate, options.momentum, options.weight_decay},
           program_(schedule, world.rank(), wish_, key(options.seed, weights_of), hyperparameters_),
@@ -95,11 +93,12 @@ private:
     void load(int step, std::int64_t first, Program& program) const {
         const std::span<std::int32_t> labels = program.tensors().labels();
         const std::span<float> input = program.tensors().input();
-        const std::size_t size = input.size() / labels.size();
-        for (std::size_t i = 0; i < labels.size(); ++i) {
+        const auto samples = static_cast<std::size_t>(program.samples());
+        const std::size_t size = input.size() / samples, pixels = labels.size() / samples;
+        for (std::size_t i = 0; i < samples; ++i) {
             const std::int64_t sample = step * global_batch(schedule_) + first + static_cast<std::int64_t>(i);
             if (!input.empty()) task_.fill(sample, input.subspan(i * size, size));
-            labels[i] = task_.label(sample);
+            task_.fill_labels(sample, labels.subspan(i * pixels, pixels));
         }
     }
 

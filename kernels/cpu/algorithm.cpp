@@ -8,6 +8,7 @@
 #include "kernels/reference/backend.hpp"
 #include "kernels/storage.hpp"
 #include "kernels/support.hpp"
+#include "kernels/transposed.hpp"
 
 namespace rehearse::kernels::cpu {
 namespace {
@@ -34,12 +35,17 @@ float* thread_scratch(std::int64_t floats) {
 
 Support Algorithm::supports(const Problem& problem) const {
     if (Support any = supported_by_any(problem); !any.yes) return any;
+    if (is_mirrored(problem)) return supports(mirrored_problem(problem));
     if (std::string reason = refusal(problem); !reason.empty()) return {.yes = false, .reason = std::move(reason)};
     return {};
 }
 
 std::unique_ptr<Kernel> Algorithm::prepare(const Problem& problem) const {
     require_supported(*this, problem);
+    if (is_mirrored(problem)) {
+        auto kernel = transposed(in_f32(problem), make(mirrored_problem(in_f32(problem))));
+        return problem.type == DataType::f32 ? std::move(kernel) : stored_as(problem, 0, std::move(kernel));
+    }
     if (problem.pass == Pass::update) return reference::backend().prepare(problem);
     if (problem.type == DataType::f32) return make(problem);
     if (auto half = make_half(problem)) return half;

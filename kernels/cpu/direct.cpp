@@ -17,10 +17,12 @@ public:
     std::string_view algorithm() const override { return "direct"; }
 
 private:
-    std::string refusal(const Problem& problem) const override { return refuse_all_but_conv2d(problem, "direct"); }
+    std::string refusal(const Problem& problem) const override {
+        return refuse_all_but_convolutions(problem, "direct");
+    }
 
     std::unique_ptr<Kernel> make(const Problem& problem) const override {
-        if (is_depthwise(std::get<Conv2d>(problem.op))) return depthwise(problem);
+        if (is_depthwise(Convolution(problem))) return depthwise(problem);
         return problem.pass == Pass::backward_weights ? direct_pixel_sums(problem) : direct_tap_sums(problem);
     }
 

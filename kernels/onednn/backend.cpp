@@ -14,6 +14,7 @@
 #include "kernels/reference/backend.hpp"
 #include "kernels/storage.hpp"
 #include "kernels/support.hpp"
+#include "kernels/transposed.hpp"
 
 namespace rehearse::kernels::onednn {
 namespace {
@@ -26,7 +27,8 @@ struct RunsReference {
     template <typename O>
     bool operator()(const O&) const {
         return std::is_same_v<O, ChannelPad> || std::is_same_v<O, Dropout> || std::is_same_v<O, Flatten> ||
-               std::is_same_v<O, SoftmaxLoss> || std::is_same_v<O, Bias> || std::is_same_v<O, SgdUpdate>;
+               std::is_same_v<O, SoftmaxLoss> || std::is_same_v<O, Bias> || std::is_same_v<O, SgdUpdate> ||
+               std::is_same_v<O, Resize>;
     }
 };
 
@@ -39,6 +41,8 @@ bool has_empty_window(const Pool2d& op) {
     const Window& w = op.window;
     const std::int64_t extent_h = w.dilation_h * (w.kernel_h - 1) + 1;
     const std::int64_t extent_w = w.dilation_w * (w.kernel_w - 1) + 1;
+    const std::int64_t extent_d = w.dilation_d * (w.kernel_d - 1) + 1;
+    if (std::max(w.pad_front, w.pad_back) >= extent_d) return true;
     return std::max(w.pad_top, w.pad_bottom) >= extent_h || std::max(w.pad_left, w.pad_right) >= extent_w;
 }
 
@@ -105,6 +109,7 @@ public:
 
     Support supports(const Problem& problem) const override {
         if (Support any = supported_by_any(problem); !any.yes) return any;
+        if (is_mirrored(problem)) return supports(mirrored_problem(problem));
         if (runs_reference(problem)) return {};
         if (const std::string reason = refusal(problem.op); !reason.empty()) return {.yes = false, .reason = reason};
         try {
@@ -117,6 +122,10 @@ public:
 
     std::unique_ptr<Kernel> prepare(const Problem& problem) const override {
         require_supported(*this, problem);
+        if (is_mirrored(problem)) {
+            auto kernel = transposed(in_f32(problem), prepare(mirrored_problem(in_f32(problem))));
+            return problem.type == DataType::f32 ? std::move(kernel) : stored_as(problem, 0, std::move(kernel));
+        }
         if (runs_reference(problem)) return reference::backend().prepare(problem);
         return converting_errors(problem.op, [&]() -> std::unique_ptr<Kernel> {
             const std::int64_t kept = workspace(problem.op, problem.batch);

@@ -22,21 +22,21 @@ struct Given {
     memory::desc src, weights, bias, dst;
 };
 
-Given given(const Conv2d& op, std::int64_t batch) {
-    const Shape out = output_shape(op);
-    const Window& w = op.window;
-    memory::dims weight_dims{op.filters, op.channels / op.groups, w.kernel_h, w.kernel_w};
+Given given(const auto& op, std::int64_t batch) {
+    const Shape kernel = weights(op)[0].shape;
+    memory::dims weight_dims(kernel.begin(), kernel.end());
     if (op.groups > 1) {
         weight_dims[0] /= op.groups;
         weight_dims.insert(weight_dims.begin(), op.groups);
     }
-    return {dense({batch, op.channels, op.height, op.width}), dense(weight_dims),
-            op.bias ? dense({op.filters}) : memory::desc(), dense({batch, op.filters, out[1], out[2]})};
+    return {dense(behind(batch, input_shapes(op)[0])), dense(weight_dims),
+            op.bias ? dense({op.filters}) : memory::desc(), dense(behind(batch, output_shape(op)))};
 }
 
-bool stays_dense(const Conv2d& op, Pass pass) {
+bool stays_dense(const auto& op, Pass pass) {
     const Window& w = op.window;
-    const bool is_matrix = w == Window{} && op.groups == 1 && op.height * op.width >= matrix_pixels;
+    const std::int64_t pixels = elements(input_shapes(op)[0]) / op.channels;
+    const bool is_matrix = w == Window{} && op.groups == 1 && pixels >= matrix_pixels;
     return is_matrix || (pass == Pass::backward_data && op.channels / op.groups < few_channels);
 }
 
@@ -45,7 +45,7 @@ memory::desc any_layout(const memory::desc& desc) {
 }
 
 // What oneDNN may lay out as it likes.
-Given asked(const Conv2d& op, Pass pass, const Given& g) {
+Given asked(const auto& op, Pass pass, const Given& g) {
     if (stays_dense(op, pass)) return {g.src, any_layout(g.weights), g.bias, g.dst};
     return {any_layout(g.src), any_layout(g.weights), g.bias, any_layout(g.dst)};
 }
@@ -54,15 +54,24 @@ struct Sliding {
     memory::dims strides, dilates, padding_l, padding_r;
 };
 
-Sliding sliding(const Window& w) {
+Sliding sliding(const Conv2d& op) {
+    const Window& w = op.window;
     return {{w.stride_h, w.stride_w},
             {w.dilation_h - 1, w.dilation_w - 1},
             {w.pad_top, w.pad_left},
             {w.pad_bottom, w.pad_right}};
 }
 
-dnnl::convolution_forward::primitive_desc forward_desc(const Conv2d& op, const Given& a) {
-    const Sliding s = sliding(op.window);
+Sliding sliding(const Conv3d& op) {
+    const Window& w = op.window;
+    return {{w.stride_d, w.stride_h, w.stride_w},
+            {w.dilation_d - 1, w.dilation_h - 1, w.dilation_w - 1},
+            {w.pad_front, w.pad_top, w.pad_left},
+            {w.pad_back, w.pad_bottom, w.pad_right}};
+}
+
+dnnl::convolution_forward::primitive_desc forward_desc(const auto& op, const Given& a) {
+    const Sliding s = sliding(op);
     const auto kind = dnnl::prop_kind::forward_training;
     if (!op.bias) {
         return {{kind, algorithm::convolution_direct, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l,
@@ -78,7 +87,7 @@ dnnl::convolution_forward::primitive_desc forward_desc(const Conv2d& op, const G
 
 std::size_t bias_offset(const Given& g) { return g.weights.get_size() / sizeof(float); }
 
-void plan_forward(Program& program, const Conv2d& op, const Given& g) {
+void plan_forward(Program& program, const auto& op, const Given& g) {
     const auto desc = forward_desc(op, asked(op, Pass::forward, g));
     std::vector<Argument> arguments{{DNNL_ARG_SRC, program.input(g.src, desc.src_desc(), src)},
                                     {DNNL_ARG_WEIGHTS, program.input(g.weights, desc.weights_desc(), weights)},
@@ -90,9 +99,9 @@ void plan_forward(Program& program, const Conv2d& op, const Given& g) {
     program.add(desc, dnnl::convolution_forward(desc), arguments);
 }
 
-void plan_backward_data(Program& program, const Conv2d& op, const Given& g) {
+void plan_backward_data(Program& program, const auto& op, const Given& g) {
     const Given a = asked(op, Pass::backward_data, g);
-    const Sliding s = sliding(op.window);
+    const Sliding s = sliding(op);
     const dnnl::convolution_backward_data::primitive_desc desc(
         {algorithm::convolution_direct, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
         attributes(), engine(), forward_desc(op, a));
@@ -102,8 +111,8 @@ void plan_backward_data(Program& program, const Conv2d& op, const Given& g) {
                  {DNNL_ARG_DIFF_SRC, program.output(g.src, desc.diff_src_desc(), diff_src)}});
 }
 
-dnnl::convolution_backward_weights::primitive_desc backward_weights_desc(const Conv2d& op, const Given& a) {
-    const Sliding s = sliding(op.window);
+dnnl::convolution_backward_weights::primitive_desc backward_weights_desc(const auto& op, const Given& a) {
+    const Sliding s = sliding(op);
     if (!op.bias) {
         return {
             {algorithm::convolution_direct, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
@@ -118,7 +127,7 @@ dnnl::convolution_backward_weights::primitive_desc backward_weights_desc(const C
             forward_desc(op, a)};
 }
 
-void plan_backward_weights(Program& program, const Conv2d& op, const Given& g) {
+void plan_backward_weights(Program& program, const auto& op, const Given& g) {
     const auto desc = backward_weights_desc(op, asked(op, Pass::backward_weights, g));
     std::vector<Argument> arguments{
         {DNNL_ARG_SRC, program.input(g.src, desc.src_desc(), src)},
@@ -131,13 +140,17 @@ void plan_backward_weights(Program& program, const Conv2d& op, const Given& g) {
     program.add(desc, dnnl::convolution_backward_weights(desc), arguments);
 }
 
-}  // namespace
-
-void plan(Program& program, const Conv2d& op, Pass pass, std::int64_t batch) {
+void plan_any(Program& program, const auto& op, Pass pass, std::int64_t batch) {
     const Given g = given(op, batch);
     if (pass == Pass::forward) plan_forward(program, op, g);
     if (pass == Pass::backward_data) plan_backward_data(program, op, g);
     if (pass == Pass::backward_weights) plan_backward_weights(program, op, g);
 }
+
+}  // namespace
+
+void plan(Program& program, const Conv2d& op, Pass pass, std::int64_t batch) { plan_any(program, op, pass, batch); }
+
+void plan(Program& program, const Conv3d& op, Pass pass, std::int64_t batch) { plan_any(program, op, pass, batch); }
 
 }  // namespace rehearse::kernels::onednn

@@ -22,7 +22,7 @@ void run(const Add& /*op*/, Pass pass, std::int64_t /*batch*/, const Buffers& b)
 }
 
 void run(const Concat& op, Pass pass, std::int64_t batch, const Buffers& b) {
-    const std::int64_t area = op.height * op.width;
+    const std::int64_t area = pixels(op);
     std::int64_t at = 0;  // in the whole; a part's samples lie one after the other
     for (std::int64_t n = 0; n < batch; ++n) {
         for (std::size_t i = 0; i < op.channels.size(); ++i) {
