@@ -28,8 +28,8 @@ private:
 
     std::unique_ptr<Kernel> make_half(const Problem& problem) const override {
         const HalfSimd* const simd = problem.type == DataType::bf16 ? native_bf16() : nullptr;
-        return simd == nullptr || is_depthwise(std::get<Conv2d>(problem.op)) ? nullptr
-                                                                             : half_convolution(problem, *simd);
+        const bool fits = std::holds_alternative<Conv2d>(problem.op) && !is_depthwise(Convolution(problem));
+        return simd != nullptr && fits ? half_convolution(problem, *simd) : nullptr;
     }
 };
 

@@ -102,7 +102,7 @@ TEST(Training, VolumesAndPixelsAreLearned) {
     const Communicator world = Communicator::world();
     for (const Network& network : {test::volumes(), test::encoder_decoder()}) {
         SCOPED_TRACE(network.name);
-        const Options options{.steps = 30, .learning_rate = 0.05F};
+        const Options options{.steps = 60, .learning_rate = 0.05F};
         const Result result = train_network(world, network, "data", 16 / world.size(), options);
         EXPECT_LT(result.steps.back().loss, result.steps.front().loss / 2);
     }
