@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <memory>
+#include <new>
 
 #include "bench/caches.hpp"
 #include "bench/ceilings.hpp"
@@ -36,18 +38,29 @@ double expected(StreamKernel kernel, std::size_t i) {
     return 0;
 }
 
-// Three arrays of a thread, which the thread that uses them has touched first.
-struct Arrays {
-    std::unique_ptr<double[]> dst, x, y;  // NOLINT: not initialised by whoever makes them, as a vector would be
-
+// Three arrays of a thread, which the thread that uses them has touched first. They begin at cache lines, and at
+// different places of their pages: a load must not wait for a store 4 KiB apart that only looks like its own.
+class Arrays {
+public:
     void make(std::size_t count) {
-        dst.reset(new double[count]);
-        x.reset(new double[count]);
-        y.reset(new double[count]);
+        constexpr std::size_t line = 64 / sizeof(double);
+        const std::size_t pitch = (count + line - 1) / line * line + 17 * line;
+        memory_.reset(static_cast<double*>(std::aligned_alloc(64, 3 * pitch * sizeof(double))));
+        if (!memory_) throw std::bad_alloc();
+        dst = memory_.get();
+        x = dst + pitch;
+        y = x + pitch;
         for (std::size_t i = 0; i < count; ++i) x[i] = x_at(i);
         for (std::size_t i = 0; i < count; ++i) y[i] = y_at(i);
-        std::fill_n(dst.get(), count, std::numeric_limits<double>::quiet_NaN());
+        std::fill_n(dst, count, std::numeric_limits<double>::quiet_NaN());
     }
+    double *dst = nullptr, *x = nullptr, *y = nullptr;
+
+private:
+    struct Free {
+        void operator()(double* memory) const { std::free(memory); }  // NOLINT: of aligned_alloc
+    };
+    std::unique_ptr<double, Free> memory_;
 };
 
 // One kernel, size and number of threads.
@@ -68,14 +81,14 @@ public:
 
     void set_up(const Sweep& sweep) {
         check();
-        crew_.run([&](int t) { std::fill_n(of(t).dst.get(), sweep.count, std::numeric_limits<double>::quiet_NaN()); });
+        crew_.run([&](int t) { std::fill_n(of(t).dst, sweep.count, std::numeric_limits<double>::quiet_NaN()); });
         last_ = &sweep;
     }
     void run(const Sweep& sweep) {
         crew_.run([&](int t) {
             const Arrays& a = of(t);
             for (std::int64_t i = 0; i < sweep.repeats; ++i) {
-                bench::run(sweep.kernel, a.dst.get(), a.x.get(), a.y.get(), sweep.count);
+                bench::run(sweep.kernel, a.dst, a.x, a.y, sweep.count);
             }
         });
     }

@@ -2,6 +2,7 @@
 #include "picture/cells.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.hpp"
 #include "picture/text.hpp"
@@ -52,7 +53,7 @@ Picture cells_chart(const Cells& cells, Theme theme) {
     const double names = std::max(widest(cells.rows, 0, size), text_width(cells.row_title, size, true)) + 12;
     const double table = names + width * static_cast<double>(cells.columns.size());
     const double all = std::max({table, text_width(cells.title, 15, true), text_width(cells.subtitle, size)});
-    Picture picture = canvas({all + 2 * margin, 0}, colors, cells.title);
+    Picture picture = canvas({std::ceil(all + 2 * margin), 0}, colors, cells.title);
     const Box inner{margin, margin, all, 0};
     double y = margin + draw_heading(picture, inner, cells.title, cells.subtitle, colors);
     std::vector<LegendEntry> entries;
@@ -63,7 +64,7 @@ Picture cells_chart(const Cells& cells, Theme theme) {
     const double left = margin + names;
     write(picture, {left + (table - names) / 2, y}, cells.column_title, size, Anchor::middle, colors.faint_text);
     y += size + 7;
-    write(picture, {margin, y}, cells.row_title, size, Anchor::start, colors.faint_text);
+    write(picture, {left - 12, y}, cells.row_title, size, Anchor::end, colors.faint_text);
     for (std::size_t j = 0; j < cells.columns.size(); ++j) {
         const double x = left + (static_cast<double>(j) + 0.5) * width;
         write(picture, {x, y}, cells.columns[j], size, Anchor::middle, colors.text);
@@ -77,7 +78,7 @@ Picture cells_chart(const Cells& cells, Theme theme) {
             draw_cell(picture, {x + gap / 2, y + gap / 2, width - gap, cell_height - gap}, cells.cells[i][j], colors);
         }
     }
-    picture.height = y + margin;
+    picture.height = std::ceil(y + margin);
     std::get<Rectangle>(picture.marks.front().shape).height = picture.height;
     return picture;
 }

@@ -126,12 +126,14 @@ void draw_curve(Picture& picture, const Plane& plane, const Series& series, Colo
     flush();
 }
 
-void draw_dots(Picture& picture, const Plane& plane, const Series& series, std::size_t form, Color color,
-               Color ground) {
+// Adds to `places` where they stand.
+void draw_dots(Picture& picture, const Plane& plane, const Series& series, std::size_t form, Color color, Color ground,
+               std::vector<Point>& places) {
     for (std::size_t i = 0; i < series.points.size(); ++i) {
         if (!plane.shows(series.points[i])) continue;
         const Point at = plane.place(series.points[i]);
         if (!clipped(at, at, plane.box)) continue;
+        places.push_back(at);
         picture.marks.push_back(dot(at, 4, form, color, ground));
         picture.marks.back().title = i < series.titles.size() ? series.titles[i] : series.name;
     }
@@ -181,10 +183,11 @@ void draw(Picture& picture, Box box, const Chart& chart, const Palette& colors) 
     }
     const Rectangle frame{{plot.left, plot.top}, plot.width, plot.height};
     picture.marks.push_back({frame, {}, Stroke{colors.axis, 1, {}}, ""});
+    std::vector<Point> dots;
     for (std::size_t i = 0; i < chart.series.size(); ++i) {
-        if (chart.series[i].dots) draw_dots(picture, plane, chart.series[i], i, of_series[i], colors.background);
+        if (chart.series[i].dots) draw_dots(picture, plane, chart.series[i], i, of_series[i], colors.background, dots);
     }
-    draw_labels(picture, plane, chart.labels, colors);
+    draw_labels(picture, plane, chart.labels, dots, colors);
 }
 
 Picture xy_chart(const Chart& chart, Size size, Theme theme) {

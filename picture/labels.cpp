@@ -11,7 +11,7 @@ namespace rehearse::picture {
 
 namespace {
 
-constexpr double size = 10.5, above = 4;
+constexpr double size = 10.5, above = 4, border = 6;
 
 // The middle line of a placed text, as points half a letter apart: two texts meet where two of these are near.
 std::vector<Point> trace(const Text& text) {
@@ -42,6 +42,14 @@ bool within(const std::vector<Point>& trace, const Box& box) {
     });
 }
 
+// What keeps lines from running through the text: a stroke of the ground's colour along its middle, as high as it is.
+Mark ground_of(const std::vector<Point>& middle, const Text& text, const Palette& colors) {
+    Color veil = colors.background;
+    veil.alpha = 0.8;
+    const Path path{{middle.front(), middle.back()}, false};
+    return {path, {}, Stroke{veil, text.size, {}}, ""};
+}
+
 // The label's text moved by `distance` along its line.
 Text placed(const Plane& plane, const Label& label, double distance) {
     const Point at = plane.place(label.at);
@@ -59,17 +67,19 @@ Text placed(const Plane& plane, const Label& label, double distance) {
 
 }  // namespace
 
-void draw_labels(Picture& picture, const Plane& plane, const std::vector<Label>& labels, const Palette& colors) {
-    std::vector<std::vector<Point>> taken;
+void draw_labels(Picture& picture, const Plane& plane, const std::vector<Label>& labels, const std::vector<Point>& dots,
+                 const Palette& colors) {
+    std::vector<std::vector<Point>> taken{dots};
     for (const Label& label : labels) {
         const double farthest = label.towards ? plane.box.width + plane.box.height : 0;
-        for (double distance = 0; distance <= farthest; distance += size) {
+        for (double distance = label.towards ? border : 0; distance <= farthest; distance += size / 2) {
             const Text text = placed(plane, label, distance);
             std::vector<Point> covered = trace(text);
             const bool hit = std::ranges::any_of(taken, [&](const auto& other) { return meet(covered, other); });
             if (hit || !within(covered, plane.box)) continue;
-            taken.push_back(std::move(covered));
+            picture.marks.push_back(ground_of(covered, text, colors));
             picture.marks.push_back({text, label.color.value_or(colors.text), {}, ""});
+            taken.push_back(std::move(covered));
             break;
         }
     }

@@ -6,7 +6,8 @@
 
 namespace rehearse::picture {
 
-/// A label that finds no free place is left out.
-void draw_labels(Picture& picture, const Plane& plane, const std::vector<Label>& labels, const Palette& colors);
+/// None covers one of the `dots`. A label that finds no free place is left out.
+void draw_labels(Picture& picture, const Plane& plane, const std::vector<Label>& labels, const std::vector<Point>& dots,
+                 const Palette& colors);
 
 }  // namespace rehearse::picture

@@ -11,7 +11,7 @@ namespace rehearse::picture {
 namespace {
 
 constexpr double title_size = 15, subtitle_size = 11, entry_size = 11;
-constexpr double sample = 22, gap = 6, between = 18, row_height = 18;
+constexpr double gap = 6, between = 18, row_height = 18;
 
 Mark polygon(Point center, double radius, int corners, double turn, Color color, Color ground) {
     Path path{{}, true};
@@ -62,8 +62,9 @@ double draw_heading(Picture& picture, Box box, const std::string& title, const s
 }
 
 double draw_legend(Picture& picture, Box box, const std::vector<LegendEntry>& entries, const Palette& colors) {
-    Point at{box.left, box.top};
+    Point at{box.left, box.top + 4};
     for (const LegendEntry& entry : entries) {
+        const double sample = entry.line ? 24 : 12;
         const double width = sample + gap + text_width(entry.name, entry_size);
         if (at.x > box.left && at.x + width > box.right()) at = {box.left, at.y + row_height};
         const Point middle{at.x + sample / 2, at.y + row_height / 2};

@@ -35,10 +35,10 @@ TEST(DeepBenchTrain, HasConvolutionsAsTheSheetsGiveThem) {
 
 TEST(DeepBenchTrain, MapsEachLayoutOfAProductToThePassThatHasIt) {
     const std::vector<std::string> all = names(deepbench_train());
-    EXPECT_THAT(all, Contains("matmul:n7000:m1n2048k2048:f32:forward"));           // N N, M = K
-    EXPECT_THAT(all, Contains("matmul:n9124:m1n5124k1760:f32:forward"));           // N N: M 5124, N 9124, K 1760
-    EXPECT_THAT(all, Contains("matmul:n32:m1n2560k7680:f32:backward_data"));       // T N: M 7680, N 32, K 2560
-    EXPECT_THAT(all, Contains("matmul:n2560:m1n7680k5481:f32:backward_weights"));  // N T: M 7680, N 5481, K 2560
+    EXPECT_THAT(all, Contains("matmul:n7000m1n2048k2048:f32:forward"));           // N N, M = K
+    EXPECT_THAT(all, Contains("matmul:n9124m1n5124k1760:f32:forward"));           // N N: M 5124, N 9124, K 1760
+    EXPECT_THAT(all, Contains("matmul:n32m1n2560k7680:f32:backward_data"));       // T N: M 7680, N 32, K 2560
+    EXPECT_THAT(all, Contains("matmul:n2560m1n7680k5481:f32:backward_weights"));  // N T: M 7680, N 5481, K 2560
     // Whatever the pass, a product is 2 M N K operations: the sum over the sheet's rows (by awk).
     double sum = 0;
     for (const Problem& p : deepbench_train()) {
