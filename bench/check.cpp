@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/check.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -44,7 +45,12 @@ std::vector<float> result(const Problem& problem, const kernels::Backend& backen
     return written(workload.current(), problem.pass);
 }
 
-Checked compared(const std::vector<float>& expected, const std::vector<float>& actual, std::string_view algorithm) {
+// Of a sum of n products in f32. Partial sums of random signs grow as the root of their number, each addition rounds by
+// up to 2^-24 of them: in the mean 2^-24 sqrt(n / 6) of the result; four times that, and never less than 1e-5.
+double sum_tolerance(double n) { return std::max(1e-5, 4 * 0x1p-24 * std::sqrt(n / 6)); }
+
+Checked compared(const std::vector<float>& expected, const std::vector<float>& actual, const Problem& problem,
+                 std::string_view algorithm) {
     require(expected.size() == actual.size(), "a pass writes as much whoever runs it");
     double difference = 0;
     double norm = 0;
@@ -53,8 +59,10 @@ Checked compared(const std::vector<float>& expected, const std::vector<float>& a
         difference += (actual[i] - e) * (actual[i] - e);
         norm += e * e;
     }
+    const double terms =
+        flops(problem.op, problem.pass, problem.batch).value / (2.0 * static_cast<double>(expected.size()));
     const bool transforms = algorithm.starts_with("winograd") || algorithm == "fft";
-    return {norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference), transforms ? 1e-3 : 1e-5};
+    return {norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference), transforms ? 1e-3 : sum_tolerance(terms)};
 }
 
 }  // namespace
@@ -64,7 +72,7 @@ std::vector<Checked> check(const Problem& problem, std::span<const kernels::Back
     const std::vector<float> expected = result(problem, reference(), seed);
     std::vector<Checked> checks;
     for (const kernels::Backend* backend : backends) {
-        checks.push_back(compared(expected, result(problem, *backend, seed), backend->algorithm()));
+        checks.push_back(compared(expected, result(problem, *backend, seed), problem, backend->algorithm()));
     }
     return checks;
 }

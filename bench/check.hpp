@@ -17,8 +17,8 @@ struct Checked {
 };
 
 /// Runs `problem` on random data through each of `backends` and once through the reference, whose sums are in double.
-/// tolerance: 1e-5 for sums in f32; 1e-3 for algorithms that transform their input (Winograd, FFT), whose error grows
-/// with the tile (Barabasz et al. 2020).
+/// tolerance: 1e-5 for sums in f32, more for those of more than 10^4 terms; 1e-3 for algorithms that transform their
+/// input (Winograd, FFT), whose error grows with the tile (Barabasz et al. 2020).
 std::vector<Checked> check(const Problem& problem, std::span<const kernels::Backend* const> backends,
                            std::uint64_t seed);
 

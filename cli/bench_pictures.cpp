@@ -72,7 +72,7 @@ Extent extent_of(const bench::Ceilings& ceilings, const std::vector<picture::Ser
     for (const picture::Series& series : dots) {
         for (const Point& p : series.points) {
             extent.x = {std::min(extent.x.low, p.x / 1.5), std::max(extent.x.high, p.x * 3)};
-            extent.y.low = std::min(extent.y.low, p.y / 1.5);
+            extent.y = {std::min(extent.y.low, p.y / 1.5), std::max(extent.y.high, p.y * 1.5)};
         }
     }
     return extent;

@@ -71,8 +71,8 @@ std::string footer(const std::vector<BenchRow>& rows, const bench::Ceilings& cei
     std::string text = fmt::format(
         "{} thread{}; measured in this run: peak {}, memory {}\n"
         "of peak: of that type's. of memory: where memory is the lower roof; operands count once, and what a\n"
-        "cache still holds may take it above 100 %. rate: of the operations that a direct convolution has, of which\n"
-        "Winograd and FFT do fewer. error: against the reference",
+        "cache still holds may take it above 100 %. rate: of the operations of a direct convolution, padding\n"
+        "included, of which Winograd and FFT do fewer. error: against the reference",
         threads, threads == 1 ? "" : "s", fmt::join(types, ", "), to_string(ceilings.memory()));
     const bool fewer = std::ranges::any_of(
         rows, [](const BenchRow& row) { return row.checked && row.checked_batch < row.sample.problem.batch; });

@@ -55,9 +55,10 @@ void draw_x_axis(Picture& picture, const Plane& plane, const Drawn& axis, const 
         draw_line(picture, {x, box.bottom()}, {x, box.bottom() + 5}, colors.axis, 1);
         const std::string text = text_of(value, axis.axis.unit);
         const double half = text_width(text, tick_size) / 2;
-        if (x - half < free_from) continue;
-        free_from = x + half + 6;
-        const Text label{{x, box.bottom() + 8 + tick_size}, text, tick_size, Anchor::middle};
+        const double middle = std::min(x, box.right() + margin - 2 - half);  // inside the picture
+        if (middle - half < free_from) continue;
+        free_from = middle + half + 6;
+        const Text label{{middle, box.bottom() + 8 + tick_size}, text, tick_size, Anchor::middle};
         picture.marks.push_back({label, colors.text, {}, ""});
     }
     const Point at{box.left + box.width / 2, box.bottom() + 8 + 2 * tick_size + title_size};
@@ -126,17 +127,27 @@ void draw_curve(Picture& picture, const Plane& plane, const Series& series, Colo
     flush();
 }
 
-// Adds to `places` where they stand.
-void draw_dots(Picture& picture, const Plane& plane, const Series& series, std::size_t form, Color color, Color ground,
-               std::vector<Point>& places) {
-    for (std::size_t i = 0; i < series.points.size(); ++i) {
-        if (!plane.shows(series.points[i])) continue;
-        const Point at = plane.place(series.points[i]);
-        if (!clipped(at, at, plane.box)) continue;
-        places.push_back(at);
-        picture.marks.push_back(dot(at, 4, form, color, ground));
-        picture.marks.back().title = i < series.titles.size() ? series.titles[i] : series.name;
+struct Dot {
+    Point at;
+    std::size_t series, index;  // of what it shows
+};
+
+std::vector<Dot> dots_of(const Plane& plane, const Chart& chart) {
+    std::vector<Dot> dots;
+    for (std::size_t s = 0; s < chart.series.size(); ++s) {
+        const std::vector<Point>& points = chart.series[s].points;
+        for (std::size_t i = 0; i < points.size() && chart.series[s].dots; ++i) {
+            if (!plane.shows(points[i])) continue;
+            const Point at = plane.place(points[i]);
+            if (clipped(at, at, plane.box)) dots.push_back({at, s, i});
+        }
     }
+    return dots;
+}
+
+void draw_dot(Picture& picture, const Dot& where, const Series& series, Color color, Color ground) {
+    picture.marks.push_back(dot(where.at, 4, where.series, color, ground));
+    picture.marks.back().title = where.index < series.titles.size() ? series.titles[where.index] : series.name;
 }
 
 std::vector<LegendEntry> entries_of(const Chart& chart, const std::vector<Color>& of_series) {
@@ -181,13 +192,15 @@ void draw(Picture& picture, Box box, const Chart& chart, const Palette& colors) 
     for (std::size_t i = 0; i < chart.series.size(); ++i) {
         if (chart.series[i].line) draw_curve(picture, plane, chart.series[i], of_series[i]);
     }
+    const std::vector<Dot> dots = dots_of(plane, chart);
+    std::vector<Point> places;
+    for (const Dot& each : dots) places.push_back(each.at);
+    draw_labels(picture, plane, chart.labels, places, colors);
     const Rectangle frame{{plot.left, plot.top}, plot.width, plot.height};
     picture.marks.push_back({frame, {}, Stroke{colors.axis, 1, {}}, ""});
-    std::vector<Point> dots;
-    for (std::size_t i = 0; i < chart.series.size(); ++i) {
-        if (chart.series[i].dots) draw_dots(picture, plane, chart.series[i], i, of_series[i], colors.background, dots);
+    for (const Dot& each : dots) {
+        draw_dot(picture, each, chart.series[each.series], of_series[each.series], colors.background);
     }
-    draw_labels(picture, plane, chart.labels, dots, colors);
 }
 
 Picture xy_chart(const Chart& chart, Size size, Theme theme) {

@@ -11,7 +11,7 @@ namespace rehearse::picture {
 
 namespace {
 
-constexpr double size = 10.5, above = 4, border = 6;
+constexpr double size = 10.5, above = 4, border = 10;
 
 // The middle line of a placed text, as points half a letter apart: two texts meet where two of these are near.
 std::vector<Point> trace(const Text& text) {
@@ -38,7 +38,8 @@ bool meet(const std::vector<Point>& a, const std::vector<Point>& b) {
 bool within(const std::vector<Point>& trace, const Box& box) {
     constexpr double margin = size / 2;
     return std::ranges::all_of(trace, [&](const Point& p) {
-        return p.x >= box.left && p.x <= box.right() && p.y >= box.top + margin && p.y <= box.bottom() - margin;
+        return p.x >= box.left + margin && p.x <= box.right() - margin && p.y >= box.top + margin &&
+               p.y <= box.bottom() - margin;
     });
 }
 

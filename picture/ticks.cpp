@@ -118,7 +118,7 @@ std::string text_of(double value, Unit unit) {
         case Unit::flop_rate:
             return to_string(FlopRate{value});
         case Unit::intensity:
-            return fmt::format("{:.4g} FLOP/B", value);
+            return fmt::format("{:.6g} FLOP/B", value);
         case Unit::share:
             return fmt::format("{:.4g} %", 100 * value);
     }
