@@ -96,6 +96,7 @@ int bench_stream(const BenchOptions& options) {
 
 int bench_peak(const BenchOptions& options) {
     refuse_problems(options);
+    if (!options.out.empty()) throw InputError("--out: not of bench peak; --format json gives its rows");
     const std::vector<int> threads = threads_of(options);
     Report report = new_report(options, threads);
     report.document["rows"] = Json::array();

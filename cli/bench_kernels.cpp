@@ -173,9 +173,27 @@ void mark_best(std::vector<BenchRow>& rows) {
     for (BenchRow& row : rows) row.best = row.sample.median <= best[to_string(row.sample.problem)];
 }
 
-// The rows of a group get their samples; Google Benchmark's document is added to that of the groups before.
-void measure_group(const BenchOptions& options, const std::vector<Job>& group, Seconds budget, std::span<BenchRow> rows,
-                   Json& document) {
+// Google Benchmark's document of a group, with what it cannot know, is added to that of the groups before. It lists the
+// rows of each round in turn.
+void add_document(const std::string& text, std::span<const BenchRow> rows, const bench::Ceilings& ceilings,
+                  Json& document) {
+    Json part = Json::parse(text);
+    std::size_t next = 0;
+    for (Json& each : part["benchmarks"]) {
+        const BenchRow& row = rows[next++ % rows.size()];
+        each["peak_fraction"] = each["flop/s"].get<double>() / roof_of(ceilings, row.sample.problem.type).rate.value;
+        if (row.checked) each["checked"] = row.error;
+    }
+    if (document.is_null()) {
+        document = std::move(part);
+    } else {
+        for (Json& each : part["benchmarks"]) document["benchmarks"].push_back(std::move(each));
+    }
+}
+
+// The rows of a group get their samples.
+std::string measure_group(const BenchOptions& options, const std::vector<Job>& group, Seconds budget,
+                          std::span<BenchRow> rows) {
     std::vector<bench::Candidate> candidates;
     for (const Job& job : group) {
         for (const kernels::Backend* backend : job.backends) candidates.push_back({job.needed, backend});
@@ -185,17 +203,16 @@ void measure_group(const BenchOptions& options, const std::vector<Job>& group, S
     measuring.seed = options.seed;
     const bench::Measurement measured = bench::measure(candidates, measuring);
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i].sample = measured.samples[i];
-    Json part = Json::parse(measured.json);
-    if (document.is_null()) {
-        document = std::move(part);
-    } else {
-        for (Json& row : part["benchmarks"]) document["benchmarks"].push_back(std::move(row));
-    }
+    return measured.json;
 }
 
 }  // namespace
 
 int bench_kernels(const BenchOptions& options) {
+    if (!options.threads.empty()) {
+        throw InputError(
+            fmt::format("--threads: not of bench {}; OMP_NUM_THREADS gives kernels threads", options.kind));
+    }
     const int threads = kernels::choose_threads();
     Json skipped = Json::array();
     const std::vector<std::vector<Job>> groups = groups_of(options, skipped);
@@ -211,7 +228,7 @@ int bench_kernels(const BenchOptions& options) {
     for (std::size_t i = 0, first = 0; i < groups.size(); first = ends[i++]) {
         const std::span<BenchRow> part = std::span{rows}.subspan(first, ends[i] - first);
         const double share = static_cast<double>(part.size()) / static_cast<double>(rows.size());
-        measure_group(options, groups[i], options.budget * (0.8 * share), part, document);
+        add_document(measure_group(options, groups[i], options.budget * (0.8 * share), part), part, ceilings, document);
     }
     mark_best(rows);
     if (!options.out.empty()) replace_file(options.out, document.dump(2) + '\n');

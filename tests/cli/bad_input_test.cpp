@@ -65,6 +65,8 @@ TEST_F(BadInput, OfBenchmarksAndCalibrations) {
                     {"bench gemm --suite lenet5 --winners a.svg", "--winners: not of bench gemm"},
                     {"bench stream --suite lenet5", "takes no problems"},
                     {"bench stream --threads 0", "--threads"},
+                    {"bench conv --suite lenet5 --threads 2", "OMP_NUM_THREADS"},
+                    {"bench peak --out a.json", "--out"},
                     {"bench conv --suite lenet5 --backend onednm", "no backend of this build"},
                     {"bench gemm conv2d:n2c4h8w8k4r3s3:pad1:stride1:f32:forward", "nothing to time"},
                     {"bench conv --suite lenet5 --budget -1", "--budget"},

@@ -26,7 +26,7 @@ protected:
 };
 
 TEST_F(Bench, ComparesWithThePeakOfTheTypeMeasuredInTheSameRun) {
-    const Json bench = json("bench conv " + small_conv + quick);
+    const Json bench = json("bench conv " + small_conv + quick + "--out samples.json");
     const double peak = bench.at("peaks_flops_per_s").at("f32");
     EXPECT_EQ(bench.at("peak_flops_per_s"), peak);
     EXPECT_TRUE(bench.at("peaks_flops_per_s").contains("f64"));
@@ -40,6 +40,15 @@ TEST_F(Bench, ComparesWithThePeakOfTheTypeMeasuredInTheSameRun) {
         EXPECT_NEAR(row.at("bandwidth_fraction").get<double>(), 17408.0 / seconds / memory, 1e-9);
         EXPECT_EQ(row.at("bound"), 294912.0 / peak > 17408.0 / memory ? "compute" : "memory");
         EXPECT_EQ(row.at("peak_type"), "f32");
+    }
+    const Json samples = Json::parse(read("samples.json")).at("benchmarks");
+    ASSERT_EQ(samples.size(), 2 * bench.at("rows").size());  // two rounds
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+        const Json& row = bench.at("rows").at(i % bench.at("rows").size());
+        const std::string backend = row.at("backend");
+        EXPECT_EQ(samples[i].at("name").get<std::string>().find(small_conv + "/" + backend), 0U);
+        EXPECT_NEAR(samples[i].at("peak_fraction").get<double>(), samples[i].at("flop/s").get<double>() / peak, 1e-6);
+        EXPECT_EQ(samples[i].at("checked"), row.at("checked"));
     }
 }
 
