@@ -73,9 +73,13 @@ double chunk(const Problem& problem) {
     return conv == nullptr ? 64 : std::max(64.0, static_cast<double>(conv->window.kernel_h * conv->window.kernel_w));
 }
 
+// Of a sum of n products in f32. Partial sums of random signs grow as the root of their number, each addition rounds by
+// up to 2^-24 of them: in the mean 2^-24 sqrt(n / 6) of the result; four times that, and never less than 1e-5.
+double sum_tolerance(double n) { return std::max(1e-5, 4 * 0x1p-24 * std::sqrt(n / 6)); }
+
 double tolerance(const Problem& problem, const kernels::Backend& backend) {
     const bool transforms = backend.algorithm().starts_with("winograd") || backend.algorithm() == "fft";
-    const double sums = transforms ? 1e-3 : 1e-5;
+    const double sums = transforms ? 1e-3 : sum_tolerance(products(problem));
     if (problem.type == DataType::f32) return sums;
     const double rounding = 2 * unit_roundoff(problem.type);
     if (problem.pass == Pass::update || backend.accumulation() == kernels::Accumulation::f32) return sums + rounding;

@@ -76,6 +76,9 @@ endif()
 find_package(benchmark QUIET)
 rehearse_option(BENCH "${benchmark_FOUND}" "bench, calibrate (Google Benchmark ${benchmark_VERSION})" "Google Benchmark (libbenchmark-dev)")
 
+pkg_check_modules(cairo QUIET IMPORTED_TARGET cairo cairo-pdf)
+rehearse_option(CAIRO "${cairo_FOUND}" "pictures as PNG and PDF (cairo ${cairo_cairo_VERSION}; SVG needs nothing)" "cairo (libcairo2-dev)")
+
 find_package(CUDAToolkit QUIET)
 rehearse_note("CUDA    off  no CUDA kernels written yet (toolkit ${CUDAToolkit_VERSION})")
 rehearse_note("GUI     off  rehearse-gui is not written yet")
