@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -28,6 +29,8 @@ struct Options {
 };
 
 // The hosts that mpirun chose, as a machine: what a plan needs to know, without any figure.
+// Hosts as mpirun filled them. Stages are cut by the prices that `predict` would take, where this host has been
+// measured, so that both cut alike.
 Machine job_machine(const run::Session& session) {
     const std::int64_t local = session.local_size();
     NodeKind host{"host", (session.size() + local - 1) / local, {}, {}};
@@ -36,8 +39,12 @@ Machine job_machine(const run::Session& session) {
     }
     Machine machine;
     machine.name = "mpirun";
-    machine.classes.resize(1);
-    machine.classes[0].name = "rank";
+    if (std::filesystem::exists(models::this_host_path())) {
+        machine.classes = models::load_machine("this-host").classes;
+    } else {
+        machine.classes.resize(1);
+        machine.classes[0].name = "rank";
+    }
     machine.nodes = {host};
     return machine;
 }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <string>
 #include <tuple>
 
 #include "core/error.hpp"
@@ -55,6 +57,41 @@ struct Describe {
 
     const Network& network;
 };
+
+/// "x.receive3:receive#1" as "x.send3:send#1", "x.send:receive_gradient" as "x.receive:send_gradient".
+std::string sent_as(std::string name) {
+    const std::size_t dot = name.rfind('.'), colon = name.rfind(':');
+    std::string layer = name.substr(dot + 1, colon - dot - 1), what = name.substr(colon + 1);
+    layer = layer.starts_with("receive") ? "send" + layer.substr(7) : "receive" + layer.substr(4);
+    return name.substr(0, dot + 1) + layer + ":send" + what.substr(7);
+}
+
+bool receives(const Event& event) {
+    return event.stream == Stream::receive_activations || event.stream == Stream::receive_gradients;
+}
+
+/// A transfer begins when both ends have come to it; each rank has only seen its own coming.
+void meet(const Schedule& schedule, std::vector<Event>& events) {
+    using Key = std::tuple<int, std::int64_t, Stream, std::string>;  // iteration, rank, stream, step
+    std::map<Key, Event*> by_step;
+    for (Event& event : events) by_step[{event.iteration, event.rank, event.stream, event.step}] = &event;
+    for (Event& event : events) {
+        if (!receives(event)) continue;
+        const RankClass& own = schedule.classes[static_cast<std::size_t>(class_of(schedule, event.rank))];
+        const auto step = std::ranges::find(own.steps, event.step, &Step::name);
+        const auto& recv = std::get<Recv>(step->action);
+        std::vector<std::int64_t> at = coordinates(schedule.mesh, event.rank);
+        at[static_cast<std::size_t>(recv.axis)] += recv.offset;
+        const std::int64_t peer = rank_at(schedule.mesh, at);
+        // The n-th send of the peer on that stream, to here, is this one: of the same tensor and micro-batch.
+        const bool gradients = event.stream == Stream::receive_gradients;
+        const Stream stream = gradients ? Stream::send_gradients : Stream::send_activations;
+        const std::string name = sent_as(event.step);
+        const auto sent = by_step.find({event.iteration, peer, stream, name});
+        require(sent != by_step.end(), "a receive has a send");
+        event.start = sent->second->start = std::max(event.start, sent->second->start);
+    }
+}
 
 std::vector<double> as_doubles(const std::vector<std::byte>& bytes) {
     std::vector<double> values(bytes.size() / sizeof(double));
@@ -113,15 +150,23 @@ Timeline make_timeline(const Schedule& schedule, const kernels::Communicator& wo
     timeline.measured = true;
     timeline.ranks = world.size();
     if (recording.times().empty()) return timeline;
-    const std::size_t steps = recording.bytes_sent().size();
+    // Each rank sent what its steps sent, then their times; ranks of different classes have different steps.
+    const std::int64_t first = rank;
+    const auto steps_of = [&](std::size_t i) {
+        const int of = class_of(schedule, first + static_cast<std::int64_t>(i));
+        return schedule.classes[static_cast<std::size_t>(of)].steps.size();
+    };
     double origin = recording.times().front();
-    for (const auto& values : all)
-        origin = std::min(origin, *std::ranges::min_element(std::span{values}.subspan(steps)));
-    for (const auto& values : all) {
-        const std::span<const double> both{values};
-        std::ranges::move(events_of(schedule, rank++, both.first(steps), both.subspan(steps), origin),
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        origin = std::min(origin, *std::ranges::min_element(std::span{all[i]}.subspan(steps_of(i))));
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const std::span<const double> both{all[i]};
+        std::ranges::move(events_of(schedule, first + static_cast<std::int64_t>(i), both.first(steps_of(i)),
+                                    both.subspan(steps_of(i)), origin),
                           std::back_inserter(timeline.events));
     }
+    if (timeline.ranks > 1 && all.size() > 1) meet(schedule, timeline.events);
     std::ranges::stable_sort(timeline.events, [](const Event& a, const Event& b) {
         return std::tie(a.iteration, a.rank, a.start) < std::tie(b.iteration, b.rank, b.start);
     });

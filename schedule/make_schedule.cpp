@@ -42,6 +42,7 @@ int micro_batches(const Plan& plan, std::int64_t stages) {
 /// What one micro-batch costs in each layer: by price where the machine's devices have prices, else by operations.
 std::vector<double> layer_costs(const Part& part, const Schedule& schedule, const Machine& machine) {
     const DeviceClass* device = machine.classes.empty() ? nullptr : &rehearse::class_of(machine, 0);
+    if (device != nullptr && device->peak.empty() && device->measured.empty()) device = nullptr;
     std::vector<double> costs;
     for (const Layer& layer : part.network.layers) {
         double cost = 0;
