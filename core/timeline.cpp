@@ -63,9 +63,9 @@ Summary summarize(const Timeline& timeline) {
     std::map<int, std::map<std::int64_t, RankStep>> iterations;
     for (const Event& event : timeline.events) {
         RankStep& rank = iterations[event.iteration][event.rank];
-        auto& stream = event.stream == Stream::compute         ? rank.compute
-                       : event.stream == Stream::communication ? rank.communication
-                                                               : rank.io;
+        auto& stream = event.stream == Stream::compute ? rank.compute
+                       : event.stream == Stream::io    ? rank.io
+                                                       : rank.communication;
         stream.push_back({event.start.value, event.end.value});
         rank.start = rank.empty ? event.start.value : std::min(rank.start, event.start.value);
         rank.end = rank.empty ? event.end.value : std::max(rank.end, event.end.value);
