@@ -35,7 +35,7 @@ struct Options {
     std::optional<std::int64_t> dataset;
     int epochs = 1;
     std::string trace;
-    bool explain = false;
+    bool explain = false, memory = false;
 };
 
 struct Predicted {
@@ -114,6 +114,21 @@ Table points_table(const Options& options) {
     return table;
 }
 
+// What each rank class holds at its fullest moment.
+void add_memory(Report& report, const Options& options, const Predicted& last) {
+    Table table{"memory",
+                fmt::format("memory of a device, of {} devices, at its fullest moment", options.devices.back()),
+                {{"class", "class"}, {"kind", "kind"}, {"bytes", "bytes", Show::bytes}}};
+    report.document["memory"] = Json::array();
+    for (const RankClass& rank_class : last.schedule.classes) {
+        for (const schedule::MemoryRow& row : schedule::rows(schedule::memory_use(last.schedule, rank_class))) {
+            report.document["memory"].push_back(
+                {{"class", rank_class.name}, {"kind", row.kind}, {"bytes", row.bytes.value}});
+        }
+    }
+    report.tables.push_back(table);
+}
+
 // The table of what takes the memory, when it is too much.
 void require_memory(const Options& options, const Machine& machine, const Predicted& last) {
     if (last.point["fits"].get<bool>()) return;
@@ -176,6 +191,7 @@ int predict(Options& options) {
                                   {"error", "error", Show::percent},
                                   {"source", "source"}}});
     }
+    if (options.memory) add_memory(report, options, last);
     print(report, options.common);
     if (!options.trace.empty()) {
         trace::write(last.timeline, options.trace);
@@ -209,6 +225,7 @@ Run add_predict(CLI::App& app) {
     app.add_option("--trace", options->trace, "write the timeline of the largest point (.pftrace, .json or .csv)")
         ->option_text("FILE");
     app.add_flag("--explain", options->explain, "what takes the time of the largest point, at which price, from where");
+    app.add_flag("--memory", options->memory, "what the memory of the largest point's devices is taken by");
     add_common(app, options->common);
     return [options] { return predict(*options); };
 }

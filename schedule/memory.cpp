@@ -217,7 +217,14 @@ Shares shares_of(const Schedule& schedule, const RankClass& rank_class) {
     return shares;
 }
 
-MemoryUse use_of(const Schedule& schedule, const RankClass& rank_class) {
+}  // namespace
+
+Bytes total(const MemoryUse& use) {
+    return use.weights + use.master_weights + use.gradients + use.optimizer + use.communication + use.activations +
+           use.activation_gradients;
+}
+
+MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class) {
     const Network& network = rank_class.part.network;
     const auto count = static_cast<double>(parameters(network));
     const DataType update = update_type(schedule.precision);
@@ -238,17 +245,10 @@ MemoryUse use_of(const Schedule& schedule, const RankClass& rank_class) {
     return use;
 }
 
-}  // namespace
-
-Bytes total(const MemoryUse& use) {
-    return use.weights + use.master_weights + use.gradients + use.optimizer + use.communication + use.activations +
-           use.activation_gradients;
-}
-
 MemoryUse memory_use(const Schedule& schedule) {
     MemoryUse fullest;
     for (const RankClass& rank_class : schedule.classes) {
-        const MemoryUse use = use_of(schedule, rank_class);
+        const MemoryUse use = memory_use(schedule, rank_class);
         if (total(use) > total(fullest)) fullest = use;
     }
     return fullest;

@@ -23,8 +23,9 @@ struct MemoryUse {
 };
 Bytes total(const MemoryUse& use);
 
-/// Of the fullest rank class. Nothing is assumed to be computed in place.
+/// Of the fullest rank class, or of one. Nothing is assumed to be computed in place.
 MemoryUse memory_use(const Schedule& schedule);
+MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class);
 
 struct MemoryRow {
     std::string_view kind;
