@@ -30,6 +30,10 @@ void round_half(DataType type, const float* from, std::uint16_t* to, std::int64_
 const std::uint16_t* half_words(ConstView view);
 std::uint16_t* half_words(View view);
 
+/// Scratch memory as what is packed into it.
+inline std::uint16_t* words(float* scratch) { return reinterpret_cast<std::uint16_t*>(scratch); }
+inline std::uint32_t* units(float* scratch) { return reinterpret_cast<std::uint32_t*>(scratch); }
+
 /// Sum in double of numbers `step` apart.
 double sum_halves(DataType type, const std::uint16_t* from, std::int64_t count, std::int64_t step);
 

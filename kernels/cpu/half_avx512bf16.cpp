@@ -27,6 +27,9 @@ struct Bf16 {
     static void zip(const std::uint16_t* a, const std::uint16_t* b, std::int64_t count, std::uint16_t* out) {
         zip_by_words(a, b, count, out);
     }
+    static void zip_rows(const std::uint16_t* a, std::int64_t rows, std::int64_t count, std::uint16_t* out) {
+        zip_rows_by_words(a, rows, count, out);
+    }
 };
 
 }  // namespace

@@ -70,9 +70,6 @@ private:
         for (std::int64_t f = 0; f < conv_.op.filters; ++f) add_bias(b, f);
     }
 
-    static std::uint16_t* words(float* scratch) { return reinterpret_cast<std::uint16_t*>(scratch); }
-    static std::uint32_t* units(float* scratch) { return reinterpret_cast<std::uint32_t*>(scratch); }
-
     // {step, filter} of a panel of one image; `index` counts panels of all groups of the images from `first`.
     void pack_dst(const Buffers& b, std::int64_t first, std::int64_t index, float* out, float* own) const {
         const std::int64_t filter = index % panels_ * height_;

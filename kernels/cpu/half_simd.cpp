@@ -37,6 +37,12 @@ void zip_one_by_one(const std::uint16_t* a, const std::uint16_t* b, std::int64_t
     }
 }
 
+void zip_rows_one_by_one(const std::uint16_t* a, std::int64_t rows, std::int64_t count, std::uint16_t* out) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+        zip_one_by_one(a + 2 * i * count, a + (2 * i + 1) * count, count, out + 2 * i * count);
+    }
+}
+
 // A product of two f16 has 22 bits and a sum with a third at most 53 between the highest and the lowest that could
 // decide how it is rounded: double holds what matters.
 template <bool in_f16>
@@ -77,6 +83,9 @@ struct EmulatedF16 {
     }
     static void zip(const std::uint16_t* a, const std::uint16_t* b, std::int64_t count, std::uint16_t* out) {
         zip_one_by_one(a, b, count, out);
+    }
+    static void zip_rows(const std::uint16_t* a, std::int64_t rows, std::int64_t count, std::uint16_t* out) {
+        zip_rows_one_by_one(a, rows, count, out);
     }
 };
 
@@ -121,6 +130,9 @@ struct EmulatedBf16 {
     }
     static void zip(const std::uint16_t* a, const std::uint16_t* b, std::int64_t count, std::uint16_t* out) {
         zip_one_by_one(a, b, count, out);
+    }
+    static void zip_rows(const std::uint16_t* a, std::int64_t rows, std::int64_t count, std::uint16_t* out) {
+        zip_rows_one_by_one(a, rows, count, out);
     }
 };
 

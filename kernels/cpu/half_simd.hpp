@@ -33,6 +33,8 @@ struct HalfSimd {
     void (*multiply)(std::int64_t rows, const HalfTile& tile);
     /// out = a[0] b[0] a[1] b[1] ...
     void (*zip)(const std::uint16_t* a, const std::uint16_t* b, std::int64_t count, std::uint16_t* out);
+    /// The same for `rows` pairs of short rows: a {rows, 2, count}, out {rows, count, 2}.
+    void (*zip_rows)(const std::uint16_t* a, std::int64_t rows, std::int64_t count, std::uint16_t* out);
 };
 
 /// Products that one chunk adds in f16 before it goes to an f32 sum: of a convolution, whole channels of all their

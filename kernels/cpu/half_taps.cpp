@@ -20,6 +20,8 @@ namespace {
 constexpr std::int64_t panel_units = 4 * 1024;    // of weights used at a time: 16 KiB of a first-level cache
 constexpr std::int64_t strip_floats = 64 * 1024;  // that are summed: 256 KiB of a second-level cache
 
+constexpr std::int64_t steps_at_once = 8;  // of weights, when they are packed
+
 // A stretch of a grid's pixels, whole tiles of them but for the last.
 struct Stretch {
     std::size_t grid;
@@ -42,13 +44,17 @@ public:
           panels_(divide_up(out_, height_)),
           panel_(whole_lines(steps_ * conv_.taps * height_)),
           plane_(sweep_.image.pixels() * simd.pair),
-          image_(whole_lines(divide_up(steps_ * plane_ + simd.columns * simd.pair, 2))) {
-        const std::int64_t most_tiles = std::max<std::int64_t>(1, strip_floats / (out_ * simd.columns));
+          pointwise_(conv_.op.window == Window{}) {
+        const std::int64_t in_a_pixel = pointwise_ ? divide_up(steps_ * simd.pair, 2) : 0;
+        const std::int64_t most_tiles =
+            std::max<std::int64_t>(1, strip_floats / (std::max(out_, in_a_pixel) * simd.columns));
         for (std::size_t g = 0; g < sweep_.grids.size(); ++g) cut(g, most_tiles);
-        if (strip_ == 0) strip_ = simd.columns;
+        if (pointwise_) plane_ = strip_ * simd.pair;
+        image_ = whole_lines(divide_up(steps_ * plane_ + simd.columns * simd.pair, 2));
         chunk_ = std::clamp<std::int64_t>(packed_floats / image_, 1, conv_.batch * conv_.op.groups);
-        own_ = whole_lines(panels_ * height_ * strip_) + whole_lines(strip_) + whole_lines(2 * conv_.taps * height_);
-        reserve(conv_.op.groups * panels_ * panel_ + chunk_ * image_ + threads() * own_);
+        own_ = std::max(whole_lines(panels_ * height_ * strip_) + whole_lines(strip_) + (pointwise_ ? image_ : 0),
+                        whole_lines(steps_at_once * conv_.taps * height_));
+        reserve(conv_.op.groups * panels_ * panel_ + (pointwise_ ? 0 : chunk_ * image_) + threads() * own_);
     }
 
 private:
@@ -56,10 +62,7 @@ private:
         const Grid& grid = sweep_.grids[index];
         taps_.emplace_back();
         for (const Tap& tap : grid.taps) taps_.back().push_back({tap.offset * simd_.pair, tap.index * height_});
-        if (grid.taps.empty()) {  // pixels between the strides, that no output has seen
-            has_zeros_ = true;
-            return;
-        }
+        if (grid.taps.empty()) return void(has_zeros_ = true);  // pixels between the strides: no output has seen them
         const std::int64_t pixels = (grid.rows - 1) * sweep_.image.columns + grid.columns;
         const std::int64_t tiles = divide_up(pixels, simd_.columns);
         const std::int64_t step = divide_up(tiles, divide_up(tiles, most_tiles)) * simd_.columns;
@@ -78,34 +81,48 @@ private:
         if (has_zeros_) std::fill_n(half_words(b.diff_src[0]), b.diff_src[0].size(), 0);
 #pragma omp parallel
         {
-            float* const own = images_at + chunk_ * image_ + omp_get_thread_num() * own_;
+            float* const own = images_at + (pointwise_ ? 0 : chunk_ * image_) + omp_get_thread_num() * own_;
 #pragma omp for schedule(static)
             for (std::int64_t i = 0; i < groups * panels_; ++i) pack_weights(b, i, units(scratch + i * panel_), own);
             for (std::int64_t first = 0; first < images; first += chunk_) {
                 const std::int64_t count = std::min(chunk_, images - first);
 #pragma omp for schedule(static)
-                for (std::int64_t i = 0; i < count * steps_; ++i) {
+                for (std::int64_t i = 0; i < (pointwise_ ? 0 : count * steps_); ++i) {
                     pack_half_image(simd_, sweep_.image, channels_of(in, first + i / steps_, i % steps_),
                                     words(images_at + i / steps_ * image_) + i % steps_ * plane_);
                 }
 #pragma omp for schedule(static)
                 for (std::int64_t i = 0; i < count * stretches; ++i) {
                     const std::int64_t image = first + i / stretches;
-                    run_stretch(b, image, stretches_[i % stretches], scratch + image % groups * panels_ * panel_,
-                                words(images_at + i / stretches * image_), own);
+                    const Stretch& stretch = stretches_[i % stretches];
+                    float* const weights = scratch + image % groups * panels_ * panel_;
+                    const std::uint16_t* const packed =
+                        pointwise_ ? packed_stretch(in, image, stretch, own)
+                                   : words(images_at + i / stretches * image_) + stretch.first * simd_.pair;
+                    run_stretch(b, image, stretch, weights, packed, own);
                 }
             }
         }
     }
-
-    static std::uint16_t* words(float* scratch) { return reinterpret_cast<std::uint16_t*>(scratch); }
-    static std::uint32_t* units(float* scratch) { return reinterpret_cast<std::uint32_t*>(scratch); }
 
     HalfChannels channels_of(const std::uint16_t* in, std::int64_t image, std::int64_t step) const {
         const std::int64_t pixels = sweep_.image.height * sweep_.image.width;
         const std::int64_t channel = step * simd_.pair;
         const std::uint16_t* const first = in + (image * in_ + channel) * pixels;
         return {first, channel + 1 < in_ ? first + pixels : nullptr};
+    }
+
+    // Of a 1 x 1, whose images need no padding: {step, pixel, pair} of a stretch, still in the cache when it is used.
+    const std::uint16_t* packed_stretch(const std::uint16_t* in, std::int64_t image, const Stretch& stretch,
+                                        float* own) const {
+        std::uint16_t* const packed = words(own + whole_lines(panels_ * height_ * strip_) + whole_lines(strip_));
+        const PackedImage row{{{}}, 1, stretch.pixels, 1, stretch.pixels};
+        for (std::int64_t step = 0; step < steps_; ++step) {
+            const HalfChannels from = channels_of(in, image, step);
+            const std::uint16_t* const second = from.second == nullptr ? nullptr : from.second + stretch.first;
+            pack_half_image(simd_, row, {from.first + stretch.first, second}, packed + step * plane_);
+        }
+        return packed;
     }
 
     // {step summed over, tap, channel computed} from {filter, channel, tap}.
@@ -117,22 +134,34 @@ private:
         if (forward_ && (conv_.taps == 1 || simd_.pair == 1)) {
             return pack_half_a(simd_, {weights + first * row, row, 1}, items, row, height_, packed);
         }
+        if (forward_) return pack_pairs_of_channels(weights + first * row, items, packed, units(own));
         const std::int64_t taps = conv_.taps;
         std::uint32_t* const zipped = units(own);
-        std::fill(zipped, zipped + 2 * taps * height_, 0);
+        std::fill(zipped, zipped + taps * height_, 0);
         for (std::int64_t step = 0; step < steps_; ++step) {
-            const std::int64_t channel = step * simd_.pair;
-            const bool second = simd_.pair == 1 || channel + 1 < in_;
-            const std::int64_t other = simd_.pair == 1 ? 0 : forward_ ? taps : row;
-            for (std::int64_t i = 0; forward_ && i < items; ++i) {
-                const std::uint16_t* const from = weights + (first + i) * row + channel * taps;
-                zip(from, second ? from + other : nullptr, taps, zipped + i * taps);
-            }
-            if (!forward_) {
-                const std::uint16_t* const from = weights + channel * row + first * taps;
-                zip(from, second ? from + other : nullptr, items * taps, zipped);
-            }
+            const std::uint16_t* const from = weights + step * simd_.pair * row + first * taps;
+            const bool alone = simd_.pair == 2 && step * 2 + 1 == in_;
+            zip(from, alone ? nullptr : from + (simd_.pair - 1) * row, items * taps, zipped);
             transpose(zipped, taps, height_, taps, packed + step * taps * height_, height_);
+        }
+    }
+
+    // A few steps at a time, each of two channels' taps, of `items` filters.
+    void pack_pairs_of_channels(const std::uint16_t* weights, std::int64_t items, std::uint32_t* packed,
+                                std::uint32_t* zipped) const {
+        const std::int64_t taps = conv_.taps;
+        const std::int64_t row = conv_.group_channels * taps;
+        std::fill(zipped, zipped + height_ * steps_at_once * taps, 0);
+        for (std::int64_t step = 0; step < steps_; step += steps_at_once) {
+            const std::int64_t count = std::min(steps_at_once, steps_ - step);
+            const std::int64_t whole = std::min(count, in_ / 2 - step);  // the last channel may be alone
+            for (std::int64_t i = 0; i < items; ++i) {
+                const std::uint16_t* const from = weights + i * row + 2 * step * taps;
+                std::uint32_t* const to = zipped + i * steps_at_once * taps;
+                simd_.zip_rows(from, whole, taps, reinterpret_cast<std::uint16_t*>(to));
+                if (whole < count) zip(from + 2 * whole * taps, nullptr, taps, to + whole * taps);
+            }
+            transpose(zipped, steps_at_once * taps, height_, count * taps, packed + step * taps * height_, height_);
         }
     }
 
@@ -144,9 +173,8 @@ private:
     void run_stretch(const Buffers& b, std::int64_t image, const Stretch& stretch, float* weights,
                      const std::uint16_t* packed, float* own) const {
         const std::vector<TapAt>& taps = taps_[stretch.grid];
-        const std::int64_t group = image % conv_.op.groups;
         const bool bias = forward_ && conv_.op.bias;
-        if (bias) fill_with_bias(b, group * out_, own);
+        if (bias) fill_with_bias(b, image % conv_.op.groups * out_, own);
         const std::int64_t at_once = std::max<std::int64_t>(1, panel_units / (conv_.taps * height_));
         for (std::int64_t step = 0; step < steps_; step += at_once) {
             for (std::int64_t p = 0; p < panels_; ++p) {
@@ -154,7 +182,7 @@ private:
                     simd_.multiply(std::min(height_, out_ - p * height_),
                                    {.a = units(weights + p * panel_) + step * conv_.taps * height_,
                                     .a_channel = conv_.taps * height_,
-                                    .b = packed + step * plane_ + (stretch.first + x) * simd_.pair,
+                                    .b = packed + step * plane_ + x * simd_.pair,
                                     .b_channel = plane_,
                                     .taps = taps.data(),
                                     .tap_count = static_cast<std::int64_t>(taps.size()),
@@ -200,12 +228,12 @@ private:
     Convolution conv_;
     bool forward_;
     Sweep sweep_;
-    std::int64_t in_, out_;  // channels of a group that are summed over, that are computed
-    std::int64_t steps_, height_, panels_;
-    std::int64_t panel_;  // floats' room of a packed panel of weights
-    std::int64_t plane_;  // 16-bit numbers of one step's packed pixels
-    std::int64_t image_;  // floats' room of a packed image
-    std::int64_t strip_ = 0, chunk_ = 1, own_ = 0;
+    std::int64_t in_, out_;                         // channels of a group that are summed over, that are computed
+    std::int64_t steps_, height_, panels_, panel_;  // panel_: floats' room of packed weights
+    std::int64_t plane_;                            // 16-bit numbers of one step's packed pixels
+    bool pointwise_;
+    std::int64_t image_ = 0;  // floats' room of a packed image; of a 1 x 1, of a stretch
+    std::int64_t strip_ = 1, chunk_ = 1, own_ = 0;
     bool has_zeros_ = false;
     std::vector<Stretch> stretches_;
     std::vector<std::vector<TapAt>> taps_;  // of each grid

@@ -66,7 +66,7 @@ void multiply_half_rows(std::int64_t rows, const HalfTile& tile) {
 
 template <typename V>
 constexpr HalfSimd half_simd() {
-    return {V::pair, 2 * V::lanes, half_rows, multiply_half_rows<V>, V::zip};
+    return {V::pair, 2 * V::lanes, half_rows, multiply_half_rows<V>, V::zip, V::zip_rows};
 }
 
 }  // namespace

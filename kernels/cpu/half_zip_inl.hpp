@@ -34,5 +34,22 @@ inline void zip_by_words(const std::uint16_t* a, const std::uint16_t* b, std::in
     }
 }
 
+inline void zip_rows_by_words(const std::uint16_t* a, std::int64_t rows, std::int64_t count, std::uint16_t* out) {
+    if (count > 16) {
+        for (; rows > 0; --rows, a += 2 * count, out += 2 * count) zip_by_words(a, a + count, count, out);
+        return;
+    }
+    alignas(64) std::uint16_t order[32] = {};
+    for (std::int64_t i = 0; i < count; ++i) {
+        order[2 * i] = static_cast<std::uint16_t>(i);
+        order[2 * i + 1] = static_cast<std::uint16_t>(count + i);
+    }
+    const __m512i both = _mm512_load_si512(order);
+    const __mmask32 words = count == 16 ? 0xFFFFFFFFU : (1U << (2 * count)) - 1;
+    for (; rows > 0; --rows, a += 2 * count, out += 2 * count) {
+        _mm512_mask_storeu_epi16(out, words, _mm512_permutexvar_epi16(both, _mm512_maskz_loadu_epi16(words, a)));
+    }
+}
+
 }  // namespace
 }  // namespace rehearse::kernels::cpu

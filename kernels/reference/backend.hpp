@@ -5,7 +5,8 @@
 
 namespace rehearse::kernels::reference {
 
-/// The plainest loops that are right, for every operator: the oracle of the other backends. f32 only.
+/// The plainest loops that are right, for every operator: the oracle of the other backends. In f32; other types are
+/// converted.
 const Backend& backend();
 
 }  // namespace rehearse::kernels::reference

@@ -55,9 +55,10 @@ std::int64_t tap_count(const auto& op) { return elements(weights(op)[0].shape); 
 
 void forward(const auto& op, std::int64_t batch, const Buffers& b) {
     std::vector<double> sum(b.dst.size());
-    const auto src = b.src[0];
+    const std::span<const float> src = b.src[0];
+    const std::span<const float> factors = b.weights;
     for_each_triple(op, batch,
-                    [&](const Triple& t) { sum[t.dst] += static_cast<double>(src[t.src]) * b.weights[t.weights]; });
+                    [&](const Triple& t) { sum[t.dst] += static_cast<double>(src[t.src]) * factors[t.weights]; });
     const std::int64_t area = static_cast<std::int64_t>(b.dst.size()) / (batch * op.filters);
     const std::int64_t taps = tap_count(op);
     for (std::size_t i = 0; i < sum.size(); ++i) {
@@ -70,15 +71,16 @@ void backward_data(const auto& op, std::int64_t batch, const Buffers& b) {
     const auto diff_src = b.diff_src[0];
     if (diff_src.empty()) return;
     std::vector<double> sum(diff_src.size());
-    for_each_triple(op, batch, [&](const Triple& t) {
-        sum[t.src] += static_cast<double>(b.diff_dst[t.dst]) * b.weights[t.weights];
-    });
+    const std::span<const float> diff_dst = b.diff_dst;
+    const std::span<const float> factors = b.weights;
+    for_each_triple(op, batch,
+                    [&](const Triple& t) { sum[t.src] += static_cast<double>(diff_dst[t.dst]) * factors[t.weights]; });
     for (std::size_t i = 0; i < sum.size(); ++i) diff_src[i] = static_cast<float>(sum[i]);
 }
 
 void backward_weights(const auto& op, std::int64_t batch, const Buffers& b) {
     std::vector<double> sum(b.diff_weights.size());
-    const auto src = b.src[0];
+    const std::span<const float> src = b.src[0];
     for_each_triple(op, batch,
                     [&](const Triple& t) { sum[t.weights] += static_cast<double>(src[t.src]) * b.diff_dst[t.dst]; });
     if (op.bias) {
