@@ -51,7 +51,10 @@ struct Inputs {
         return shapes;
     }
     std::vector<Shape> operator()(const Unknown& op) const { return {{op.input_elements}}; }
-    // Conv2d, Pool2d, BatchNorm, Lrn, ChannelPad: one image.
+    std::vector<Shape> operator()(const BatchNorm& op) const {
+        return std::vector<Shape>(op.add ? 2 : 1, image(op.channels, op.height, op.width));
+    }
+    // Conv2d, Pool2d, Lrn, ChannelPad: one image.
     std::vector<Shape> operator()(const auto& op) const { return {image(op.channels, op.height, op.width)}; }
 };
 
@@ -65,7 +68,12 @@ struct Output {
         return slide(op.filters, op.height, op.width, op.window);
     }
     Shape operator()(const Pool2d& op) const { return slide(op.channels, op.height, op.width, op.window); }
-    Shape operator()(const MatMul& op) const { return op.m == 1 ? Shape{op.n} : Shape{op.m, op.n}; }
+    Shape operator()(const MatMul& op) const {
+        if (op.activation && op.activation != Nonlinearity::relu && op.activation != Nonlinearity::gelu) {
+            throw InputError(fmt::format("matmul is fused with relu or gelu, not with {}", to_string(*op.activation)));
+        }
+        return op.m == 1 ? Shape{op.n} : Shape{op.m, op.n};
+    }
     Shape operator()(const BatchNorm& op) const { return image(op.channels, op.height, op.width); }
     Shape operator()(const Lrn& op) const { return image(op.channels, op.height, op.width); }
     Shape operator()(const Activation& op) const { return op.shape; }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 
@@ -52,6 +53,7 @@ public:
         }
         return std::nullopt;
     }
+    bool has(std::string_view word) const { return std::ranges::find(parts_, word) != parts_.end(); }
     std::vector<std::int64_t> list(std::string_view text, char separator) const {
         std::vector<std::int64_t> values;
         for (const std::string_view p : split(text, separator)) values.push_back(whole(p));
@@ -91,8 +93,8 @@ Op parse_windowed(const Parts& parts, std::string_view kind) {
     if (kind == "conv2d") {
         auto f = parts.fields(0, "chwkrs");
         const std::int64_t groups = parts.find("groups") ? parts.integer("groups") : 1;
-        return Conv2d{
-            f['c'], f['h'], f['w'], f['k'], parts.window(f['r'], f['s']), groups, parts.find("bias").has_value()};
+        return Conv2d{f['c'],           f['h'], f['w'], f['k'], parts.window(f['r'], f['s']), groups, parts.has("bias"),
+                      parts.has("relu")};
     }
     auto f = parts.fields(0, "chwrs");
     if (!parts.find("max") && !parts.find("average")) parts.fail("'max' or 'average' is missing");
@@ -106,7 +108,7 @@ Op parse_windowed(const Parts& parts, std::string_view kind) {
 
 Op parse_image(const Parts& parts, std::string_view kind) {
     auto f = parts.fields(0, "chw");
-    if (kind == "batchnorm") return BatchNorm{f['c'], f['h'], f['w']};
+    if (kind == "batchnorm") return BatchNorm{f['c'], f['h'], f['w'], parts.has("relu"), parts.has("add")};
     if (kind == "lrn") {
         return Lrn{f['c'],
                    f['h'],
@@ -121,6 +123,15 @@ Op parse_image(const Parts& parts, std::string_view kind) {
     return ChannelPad{f['c'], f['h'], f['w'], pads[0], pads[1]};
 }
 
+constexpr std::array nonlinearities{Nonlinearity::relu, Nonlinearity::sigmoid, Nonlinearity::tanh, Nonlinearity::gelu};
+
+std::optional<Nonlinearity> parse_activation(const Parts& parts) {
+    for (const Nonlinearity kind : nonlinearities) {
+        if (parts.has(to_string(kind))) return kind;
+    }
+    return std::nullopt;
+}
+
 Op parse_shaped(const Parts& parts, std::string_view kind) {
     const Shape shape = parts.list(parts.part(0), 'x');
     if (kind == "input") return Input{shape};
@@ -130,8 +141,7 @@ Op parse_shaped(const Parts& parts, std::string_view kind) {
     if (kind == "unknown") {
         return Unknown{std::string{parts.part(1)}, parts.integer("inputs"), parts.integer("weights"), shape};
     }
-    for (const auto nonlinearity :
-         {Nonlinearity::relu, Nonlinearity::sigmoid, Nonlinearity::tanh, Nonlinearity::gelu}) {
+    for (const Nonlinearity nonlinearity : nonlinearities) {
         if (parts.part(1) == to_string(nonlinearity)) return Activation{nonlinearity, shape};
     }
     parts.fail(fmt::format("unknown activation '{}': relu, sigmoid, tanh or gelu", parts.part(1)));
@@ -143,7 +153,7 @@ Op parse_op(std::string_view kind, std::string_view rest) {
     if (kind == "batchnorm" || kind == "lrn" || kind == "channelpad") return parse_image(parts, kind);
     if (kind == "matmul") {
         auto f = parts.fields(0, "mnk");
-        return MatMul{f['m'], f['n'], f['k'], parts.find("bias").has_value()};
+        return MatMul{f['m'], f['n'], f['k'], parts.has("bias"), parse_activation(parts)};
     }
     if (kind == "concat") {
         auto f = parts.fields(0, "hw");

@@ -34,17 +34,21 @@ std::string window_text(const Window& w) {
 struct Text {
     std::string operator()(const Input& op) const { return to_string(op.shape); }
     std::string operator()(const Conv2d& op) const {
-        return fmt::format("c{}h{}w{}k{}{}{}{}", op.channels, op.height, op.width, op.filters, window_text(op.window),
-                           op.groups == 1 ? "" : fmt::format(":groups{}", op.groups), op.bias ? ":bias" : "");
+        return fmt::format("c{}h{}w{}k{}{}{}{}{}", op.channels, op.height, op.width, op.filters, window_text(op.window),
+                           op.groups == 1 ? "" : fmt::format(":groups{}", op.groups), op.bias ? ":bias" : "",
+                           op.relu ? ":relu" : "");
     }
     std::string operator()(const MatMul& op) const {
-        return fmt::format("m{}n{}k{}{}", op.m, op.n, op.k, op.bias ? ":bias" : "");
+        return fmt::format("m{}n{}k{}{}{}", op.m, op.n, op.k, op.bias ? ":bias" : "",
+                           op.activation ? fmt::format(":{}", rehearse::to_string(*op.activation)) : "");
     }
     std::string operator()(const Pool2d& op) const {
         return fmt::format("c{}h{}w{}{}:{}{}", op.channels, op.height, op.width, window_text(op.window),
                            op.kind == PoolKind::max ? "max" : "average", op.count_padding ? ":countpad" : "");
     }
-    std::string operator()(const BatchNorm& op) const { return image(op); }
+    std::string operator()(const BatchNorm& op) const {
+        return fmt::format("{}{}{}", image(op), op.add ? ":add" : "", op.relu ? ":relu" : "");
+    }
     std::string operator()(const Lrn& op) const {
         return fmt::format("{}:size{}:alpha{}:beta{}:bias{}", image(op), op.size, op.alpha, op.beta, op.bias);
     }

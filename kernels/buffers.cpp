@@ -82,7 +82,9 @@ void BufferSizes::check_backward_data(const Buffers& buffers) const {
     } else {
         expect(buffers.diff_dst, dst_, "diff_dst", problem_);
     }
-    if (std::holds_alternative<Softmax>(problem_.op)) expect(buffers.dst_in, dst_, "dst_in", problem_);
+    if (std::holds_alternative<Softmax>(problem_.op) || has_fused_relu(problem_.op)) {
+        expect(buffers.dst_in, dst_, "dst_in", problem_);
+    }
     expect(buffers.weights, weights_, "weights", problem_);
     expect(buffers.workspace, workspace_, "workspace", problem_);
     if (std::holds_alternative<BatchNorm>(problem_.op)) {
@@ -95,6 +97,8 @@ void BufferSizes::check_backward_data(const Buffers& buffers) const {
 void BufferSizes::check_backward_weights(const Buffers& buffers) const {
     check_inputs(buffers, true);
     expect(buffers.diff_dst, dst_, "diff_dst", problem_);
+    if (has_fused_relu(problem_.op)) expect(buffers.dst_in, dst_, "dst_in", problem_);
+    if (keeps_slope(problem_.op)) expect(buffers.workspace, workspace_, "workspace", problem_);
     expect(buffers.diff_weights, weights_, "diff_weights", problem_);
 }
 

@@ -30,8 +30,9 @@ struct DataGradientReads {
 };
 
 Reads reads(const Op& op, Pass pass) {
-    if (pass == Pass::backward_weights) return {.src = true};
-    return std::visit(DataGradientReads{}, op);
+    Reads read = pass == Pass::backward_weights ? Reads{.src = true} : std::visit(DataGradientReads{}, op);
+    read.dst = read.dst || has_fused_relu(op);
+    return read;
 }
 
 /// Held from step `born` to step `last`, both included; -1 is before the first step.
@@ -63,7 +64,7 @@ public:
             gradients_.push_back(outputs_.back());
             const bool dropout = std::holds_alternative<Dropout>(layer.op);
             const double mask = static_cast<double>(elements(layer.output)) * batch;  // a byte an element
-            masks_.push_back({dropout ? mask : 0});
+            masks_.push_back({dropout ? mask : keeps_slope(layer.op) ? outputs_.back().bytes : 0});
             if (std::holds_alternative<Input>(layer.op)) outputs_.back().touch(-1);
         }
         for (int i = 0; i < step_count_; ++i) {
@@ -111,7 +112,7 @@ private:
             if (pass == Pass::backward_data && trainable(source)) give_gradient(source, step);
         }
         if (read.dst) outputs_[index].touch(step);
-        if (forward || pass == Pass::backward_data) masks_[index].touch(step);
+        masks_[index].touch(step);
         // The loss needs no gradient from outside; another output of the network gets one from somewhere.
         if (!forward && !std::holds_alternative<SoftmaxLoss>(layer.op)) gradients_[index].touch(step);
     }
@@ -129,7 +130,8 @@ private:
     int step_count_;
     std::vector<bool> needed_;
     std::vector<std::size_t> stored_as_;  // a Flatten is a view of its input
-    std::vector<Tensor> outputs_, gradients_, masks_, partial_sums_;
+    std::vector<Tensor> outputs_, gradients_, partial_sums_;
+    std::vector<Tensor> masks_;  // dropout's, and the slopes that a fused GELU keeps
 };
 
 }  // namespace

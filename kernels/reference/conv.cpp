@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution is one set of triples (src, weights, dst): a pixel, a tap and the output that they meet in. Each pass
 // multiplies two of the three and sums into the third.
+#include <algorithm>
 #include <vector>
 
 #include "kernels/reference/loops.hpp"
@@ -49,8 +50,14 @@ void forward(const Conv2d& op, std::int64_t batch, const Buffers& b) {
     const std::int64_t area = static_cast<std::int64_t>(b.dst.size()) / (batch * op.filters);
     for (std::size_t i = 0; i < sum.size(); ++i) {
         const std::int64_t filter = static_cast<std::int64_t>(i) / area % op.filters;
-        b.dst[i] = static_cast<float>(sum[i] + (op.bias ? b.weights[tap_count(op) + filter] : 0.0F));
+        const double result = sum[i] + (op.bias ? b.weights[tap_count(op) + filter] : 0.0F);
+        b.dst[i] = static_cast<float>(op.relu ? std::max(result, 0.0) : result);
     }
+}
+
+// The gradient of what ReLU was given, or diff_dst itself.
+float diff_at(const Conv2d& op, const Buffers& b, std::int64_t i) {
+    return op.relu && b.dst_in[i] <= 0 ? 0 : b.diff_dst[i];
 }
 
 void backward_data(const Conv2d& op, std::int64_t batch, const Buffers& b) {
@@ -58,7 +65,7 @@ void backward_data(const Conv2d& op, std::int64_t batch, const Buffers& b) {
     if (diff_src.empty()) return;
     std::vector<double> sum(diff_src.size());
     for_each_triple(op, batch, [&](std::int64_t s, std::int64_t w, std::int64_t d) {
-        sum[s] += static_cast<double>(b.diff_dst[d]) * b.weights[w];
+        sum[s] += static_cast<double>(diff_at(op, b, d)) * b.weights[w];
     });
     for (std::size_t i = 0; i < sum.size(); ++i) diff_src[i] = static_cast<float>(sum[i]);
 }
@@ -67,12 +74,13 @@ void backward_weights(const Conv2d& op, std::int64_t batch, const Buffers& b) {
     std::vector<double> sum(b.diff_weights.size());
     const auto src = b.src[0];
     for_each_triple(op, batch, [&](std::int64_t s, std::int64_t w, std::int64_t d) {
-        sum[w] += static_cast<double>(src[s]) * b.diff_dst[d];
+        sum[w] += static_cast<double>(src[s]) * diff_at(op, b, d);
     });
     if (op.bias) {
         const std::int64_t area = static_cast<std::int64_t>(b.diff_dst.size()) / (batch * op.filters);
         for (std::size_t i = 0; i < b.diff_dst.size(); ++i) {
-            sum[tap_count(op) + static_cast<std::int64_t>(i) / area % op.filters] += b.diff_dst[i];
+            const auto at = static_cast<std::int64_t>(i);
+            sum[tap_count(op) + at / area % op.filters] += diff_at(op, b, at);
         }
     }
     for (std::size_t i = 0; i < sum.size(); ++i) b.diff_weights[i] = static_cast<float>(sum[i]);
