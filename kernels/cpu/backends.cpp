@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "kernels/cpu/batchnorm.hpp"
 #include "kernels/cpu/direct.hpp"
 #include "kernels/cpu/fft.hpp"
 #include "kernels/cpu/im2col.hpp"
@@ -14,7 +15,7 @@ namespace {
 
 // Those that round as a plain sum does come first: Winograd's are faster, but for who asks for them.
 std::vector<const Backend*> all_algorithms() {
-    std::vector<const Backend*> all{&direct(), &im2col(), &matmul()};
+    std::vector<const Backend*> all{&direct(), &im2col(), &matmul(), &batchnorm()};
     for (const Backend* backend : winograd()) all.push_back(backend);
     for (const Backend* backend : fft()) all.push_back(backend);
     return all;
