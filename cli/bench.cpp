@@ -11,6 +11,7 @@
 #include "calibrate/problems.hpp"
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
+#include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -30,7 +31,7 @@ struct Options {
     Common common;
     Kind kind = Kind::layer;
     std::vector<std::string> arguments;  // conv|gemm|layer, then problem strings
-    std::string suite, backend, algorithm, out;
+    std::string suite, backend, algorithm, out, fuse{default_fuse};
     std::vector<std::int64_t> batches{8};
     bool check = true;
     std::uint64_t seed = 1;
@@ -49,7 +50,7 @@ std::vector<calibrate::Needed> problems_of(const Options& options) {
         problems.push_back({parse_problem(text), 2 * bench::last_level_cache()});
     }
     if (!options.suite.empty()) {
-        const Network network = models::load_network(options.suite);
+        const Network network = load_network(options.suite, options.fuse);
         for (const auto& each : calibrate::problems(std::span{&network, 1}, options.batches)) problems.push_back(each);
     }
     std::erase_if(problems, [&](const auto& each) { return !wanted(options.kind, each.problem.op); });
@@ -194,6 +195,7 @@ Run add_bench(CLI::App& app) {
     app.add_option("--suite", options->suite, "every distinct step of training this network")
         ->option_text("NAME|FILE.onnx");
     app.add_option("--batch", options->batches, "of a suite")->delimiter(',')->option_text("N[,N...]");
+    add_fuse(app, options->fuse);
     app.add_option("--backend", options->backend, "only this one")->option_text("NAME");
     app.add_option("--algorithm", options->algorithm, "only this one")->option_text("NAME");
     app.add_flag("!--no-check", options->check, "do not hold the results to the reference first");

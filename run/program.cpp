@@ -71,6 +71,7 @@ Program::Program(const Schedule& schedule, const RankClass& rank_class, Wish wis
 void Program::choose_backends(const Wish& wish) {
     const auto& layers = schedule_.network.layers;
     for (std::size_t i = 0; i < layers.size(); ++i) {
+        layer_keys_.push_back(layer_key(layers[i].name));
         const bool computes = has_pass(layers[i].op, Pass::forward);
         backends_.push_back(computes ? &kernels::choose(layers[i].op, schedule_.batch_per_rank, DataType::f32,
                                                         wish.backend, wish.algorithm)
@@ -160,7 +161,7 @@ double Program::loss() const {
 
 void Program::compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_sample) {
     if (const auto* compute = std::get_if<Compute>(&ready.step->action)) {
-        ready.buffers.seed = key(seed, static_cast<std::uint64_t>(compute->layer));
+        ready.buffers.seed = key(seed, layer_keys_[at(compute->layer)]);
         ready.buffers.first_sample = first_sample;
     }
     ready.kernel->run(ready.buffers);

@@ -67,6 +67,7 @@ private:
     const Schedule& schedule_;
     Hyperparameters hyperparameters_;
     std::vector<const kernels::Backend*> backends_;  // of each layer
+    std::vector<std::uint64_t> layer_keys_;
     std::map<std::string, std::unique_ptr<kernels::Kernel>> kernels_;
     std::unique_ptr<Tensors> tensors_;
     Arena scratch_;

@@ -120,7 +120,7 @@ Tensors::Tensors(const Schedule& schedule, const std::vector<const kernels::Back
     gradients_ = arena_.at(gradients);
     place_parameters(schedule, arena_.at(momentum));
     for (std::size_t i = 0; i < layers_.size(); ++i) {
-        initialise(network.layers[i].op, key(seed, i), layers_[i].weights);
+        initialise(network.layers[i].op, key(seed, layer_key(network.layers[i].name)), layers_[i].weights);
     }
 }
 

@@ -72,8 +72,8 @@ private:
     std::vector<std::int32_t> labels_;
 };
 
-/// He et al. 2015: normal with variance 2 / fan-in; biases and betas 0, gammas 1. Depends on the layer's index and the
-/// seed alone, not on buckets or ranks.
+/// He et al. 2015: normal with variance 2 / fan-in; biases and betas 0, gammas 1. Depends on the layer's name and the
+/// seed alone, not on buckets, ranks or fusion.
 void initialise(const Op& op, std::uint64_t seed, std::span<float> weights);
 
 }  // namespace rehearse::run
