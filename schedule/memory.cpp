@@ -106,9 +106,11 @@ private:
         const Layer& layer = network_.layers[index];
         const bool forward = pass == Pass::forward;
         const Reads read = forward ? Reads{true, true} : reads(layer.op, pass);
+        const auto* norm = std::get_if<BatchNorm>(&layer.op);
         for (const int input : layer.inputs) {
             const std::size_t source = stored_as_[static_cast<std::size_t>(input)];
-            if (read.src) outputs_[source].touch(step);
+            const bool shortcut = norm != nullptr && input != layer.inputs.front();  // linear in it
+            if (read.src && (forward || !shortcut)) outputs_[source].touch(step);
             if (pass == Pass::backward_data && trainable(source)) give_gradient(source, step);
         }
         if (read.dst) outputs_[index].touch(step);
