@@ -74,11 +74,7 @@ public:
         const std::int64_t first = v * lanes;
         const std::int64_t plane = (s.sample * c_.in_channels + first) * c_.in_h * c_.in_w;
         const std::int64_t channels = std::min(lanes, c_.in_channels - first);
-        load_band(src + plane, channels, c_.in_h, c_.in_w, r, band);
-        if (sign != nullptr) {
-            load_band(sign + plane, channels, c_.in_h, c_.in_w, r, sign_band(band));
-            mask_band(band, sign_band(band), r);
-        }
+        load(src, sign, plane, channels, c_.in_h, c_.in_w, r, band);
         const Grid grid{.row = r.cols * lanes, .h = tile.size, .w = tile.size};
         for_each_tile(s, [&](std::int64_t y, std::int64_t x, std::int64_t i) {
             t_.input(band + (y * r.cols + x) * lanes, grid, to.at(i, first), to.point);
@@ -92,11 +88,7 @@ public:
         const std::int64_t first = v * lanes;
         const std::int64_t plane = (s.sample * c_.out_channels + first) * c_.out_h * c_.out_w;
         const std::int64_t filters = std::min(lanes, c_.out_channels - first);
-        load_band(diff_dst + plane, filters, c_.out_h, c_.out_w, r, band);
-        if (sign != nullptr) {
-            load_band(sign + plane, filters, c_.out_h, c_.out_w, r, sign_band(band));
-            mask_band(band, sign_band(band), r);
-        }
+        load(diff_dst, sign, plane, filters, c_.out_h, c_.out_w, r, band);
         const Grid grid{.row = r.cols * lanes, .h = t_.tile.out_h, .w = t_.tile.out_w};
         for_each_tile(s, [&](std::int64_t y, std::int64_t x, std::int64_t i) {
             t_.diff_output(band + (y * r.cols + x) * lanes, grid, to.at(i, v % 2 * lanes), to.point);
@@ -183,7 +175,12 @@ private:
         }
     }
 
-    float* sign_band(float* band) const { return band + lanes * tiling_.band_rows * tiling_.band_cols; }
+    void load(const float* from, const float* sign, std::int64_t plane, std::int64_t channels, std::int64_t height,
+              std::int64_t width, const Rectangle& r, float* band) const {
+        if (sign == nullptr) return load_band(from + plane, channels, height, width, r, band);
+        float* const room = band + lanes * tiling_.band_rows * tiling_.band_cols;
+        load_masked_band(from + plane, sign + plane, channels, height, width, r, room, band);
+    }
 
     Correlation c_;
     Transforms t_;

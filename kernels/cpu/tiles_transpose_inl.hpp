@@ -151,12 +151,28 @@ inline void load_band(const float* plane, std::int64_t channels, std::int64_t he
     }
 }
 
-/// The band keeps its values where `sign`, a band of the same size, is positive, and is 0 elsewhere.
-inline void mask_band(float* HWY_RESTRICT band, const float* HWY_RESTRICT sign, const Rectangle& r) {
+/// load_band of what ReLU passes on of `plane`: its values where `sign` is positive. The part inside the image is
+/// masked into `room`, as large as the band, first: that is cheaper than to transpose the signs, too.
+inline void load_masked_band(const float* plane, const float* sign, std::int64_t channels, std::int64_t height,
+                             std::int64_t width, const Rectangle& r, float* HWY_RESTRICT room, float* band) {
     const Floats d;
-    for (std::int64_t i = 0; i < r.rows * r.cols * lanes; i += lanes) {
-        hn::Store(hn::IfThenElseZero(hn::Gt(hn::Load(d, sign + i), hn::Zero(d)), hn::Load(d, band + i)), d, band + i);
+    const std::int64_t top = std::clamp<std::int64_t>(r.top, 0, height),
+                       left = std::clamp<std::int64_t>(r.left, 0, width);
+    const std::int64_t rows = std::clamp(r.top + r.rows, top, height) - top;
+    const std::int64_t cols = std::clamp(r.left + r.cols, left, width) - left;
+    float* to = room;
+    for (std::int64_t c = 0; c < channels; ++c) {
+        for (std::int64_t y = 0; y < rows; ++y, to += cols) {
+            const std::int64_t at = (c * height + top + y) * width + left;
+            std::int64_t x = 0;
+            for (; x + lanes <= cols; x += lanes) {
+                const auto positive = hn::Gt(hn::LoadU(d, sign + at + x), hn::Zero(d));
+                hn::StoreU(hn::IfThenElseZero(positive, hn::LoadU(d, plane + at + x)), d, to + x);
+            }
+            for (; x < cols; ++x) to[x] = sign[at + x] > 0 ? plane[at + x] : 0.0F;
+        }
     }
+    load_band(room, channels, rows, cols, {r.top - top, r.left - left, r.rows, r.cols}, band);
 }
 
 inline void store_band(const float* band, const Finish& finish, const Rectangle& r, std::int64_t channels,
