@@ -36,7 +36,8 @@ int start(BenchOptions& options) {
         return kind.run(options);
     }
     if (std::ranges::count(message_kinds(), std::string_view{options.kind}) > 0) {
-        if (options.arguments.size() > 1) throw InputError(fmt::format("bench {}: takes no problem strings", options.kind));
+        if (options.arguments.size() > 1)
+            throw InputError(fmt::format("bench {}: takes no problem strings", options.kind));
         return bench_messages(options.kind, {options.common, options.messages, options.algorithm, options.out,
                                              options.check, options.seed, options.budget});
     }
@@ -63,13 +64,16 @@ void add_positive(CLI::App& app, const std::string& name, int& value, const std:
 
 Run add_bench(CLI::App& app) {
     const auto options = std::make_shared<BenchOptions>();
-    app.add_option("KIND", options->arguments, "conv, gemm, layer (then problem strings), stream or peak; under mpirun " + join(message_kinds()))
+    app.add_option("KIND", options->arguments,
+                   "conv, gemm, layer (then problem strings), stream or peak; under mpirun " + join(message_kinds()))
         ->option_text("KIND [PROBLEM...]");
-    app.add_option("--suite", options->suite,
-                   "every distinct step of training a network or both climate ones, or a list: deepbench-train, crossover")
+    app.add_option(
+           "--suite", options->suite,
+           "every distinct step of training a network or both climate ones, or a list: deepbench-train, crossover")
         ->option_text("NAME|climate|FILE.onnx");
     app.add_option("--filter", options->filter, "only problems that it matches")->option_text("REGEX");
     app.add_option("--batch", options->batches, "of a network")->delimiter(',')->option_text("N[,N...]");
+    add_fuse(app, options->fuse);
     app.add_option("--backend", options->backend, "only this one")->option_text("NAME");
     app.add_option("--algorithm", options->algorithm, "only this one; of collectives any of a list, with mpi and auto")
         ->option_text("NAME[,NAME...]");

@@ -10,6 +10,7 @@
 #include "bench/ceilings.hpp"
 #include "bench/compute.hpp"
 #include "cli/bench_messages.hpp"
+#include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "kernels/backend.hpp"
 
@@ -20,6 +21,7 @@ struct BenchOptions {
     std::string kind;                    // conv, gemm, layer, stream, peak
     std::vector<std::string> arguments;  // the kind, then problem strings
     std::string suite, filter, backend, algorithm, out, roofline, winners, plot;
+    std::string fuse{default_fuse};
     std::vector<std::int64_t> batches{8};
     std::vector<int> threads;  // of stream and peak; empty: one and all
     bool check = true, sweep = false, dark = false;

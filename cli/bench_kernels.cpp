@@ -15,6 +15,7 @@
 #include "core/file.hpp"
 #include "core/text.hpp"
 #include "kernels/threads.hpp"
+#include "models/fuse.hpp"
 #include "models/models.hpp"
 
 namespace rehearse::cli {
@@ -41,7 +42,9 @@ std::vector<calibrate::Needed> of_suite(const BenchOptions& options) {
     if (const std::string meant = did_you_mean(options.suite, names); !meant.empty()) {
         throw InputError(fmt::format("--suite {}: there is none of this name{}", options.suite, meant));
     }
-    return calibrate::problems(models::load_suite(options.suite), options.batches);
+    std::vector<Network> networks = models::load_suite(options.suite);
+    for (Network& network : networks) network = models::fuse(network, models::parse_fusions(options.fuse));
+    return calibrate::problems(networks, options.batches);
 }
 
 void apply_filter(const std::string& filter, std::vector<calibrate::Needed>& problems) {

@@ -14,6 +14,7 @@
 #include "calibrate/problems.hpp"
 #include "calibrate/quick.hpp"
 #include "cli/command.hpp"
+#include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -35,7 +36,7 @@ struct Options {
     bool quick = false;
     std::vector<std::string> models{"lenet5", "resnet32"};
     std::vector<std::int64_t> batches{32};
-    std::string backend, algorithm, machine_out, samples_out;
+    std::string backend, algorithm, machine_out, samples_out, fuse{default_fuse};
     Seconds budget{30};
 };
 
@@ -81,7 +82,7 @@ Machine known_host(const Options& options) {
 std::vector<calibrate::Needed> problems_of(const Options& options, const Machine& host) {
     std::vector<Schedule> schedules;
     for (const std::string& name : options.models) {
-        const Network network = models::load_network(name);
+        const Network network = load_network(name, options.fuse);
         for (const std::int64_t batch : options.batches) {
             schedules.push_back(schedule::make_schedule(network, host, schedule::parse_plan("data"),
                                                         {.devices = 1, .batch_per_device = batch}));
@@ -199,6 +200,7 @@ Run add_calibrate(CLI::App& app) {
         ->delimiter(',')
         ->option_text("NAME[,NAME...]");
     app.add_option("--batch", options->batches, "samples a rank")->delimiter(',')->option_text("N[,N...]");
+    add_fuse(app, options->fuse);
     app.add_option("--backend", options->backend, "use only this one (onednn, cpu, reference)")->option_text("NAME");
     app.add_option("--algorithm", options->algorithm, "where it applies: direct, im2col, winograd4, ...")
         ->option_text("NAME");

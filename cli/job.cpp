@@ -5,6 +5,9 @@
 
 #include "cli/choice.hpp"
 #include "core/collective.hpp"
+#include "core/text.hpp"
+#include "models/fuse.hpp"
+#include "models/models.hpp"
 
 namespace rehearse::cli {
 
@@ -23,10 +26,25 @@ void add_job(CLI::App& app, JobOptions& job) {
         app, "--precision", job.precision,
         {{"fp32", Precision::fp32}, {"fp16", Precision::fp16}, {"bf16", Precision::bf16}, {"mixed", Precision::mixed}},
         "of the computation; mixed: f16 with f32 master weights");
+    add_fuse(app, job.fuse);
+}
+
+void add_fuse(CLI::App& app, std::string& fuse) {
+    std::vector<std::string_view> words{"on", "off"};
+    for (const models::FusionName& each : models::fusion_names()) words.push_back(each.name);
+    app.add_option("--fuse", fuse, "operators joined as compilers do: " + join(words) + ", or several")
+        ->option_text("WHAT[,WHAT...]")
+        ->capture_default_str();
+}
+
+Network load_network(const std::string& name_or_file, std::string_view fuse, bool allow_unknown) {
+    const models::Fusions fusions = models::parse_fusions(fuse);
+    return models::fuse(models::load_network(name_or_file, allow_unknown), fusions);
 }
 
 nlohmann::ordered_json configuration(const JobOptions& job) {
-    nlohmann::ordered_json json{{"model", job.model}, {"plan", job.plan}, {"precision", to_string(job.precision)}};
+    nlohmann::ordered_json json{
+        {"model", job.model}, {"plan", job.plan}, {"precision", to_string(job.precision)}, {"fuse", job.fuse}};
     if (job.global_batch) {
         json["global_batch"] = *job.global_batch;
     } else {

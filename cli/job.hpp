@@ -7,11 +7,20 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "core/network.hpp"
 #include "core/timeline.hpp"
 #include "schedule/plan.hpp"
 
 namespace rehearse::cli {
+
+/// What is fused where --fuse is not given (docs/decisions/0008).
+inline constexpr std::string_view default_fuse = "off";
+/// --fuse, on every command that makes or measures a network.
+void add_fuse(CLI::App& app, std::string& fuse);
+/// The network by name or file, fused.
+Network load_network(const std::string& name_or_file, std::string_view fuse, bool allow_unknown = false);
 
 struct JobOptions {
     std::string model = "resnet50";
@@ -20,6 +29,7 @@ struct JobOptions {
     std::int64_t batch = 32;
     std::optional<std::int64_t> global_batch;
     Precision precision = Precision::fp32;
+    std::string fuse{default_fuse};
 };
 void add_job(CLI::App& app, JobOptions& job);
 nlohmann::ordered_json configuration(const JobOptions& job);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/command.hpp"
+#include "cli/job.hpp"
 #include "cli/report.hpp"
 
 namespace rehearse::cli {
@@ -18,6 +19,7 @@ struct Options {
     Common common;
     std::string name;
     bool allow_unknown = false;
+    std::string fuse = "off";
 };
 
 Json summary_of(const Network& network) {
@@ -51,7 +53,7 @@ int list(const Options& options) {
 }
 
 int show(const Options& options) {
-    const Network network = models::load_network(options.name, options.allow_unknown);
+    const Network network = load_network(options.name, options.fuse, options.allow_unknown);
     Report report{document("network", {{"model", options.name}}), {}, ""};
     report.document.update(summary_of(network));
     report.document["input"] = network.layers.front().output;
@@ -84,6 +86,7 @@ Run add_models(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("NAME", options->name, "a network's name or an .onnx file; without it all are listed");
     app.add_flag("--allow-unknown", options->allow_unknown, "let operators in that are not known");
+    add_fuse(app, options->fuse);
     add_common(app, options->common);
     return [options] { return options->name.empty() ? list(*options) : show(*options); };
 }

@@ -159,7 +159,7 @@ int predict(Options& options) {
     }
     check(options);
     const Machine machine = models::load_machine(options.machine);
-    const Network network = models::load_network(options.job.model, options.job.allow_unknown);
+    const Network network = load_network(options.job.model, options.job.fuse, options.job.allow_unknown);
     std::ranges::sort(options.devices);
     options.devices.erase(std::unique(options.devices.begin(), options.devices.end()), options.devices.end());
     Json points = Json::array();

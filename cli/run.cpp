@@ -119,7 +119,7 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
 }
 
 int train(const run::Session& session, const Options& options) {
-    const Network network = models::load_network(options.job.model, options.job.allow_unknown);
+    const Network network = load_network(options.job.model, options.job.fuse, options.job.allow_unknown);
     const Schedule schedule = make_schedule(network, job_machine(session), schedule::parse_plan(options.job.plan),
                                             job_for(options.job, session.size()));
     run::Options asked = options.run;

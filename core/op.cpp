@@ -149,4 +149,16 @@ bool has_pass(const Op& op, Pass pass) {
     return false;
 }
 
+bool has_fused_relu(const Op& op) {
+    if (const auto* conv = std::get_if<Conv2d>(&op)) return conv->relu;
+    if (const auto* norm = std::get_if<BatchNorm>(&op)) return norm->relu;
+    const auto* dense = std::get_if<MatMul>(&op);
+    return dense != nullptr && dense->activation == Nonlinearity::relu;
+}
+
+bool keeps_slope(const Op& op) {
+    const auto* dense = std::get_if<MatMul>(&op);
+    return dense != nullptr && dense->activation == Nonlinearity::gelu;
+}
+
 }  // namespace rehearse

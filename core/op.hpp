@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,19 +56,23 @@ struct Input {
     bool operator==(const Input&) const = default;
 };
 
-/// 2-D convolution, weights {filters, channels / groups, kernel_h, kernel_w} and, with bias, {filters}.
+/// 2-D convolution, weights {filters, channels / groups, kernel_h, kernel_w} and, with bias, {filters}. With `relu` its
+/// negative results are 0; the backward passes take ReLU's slope from the sign of the output.
 struct Conv2d {
     std::int64_t channels = 1, height = 1, width = 1, filters = 1;
     Window window;
     std::int64_t groups = 1;
     bool bias = false;
+    bool relu = false;
     bool operator==(const Conv2d&) const = default;
 };
 
-/// dst {m, n} = src {m, k} x weights {k, n} (+ bias {n}): a dense layer. m counts rows of one sample.
+/// dst {m, n} = src {m, k} x weights {k, n} (+ bias {n}): a dense layer. m counts rows of one sample. `activation` is
+/// relu or gelu of the result; of gelu, forward keeps for the backward passes as many values as dst has.
 struct MatMul {
     std::int64_t m = 1, n = 1, k = 1;
     bool bias = true;
+    std::optional<Nonlinearity> activation{};
     bool operator==(const MatMul&) const = default;
 };
 
@@ -83,9 +88,12 @@ struct Pool2d {
 };
 
 /// Batch normalization over N, (D,) H, W in training mode; weights gamma {channels}, beta {channels}; running mean and
-/// variance are state, not weights. epsilon 1e-5 (Ioffe and Szegedy 2015).
+/// variance are state, not weights. epsilon 1e-5 (Ioffe and Szegedy 2015). With `add` there is a second input of the
+/// same shape, a residual network's shortcut, that is added to the result; with `relu`, what is negative then is 0, and
+/// backward_data takes ReLU's slope from the sign of the output.
 struct BatchNorm {
     std::int64_t channels = 1, height = 1, width = 1, depth = 0;
+    bool relu = false, add = false;
     bool operator==(const BatchNorm&) const = default;
 };
 
@@ -231,9 +239,9 @@ struct Unknown {
     bool operator==(const Unknown&) const = default;
 };
 
-using Op = std::variant<Input, Conv2d, MatMul, Pool2d, BatchNorm, Lrn, Activation, Add, Concat, ChannelPad, Dropout,
-                        Flatten, Softmax, SoftmaxLoss, SgdUpdate, Conv3d, ConvTranspose, Resize, Bias, Communication,
-                        Unknown>;
+using Op =
+    std::variant<Input, Conv2d, MatMul, Pool2d, BatchNorm, Lrn, Activation, Add, Concat, ChannelPad, Dropout, Flatten,
+                 Softmax, SoftmaxLoss, SgdUpdate, Conv3d, ConvTranspose, Resize, Bias, Communication, Unknown>;
 
 /// The convolution, Conv2d or Conv3d without bias, that leads back from a transposed one's dst to its src: its
 /// backward_data is the transposed one's forward, and the other way round.
@@ -266,6 +274,11 @@ std::int64_t parameters(const Op& op);
 /// Whether the operator has anything to compute in this pass (ReLU has no weights; Input has nothing at all; of a
 /// Communication, taking one's own piece is computed).
 bool has_pass(const Op& op, Pass pass);
+
+/// Whether a fused ReLU's slope comes from the sign of the output, so that backward passes read that.
+bool has_fused_relu(const Op& op);
+/// Whether forward keeps what gives the slope of a fused GELU, as many values as the output has.
+bool keeps_slope(const Op& op);
 
 /// Floating-point operations, 2 a multiply-add, of `batch` samples. `update` does not depend on the batch.
 Flops flops(const Op& op, Pass pass, std::int64_t batch = 1);

@@ -16,7 +16,7 @@ double input_elements(const Op& op) {
 
 // Operations of one sample's forward pass.
 struct Forward {
-    double operator()(const Conv2d& op) const { return convolution(op); }
+    double operator()(const Conv2d& op) const { return convolution(op) + (op.relu ? count(output_shape(op)) : 0); }
     double operator()(const Conv3d& op) const { return convolution(op); }
     // Every value of src meets every tap of its group's filters; those that would fall outside dst are counted too, as
     // a convolution counts its padding.
@@ -29,13 +29,16 @@ struct Forward {
         return count(output_shape(op)) * (2 * taps + (op.bias ? 1 : 0));
     }
     double operator()(const MatMul& op) const {
-        return static_cast<double>(op.m * op.n) * (2 * static_cast<double>(op.k) + (op.bias ? 1 : 0));
+        const double activation = !op.activation ? 0 : op.activation == Nonlinearity::relu ? 1 : 16;  // gelu, its slope
+        return static_cast<double>(op.m * op.n) * (2 * static_cast<double>(op.k) + (op.bias ? 1 : 0) + activation);
     }
     double operator()(const Pool2d& op) const {
         return count(output_shape(op)) * static_cast<double>(op.window.taps());
     }
     // Mean and variance (3 an element), then normalize, scale and shift (4).
-    double operator()(const BatchNorm& op) const { return 7 * count(output_shape(op)); }
+    double operator()(const BatchNorm& op) const {
+        return (7 + (op.add ? 1 : 0) + (op.relu ? 1 : 0)) * count(output_shape(op));
+    }
     // Square, a running sum over the channels, power, divide.
     double operator()(const Lrn& op) const { return 6 * count(output_shape(op)); }
     double operator()(const Activation& op) const { return (op.kind == Nonlinearity::relu ? 1 : 8) * count(op.shape); }
@@ -49,7 +52,9 @@ struct Forward {
         if (op.kind == Interpolation::nearest) return 0;
         return count(output_shape(op)) * (op.depth == 0 ? 8 : 16);
     }
-    double operator()(const auto&) const { return 0; }  // Input, Concat, ChannelPad, Flatten, SgdUpdate, Communication, Unknown
+    double operator()(const auto&) const {
+        return 0;
+    }  // Input, Concat, ChannelPad, Flatten, SgdUpdate, Communication, Unknown
 };
 
 struct BackwardData {
@@ -60,8 +65,11 @@ struct BackwardData {
         op.bias = false;
         return Forward{}(op);
     }
-    double operator()(const MatMul& op) const { return Forward{}(MatMul{op.m, op.n, op.k, false}); }
-    double operator()(const BatchNorm& op) const { return 11 * count(output_shape(op)); }  // both gradients
+    double operator()(const MatMul& op) const {
+        return Forward{}(MatMul{op.m, op.n, op.k, false}) + (op.activation ? count(output_shape(op)) : 0);
+    }
+    // Both gradients of its own; the shortcut's is the one that ReLU passes on.
+    double operator()(const BatchNorm& op) const { return (11 + (op.relu ? 1 : 0)) * count(output_shape(op)); }
     double operator()(const Pool2d& op) const {
         return op.kind == PoolKind::max ? count(output_shape(op)) : Forward{}(op);
     }
@@ -70,20 +78,36 @@ struct BackwardData {
     double operator()(const auto& op) const { return Forward{}(op); }
 };
 
+struct BackwardWeights {
+    double operator()(const MatMul& op) const {
+        return Forward{}(MatMul{op.m, op.n, op.k, op.bias}) + (op.activation ? count(output_shape(op)) : 0);
+    }
+    double operator()(const auto& op) const { return Forward{}(op); }
+};
+
 // How many times a pass reads or writes the inputs' and the output's elements of one sample.
 struct Traffic {
     double inputs = 0, output = 0;
 };
 
+// Training-mode batch normalization reads its input for the statistics, then again to normalize. Its gradient reads src
+// and diff_dst twice each, and the output as often for the sign of a ReLU. With a shortcut the first reading leaves its
+// gradient, and the second reads that instead of diff_dst and the output.
+Traffic traffic(const BatchNorm& op, Pass pass) {
+    if (pass == Pass::forward) return {op.add ? 1.5 : 2.0, 1};  // the shortcut once: three readings of two inputs
+    if (op.add) return {2.5, op.relu ? 2.0 : 1.0};              // src twice, diff_src of both, the shortcut's again
+    return {3, op.relu ? 4.0 : 2.0};
+}
+
 Traffic traffic(const Op& op, Pass pass) {
-    if (pass == Pass::forward) {
-        if (std::holds_alternative<Communication>(op)) return {0, 2};  // its own piece of src -> dst
-        // Training-mode batch normalization reads its input for the statistics, then again to normalize.
-        return {std::holds_alternative<BatchNorm>(op) ? 2.0 : 1.0, 1};
+    if (const auto* norm = std::get_if<BatchNorm>(&op)) return traffic(*norm, pass);
+    if (std::holds_alternative<Communication>(op)) {
+        // Its own piece: of src -> dst, or of diff_dst -> diff_src.
+        return pass == Pass::forward ? Traffic{0, 2} : Traffic{2, 0};
     }
-    if (pass == Pass::backward_weights) return {1, 1};             // reads src and diff_dst
-    if (std::holds_alternative<BatchNorm>(op)) return {3, 2};      // src and diff_dst twice each, diff_src once
-    if (std::holds_alternative<Communication>(op)) return {2, 0};  // its own piece of diff_dst -> diff_src
+    if (pass == Pass::forward) return {1, keeps_slope(op) ? 2.0 : 1.0};
+    if (has_fused_relu(op) || keeps_slope(op)) return {1, 2};  // diff_dst, and the output or the slope
+    if (pass == Pass::backward_weights) return {1, 1};         // reads src and diff_dst
     if (std::holds_alternative<Lrn>(op)) return {2, 2};
     if (std::holds_alternative<Activation>(op)) return {2, 1};  // src, diff_dst -> diff_src
     if (std::holds_alternative<Dropout>(op)) return {1, 2};     // diff_dst, mask -> diff_src
@@ -104,7 +128,7 @@ Flops flops(const Op& op, Pass pass, std::int64_t batch) {
         case Pass::backward_data:
             return Flops{samples * std::visit(BackwardData{}, op)};
         case Pass::backward_weights:
-            return Flops{samples * std::visit(Forward{}, op)};
+            return Flops{samples * std::visit(BackwardWeights{}, op)};
         case Pass::update:
             return Flops{6 * static_cast<double>(parameters(op))};
     }

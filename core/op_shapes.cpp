@@ -100,7 +100,10 @@ struct Inputs {
     std::vector<Shape> operator()(const Conv2d& op) const { return {image(op)}; }
     std::vector<Shape> operator()(const Lrn& op) const { return {image(op)}; }
     std::vector<Shape> operator()(const ChannelPad& op) const { return {image(op)}; }
-    // Conv3d, ConvTranspose, Pool2d, BatchNorm, Resize: one image or volume.
+    std::vector<Shape> operator()(const BatchNorm& op) const {
+        return std::vector<Shape>(op.add ? 2 : 1, image_shape(op.channels, op.depth, op.height, op.width));
+    }
+    // Conv3d, ConvTranspose, Pool2d, Resize: one image or volume.
     std::vector<Shape> operator()(const auto& op) const {
         return {image_shape(op.channels, op.depth, op.height, op.width)};
     }
@@ -123,7 +126,12 @@ struct Output {
         return unslide(op);
     }
     Shape operator()(const Pool2d& op) const { return slide(op.channels, op.depth, op.height, op.width, op.window); }
-    Shape operator()(const MatMul& op) const { return op.m == 1 ? Shape{op.n} : Shape{op.m, op.n}; }
+    Shape operator()(const MatMul& op) const {
+        if (op.activation && op.activation != Nonlinearity::relu && op.activation != Nonlinearity::gelu) {
+            throw InputError(fmt::format("matmul is fused with relu or gelu, not with {}", to_string(*op.activation)));
+        }
+        return op.m == 1 ? Shape{op.n} : Shape{op.m, op.n};
+    }
     Shape operator()(const BatchNorm& op) const { return image_shape(op.channels, op.depth, op.height, op.width); }
     Shape operator()(const Lrn& op) const { return {op.channels, op.height, op.width}; }
     Shape operator()(const Resize& op) const {

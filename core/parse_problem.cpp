@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 
@@ -52,6 +53,7 @@ public:
         }
         return std::nullopt;
     }
+    bool has(std::string_view word) const { return std::ranges::find(parts_, word) != parts_.end(); }
     std::vector<std::int64_t> list(std::string_view text, char separator) const {
         std::vector<std::int64_t> values;
         for (const std::string_view p : split(text, separator)) values.push_back(whole(p));
@@ -110,7 +112,7 @@ Op parse_convolution(const Parts& parts, std::string_view kind) {
     const bool bias = parts.find("bias").has_value();
     if (kind == "conv2d") {
         auto f = parts.fields(0, "chwkrs");
-        return Conv2d{f['c'], f['h'], f['w'], f['k'], parts.window(f), groups, bias};
+        return Conv2d{f['c'], f['h'], f['w'], f['k'], parts.window(f), groups, bias, parts.has("relu")};
     }
     if (kind == "conv3d") {
         auto f = parts.fields(0, "cdhwktrs");
@@ -169,7 +171,12 @@ Op parse_pool(const Parts& parts) {
 Op parse_image(const Parts& parts, std::string_view kind) {
     if (kind == "batchnorm") {
         auto f = parts.image_fields("chw");
-        return BatchNorm{.channels = f['c'], .height = f['h'], .width = f['w'], .depth = f.contains('d') ? f['d'] : 0};
+        return BatchNorm{.channels = f['c'],
+                         .height = f['h'],
+                         .width = f['w'],
+                         .depth = f.contains('d') ? f['d'] : 0,
+                         .relu = parts.has("relu"),
+                         .add = parts.has("add")};
     }
     auto f = parts.fields(0, "chw");
     if (kind == "lrn") {
@@ -186,6 +193,15 @@ Op parse_image(const Parts& parts, std::string_view kind) {
     return ChannelPad{f['c'], f['h'], f['w'], pads[0], pads[1]};
 }
 
+constexpr std::array nonlinearities{Nonlinearity::relu, Nonlinearity::sigmoid, Nonlinearity::tanh, Nonlinearity::gelu};
+
+std::optional<Nonlinearity> parse_activation(const Parts& parts) {
+    for (const Nonlinearity kind : nonlinearities) {
+        if (parts.has(to_string(kind))) return kind;
+    }
+    return std::nullopt;
+}
+
 Op parse_shaped(const Parts& parts, std::string_view kind) {
     const Shape shape = parts.list(parts.part(0), 'x');
     if (kind == "input") return Input{shape};
@@ -197,8 +213,7 @@ Op parse_shaped(const Parts& parts, std::string_view kind) {
     if (kind == "unknown") {
         return Unknown{std::string{parts.part(1)}, parts.integer("inputs"), parts.integer("weights"), shape};
     }
-    for (const auto nonlinearity :
-         {Nonlinearity::relu, Nonlinearity::sigmoid, Nonlinearity::tanh, Nonlinearity::gelu}) {
+    for (const Nonlinearity nonlinearity : nonlinearities) {
         if (parts.part(1) == to_string(nonlinearity)) return Activation{nonlinearity, shape};
     }
     parts.fail(fmt::format("unknown activation '{}': relu, sigmoid, tanh or gelu", parts.part(1)));
@@ -212,7 +227,7 @@ Op parse_op(std::string_view kind, std::string_view rest) {
     if (kind == "batchnorm" || kind == "lrn" || kind == "channelpad") return parse_image(parts, kind);
     if (kind == "matmul") {
         auto f = parts.fields(0, "mnk");
-        return MatMul{f['m'], f['n'], f['k'], parts.find("bias").has_value()};
+        return MatMul{f['m'], f['n'], f['k'], parts.has("bias"), parse_activation(parts)};
     }
     if (kind == "concat") {
         auto f = parts.image_fields("hw");

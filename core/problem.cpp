@@ -10,10 +10,10 @@ namespace rehearse {
 
 namespace {
 
-constexpr std::array<std::string_view, 21> kinds{"input",   "conv2d",        "matmul",  "pool",        "batchnorm",
-                                                 "lrn",     "activation",    "add",     "concat",      "channelpad",
-                                                 "dropout", "flatten",       "softmax", "softmaxloss", "sgd",
-                                                 "conv3d",  "convtranspose", "resize",  "bias", "communication", "unknown"};
+constexpr std::array<std::string_view, 21> kinds{
+    "input", "conv2d", "matmul",        "pool",    "batchnorm", "lrn",           "activation",
+    "add",   "concat", "channelpad",    "dropout", "flatten",   "softmax",       "softmaxloss",
+    "sgd",   "conv3d", "convtranspose", "resize",  "bias",      "communication", "unknown"};
 static_assert(std::variant_size_v<Op> == kinds.size());
 
 // "1" when all are equal, else "1x2".
@@ -47,8 +47,9 @@ std::string window_text(const Window& w, bool volume = false) {
 struct Text {
     std::string operator()(const Input& op) const { return to_string(op.shape); }
     std::string operator()(const Conv2d& op) const {
-        return fmt::format("c{}h{}w{}k{}{}{}{}", op.channels, op.height, op.width, op.filters, window_text(op.window),
-                           op.groups == 1 ? "" : fmt::format(":groups{}", op.groups), op.bias ? ":bias" : "");
+        return fmt::format("c{}h{}w{}k{}{}{}{}{}", op.channels, op.height, op.width, op.filters, window_text(op.window),
+                           op.groups == 1 ? "" : fmt::format(":groups{}", op.groups), op.bias ? ":bias" : "",
+                           op.relu ? ":relu" : "");
     }
     std::string operator()(const Conv3d& op) const {
         return fmt::format("{}k{}{}{}{}", volume(op), op.filters, volume_window_text(op.window),
@@ -70,13 +71,16 @@ struct Text {
                            op.align_corners ? ":corners" : "");
     }
     std::string operator()(const MatMul& op) const {
-        return fmt::format("m{}n{}k{}{}", op.m, op.n, op.k, op.bias ? ":bias" : "");
+        return fmt::format("m{}n{}k{}{}{}", op.m, op.n, op.k, op.bias ? ":bias" : "",
+                           op.activation ? fmt::format(":{}", rehearse::to_string(*op.activation)) : "");
     }
     std::string operator()(const Pool2d& op) const {
         return fmt::format("{}{}:{}{}", volume(op), window_text(op.window, op.depth > 0),
                            op.kind == PoolKind::max ? "max" : "average", op.count_padding ? ":countpad" : "");
     }
-    std::string operator()(const BatchNorm& op) const { return volume(op); }
+    std::string operator()(const BatchNorm& op) const {
+        return fmt::format("{}{}{}", volume(op), op.add ? ":add" : "", op.relu ? ":relu" : "");
+    }
     std::string operator()(const Lrn& op) const {
         return fmt::format("{}:size{}:alpha{}:beta{}:bias{}", image(op), op.size, op.alpha, op.beta, op.bias);
     }

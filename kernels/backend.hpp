@@ -24,7 +24,7 @@ struct Support {
 ///   forward           src, weights, (labels)                  -> dst, workspace
 ///   backward_data     src, dst, weights, workspace, diff_dst  -> diff_src, and diff_weights where there is no
 ///                                                                backward_weights (BatchNorm)
-///   backward_weights  src, diff_dst, workspace                -> diff_weights
+///   backward_weights  src, dst, diff_dst, workspace           -> diff_weights
 ///   update            weights, diff_weights, momentum         -> weights, momentum, (weights_copy)
 /// `weights` and `diff_weights` hold the operator's tensors one after the other, in the order of rehearse::weights(op).
 /// SoftmaxLoss: dst is the loss of each sample {batch}; backward_data ignores diff_dst, divides by `loss_batch`.

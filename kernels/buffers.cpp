@@ -118,6 +118,8 @@ void BufferSizes::check_backward_data(const Buffers& buffers) const {
 void BufferSizes::check_backward_weights(const Buffers& buffers) const {
     check_inputs(buffers, true);
     expect_tensor(buffers.diff_dst, dst_, "diff_dst", problem_);
+    if (has_fused_relu(problem_.op)) expect_tensor(buffers.dst_in, dst_, "dst_in", problem_);
+    if (keeps_slope(problem_.op)) expect(buffers.workspace, workspace_, "workspace", problem_);
     expect_tensor(buffers.diff_weights, weights_, "diff_weights", problem_);
 }
 

@@ -30,8 +30,9 @@ struct DataGradientReads {
 };
 
 Reads reads(const Op& op, Pass pass) {
-    if (pass == Pass::backward_weights) return {.src = true};
-    return std::visit(DataGradientReads{}, op);
+    Reads read = pass == Pass::backward_weights ? Reads{.src = true} : std::visit(DataGradientReads{}, op);
+    read.dst = read.dst || has_fused_relu(op);
+    return read;
 }
 
 /// Held from step `born` to step `last`, both included; -1 is before the first step.
@@ -113,7 +114,8 @@ private:
             outputs_.push_back({scale * count, {}});
             gradients_.push_back(outputs_.back());
             // A dropout's mask is a byte an element.
-            masks_.push_back({std::holds_alternative<Dropout>(layer.op) ? count * batch : 0, {}});
+            const double slope = keeps_slope(layer.op) ? scale * count : 0;
+            masks_.push_back({std::holds_alternative<Dropout>(layer.op) ? count * batch : slope, {}});
             if (std::holds_alternative<Input>(layer.op)) outputs_.back().touch(-1);
         }
     }
@@ -128,9 +130,11 @@ private:
         const Pass pass = compute.problem.pass;
         const bool forward = pass == Pass::forward;
         const Reads read = forward ? Reads{true, true} : reads(layer.op, pass);
+        const auto* norm = std::get_if<BatchNorm>(&layer.op);
         for (const int input : layer.inputs) {
             const std::size_t source = stored_as_[static_cast<std::size_t>(input)];
-            if (read.src) outputs_[of(source, compute.micro_batch)].touch(step);
+            const bool shortcut = norm != nullptr && input != layer.inputs.front();  // linear in it
+            if (read.src && (forward || !shortcut)) outputs_[of(source, compute.micro_batch)].touch(step);
             if (pass == Pass::backward_data && trainable(source)) give_gradient(of(source, compute.micro_batch), step);
         }
         const std::size_t own = of(index, compute.micro_batch);
@@ -191,7 +195,8 @@ private:
     int step_count_;
     std::vector<bool> needed_;
     std::vector<std::size_t> stored_as_;
-    std::vector<Tensor> outputs_, gradients_, masks_;  // by micro-batch and layer
+    std::vector<Tensor> outputs_, gradients_;  // by micro-batch and layer
+    std::vector<Tensor> masks_;                // dropout's, and the slopes that a fused GELU keeps
     std::vector<Tensor> partial_sums_;
 };
 

@@ -18,7 +18,7 @@ struct MemoryUse {
     Bytes gradients;             // of the weights: they lie in the buckets
     Bytes optimizer;             // momentum
     Bytes communication;         // a second buffer of the largest bucket, for what arrives
-    Bytes activations;           // outputs, from their forward to the last pass that reads them; dropout's masks
+    Bytes activations;           // outputs, from their forward to the last pass that reads them; masks and slopes
     Bytes activation_gradients;  // from the pass that makes them to the last that reads them
 };
 Bytes total(const MemoryUse& use);

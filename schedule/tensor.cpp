@@ -134,6 +134,7 @@ private:
             return by_piece(mine, std::move(filters));
         }
         if (source(0).in_pieces) {
+            if (op.relu) return on_all();  // it comes after the sum and the bias
             mine.channels /= parts_;
             mine.bias = false;
             return by_rows(mine, cut(0, 1), op.bias);
@@ -146,6 +147,7 @@ private:
     Held split(const MatMul& op) {
         MatMul mine = op;
         if (source(0).in_pieces) {
+            if (op.activation) return on_all();  // it comes after the sum and the bias
             mine.k /= parts_;
             mine.bias = false;
             return by_rows(mine, cut(0, 0), op.bias);

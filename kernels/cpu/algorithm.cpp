@@ -52,9 +52,17 @@ std::unique_ptr<Kernel> Algorithm::prepare(const Problem& problem) const {
     return stored_as(problem, 0, make(in_f32(problem)));
 }
 
+std::int64_t Algorithm::workspace(const Op& op, std::int64_t batch) const {
+    return reference::backend().workspace(op, batch);
+}
+
+CheckedKernel::CheckedKernel(const Problem& problem)
+    : only_diff_src_(problem.pass == Pass::backward_data && has_pass(problem.op, Pass::backward_weights)),
+      sizes_(problem, reference::backend().workspace(problem.op, problem.batch)) {}
+
 void CheckedKernel::run(const Buffers& buffers) {
     sizes_.check(buffers);
-    if (pass_ == Pass::backward_data && buffers.diff_src[0].empty()) return;
+    if (only_diff_src_ && buffers.diff_src[0].empty()) return;
     compute(buffers, thread_scratch(scratch_));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the algorithms of this folder share: they are named "cpu", keep nothing from forward to backward, and leave the
-// update of weights, one loop over memory, to the reference.
+// What the algorithms of this folder share: they are named "cpu", keep from forward to backward what the reference
+// keeps, and leave the update of weights, one loop over memory, to it.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ public:
     std::string_view name() const final { return "cpu"; }
     Support supports(const Problem& problem) const final;
     std::unique_ptr<Kernel> prepare(const Problem& problem) const final;
-    std::int64_t workspace(const Op& /*op*/, std::int64_t /*batch*/) const final { return 0; }
+    std::int64_t workspace(const Op& op, std::int64_t batch) const final;
 
 private:
     /// Why not, of a problem that some backend runs; empty if this one does.
@@ -32,7 +32,7 @@ private:
 /// a calling thread, as large as its largest problem, aligned to 64 bytes, full of what the last kernel left there.
 class CheckedKernel : public Kernel {
 public:
-    explicit CheckedKernel(const Problem& problem) : pass_(problem.pass), sizes_(problem, 0) {}
+    explicit CheckedKernel(const Problem& problem);
     void run(const Buffers& buffers) final;
 
 protected:
@@ -42,7 +42,7 @@ protected:
 private:
     virtual void compute(const Buffers& buffers, float* scratch) = 0;
 
-    Pass pass_;
+    bool only_diff_src_;  // is what the pass writes
     BufferSizes sizes_;
     std::int64_t scratch_ = 0;
 };

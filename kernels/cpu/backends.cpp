@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "kernels/cpu/batchnorm.hpp"
 #include "kernels/cpu/direct.hpp"
 #include "kernels/cpu/fft.hpp"
 #include "kernels/cpu/half.hpp"
@@ -18,7 +19,7 @@ namespace {
 std::vector<const Backend*> all_algorithms() {
     std::vector<const Backend*> all;
     for (const Backend* backend : half_sums(HalfSums::chunked)) all.push_back(backend);
-    for (const Backend* backend : {&direct(), &im2col(), &matmul()}) all.push_back(backend);
+    for (const Backend* backend : {&direct(), &im2col(), &matmul(), &batchnorm()}) all.push_back(backend);
     for (const Backend* backend : winograd()) all.push_back(backend);
     for (const Backend* backend : fft()) all.push_back(backend);
     for (const Backend* backend : half_sums(HalfSums::f16)) all.push_back(backend);

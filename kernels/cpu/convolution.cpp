@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "kernels/cpu/algorithm.hpp"
+#include "kernels/cpu/epilogue.hpp"
+
 namespace rehearse::kernels::cpu {
 
 namespace {
@@ -39,16 +42,31 @@ std::string refuse_all_but_conv2d(const Problem& problem, std::string_view algor
     return fmt::format("{} runs conv2d, not {}", algorithm, kind_of(problem.op));
 }
 
-void sum_diff_bias(const Convolution& conv, const float* diff_dst, float* diff_bias) {
+const float* diff_planes(const Convolution& conv, const Buffers& b, std::int64_t first, std::int64_t count,
+                         float* room) {
+    const std::int64_t at = first * conv.out_pixels();
+    if (!conv.op.relu) return b.diff_dst.data() + at;
+    mask(b.diff_dst.data() + at, b.dst_in.data() + at, count * conv.out_pixels(), room);
+    return room;
+}
+
+std::int64_t diff_room(const Convolution& conv, std::int64_t planes) {
+    return conv.op.relu ? whole_lines(planes * conv.out_pixels()) : 0;
+}
+
+void sum_diff_bias(const Convolution& conv, const Buffers& b) {
+    const float* const diff_dst = b.diff_dst.data();
+    const float* const dst = conv.op.relu ? b.dst_in.data() : nullptr;
+    float* const diff_bias = b.diff_weights.data() + conv.weight_count();
     const std::int64_t pixels = conv.out_pixels();
 #pragma omp parallel for schedule(static)
     for (std::int64_t f = 0; f < conv.op.filters; ++f) {
-        double sum = 0;
+        double all = 0;
         for (std::int64_t n = 0; n < conv.batch; ++n) {
-            const float* plane = diff_dst + (n * conv.op.filters + f) * pixels;
-            for (std::int64_t i = 0; i < pixels; ++i) sum += plane[i];
+            const std::int64_t at = (n * conv.op.filters + f) * pixels;
+            all += sum(diff_dst + at, dst == nullptr ? nullptr : dst + at, pixels);
         }
-        diff_bias[f] = static_cast<float>(sum);
+        diff_bias[f] = static_cast<float>(all);
     }
 }
 

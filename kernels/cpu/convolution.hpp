@@ -32,7 +32,13 @@ std::string refuse_all_but_convolutions(const Problem& problem, std::string_view
 /// Why an algorithm that runs any 2-D convolution does not run this; empty if it does.
 std::string refuse_all_but_conv2d(const Problem& problem, std::string_view algorithm);
 
-/// diff_bias {filters}: the sum of diff_dst over samples and pixels, kept in double.
-void sum_diff_bias(const Convolution& conv, const float* diff_dst, float* diff_bias);
+/// Planes of filters of all samples from the gradient of the output, as the backward passes read it: diff_dst itself
+/// or, with a ReLU, what that passes on, in `room` for diff_room floats.
+const float* diff_planes(const Convolution& conv, const Buffers& b, std::int64_t first, std::int64_t count,
+                         float* room);
+std::int64_t diff_room(const Convolution& conv, std::int64_t planes);
+
+/// The gradient of the bias, behind that of the weights: the sum of the output's gradient over samples and pixels.
+void sum_diff_bias(const Convolution& conv, const Buffers& b);
 
 }  // namespace rehearse::kernels::cpu

@@ -47,14 +47,15 @@ public:
           forward_(problem.pass == Pass::forward),
           strip_(whole_lines(most_pixels(sweep_, strips_) * simd_.lanes)),
           taps_(taps_of_grids(sweep_, simd_.lanes, simd_.lanes)) {
-        reserve(blocks_ * weights_ + threads() * (plane_ + 2 * strip_));
+        own_ = plane_ + 2 * strip_ + (forward_ ? 0 : diff_room(conv_, simd_.lanes));
+        reserve(blocks_ * weights_ + threads() * own_);
     }
 
 private:
     void compute(const Buffers& b, float* scratch) override {
 #pragma omp parallel
         {
-            float* const own = scratch + blocks_ * weights_ + omp_get_thread_num() * (plane_ + 2 * strip_);
+            float* const own = scratch + blocks_ * weights_ + omp_get_thread_num() * own_;
 #pragma omp for schedule(static)
             for (std::int64_t i = 0; i < blocks_; ++i) {
                 const float* const from = b.weights.data() + i * simd_.lanes * conv_.taps;
@@ -71,9 +72,10 @@ private:
     void run_block(const Buffers& b, std::int64_t index, const float* weights, float* own) const {
         const std::int64_t channel = first_channel(index);
         const std::int64_t channels = channels_of(index % blocks_);
-        const float* const in = forward_ ? b.src[0].data() : b.diff_dst.data();
+        const float* const in = forward_ ? b.src[0].data() + channel * conv_.in_pixels()
+                                         : diff_planes(conv_, b, channel, channels, own + plane_ + 2 * strip_);
         float* const out = forward_ ? b.dst.data() : b.diff_src[0].data();
-        simd_.pack_image(sweep_.image, in + channel * sweep_.image.tensor_pixels(), channels, own);
+        simd_.pack_image(sweep_.image, in, channels, own);
         const StripStore to{simd_, sweep_, channels, simd_.lanes, out + channel * sweep_.out_pixels()};
         const std::int64_t row = sweep_.image.columns * simd_.lanes;
         float* const summed = own + plane_;
@@ -92,7 +94,8 @@ private:
                                          .rows = strip.rows,
                                          .columns = columns,
                                          .out = summed,
-                                         .accumulate = bias});
+                                         .accumulate = bias,
+                                         .relu = forward_ && conv_.op.relu});
             store(to, strip, summed, summed + strip_);
         }
     }
@@ -104,7 +107,7 @@ private:
     }
 
     bool forward_;
-    std::int64_t strip_;
+    std::int64_t strip_, own_ = 0;  // own_: floats of a thread
     std::vector<std::vector<TapAt>> taps_;
 };
 
@@ -112,21 +115,22 @@ class LanePixelSums final : public Depthwise {
 public:
     explicit LanePixelSums(const Problem& problem)
         : Depthwise(problem, forward_sweep), dst_(whole_lines(conv_.out_pixels() * simd_.lanes)) {
-        reserve(threads() * (plane_ + dst_ + weights_));
+        own_ = plane_ + dst_ + weights_ + diff_room(conv_, simd_.lanes);
+        reserve(threads() * own_);
     }
 
 private:
     void compute(const Buffers& b, float* scratch) override {
 #pragma omp parallel for schedule(static)
         for (std::int64_t block = 0; block < blocks_; ++block) {
-            float* const own = scratch + omp_get_thread_num() * (plane_ + dst_ + weights_);
+            float* const own = scratch + omp_get_thread_num() * own_;
             float* const sums = own + plane_ + dst_;
             std::fill_n(sums, weights_, 0.0F);
             for (std::int64_t n = 0; n < conv_.batch; ++n) add_sample(b, n * blocks_ + block, own, sums);
             simd_.transpose(sums, simd_.lanes, conv_.taps, channels_of(block),
                             b.diff_weights.data() + block * simd_.lanes * conv_.taps, conv_.taps);
         }
-        if (conv_.op.bias) sum_diff_bias(conv_, b.diff_dst.data(), b.diff_weights.data() + conv_.weight_count());
+        if (conv_.op.bias) sum_diff_bias(conv_, b);
     }
 
     void add_sample(const Buffers& b, std::int64_t index, float* src, float* sums) const {
@@ -135,7 +139,8 @@ private:
         const std::int64_t pixels = conv_.out_pixels();
         float* const dst = src + plane_;
         simd_.pack_image(sweep_.image, b.src[0].data() + channel * conv_.in_pixels(), channels, src);
-        simd_.transpose(b.diff_dst.data() + channel * pixels, pixels, channels, pixels, dst, simd_.lanes);
+        const float* const diff = diff_planes(conv_, b, channel, channels, dst + dst_ + weights_);
+        simd_.transpose(diff, pixels, channels, pixels, dst, simd_.lanes);
         const std::int64_t row = sweep_.image.columns * simd_.lanes;
         for (const Strip& strip : strips_) {
             const Grid& grid = sweep_.grids[strip.grid];
@@ -153,7 +158,7 @@ private:
         }
     }
 
-    std::int64_t dst_;
+    std::int64_t dst_, own_ = 0;  // own_: floats of a thread
 };
 
 }  // namespace

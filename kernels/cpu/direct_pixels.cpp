@@ -32,7 +32,8 @@ public:
         // Several parts of the blocks where panels alone would leave threads without work.
         const std::int64_t items = conv_.op.groups * panels_;
         part_ = divide_up(blocks_, std::min(blocks_, threads() == 1 ? 1 : divide_up(4 * threads(), items)));
-        reserve(items * sums_ + chunk_ * sample);
+        room_ = diff_room(conv_, panel_);
+        reserve(items * sums_ + chunk_ * sample + threads() * room_);
     }
 
 private:
@@ -40,6 +41,7 @@ private:
         const std::int64_t groups = conv_.op.groups;
         float* const src = scratch + groups * panels_ * sums_;
         float* const dst = src + chunk_ * groups * blocks_ * src_plane_;
+        float* const rooms = dst + chunk_ * groups * panels_ * dst_plane_;
         const std::int64_t parts = divide_up(blocks_, part_);
 #pragma omp parallel
         for (std::int64_t first = 0; first < conv_.batch; first += chunk_) {
@@ -50,7 +52,8 @@ private:
                 if (j < 0) {
                     pack_src(b, first * groups * blocks_ + i, src + i * src_plane_);
                 } else {
-                    pack_dst(b, first * groups * panels_ + j, dst + j * dst_plane_);
+                    pack_dst(b, first * groups * panels_ + j, dst + j * dst_plane_,
+                             rooms + omp_get_thread_num() * room_);
                 }
             }
 #pragma omp for schedule(static)
@@ -82,12 +85,11 @@ private:
         simd_.pack_image(sweep_.image, in, std::min(simd_.lanes, conv_.group_channels - channel), out);
     }
 
-    void pack_dst(const Buffers& b, std::int64_t index, float* out) const {
+    void pack_dst(const Buffers& b, std::int64_t index, float* out, float* room) const {
         const std::int64_t filter = index % panels_ * panel_;
-        const float* const in =
-            b.diff_dst.data() + (index / panels_ * conv_.group_filters + filter) * conv_.out_pixels();
-        simd_.transpose(in, conv_.out_pixels(), std::min(panel_, conv_.group_filters - filter), conv_.out_pixels(), out,
-                        panel_);
+        const std::int64_t planes = std::min(panel_, conv_.group_filters - filter);
+        const float* const in = diff_planes(conv_, b, index / panels_ * conv_.group_filters + filter, planes, room);
+        simd_.transpose(in, conv_.out_pixels(), planes, conv_.out_pixels(), out, panel_);
     }
 
     void add_image(const float* src, const float* dst, std::int64_t part, float* sums) const {
@@ -126,14 +128,14 @@ private:
             simd_.transpose(sums + i * sums_, panel_, row, std::min(panel_, conv_.group_filters - filter),
                             b.diff_weights.data() + (i / panels_ * conv_.group_filters + filter) * row, row);
         }
-        if (conv_.op.bias) sum_diff_bias(conv_, b.diff_dst.data(), b.diff_weights.data() + conv_.weight_count());
+        if (conv_.op.bias) sum_diff_bias(conv_, b);
     }
 
     const DirectSimd& simd_;
     Convolution conv_;
     Sweep sweep_;
     std::int64_t vectors_ = 1, panel_ = 1, blocks_ = 1, panels_ = 1, src_plane_ = 1, dst_plane_ = 1, sums_ = 1;
-    std::int64_t chunk_ = 1, rows_ = 1, part_ = 1;
+    std::int64_t chunk_ = 1, rows_ = 1, part_ = 1, room_ = 0;
 };
 
 }  // namespace

@@ -69,6 +69,13 @@ void taps_block(const SumOverTaps& s, const float* HWY_RESTRICT src, float* HWY_
             }
         }
     }
+    if (s.relu) {
+#pragma GCC unroll 16
+        for (int i = 0; i < pixels; ++i) {
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; ++v) sum[i][v] = hn::Max(hn::Zero(f32), sum[i][v]);
+        }
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < pixels; ++i) {
 #pragma GCC unroll 4

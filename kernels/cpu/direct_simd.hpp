@@ -23,6 +23,7 @@ struct SumOverTaps {
     std::int64_t rows, columns;
     float* out;
     bool accumulate;
+    bool relu = false;  // of the sums, before they are stored
 };
 
 /// out {channels, vectors * lanes}, rows `out_row` floats apart, += sum over pixels of src x diff_dst.

@@ -38,7 +38,8 @@ public:
         strips_ = cut_into_strips(sweep_, panel_, strip_floats);
         strip_ = whole_lines(most_pixels(sweep_, strips_) * panel_);
         taps_ = taps_of_grids(sweep_, simd_.lanes, panel_);
-        reserve(conv_.op.groups * panels_ * panel_weights_ + chunk_ * blocks_ * plane_ + threads() * 2 * strip_);
+        own_ = 2 * strip_ + (forward_ ? 0 : diff_room(conv_, simd_.lanes));
+        reserve(conv_.op.groups * panels_ * panel_weights_ + chunk_ * blocks_ * plane_ + threads() * own_);
     }
 
 private:
@@ -46,19 +47,18 @@ private:
         const std::int64_t groups = conv_.op.groups;
         const std::int64_t images = conv_.batch * groups;
         float* const images_at = scratch + groups * panels_ * panel_weights_;
-        const float* const in = forward_ ? b.src[0].data() : b.diff_dst.data();
         const auto strips = static_cast<std::int64_t>(strips_.size());
         const bool weights_stay = panels_ * panel_weights_ <= cached_floats;
 #pragma omp parallel
         {
-            float* const own = images_at + chunk_ * blocks_ * plane_ + omp_get_thread_num() * 2 * strip_;
+            float* const own = images_at + chunk_ * blocks_ * plane_ + omp_get_thread_num() * own_;
 #pragma omp for schedule(static)
             for (std::int64_t i = 0; i < groups * panels_; ++i) pack_weights(b, i, scratch + i * panel_weights_);
             for (std::int64_t first = 0; first < images; first += chunk_) {
                 const std::int64_t count = std::min(chunk_, images - first);
 #pragma omp for schedule(static)
                 for (std::int64_t i = 0; i < count * blocks_; ++i)
-                    pack(in, first * blocks_ + i, images_at + i * plane_);
+                    pack(b, first * blocks_ + i, images_at + i * plane_, own + 2 * strip_);
 #pragma omp for schedule(static)
                 for (std::int64_t i = 0; i < count * strips * panels_; ++i) {
                     // Small weights: all panels of a strip while its rows are in the cache; else all of a panel.
@@ -74,11 +74,13 @@ private:
     }
 
     // `index` counts blocks of channels of all groups of all samples.
-    void pack(const float* in, std::int64_t index, float* out) const {
+    void pack(const Buffers& b, std::int64_t index, float* out, float* room) const {
         const std::int64_t channel = index % blocks_ * simd_.lanes;
-        const std::int64_t pixels = sweep_.image.tensor_pixels();
-        simd_.pack_image(sweep_.image, in + (index / blocks_ * in_ + channel) * pixels,
-                         std::min(simd_.lanes, in_ - channel), out);
+        const std::int64_t plane = index / blocks_ * in_ + channel;
+        const std::int64_t planes = std::min(simd_.lanes, in_ - channel);
+        const float* const in =
+            forward_ ? b.src[0].data() + plane * conv_.in_pixels() : diff_planes(conv_, b, plane, planes, room);
+        simd_.pack_image(sweep_.image, in, planes, out);
     }
 
     // {channel summed over, tap, channel computed} from {filter, channel, tap}.
@@ -121,7 +123,8 @@ private:
                                  .rows = flat ? 1 : strip.rows,
                                  .columns = flat ? strip.rows * grid.columns : grid.columns,
                                  .out = own,
-                                 .accumulate = bias || block > 0},
+                                 .accumulate = bias || block > 0,
+                                 .relu = forward_ && conv_.op.relu && block + blocks_at_once >= blocks_},
                                 vectors_);
         }
         float* const out = forward_ ? b.dst.data() : b.diff_src[0].data();
@@ -145,7 +148,7 @@ private:
     Sweep sweep_;
     std::int64_t in_, out_;  // channels of a group that are summed over, that are computed
     std::int64_t vectors_ = 1, panel_ = 1, blocks_ = 1, panels_ = 1, plane_ = 1, panel_weights_ = 1, chunk_ = 1;
-    std::int64_t strip_ = 0;
+    std::int64_t strip_ = 0, own_ = 0;  // own_: floats of a thread
     std::vector<Strip> strips_;
     std::vector<std::vector<TapAt>> taps_;  // of each grid
 };

@@ -115,10 +115,13 @@ std::int64_t packed_a(std::int64_t m, std::int64_t k) { return divide_up(m, rows
 
 std::int64_t packed_b(std::int64_t n, std::int64_t k) { return divide_up(n, columns) * columns * k; }
 
+// Enough for every smaller product, too: of those a block may be deeper or taller, as even pieces of 320 are 160 and
+// that of 256 is 256.
 std::int64_t workspace(GemmShape shape) {
     const Blocks block = blocks_of(shape);
+    const std::int64_t depth = std::min(shape.k, max_depth);
     // + 16 lets B's block begin a cache line. A's last block may be cut into taller panels than the others.
-    return packed_b(block.n, block.k) + (block.m + max_rows) * block.k + 16;
+    return packed_b(block.n, depth) + (std::min(shape.m, block_rows) + max_rows) * depth + 16;
 }
 
 void pack_a_whole(GemmShape shape, MatrixView a, float* packed) {

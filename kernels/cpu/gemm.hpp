@@ -18,7 +18,7 @@ struct MatrixView {
     std::int64_t row = 0, column = 1;
 };
 
-/// C is row-major. `workspace` holds gemm_workspace(shape) floats, best aligned to 64 bytes.
+/// C is row-major. `workspace` holds gemm_workspace floats of this shape or a larger one, best aligned to 64 bytes.
 void gemm(GemmShape shape, MatrixView a, MatrixView b, float* c, std::int64_t ldc, bool accumulate, float* workspace);
 std::int64_t gemm_workspace(GemmShape shape);
 

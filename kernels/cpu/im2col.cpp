@@ -15,6 +15,7 @@
 #include "kernels/cpu/algorithm.hpp"
 #include "kernels/cpu/columns.hpp"
 #include "kernels/cpu/convolution.hpp"
+#include "kernels/cpu/epilogue.hpp"
 #include "kernels/cpu/gemm.hpp"
 
 namespace rehearse::kernels::cpu {
@@ -44,6 +45,20 @@ protected:
 
     std::int64_t rows() const { return conv_.group_channels * conv_.taps; }
     std::int64_t channels_of(std::int64_t part) const { return std::min(part_, conv_.group_channels - part * part_); }
+    std::int64_t diff_tile_floats() const { return conv_.op.relu ? whole_lines(conv_.group_filters * tile_) : 0; }
+
+    // The tile's gradient of the output {filters, width}; `index` counts groups of all samples.
+    MatrixView diff_tile(const Buffers& b, std::int64_t index, std::int64_t first, float* room) const {
+        const std::int64_t pixels = conv_.out_pixels();
+        const std::int64_t at = index * conv_.group_filters * pixels + first;
+        if (!conv_.op.relu) return {b.diff_dst.data() + at, pixels, 1};
+        for (std::int64_t f = 0; f < conv_.group_filters; ++f) {
+            const std::int64_t row = at + f * pixels;
+            mask(b.diff_dst.data() + row, b.dst_in.data() + row, width_at(first), room + f * tile_);
+        }
+        return {room, tile_, 1};
+    }
+
     std::int64_t width_at(std::int64_t pixel) const { return std::min(tile_, conv_.out_pixels() - pixel); }
 
     Convolution conv_;
@@ -95,6 +110,9 @@ private:
             std::fill_n(dst + f * conv_.out_pixels(), width, bias[f]);
         }
         gemm_packed({conv_.group_filters, width, rows()}, weights, columns, dst, conv_.out_pixels(), conv_.op.bias);
+        for (std::int64_t f = 0; conv_.op.relu && f < conv_.group_filters; ++f) {
+            apply_relu(dst + f * conv_.out_pixels(), width);
+        }
     }
 
     void gather_panels(const float* image, std::int64_t first, std::int64_t width, float* columns) const {
@@ -119,7 +137,8 @@ public:
         cut_pixels(part_ * conv_.taps + conv_.group_filters);
         weights_ = whole_lines(packed_a_floats(part_ * conv_.taps, conv_.group_filters));
         columns_ = whole_lines(is_matrix(conv_) ? 0 : part_ * conv_.taps * tile_);
-        own_ = columns_ + whole_lines(packed_b_floats(tile_, conv_.group_filters));
+        packed_ = whole_lines(packed_b_floats(tile_, conv_.group_filters));
+        own_ = columns_ + packed_ + diff_tile_floats();
         reserve(conv_.op.groups * parts_ * weights_ + threads() * own_);
     }
 
@@ -144,14 +163,13 @@ private:
 
     void run_part(const Buffers& b, std::int64_t index, std::int64_t part, const float* weights, float* own) {
         const std::int64_t pixels = conv_.out_pixels();
-        const float* const diff_dst = b.diff_dst.data() + index * conv_.group_filters * pixels;
         float* const diff_src =
             b.diff_src[0].data() + (index * conv_.group_channels + part * part_) * conv_.in_pixels();
         const std::int64_t channels = channels_of(part);
         if (!is_matrix(conv_)) std::fill_n(diff_src, channels * conv_.in_pixels(), 0.0F);
         for (std::int64_t first = 0; first < pixels; first += tile_) {
             const GemmShape shape{channels * conv_.taps, width_at(first), conv_.group_filters};
-            pack_b(shape, {diff_dst + first, pixels, 1}, own + columns_);
+            pack_b(shape, diff_tile(b, index, first, own + columns_ + packed_), own + columns_);
             if (is_matrix(conv_)) {
                 gemm_packed(shape, weights, own + columns_, diff_src + first, pixels, false);
                 continue;
@@ -163,7 +181,7 @@ private:
         }
     }
 
-    std::int64_t weights_, columns_, own_;
+    std::int64_t weights_, columns_, packed_, own_;
 };
 
 class BackwardWeights final : public Im2col {
@@ -172,7 +190,8 @@ public:
         cut_channels(conv_.op.groups);
         cut_pixels(part_ * conv_.taps);
         columns_ = whole_lines(is_matrix(conv_) ? 0 : part_ * conv_.taps * tile_);
-        own_ = columns_ + whole_lines(gemm_workspace({conv_.group_filters, part_ * conv_.taps, tile_}));
+        gemm_ = whole_lines(gemm_workspace({conv_.group_filters, part_ * conv_.taps, tile_}));
+        own_ = columns_ + gemm_ + diff_tile_floats();
         reserve(threads() * own_);
     }
 
@@ -182,7 +201,7 @@ private:
         for (std::int64_t i = 0; i < conv_.op.groups * parts_; ++i) {
             run_part(b, i / parts_, i % parts_, scratch + omp_get_thread_num() * own_);
         }
-        if (conv_.op.bias) sum_diff_bias(conv_, b.diff_dst.data(), b.diff_weights.data() + conv_.weight_count());
+        if (conv_.op.bias) sum_diff_bias(conv_, b);
     }
 
     void run_part(const Buffers& b, std::int64_t group, std::int64_t part, float* own) {
@@ -192,7 +211,6 @@ private:
         const std::int64_t channels = channels_of(part);
         for (std::int64_t n = 0; n < conv_.batch; ++n) {
             const std::int64_t index = n * conv_.op.groups + group;
-            const float* const diff_dst = b.diff_dst.data() + index * conv_.group_filters * pixels;
             const float* const image =
                 b.src[0].data() + (index * conv_.group_channels + part * part_) * conv_.in_pixels();
             for (std::int64_t first = 0; first < pixels; first += tile_) {
@@ -202,13 +220,13 @@ private:
                 }
                 const MatrixView columns =
                     is_matrix(conv_) ? MatrixView{image + first, 1, pixels} : MatrixView{own, 1, tile_};
-                gemm(shape, {diff_dst + first, pixels, 1}, columns, diff_weights, rows(), n + first > 0,
-                     own + columns_);
+                gemm(shape, diff_tile(b, index, first, own + columns_ + gemm_), columns, diff_weights, rows(),
+                     n + first > 0, own + columns_);
             }
         }
     }
 
-    std::int64_t columns_, own_;
+    std::int64_t columns_, gemm_, own_;
 };
 
 class Im2colBackend final : public Algorithm {

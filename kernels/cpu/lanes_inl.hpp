@@ -31,6 +31,10 @@ void taps_by_lane(const SumOverTaps& s, const float* HWY_RESTRICT src, float* HW
             sum[i] = hn::MulAdd(hn::LoadU(f32, src + tap->src + i * lanes), factor, sum[i]);
         }
     }
+    if (s.relu) {
+#pragma GCC unroll 16
+        for (int i = 0; i < pixels; ++i) sum[i] = hn::Max(hn::Zero(f32), sum[i]);
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < pixels; ++i) hn::StoreU(sum[i], f32, out + i * lanes);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // dst {rows, n} = src {rows, k} x weights {k, n} + bias {n}; rows are batch * m. Threads share the longer side of the
-// result.
+// result. A fused activation follows the product of each piece; its slope goes into a copy of diff_dst first.
 #include "kernels/cpu/matmul.hpp"
 
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/algorithm.hpp"
+#include "kernels/cpu/epilogue.hpp"
 #include "kernels/cpu/gemm.hpp"
 #include "kernels/cpu/half.hpp"
 
@@ -32,7 +33,8 @@ public:
         piece_ = whole_lines(divide_up(longer, threads()));
         pieces_ = divide_up(longer, piece_);
         workspace_ = whole_lines(gemm_workspace(part(0)));
-        reserve(pieces_ * workspace_);
+        const bool slopes = pass_ != Pass::forward && op_.activation;
+        reserve(pieces_ * workspace_ + (slopes ? rows_ * op_.n : 0));
     }
 
 private:
@@ -49,16 +51,40 @@ private:
             for (std::int64_t i = 0; op_.bias && i < rows_; ++i) {
                 std::copy_n(weights + op_.k * op_.n, op_.n, b.dst.data() + i * op_.n);
             }
-            multiply({b.src[0].data(), op_.k, 1}, {weights, op_.n, 1}, b.dst.data(), op_.bias, scratch);
-        } else if (pass_ == Pass::backward_data) {
-            multiply({b.diff_dst.data(), op_.n, 1}, {weights, 1, op_.n}, b.diff_src[0].data(), false, scratch);
+            multiply({b.src[0].data(), op_.k, 1}, {weights, op_.n, 1}, b.dst.data(), op_.bias, scratch,
+                     b.workspace.data());
+            return;
+        }
+        const float* const diff = diff_of_product(b, scratch + pieces_ * workspace_);
+        if (pass_ == Pass::backward_data) {
+            multiply({diff, op_.n, 1}, {weights, 1, op_.n}, b.diff_src[0].data(), false, scratch);
         } else {
-            multiply({b.src[0].data(), 1, op_.k}, {b.diff_dst.data(), op_.n, 1}, b.diff_weights.data(), false, scratch);
-            if (op_.bias) sum_rows(b.diff_dst.data(), b.diff_weights.data() + op_.k * op_.n);
+            multiply({b.src[0].data(), 1, op_.k}, {diff, op_.n, 1}, b.diff_weights.data(), false, scratch);
+            if (op_.bias) sum_rows(diff, b.diff_weights.data() + op_.k * op_.n);
         }
     }
 
-    void multiply(MatrixView a, MatrixView b, float* c, bool accumulate, float* scratch) const {
+    // The gradient of what the activation was given: diff_dst itself when there is none.
+    const float* diff_of_product(const Buffers& b, float* room) const {
+        if (!op_.activation) return b.diff_dst.data();
+        const bool relu = op_.activation == Nonlinearity::relu;
+#pragma omp parallel for schedule(static)
+        for (std::int64_t i = 0; i < rows_; ++i) {
+            const std::int64_t at = i * op_.n;
+            if (relu) mask(b.diff_dst.data() + at, b.dst_in.data() + at, op_.n, room + at);
+            if (!relu) scale(b.diff_dst.data() + at, b.workspace.data() + at, op_.n, room + at);
+        }
+        return room;
+    }
+
+    void activate(float* values, float* slopes, std::int64_t count) const {
+        if (op_.activation == Nonlinearity::relu) apply_relu(values, count);
+        if (op_.activation == Nonlinearity::gelu) apply_gelu(values, slopes, count);
+    }
+
+    // `slopes` of a forward pass whose activation keeps them.
+    void multiply(MatrixView a, MatrixView b, float* c, bool accumulate, float* scratch,
+                  float* slopes = nullptr) const {
         const bool by_rows = shape_.m >= shape_.n;
 #pragma omp parallel for schedule(static)
         for (std::int64_t i = 0; i < pieces_; ++i) {
@@ -67,6 +93,12 @@ private:
             const MatrixView b_part{by_rows ? b.data : b.data + first * b.column, b.row, b.column};
             gemm(part(i), a_part, b_part, by_rows ? c + first * shape_.n : c + first, shape_.n, accumulate,
                  scratch + i * workspace_);
+            if (pass_ != Pass::forward || !op_.activation) continue;
+            const GemmShape done = part(i);
+            for (std::int64_t row = 0; row < done.m; ++row) {
+                const std::int64_t at = by_rows ? (first + row) * shape_.n : row * shape_.n + first;
+                activate(c + at, keeps_slope(op_) ? slopes + at : nullptr, done.n);
+            }
         }
     }
 

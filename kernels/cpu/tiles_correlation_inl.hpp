@@ -23,7 +23,8 @@ public:
         : CheckedKernel(problem),
           pass_(problem.pass),
           bias_(problem.pass == Pass::forward && std::get<Conv2d>(problem.op).bias),
-          s_(correlation(problem), t, block_tiles(correlation(problem), t.tile)),
+          relu_(std::get<Conv2d>(problem.op).relu),
+          s_(correlation(problem), t, block_tiles(correlation(problem), t.tile), relu_),
           threads_(threads()),
           filters_first_(s_.tiles().blocks.size() > 1),
           depth_(filters_first_ ? s_.c().in_channels : std::min(s_.c().in_channels, depth_at_once)),
@@ -55,6 +56,7 @@ private:
     void compute(const Buffers& b, float* scratch) override {
         scratch_ = scratch;
         const bool forward = pass_ == Pass::forward;
+        sign_ = !forward && relu_ ? b.dst_in.data() : nullptr;
         const float* const src = forward ? b.src[0].data() : b.diff_dst.data();
         float* const dst = forward ? b.dst.data() : b.diff_src[0].data();
         if (filters_first_) {
@@ -116,7 +118,7 @@ private:
                          std::int64_t thread) const {
         Points to = in_at(thread);
         to.data -= block.first_tile * to.row;
-        s_.input(src, s_.tiles().strips[strip], v, band(thread), to);
+        s_.input(src, sign_, s_.tiles().strips[strip], v, band(thread), to);
     }
 
     void transform_filters(const float* weights, std::int64_t v, std::int64_t first, std::int64_t count,
@@ -146,11 +148,12 @@ private:
     void transform_output(const Block& block, std::int64_t p, const float* weights, float* dst,
                           std::int64_t thread) const {
         const float* bias = bias_ ? weights + s_.c().out_channels * s_.c().in_channels * s_.taps() : nullptr;
+        const bool relu = relu_ && pass_ == Pass::forward;
         Points from = out_at(thread);
         from.data -= block.first_tile * from.row;
         for (std::int64_t strip = block.first_strip; strip < block.last_strip; ++strip) {
             for (std::int64_t v = 2 * p; v < 2 * p + s_.panel_vectors(p); ++v) {
-                s_.output(from, s_.tiles().strips[strip], v, bias, band(thread), dst);
+                s_.output(from, s_.tiles().strips[strip], v, bias, relu, band(thread), dst);
             }
         }
     }
@@ -167,12 +170,13 @@ private:
     float* band(std::int64_t thread) const { return scratch_ + ins_ + filters_ + outs_ + thread * s_.band_floats(); }
 
     Pass pass_;
-    bool bias_;
+    bool bias_, relu_;
     Stages s_;
     std::int64_t threads_;
     bool filters_first_;
     std::int64_t depth_, in_point_, filter_point_, out_point_;
     std::int64_t ins_, filters_, outs_;  // floats of scratch memory, bands behind them
+    const float* sign_ = nullptr;        // of the output, for a gradient
     float* scratch_ = nullptr;
 };
 

@@ -23,7 +23,7 @@ public:
     TiledFilterGradient(const Problem& problem, const Transforms& t)
         : CheckedKernel(problem),
           conv_(problem),
-          s_(correlation(problem), t, block_tiles(correlation(problem), t.tile)),
+          s_(correlation(problem), t, block_tiles(correlation(problem), t.tile), conv_.op.relu),
           threads_(threads()),
           in_row_(s_.in_vectors() * lanes),
           in_point_(point_stride(s_.tiles().largest_block * in_row_)),
@@ -49,7 +49,7 @@ private:
         {
             float* const band = scratch_ + ins_ + diffs_ + filters_ + omp_get_thread_num() * s_.band_floats();
             for (const Block& block : s_.tiles().blocks) {
-                transform_block(block, b.src[0].data(), b.diff_dst.data(), band);
+                transform_block(block, b, band);
                 multiply_block(block);
             }
 #pragma omp for
@@ -57,11 +57,12 @@ private:
                 s_.diff_filters(filters_at(v / 2), v, band, b.diff_weights.data());
             }
         }
-        if (conv_.op.bias) sum_diff_bias(conv_, b.diff_dst.data(), b.diff_weights.data() + conv_.weight_count());
+        if (conv_.op.bias) sum_diff_bias(conv_, b);
     }
 
     // Called by every thread of the region.
-    void transform_block(const Block& block, const float* src, const float* diff_dst, float* band) const {
+    void transform_block(const Block& block, const Buffers& b, float* band) const {
+        const float* const sign = conv_.op.relu ? b.dst_in.data() : nullptr;
         const std::int64_t vectors = s_.in_vectors() + s_.out_vectors();
 #pragma omp for collapse(2)
         for (std::int64_t v = 0; v < vectors; ++v) {
@@ -69,12 +70,12 @@ private:
                 const Strip& strip = s_.tiles().strips[i];
                 if (v < s_.in_vectors()) {
                     const Points in{scratch_ - block.first_tile * in_row_, in_point_, in_row_};
-                    s_.input(src, strip, v, band, in);
+                    s_.input(b.src[0].data(), nullptr, strip, v, band, in);
                 } else {
                     const std::int64_t out = v - s_.in_vectors();
                     Points diff = diff_at(out / 2);
                     diff.data -= block.first_tile * panel;
-                    s_.diff_output(diff_dst, strip, out, band, diff);
+                    s_.diff_output(b.diff_dst.data(), sign, strip, out, band, diff);
                 }
             }
         }

@@ -47,8 +47,9 @@ inline std::int64_t point_stride(std::int64_t floats) {
 
 class Stages {
 public:
-    Stages(const Correlation& c, const Transforms& t, std::int64_t block_tiles)
-        : c_(c), t_(t), tiling_(tiling(c, t.tile, block_tiles)) {}
+    /// `relu`: of the output; where gradients are transformed, they are masked by the sign of that.
+    Stages(const Correlation& c, const Transforms& t, std::int64_t block_tiles, bool relu)
+        : c_(c), t_(t), relu_(relu), tiling_(tiling(c, t.tile, block_tiles)) {}
 
     const Correlation& c() const { return c_; }
     const Transforms& t() const { return t_; }
@@ -61,29 +62,33 @@ public:
     /// Filters that are transposed at once, and the floats that either that or a strip takes.
     std::int64_t filters_at_once() const { return std::max<std::int64_t>(1, 256 / taps()); }
     std::int64_t band_floats() const {
-        return lanes * std::max(tiling_.band_rows * tiling_.band_cols, filters_at_once() * taps());
+        return lanes * std::max((relu_ ? 2 : 1) * tiling_.band_rows * tiling_.band_cols, filters_at_once() * taps());
     }
 
-    /// A strip of the input, channels from vector `v` on.
-    void input(const float* src, const Strip& s, std::int64_t v, float* band, const Points& to) const {
+    /// A strip of the input, channels from vector `v` on; 0 where `sign`, unless null, is not positive.
+    void input(const float* src, const float* sign, const Strip& s, std::int64_t v, float* band,
+               const Points& to) const {
         const TileShape& tile = t_.tile;
         const Rectangle r{s.tile_y * tile.out_h - c_.pad_top, s.tile_x * tile.out_w - c_.pad_left,
                           s.rows * tile.out_h + tile.size - tile.out_h, s.cols * tile.out_w + tile.size - tile.out_w};
         const std::int64_t first = v * lanes;
-        load_band(src + (s.sample * c_.in_channels + first) * c_.in_h * c_.in_w,
-                  std::min(lanes, c_.in_channels - first), c_.in_h, c_.in_w, r, band);
+        const std::int64_t plane = (s.sample * c_.in_channels + first) * c_.in_h * c_.in_w;
+        const std::int64_t channels = std::min(lanes, c_.in_channels - first);
+        load(src, sign, plane, channels, c_.in_h, c_.in_w, r, band);
         const Grid grid{.row = r.cols * lanes, .h = tile.size, .w = tile.size};
         for_each_tile(s, [&](std::int64_t y, std::int64_t x, std::int64_t i) {
             t_.input(band + (y * r.cols + x) * lanes, grid, to.at(i, first), to.point);
         });
     }
 
-    /// A strip of the gradient of the output, to panel points.
-    void diff_output(const float* diff_dst, const Strip& s, std::int64_t v, float* band, const Points& to) const {
+    /// A strip of the gradient of the output, to panel points; 0 where `sign`, unless null, is not positive.
+    void diff_output(const float* diff_dst, const float* sign, const Strip& s, std::int64_t v, float* band,
+                     const Points& to) const {
         const Rectangle r = output_rectangle(s);
         const std::int64_t first = v * lanes;
-        load_band(diff_dst + (s.sample * c_.out_channels + first) * c_.out_h * c_.out_w,
-                  std::min(lanes, c_.out_channels - first), c_.out_h, c_.out_w, r, band);
+        const std::int64_t plane = (s.sample * c_.out_channels + first) * c_.out_h * c_.out_w;
+        const std::int64_t filters = std::min(lanes, c_.out_channels - first);
+        load(diff_dst, sign, plane, filters, c_.out_h, c_.out_w, r, band);
         const Grid grid{.row = r.cols * lanes, .h = t_.tile.out_h, .w = t_.tile.out_w};
         for_each_tile(s, [&](std::int64_t y, std::int64_t x, std::int64_t i) {
             t_.diff_output(band + (y * r.cols + x) * lanes, grid, to.at(i, v % 2 * lanes), to.point);
@@ -91,7 +96,8 @@ public:
     }
 
     /// A strip of the output, filters from vector `v` on.
-    void output(const Points& from, const Strip& s, std::int64_t v, const float* bias, float* band, float* dst) const {
+    void output(const Points& from, const Strip& s, std::int64_t v, const float* bias, bool relu, float* band,
+                float* dst) const {
         const Rectangle r = output_rectangle(s);
         const Grid grid{.row = r.cols * lanes, .h = t_.tile.out_h, .w = t_.tile.out_w};
         for_each_tile(s, [&](std::int64_t y, std::int64_t x, std::int64_t i) {
@@ -100,7 +106,7 @@ public:
         const std::int64_t first = v * lanes, filters = std::min(lanes, c_.out_channels - first);
         HWY_ALIGN float add[lanes] = {};
         if (bias != nullptr) std::copy_n(bias + first, filters, add);
-        store_band(band, hn::Load(Floats(), add), r, filters, c_.out_h, c_.out_w,
+        store_band(band, {hn::Load(Floats(), add), relu}, r, filters, c_.out_h, c_.out_w,
                    dst + (s.sample * c_.out_channels + first) * c_.out_h * c_.out_w);
     }
 
@@ -140,8 +146,8 @@ public:
             for (std::int64_t j = 0; j < now; ++j) {
                 t_.diff_filter(from.at(i + j, v % 2 * lanes), from.point, scratch + j * taps() * lanes, filter_grid());
             }
-            scatter_pixels(scratch, hn::Zero(Floats()), now * taps(), valid, diff_weights + out * stride + i * taps(),
-                           stride);
+            scatter_pixels(scratch, {hn::Zero(Floats()), false}, now * taps(), valid,
+                           diff_weights + out * stride + i * taps(), stride);
         }
     }
 
@@ -169,8 +175,16 @@ private:
         }
     }
 
+    void load(const float* from, const float* sign, std::int64_t plane, std::int64_t channels, std::int64_t height,
+              std::int64_t width, const Rectangle& r, float* band) const {
+        if (sign == nullptr) return load_band(from + plane, channels, height, width, r, band);
+        float* const room = band + lanes * tiling_.band_rows * tiling_.band_cols;
+        load_masked_band(from + plane, sign + plane, channels, height, width, r, room, band);
+    }
+
     Correlation c_;
     Transforms t_;
+    bool relu_;
     Tiling tiling_;
 };
 

@@ -22,6 +22,17 @@ using Floats = hn::ScalableTag<float>;
 using Vec = hn::Vec<Floats>;
 inline constexpr std::int64_t lanes = hn::MaxLanes(Floats());
 
+/// What happens to pixels on their way out: a vector is added, then negative ones become 0 where there is a ReLU.
+struct Finish {
+    Vec add;
+    bool relu;
+
+    HWY_INLINE Vec of(Vec v) const {
+        const Vec sum = hn::Add(v, add);
+        return relu ? hn::Max(hn::Zero(Floats()), sum) : sum;
+    }
+};
+
 #if HWY_TARGET != HWY_SCALAR
 
 // Four pixels of each of 4, 8 or 16 channels that lie `stride` apart: 128-bit block b holds channel 4 b.
@@ -76,13 +87,13 @@ HWY_INLINE std::int64_t gather_fours(const float* HWY_RESTRICT from, std::int64_
     return x;
 }
 
-HWY_INLINE std::int64_t scatter_fours(const float* HWY_RESTRICT from, Vec add, std::int64_t count,
+HWY_INLINE std::int64_t scatter_fours(const float* HWY_RESTRICT from, const Finish& finish, std::int64_t count,
                                       float* HWY_RESTRICT to, std::int64_t stride) {
     const Floats d;
     std::int64_t x = 0;
     for (; x + 4 <= count; x += 4) {
         Vec v[4];
-        for (std::int64_t r = 0; r < 4; ++r) v[r] = hn::Add(hn::Load(d, from + (x + r) * lanes), add);
+        for (std::int64_t r = 0; r < 4; ++r) v[r] = finish.of(hn::Load(d, from + (x + r) * lanes));
         transpose_blocks(v);
         for (std::int64_t r = 0; r < 4; ++r) store_blocks(d, v[r], to + x + r * stride, stride);
     }
@@ -92,7 +103,7 @@ HWY_INLINE std::int64_t scatter_fours(const float* HWY_RESTRICT from, Vec add, s
 #else  // one lane: what is left over is all
 
 inline std::int64_t gather_fours(const float*, std::int64_t, std::int64_t, float*) { return 0; }
-inline std::int64_t scatter_fours(const float*, Vec, std::int64_t, float*, std::int64_t) { return 0; }
+inline std::int64_t scatter_fours(const float*, const Finish&, std::int64_t, float*, std::int64_t) { return 0; }
 
 #endif
 
@@ -105,14 +116,14 @@ inline void gather_pixels(const float* HWY_RESTRICT from, std::int64_t stride, s
     }
 }
 
-/// to[channel * stride + x] = from[x][channel] + add[channel].
-inline void scatter_pixels(const float* HWY_RESTRICT from, Vec add, std::int64_t count, std::int64_t channels,
-                           float* HWY_RESTRICT to, std::int64_t stride) {
+/// to[channel * stride + x] = what `finish` makes of from[x][channel].
+inline void scatter_pixels(const float* HWY_RESTRICT from, const Finish& finish, std::int64_t count,
+                           std::int64_t channels, float* HWY_RESTRICT to, std::int64_t stride) {
     const Floats d;
-    std::int64_t x = channels == lanes ? scatter_fours(from, add, count, to, stride) : 0;
+    std::int64_t x = channels == lanes ? scatter_fours(from, finish, count, to, stride) : 0;
     HWY_ALIGN float pixel[lanes];
     for (; x < count; ++x) {
-        hn::Store(hn::Add(hn::Load(d, from + x * lanes), add), d, pixel);
+        hn::Store(finish.of(hn::Load(d, from + x * lanes)), d, pixel);
         for (std::int64_t c = 0; c < channels; ++c) to[c * stride + x] = pixel[c];
     }
 }
@@ -140,11 +151,35 @@ inline void load_band(const float* plane, std::int64_t channels, std::int64_t he
     }
 }
 
-inline void store_band(const float* band, Vec add, const Rectangle& r, std::int64_t channels, std::int64_t height,
-                       std::int64_t width, float* plane) {
+/// load_band of what ReLU passes on of `plane`: its values where `sign` is positive. The part inside the image is
+/// masked into `room`, as large as the band, first: that is cheaper than to transpose the signs, too.
+inline void load_masked_band(const float* plane, const float* sign, std::int64_t channels, std::int64_t height,
+                             std::int64_t width, const Rectangle& r, float* HWY_RESTRICT room, float* band) {
+    const Floats d;
+    const std::int64_t top = std::clamp<std::int64_t>(r.top, 0, height),
+                       left = std::clamp<std::int64_t>(r.left, 0, width);
+    const std::int64_t rows = std::clamp(r.top + r.rows, top, height) - top;
+    const std::int64_t cols = std::clamp(r.left + r.cols, left, width) - left;
+    float* to = room;
+    for (std::int64_t c = 0; c < channels; ++c) {
+        for (std::int64_t y = 0; y < rows; ++y, to += cols) {
+            const std::int64_t at = (c * height + top + y) * width + left;
+            std::int64_t x = 0;
+            for (; x + lanes <= cols; x += lanes) {
+                const auto positive = hn::Gt(hn::LoadU(d, sign + at + x), hn::Zero(d));
+                hn::StoreU(hn::IfThenElseZero(positive, hn::LoadU(d, plane + at + x)), d, to + x);
+            }
+            for (; x < cols; ++x) to[x] = sign[at + x] > 0 ? plane[at + x] : 0.0F;
+        }
+    }
+    load_band(room, channels, rows, cols, {r.top - top, r.left - left, r.rows, r.cols}, band);
+}
+
+inline void store_band(const float* band, const Finish& finish, const Rectangle& r, std::int64_t channels,
+                       std::int64_t height, std::int64_t width, float* plane) {
     const std::int64_t rows = std::min(r.rows, height - r.top), cols = std::min(r.cols, width - r.left);
     for (std::int64_t y = 0; y < rows; ++y) {
-        scatter_pixels(band + y * r.cols * lanes, add, cols, channels, plane + (r.top + y) * width + r.left,
+        scatter_pixels(band + y * r.cols * lanes, finish, cols, channels, plane + (r.top + y) * width + r.left,
                        height * width);
     }
 }

@@ -50,6 +50,9 @@ std::string refusal(const Op& op) {
     if (const auto* pool = std::get_if<Pool2d>(&op); pool != nullptr && has_empty_window(*pool)) {
         return "oneDNN's pooling gives no number for a window that lies wholly in the padding";
     }
+    if (const auto* norm = std::get_if<BatchNorm>(&op); norm != nullptr && norm->add) {
+        return "oneDNN 2's batch normalization adds no shortcut";
+    }
     if (const auto* lrn = std::get_if<Lrn>(&op); lrn != nullptr && lrn->size % 2 == 0) {
         return fmt::format("oneDNN's LRN takes an odd size, not {}", lrn->size);
     }

@@ -70,25 +70,39 @@ Sliding sliding(const Conv3d& op) {
             {w.pad_back, w.pad_bottom, w.pad_right}};
 }
 
-dnnl::convolution_forward::primitive_desc forward_desc(const auto& op, const Given& a) {
+// Of the two only an image's convolution is fused.
+bool fused_relu(const Conv2d& op) { return op.relu; }
+bool fused_relu(const Conv3d&) { return false; }
+
+dnnl::convolution_forward::primitive_desc forward_desc(const auto& op, const Given& a, bool relu) {
     const Sliding s = sliding(op);
     const auto kind = dnnl::prop_kind::forward_training;
+    const dnnl::primitive_attr& attr = relu ? attributes_with_relu() : attributes();
     if (!op.bias) {
         return {{kind, algorithm::convolution_direct, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l,
                  s.padding_r},
-                attributes(),
+                attr,
                 engine()};
     }
     return {{kind, algorithm::convolution_direct, a.src, a.weights, a.bias, a.dst, s.strides, s.dilates, s.padding_l,
              s.padding_r},
-            attributes(),
+            attr,
             engine()};
+}
+
+// What a backward pass is told of forward: the convolution without its ReLU.
+dnnl::convolution_forward::primitive_desc hint(const auto& op, const Given& a) { return forward_desc(op, a, false); }
+
+// The gradient of the convolution's own result, ReLU undone.
+memory diff_of_result(Program& program, const auto& op, const Given& g, const memory::desc& wanted) {
+    const std::optional<Nonlinearity> relu = fused_relu(op) ? std::optional{Nonlinearity::relu} : std::nullopt;
+    return program.reordered(onednn::diff_of_result(program, relu, g.dst), wanted);
 }
 
 std::size_t bias_offset(const Given& g) { return g.weights.get_size() / sizeof(float); }
 
 void plan_forward(Program& program, const auto& op, const Given& g) {
-    const auto desc = forward_desc(op, asked(op, Pass::forward, g));
+    const auto desc = forward_desc(op, asked(op, Pass::forward, g), fused_relu(op));
     std::vector<Argument> arguments{{DNNL_ARG_SRC, program.input(g.src, desc.src_desc(), src)},
                                     {DNNL_ARG_WEIGHTS, program.input(g.weights, desc.weights_desc(), weights)},
                                     {DNNL_ARG_DST, program.output(g.dst, desc.dst_desc(), dst)}};
@@ -104,9 +118,9 @@ void plan_backward_data(Program& program, const auto& op, const Given& g) {
     const Sliding s = sliding(op);
     const dnnl::convolution_backward_data::primitive_desc desc(
         {algorithm::convolution_direct, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
-        attributes(), engine(), forward_desc(op, a));
+        attributes(), engine(), hint(op, a));
     program.add(desc, dnnl::convolution_backward_data(desc),
-                {{DNNL_ARG_DIFF_DST, program.input(g.dst, desc.diff_dst_desc(), diff_dst)},
+                {{DNNL_ARG_DIFF_DST, diff_of_result(program, op, g, desc.diff_dst_desc())},
                  {DNNL_ARG_WEIGHTS, program.input(g.weights, desc.weights_desc(), weights)},
                  {DNNL_ARG_DIFF_SRC, program.output(g.src, desc.diff_src_desc(), diff_src)}});
 }
@@ -118,20 +132,20 @@ dnnl::convolution_backward_weights::primitive_desc backward_weights_desc(const a
             {algorithm::convolution_direct, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
             attributes(),
             engine(),
-            forward_desc(op, a)};
+            hint(op, a)};
     }
     return {{algorithm::convolution_direct, a.src, a.weights, a.bias, a.dst, s.strides, s.dilates, s.padding_l,
              s.padding_r},
             attributes(),
             engine(),
-            forward_desc(op, a)};
+            hint(op, a)};
 }
 
 void plan_backward_weights(Program& program, const auto& op, const Given& g) {
     const auto desc = backward_weights_desc(op, asked(op, Pass::backward_weights, g));
     std::vector<Argument> arguments{
         {DNNL_ARG_SRC, program.input(g.src, desc.src_desc(), src)},
-        {DNNL_ARG_DIFF_DST, program.input(g.dst, desc.diff_dst_desc(), diff_dst)},
+        {DNNL_ARG_DIFF_DST, diff_of_result(program, op, g, desc.diff_dst_desc())},
         {DNNL_ARG_DIFF_WEIGHTS, program.output(g.weights, desc.diff_weights_desc(), diff_weights)}};
     if (op.bias) {
         const auto bias = [offset = bias_offset(g)](const Buffers& b) { return b.diff_weights.data() + offset; };

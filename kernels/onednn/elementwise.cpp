@@ -48,6 +48,22 @@ void plan(Program& program, const Activation& op, Pass pass, std::int64_t batch)
                  {DNNL_ARG_DIFF_SRC, program.bind(flat, diff_src)}});
 }
 
+dnnl::memory diff_of_result(Program& program, std::optional<Nonlinearity> activation, const memory::desc& output) {
+    const memory diff = program.bind(output, diff_dst);
+    if (!activation) return diff;
+    const bool relu = *activation == Nonlinearity::relu;
+    const algorithm kind = relu ? algorithm::eltwise_relu_use_dst_for_bwd : algorithm_of(*activation);
+    const dnnl::eltwise_forward::primitive_desc forward({dnnl::prop_kind::forward_training, kind, output, 0.0F, 0.0F},
+                                                        attributes(), engine());
+    const dnnl::eltwise_backward::primitive_desc desc({kind, output, output, 0.0F, 0.0F}, attributes(), engine(),
+                                                      forward);
+    const memory result = program.scratch(output);
+    const Argument from = relu ? Argument{DNNL_ARG_DST, program.bind(output, dst_in)}
+                               : Argument{DNNL_ARG_SRC, program.bind(output, workspace)};
+    program.add(desc, dnnl::eltwise_backward(desc), {from, {DNNL_ARG_DIFF_DST, diff}, {DNNL_ARG_DIFF_SRC, result}});
+    return result;
+}
+
 // Forward only. dst = src[0] + src[1], then dst += src[i]: oneDNN's sum primitive takes all inputs at once, but is not
 // vectorised for f32 (32 x 16 x 32 x 32: 0.098 ms, binary 0.059 ms).
 void plan(Program& program, const Add& op, Pass /*pass*/, std::int64_t batch) {

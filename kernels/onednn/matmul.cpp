@@ -22,13 +22,29 @@ Given given(const MatMul& op, std::int64_t batch) {
 
 dnnl::inner_product_forward::primitive_desc forward_desc(const MatMul& op, const Given& g) {
     const auto kind = dnnl::prop_kind::forward_training;
-    if (!op.bias) return {{kind, g.src, g.weights, g.dst}, attributes(), engine()};
-    return {{kind, g.src, g.weights, g.bias, g.dst}, attributes(), engine()};
+    const bool relu = op.activation == Nonlinearity::relu;
+    const dnnl::primitive_attr& attr = relu ? attributes_with_relu() : attributes();
+    if (!op.bias) return {{kind, g.src, g.weights, g.dst}, attr, engine()};
+    return {{kind, g.src, g.weights, g.bias, g.dst}, attr, engine()};
+}
+
+// What a backward pass is told of forward: the product without its activation.
+dnnl::inner_product_forward::primitive_desc hint(MatMul op, const Given& g) {
+    op.activation.reset();
+    return forward_desc(op, g);
 }
 
 dnnl::inner_product_backward_weights::primitive_desc backward_weights_desc(const MatMul& op, const Given& g) {
-    if (!op.bias) return {{g.src, g.weights, g.dst}, attributes(), engine(), forward_desc(op, g)};
-    return {{g.src, g.weights, g.bias, g.dst}, attributes(), engine(), forward_desc(op, g)};
+    if (!op.bias) return {{g.src, g.weights, g.dst}, attributes(), engine(), hint(op, g)};
+    return {{g.src, g.weights, g.bias, g.dst}, attributes(), engine(), hint(op, g)};
+}
+
+// dst = gelu(result); backward takes the slope at the result, which stays in the workspace.
+void add_gelu(Program& program, const memory::desc& desc, const memory& result) {
+    const dnnl::eltwise_forward::primitive_desc gelu(
+        {dnnl::prop_kind::forward_training, dnnl::algorithm::eltwise_gelu_erf, desc, 0.0F, 0.0F}, attributes(),
+        engine());
+    program.add(gelu, dnnl::eltwise_forward(gelu), {{DNNL_ARG_SRC, result}, {DNNL_ARG_DST, program.bind(desc, dst)}});
 }
 
 }  // namespace
@@ -38,25 +54,27 @@ void plan(Program& program, const MatMul& op, Pass pass, std::int64_t batch) {
     const std::int64_t bias_offset = op.k * op.n;
     if (pass == Pass::forward) {
         const auto desc = forward_desc(op, g);
+        const memory result = program.bind(g.dst, keeps_slope(op) ? workspace : dst);
         std::vector<Argument> arguments{{DNNL_ARG_SRC, program.bind(g.src, src)},
                                         {DNNL_ARG_WEIGHTS, program.bind(g.weights, weights)},
-                                        {DNNL_ARG_DST, program.bind(g.dst, dst)}};
+                                        {DNNL_ARG_DST, result}};
         const auto bias = [bias_offset](const Buffers& b) { return b.weights.data() + bias_offset; };
         if (op.bias) arguments.push_back({DNNL_ARG_BIAS, program.bind(g.bias, bias)});
         program.add(desc, dnnl::inner_product_forward(desc), arguments);
+        if (keeps_slope(op)) add_gelu(program, g.dst, result);
     }
     if (pass == Pass::backward_data) {
         const dnnl::inner_product_backward_data::primitive_desc desc({g.src, g.weights, g.dst}, attributes(), engine(),
-                                                                     forward_desc(op, g));
+                                                                     hint(op, g));
         program.add(desc, dnnl::inner_product_backward_data(desc),
-                    {{DNNL_ARG_DIFF_DST, program.bind(g.dst, diff_dst)},
+                    {{DNNL_ARG_DIFF_DST, diff_of_result(program, op.activation, g.dst)},
                      {DNNL_ARG_WEIGHTS, program.bind(g.weights, weights)},
                      {DNNL_ARG_DIFF_SRC, program.bind(g.src, diff_src)}});
     }
     if (pass == Pass::backward_weights) {
         const auto desc = backward_weights_desc(op, g);
         std::vector<Argument> arguments{{DNNL_ARG_SRC, program.bind(g.src, src)},
-                                        {DNNL_ARG_DIFF_DST, program.bind(g.dst, diff_dst)},
+                                        {DNNL_ARG_DIFF_DST, diff_of_result(program, op.activation, g.dst)},
                                         {DNNL_ARG_DIFF_WEIGHTS, program.bind(g.weights, diff_weights)}};
         const auto bias = [bias_offset](const Buffers& b) { return b.diff_weights.data() + bias_offset; };
         if (op.bias) arguments.push_back({DNNL_ARG_DIFF_BIAS, program.bind(g.bias, bias)});

@@ -57,6 +57,15 @@ BatchNormPair make_batchnorm(const memory::desc& inside) {
                 forward)};
 }
 
+// Forward with ReLU; its bits for a backward pass of its own are thrown away, because the sign of dst says the same.
+dnnl::batch_normalization_forward::primitive_desc batchnorm_with_relu(const memory::desc& inside) {
+    using enum dnnl::normalization_flags;
+    return {{dnnl::prop_kind::forward_training, inside, static_cast<float>(batchnorm_epsilon),
+             use_scale | use_shift | fuse_norm_relu},
+            attributes(),
+            engine()};
+}
+
 using LrnPair = Pair<dnnl::lrn_forward::primitive_desc, dnnl::lrn_backward::primitive_desc>;
 
 LrnPair make_lrn(const Lrn& op, const memory::desc& inside) {
@@ -100,13 +109,17 @@ void plan(Program& program, const BatchNorm& op, Pass pass, std::int64_t batch) 
                                     {DNNL_ARG_SRC, program.input(given, pair.inside, src)}};
     if (pass == Pass::forward) {
         arguments.push_back({DNNL_ARG_DST, program.output(given, pair.inside, dst)});
-        program.add(pair.forward, dnnl::batch_normalization_forward(pair.forward), arguments);
+        const auto forward = op.relu ? batchnorm_with_relu(pair.inside) : pair.forward;
+        if (op.relu) arguments.push_back({DNNL_ARG_WORKSPACE, program.scratch(forward.workspace_desc())});
+        program.add(forward, dnnl::batch_normalization_forward(forward), arguments);
         return;
     }
     const auto [diff_gamma, diff_beta] = bind_two(program, op.channels, diff_weights);
     arguments.push_back({DNNL_ARG_DIFF_SCALE, diff_gamma});
     arguments.push_back({DNNL_ARG_DIFF_SHIFT, diff_beta});
-    arguments.push_back({DNNL_ARG_DIFF_DST, program.input(given, pair.inside, diff_dst)});
+    const std::optional<Nonlinearity> relu = op.relu ? std::optional{Nonlinearity::relu} : std::nullopt;
+    const memory diff = diff_of_result(program, relu, given);
+    arguments.push_back({DNNL_ARG_DIFF_DST, program.reordered(diff, pair.inside)});
     // gamma and beta get their gradient even when nobody needs that of the input.
     arguments.push_back({DNNL_ARG_DIFF_SRC, program.output(given, pair.inside, diff_src, true)});
     program.add(pair.backward, dnnl::batch_normalization_backward(pair.backward), arguments);

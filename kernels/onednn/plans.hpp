@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "kernels/onednn/program.hpp"
 
@@ -18,6 +19,10 @@ void plan(Program& program, const Add& op, Pass pass, std::int64_t batch);
 void plan(Program& program, const Concat& op, Pass pass, std::int64_t batch);
 void plan(Program& program, const Softmax& op, Pass pass, std::int64_t batch);
 void plan(Program& program, const Conv3d& op, Pass pass, std::int64_t batch);
+
+/// The gradient of what a fused activation was given, dense like `output`: of ReLU by the sign of dst_in, of GELU at
+/// what forward left in the workspace. Without an activation it is diff_dst.
+dnnl::memory diff_of_result(Program& program, std::optional<Nonlinearity> activation, const dnnl::memory::desc& output);
 
 /// Bytes of oneDNN's own workspace, from forward to backward.
 std::size_t workspace_bytes(const Pool2d& op, std::int64_t batch);

@@ -49,6 +49,18 @@ dnnl::memory::dims behind(std::int64_t outer, const Shape& shape) {
     return dims;
 }
 
+const dnnl::primitive_attr& attributes_with_relu() {
+    static const dnnl::primitive_attr ours = [] {
+        dnnl::post_ops after;
+        after.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
+        dnnl::primitive_attr attr;
+        attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+        attr.set_post_ops(after);
+        return attr;
+    }();
+    return ours;
+}
+
 dnnl::memory::desc dense(const dnnl::memory::dims& dims) {
     dnnl::memory::dims strides(dims.size(), 1);
     for (std::size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
@@ -72,10 +84,13 @@ dnnl::memory Program::bind(const dnnl::memory::desc& desc, Locate locate, bool s
 }
 
 dnnl::memory Program::input(const dnnl::memory::desc& given, const dnnl::memory::desc& wanted, Locate locate) {
-    dnnl::memory outside = bind(given, std::move(locate));
-    if (given == wanted) return outside;
+    return reordered(bind(given, std::move(locate)), wanted);
+}
+
+dnnl::memory Program::reordered(const dnnl::memory& from, const dnnl::memory::desc& wanted) {
+    if (from.get_desc() == wanted) return from;
     dnnl::memory inside = scratch(wanted);
-    steps_.push_back(make_reorder(outside, inside));
+    steps_.push_back(make_reorder(from, inside));
     return inside;
 }
 

@@ -15,8 +15,9 @@ namespace rehearse::kernels::onednn {
 /// The one CPU engine.
 const dnnl::engine& engine();
 
-/// A primitive attribute that hands the primitive's scratch memory to us.
+/// A primitive attribute that hands the primitive's scratch memory to us; the second also takes ReLU of the result.
 const dnnl::primitive_attr& attributes();
+const dnnl::primitive_attr& attributes_with_relu();
 
 /// {outer, shape...}: a batch of samples, or weights.
 dnnl::memory::dims behind(std::int64_t outer, const Shape& shape);
@@ -43,6 +44,8 @@ public:
     /// The same for a tensor that is written: the reorder back runs last.
     dnnl::memory output(const dnnl::memory::desc& given, const dnnl::memory::desc& wanted, Locate locate,
                         bool spare = false);
+    /// What an earlier step has written, as `wanted`: reordered unless it is so already.
+    dnnl::memory reordered(const dnnl::memory& from, const dnnl::memory::desc& wanted);
     /// Memory that lasts for one run.
     dnnl::memory scratch(const dnnl::memory::desc& desc);
 

@@ -14,6 +14,8 @@ double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 double normal_share(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 double normal_density(double x) { return std::exp(-x * x / 2) * std::numbers::inv_sqrtpi / std::numbers::sqrt2; }
 
+}  // namespace
+
 double value(Nonlinearity kind, double x) {
     switch (kind) {
         case Nonlinearity::relu:
@@ -43,8 +45,6 @@ double slope(Nonlinearity kind, double x) {
     require(false, "unknown nonlinearity");
     return 0;
 }
-
-}  // namespace
 
 void run(const Activation& op, Pass pass, std::int64_t /*batch*/, const Buffers& b) {
     const auto src = b.src[0];

@@ -58,7 +58,7 @@ public:
     std::int64_t workspace(const Op& op, std::int64_t batch) const override {
         if (const auto* norm = std::get_if<BatchNorm>(&op)) return 2 * norm->channels;
         if (const auto* dropout = std::get_if<Dropout>(&op)) return batch * elements(dropout->shape);
-        return 0;
+        return keeps_slope(op) ? batch * elements(output_shape(op)) : 0;
     }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch normalization with the statistics of this batch (Ioffe and Szegedy 2015, algorithms 1 and 2). The workspace
 // keeps mean {channels} and biased variance {channels}; the running variance takes the unbiased one, as the paper does.
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/batchnorm.hpp"
@@ -28,8 +29,10 @@ void forward(const BatchNorm& op, std::int64_t batch, const Buffers& b) {
         for_each_value(op, batch, c, [&](std::int64_t i) { variance += (src[i] - mean) * (src[i] - mean) / count; });
         const double scale = b.weights[c] / std::sqrt(variance + batchnorm_epsilon);
         const double shift = b.weights[op.channels + c];
-        for_each_value(op, batch, c,
-                       [&](std::int64_t i) { b.dst[i] = static_cast<float>((src[i] - mean) * scale + shift); });
+        for_each_value(op, batch, c, [&](std::int64_t i) {
+            const double result = (src[i] - mean) * scale + shift + (op.add ? b.src[1][i] : 0.0F);
+            b.dst[i] = static_cast<float>(op.relu ? std::max(result, 0.0) : result);
+        });
         b.workspace[c] = static_cast<float>(mean);
         b.workspace[op.channels + c] = static_cast<float>(variance);
     }
@@ -37,25 +40,30 @@ void forward(const BatchNorm& op, std::int64_t batch, const Buffers& b) {
 }
 
 // With x^ = (x - mean) / deviation over N values: d gamma = sum g x^, d beta = sum g,
-// d x = gamma / deviation (g - d beta / N - x^ d gamma / N).
+// d x = gamma / deviation (g - d beta / N - x^ d gamma / N). g is diff_dst, or what a fused ReLU passes on of it, and
+// that is also the gradient of a shortcut.
 void backward(const BatchNorm& op, std::int64_t batch, const Buffers& b) {
     const auto src = b.src[0];
     const auto count = static_cast<double>(batch * pixels(op));
+    const auto diff = [&](std::int64_t i) { return op.relu && b.dst_in[i] <= 0 ? 0.0F : b.diff_dst[i]; };
+    for (std::size_t i = 0; op.add && i < b.diff_src[1].size(); ++i) {
+        b.diff_src[1][i] = diff(static_cast<std::int64_t>(i));
+    }
     for (std::int64_t c = 0; c < op.channels; ++c) {
         const double mean = b.workspace[c];
         const double deviation = std::sqrt(b.workspace[op.channels + c] + batchnorm_epsilon);
         double diff_gamma = 0;
         double diff_beta = 0;
         for_each_value(op, batch, c, [&](std::int64_t i) {
-            diff_gamma += b.diff_dst[i] * (src[i] - mean) / deviation;
-            diff_beta += b.diff_dst[i];
+            diff_gamma += diff(i) * (src[i] - mean) / deviation;
+            diff_beta += diff(i);
         });
         b.diff_weights[c] = static_cast<float>(diff_gamma);
         b.diff_weights[op.channels + c] = static_cast<float>(diff_beta);
         if (b.diff_src[0].empty()) continue;
         for_each_value(op, batch, c, [&](std::int64_t i) {
             const double normal = (src[i] - mean) / deviation;
-            const double rest = b.diff_dst[i] - (diff_beta + normal * diff_gamma) / count;
+            const double rest = diff(i) - (diff_beta + normal * diff_gamma) / count;
             b.diff_src[0][i] = static_cast<float>(b.weights[c] / deviation * rest);
         });
     }

@@ -2,6 +2,7 @@
 // Convolution is one set of triples (src, weights, dst): a pixel, a tap and the output that they meet in. Each pass
 // multiplies two of the three and sums into the third. A transposed convolution has the triples of its mirrored one
 // with src and dst in each other's place. Images are volumes of one plane.
+#include <algorithm>
 #include <vector>
 
 #include "kernels/reference/loops.hpp"
@@ -50,6 +51,12 @@ void for_each_triple(const ConvTranspose& op, std::int64_t batch, auto visit) {
     });
 }
 
+// Of the three, only an image's convolution is fused.
+bool has_relu(const auto& op) {
+    if constexpr (requires { op.relu; }) return op.relu;
+    return false;
+}
+
 // Weights without the bias, which lies behind them.
 std::int64_t tap_count(const auto& op) { return elements(weights(op)[0].shape); }
 
@@ -63,15 +70,28 @@ void forward(const auto& op, std::int64_t batch, const Buffers& b) {
     const std::int64_t taps = tap_count(op);
     for (std::size_t i = 0; i < sum.size(); ++i) {
         const std::int64_t filter = static_cast<std::int64_t>(i) / area % op.filters;
-        b.dst[i] = static_cast<float>(sum[i] + (op.bias ? b.weights[taps + filter] : 0.0F));
+        const double result = sum[i] + (op.bias ? b.weights[taps + filter] : 0.0F);
+        b.dst[i] = static_cast<float>(has_relu(op) ? std::max(result, 0.0) : result);
     }
+}
+
+// The gradient of what ReLU was given, or diff_dst itself.
+std::vector<float> diff_of(const auto& op, const Buffers& b) {
+    const std::span<const float> diff_dst = b.diff_dst;
+    std::vector<float> diff(diff_dst.begin(), diff_dst.end());
+    if (!has_relu(op)) return diff;
+    const std::span<const float> dst = b.dst_in;
+    for (std::size_t i = 0; i < diff.size(); ++i) {
+        if (dst[i] <= 0) diff[i] = 0;
+    }
+    return diff;
 }
 
 void backward_data(const auto& op, std::int64_t batch, const Buffers& b) {
     const auto diff_src = b.diff_src[0];
     if (diff_src.empty()) return;
     std::vector<double> sum(diff_src.size());
-    const std::span<const float> diff_dst = b.diff_dst;
+    const std::vector<float> diff_dst = diff_of(op, b);
     const std::span<const float> factors = b.weights;
     for_each_triple(op, batch,
                     [&](const Triple& t) { sum[t.src] += static_cast<double>(diff_dst[t.dst]) * factors[t.weights]; });
@@ -81,13 +101,14 @@ void backward_data(const auto& op, std::int64_t batch, const Buffers& b) {
 void backward_weights(const auto& op, std::int64_t batch, const Buffers& b) {
     std::vector<double> sum(b.diff_weights.size());
     const std::span<const float> src = b.src[0];
+    const std::vector<float> diff_dst = diff_of(op, b);
     for_each_triple(op, batch,
-                    [&](const Triple& t) { sum[t.weights] += static_cast<double>(src[t.src]) * b.diff_dst[t.dst]; });
+                    [&](const Triple& t) { sum[t.weights] += static_cast<double>(src[t.src]) * diff_dst[t.dst]; });
     if (op.bias) {
         const std::int64_t area = static_cast<std::int64_t>(b.diff_dst.size()) / (batch * op.filters);
         const std::int64_t taps = tap_count(op);
         for (std::size_t i = 0; i < b.diff_dst.size(); ++i) {
-            sum[taps + static_cast<std::int64_t>(i) / area % op.filters] += b.diff_dst[i];
+            sum[taps + static_cast<std::int64_t>(i) / area % op.filters] += diff_dst[i];
         }
     }
     for (std::size_t i = 0; i < sum.size(); ++i) b.diff_weights[i] = static_cast<float>(sum[i]);

@@ -28,6 +28,10 @@ void run(const Conv3d& op, Pass pass, std::int64_t batch, const Buffers& buffers
 void run(const ConvTranspose& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const Resize& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 
+/// An activation at x, and its slope there.
+double value(Nonlinearity kind, double x);
+double slope(Nonlinearity kind, double x);
+
 /// The n-th number of the SplitMix64 generator with this seed (Steele, Lea and Flood 2014), n from 0: a function of a
 /// counter, so that element n draws the same number whatever was drawn before it.
 std::uint64_t random_bits(std::uint64_t seed, std::uint64_t n);

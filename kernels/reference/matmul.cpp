@@ -12,9 +12,16 @@ void forward(const MatMul& op, std::int64_t rows, const Buffers& b) {
             for (std::int64_t l = 0; l < op.k; ++l) {
                 sum += static_cast<double>(b.src[0][i * op.k + l]) * b.weights[l * op.n + j];
             }
-            b.dst[i * op.n + j] = static_cast<float>(sum);
+            b.dst[i * op.n + j] = static_cast<float>(op.activation ? value(*op.activation, sum) : sum);
+            if (keeps_slope(op)) b.workspace[i * op.n + j] = static_cast<float>(slope(*op.activation, sum));
         }
     }
+}
+
+// The gradient of what the activation was given, or diff_dst itself.
+float diff_at(const MatMul& op, const Buffers& b, std::int64_t i) {
+    if (op.activation == Nonlinearity::relu) return b.dst_in[i] > 0 ? b.diff_dst[i] : 0;
+    return keeps_slope(op) ? b.workspace[i] * b.diff_dst[i] : b.diff_dst[i];
 }
 
 void backward_data(const MatMul& op, std::int64_t rows, const Buffers& b) {
@@ -23,7 +30,7 @@ void backward_data(const MatMul& op, std::int64_t rows, const Buffers& b) {
         for (std::int64_t l = 0; l < op.k; ++l) {
             double sum = 0;
             for (std::int64_t j = 0; j < op.n; ++j) {
-                sum += static_cast<double>(b.diff_dst[i * op.n + j]) * b.weights[l * op.n + j];
+                sum += static_cast<double>(diff_at(op, b, i * op.n + j)) * b.weights[l * op.n + j];
             }
             b.diff_src[0][i * op.k + l] = static_cast<float>(sum);
         }
@@ -35,14 +42,14 @@ void backward_weights(const MatMul& op, std::int64_t rows, const Buffers& b) {
         for (std::int64_t j = 0; j < op.n; ++j) {
             double sum = 0;
             for (std::int64_t i = 0; i < rows; ++i) {
-                sum += static_cast<double>(b.src[0][i * op.k + l]) * b.diff_dst[i * op.n + j];
+                sum += static_cast<double>(b.src[0][i * op.k + l]) * diff_at(op, b, i * op.n + j);
             }
             b.diff_weights[l * op.n + j] = static_cast<float>(sum);
         }
     }
     for (std::int64_t j = 0; op.bias && j < op.n; ++j) {
         double sum = 0;
-        for (std::int64_t i = 0; i < rows; ++i) sum += b.diff_dst[i * op.n + j];
+        for (std::int64_t i = 0; i < rows; ++i) sum += diff_at(op, b, i * op.n + j);
         b.diff_weights[op.k * op.n + j] = static_cast<float>(sum);
     }
 }

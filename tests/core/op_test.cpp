@@ -85,6 +85,28 @@ TEST(Concat, AddsChannels) {
     EXPECT_EQ(bytes_moved(concat, Pass::forward, DataType::f32), Bytes{4.0 * 2 * 256 * 28 * 28});
 }
 
+// 4 x 6 x 6 = 144 values in and out, 4 * 4 + 4 weights.
+TEST(Fused, OperatorsMoveEachTensorOnce) {
+    const auto floats = [](const Op& op, Pass pass) { return bytes_moved(op, pass, DataType::f32, 2).value / 4; };
+    const Conv2d conv{4, 6, 6, 4, {}, 1, true}, relu{4, 6, 6, 4, {}, 1, true, true};
+    EXPECT_EQ(floats(relu, Pass::forward), floats(conv, Pass::forward));
+    EXPECT_EQ(floats(relu, Pass::backward_data), 2 * 3 * 144 + 20);  // diff_dst, dst -> diff_src; weights
+    EXPECT_EQ(floats(relu, Pass::backward_weights), 2 * 3 * 144 + 20);
+    EXPECT_EQ(flops(relu, Pass::forward), flops(conv, Pass::forward) + Flops{144});
+    const MatMul gelu{1, 8, 8, false, Nonlinearity::gelu};
+    EXPECT_EQ(floats(gelu, Pass::forward), 2 * 3 * 8 + 64);  // src -> dst and what is kept
+    EXPECT_EQ(floats(gelu, Pass::backward_weights), 2 * 3 * 8 + 64);
+    // Forward: src twice, the shortcut, dst. Backward: src, diff_dst and dst -> the shortcut's gradient; src and that
+    // -> diff_src. Separately: 3 + 3 + 2 and 5 + 2 + 3.
+    const BatchNorm three{4, 6, 6, true, true};
+    EXPECT_EQ(floats(three, Pass::forward), 2 * 4 * 144 + 8);
+    EXPECT_EQ(floats(three, Pass::backward_data), 2 * 7 * 144 + 8);
+    EXPECT_EQ(floats(BatchNorm{4, 6, 6}, Pass::forward), 2 * 3 * 144 + 8);
+    EXPECT_EQ(floats(BatchNorm{4, 6, 6, true}, Pass::forward), 2 * 3 * 144 + 8);
+    EXPECT_EQ(input_shapes(three), (std::vector<Shape>{{4, 6, 6}, {4, 6, 6}}));
+    EXPECT_THROW(output_shape(three, {{4, 6, 6}}), InputError);
+}
+
 TEST(Passes, ExistWhereThereIsWork) {
     EXPECT_TRUE(has_pass(conv1, Pass::backward_weights));
     EXPECT_FALSE(has_pass(Activation{}, Pass::backward_weights));

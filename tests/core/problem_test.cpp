@@ -21,11 +21,17 @@ const std::vector<Op> ops{
     Input{{3, 224, 224}},
     Conv2d{64, 56, 56, 64, Window{3, 3, 1, 1, 1, 1, 1, 1}},
     Conv2d{32, 9, 7, 32, Window{5, 3, 2, 1, 0, 1, 2, 3, 2, 1}, 32, true},
+    Conv2d{16, 32, 32, 16, Window{3, 3, 1, 1, 1, 1, 1, 1}, 1, true, true},
     MatMul{1, 10, 84},
+    MatMul{1, 10, 84, true, Nonlinearity::relu},
+    MatMul{128, 64, 32, false, Nonlinearity::gelu},
     MatMul{128, 64, 32, false},
     Pool2d{PoolKind::max, 64, 112, 112, Window{3, 3, 2, 2, 1, 1, 1, 1}},
     Pool2d{PoolKind::average, 6, 28, 28, Window{2, 2, 2, 2}, true},
     BatchNorm{64, 56, 56},
+    BatchNorm{64, 56, 56, true, false},
+    BatchNorm{64, 56, 56, false, true},
+    BatchNorm{64, 56, 56, true, true},
     Lrn{96, 27, 27, 5, 1e-4, 0.75, 2},
     Activation{Nonlinearity::gelu, {128, 1024}},
     Add{{64, 56, 56}, 3},
@@ -68,7 +74,7 @@ TEST(ProblemString, IsReadBackForEveryOperatorAndPass) {
 TEST(ProblemString, IsTheOneOfTheDocumentation) {
     EXPECT_EQ(to_string(Problem{ops[1], Pass::forward, 32, DataType::f32}),
               "conv2d:n32c64h56w56k64r3s3:pad1:stride1:f32:forward");
-    EXPECT_EQ(to_string(Problem{ops[3], Pass::backward_data, 8, DataType::bf16}),
+    EXPECT_EQ(to_string(Problem{MatMul{1, 10, 84}, Pass::backward_data, 8, DataType::bf16}),
               "matmul:n8m1n10k84:bias:bf16:backward_data");
     // Of volumes: d before h, t before r; padding front, top, left, back, bottom, right.
     EXPECT_EQ(to_string(Problem{ops[18], Pass::forward, 1, DataType::f32}),
@@ -76,6 +82,10 @@ TEST(ProblemString, IsTheOneOfTheDocumentation) {
     EXPECT_EQ(to_string(Problem{ops[23], Pass::forward, 1, DataType::f32}),
               "convtranspose:n1c6d8h9w9k3t4r3s2:pad3x0x1x1x1x2:stride3x2x1:dilation2x1x2:groups3:outpad2x1x0:bias:"
               "f32:forward");
+    EXPECT_EQ(to_string(Problem{ops[3], Pass::forward, 32, DataType::f32}),
+              "conv2d:n32c16h32w32k16r3s3:pad1:stride1:bias:relu:f32:forward");
+    EXPECT_EQ(to_string(Problem{BatchNorm{.channels = 16, .height = 32, .width = 32, .relu = true, .add = true}, Pass::forward, 32, DataType::f32}),
+              "batchnorm:n32c16h32w32:add:relu:f32:forward");
 }
 
 TEST(ProblemString, SaysWhatIsWrongWithIt) {
@@ -93,6 +103,7 @@ TEST(ProblemString, SaysWhatIsWrongWithIt) {
         {"conv2d:n1c1h1w1k1r1s1q1:f32:forward", "left over"},
         {"conv2d:n1c1h2w2k1r3s3:f32:forward", "does not fit"},
         {"conv2d:n1c1h-2w2k1r3s3:f32:forward", "is not a whole number"},
+        {"matmul:n1m1n2k3:tanh:f32:forward", "fused with relu or gelu, not with tanh"},
         {"activation:n1:4x4:swish:f32:forward", "unknown activation 'swish'"},
         {"conv2d:n99999999999999999999c1h1w1k1r1s1:f32:forward", "batch"},
         {"conv3d:n1c4h8w8k4r3s3:f32:forward", "expected 'd'"},

@@ -227,6 +227,12 @@ TEST_P(Cpu, MultipliesMatricesHoweverTheyLie) {
     }
 }
 
+TEST_P(Cpu, TheWorkspaceOfAProductIsEnoughForSmallerOnes) {
+    // Cut into even pieces of at most 256 and 280: two of 160, one of 256; two of 150, one of 280.
+    EXPECT_GE(cpu::gemm_workspace({3, 396, 320}), cpu::gemm_workspace({3, 396, 256}));
+    EXPECT_GE(cpu::gemm_workspace({300, 64, 64}), cpu::gemm_workspace({280, 64, 64}));
+}
+
 TEST_P(Cpu, MultipliesPackedMatrices) {
     for (const cpu::GemmShape& s : shapes) {
         SCOPED_TRACE(testing::Message() << s.m << " x " << s.n << " x " << s.k);

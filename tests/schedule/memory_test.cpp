@@ -32,6 +32,45 @@ TEST(Memory, OfTwoDenseLayersCountedByHand) {
     EXPECT_EQ(schedule_of(two_dense(), "data", 1).memory_peak, Bytes{796});
 }
 
+// The same with `a` and `relu` in one, which keeps its output for the sign:
+//   loss:backward_data   input a b                   b                    440
+//   b:backward_data      input a                     b a                  480   the fullest
+//   a:backward_weights   input a                     a                    400
+// and with GELU, which keeps the slopes, 120 B, from a:forward to a:backward_weights:
+//   loss:backward_data   input a b, slopes           b                    560   the fullest
+//   b:backward_data      input, slopes               b a                  480
+TEST(Memory, OfFusedActivationsCountedByHand) {
+    const auto use = [](Nonlinearity kind) {
+        Network network = two_dense();
+        std::get<MatMul>(network.layers[1].op).activation = kind;
+        network.layers.erase(network.layers.begin() + 2);
+        for (std::size_t i = 2; i < network.layers.size(); ++i) --network.layers[i].inputs[0];
+        return memory_use(schedule_of(network, "data", 1));
+    };
+    EXPECT_EQ(use(Nonlinearity::relu).activations, Bytes{280});
+    EXPECT_EQ(use(Nonlinearity::relu).activation_gradients, Bytes{200});
+    EXPECT_EQ(use(Nonlinearity::gelu).activations, Bytes{480});
+    EXPECT_EQ(use(Nonlinearity::gelu).activation_gradients, Bytes{80});
+}
+
+// One sample: input, c, s, sum and their gradients 72 B each, f and its gradient 12.
+//   sum:forward          input c s sum                                    288   s is not read again
+//   loss:backward_data   input c sum f               f                    240
+//   sum:backward_data    input c                     sum c s              360   the fullest
+TEST(Memory, OfAShortcutFusedToBatchNormIsNotKeptForTheBackwardPass) {
+    Network n{.name = "fused", .layers = {}};
+    const Conv2d conv{.channels = 2, .height = 3, .width = 3, .filters = 2};
+    const int input = add(n, "input", Input{{2, 3, 3}}, {});
+    const int c = add(n, "c", conv, {input});
+    const int s = add(n, "s", conv, {input});
+    const int sum = add(n, "sum", BatchNorm{2, 3, 3, false, true}, {c, s});
+    const int flat = add(n, "flatten", Flatten{{2, 3, 3}}, {sum});
+    add(n, "loss", SoftmaxLoss{3}, {add(n, "f", MatMul{.m = 1, .n = 3, .k = 18, .bias = false}, {flat})});
+    const MemoryUse use = memory_use(schedule_of(n, "data", 1, 1));
+    EXPECT_EQ(use.activations, Bytes{144});
+    EXPECT_EQ(use.activation_gradients, Bytes{216});
+}
+
 TEST(Memory, OfMixedPrecisionHasMasterWeightsAndHalfTheActivations) {
     const MemoryUse use = memory_use(schedule_of(two_dense(), "data:bucket=1B", 2, 10, Precision::mixed));
     EXPECT_EQ(use.weights, Bytes{46});
