@@ -76,6 +76,9 @@ endif()
 find_package(benchmark QUIET)
 rehearse_option(BENCH "${benchmark_FOUND}" "bench, calibrate (Google Benchmark ${benchmark_VERSION})" "Google Benchmark (libbenchmark-dev)")
 
+find_package(SQLite3 QUIET)
+rehearse_option(SQLITE "${SQLite3_FOUND}" "tuned kernels are kept (SQLite ${SQLite3_VERSION})" "SQLite (libsqlite3-dev)")
+
 find_package(CUDAToolkit QUIET)
 rehearse_note("CUDA    off  no CUDA kernels written yet (toolkit ${CUDAToolkit_VERSION})")
 rehearse_note("GUI     off  rehearse-gui is not written yet")

@@ -27,6 +27,7 @@ OWNERS = {  # library: (how its headers begin, who may reach them)
     "oneDNN": (r"oneapi/|dnnl", {"kernels"}),
     "CUDA": (r"cuda|cublas|cudnn|nccl|nvml", {"kernels"}),
     "Highway": (r"hwy/", {"kernels"}),
+    "SQLite": (r"sqlite3\.h", {"kernels"}),
     "toml++": (r"toml\+\+|toml\.hpp", {"models"}),
     "ONNX": (r"onnx/", {"models"}),
     "protobuf": (r"google/protobuf/|.*\.pb\.h", {"models", "trace"}),

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/algorithm.hpp"
 
+#include <fmt/format.h>
+#include <hwy/highway.h>
 #include <omp.h>
 
 #include <new>
 
+#include "kernels/cpu/revision.hpp"
 #include "kernels/reference/backend.hpp"
 #include "kernels/support.hpp"
 
@@ -37,20 +40,27 @@ Support Algorithm::supports(const Problem& problem) const {
     return {};
 }
 
-std::unique_ptr<Kernel> Algorithm::prepare(const Problem& problem) const {
+std::unique_ptr<Kernel> Algorithm::prepare_within(const Problem& problem, Bytes limit) const {
     require_supported(*this, problem);
-    return problem.pass == Pass::update ? reference::backend().prepare(problem) : make(problem);
+    if (problem.pass == Pass::update) return reference::backend().prepare(problem);
+    std::unique_ptr<Kernel> kernel = make_within(problem, limit);
+    thread_scratch(static_cast<std::int64_t>(kernel->scratch() / size_of(DataType::f32)));
+    return kernel;
+}
+
+Bytes Algorithm::scratch(const Problem& problem, Bytes limit) const {
+    return problem.pass == Pass::update ? Bytes{} : make_within(problem, limit)->scratch();
+}
+
+std::string Algorithm::version() const {
+    const std::int64_t usable = hwy::SupportedTargets() & HWY_TARGETS;
+    return fmt::format("{} {}", revision(), hwy::TargetName(usable & -usable));  // the lowest bit is the best target
 }
 
 void CheckedKernel::run(const Buffers& buffers) {
     sizes_.check(buffers);
     if (pass_ == Pass::backward_data && buffers.diff_src[0].empty()) return;
     compute(buffers, thread_scratch(scratch_));
-}
-
-void CheckedKernel::reserve(std::int64_t floats) {
-    scratch_ = floats;
-    thread_scratch(floats);
 }
 
 std::int64_t threads() { return omp_get_max_threads(); }

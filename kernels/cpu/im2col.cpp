@@ -28,11 +28,19 @@ class Im2col : public CheckedKernel {
 protected:
     explicit Im2col(const Problem& problem) : CheckedKernel(problem), conv_(problem), tile_(panel_columns()) {}
 
-    // A tile of pixels, whole panels of them, for which `floats_a_pixel` fit into the bound.
-    void cut_pixels(std::int64_t floats_a_pixel) {
+    // A tile of pixels, whole panels of them, for which `floats_a_pixel` fit into the bound, and `lay_out()`, which
+    // gives the floats of scratch memory of such a tile, into the caller's limit if tiles can be made so small.
+    template <typename LayOut>
+    void cut_pixels(std::int64_t floats_a_pixel, Bytes limit, LayOut lay_out) {
         const std::int64_t panel = panel_columns();
         const std::int64_t panels = std::max<std::int64_t>(1, max_column_floats / (floats_a_pixel * panel));
         tile_ = std::min(panels * panel, divide_up(conv_.out_pixels(), panel) * panel);
+        std::int64_t floats = lay_out();
+        while (static_cast<double>(floats) * size_of(DataType::f32) > limit && tile_ > panel) {
+            tile_ = std::max(panel, tile_ / 2 / panel * panel);
+            floats = lay_out();
+        }
+        reserve(floats);
     }
 
     // Channels of a group in so many parts that there is one for each thread.
@@ -52,11 +60,12 @@ protected:
 
 class Forward final : public Im2col {
 public:
-    explicit Forward(const Problem& problem) : Im2col(problem) {
-        cut_pixels(rows());
+    Forward(const Problem& problem, Bytes limit) : Im2col(problem) {
         weights_ = whole_lines(packed_a_floats(conv_.group_filters, rows()));
-        columns_ = whole_lines(packed_b_floats(tile_, rows()));
-        reserve(conv_.op.groups * weights_ + threads() * columns_);
+        cut_pixels(rows(), limit, [this] {
+            columns_ = whole_lines(packed_b_floats(tile_, rows()));
+            return conv_.op.groups * weights_ + threads() * columns_;
+        });
     }
 
 private:
@@ -114,13 +123,14 @@ private:
 
 class BackwardData final : public Im2col {
 public:
-    explicit BackwardData(const Problem& problem) : Im2col(problem) {
+    BackwardData(const Problem& problem, Bytes limit) : Im2col(problem) {
         cut_channels(conv_.batch * conv_.op.groups);
-        cut_pixels(part_ * conv_.taps + conv_.group_filters);
         weights_ = whole_lines(packed_a_floats(part_ * conv_.taps, conv_.group_filters));
-        columns_ = whole_lines(is_matrix(conv_) ? 0 : part_ * conv_.taps * tile_);
-        own_ = columns_ + whole_lines(packed_b_floats(tile_, conv_.group_filters));
-        reserve(conv_.op.groups * parts_ * weights_ + threads() * own_);
+        cut_pixels(part_ * conv_.taps + conv_.group_filters, limit, [this] {
+            columns_ = whole_lines(is_matrix(conv_) ? 0 : part_ * conv_.taps * tile_);
+            own_ = columns_ + whole_lines(packed_b_floats(tile_, conv_.group_filters));
+            return conv_.op.groups * parts_ * weights_ + threads() * own_;
+        });
     }
 
 private:
@@ -168,12 +178,13 @@ private:
 
 class BackwardWeights final : public Im2col {
 public:
-    explicit BackwardWeights(const Problem& problem) : Im2col(problem) {
+    BackwardWeights(const Problem& problem, Bytes limit) : Im2col(problem) {
         cut_channels(conv_.op.groups);
-        cut_pixels(part_ * conv_.taps);
-        columns_ = whole_lines(is_matrix(conv_) ? 0 : part_ * conv_.taps * tile_);
-        own_ = columns_ + whole_lines(gemm_workspace({conv_.group_filters, part_ * conv_.taps, tile_}));
-        reserve(threads() * own_);
+        cut_pixels(part_ * conv_.taps, limit, [this] {
+            columns_ = whole_lines(is_matrix(conv_) ? 0 : part_ * conv_.taps * tile_);
+            own_ = columns_ + whole_lines(gemm_workspace({conv_.group_filters, part_ * conv_.taps, tile_}));
+            return threads() * own_;
+        });
     }
 
 private:
@@ -218,10 +229,12 @@ public:
 private:
     std::string refusal(const Problem& problem) const override { return refuse_all_but_conv2d(problem, "im2col"); }
 
-    std::unique_ptr<Kernel> make(const Problem& problem) const override {
-        if (problem.pass == Pass::forward) return std::make_unique<Forward>(problem);
-        if (problem.pass == Pass::backward_data) return std::make_unique<BackwardData>(problem);
-        return std::make_unique<BackwardWeights>(problem);
+    std::unique_ptr<Kernel> make(const Problem& problem) const override { return make_within(problem, any_scratch); }
+
+    std::unique_ptr<Kernel> make_within(const Problem& problem, Bytes limit) const override {
+        if (problem.pass == Pass::forward) return std::make_unique<Forward>(problem, limit);
+        if (problem.pass == Pass::backward_data) return std::make_unique<BackwardData>(problem, limit);
+        return std::make_unique<BackwardWeights>(problem, limit);
     }
 };
 

@@ -11,7 +11,6 @@
 namespace rehearse::kernels::onednn {
 namespace {
 
-using dnnl::algorithm;
 using dnnl::memory;
 
 constexpr std::int64_t matrix_pixels = 196;  // 14 x 14
@@ -20,6 +19,7 @@ constexpr std::int64_t few_channels = 4;
 // Tensors as the caller has them.
 struct Given {
     memory::desc src, weights, bias, dst;
+    dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
 };
 
 Given given(const Conv2d& op, std::int64_t batch) {
@@ -34,7 +34,8 @@ Given given(const Conv2d& op, std::int64_t batch) {
             op.bias ? dense({op.filters}) : memory::desc(), dense({batch, op.filters, out[1], out[2]})};
 }
 
-bool stays_dense(const Conv2d& op, Pass pass) {
+bool stays_dense(const Conv2d& op, Pass pass, Way way) {
+    if (way != Way::faster_layout) return way == Way::gemm;
     const Window& w = op.window;
     const bool is_matrix = w == Window{} && op.groups == 1 && op.height * op.width >= matrix_pixels;
     return is_matrix || (pass == Pass::backward_data && op.channels / op.groups < few_channels);
@@ -45,9 +46,10 @@ memory::desc any_layout(const memory::desc& desc) {
 }
 
 // What oneDNN may lay out as it likes.
-Given asked(const Conv2d& op, Pass pass, const Given& g) {
-    if (stays_dense(op, pass)) return {g.src, any_layout(g.weights), g.bias, g.dst};
-    return {any_layout(g.src), any_layout(g.weights), g.bias, any_layout(g.dst)};
+Given asked(const Conv2d& op, Pass pass, const Given& g, Way way) {
+    if (stays_dense(op, pass, way)) return {g.src, any_layout(g.weights), g.bias, g.dst};
+    return {any_layout(g.src), any_layout(g.weights), g.bias, any_layout(g.dst),
+            way == Way::winograd ? dnnl::algorithm::convolution_winograd : dnnl::algorithm::convolution_direct};
 }
 
 struct Sliding {
@@ -65,21 +67,19 @@ dnnl::convolution_forward::primitive_desc forward_desc(const Conv2d& op, const G
     const Sliding s = sliding(op.window);
     const auto kind = dnnl::prop_kind::forward_training;
     if (!op.bias) {
-        return {{kind, algorithm::convolution_direct, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l,
-                 s.padding_r},
+        return {{kind, a.algorithm, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
                 attributes(),
                 engine()};
     }
-    return {{kind, algorithm::convolution_direct, a.src, a.weights, a.bias, a.dst, s.strides, s.dilates, s.padding_l,
-             s.padding_r},
+    return {{kind, a.algorithm, a.src, a.weights, a.bias, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
             attributes(),
             engine()};
 }
 
 std::size_t bias_offset(const Given& g) { return g.weights.get_size() / sizeof(float); }
 
-void plan_forward(Program& program, const Conv2d& op, const Given& g) {
-    const auto desc = forward_desc(op, asked(op, Pass::forward, g));
+void plan_forward(Program& program, const Conv2d& op, const Given& g, Way way) {
+    const auto desc = forward_desc(op, asked(op, Pass::forward, g, way));
     std::vector<Argument> arguments{{DNNL_ARG_SRC, program.input(g.src, desc.src_desc(), src)},
                                     {DNNL_ARG_WEIGHTS, program.input(g.weights, desc.weights_desc(), weights)},
                                     {DNNL_ARG_DST, program.output(g.dst, desc.dst_desc(), dst)}};
@@ -90,12 +90,12 @@ void plan_forward(Program& program, const Conv2d& op, const Given& g) {
     program.add(desc, dnnl::convolution_forward(desc), arguments);
 }
 
-void plan_backward_data(Program& program, const Conv2d& op, const Given& g) {
-    const Given a = asked(op, Pass::backward_data, g);
+void plan_backward_data(Program& program, const Conv2d& op, const Given& g, Way way) {
+    const Given a = asked(op, Pass::backward_data, g, way);
     const Sliding s = sliding(op.window);
     const dnnl::convolution_backward_data::primitive_desc desc(
-        {algorithm::convolution_direct, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
-        attributes(), engine(), forward_desc(op, a));
+        {a.algorithm, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r}, attributes(), engine(),
+        forward_desc(op, a));
     program.add(desc, dnnl::convolution_backward_data(desc),
                 {{DNNL_ARG_DIFF_DST, program.input(g.dst, desc.diff_dst_desc(), diff_dst)},
                  {DNNL_ARG_WEIGHTS, program.input(g.weights, desc.weights_desc(), weights)},
@@ -105,21 +105,19 @@ void plan_backward_data(Program& program, const Conv2d& op, const Given& g) {
 dnnl::convolution_backward_weights::primitive_desc backward_weights_desc(const Conv2d& op, const Given& a) {
     const Sliding s = sliding(op.window);
     if (!op.bias) {
-        return {
-            {algorithm::convolution_direct, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
-            attributes(),
-            engine(),
-            forward_desc(op, a)};
+        return {{a.algorithm, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
+                attributes(),
+                engine(),
+                forward_desc(op, a)};
     }
-    return {{algorithm::convolution_direct, a.src, a.weights, a.bias, a.dst, s.strides, s.dilates, s.padding_l,
-             s.padding_r},
+    return {{a.algorithm, a.src, a.weights, a.bias, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
             attributes(),
             engine(),
             forward_desc(op, a)};
 }
 
-void plan_backward_weights(Program& program, const Conv2d& op, const Given& g) {
-    const auto desc = backward_weights_desc(op, asked(op, Pass::backward_weights, g));
+void plan_backward_weights(Program& program, const Conv2d& op, const Given& g, Way way) {
+    const auto desc = backward_weights_desc(op, asked(op, Pass::backward_weights, g, way));
     std::vector<Argument> arguments{
         {DNNL_ARG_SRC, program.input(g.src, desc.src_desc(), src)},
         {DNNL_ARG_DIFF_DST, program.input(g.dst, desc.diff_dst_desc(), diff_dst)},
@@ -133,11 +131,11 @@ void plan_backward_weights(Program& program, const Conv2d& op, const Given& g) {
 
 }  // namespace
 
-void plan(Program& program, const Conv2d& op, Pass pass, std::int64_t batch) {
+void plan(Program& program, const Conv2d& op, Pass pass, std::int64_t batch, Way way) {
     const Given g = given(op, batch);
-    if (pass == Pass::forward) plan_forward(program, op, g);
-    if (pass == Pass::backward_data) plan_backward_data(program, op, g);
-    if (pass == Pass::backward_weights) plan_backward_weights(program, op, g);
+    if (pass == Pass::forward) plan_forward(program, op, g, way);
+    if (pass == Pass::backward_data) plan_backward_data(program, op, g, way);
+    if (pass == Pass::backward_weights) plan_backward_weights(program, op, g, way);
 }
 
 }  // namespace rehearse::kernels::onednn
