@@ -12,6 +12,7 @@
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
 #include "cli/report.hpp"
+#include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
@@ -24,7 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-enum class Kind { conv, gemm, layer };
+enum class Kind { conv, gemm, layer, tuned };
 
 struct Options {
     Common common;
@@ -33,6 +34,8 @@ struct Options {
     std::string suite, backend, algorithm, out;
     std::vector<std::int64_t> batches{8};
     bool check = true;
+    bool tune = false;
+    Bytes scratch_limit = kernels::default_scratch_limit;
     std::uint64_t seed = 1;
     Seconds budget{20};
 };
@@ -65,14 +68,21 @@ std::vector<calibrate::Needed> problems_of(const Options& options) {
 std::vector<const kernels::Backend*> backends_of(const Options& options, const Problem& problem) {
     std::vector<const kernels::Backend*> found;
     std::string refusals;
+    const auto each_once = kernels::implementations(problem, options.scratch_limit);
     for (const kernels::Backend* backend : kernels::backends()) {
         if (!options.backend.empty() && backend->name() != options.backend) continue;
         if (!options.algorithm.empty() && backend->algorithm() != options.algorithm) continue;
         const bool last_resort = backend == kernels::backends().back() && options.backend != backend->name();
         if (last_resort && !found.empty()) continue;
-        const kernels::Support support = backend->supports(problem);
-        if (support.yes) found.push_back(backend);
-        if (!support.yes) refusals += fmt::format("\n  {}: {}", full_name(*backend), support.reason);
+        const kernels::Support support = supports_within(*backend, problem, options.scratch_limit);
+        const bool listed = std::ranges::find(each_once, backend) != each_once.end();
+        if (support.yes && (listed || backend == kernels::backends().back())) found.push_back(backend);
+        if (support.yes) continue;
+        refusals += fmt::format("\n  {}: {}", full_name(*backend), support.reason);
+        if (backend->supports(problem).yes) {
+            talk(options.common,
+                 fmt::format("left out: {} for {}: {}", full_name(*backend), to_string(problem), support.reason));
+        }
     }
     if (!found.empty()) return found;
     if (refusals.empty()) refusals = ": no backend of this build has that name and algorithm";
@@ -135,6 +145,7 @@ Report report_of(const Options& options, const std::vector<Json>& rows, const ca
                        {"flops_per_s", "rate", Show::flop_rate},
                        {"peak_fraction", "of peak", Show::percent},
                        {"flops_per_byte", "FLOP/B", Show::number},
+                       {"scratch_bytes", "scratch", Show::bytes},
                        {"checked", "error", Show::number},
                        {"best", "best", Show::text}}}};
     report.footer = fmt::format(
@@ -160,10 +171,14 @@ int bench_kernels(Options& options) {
     bench::Options measuring;
     measuring.rounds.budget = options.budget * 0.8;
     measuring.seed = options.seed;
+    measuring.scratch_limit = options.scratch_limit;
     const bench::Measurement measured = bench::measure(candidates, measuring);
     std::vector<Json> rows;
     for (std::size_t i = 0; i < measured.samples.size(); ++i) {
         rows.push_back(row_of(measured.samples[i], host.peak.median));
+        const bench::Candidate& candidate = candidates[i];
+        rows.back()["scratch_bytes"] =
+            candidate.backend->scratch(candidate.needed.problem, options.scratch_limit).value;
         if (options.check) rows.back()["checked"] = errors[i];
     }
     mark_best(rows);
@@ -172,16 +187,27 @@ int bench_kernels(Options& options) {
     return wrong ? check_failed : good;
 }
 
+bench::TuneOptions tuning_of(const Options& options) {
+    bench::TuneOptions tuning;
+    tuning.budget = options.budget;
+    tuning.scratch_limit = options.scratch_limit;
+    tuning.seed = options.seed;
+    return tuning;
+}
+
 int start(Options& options) {
-    const std::map<std::string_view, Kind> kinds{{"conv", Kind::conv}, {"gemm", Kind::gemm}, {"layer", Kind::layer}};
+    const std::map<std::string_view, Kind> kinds{
+        {"conv", Kind::conv}, {"gemm", Kind::gemm}, {"layer", Kind::layer}, {"tuned", Kind::tuned}};
     const std::string kind = options.arguments.empty() ? "" : options.arguments.front();
     const auto found = kinds.find(kind);
     if (found == kinds.end()) {
-        const std::vector<std::string_view> words{"conv", "gemm", "layer"};
+        const std::vector<std::string_view> words{"conv", "gemm", "layer", "tuned"};
         throw InputError(fmt::format("bench '{}': one of {}{}", kind, join(words), did_you_mean(kind, words)));
     }
     options.kind = found->second;
     options.arguments.erase(options.arguments.begin());
+    if (options.kind == Kind::tuned) return list_tuned(options.common);
+    if (options.tune) return tune_and_list(problems_of(options), tuning_of(options), options.common);
     return bench_kernels(options);
 }
 
@@ -189,7 +215,8 @@ int start(Options& options) {
 
 Run add_bench(CLI::App& app) {
     const auto options = std::make_shared<Options>();
-    app.add_option("KIND", options->arguments, "conv, gemm or layer, then problem strings")
+    app.add_option("KIND", options->arguments,
+                   "conv, gemm or layer, then problem strings; or tuned: what --tune has kept")
         ->option_text("KIND [PROBLEM...]");
     app.add_option("--suite", options->suite, "every distinct step of training this network")
         ->option_text("NAME|FILE.onnx");
@@ -197,6 +224,8 @@ Run add_bench(CLI::App& app) {
     app.add_option("--backend", options->backend, "only this one")->option_text("NAME");
     app.add_option("--algorithm", options->algorithm, "only this one")->option_text("NAME");
     app.add_flag("!--no-check", options->check, "do not hold the results to the reference first");
+    app.add_flag("--tune", options->tune, "keep the fastest implementation of each, for run and calibrate");
+    add_scratch_limit(app, options->scratch_limit);
     app.add_option("--seed", options->seed, "of the data")->capture_default_str()->option_text("N");
     app.add_option("--out", options->out, "Google Benchmark's JSON, for calibrate")->option_text("FILE.json");
     add_budget(app, options->budget);

@@ -9,6 +9,7 @@
 #include "cli/command.hpp"
 #include "cli/job.hpp"
 #include "cli/report.hpp"
+#include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "models/models.hpp"
 #include "run/train.hpp"
@@ -25,6 +26,7 @@ struct Options {
     JobOptions job;
     run::Options run;
     std::string trace;
+    Tune tune = Tune::on;
 };
 
 // The hosts that mpirun chose, as a machine: what a plan needs to know, without any figure.
@@ -117,7 +119,12 @@ int train(const run::Session& session, const Options& options) {
                                             job_for(options.job, session.size()));
     const bool speaks = session.rank() == 0;
     const bool live = speaks && options.common.format == Format::table && options.common.output.empty();
-    const run::Result result = run::train(session, schedule, options.run, [&](int step, const run::StepReport& report) {
+    run::Options training = options.run;
+    if (options.tune != Tune::off && training.backend.empty() && training.algorithm.empty()) {
+        training.tuned = tuned_for_all(training.scratch_limit, options.common);
+        if (speaks) say_how_much_is_tuned(schedule, training.tuned, training.scratch_limit, options.common);
+    }
+    const run::Result result = run::train(session, schedule, training, [&](int step, const run::StepReport& report) {
         if (live) print_step(step, report);
     });
     if (!speaks) return good;
@@ -157,6 +164,9 @@ Run add_run(CLI::App& app) {
         ->option_text("NAME");
     app.add_option("--algorithm", options->run.algorithm, "where it applies: direct, im2col, winograd4, ...")
         ->option_text("NAME");
+    add_tune(app, options->tune, {{"on", Tune::on}, {"off", Tune::off}},
+             "follow what calibrate or bench --tune found to be fastest on this host");
+    add_scratch_limit(app, options->run.scratch_limit);
     app.add_option("--seed", options->run.seed, "of weights and data")->capture_default_str()->option_text("N");
     app.add_option("--learning-rate", options->run.learning_rate, "of SGD")->capture_default_str()->option_text("X");
     app.add_option("--momentum", options->run.momentum, "of SGD")->capture_default_str()->option_text("X");

@@ -42,11 +42,13 @@ void check_compute(const Schedule& schedule, const Step& step, const Compute& co
 
 }  // namespace
 
-Program::Program(const Schedule& schedule, const RankClass& rank_class, Wish wish, std::uint64_t seed,
+Program::Program(const Schedule& schedule, const RankClass& rank_class, const Wish& wish, std::uint64_t seed,
                  const Hyperparameters& hyperparameters)
     : schedule_(schedule), hyperparameters_(hyperparameters), has_gradient_(schedule.network.layers.size()) {
     choose_backends(wish);
-    tensors_ = std::make_unique<Tensors>(schedule, backends_, seed);
+    std::vector<const kernels::Backend*> backends;  // whoever runs forward says what is kept for backward
+    for (const kernels::PassChoices& choices : choices_) backends.push_back(of(choices, Pass::forward).backend);
+    tensors_ = std::make_unique<Tensors>(schedule, backends, seed);
     scratch_.reserve(largest_inputs(schedule));
     scratch_.allocate();
     for (const Step& step : rank_class.steps) {
@@ -54,7 +56,7 @@ Program::Program(const Schedule& schedule, const RankClass& rank_class, Wish wis
         ready.step = &step;
         if (const auto* compute = std::get_if<Compute>(&step.action)) {
             check_compute(schedule, step, *compute);
-            prepare(ready, *compute);
+            prepare(ready, *compute, wish.scratch_limit);
         } else if (const auto* update = std::get_if<Update>(&step.action)) {
             prepare(ready, *update, wish);
         } else if (const auto* reduce = std::get_if<AllReduceBucket>(&step.action)) {
@@ -72,9 +74,9 @@ void Program::choose_backends(const Wish& wish) {
     const auto& layers = schedule_.network.layers;
     for (std::size_t i = 0; i < layers.size(); ++i) {
         const bool computes = has_pass(layers[i].op, Pass::forward);
-        backends_.push_back(computes ? &kernels::choose(layers[i].op, schedule_.batch_per_rank, DataType::f32,
-                                                        wish.backend, wish.algorithm)
-                                     : nullptr);
+        choices_.push_back(computes
+                               ? kernels::choose_passes(layers[i].op, schedule_.batch_per_rank, DataType::f32, wish)
+                               : kernels::PassChoices{});
         if (std::holds_alternative<SoftmaxLoss>(layers[i].op)) losses_.push_back(static_cast<int>(i));
         if (i > 0 && std::holds_alternative<Input>(layers[i].op)) {
             throw InputError(fmt::format("network '{}' has a second input, '{}': run feeds one", schedule_.network.name,
@@ -89,17 +91,18 @@ void Program::choose_backends(const Wish& wish) {
 }
 
 // Layers of the same problem share a kernel: what differs between them lies in the buffers.
-kernels::Kernel& Program::kernel_of(const Problem& problem, const kernels::Backend& backend) {
-    auto& kernel = kernels_[fmt::format("{}/{}", to_string(problem), kernels::full_name(backend))];
-    if (kernel == nullptr) kernel = backend.prepare(problem);
+kernels::Kernel& Program::kernel_of(const Problem& problem, const kernels::Choice& choice, Bytes scratch_limit) {
+    auto& kernel =
+        kernels_[fmt::format("{}/{}/{}", to_string(problem), kernels::full_name(*choice.backend), choice.threads)];
+    if (kernel == nullptr) kernel = kernels::prepare(choice, problem, scratch_limit);
     return *kernel;
 }
 
-void Program::prepare(ReadyStep& ready, const Compute& compute) {
+void Program::prepare(ReadyStep& ready, const Compute& compute, Bytes scratch_limit) {
     const Layer& layer = schedule_.network.layers[at(compute.layer)];
     const LayerTensors& own = tensors_->layer(compute.layer);
     kernels::Buffers& buffers = ready.buffers;
-    ready.kernel = &kernel_of(compute.problem, *backends_[at(compute.layer)]);
+    ready.kernel = &kernel_of(compute.problem, of(choices_[at(compute.layer)], compute.problem.pass), scratch_limit);
     for (const int input : layer.inputs) buffers.src.emplace_back(tensors_->layer(input).output);
     buffers.weights = own.weights;
     buffers.workspace = own.workspace;
@@ -137,9 +140,8 @@ void Program::add_gradients_of_inputs(ReadyStep& ready, const Compute& compute) 
 
 void Program::prepare(ReadyStep& ready, const Update& update, const Wish& wish) {
     const BucketTensors& bucket = tensors_->bucket(update.bucket);
-    const kernels::Backend& backend =
-        kernels::choose(update.problem.op, 1, DataType::f32, wish.backend, wish.algorithm);
-    ready.kernel = &kernel_of(update.problem, backend);
+    const kernels::PassChoices choices = kernels::choose_passes(update.problem.op, 1, DataType::f32, wish);
+    ready.kernel = &kernel_of(update.problem, of(choices, Pass::update), wish.scratch_limit);
     ready.buffers.weights = bucket.weights;
     ready.buffers.diff_weights = bucket.gradients;
     ready.buffers.momentum = bucket.momentum;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/schedule.hpp"
-#include "kernels/backend.hpp"
+#include "kernels/choices.hpp"
 #include "run/tensors.hpp"
 
 namespace rehearse::run {
@@ -25,10 +25,7 @@ struct Addition {
     std::span<const float> part;
 };
 
-/// What kernels::choose is asked for; empty: the best of each layer.
-struct Wish {
-    std::string backend, algorithm;
-};
+using kernels::Wish;
 
 /// A step with its kernel. Of a step of the communication stream only `step`.
 struct ReadyStep {
@@ -42,7 +39,7 @@ class Program {
 public:
     /// The steps of `rank_class`, on the memory of this rank. `schedule` outlives the program.
     /// InputError: an operator or a kind of step that cannot be executed.
-    Program(const Schedule& schedule, const RankClass& rank_class, Wish wish, std::uint64_t seed,
+    Program(const Schedule& schedule, const RankClass& rank_class, const Wish& wish, std::uint64_t seed,
             const Hyperparameters& hyperparameters);
 
     std::span<ReadyStep> steps() { return steps_; }
@@ -59,14 +56,14 @@ public:
 
 private:
     void choose_backends(const Wish& wish);
-    kernels::Kernel& kernel_of(const Problem& problem, const kernels::Backend& backend);
-    void prepare(ReadyStep& ready, const Compute& compute);
+    kernels::Kernel& kernel_of(const Problem& problem, const kernels::Choice& choice, Bytes scratch_limit);
+    void prepare(ReadyStep& ready, const Compute& compute, Bytes scratch_limit);
     void add_gradients_of_inputs(ReadyStep& ready, const Compute& compute);
     void prepare(ReadyStep& ready, const Update& update, const Wish& wish);
 
     const Schedule& schedule_;
     Hyperparameters hyperparameters_;
-    std::vector<const kernels::Backend*> backends_;  // of each layer
+    std::vector<kernels::PassChoices> choices_;  // of each layer
     std::map<std::string, std::unique_ptr<kernels::Kernel>> kernels_;
     std::unique_ptr<Tensors> tensors_;
     Arena scratch_;

@@ -46,7 +46,8 @@ public:
           schedule_(schedule),
           options_(options),
           task_(schedule.network.layers.front().output, classes_of(schedule.network), key(options.seed, data_of)),
-          program_(schedule, own_class(world, schedule, options), {options.backend, options.algorithm},
+          program_(schedule, own_class(world, schedule, options),
+                   {options.backend, options.algorithm, options.scratch_limit, options.tuned},
                    key(options.seed, weights_of), {options.learning_rate, options.momentum, options.weight_decay}),
           executor_(schedule, program_, world, probe),
           recording_(executor_.bytes_sent(), options.record ? options.steps : 0) {
