@@ -16,6 +16,7 @@
 #include "kernels/cpu/columns.hpp"
 #include "kernels/cpu/convolution.hpp"
 #include "kernels/cpu/gemm.hpp"
+#include "kernels/cpu/gemm_streamed.hpp"
 
 namespace rehearse::kernels::cpu {
 namespace {
@@ -63,7 +64,7 @@ public:
     Forward(const Problem& problem, Bytes limit) : Im2col(problem) {
         weights_ = whole_lines(packed_a_floats(conv_.group_filters, rows()));
         cut_pixels(rows(), limit, [this] {
-            columns_ = whole_lines(packed_b_floats(tile_, rows()));
+            columns_ = whole_lines(is_matrix(conv_) ? streamed_workspace(rows()) : packed_b_floats(tile_, rows()));
             return conv_.op.groups * weights_ + threads() * columns_;
         });
     }
@@ -92,18 +93,20 @@ private:
     void run_tile(const Buffers& b, std::int64_t index, std::int64_t first, const float* weights, float* columns) {
         const float* const image = b.src[0].data() + index * conv_.group_channels * conv_.in_pixels();
         const std::int64_t width = width_at(first);
-        if (is_matrix(conv_)) {
-            pack_b({0, width, rows()}, {image + first, conv_.in_pixels(), 1}, columns);
-        } else {
-            gather_panels(image, first, width, columns);
-        }
         float* const dst = b.dst.data() + index * conv_.group_filters * conv_.out_pixels() + first;
         const float* const bias =
             b.weights.data() + conv_.weight_count() + index % conv_.op.groups * conv_.group_filters;
         for (std::int64_t f = 0; conv_.op.bias && f < conv_.group_filters; ++f) {
             std::fill_n(dst + f * conv_.out_pixels(), width, bias[f]);
         }
-        gemm_packed({conv_.group_filters, width, rows()}, weights, columns, dst, conv_.out_pixels(), conv_.op.bias);
+        const GemmShape shape{conv_.group_filters, width, rows()};
+        if (is_matrix(conv_)) {
+            gemm_streamed(shape, weights, image + first, conv_.in_pixels(), dst, conv_.out_pixels(), conv_.op.bias,
+                          columns);
+        } else {
+            gather_panels(image, first, width, columns);
+            gemm_packed(shape, weights, columns, dst, conv_.out_pixels(), conv_.op.bias);
+        }
     }
 
     void gather_panels(const float* image, std::int64_t first, std::int64_t width, float* columns) const {
@@ -128,7 +131,8 @@ public:
         weights_ = whole_lines(packed_a_floats(part_ * conv_.taps, conv_.group_filters));
         cut_pixels(part_ * conv_.taps + conv_.group_filters, limit, [this] {
             columns_ = whole_lines(is_matrix(conv_) ? 0 : part_ * conv_.taps * tile_);
-            own_ = columns_ + whole_lines(packed_b_floats(tile_, conv_.group_filters));
+            own_ = columns_ + whole_lines(is_matrix(conv_) ? streamed_workspace(conv_.group_filters)
+                                                           : packed_b_floats(tile_, conv_.group_filters));
             return conv_.op.groups * parts_ * weights_ + threads() * own_;
         });
     }
@@ -161,11 +165,11 @@ private:
         if (!is_matrix(conv_)) std::fill_n(diff_src, channels * conv_.in_pixels(), 0.0F);
         for (std::int64_t first = 0; first < pixels; first += tile_) {
             const GemmShape shape{channels * conv_.taps, width_at(first), conv_.group_filters};
-            pack_b(shape, {diff_dst + first, pixels, 1}, own + columns_);
             if (is_matrix(conv_)) {
-                gemm_packed(shape, weights, own + columns_, diff_src + first, pixels, false);
+                gemm_streamed(shape, weights, diff_dst + first, pixels, diff_src + first, pixels, false, own);
                 continue;
             }
+            pack_b(shape, {diff_dst + first, pixels, 1}, own + columns_);
             gemm_packed(shape, weights, own + columns_, own, tile_, false);
             for (std::int64_t c = 0; c < channels; ++c) {
                 scatter(conv_, own + c * conv_.taps * tile_, tile_, first, shape.n, diff_src + c * conv_.in_pixels());
