@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/check.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <vector>
 
 #include "bench/workload.hpp"
 #include "core/error.hpp"
+#include "kernels/convert.hpp"
 
 namespace rehearse::bench {
 
@@ -17,13 +19,16 @@ const kernels::Backend& reference() { return *kernels::backends().back(); }
 // Everything that a pass writes, one after the other.
 std::vector<float> written(const kernels::Buffers& buffers, Pass pass) {
     std::vector<float> all;
-    const auto append = [&all](std::span<const float> part) { all.insert(all.end(), part.begin(), part.end()); };
+    const auto append = [&all](kernels::ConstView part) {
+        all.resize(all.size() + part.size());
+        kernels::convert(part, std::span{all}.last(part.size()));
+    };
     switch (pass) {
         case Pass::forward:
             append(buffers.dst);
             break;
         case Pass::backward_data:
-            for (const std::span<float> part : buffers.diff_src) append(part);
+            for (const kernels::View part : buffers.diff_src) append(part);
             break;
         case Pass::backward_weights:
             append(buffers.diff_weights);
@@ -48,17 +53,55 @@ std::vector<float> result(const Problem& problem, const kernels::Backend& backen
     return written(workload.current(), problem.pass);
 }
 
-Checked compared(const std::vector<float>& expected, const std::vector<float>& actual, std::string_view algorithm) {
+// Products in one sum of a convolution's or a product's result.
+double products(const Problem& problem) {
+    const auto samples = static_cast<double>(problem.batch);
+    if (const auto* dense = std::get_if<MatMul>(&problem.op)) {
+        if (problem.pass == Pass::forward) return static_cast<double>(dense->k);
+        return problem.pass == Pass::backward_data ? static_cast<double>(dense->n)
+                                                   : samples * static_cast<double>(dense->m);
+    }
+    if (const auto* conv = std::get_if<Conv2d>(&problem.op)) {
+        const Shape out = output_shape(problem.op);
+        const auto taps = static_cast<double>(conv->window.kernel_h * conv->window.kernel_w);
+        if (problem.pass == Pass::forward) return static_cast<double>(conv->channels / conv->groups) * taps;
+        return problem.pass == Pass::backward_data ? static_cast<double>(conv->filters / conv->groups) * taps
+                                                   : samples * static_cast<double>(out[1] * out[2]);
+    }
+    return 1;
+}
+
+// Of them in one chunk, at most: 64, or one channel's taps.
+double chunk(const Problem& problem) {
+    const auto* conv = std::get_if<Conv2d>(&problem.op);
+    return conv == nullptr ? 64 : std::max(64.0, static_cast<double>(conv->window.kernel_h * conv->window.kernel_w));
+}
+
+// Of a sum of n products in f32. Partial sums of random signs grow as the root of their number, each addition rounds by
+// up to 2^-24 of them: in the mean 2^-24 sqrt(n / 6) of the result; four times that, and never less than 1e-5.
+double sum_tolerance(double n) { return std::max(1e-5, 4 * 0x1p-24 * std::sqrt(n / 6)); }
+
+double tolerance(const Problem& problem, const kernels::Backend& backend) {
+    const bool transforms = backend.algorithm().starts_with("winograd") || backend.algorithm() == "fft";
+    const double sums = transforms ? 1e-3 : sum_tolerance(products(problem));
+    if (problem.type == DataType::f32) return sums;
+    const double rounding = 2 * unit_roundoff(problem.type);
+    if (problem.pass == Pass::update || backend.accumulation() == kernels::Accumulation::f32) return sums + rounding;
+    double length = products(problem);
+    if (backend.accumulation() == kernels::Accumulation::chunked) length = std::min(length, chunk(problem));
+    return sums + rounding + unit_roundoff(DataType::f16) * std::sqrt(length);
+}
+
+double difference(const std::vector<float>& expected, const std::vector<float>& actual) {
     require(expected.size() == actual.size(), "a pass writes as much whoever runs it");
-    double difference = 0;
+    double square = 0;
     double norm = 0;
     for (std::size_t i = 0; i < expected.size(); ++i) {
         const double e = expected[i];
-        difference += (actual[i] - e) * (actual[i] - e);
+        square += (actual[i] - e) * (actual[i] - e);
         norm += e * e;
     }
-    const bool transforms = algorithm.starts_with("winograd") || algorithm == "fft";
-    return {norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference), transforms ? 1e-3 : 1e-5};
+    return norm > 0 ? std::sqrt(square / norm) : std::sqrt(square);
 }
 
 }  // namespace
@@ -74,7 +117,8 @@ std::vector<Checked> check(const Problem& problem, std::span<const kernels::Back
     const std::vector<float> expected = result(problem, trusted, arena, seed, limit);
     std::vector<Checked> checks;
     for (const kernels::Backend* backend : backends) {
-        checks.push_back(compared(expected, result(problem, *backend, arena, seed, limit), backend->algorithm()));
+        checks.push_back(
+            {difference(expected, result(problem, *backend, arena, seed, limit)), tolerance(problem, *backend)});
     }
     return checks;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/compute.hpp"
+#include "bench/loops.hpp"
 #include "calibrate/fit.hpp"
 
 namespace rehearse::bench {
@@ -49,16 +50,12 @@ Sample measure_one(const Op& op, std::int64_t batch, const Rounds& rounds, const
 }
 
 calibrate::Figure<FlopRate> peak(const Rounds& rounds, const Team& team) {
-    const Window same{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
-    const std::vector<std::pair<Op, std::int64_t>> large{{MatMul{.m = 1, .n = 1024, .k = 1024, .bias = false}, 1024},
-                                                         {Conv2d{64, 28, 28, 64, same}, 16}};
-    calibrate::Figure<FlopRate> best;
-    for (const auto& [op, batch] : large) {
-        const Sample sample = measure_one(op, batch, rounds, team);
-        const FlopRate rate = flops(op, Pass::forward, batch) / sample.median;
-        if (rate > best.median) best = {rate, sample.error, sample.count};
-    }
-    return best;
+    constexpr std::int64_t turns = 100000;
+    const FmaLoop loop = fma_loops().front();
+    const Flops work = loop.flops * static_cast<double>(turns);
+    const Times times =
+        time({{.name = "peak:f32/cpu", .flops = work, .bytes = {}, .run = [&loop] { loop.run(turns); }}}, rounds, team);
+    return figure<FlopRate>(rates(work.value, times.seconds[0]));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 namespace rehearse::bench {
 
-/// Peak: the better of a matrix product (1024 cubed) and a convolution (3x3, 64 channels) through the best backend.
+/// Peak: multiply-adds in registers, f32, at the widest SIMD of the CPU (loops.hpp): a roof that no kernel exceeds.
 /// Memory bandwidth: the better of copy and triad (McCalpin's STREAM, 1995) over arrays that together are four times
 /// the last-level cache; bytes as the program counts them, without the read that a store may cause. Launch: the
 /// smallest kernel there is, a ReLU of one element.

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "calibrate/fit.hpp"
 #include "core/error.hpp"
 #include "kernels/comm/idle.hpp"
+#include "kernels/comm/reduction.hpp"
 
 namespace rehearse::bench {
 
@@ -17,10 +19,10 @@ namespace {
 constexpr std::int64_t smallest = 2, largest = 4 << 20;  // floats of a message: 8 B to 16 MiB
 
 // Only the last round of a ring all-reduce: a message of `count` floats out, one in, nothing added.
-kernels::AllReduceProgram one_round(const kernels::Communicator& communicator, std::int64_t count) {
+kernels::RankProgram one_round(const kernels::Communicator& communicator, std::int64_t count) {
     const Group group{communicator.size(), communicator.size()};
-    const AllReduce ring({"ring", {}, {}}, group, communicator.size() * count);
-    kernels::AllReduceProgram program(ring, communicator.rank());
+    const Collective ring = all_reduce({}, group, communicator.size() * count);
+    kernels::RankProgram program(ring, communicator.rank());
     program.rounds.erase(program.rounds.begin(), program.rounds.end() - 1);
     return program;
 }
@@ -34,7 +36,8 @@ calibrate::Figure<Bandwidth> reduce_rate(const Rounds& rounds, const Team& team)
         for (float& value : incoming) value = -value;
     };
     const auto add = [&sum, &incoming] {
-        for (std::size_t i = 0; i < count; ++i) sum[i] += incoming[i];
+        kernels::add(DataType::f32, std::as_writable_bytes(std::span{sum}).data(),
+                     std::as_bytes(std::span{incoming}).data(), count);
     };
     const Flops flops{static_cast<double>(count)};
     const std::vector<Case> cases{
@@ -62,6 +65,7 @@ Team team_of(const kernels::Communicator& communicator) {
 calibrate::Messages measure_messages(kernels::Communicator& communicator, const Rounds& rounds) {
     require(communicator.size() > 1, "messages need two ranks");
     const Team team = team_of(communicator);
+    communicator.connect();  // as run does
     std::vector<float> data(static_cast<std::size_t>(communicator.size() * largest), 0.5F);
     std::vector<Case> cases;
     for (std::int64_t count = smallest; count <= largest; count *= 2) {

@@ -123,7 +123,8 @@ Times time(const std::vector<Case>& cases, const Rounds& rounds, const Team& tea
     // The first run of a kernel may be slow, the second tells how long it takes.
     const std::vector<Round> pilot = run_once(recorder, cases, std::vector<std::int64_t>(cases.size(), 2), team);
     const double share = rounds.budget.value / static_cast<double>(rounds.count) / static_cast<double>(cases.size());
-    const std::vector<std::int64_t> iterations = iterations_within(share, pilot);
+    std::vector<std::int64_t> iterations = iterations_within(share, pilot);
+    if (rounds.iterations > 0) std::ranges::fill(iterations, rounds.iterations);
     recorder.keep_json = true;
     recorder.rounds = rounds.count;
     Times times{std::vector<std::vector<double>>(cases.size()), {}};

@@ -25,6 +25,7 @@ struct Case {
 struct Rounds {
     int count = 7;
     Seconds budget{10};  // of all cases and rounds together, set-up left out; a case runs 2 to 100 times a round
+    std::int64_t iterations = 0;  // of each case a round, whatever the budget; 0: by the budget
 };
 
 struct Times {

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "core/error.hpp"
+#include "kernels/convert.hpp"
 
 namespace rehearse::bench {
 
@@ -15,7 +16,11 @@ namespace {
 
 constexpr std::size_t line = 16;  // floats of a cache line
 
-std::size_t rounded(std::int64_t count) { return (static_cast<std::size_t>(count) + line - 1) / line * line; }
+// Whole cache lines.
+std::size_t floats_of(std::int64_t count, DataType type) {
+    const std::size_t floats = type == DataType::f32 ? count : (count + 1) / 2;
+    return (floats + line - 1) / line * line;
+}
 
 std::int64_t weight_count(const Op& op) {
     const auto* update = std::get_if<SgdUpdate>(&op);
@@ -28,9 +33,22 @@ std::int64_t second_level_cache() {
     return (bytes > 0 ? bytes : 1 << 20) / static_cast<std::int64_t>(sizeof(float));
 }
 
+template <typename Half>
+void flip_halves(std::span<Half> values) {
+    for (Half& value : values) value.bits ^= 0x8000;
+}
+
+// Touches every value and keeps their distribution.
+void flip_signs(kernels::View values) {
+    if (values.type() == DataType::f16) return flip_halves(values.as<Float16>());
+    if (values.type() == DataType::bf16) return flip_halves(values.as<BFloat16>());
+    for (float& value : values) value = -value;
+}
+
 }  // namespace
 
-Arena::Arena(std::int64_t floats, std::uint64_t seed) : random_(rounded(floats)), scratch_(rounded(floats)) {
+Arena::Arena(std::int64_t floats, std::uint64_t seed)
+    : random_(floats_of(floats, DataType::f32)), scratch_(random_.size()) {
     std::minstd_rand engine(static_cast<std::uint_fast32_t>(seed));
     std::uniform_real_distribution<float> uniform(-1, 1);
     for (float& value : random_) value = uniform(engine);
@@ -40,15 +58,36 @@ void Arena::reset() { next_random_ = next_scratch_ = 0; }
 
 void Arena::clear() { std::ranges::fill(scratch_, 0.0F); }
 
-std::span<float> Arena::last(std::int64_t count) {
-    return std::span{random_}.last(std::min(static_cast<std::size_t>(count), random_.size()));
+std::span<float> Arena::last(std::int64_t floats) {
+    return std::span{random_}.last(std::min(static_cast<std::size_t>(floats), random_.size()));
 }
 
-std::span<float> Arena::take(std::vector<float>& from, std::size_t& next, std::int64_t count) {
-    require(next + rounded(count) <= from.size(), "the arena holds all sets of buffers");
-    const std::span<float> taken{from.data() + next, static_cast<std::size_t>(count)};
-    next += rounded(count);
-    return taken;
+kernels::View Arena::random_of(DataType type) {
+    const auto rounded = [&](auto& halves) -> kernels::View {
+        if (halves.empty()) {
+            halves.resize(2 * random_.size());
+            for (const std::size_t begin : {std::size_t{0}, random_.size()}) {
+                kernels::convert(kernels::ConstView(random_), kernels::View(halves).subspan(begin, random_.size()));
+            }
+        }
+        return halves;
+    };
+    if (type == DataType::f16) return rounded(random_f16_);
+    return type == DataType::bf16 ? rounded(random_bf16_) : kernels::View(random_);
+}
+
+kernels::View Arena::random(std::int64_t count, DataType type) {
+    const std::size_t begin = next_random_;
+    next_random_ += floats_of(count, type);
+    require(next_random_ <= random_.size(), "the arena holds all sets of buffers");
+    return random_of(type).subspan(type == DataType::f32 ? begin : 2 * begin, static_cast<std::size_t>(count));
+}
+
+kernels::View Arena::scratch(std::int64_t count, DataType type) {
+    const std::size_t begin = next_scratch_;
+    next_scratch_ += floats_of(count, type);
+    require(next_scratch_ <= scratch_.size(), "the arena holds all sets of buffers");
+    return {scratch_.data() + begin, static_cast<std::size_t>(count), type};
 }
 
 Workload::Workload(const Problem& problem, const kernels::Choice& choice, CacheState state, Bytes limit)
@@ -67,18 +106,19 @@ std::string Workload::name() const {
 
 // An upper bound for either half of the arena, cache lines included.
 std::int64_t Workload::floats() const {
-    std::size_t sum = 3 * rounded(weight_count(problem_.op));
+    const DataType type = problem_.type;
+    std::size_t sum = 3 * floats_of(weight_count(problem_.op), type);
     if (problem_.pass == Pass::update) return static_cast<std::int64_t>(sum);
-    for (const Shape& shape : input_shapes(problem_.op)) sum += rounded(problem_.batch * elements(shape));
-    sum += 2 * rounded(problem_.batch * elements(output_shape(problem_.op)));  // dst_in, diff_dst
-    sum += rounded(backend_->workspace(problem_.op, problem_.batch));
+    for (const Shape& shape : input_shapes(problem_.op)) sum += floats_of(problem_.batch * elements(shape), type);
+    sum += 2 * floats_of(problem_.batch * elements(output_shape(problem_.op)), type);  // dst_in, diff_dst
+    sum += floats_of(backend_->workspace(problem_.op, problem_.batch), DataType::f32);
     return static_cast<std::int64_t>(sum);
 }
 
 std::span<std::int32_t> Workload::make_labels() {
     const auto* loss = std::get_if<SoftmaxLoss>(&problem_.op);
     if (loss == nullptr) return {};
-    labels_.resize(static_cast<std::size_t>(problem_.batch));
+    labels_.resize(static_cast<std::size_t>(problem_.batch * elements(loss->image)));
     for (std::size_t i = 0; i < labels_.size(); ++i) {
         labels_[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) % loss->classes);
     }
@@ -87,33 +127,34 @@ std::span<std::int32_t> Workload::make_labels() {
 
 kernels::Buffers Workload::make_buffers(Arena& arena) {
     kernels::Buffers buffers;
+    const DataType type = problem_.type;
     const std::int64_t weights = weight_count(problem_.op);
     if (problem_.pass == Pass::update) {
-        const auto values = arena.random(weights);
-        buffers.diff_weights = arena.random(weights);
-        buffers.weights = arena.scratch(weights);
-        buffers.momentum = arena.scratch(weights);
-        std::ranges::copy(values, buffers.weights.begin());
-        std::ranges::copy(values, buffers.momentum.begin());
+        const kernels::View values = arena.random(weights, type);
+        buffers.diff_weights = arena.random(weights, type);
+        buffers.weights = arena.scratch(weights, type);
+        buffers.momentum = arena.scratch(weights, type);
+        kernels::convert(values, buffers.weights);
+        kernels::convert(values, buffers.momentum);
         produced_.emplace_back();       // the gradients of a bucket are older than any cache
         buffers.learning_rate = 1e-6F;  // weights hardly move, however long it is timed
         buffers.momentum_factor = 0.9F;
         return buffers;
     }
-    std::span<float> first_src;
+    kernels::View first_src;
     for (const Shape& shape : input_shapes(problem_.op)) {
-        const auto src = arena.random(problem_.batch * elements(shape));
+        const kernels::View src = arena.random(problem_.batch * elements(shape), type);
         if (first_src.empty()) first_src = src;
         buffers.src.emplace_back(src);
-        buffers.diff_src.push_back(arena.scratch(problem_.batch * elements(shape)));
+        buffers.diff_src.push_back(arena.scratch(problem_.batch * elements(shape), type));
     }
     const std::int64_t outputs = problem_.batch * elements(output_shape(problem_.op));
-    const auto diff_dst = arena.random(outputs);
+    const kernels::View diff_dst = arena.random(outputs, type);
     buffers.diff_dst = diff_dst;
-    buffers.dst = arena.scratch(outputs);
-    buffers.dst_in = arena.random(outputs);
-    buffers.weights = arena.random(weights);
-    buffers.diff_weights = arena.scratch(weights);
+    buffers.dst = arena.scratch(outputs, type);
+    buffers.dst_in = arena.random(outputs, type);
+    buffers.weights = arena.random(weights, type);
+    buffers.diff_weights = arena.scratch(weights, type);
     buffers.workspace = arena.scratch(backend_->workspace(problem_.op, problem_.batch));
     buffers.labels = make_labels();
     buffers.loss_batch = problem_.batch;
@@ -137,9 +178,8 @@ void Workload::set_up(Arena& arena, std::int64_t working_set) {
 void Workload::before() {
     next_ = (next_ + 1) % sets_.size();
     if (state_ != CacheState::primed) return;
-    // Flipping signs touches every value and keeps their distribution.
-    for (float& value : others_) value = -value;
-    for (float& value : produced_[next_]) value = -value;
+    flip_signs(others_);
+    flip_signs(produced_[next_]);
 }
 
 void Workload::run() { kernel_->run(sets_[next_]); }

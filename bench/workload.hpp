@@ -13,24 +13,28 @@
 
 namespace rehearse::bench {
 
-/// Floats that all problems share, one after the other: filling them anew for each problem would take longer than
-/// timing it. `random` keeps its distribution (kernels read it, priming flips signs); `scratch` is what kernels write.
+/// Memory that all problems share, one after the other: filling it anew for each problem would take longer than timing
+/// it. `random` keeps its distribution (kernels read it, priming flips signs); `scratch` is what kernels write. Counted
+/// in floats; of a 16-bit type there are two elements in each.
 class Arena {
 public:
     Arena(std::int64_t floats, std::uint64_t seed);
     void reset();
     /// Scratch all zero, as in the beginning.
     void clear();
-    /// The last `count` floats of random, or fewer: shared with the sets where they fill it.
-    std::span<float> last(std::int64_t count);
-    std::span<float> random(std::int64_t count) { return take(random_, next_random_, count); }
-    std::span<float> scratch(std::int64_t count) { return take(scratch_, next_scratch_, count); }
+    /// The last `floats` of random, or fewer: shared with the sets where they fill it.
+    std::span<float> last(std::int64_t floats);
+    kernels::View random(std::int64_t count, DataType type);
+    kernels::View scratch(std::int64_t count, DataType type);
+    std::span<float> scratch(std::int64_t count) { return scratch(count, DataType::f32); }
     std::int64_t floats() const { return static_cast<std::int64_t>(random_.size()); }
 
 private:
-    static std::span<float> take(std::vector<float>& from, std::size_t& next, std::int64_t count);
+    kernels::View random_of(DataType type);
     std::vector<float> random_, scratch_;
-    std::size_t next_random_ = 0, next_scratch_ = 0;
+    std::vector<Float16> random_f16_;  // the same numbers rounded, twice; made when somebody asks
+    std::vector<BFloat16> random_bf16_;
+    std::size_t next_random_ = 0, next_scratch_ = 0;  // floats
 };
 
 /// In what state the buffers are when a run begins.
@@ -48,7 +52,7 @@ public:
              Bytes limit = kernels::any_scratch);
 
     std::string name() const;     // "problem/backend" or "problem/backend/algorithm"
-    std::int64_t floats() const;  // of one set of buffers
+    std::int64_t floats() const;  // that one set of buffers takes
     /// Lays out as many sets as `working_set` floats hold; runs the forward pass where the timed pass needs its
     /// results.
     void set_up(Arena& arena, std::int64_t working_set);
@@ -65,7 +69,7 @@ private:
     std::unique_ptr<kernels::Kernel> kernel_, forward_;
     CacheState state_;
     std::vector<kernels::Buffers> sets_;
-    std::vector<std::span<float>> produced_;  // of each set: what priming touches
+    std::vector<kernels::View> produced_;  // of each set: what priming touches
     std::vector<std::int32_t> labels_;
     std::span<float> others_;  // what the core works on between two runs
     std::size_t next_ = 0;

@@ -46,7 +46,10 @@ void add_schedule(Distinct& found, const Schedule& schedule) {
     const Bytes touched = footprint(schedule.network, schedule.batch_per_rank);
     for (const RankClass& program : schedule.classes) {
         for (const Step& step : program.steps) {
-            if (const auto* compute = std::get_if<Compute>(&step.action)) found.add(compute->problem, touched);
+            const auto* compute = std::get_if<Compute>(&step.action);
+            // A Communication's own piece is a copy, without a kernel: it has the roofline's price.
+            const bool kernel = compute != nullptr && !std::holds_alternative<Communication>(compute->problem.op);
+            if (kernel) found.add(compute->problem, touched);
             if (const auto* update = std::get_if<Update>(&step.action)) found.add(update->problem, touched);
         }
     }

@@ -55,8 +55,8 @@ nlohmann::ordered_json explanation(const Schedule& schedule, const Machine& mach
     }
     std::map<std::string, std::string> algorithms;
     for (const Step& step : schedule.classes.at(0).steps) {
-        if (const auto* reduce = std::get_if<AllReduceBucket>(&step.action)) {
-            algorithms[step.name] = fmt::format("allreduce {}", to_string(reduce->algorithm));
+        if (const auto* reduce = std::get_if<Communicate>(&step.action)) {
+            algorithms[step.name] = fmt::format("{} {}", pass_of(reduce->kind), to_string(reduce->algorithm));
         }
     }
     const double comm_error = std::max(machine.inside.error, machine.across.error);

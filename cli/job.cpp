@@ -46,7 +46,7 @@ std::string plan_help() {
         text += fmt::format("  {:<12} {:<24} {}\n", word.name, word.values, word.summary);
     }
     text += "All-reduce algorithms:\n";
-    for (const AlgorithmName& algorithm : all_reduce_algorithms()) {
+    for (const AlgorithmName& algorithm : algorithms(CollectiveKind::all_reduce)) {
         text += fmt::format("  {:<18} {}\n", algorithm.name, algorithm.summary);
     }
     return text;

@@ -30,7 +30,10 @@ constexpr std::array table{
             add_compare},
     Command{"bench", "time kernels: every implementation of a problem, checked against the reference",
             "  rehearse bench conv conv2d:n8c64h56w56k64r3s3:pad1:stride1:f32:forward\n"
-            "  rehearse bench layer --suite resnet50 --batch 8 --out samples.json",
+            "  rehearse bench layer --suite resnet50 --batch 8 --out samples.json\n"
+            "  rehearse bench conv --suite crossover --winners winners.svg --roofline roofline.svg\n"
+            "  rehearse bench stream --plot sizes.png\n"
+            "  mpirun -n 2 rehearse bench allreduce --min 64KiB --max 64MiB --algorithm halving,auto,mpi",
             add_bench},
     Command{"calibrate", "measure this host, so that it can be predicted",
             "  mpirun -n 2 rehearse calibrate --quick\n"

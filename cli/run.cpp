@@ -117,14 +117,19 @@ int train(const run::Session& session, const Options& options) {
     const Network network = models::load_network(options.job.model, options.job.allow_unknown);
     const Schedule schedule = make_schedule(network, job_machine(session), schedule::parse_plan(options.job.plan),
                                             job_for(options.job, session.size()));
+    run::Options asked = options.run;
+    if (asked.check_gradients) {
+        const schedule::Job alone{1, micro_batch_size(schedule), {}, options.job.precision};
+        asked.alone = std::make_shared<const Schedule>(
+            make_schedule(network, job_machine(session), schedule::parse_plan("data"), alone));
+    }
     const bool speaks = session.rank() == 0;
     const bool live = speaks && options.common.format == Format::table && options.common.output.empty();
-    run::Options training = options.run;
-    if (options.tune != Tune::off && training.backend.empty() && training.algorithm.empty()) {
-        training.tuned = tuned_for_all(training.scratch_limit, options.common);
-        if (speaks) say_how_much_is_tuned(schedule, training.tuned, training.scratch_limit, options.common);
+    if (options.tune != Tune::off && asked.backend.empty() && asked.algorithm.empty()) {
+        asked.tuned = tuned_for_all(asked.scratch_limit, options.common);
+        if (speaks) say_how_much_is_tuned(schedule, asked.tuned, asked.scratch_limit, options.common);
     }
-    const run::Result result = run::train(session, schedule, training, [&](int step, const run::StepReport& report) {
+    const run::Result result = run::train(session, schedule, asked, [&](int step, const run::StepReport& report) {
         if (live) print_step(step, report);
     });
     if (!speaks) return good;

@@ -104,8 +104,8 @@ void say_how_much_is_tuned(const Schedule& schedule, const kernels::Choices& tun
     for (const Layer& layer : schedule.network.layers) {
         if (!has_pass(layer.op, Pass::forward)) continue;
         ++layers;
-        const auto passes = kernels::choose_passes(layer.op, schedule.batch_per_rank, DataType::f32, wish);
-        if (kernels::count_tuned(layer.op, schedule.batch_per_rank, DataType::f32, wish, passes) > 0) ++followed;
+        const auto passes = kernels::choose_passes(layer.op, micro_batch_size(schedule), DataType::f32, wish);
+        if (kernels::count_tuned(layer.op, micro_batch_size(schedule), DataType::f32, wish, passes) > 0) ++followed;
     }
     if (followed == 0) return;
     talk(common, fmt::format("{} of {} layers run kernels tuned for this host ({}; --tune off leaves them)", followed,

@@ -78,6 +78,8 @@ rehearse_option(BENCH "${benchmark_FOUND}" "bench, calibrate (Google Benchmark $
 
 find_package(SQLite3 QUIET)
 rehearse_option(SQLITE "${SQLite3_FOUND}" "tuned kernels are kept (SQLite ${SQLite3_VERSION})" "SQLite (libsqlite3-dev)")
+pkg_check_modules(cairo QUIET IMPORTED_TARGET cairo cairo-pdf)
+rehearse_option(CAIRO "${cairo_FOUND}" "pictures as PNG and PDF (cairo ${cairo_cairo_VERSION}; SVG needs nothing)" "cairo (libcairo2-dev)")
 
 find_package(CUDAToolkit QUIET)
 rehearse_note("CUDA    off  no CUDA kernels written yet (toolkit ${CUDAToolkit_VERSION})")

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "core/collective_patterns.hpp"
@@ -16,169 +15,185 @@ namespace rehearse {
 namespace {
 
 constexpr std::string_view hierarchical_name = "hierarchical";
+constexpr std::string_view torus_name = "torus";
 
-const Pattern* find_pattern(std::string_view name) {
-    const auto found = std::ranges::find(flat_patterns(), name, &Pattern::name);
-    return found == flat_patterns().end() ? nullptr : &*found;
+std::span<const Pattern> patterns_of(CollectiveKind kind) {
+    switch (kind) {
+        case CollectiveKind::all_reduce:
+            return all_reduce_patterns();
+        case CollectiveKind::reduce_scatter:
+        case CollectiveKind::all_gather:
+            return half_patterns();
+        case CollectiveKind::broadcast:
+            return broadcast_patterns();
+        case CollectiveKind::all_to_all:
+            return all_to_all_patterns();
+    }
+    return {};
 }
 
-const Pattern& pattern_of(std::string_view name) {
-    const Pattern* found = find_pattern(name);
-    require(found != nullptr, "an algorithm that parse_algorithm accepted");
-    return *found;
+std::string_view first_word(std::string_view name) { return name.substr(0, name.find('(')); }
+
+const Pattern* find_pattern(CollectiveKind kind, std::string_view name) {
+    const std::span<const Pattern> all = patterns_of(kind);
+    const auto found =
+        std::ranges::find_if(all, [&](const Pattern& p) { return p.kind == kind && first_word(p.name) == name; });
+    return found == all.end() ? nullptr : &*found;
 }
 
-void check_name(std::string_view name, std::string_view text) {
-    if (find_pattern(name) != nullptr) return;
+[[noreturn]] void refuse(CollectiveKind kind, std::string_view text, std::string_view why) {
+    throw InputError(fmt::format("{} '{}': {}", to_string(kind), text, why));
+}
+
+void check_name(CollectiveKind kind, std::string_view name, std::string_view text, bool brackets) {
+    if (find_pattern(kind, name) != nullptr && (brackets || name != hierarchical_name)) return;
     std::vector<std::string_view> known;
-    for (const Pattern& pattern : flat_patterns()) known.push_back(pattern.name);
-    if (name == text) known.push_back(hierarchical_name);
-    throw InputError(fmt::format("all-reduce '{}': unknown algorithm '{}'{}; there are {}", text, name,
-                                 did_you_mean(name, known), join(known)));
+    for (const AlgorithmName& each : algorithms(kind)) {
+        if (name == text || !each.name.starts_with(hierarchical_name)) known.push_back(first_word(each.name));
+    }
+    refuse(kind, text,
+           fmt::format("unknown algorithm '{}'{}; there are {}", name, did_you_mean(name, known), join(known)));
 }
 
-// The three parts of a hierarchical all-reduce: reduce inside each node, all-reduce across, spread inside each node.
-struct Hierarchy {
-    Hierarchy(const Algorithm& algorithm, Group group)
-        : inside(pattern_of(algorithm.inside)),
-          across(pattern_of(algorithm.across)),
-          local(group.per_node),
-          nodes(group.size / group.per_node) {}
-    std::int64_t reduce_rounds() const { return inside.reduce_rounds(local); }
-    std::int64_t across_rounds() const { return across.rounds(nodes); }
-    std::int64_t rounds() const { return inside.rounds(local) + across_rounds(); }
-
-    void transfers(Range whole, std::int64_t round, const Sink& add) const {
-        const std::int64_t after_reduce = round - reduce_rounds();
-        if (after_reduce >= 0 && after_reduce < across_rounds()) return between_nodes(whole, after_reduce, add);
-        within_nodes(whole, after_reduce < 0 ? round : round - across_rounds(), add);
-    }
-
-    const Pattern& inside;
-    const Pattern& across;
-    std::int64_t local, nodes;
-
-private:
-    void within_nodes(Range whole, std::int64_t round, const Sink& add) const {
-        std::vector<Transfer> of_one_node;
-        inside.transfers(local, whole, round, [&](const Transfer& t) { of_one_node.push_back(t); });
-        for (std::int64_t first = 0; first < nodes * local; first += local) {
-            for (const Transfer& t : of_one_node) add({first + t.from, first + t.to, t.begin, t.end, t.combine});
+Algorithm parse_hierarchical(CollectiveKind kind, std::string_view text, std::string_view inside,
+                             std::string_view across) {
+    for (const std::string_view part : {inside, across}) {
+        check_name(kind, part, text, false);
+        if (part == torus_name || part == "doubletree") {
+            refuse(kind, text, fmt::format("{} cannot be a part of it; use ring, doubling, halving or tree", part));
         }
     }
-    void between_nodes(Range whole, std::int64_t round, const Sink& add) const {
-        for (std::int64_t rank = 0; rank < local; ++rank) {
-            const Range share = inside.owned(local, whole, rank);
-            if (share.begin == share.end) continue;
-            across.transfers(nodes, share, round, [&](const Transfer& t) {
-                add({t.from * local + rank, t.to * local + rank, t.begin, t.end, t.combine});
-            });
-        }
+    if (!halves_of(inside, 2, {0, 2})) {
+        refuse(kind, text,
+               fmt::format("{} has no reduce half that leaves shares inside the node; use ring, halving or tree there",
+                           inside));
     }
-};
-
-void add_phases(std::vector<Phase>& phases, std::int64_t first, std::int64_t count, bool alike) {
-    if (count == 0) return;
-    if (alike) {
-        phases.push_back({first, count});
-    } else {
-        for (std::int64_t i = 0; i < count; ++i) phases.push_back({first + i, 1});
-    }
-}
-
-// Phases of one pattern's rounds [from, to), which are rounds first, first + 1, ... of the whole.
-void pattern_phases(std::vector<Phase>& phases, const Pattern& pattern, std::int64_t n, std::int64_t from,
-                    std::int64_t to, std::int64_t first) {
-    const std::int64_t middle = pattern.reduce_rounds == nullptr ? to : std::clamp(pattern.reduce_rounds(n), from, to);
-    add_phases(phases, first, middle - from, pattern.alike);
-    add_phases(phases, first + middle - from, to - middle, pattern.alike);
+    return {.name = std::string{hierarchical_name}, .inside = std::string{inside}, .across = std::string{across}};
 }
 
 }  // namespace
 
+std::string_view to_string(CollectiveKind kind) {
+    switch (kind) {
+        case CollectiveKind::all_reduce:
+            return "all-reduce";
+        case CollectiveKind::reduce_scatter:
+            return "reduce-scatter";
+        case CollectiveKind::all_gather:
+            return "all-gather";
+        case CollectiveKind::broadcast:
+            return "broadcast";
+        case CollectiveKind::all_to_all:
+            return "all-to-all";
+    }
+    return "?";
+}
+
+std::vector<CollectiveKind> collective_kinds() {
+    using enum CollectiveKind;
+    return {all_reduce, reduce_scatter, all_gather, broadcast, all_to_all};
+}
+
 std::string to_string(const Algorithm& algorithm) {
-    if (algorithm.name != hierarchical_name) return algorithm.name;
-    return fmt::format("{}({},{})", algorithm.name, algorithm.inside, algorithm.across);
+    if (algorithm.name == hierarchical_name) {
+        return fmt::format("{}({},{})", algorithm.name, algorithm.inside, algorithm.across);
+    }
+    if (algorithm.rows > 0) return fmt::format("{}({}x{})", algorithm.name, algorithm.rows, algorithm.columns);
+    return algorithm.name;
 }
 
-Algorithm parse_algorithm(std::string_view text) {
+Algorithm parse_algorithm(std::string_view text, CollectiveKind kind) {
     const std::size_t open = text.find('(');
-    if (text.substr(0, open) != hierarchical_name) {
-        check_name(text, text);
-        return {std::string{text}, {}, {}};
+    const std::string_view name = text.substr(0, open);
+    check_name(kind, name, open == std::string_view::npos ? text : name, true);
+    const bool two_parts = name == hierarchical_name;
+    if (open == std::string_view::npos && !two_parts) return {.name = std::string{name}};
+    const std::size_t middle = text.find(two_parts ? ',' : 'x', std::min(open, text.size()));
+    if (!two_parts && name != torus_name) refuse(kind, text, fmt::format("{} takes nothing in brackets", name));
+    if (open == std::string_view::npos || middle == std::string_view::npos || !text.ends_with(')')) {
+        refuse(kind, text,
+               two_parts ? "write it like hierarchical(ring,halving): inside the node, across nodes"
+                         : "write it like torus(4x6): rows, columns");
     }
-    const std::size_t comma = text.find(',');
-    if (open == std::string_view::npos || comma == std::string_view::npos || !text.ends_with(')')) {
-        throw InputError(
-            fmt::format("all-reduce '{}': write it like hierarchical(ring,halving): inside the node, "
-                        "across nodes",
-                        text));
-    }
-    const std::string_view inside = text.substr(open + 1, comma - open - 1);
-    const std::string_view across = text.substr(comma + 1, text.size() - comma - 2);
-    check_name(inside, text);
-    check_name(across, text);
-    if (pattern_of(inside).reduce_rounds == nullptr) {
-        throw InputError(
-            fmt::format("all-reduce '{}': {} has no reduce half that leaves shares inside the node; use "
-                        "ring, halving or tree there",
-                        text, inside));
-    }
-    return {std::string{hierarchical_name}, std::string{inside}, std::string{across}};
+    const std::string_view first = text.substr(open + 1, middle - open - 1);
+    const std::string_view second = text.substr(middle + 1, text.size() - middle - 2);
+    if (two_parts) return parse_hierarchical(kind, text, first, second);
+    Algorithm torus{.name = std::string{torus_name}};
+    torus.rows = parse_int(first, fmt::format("rows of {}", text));
+    torus.columns = parse_int(second, fmt::format("columns of {}", text));
+    if (torus.rows < 1 || torus.columns < 1) refuse(kind, text, "rows and columns are 1 or more");
+    return torus;
 }
 
-std::vector<AlgorithmName> all_reduce_algorithms() {
+std::vector<AlgorithmName> algorithms(CollectiveKind kind) {
     std::vector<AlgorithmName> names;
-    for (const Pattern& pattern : flat_patterns()) names.push_back({pattern.name, pattern.summary});
-    names.push_back({"hierarchical(A,B)", "A in each node leaves each rank a share, B sums the shares across nodes"});
+    for (const Pattern& pattern : patterns_of(kind)) {
+        if (pattern.kind == kind) names.push_back({pattern.name, pattern.summary});
+    }
     return names;
 }
 
-AllReduce::AllReduce(Algorithm algorithm, Group group, std::int64_t elements)
-    : algorithm_(std::move(algorithm)), group_(group), elements_(elements) {
+std::pair<std::int64_t, std::int64_t> torus_sides(const Algorithm& algorithm, std::int64_t n) {
+    if (algorithm.rows > 0) return {algorithm.rows, algorithm.columns};
+    std::int64_t rows = 1;
+    for (std::int64_t r = 1; r * r <= n; ++r) {
+        if (n % r == 0) rows = r;
+    }
+    return {rows, n / rows};
+}
+
+Collective::Collective(CollectiveKind kind, Algorithm algorithm, Group group, std::int64_t elements, std::int64_t root)
+    : kind_(kind), algorithm_(std::move(algorithm)), group_(group), elements_(elements), root_(root) {
     require(group.size >= 1 && group.per_node >= 1 && elements >= 0, "a group of ranks and a buffer");
+    require(root >= 0 && root < group.size, "a root that is in the group");
+    const Pattern* pattern = find_pattern(kind, algorithm_.name);
+    require(pattern != nullptr, "an algorithm that parse_algorithm accepted");
     if (algorithm_.name == hierarchical_name && group.size % group.per_node != 0) {
         throw InputError(
             fmt::format("all-reduce {}: {} ranks do not fill nodes of {}: use a multiple of {}, or another "
                         "algorithm",
                         to_string(algorithm_), group.size, group.per_node, group.per_node));
     }
-}
-
-std::int64_t AllReduce::rounds() const {
-    if (algorithm_.name == hierarchical_name) return Hierarchy{algorithm_, group_}.rounds();
-    return pattern_of(algorithm_.name).rounds(group_.size);
-}
-
-std::vector<Phase> AllReduce::phases() const {
-    std::vector<Phase> phases;
-    if (algorithm_.name != hierarchical_name) {
-        const Pattern& pattern = pattern_of(algorithm_.name);
-        pattern_phases(phases, pattern, group_.size, 0, pattern.rounds(group_.size), 0);
-        return phases;
+    const auto [rows, columns] = torus_sides(algorithm_, group.size);
+    if (algorithm_.name == torus_name && rows * columns != group.size) {
+        throw InputError(
+            fmt::format("all-reduce {}: {} ranks are not {} rows of {}: choose sides whose product is {}, "
+                        "or write torus alone",
+                        to_string(algorithm_), group.size, rows, columns, group.size));
     }
-    const Hierarchy h{algorithm_, group_};
-    const std::int64_t reduce = h.reduce_rounds();
-    const std::int64_t across = h.across_rounds();
-    pattern_phases(phases, h.inside, h.local, 0, reduce, 0);
-    pattern_phases(phases, h.across, h.nodes, 0, across, reduce);
-    pattern_phases(phases, h.inside, h.local, reduce, h.inside.rounds(h.local), reduce + across);
-    return phases;
+    rounds_ = std::make_shared<const Rounds>(pattern->rounds({algorithm_, group, {0, elements}, root, slot()}));
 }
 
-std::vector<Transfer> AllReduce::round(std::int64_t index) const {
+std::int64_t Collective::rounds() const { return rounds_->count(); }
+const std::vector<Phase>& Collective::phases() const { return rounds_->phases; }
+
+std::vector<Transfer> Collective::round(std::int64_t index) const {
     require(index >= 0 && index < rounds(), "a round of this collective");
     std::vector<Transfer> transfers;
-    const Sink add = [&](const Transfer& t) {
+    rounds_->transfers(index, [&](const Transfer& t) {
         if (t.begin < t.end) transfers.push_back(t);
-    };
-    const Range whole{0, elements_};
-    if (algorithm_.name == hierarchical_name) {
-        Hierarchy{algorithm_, group_}.transfers(whole, index, add);
-    } else {
-        pattern_of(algorithm_.name).transfers(group_.size, whole, index, add);
-    }
+    });
     return transfers;
+}
+
+std::vector<Parcel> Collective::parcels(std::int64_t index) const {
+    require(index >= 0 && index < rounds(), "a round of this collective");
+    std::vector<Parcel> parcels;
+    rounds_->transfers(index, [&](const Transfer& t) {
+        if (t.begin >= t.end || t.from == t.to) return;
+        if (!parcels.empty() && parcels.back().from == t.from && parcels.back().to == t.to) {
+            parcels.back().elements += t.end - t.begin;
+        } else {
+            parcels.push_back({t.from, t.to, t.end - t.begin, t.combine});
+        }
+    });
+    return parcels;
+}
+
+Range Collective::chunk(std::int64_t rank) const { return rehearse::chunk(group_.size, {0, elements_}, rank); }
+std::int64_t Collective::slot() const { return (elements_ + group_.size - 1) / group_.size; }
+std::int64_t Collective::extent() const {
+    return elements_ + (kind_ == CollectiveKind::all_to_all ? group_.size * slot() : 0);
 }
 
 }  // namespace rehearse

@@ -3,28 +3,44 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace rehearse {
 
-/// "ring", "doubling", "halving", "tree", or "hierarchical(inside,across)" with one of the former inside the node and
-/// one across nodes.
+enum class CollectiveKind { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all };
+std::string_view to_string(CollectiveKind kind);  // "all-reduce"
+std::vector<CollectiveKind> collective_kinds();
+
+/// A name of algorithms(kind). "hierarchical(inside,across)" has one of the others inside the node and one across
+/// nodes; "torus(RxC)" may leave its sides to torus_sides.
 struct Algorithm {
     std::string name = "ring";
-    std::string inside, across;  // of "hierarchical"
+    std::string inside{}, across{};      // of "hierarchical"
+    std::int64_t rows = 0, columns = 0;  // of "torus"; 0: to be chosen
     bool operator==(const Algorithm&) const = default;
 };
 std::string to_string(const Algorithm& algorithm);
 /// InputError with the choices ("did you mean") when there is no such algorithm or it cannot be used there.
-Algorithm parse_algorithm(std::string_view text);
+Algorithm parse_algorithm(std::string_view text, CollectiveKind kind = CollectiveKind::all_reduce);
 
 struct AlgorithmName {
     std::string_view name, summary;
 };
 /// What the command line, the tests and the help list.
-std::vector<AlgorithmName> all_reduce_algorithms();
+std::vector<AlgorithmName> algorithms(CollectiveKind kind);
+
+/// Rows and columns of a torus of n ranks, numbered row by row: as written, or, where the algorithm leaves it open, R x
+/// C with R the largest divisor of n that is not above its square root (1 for a prime: a ring).
+std::pair<std::int64_t, std::int64_t> torus_sides(const Algorithm& algorithm, std::int64_t n);
+
+/// In how many pieces the pipelined algorithms (chain; doubletree, of each half) send `elements`; 1 for the others.
+/// With as many pieces, the rounds for other numbers of elements are the same but for their sizes. A piece has 2^15
+/// elements (128 KiB in f32, which an L2 cache holds) or more, so that there are 64 at most.
+std::int64_t pipeline_pieces(const Algorithm& algorithm, std::int64_t elements);
 
 /// The ranks that take part: `size` of them, `per_node` consecutive ones on each node (all of them when equal to size).
 struct Group {
@@ -32,15 +48,30 @@ struct Group {
     std::int64_t per_node = 1;
 };
 
+struct Range {
+    std::int64_t begin = 0, end = 0;
+    bool operator==(const Range&) const = default;
+};
+
 enum class Combine { copy, reduce };
 
-/// In its round, `from` sends elements [begin, end) of its buffer as they were when the round began; `to` puts them in
-/// the same place or adds them. Ranks are numbered in the group. No rank reads what it receives in the same round.
+/// In its round, `from` sends elements [begin, end) of its memory as they were when the round began; `to` puts them
+/// `shift` further on in its own, or adds them there. Ranks are numbered in the group. What goes from one rank to
+/// another in a round stands together and is one message; from == to is a copy within a rank, without a message. No
+/// rank reads what it receives in the same round but Bruck's all-to-all, which passes blocks on through the same slots.
 struct Transfer {
     std::int64_t from = 0, to = 0;
     std::int64_t begin = 0, end = 0;
     Combine combine = Combine::copy;
+    std::int64_t shift = 0;
     bool operator==(const Transfer&) const = default;
+};
+
+/// A message of a round: all transfers from one rank to another.
+struct Parcel {
+    std::int64_t from = 0, to = 0, elements = 0;
+    Combine combine = Combine::copy;
+    bool operator==(const Parcel&) const = default;
 };
 
 /// Consecutive rounds that are alike: the same flows up to a renaming of ranges, the same sizes (to one element).
@@ -49,25 +80,47 @@ struct Phase {
     std::int64_t repeats = 1;
 };
 
-/// An all-reduce (sum) of `elements` over `group`. Afterwards every rank holds the sum in [0, elements).
-class AllReduce {
+struct Rounds;
+
+/// Of `elements` of data that every rank has or gets; chunk(r) of them are rank r's. Afterwards,
+/// - all_reduce: every rank holds the sum of all in [0, elements)
+/// - reduce_scatter: rank r holds the sum in chunk(r); the rest of its memory is undefined
+/// - all_gather: every rank holds in [0, elements) the chunk(r) of each rank r
+/// - broadcast: every rank holds the root's
+/// - all_to_all: rank d holds chunk(d) of each rank s from elements + s * slot() on; [0, elements) is left as it was.
+class Collective {
 public:
-    /// InputError when the algorithm cannot serve the group (hierarchical needs size % per_node == 0).
-    AllReduce(Algorithm algorithm, Group group, std::int64_t elements);
+    /// InputError when the algorithm cannot serve the group (hierarchical needs size % per_node == 0, torus R x C).
+    Collective(CollectiveKind kind, Algorithm algorithm, Group group, std::int64_t elements, std::int64_t root = 0);
 
     std::int64_t rounds() const;
-    std::vector<Phase> phases() const;
+    const std::vector<Phase>& phases() const;
     /// All transfers of a round; empty ranges are left out.
     std::vector<Transfer> round(std::int64_t index) const;
+    /// The same as messages.
+    std::vector<Parcel> parcels(std::int64_t index) const;
 
+    CollectiveKind kind() const { return kind_; }
     const Algorithm& algorithm() const { return algorithm_; }
     Group group() const { return group_; }
     std::int64_t elements() const { return elements_; }
+    std::int64_t root() const { return root_; }
+    Range chunk(std::int64_t rank) const;
+    std::int64_t slot() const;
+    /// Elements of a rank's memory: the data, and the slots of an all-to-all behind it.
+    std::int64_t extent() const;
 
 private:
+    CollectiveKind kind_;
     Algorithm algorithm_;
     Group group_;
-    std::int64_t elements_;
+    std::int64_t elements_, root_;
+    std::shared_ptr<const Rounds> rounds_;
 };
+
+/// An all-reduce (sum) of `elements` over `group`.
+inline Collective all_reduce(Algorithm algorithm, Group group, std::int64_t elements) {
+    return {CollectiveKind::all_reduce, std::move(algorithm), group, elements};
+}
 
 }  // namespace rehearse

@@ -1,33 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flat all-reduce algorithms, each a few pure functions of the number of ranks. core/collective.hpp combines them.
+// Every algorithm of every collective, as a function from ranks and elements to rounds; core/collective.cpp names them.
 #pragma once
 
-#include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 
-#include "core/collective.hpp"
+#include "core/collective_rounds.hpp"
 
 namespace rehearse {
 
-struct Range {
-    std::int64_t begin = 0, end = 0;
+/// What an algorithm needs to know.
+struct Task {
+    Algorithm algorithm;
+    Group group;
+    Range whole;
+    std::int64_t root = 0;
+    std::int64_t slot = 0;  // of an all-to-all: elements between blocks that a rank has received
 };
 
-/// Receives the transfers of one round.
-using Sink = std::function<void(const Transfer&)>;
-
-/// An all-reduce over n ranks: first `reduce_rounds(n)` rounds that leave the sum of `owned` at each rank, then the
-/// mirror image that spreads it. An algorithm without halves (doubling) has reduce_rounds nullptr.
 struct Pattern {
+    CollectiveKind kind = CollectiveKind::all_reduce;
     std::string_view name, summary;
-    std::int64_t (*rounds)(std::int64_t n);
-    std::int64_t (*reduce_rounds)(std::int64_t n);
-    void (*transfers)(std::int64_t n, Range whole, std::int64_t round, const Sink& add);
-    Range (*owned)(std::int64_t n, Range whole, std::int64_t rank);
-    bool alike;  // all reduce rounds are alike, and all others
+    Rounds (*rounds)(const Task& task);
 };
+std::span<const Pattern> all_reduce_patterns();
+std::span<const Pattern> half_patterns();  // reduce-scatter and all-gather
+std::span<const Pattern> broadcast_patterns();
+std::span<const Pattern> all_to_all_patterns();
 
-std::span<const Pattern> flat_patterns();
+/// An all-reduce over n ranks whose first half leaves the sum of `owned` at each rank, and whose other half, the mirror
+/// image, spreads it.
+struct Halves {
+    Rounds reduce, spread;
+    std::function<Range(std::int64_t rank)> owned;
+};
+/// nullopt where the algorithm has no such halves (doubling).
+std::optional<Halves> halves_of(std::string_view name, std::int64_t n, Range whole);
+/// Of an algorithm of its own, without parts in brackets.
+Rounds flat_all_reduce(std::string_view name, std::int64_t n, Range whole);
+
+// Ring (Patarasu and Yuan 2009). Four ranks, which chunk each sends in each round, reduce | spread:
+//   rank 0: 3 2 1 | 0 3 2     rank r passes chunk r - 1 - k on to r + 1, which adds its own part; after n - 1 rounds
+//   rank 1: 0 3 2 | 1 0 3     rank r has the sum of chunk r, and the same chain carries the sums around.
+Rounds ring_reduce(std::int64_t n, Range whole);
+Rounds ring_spread(std::int64_t n, Range whole);
+
+// collective_trees.cpp
+Rounds binomial_reduce(std::int64_t n, Range whole);
+Rounds binomial_spread(std::int64_t n, Range whole);
+Rounds double_tree_all_reduce(const Task& task);
+Rounds double_tree_broadcast(const Task& task);
+
+// collective_grids.cpp
+Rounds hierarchical(const Task& task);
+Rounds torus(const Task& task);
+
+/// A pipeline of `stages` stages, each of which works in `count - stages + 1` rounds: all at once in the middle ones.
+Rounds pipeline(std::int64_t count, std::int64_t stages, std::function<void(std::int64_t, const Sink&)> transfers);
 
 }  // namespace rehearse

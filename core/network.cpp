@@ -76,7 +76,10 @@ std::vector<bool> needs_input_gradient(const Network& network) {
         for (const int input : network.layers[i].inputs) {
             needed[i] = needed[i] || trainable[static_cast<std::size_t>(input)];
         }
-        trainable[i] = needed[i] || parameters(network.layers[i].op) > 0;
+        const auto* communication = std::get_if<Communication>(&network.layers[i].op);
+        const bool received =
+            communication != nullptr && communication->movement == Movement::receive && communication->gradient;
+        trainable[i] = needed[i] || received || parameters(network.layers[i].op) > 0;
     }
     return needed;
 }

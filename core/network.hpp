@@ -34,7 +34,8 @@ Bytes activation_bytes(const Network& network, DataType type);
 /// For each layer, the layers that read its output.
 std::vector<std::vector<int>> consumers(const Network& network);
 std::optional<int> find_layer(const Network& network, std::string_view name);
-/// Whether the gradient with respect to this layer's inputs is needed: some layer before it has weights.
+/// Whether the gradient with respect to this layer's inputs is needed: some layer before it has weights, or is received
+/// from a rank that has.
 std::vector<bool> needs_input_gradient(const Network& network);
 
 }  // namespace rehearse

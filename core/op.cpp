@@ -14,6 +14,10 @@ std::int64_t elements(const Shape& shape) {
 
 std::string to_string(const Shape& shape) { return fmt::format("{}", fmt::join(shape, "x")); }
 
+Shape image_shape(std::int64_t channels, std::int64_t depth, std::int64_t height, std::int64_t width) {
+    return depth == 0 ? Shape{channels, height, width} : Shape{channels, depth, height, width};
+}
+
 Bytes size_of(DataType type) { return Bytes{type == DataType::f32 ? 4.0 : 2.0}; }
 
 std::string_view to_string(DataType type) {
@@ -42,14 +46,61 @@ std::string_view to_string(Pass pass) {
     return "?";
 }
 
+std::string_view to_string(Movement movement) {
+    switch (movement) {
+        case Movement::sum:
+            return "sum";
+        case Movement::copy:
+            return "copy";
+        case Movement::gather:
+            return "gather";
+        case Movement::slice:
+            return "slice";
+        case Movement::send:
+            return "send";
+        case Movement::receive:
+            return "receive";
+    }
+    return "?";
+}
+
+Conv3d as_volume(const Conv2d& op) {
+    return {op.channels, 1, op.height, op.width, op.filters, op.window, op.groups, op.bias};
+}
+
+Op mirrored(const ConvTranspose& op) {
+    const Shape out = output_shape(Op{op});
+    const std::int64_t height = out[out.size() - 2];
+    if (op.depth == 0) return Conv2d{op.filters, height, out.back(), op.channels, op.window, op.groups};
+    return Conv3d{op.filters, out[1], height, out.back(), op.channels, op.window, op.groups};
+}
+
+bool is_convolution(const Op& op) {
+    return std::holds_alternative<Conv2d>(op) || std::holds_alternative<Conv3d>(op) ||
+           std::holds_alternative<ConvTranspose>(op);
+}
+
 namespace {
+
+// {outer, inner, kernel...} and, with bias, {filters}.
+std::vector<WeightTensor> convolution_weights(const auto& op, bool volume, std::int64_t outer, std::int64_t inner) {
+    Shape shape{outer, inner / op.groups};
+    if (volume) shape.push_back(op.window.kernel_d);
+    shape.insert(shape.end(), {op.window.kernel_h, op.window.kernel_w});
+    std::vector<WeightTensor> tensors{{"weights", shape}};
+    if (op.bias) tensors.push_back({"bias", {op.filters}});
+    return tensors;
+}
 
 struct Weights {
     std::vector<WeightTensor> operator()(const Conv2d& op) const {
-        std::vector<WeightTensor> tensors{
-            {"weights", {op.filters, op.channels / op.groups, op.window.kernel_h, op.window.kernel_w}}};
-        if (op.bias) tensors.push_back({"bias", {op.filters}});
-        return tensors;
+        return convolution_weights(op, false, op.filters, op.channels);
+    }
+    std::vector<WeightTensor> operator()(const Conv3d& op) const {
+        return convolution_weights(op, true, op.filters, op.channels);
+    }
+    std::vector<WeightTensor> operator()(const ConvTranspose& op) const {
+        return convolution_weights(op, op.depth > 0, op.channels, op.filters);
     }
     std::vector<WeightTensor> operator()(const MatMul& op) const {
         std::vector<WeightTensor> tensors{{"weights", {op.k, op.n}}};
@@ -58,6 +109,9 @@ struct Weights {
     }
     std::vector<WeightTensor> operator()(const BatchNorm& op) const {
         return {{"gamma", {op.channels}}, {"beta", {op.channels}}};
+    }
+    std::vector<WeightTensor> operator()(const Bias& op) const {
+        return {{"bias", {op.shape.at(static_cast<std::size_t>(op.dim))}}};
     }
     std::vector<WeightTensor> operator()(const Unknown& op) const {
         if (op.weight_elements == 0) return {};
@@ -78,6 +132,10 @@ std::int64_t parameters(const Op& op) {
 
 bool has_pass(const Op& op, Pass pass) {
     if (std::holds_alternative<Input>(op) || std::holds_alternative<Flatten>(op)) return false;
+    if (const auto* communication = std::get_if<Communication>(&op)) {
+        return (communication->movement == Movement::slice && pass == Pass::forward) ||
+               (communication->movement == Movement::gather && pass == Pass::backward_data);
+    }
     if (std::holds_alternative<SgdUpdate>(op)) return pass == Pass::update;
     switch (pass) {
         case Pass::forward:

@@ -14,10 +14,14 @@
 
 namespace rehearse {
 
-/// Sizes of one sample, outermost first: {channels, height, width} for images, {features} for vectors.
+/// Sizes of one sample, outermost first: {channels, height, width} for images, {channels, depth, height, width} for
+/// volumes, {features} for vectors. Operators on either have a depth, which is 0 for an image.
 using Shape = std::vector<std::int64_t>;
 std::int64_t elements(const Shape& shape);
 std::string to_string(const Shape& shape);  // "64x56x56"
+Shape image_shape(std::int64_t channels, std::int64_t depth, std::int64_t height, std::int64_t width);
+/// Of one channel of an operator on images or volumes.
+constexpr std::int64_t pixels(const auto& op) { return (op.depth == 0 ? 1 : op.depth) * op.height * op.width; }
 
 enum class DataType { f32, f16, bf16 };
 Bytes size_of(DataType type);
@@ -29,12 +33,15 @@ std::string_view to_string(DataType type);
 enum class Pass { forward, backward_data, backward_weights, update };
 std::string_view to_string(Pass pass);
 
-/// A sliding window over height and width, as in ONNX: explicit padding on each side, dilation 1 means dense.
+/// A sliding window over height and width, and in volumes over depth, as in ONNX: explicit padding on each side,
+/// dilation 1 means dense.
 struct Window {
     std::int64_t kernel_h = 1, kernel_w = 1;
     std::int64_t stride_h = 1, stride_w = 1;
     std::int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
     std::int64_t dilation_h = 1, dilation_w = 1;
+    std::int64_t kernel_d = 1, stride_d = 1, pad_front = 0, pad_back = 0, dilation_d = 1;
+    std::int64_t taps() const { return kernel_d * kernel_h * kernel_w; }
     bool operator==(const Window&) const = default;
 };
 
@@ -71,13 +78,14 @@ struct Pool2d {
     std::int64_t channels = 1, height = 1, width = 1;
     Window window;
     bool count_padding = false;
+    std::int64_t depth = 0;
     bool operator==(const Pool2d&) const = default;
 };
 
-/// Batch normalization over N, H, W in training mode; weights gamma {channels}, beta {channels}; running mean and
+/// Batch normalization over N, (D,) H, W in training mode; weights gamma {channels}, beta {channels}; running mean and
 /// variance are state, not weights. epsilon 1e-5 (Ioffe and Szegedy 2015).
 struct BatchNorm {
-    std::int64_t channels = 1, height = 1, width = 1;
+    std::int64_t channels = 1, height = 1, width = 1, depth = 0;
     bool operator==(const BatchNorm&) const = default;
 };
 
@@ -101,10 +109,10 @@ struct Add {
     bool operator==(const Add&) const = default;
 };
 
-/// Concatenation along the channels: inputs {channels[i], height, width}.
+/// Concatenation along the channels: inputs {channels[i], (depth,) height, width}.
 struct Concat {
     std::vector<std::int64_t> channels;
-    std::int64_t height = 1, width = 1;
+    std::int64_t height = 1, width = 1, depth = 0;
     bool operator==(const Concat&) const = default;
 };
 
@@ -134,9 +142,12 @@ struct Softmax {
 };
 
 /// Mean softmax cross-entropy over the batch against one label a sample; its forward output is the loss of a sample
-/// {1}.
+/// {1}. With an `image` ({height, width} or {depth, height, width}), input {classes, image...}: one label a pixel, the
+/// loss of a sample is the mean over its pixels, each weighed by its label's `class_weights` (none: all 1).
 struct SoftmaxLoss {
     std::int64_t classes = 1;
+    Shape image{};
+    std::vector<double> class_weights{};
     bool operator==(const SoftmaxLoss&) const = default;
 };
 
@@ -144,6 +155,72 @@ struct SoftmaxLoss {
 struct SgdUpdate {
     std::int64_t count = 0;
     bool operator==(const SgdUpdate&) const = default;
+};
+
+/// 3-D convolution, weights {filters, channels / groups, kernel_d, kernel_h, kernel_w} and, with bias, {filters}.
+struct Conv3d {
+    std::int64_t channels = 1, depth = 1, height = 1, width = 1, filters = 1;
+    Window window;
+    std::int64_t groups = 1;
+    bool bias = false;
+    bool operator==(const Conv3d&) const = default;
+};
+
+/// Transposed convolution ("deconvolution") of images or volumes, as in ONNX: the backward_data of a convolution as an
+/// operator of its own, weights {channels, filters / groups, (kernel_d,) kernel_h, kernel_w} and, with bias, {filters}.
+/// Each size becomes stride (size - 1) + dilation (kernel - 1) + 1 - padding + output padding, the last below stride.
+struct ConvTranspose {
+    std::int64_t channels = 1, height = 1, width = 1, filters = 1;
+    Window window;
+    std::int64_t groups = 1;
+    bool bias = false;
+    std::int64_t depth = 0;
+    std::int64_t output_pad_d = 0, output_pad_h = 0, output_pad_w = 0;
+    bool operator==(const ConvTranspose&) const = default;
+};
+
+enum class Interpolation { nearest, linear };
+
+/// An image or volume of another size. The centre of pixel i lies at (i + 1/2) / size (ONNX's half_pixel), or, with
+/// `align_corners`, at i / (size - 1); nearest takes the pixel whose cell holds the centre. Linear is bi- or trilinear.
+struct Resize {
+    Interpolation kind = Interpolation::linear;
+    std::int64_t channels = 1, height = 1, width = 1, out_height = 1, out_width = 1;
+    std::int64_t depth = 0, out_depth = 0;
+    bool align_corners = false;
+    bool operator==(const Resize&) const = default;
+};
+
+/// dst = src + bias along dimension `dim` of `shape`; weights {shape[dim]}. Split layers need it: a partial product
+/// gets its bias after the sum over the ranks, once.
+struct Bias {
+    Shape shape;
+    std::int64_t dim = 0;
+    bool operator==(const Bias&) const = default;
+};
+
+/// What a layer of one rank's part of a network gets from, or gives to, the other ranks along a mesh axis.
+///
+///            forward                                          backward
+///   sum      adds the ranks' tensors                          passes the gradient on (every rank has the whole one)
+///   copy     passes the tensor on (every rank has it)         adds the ranks' gradients
+///   gather   joins the ranks' pieces along `dim`              takes its own piece of the gradient
+///   slice    takes its own piece along `dim`                  joins the ranks' pieces of the gradient
+///   send     gives the tensor to the rank `offset` further    receives its gradient from there
+///   receive  gets the tensor from the rank `offset` further   sends its gradient there
+/// sum and copy are g and f of Shoeybi et al. 2019 ("Megatron-LM", section 3).
+enum class Movement { sum, copy, gather, slice, send, receive };
+std::string_view to_string(Movement movement);
+
+struct Communication {
+    Movement movement = Movement::sum;
+    std::string axis;         // of the mesh
+    Shape shape;              // of one sample of the input; of what is received
+    std::int64_t parts = 1;   // ranks along the axis
+    std::int64_t dim = 0;     // gather and slice
+    std::int64_t offset = 0;  // send and receive, along the axis
+    bool gradient = true;     // send and receive: some layer before has weights, so that a gradient goes back
+    bool operator==(const Communication&) const = default;
 };
 
 /// An imported operator that we do not know, let in by --allow-unknown: costed by the bytes it touches, cannot be run.
@@ -155,13 +232,23 @@ struct Unknown {
 };
 
 using Op = std::variant<Input, Conv2d, MatMul, Pool2d, BatchNorm, Lrn, Activation, Add, Concat, ChannelPad, Dropout,
-                        Flatten, Softmax, SoftmaxLoss, SgdUpdate, Unknown>;
+                        Flatten, Softmax, SoftmaxLoss, SgdUpdate, Conv3d, ConvTranspose, Resize, Bias, Communication,
+                        Unknown>;
+
+/// The convolution, Conv2d or Conv3d without bias, that leads back from a transposed one's dst to its src: its
+/// backward_data is the transposed one's forward, and the other way round.
+Op mirrored(const ConvTranspose& op);
+/// The 3-D convolution over a depth of 1 that equals it.
+Conv3d as_volume(const Conv2d& op);
 
 /// A trainable tensor of an operator: "weights", "bias", "gamma", "beta".
 struct WeightTensor {
     std::string name;
     Shape shape;
 };
+
+/// Conv2d, Conv3d or ConvTranspose.
+bool is_convolution(const Op& op);
 
 /// The one-word kind used in problem strings and price tables: "conv2d", "matmul", "pool", "batchnorm", ...
 std::string_view kind_of(const Op& op);
@@ -176,7 +263,8 @@ Shape output_shape(const Op& op);
 std::vector<WeightTensor> weights(const Op& op);
 std::int64_t parameters(const Op& op);
 
-/// Whether the operator has anything to do in this pass (ReLU has no weights; Input has nothing at all).
+/// Whether the operator has anything to compute in this pass (ReLU has no weights; Input has nothing at all; of a
+/// Communication, taking one's own piece is computed).
 bool has_pass(const Op& op, Pass pass);
 
 /// Floating-point operations, 2 a multiply-add, of `batch` samples. `update` does not depend on the batch.

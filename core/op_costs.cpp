@@ -16,15 +16,23 @@ double input_elements(const Op& op) {
 
 // Operations of one sample's forward pass.
 struct Forward {
-    double operator()(const Conv2d& op) const {
-        const double taps = static_cast<double>(op.channels / op.groups * op.window.kernel_h * op.window.kernel_w);
+    double operator()(const Conv2d& op) const { return convolution(op); }
+    double operator()(const Conv3d& op) const { return convolution(op); }
+    // Every value of src meets every tap of its group's filters; those that would fall outside dst are counted too, as
+    // a convolution counts its padding.
+    double operator()(const ConvTranspose& op) const {
+        const double taps = static_cast<double>(op.filters / op.groups * op.window.taps());
+        return input_elements(op) * 2 * taps + (op.bias ? count(output_shape(op)) : 0);
+    }
+    static double convolution(const auto& op) {
+        const double taps = static_cast<double>(op.channels / op.groups * op.window.taps());
         return count(output_shape(op)) * (2 * taps + (op.bias ? 1 : 0));
     }
     double operator()(const MatMul& op) const {
         return static_cast<double>(op.m * op.n) * (2 * static_cast<double>(op.k) + (op.bias ? 1 : 0));
     }
     double operator()(const Pool2d& op) const {
-        return count(output_shape(op)) * static_cast<double>(op.window.kernel_h * op.window.kernel_w);
+        return count(output_shape(op)) * static_cast<double>(op.window.taps());
     }
     // Mean and variance (3 an element), then normalize, scale and shift (4).
     double operator()(const BatchNorm& op) const { return 7 * count(output_shape(op)); }
@@ -33,14 +41,24 @@ struct Forward {
     double operator()(const Activation& op) const { return (op.kind == Nonlinearity::relu ? 1 : 8) * count(op.shape); }
     double operator()(const Add& op) const { return static_cast<double>(op.inputs - 1) * count(op.shape); }
     double operator()(const Dropout& op) const { return count(op.shape); }
+    double operator()(const Bias& op) const { return count(op.shape); }
     double operator()(const Softmax& op) const { return 4 * static_cast<double>(op.classes); }
-    double operator()(const SoftmaxLoss& op) const { return 4 * static_cast<double>(op.classes); }
-    double operator()(const auto&) const { return 0; }  // Input, Concat, ChannelPad, Flatten, SgdUpdate, Unknown
+    double operator()(const SoftmaxLoss& op) const { return 4 * input_elements(op); }
+    // A linear combination of two pixels a dimension: a multiply-add each.
+    double operator()(const Resize& op) const {
+        if (op.kind == Interpolation::nearest) return 0;
+        return count(output_shape(op)) * (op.depth == 0 ? 8 : 16);
+    }
+    double operator()(const auto&) const { return 0; }  // Input, Concat, ChannelPad, Flatten, SgdUpdate, Communication, Unknown
 };
 
 struct BackwardData {
-    double operator()(const Conv2d& op) const {
-        return Forward{}(Conv2d{op.channels, op.height, op.width, op.filters, op.window, op.groups, false});
+    double operator()(Conv2d op) const { return without_bias(op); }
+    double operator()(Conv3d op) const { return without_bias(op); }
+    double operator()(ConvTranspose op) const { return without_bias(op); }
+    static double without_bias(auto& op) {
+        op.bias = false;
+        return Forward{}(op);
     }
     double operator()(const MatMul& op) const { return Forward{}(MatMul{op.m, op.n, op.k, false}); }
     double operator()(const BatchNorm& op) const { return 11 * count(output_shape(op)); }  // both gradients
@@ -48,6 +66,7 @@ struct BackwardData {
         return op.kind == PoolKind::max ? count(output_shape(op)) : Forward{}(op);
     }
     double operator()(const Lrn& op) const { return 2 * Forward{}(op); }
+    double operator()(const Bias&) const { return 0; }  // a copy
     double operator()(const auto& op) const { return Forward{}(op); }
 };
 
@@ -58,11 +77,13 @@ struct Traffic {
 
 Traffic traffic(const Op& op, Pass pass) {
     if (pass == Pass::forward) {
+        if (std::holds_alternative<Communication>(op)) return {0, 2};  // its own piece of src -> dst
         // Training-mode batch normalization reads its input for the statistics, then again to normalize.
         return {std::holds_alternative<BatchNorm>(op) ? 2.0 : 1.0, 1};
     }
-    if (pass == Pass::backward_weights) return {1, 1};         // reads src and diff_dst
-    if (std::holds_alternative<BatchNorm>(op)) return {3, 2};  // src and diff_dst twice each, diff_src once
+    if (pass == Pass::backward_weights) return {1, 1};             // reads src and diff_dst
+    if (std::holds_alternative<BatchNorm>(op)) return {3, 2};      // src and diff_dst twice each, diff_src once
+    if (std::holds_alternative<Communication>(op)) return {2, 0};  // its own piece of diff_dst -> diff_src
     if (std::holds_alternative<Lrn>(op)) return {2, 2};
     if (std::holds_alternative<Activation>(op)) return {2, 1};  // src, diff_dst -> diff_src
     if (std::holds_alternative<Dropout>(op)) return {1, 2};     // diff_dst, mask -> diff_src

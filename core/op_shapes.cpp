@@ -26,11 +26,51 @@ std::int64_t windows(std::int64_t size, std::int64_t before, std::int64_t after,
     return room / stride + 1;
 }
 
-Shape image(std::int64_t channels, std::int64_t height, std::int64_t width) { return {channels, height, width}; }
+// Windows that fit into a volume, or into an image (depth 0).
+Shape slide(std::int64_t channels, std::int64_t depth, std::int64_t height, std::int64_t width, const Window& w) {
+    if (depth == 0 && (w.kernel_d != 1 || w.stride_d != 1 || w.pad_front != 0 || w.pad_back != 0 || w.dilation_d != 1))
+        throw InputError("a window over depth needs a volume");
+    const std::int64_t planes =
+        depth == 0 ? 0 : windows(depth, w.pad_front, w.pad_back, w.kernel_d, w.dilation_d, w.stride_d, "depth");
+    return image_shape(channels, planes,
+                       windows(height, w.pad_top, w.pad_bottom, w.kernel_h, w.dilation_h, w.stride_h, "height"),
+                       windows(width, w.pad_left, w.pad_right, w.kernel_w, w.dilation_w, w.stride_w, "width"));
+}
 
-Shape slide(std::int64_t channels, std::int64_t height, std::int64_t width, const Window& w) {
-    return {channels, windows(height, w.pad_top, w.pad_bottom, w.kernel_h, w.dilation_h, w.stride_h, "height"),
-            windows(width, w.pad_left, w.pad_right, w.kernel_w, w.dilation_w, w.stride_w, "width")};
+// The size from which as many windows as `size` are cut.
+std::int64_t unslide(std::int64_t size, std::int64_t before, std::int64_t after, std::int64_t kernel,
+                     std::int64_t dilation, std::int64_t stride, std::int64_t output_pad, std::string_view what) {
+    if (output_pad < 0 || output_pad >= stride) {
+        throw InputError(
+            fmt::format("{}: the output padding is {}, must be below the stride of {}", what, output_pad, stride));
+    }
+    const std::int64_t whole = stride * (size - 1) + dilation * (kernel - 1) + 1 + output_pad - before - after;
+    if (whole < 1) throw InputError(fmt::format("{}: padding {}+{} leaves nothing of {}", what, before, after, size));
+    windows(whole, before, after, kernel, dilation, stride, what);  // checks the window's own sizes
+    return whole;
+}
+
+Shape unslide(const ConvTranspose& op) {
+    const Window& w = op.window;
+    const std::int64_t depth = op.depth == 0 ? 0
+                                             : unslide(op.depth, w.pad_front, w.pad_back, w.kernel_d, w.dilation_d,
+                                                       w.stride_d, op.output_pad_d, "depth");
+    return image_shape(
+        op.filters, depth,
+        unslide(op.height, w.pad_top, w.pad_bottom, w.kernel_h, w.dilation_h, w.stride_h, op.output_pad_h, "height"),
+        unslide(op.width, w.pad_left, w.pad_right, w.kernel_w, w.dilation_w, w.stride_w, op.output_pad_w, "width"));
+}
+
+void check_groups(const auto& op) {
+    if (op.groups >= 1 && op.channels % op.groups == 0 && op.filters % op.groups == 0) return;
+    throw InputError(
+        fmt::format("{} channels and {} filters cannot be split into {} groups", op.channels, op.filters, op.groups));
+}
+
+Shape loss_input(const SoftmaxLoss& op) {
+    Shape shape{op.classes};
+    shape.insert(shape.end(), op.image.begin(), op.image.end());
+    return shape;
 }
 
 struct Inputs {
@@ -38,49 +78,99 @@ struct Inputs {
     std::vector<Shape> operator()(const SgdUpdate&) const { return {}; }
     std::vector<Shape> operator()(const MatMul& op) const { return {op.m == 1 ? Shape{op.k} : Shape{op.m, op.k}}; }
     std::vector<Shape> operator()(const Activation& op) const { return {op.shape}; }
+    std::vector<Shape> operator()(const Bias& op) const { return {op.shape}; }
+    std::vector<Shape> operator()(const Communication& op) const {
+        if (op.movement == Movement::receive) return {};
+        return {op.shape};
+    }
     std::vector<Shape> operator()(const Dropout& op) const { return {op.shape}; }
     std::vector<Shape> operator()(const Flatten& op) const { return {op.shape}; }
     std::vector<Shape> operator()(const Softmax& op) const { return {{op.classes}}; }
-    std::vector<Shape> operator()(const SoftmaxLoss& op) const { return {{op.classes}}; }
+    std::vector<Shape> operator()(const SoftmaxLoss& op) const { return {loss_input(op)}; }
     std::vector<Shape> operator()(const Add& op) const {
         return std::vector<Shape>(static_cast<std::size_t>(op.inputs), op.shape);
     }
     std::vector<Shape> operator()(const Concat& op) const {
         std::vector<Shape> shapes;
-        for (const std::int64_t channels : op.channels) shapes.push_back(image(channels, op.height, op.width));
+        for (const std::int64_t channels : op.channels)
+            shapes.push_back(image_shape(channels, op.depth, op.height, op.width));
         return shapes;
     }
     std::vector<Shape> operator()(const Unknown& op) const { return {{op.input_elements}}; }
-    // Conv2d, Pool2d, BatchNorm, Lrn, ChannelPad: one image.
-    std::vector<Shape> operator()(const auto& op) const { return {image(op.channels, op.height, op.width)}; }
+    std::vector<Shape> operator()(const Conv2d& op) const { return {image(op)}; }
+    std::vector<Shape> operator()(const Lrn& op) const { return {image(op)}; }
+    std::vector<Shape> operator()(const ChannelPad& op) const { return {image(op)}; }
+    // Conv3d, ConvTranspose, Pool2d, BatchNorm, Resize: one image or volume.
+    std::vector<Shape> operator()(const auto& op) const {
+        return {image_shape(op.channels, op.depth, op.height, op.width)};
+    }
+    static Shape image(const auto& op) { return {op.channels, op.height, op.width}; }
 };
 
 struct Output {
     Shape operator()(const Input& op) const { return op.shape; }
     Shape operator()(const Conv2d& op) const {
-        if (op.groups < 1 || op.channels % op.groups != 0 || op.filters % op.groups != 0) {
-            throw InputError(fmt::format("{} channels and {} filters cannot be split into {} groups", op.channels,
-                                         op.filters, op.groups));
-        }
-        return slide(op.filters, op.height, op.width, op.window);
+        check_groups(op);
+        return slide(op.filters, 0, op.height, op.width, op.window);
     }
-    Shape operator()(const Pool2d& op) const { return slide(op.channels, op.height, op.width, op.window); }
+    Shape operator()(const Conv3d& op) const {
+        check_groups(op);
+        if (op.depth < 1) throw InputError("depth: a volume has at least one plane");
+        return slide(op.filters, op.depth, op.height, op.width, op.window);
+    }
+    Shape operator()(const ConvTranspose& op) const {
+        check_groups(op);
+        return unslide(op);
+    }
+    Shape operator()(const Pool2d& op) const { return slide(op.channels, op.depth, op.height, op.width, op.window); }
     Shape operator()(const MatMul& op) const { return op.m == 1 ? Shape{op.n} : Shape{op.m, op.n}; }
-    Shape operator()(const BatchNorm& op) const { return image(op.channels, op.height, op.width); }
-    Shape operator()(const Lrn& op) const { return image(op.channels, op.height, op.width); }
+    Shape operator()(const BatchNorm& op) const { return image_shape(op.channels, op.depth, op.height, op.width); }
+    Shape operator()(const Lrn& op) const { return {op.channels, op.height, op.width}; }
+    Shape operator()(const Resize& op) const {
+        if ((op.depth == 0) != (op.out_depth == 0) || op.out_depth < 0 || op.out_height < 1 || op.out_width < 1)
+            throw InputError("an image is resized to an image and a volume to a volume, at least one pixel each way");
+        return image_shape(op.channels, op.out_depth, op.out_height, op.out_width);
+    }
     Shape operator()(const Activation& op) const { return op.shape; }
     Shape operator()(const Add& op) const { return op.shape; }
     Shape operator()(const Concat& op) const {
-        return image(std::accumulate(op.channels.begin(), op.channels.end(), std::int64_t{0}), op.height, op.width);
+        return image_shape(std::accumulate(op.channels.begin(), op.channels.end(), std::int64_t{0}), op.depth,
+                           op.height, op.width);
     }
-    Shape operator()(const ChannelPad& op) const {
-        return image(op.before + op.channels + op.after, op.height, op.width);
-    }
+    Shape operator()(const ChannelPad& op) const { return {op.before + op.channels + op.after, op.height, op.width}; }
     Shape operator()(const Dropout& op) const { return op.shape; }
     Shape operator()(const Flatten& op) const { return {elements(op.shape)}; }
     Shape operator()(const Softmax& op) const { return {op.classes}; }
-    Shape operator()(const SoftmaxLoss&) const { return {1}; }
+    Shape operator()(const SoftmaxLoss& op) const {
+        if (!op.class_weights.empty() && static_cast<std::int64_t>(op.class_weights.size()) != op.classes)
+            throw InputError(fmt::format("{} class weights for {} classes", op.class_weights.size(), op.classes));
+        return {1};
+    }
     Shape operator()(const SgdUpdate&) const { return {}; }
+    Shape operator()(const Bias& op) const {
+        if (op.dim < 0 || static_cast<std::size_t>(op.dim) >= op.shape.size()) {
+            throw InputError(fmt::format("a bias along dimension {} of {}", op.dim, to_string(op.shape)));
+        }
+        return op.shape;
+    }
+    Shape operator()(const Communication& op) const {
+        if (op.movement != Movement::gather && op.movement != Movement::slice) return op.shape;
+        const auto dim = static_cast<std::size_t>(op.dim);
+        if (op.dim < 0 || dim >= op.shape.size() || op.parts < 1) {
+            throw InputError(fmt::format("{} of dimension {} of {} over {} ranks", to_string(op.movement), op.dim,
+                                         to_string(op.shape), op.parts));
+        }
+        Shape shape = op.shape;
+        if (op.movement == Movement::gather) {
+            shape[dim] *= op.parts;
+        } else if (shape[dim] % op.parts != 0) {
+            throw InputError(
+                fmt::format("dimension {} of {} cannot be cut into {} pieces", op.dim, to_string(op.shape), op.parts));
+        } else {
+            shape[dim] /= op.parts;
+        }
+        return shape;
+    }
     Shape operator()(const Unknown& op) const { return op.output; }
 };
 

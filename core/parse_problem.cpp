@@ -60,8 +60,9 @@ public:
     double number(std::string_view name) const {
         const auto text = find(name);
         if (!text) fail(fmt::format("'{}' is missing", name));
-        return parse_number(*text, fmt::format("problem '{}'", text_));
+        return number_of(*text);
     }
+    double number_of(std::string_view text) const { return parse_number(text, fmt::format("problem '{}'", text_)); }
     std::int64_t integer(std::string_view name) const {
         const auto text = find(name);
         if (!text) fail(fmt::format("'{}' is missing", name));
@@ -75,11 +76,28 @@ public:
         if (values.size() != count) fail(fmt::format("'{}' takes 1 or {} numbers", name, count));
         return values;
     }
-    Window window(std::int64_t kernel_h, std::int64_t kernel_w) const {
-        const auto pad = repeated("pad", 4, 0);
-        const auto step = repeated("stride", 2, 1);
-        const auto dilation = repeated("dilation", 2, 1);
-        return {kernel_h, kernel_w, step[0], step[1], pad[0], pad[1], pad[2], pad[3], dilation[0], dilation[1]};
+    // The fields of part 0, with those of a volume ("d" after c, "t" before r) where it has a depth.
+    std::map<char, std::int64_t> image_fields(std::string_view letters) const {
+        std::string all{letters};
+        if (part(0).find('d') == std::string_view::npos) return fields(0, all);
+        all.insert(all.find('h'), 1, 'd');
+        if (const auto r = all.find('r'); r != std::string::npos) all.insert(r, 1, 't');
+        return fields(0, all);
+    }
+    // Of a volume ("t" among the fields) with the sizes over depth first.
+    Window window(std::map<char, std::int64_t>& f) const {
+        const std::size_t n = f.contains('t') ? 3 : 2;
+        const std::size_t h = n - 2;
+        const std::size_t w = n - 1;
+        const auto pad = repeated("pad", 2 * n, 0);
+        const auto step = repeated("stride", n, 1);
+        const auto dilation = repeated("dilation", n, 1);
+        const Window flat{f['r'], f['s'],     step[h],    step[w],     pad[h],
+                          pad[w], pad[n + h], pad[n + w], dilation[h], dilation[w]};
+        if (n == 2) return flat;
+        return {flat.kernel_h, flat.kernel_w,   flat.stride_h,  flat.stride_w,   flat.pad_top,
+                flat.pad_left, flat.pad_bottom, flat.pad_right, flat.dilation_h, flat.dilation_w,
+                f['t'],        step[0],         pad[0],         pad[n],          dilation[0]};
     }
 
 private:
@@ -87,26 +105,73 @@ private:
     std::vector<std::string_view> parts_;
 };
 
-Op parse_windowed(const Parts& parts, std::string_view kind) {
+Op parse_convolution(const Parts& parts, std::string_view kind) {
+    const std::int64_t groups = parts.find("groups") ? parts.integer("groups") : 1;
+    const bool bias = parts.find("bias").has_value();
     if (kind == "conv2d") {
         auto f = parts.fields(0, "chwkrs");
-        const std::int64_t groups = parts.find("groups") ? parts.integer("groups") : 1;
-        return Conv2d{
-            f['c'], f['h'], f['w'], f['k'], parts.window(f['r'], f['s']), groups, parts.find("bias").has_value()};
+        return Conv2d{f['c'], f['h'], f['w'], f['k'], parts.window(f), groups, bias};
     }
-    auto f = parts.fields(0, "chwrs");
+    if (kind == "conv3d") {
+        auto f = parts.fields(0, "cdhwktrs");
+        return Conv3d{f['c'], f['d'], f['h'], f['w'], f['k'], parts.window(f), groups, bias};
+    }
+    auto f = parts.image_fields("chwkrs");
+    const bool volume = f.contains('d');
+    const auto outside = parts.repeated("outpad", volume ? 3 : 2, 0);
+    ConvTranspose op{f['c'], f['h'], f['w'], f['k'], parts.window(f), groups, bias, volume ? f['d'] : 0};
+    op.output_pad_d = volume ? outside[0] : 0;
+    op.output_pad_h = outside[outside.size() - 2];
+    op.output_pad_w = outside.back();
+    return op;
+}
+
+Op parse_resize(const Parts& parts) {
+    auto f = parts.image_fields("chw");
+    const bool volume = f.contains('d');
+    const std::string_view to = parts.part(1);
+    if (!to.starts_with("to")) parts.fail("expected the new size, like to768x1152");
+    const auto sizes = parts.list(to.substr(2), 'x');
+    if (sizes.size() != (volume ? 3 : 2)) parts.fail("the new size has as many numbers as the old");
+    if (!parts.find("nearest") && !parts.find("linear")) parts.fail("'nearest' or 'linear' is missing");
+    return Resize{parts.find("nearest") ? Interpolation::nearest : Interpolation::linear,
+                  f['c'],
+                  f['h'],
+                  f['w'],
+                  sizes[sizes.size() - 2],
+                  sizes.back(),
+                  volume ? f['d'] : 0,
+                  volume ? sizes[0] : 0,
+                  parts.find("corners").has_value()};
+}
+
+Op parse_loss(const Parts& parts) {
+    SoftmaxLoss op{parts.whole(parts.part(0))};
+    if (const auto image = parts.find("image")) op.image = parts.list(*image, 'x');
+    if (const auto weights = parts.find("weights")) {
+        for (const std::string_view weight : split(*weights, '+')) op.class_weights.push_back(parts.number_of(weight));
+    }
+    return op;
+}
+
+Op parse_pool(const Parts& parts) {
+    auto f = parts.image_fields("chwrs");
     if (!parts.find("max") && !parts.find("average")) parts.fail("'max' or 'average' is missing");
     return Pool2d{parts.find("max") ? PoolKind::max : PoolKind::average,
                   f['c'],
                   f['h'],
                   f['w'],
-                  parts.window(f['r'], f['s']),
-                  parts.find("countpad").has_value()};
+                  parts.window(f),
+                  parts.find("countpad").has_value(),
+                  f.contains('d') ? f['d'] : 0};
 }
 
 Op parse_image(const Parts& parts, std::string_view kind) {
+    if (kind == "batchnorm") {
+        auto f = parts.image_fields("chw");
+        return BatchNorm{.channels = f['c'], .height = f['h'], .width = f['w'], .depth = f.contains('d') ? f['d'] : 0};
+    }
     auto f = parts.fields(0, "chw");
-    if (kind == "batchnorm") return BatchNorm{f['c'], f['h'], f['w']};
     if (kind == "lrn") {
         return Lrn{f['c'],
                    f['h'],
@@ -126,6 +191,8 @@ Op parse_shaped(const Parts& parts, std::string_view kind) {
     if (kind == "input") return Input{shape};
     if (kind == "flatten") return Flatten{shape};
     if (kind == "add") return Add{shape, parts.integer("inputs")};
+    if (kind == "bias") return Bias{shape, parts.integer("dim")};
+    if (kind == "communication") parts.fail("a communication is not computed: it has no problem");
     if (kind == "dropout") return Dropout{shape, parts.number("keep")};
     if (kind == "unknown") {
         return Unknown{std::string{parts.part(1)}, parts.integer("inputs"), parts.integer("weights"), shape};
@@ -139,18 +206,20 @@ Op parse_shaped(const Parts& parts, std::string_view kind) {
 
 Op parse_op(std::string_view kind, std::string_view rest) {
     const Parts parts{rest};
-    if (kind == "conv2d" || kind == "pool") return parse_windowed(parts, kind);
+    if (kind == "conv2d" || kind == "conv3d" || kind == "convtranspose") return parse_convolution(parts, kind);
+    if (kind == "pool") return parse_pool(parts);
+    if (kind == "resize") return parse_resize(parts);
     if (kind == "batchnorm" || kind == "lrn" || kind == "channelpad") return parse_image(parts, kind);
     if (kind == "matmul") {
         auto f = parts.fields(0, "mnk");
         return MatMul{f['m'], f['n'], f['k'], parts.find("bias").has_value()};
     }
     if (kind == "concat") {
-        auto f = parts.fields(0, "hw");
-        return Concat{parts.list(parts.part(1), '+'), f['h'], f['w']};
+        auto f = parts.image_fields("hw");
+        return Concat{parts.list(parts.part(1), '+'), f['h'], f['w'], f.contains('d') ? f['d'] : 0};
     }
     if (kind == "softmax") return Softmax{parts.whole(rest)};
-    if (kind == "softmaxloss") return SoftmaxLoss{parts.whole(rest)};
+    if (kind == "softmaxloss") return parse_loss(parts);
     if (kind == "sgd") return SgdUpdate{parts.whole(rest)};
     return parse_shaped(parts, kind);
 }

@@ -10,9 +10,10 @@ namespace rehearse {
 
 namespace {
 
-constexpr std::array<std::string_view, 16> kinds{
-    "input",  "conv2d",     "matmul",  "pool",    "batchnorm", "lrn",         "activation", "add",
-    "concat", "channelpad", "dropout", "flatten", "softmax",   "softmaxloss", "sgd",        "unknown"};
+constexpr std::array<std::string_view, 21> kinds{"input",   "conv2d",        "matmul",  "pool",        "batchnorm",
+                                                 "lrn",     "activation",    "add",     "concat",      "channelpad",
+                                                 "dropout", "flatten",       "softmax", "softmaxloss", "sgd",
+                                                 "conv3d",  "convtranspose", "resize",  "bias", "communication", "unknown"};
 static_assert(std::variant_size_v<Op> == kinds.size());
 
 // "1" when all are equal, else "1x2".
@@ -23,7 +24,19 @@ std::string short_list(std::initializer_list<std::int64_t> values) {
     return fmt::format("{}", *values.begin());
 }
 
-std::string window_text(const Window& w) {
+// Of volumes: front, top, left, back, bottom, right; otherwise depth, height, width.
+std::string volume_window_text(const Window& w) {
+    std::string text =
+        fmt::format("t{}r{}s{}:pad{}:stride{}", w.kernel_d, w.kernel_h, w.kernel_w,
+                    short_list({w.pad_front, w.pad_top, w.pad_left, w.pad_back, w.pad_bottom, w.pad_right}),
+                    short_list({w.stride_d, w.stride_h, w.stride_w}));
+    if (w.dilation_d != 1 || w.dilation_h != 1 || w.dilation_w != 1)
+        text += ":dilation" + short_list({w.dilation_d, w.dilation_h, w.dilation_w});
+    return text;
+}
+
+std::string window_text(const Window& w, bool volume = false) {
+    if (volume) return volume_window_text(w);
     std::string text = fmt::format("r{}s{}:pad{}:stride{}", w.kernel_h, w.kernel_w,
                                    short_list({w.pad_top, w.pad_left, w.pad_bottom, w.pad_right}),
                                    short_list({w.stride_h, w.stride_w}));
@@ -37,14 +50,33 @@ struct Text {
         return fmt::format("c{}h{}w{}k{}{}{}{}", op.channels, op.height, op.width, op.filters, window_text(op.window),
                            op.groups == 1 ? "" : fmt::format(":groups{}", op.groups), op.bias ? ":bias" : "");
     }
+    std::string operator()(const Conv3d& op) const {
+        return fmt::format("{}k{}{}{}{}", volume(op), op.filters, volume_window_text(op.window),
+                           op.groups == 1 ? "" : fmt::format(":groups{}", op.groups), op.bias ? ":bias" : "");
+    }
+    std::string operator()(const ConvTranspose& op) const {
+        std::string text = fmt::format("{}k{}{}", volume(op), op.filters, window_text(op.window, op.depth > 0));
+        if (op.groups != 1) text += fmt::format(":groups{}", op.groups);
+        if (op.output_pad_d != 0 || op.output_pad_h != 0 || op.output_pad_w != 0) {
+            text += ":outpad" + (op.depth == 0 ? short_list({op.output_pad_h, op.output_pad_w})
+                                               : short_list({op.output_pad_d, op.output_pad_h, op.output_pad_w}));
+        }
+        return text + (op.bias ? ":bias" : "");
+    }
+    std::string operator()(const Resize& op) const {
+        const Shape to = output_shape(Op{op});
+        return fmt::format("{}:to{}:{}{}", volume(op), fmt::join(to.begin() + 1, to.end(), "x"),
+                           op.kind == Interpolation::nearest ? "nearest" : "linear",
+                           op.align_corners ? ":corners" : "");
+    }
     std::string operator()(const MatMul& op) const {
         return fmt::format("m{}n{}k{}{}", op.m, op.n, op.k, op.bias ? ":bias" : "");
     }
     std::string operator()(const Pool2d& op) const {
-        return fmt::format("c{}h{}w{}{}:{}{}", op.channels, op.height, op.width, window_text(op.window),
+        return fmt::format("{}{}:{}{}", volume(op), window_text(op.window, op.depth > 0),
                            op.kind == PoolKind::max ? "max" : "average", op.count_padding ? ":countpad" : "");
     }
-    std::string operator()(const BatchNorm& op) const { return image(op); }
+    std::string operator()(const BatchNorm& op) const { return volume(op); }
     std::string operator()(const Lrn& op) const {
         return fmt::format("{}:size{}:alpha{}:beta{}:bias{}", image(op), op.size, op.alpha, op.beta, op.bias);
     }
@@ -53,7 +85,7 @@ struct Text {
     }
     std::string operator()(const Add& op) const { return fmt::format("{}:inputs{}", to_string(op.shape), op.inputs); }
     std::string operator()(const Concat& op) const {
-        return fmt::format("h{}w{}:{}", op.height, op.width, fmt::join(op.channels, "+"));
+        return fmt::format("{}h{}w{}:{}", depth(op), op.height, op.width, fmt::join(op.channels, "+"));
     }
     std::string operator()(const ChannelPad& op) const {
         return fmt::format("{}:{}+{}", image(op), op.before, op.after);
@@ -61,11 +93,25 @@ struct Text {
     std::string operator()(const Dropout& op) const { return fmt::format("{}:keep{}", to_string(op.shape), op.keep); }
     std::string operator()(const Flatten& op) const { return to_string(op.shape); }
     std::string operator()(const Softmax& op) const { return fmt::format("{}", op.classes); }
-    std::string operator()(const SoftmaxLoss& op) const { return fmt::format("{}", op.classes); }
+    std::string operator()(const SoftmaxLoss& op) const {
+        std::string text = fmt::format("{}", op.classes);
+        if (!op.image.empty()) text += ":image" + to_string(op.image);
+        if (!op.class_weights.empty()) text += fmt::format(":weights{}", fmt::join(op.class_weights, "+"));
+        return text;
+    }
     std::string operator()(const SgdUpdate& op) const { return fmt::format("{}", op.count); }
+    std::string operator()(const Bias& op) const { return fmt::format("{}:dim{}", to_string(op.shape), op.dim); }
+    std::string operator()(const Communication& op) const {
+        return fmt::format("{}:{}:{}:parts{}:dim{}:offset{}{}", to_string(op.shape), rehearse::to_string(op.movement),
+                           op.axis, op.parts, op.dim, op.offset, op.gradient ? "" : ":nogradient");
+    }
     std::string operator()(const Unknown& op) const {
         return fmt::format("{}:{}:inputs{}:weights{}", to_string(op.output), op.type, op.input_elements,
                            op.weight_elements);
+    }
+    static std::string depth(const auto& op) { return op.depth == 0 ? "" : fmt::format("d{}", op.depth); }
+    static std::string volume(const auto& op) {
+        return fmt::format("c{}{}h{}w{}", op.channels, depth(op), op.height, op.width);
     }
     static std::string image(const auto& op) { return fmt::format("c{}h{}w{}", op.channels, op.height, op.width); }
 };

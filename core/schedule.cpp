@@ -13,6 +13,14 @@ std::string_view to_string(Stream stream) {
             return "communication";
         case Stream::io:
             return "io";
+        case Stream::send_activations:
+            return "send_activations";
+        case Stream::receive_activations:
+            return "receive_activations";
+        case Stream::send_gradients:
+            return "send_gradients";
+        case Stream::receive_gradients:
+            return "receive_gradients";
     }
     return "?";
 }
@@ -27,6 +35,22 @@ std::string_view to_string(Precision precision) {
             return "bf16";
         case Precision::mixed:
             return "mixed";
+    }
+    return "?";
+}
+
+std::string_view pass_of(CollectiveKind kind) {
+    switch (kind) {
+        case CollectiveKind::all_reduce:
+            return "allreduce";
+        case CollectiveKind::reduce_scatter:
+            return "reducescatter";
+        case CollectiveKind::all_gather:
+            return "allgather";
+        case CollectiveKind::broadcast:
+            return "broadcast";
+        case CollectiveKind::all_to_all:
+            return "alltoall";
     }
     return "?";
 }
@@ -46,26 +70,57 @@ std::int64_t global_batch(const Schedule& schedule) {
     return schedule.batch_per_rank * (data < 0 ? 1 : schedule.mesh.axes[static_cast<std::size_t>(data)].size);
 }
 
+std::int64_t micro_batch_size(const Schedule& schedule) { return schedule.batch_per_rank / schedule.micro_batches; }
+
 namespace {
 
-void check_action(const Schedule& schedule, const Step& step) {
-    const auto axis_exists = [&](int axis) { return axis >= 0 && axis < static_cast<int>(schedule.mesh.axes.size()); };
-    const auto bucket_exists = [&](int b) { return b >= 0 && b < static_cast<int>(schedule.buckets.size()); };
-    if (const auto* compute = std::get_if<Compute>(&step.action)) {
-        require(compute->layer >= 0 && compute->layer < static_cast<int>(schedule.network.layers.size()),
-                "a compute step names a layer of the network");
-    } else if (const auto* reduce = std::get_if<AllReduceBucket>(&step.action)) {
-        require(axis_exists(reduce->axis) && bucket_exists(reduce->bucket), "an all-reduce names a bucket and an axis");
-        require(reduce->elements == schedule.buckets[static_cast<std::size_t>(reduce->bucket)].elements,
-                "an all-reduce sums its whole bucket");
-    } else if (const auto* update = std::get_if<Update>(&step.action)) {
-        require(bucket_exists(update->bucket), "an update names a bucket");
-    } else if (const auto* send = std::get_if<Send>(&step.action)) {
-        require(axis_exists(send->axis), "a send names an axis");
-    } else if (const auto* recv = std::get_if<Recv>(&step.action)) {
-        require(axis_exists(recv->axis), "a receive names an axis");
+class Checker {
+public:
+    Checker(const Schedule& schedule, const RankClass& rank_class) : schedule_(schedule), part_(rank_class.part) {
+        require(part_.origins.size() == part_.network.layers.size(), "each layer of a part has an origin");
     }
-}
+    void operator()(const Compute& compute) const {
+        require(in(compute.layer, part_.network.layers), "a compute step names a layer of its part");
+        micro_batch(compute.micro_batch);
+    }
+    void operator()(const Communicate& communicate) const {
+        require(in(communicate.axis, schedule_.mesh.axes), "a collective names an axis");
+        require((communicate.bucket < 0) != (communicate.layer < 0), "a collective is of a bucket or of a layer");
+        if (communicate.layer >= 0) return moved(communicate.layer, communicate.micro_batch);
+        require(in(communicate.bucket, part_.buckets), "a collective names a bucket");
+        require(communicate.elements == part_.buckets[static_cast<std::size_t>(communicate.bucket)].elements,
+                "a collective is of its whole bucket");
+    }
+    void operator()(const Update& update) const {
+        require(in(update.bucket, part_.buckets), "an update names a bucket");
+    }
+    void operator()(const Send& send) const {
+        require(in(send.axis, schedule_.mesh.axes), "a send names an axis");
+        moved(send.layer, send.micro_batch);
+    }
+    void operator()(const Recv& recv) const {
+        require(in(recv.axis, schedule_.mesh.axes), "a receive names an axis");
+        moved(recv.layer, recv.micro_batch);
+    }
+    void operator()(const Load& /*load*/) const {}
+
+private:
+    static bool in(int index, const auto& list) { return index >= 0 && index < static_cast<int>(list.size()); }
+    void micro_batch(int index) const {
+        require(index >= 0 && index < schedule_.micro_batches, "a step names a micro-batch");
+    }
+    // A test's schedule may leave the layer out.
+    void moved(int layer, int index) const {
+        micro_batch(index);
+        if (layer < 0) return;
+        require(in(layer, part_.network.layers) &&
+                    std::holds_alternative<Communication>(part_.network.layers[static_cast<std::size_t>(layer)].op),
+                "what ranks give each other is a Communication's");
+    }
+
+    const Schedule& schedule_;
+    const Part& part_;
+};
 
 }  // namespace
 
@@ -76,9 +131,10 @@ void check(const Schedule& schedule) {
     }
     require(classes == schedule.classes.size(), "one rank class for each coordinate on the class axes");
     for (const RankClass& rank_class : schedule.classes) {
+        const Checker checker{schedule, rank_class};
         for (std::size_t i = 0; i < rank_class.steps.size(); ++i) {
             const Step& step = rank_class.steps[i];
-            check_action(schedule, step);
+            std::visit(checker, step.action);
             for (const int before : step.after) {
                 require(before >= 0 && static_cast<std::size_t>(before) < i, "a step waits for an earlier one");
             }

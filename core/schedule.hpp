@@ -15,36 +15,60 @@
 
 namespace rehearse {
 
-/// A rank works on its streams at the same time, and on the steps of one stream in their order.
-enum class Stream { compute, communication, io };
+/// A rank works on its streams at the same time, and on the steps of one stream in their order. Each direction in which
+/// a pipeline's neighbours send to each other is a stream of its own, as they are independent of each other.
+enum class Stream {
+    compute,
+    communication,
+    io,
+    send_activations,
+    receive_activations,
+    send_gradients,
+    receive_gradients
+};
+inline constexpr int stream_count = 7;
 std::string_view to_string(Stream stream);
 
-/// One pass of one layer over one micro-batch.
+/// One pass of one layer of the rank class's part over one micro-batch.
 struct Compute {
-    int layer = 0;  // index into Schedule::network
+    int layer = 0;  // index into Part::network
     Problem problem;
     int micro_batch = 0;
 };
 
-/// All ranks along `axis` sum bucket `bucket` (sent as `type`).
-struct AllReduceBucket {
-    int bucket = 0;
+/// All ranks along `axis` work on one tensor together. Of a bucket: its gradients (all_reduce, reduce_scatter) or its
+/// weights (all_gather). Of a layer, a Communication: its output (forward) or the gradient of its input (backward_data)
+/// of one micro-batch.
+struct Communicate {
+    CollectiveKind kind = CollectiveKind::all_reduce;
     int axis = 0;
-    std::int64_t elements = 0;
+    std::int64_t elements = 0;  // of the whole: what all_reduce sums, what all_gather ends with
     DataType type = DataType::f32;
     Algorithm algorithm;
+    int bucket = -1;  // or
+    int layer = -1;   // index into Part::network
+    Pass pass = Pass::forward;
+    int micro_batch = 0;
 };
 
-/// To or from the rank `offset` further along `axis`; the n-th Send to a rank meets its n-th Recv.
+/// "allreduce", "reducescatter", ...: the pass of its events, and the end of its step's name.
+std::string_view pass_of(CollectiveKind kind);
+
+/// To or from the rank `offset` further along `axis`; the n-th Send to a rank meets its n-th Recv on the stream of the
+/// same tensors (activations or gradients).
 struct Send {
     int axis = 0;
     std::int64_t offset = 1;
     Bytes bytes;
+    int layer = -1;  // a Communication of Part::network; its output (forward) or its input's gradient
+    int micro_batch = 0;
 };
 struct Recv {
     int axis = 0;
     std::int64_t offset = -1;
     Bytes bytes;
+    int layer = -1;
+    int micro_batch = 0;
 };
 
 /// Reads the samples of one step from a storage tier of the machine.
@@ -53,13 +77,14 @@ struct Load {
     Bytes bytes;
 };
 
-/// The optimizer's step on the weights of one bucket.
+/// The optimizer's step on the weights of one bucket, or on this rank's piece of them.
 struct Update {
     int bucket = 0;
-    Problem problem;  // an SgdUpdate
+    Problem problem;   // an SgdUpdate
+    int sharded = -1;  // the mesh axis along which each rank updates its piece alone; -1: every rank updates all
 };
 
-using Action = std::variant<Compute, AllReduceBucket, Send, Recv, Load, Update>;
+using Action = std::variant<Compute, Communicate, Send, Recv, Load, Update>;
 
 struct Step {
     std::string name;  // "conv1:forward", "bucket0:allreduce", "bucket0:update"; the key by which timelines are matched
@@ -74,30 +99,59 @@ struct Bucket {
     std::int64_t elements = 0;
 };
 
+/// A rank holds, of dimension `dim` of a weight tensor, the piece at its coordinate on `axis`; of `blocks` tensors that
+/// lie one after the other along `dim`, the piece of each (queries, keys and values in one).
+struct Cut {
+    int tensor = 0;  // index into weights(op) of the whole's layer
+    int dim = 0;
+    int axis = 0;  // of the mesh
+    std::int64_t blocks = 1;
+    bool operator==(const Cut&) const = default;
+};
+
+/// Where a layer of a part comes from.
+struct Origin {
+    int layer = -1;         // of the whole network; -1: a Communication that the whole network has not
+    int tensor = 0;         // its first weight tensor is this one of that layer's
+    std::vector<Cut> cuts;  // of its weights
+    bool operator==(const Origin&) const = default;
+};
+
+/// What a rank class computes of the whole network: the same layers, with sizes of the rank's share, and Communications
+/// where it needs what others have.
+struct Part {
+    Network network;
+    std::vector<Origin> origins;  // of each layer
+    std::vector<Bucket> buckets;
+};
+
 /// One program, run by every rank whose coordinates on Schedule::class_axes are this class's.
 struct RankClass {
     std::string name;
+    Part part;
     std::vector<Step> steps;
+    int slots = 1;  // micro-batches whose activations are held at the same time
 };
 
 enum class Precision { fp32, fp16, bf16, mixed };  // mixed: f16 compute and wire, f32 master weights
 std::string_view to_string(Precision precision);
 
 struct Schedule {
-    Network network;
+    Network network;   // the whole
     std::string plan;  // as the user wrote it, axes inferred
     Precision precision = Precision::fp32;
     Mesh mesh;
-    std::int64_t batch_per_rank = 1;  // samples of one step on one rank
-    std::vector<Bucket> buckets;
+    std::int64_t batch_per_rank = 1;  // samples of one step that a rank works on, in all its micro-batches
+    int micro_batches = 1;
     std::vector<int> class_axes;     // axes along which ranks have different programs; none: one class
     std::vector<RankClass> classes;  // row-major over class_axes
     Bytes memory_peak;               // of the fullest rank class
 };
 int class_of(const Schedule& schedule, std::int64_t rank);
 std::int64_t global_batch(const Schedule& schedule);
+std::int64_t micro_batch_size(const Schedule& schedule);
 
-/// Bug check: dependencies point backwards, buckets and axes exist, no step waits for itself.
+/// Bug check: dependencies point backwards, layers, buckets and axes exist, no step waits for itself.
 void check(const Schedule& schedule);
 
 }  // namespace rehearse

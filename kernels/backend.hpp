@@ -12,6 +12,7 @@
 
 #include "core/op.hpp"
 #include "core/units.hpp"
+#include "kernels/view.hpp"
 
 namespace rehearse::kernels {
 
@@ -20,33 +21,39 @@ struct Support {
     std::string reason;  // of a no: "f16 is not implemented"
 };
 
-/// Dense row-major NCHW f32 tensors of one batch. A kernel reads and writes only what its pass says:
+/// Dense row-major NCHW tensors of one batch, of the problem's data type. A kernel reads and writes only what its pass
+/// says:
 ///   forward           src, weights, (labels)                  -> dst, workspace
 ///   backward_data     src, dst, weights, workspace, diff_dst  -> diff_src, and diff_weights where there is no
 ///                                                                backward_weights (BatchNorm)
 ///   backward_weights  src, diff_dst, workspace                -> diff_weights
-///   update            weights, diff_weights, momentum         -> weights, momentum
+///   update            weights, diff_weights, momentum         -> weights, momentum, (weights_copy)
 /// `weights` and `diff_weights` hold the operator's tensors one after the other, in the order of rehearse::weights(op).
 /// SoftmaxLoss: dst is the loss of each sample {batch}; backward_data ignores diff_dst, divides by `loss_batch`.
 /// diff_* are overwritten, never added to, except that diff_src[i] of an empty span is skipped. run() checks every size
-/// (buffers.hpp says what may be left out).
+/// and type (buffers.hpp says what may be left out).
+/// An update's weights and momentum are of the problem's type, its diff_weights of any: mixed precision (Micikevicius
+/// et al. 2018) is an f32 update of f32 weights by gradients in f16, and weights_copy takes the new weights as f16.
 struct Buffers {
-    std::vector<std::span<const float>> src;
-    std::span<const float> dst_in;  // the forward output, for a backward pass
-    std::span<float> dst;
-    std::span<float> weights;
-    std::span<const float> diff_dst;
-    std::vector<std::span<float>> diff_src;
-    std::span<float> diff_weights;
-    std::span<float> momentum;
+    std::vector<ConstView> src;
+    ConstView dst_in;  // the forward output, for a backward pass
+    View dst;
+    View weights;
+    ConstView diff_dst;
+    std::vector<View> diff_src;
+    View diff_weights;
+    View momentum;
+    View weights_copy;                     // of any type, or empty
     std::span<float> workspace;            // kept by the caller from forward to backward of one micro-batch
     std::span<float> state;                // BatchNorm: running mean, running variance
-    std::span<const std::int32_t> labels;  // of SoftmaxLoss
+    std::span<const std::int32_t> labels;  // of SoftmaxLoss, {batch} or {batch, pixels}
     std::int64_t loss_batch = 1;           // samples that the loss is a mean over: the global batch
     float learning_rate = 0, momentum_factor = 0, weight_decay = 0;
     std::uint64_t seed = 0;         // of Dropout: one a step and layer
     std::int64_t first_sample = 0;  // of Dropout: where this batch lies in the global batch, so that a mask does
                                     // not depend on how many ranks and micro-batches share it
+    std::int64_t sample_elements = 0;  // of Dropout, where src is a piece of each sample: elements of a whole one,
+    std::int64_t first_element = 0;    // and where the piece begins; 0: all of it
 };
 
 /// A problem made ready. run() is what gets timed; it may be called from one thread at a time.
@@ -61,6 +68,9 @@ public:
 inline constexpr Bytes any_scratch{std::numeric_limits<double>::infinity()};
 /// What a rank's kernels may take of scratch memory where the user does not say: 1 GiB.
 inline constexpr Bytes default_scratch_limit{1024.0 * 1024.0 * 1024.0};
+/// In which type products are summed: `chunked` adds a few in f16 and the sums of these in f32.
+enum class Accumulation { f32, chunked, f16 };
+std::string_view to_string(Accumulation accumulation);
 
 /// One implementation of operators: plain loops, oneDNN, an algorithm of ours.
 class Backend {
@@ -69,6 +79,8 @@ public:
     virtual std::string_view name() const = 0;
     /// "direct", "im2col", "winograd4", ... where one library has several ways, each a Backend of its own; else empty.
     virtual std::string_view algorithm() const { return {}; }
+    /// Of a convolution or product; every sum of other operators is in f32 or better.
+    virtual Accumulation accumulation() const { return Accumulation::f32; }
     virtual Support supports(const Problem& problem) const = 0;
     virtual std::unique_ptr<Kernel> prepare(const Problem& problem) const = 0;  // slow, once per shape
     /// As prepare; what can work in smaller pieces takes at most `limit` of scratch memory if it can.

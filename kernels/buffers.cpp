@@ -21,13 +21,32 @@ void expect_or_empty(const Span& span, std::int64_t size, const char* name, cons
     if (!span.empty()) expect(span, size, name, problem);
 }
 
+// A tensor: of the problem's type, too.
+void expect_tensor(ConstView view, std::int64_t size, const char* name, const Problem& problem) {
+    expect(view, size, name, problem);
+    if (view.empty() || view.type() == problem.type) return;
+    throw std::logic_error(
+        fmt::format("bug in Rehearse: {}: {} holds {}", to_string(problem), name, to_string(view.type())));
+}
+
+void expect_tensor_or_empty(ConstView view, std::int64_t size, const char* name, const Problem& problem) {
+    if (!view.empty()) expect_tensor(view, size, name, problem);
+}
+
+}  // namespace
+
 bool gradient_reads_src(const Op& op) {
     if (const auto* pool = std::get_if<Pool2d>(&op)) return pool->kind == PoolKind::max;
     return std::holds_alternative<BatchNorm>(op) || std::holds_alternative<Lrn>(op) ||
            std::holds_alternative<Activation>(op) || std::holds_alternative<SoftmaxLoss>(op);
 }
 
-}  // namespace
+bool gradient_reads_dst(const Op& op) { return std::holds_alternative<Softmax>(op); }
+
+void refuse_view(DataType held, DataType taken) {
+    throw std::logic_error(
+        fmt::format("bug in Rehearse: a view of {} is taken for {}", to_string(held), to_string(taken)));
+}
 
 BufferSizes::BufferSizes(const Problem& problem, std::int64_t workspace)
     : problem_(problem), dst_(0), weights_(0), workspace_(workspace) {
@@ -50,9 +69,10 @@ void BufferSizes::check(const Buffers& buffers) const {
         case Pass::backward_weights:
             return check_backward_weights(buffers);
         case Pass::update:
-            expect(buffers.weights, weights_, "weights", problem_);
+            expect_tensor(buffers.weights, weights_, "weights", problem_);
             expect(buffers.diff_weights, weights_, "diff_weights", problem_);
-            expect(buffers.momentum, weights_, "momentum", problem_);
+            expect_tensor(buffers.momentum, weights_, "momentum", problem_);
+            expect_or_empty(buffers.weights_copy, weights_, "weights_copy", problem_);
     }
 }
 
@@ -60,42 +80,45 @@ void BufferSizes::check_inputs(const Buffers& buffers, bool needed) const {
     const auto inputs = static_cast<std::int64_t>(src_.size());
     if (needed || !buffers.src.empty()) expect(buffers.src, inputs, "the list of src", problem_);
     for (std::size_t i = 0; i < buffers.src.size(); ++i) {
-        if (needed || !buffers.src[i].empty()) expect(buffers.src[i], src_[i], "src", problem_);
+        if (needed || !buffers.src[i].empty()) expect_tensor(buffers.src[i], src_[i], "src", problem_);
     }
 }
 
 void BufferSizes::check_forward(const Buffers& buffers) const {
     check_inputs(buffers, true);
-    expect(buffers.dst, dst_, "dst", problem_);
-    expect(buffers.weights, weights_, "weights", problem_);
+    expect_tensor(buffers.dst, dst_, "dst", problem_);
+    expect_tensor(buffers.weights, weights_, "weights", problem_);
     expect(buffers.workspace, workspace_, "workspace", problem_);
     if (const auto* norm = std::get_if<BatchNorm>(&problem_.op)) {
         expect_or_empty(buffers.state, 2 * norm->channels, "state", problem_);
     }
-    if (std::holds_alternative<SoftmaxLoss>(problem_.op)) expect(buffers.labels, problem_.batch, "labels", problem_);
+    check_labels(buffers);
+}
+
+void BufferSizes::check_labels(const Buffers& buffers) const {
+    const auto* loss = std::get_if<SoftmaxLoss>(&problem_.op);
+    if (loss != nullptr) expect(buffers.labels, problem_.batch * elements(loss->image), "labels", problem_);
 }
 
 void BufferSizes::check_backward_data(const Buffers& buffers) const {
     check_inputs(buffers, gradient_reads_src(problem_.op));
-    if (std::holds_alternative<SoftmaxLoss>(problem_.op)) {
-        expect(buffers.labels, problem_.batch, "labels", problem_);
-    } else {
-        expect(buffers.diff_dst, dst_, "diff_dst", problem_);
-    }
-    if (std::holds_alternative<Softmax>(problem_.op)) expect(buffers.dst_in, dst_, "dst_in", problem_);
-    expect(buffers.weights, weights_, "weights", problem_);
+    check_labels(buffers);
+    if (!std::holds_alternative<SoftmaxLoss>(problem_.op)) expect_tensor(buffers.diff_dst, dst_, "diff_dst", problem_);
+    if (gradient_reads_dst(problem_.op)) expect_tensor(buffers.dst_in, dst_, "dst_in", problem_);
+    expect_tensor(buffers.weights, weights_, "weights", problem_);
     expect(buffers.workspace, workspace_, "workspace", problem_);
     if (std::holds_alternative<BatchNorm>(problem_.op)) {
-        expect(buffers.diff_weights, weights_, "diff_weights", problem_);
+        expect_tensor(buffers.diff_weights, weights_, "diff_weights", problem_);
     }
     expect(buffers.diff_src, static_cast<std::int64_t>(src_.size()), "the list of diff_src", problem_);
-    for (std::size_t i = 0; i < src_.size(); ++i) expect_or_empty(buffers.diff_src[i], src_[i], "diff_src", problem_);
+    for (std::size_t i = 0; i < src_.size(); ++i)
+        expect_tensor_or_empty(buffers.diff_src[i], src_[i], "diff_src", problem_);
 }
 
 void BufferSizes::check_backward_weights(const Buffers& buffers) const {
     check_inputs(buffers, true);
-    expect(buffers.diff_dst, dst_, "diff_dst", problem_);
-    expect(buffers.diff_weights, weights_, "diff_weights", problem_);
+    expect_tensor(buffers.diff_dst, dst_, "diff_dst", problem_);
+    expect_tensor(buffers.diff_weights, weights_, "diff_weights", problem_);
 }
 
 }  // namespace rehearse::kernels

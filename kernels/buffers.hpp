@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sizes that a problem's buffers must have, computed once at prepare and checked at every run.
+// The sizes and types that a problem's buffers must have, computed once at prepare and checked at every run.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace rehearse::kernels {
 
-/// Each buffer that the pass reads or writes has exactly its size; the rest may be empty. What a caller may leave out:
-/// diff_src[i] that nobody needs, BatchNorm's state, and, of a backward pass, src or dst_in that the operator does not
-/// look at.
+/// Each buffer that the pass reads or writes has exactly its size and the problem's type; the rest may be empty. What a
+/// caller may leave out: diff_src[i] that nobody needs, BatchNorm's state, an update's weights_copy and, of a backward
+/// pass, src or dst_in that the operator does not look at.
 class BufferSizes {
 public:
     BufferSizes(const Problem& problem, std::int64_t workspace);
@@ -22,11 +22,16 @@ private:
     void check_forward(const Buffers& buffers) const;
     void check_backward_data(const Buffers& buffers) const;
     void check_backward_weights(const Buffers& buffers) const;
+    void check_labels(const Buffers& buffers) const;
     void check_inputs(const Buffers& buffers, bool needed) const;
 
     Problem problem_;
     std::vector<std::int64_t> src_;
     std::int64_t dst_, weights_, workspace_;
 };
+
+/// Whether backward_data looks at the forward pass's inputs, at its output.
+bool gradient_reads_src(const Op& op);
+bool gradient_reads_dst(const Op& op);
 
 }  // namespace rehearse::kernels

@@ -7,18 +7,23 @@
 
 namespace rehearse::kernels {
 
+std::string_view to_string(Accumulation accumulation) {
+    if (accumulation == Accumulation::f32) return "f32";
+    return accumulation == Accumulation::chunked ? "chunked" : "f16";
+}
+
 Support supported_by_any(const Problem& problem) {
     if (const auto* unknown = std::get_if<Unknown>(&problem.op)) {
         return {.yes = false,
                 .reason = fmt::format("'{}' is an unknown operator: it can be costed, not run", unknown->type)};
     }
+    if (std::holds_alternative<Communication>(problem.op)) {
+        return {.yes = false, .reason = "a communication takes several ranks: it can be costed, not run as a kernel"};
+    }
     const bool copies = std::holds_alternative<Flatten>(problem.op) &&
                         (problem.pass == Pass::forward || problem.pass == Pass::backward_data);
     if (!has_pass(problem.op, problem.pass) && !copies) {
         return {.yes = false, .reason = fmt::format("{} has no {}", kind_of(problem.op), to_string(problem.pass))};
-    }
-    if (problem.type != DataType::f32) {
-        return {.yes = false, .reason = fmt::format("{} is not implemented, only f32", to_string(problem.type))};
     }
     if (problem.batch < 1) {
         return {.yes = false, .reason = fmt::format("the batch is {}, must be at least 1", problem.batch)};

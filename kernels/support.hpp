@@ -8,8 +8,8 @@
 
 namespace rehearse::kernels {
 
-/// What no backend of this version can run: operators without a definition, passes that an operator has not, types
-/// other than f32, no samples, a dropout that keeps nothing. Yes for everything else. Flatten has nothing to time and a
+/// What no backend of this version can run: operators without a definition, passes that an operator has not, no
+/// samples, a dropout that keeps nothing. Yes for everything else. Flatten has nothing to time and a
 /// caller may give its input on; one that cannot may ask for the copy.
 Support supported_by_any(const Problem& problem);
 

@@ -9,12 +9,12 @@ namespace rehearse::models {
 namespace {
 
 struct Image {
-    std::int64_t channels, height, width;
+    std::int64_t channels, depth, height, width;  // a depth of 0: an image, not a volume
 };
 
 Image image(const Shape& shape) {
-    require(shape.size() == 3, "an image has channels, height and width");
-    return {shape[0], shape[1], shape[2]};
+    require(shape.size() == 3 || shape.size() == 4, "an image has channels, height and width, a volume a depth too");
+    return {shape[0], shape.size() == 4 ? shape[1] : 0, shape[shape.size() - 2], shape.back()};
 }
 
 // How far the last window reaches beyond the padded image when no window that starts inside it is dropped.
@@ -35,7 +35,19 @@ Window square(std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
             .pad_right = pad};
 }
 
-Window keep_last(Window window, std::int64_t height, std::int64_t width) {
+Window cube(std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
+    Window window = square(kernel, stride, pad);
+    window.kernel_d = kernel;
+    window.stride_d = stride;
+    window.pad_front = window.pad_back = pad;
+    return window;
+}
+
+Window keep_last(Window window, std::int64_t height, std::int64_t width, std::int64_t depth) {
+    if (depth > 0) {
+        const std::int64_t span_d = window.dilation_d * (window.kernel_d - 1) + 1;
+        window.pad_back += overhang(depth + window.pad_front + window.pad_back, span_d, window.stride_d);
+    }
     const std::int64_t span_h = window.dilation_h * (window.kernel_h - 1) + 1;
     const std::int64_t span_w = window.dilation_w * (window.kernel_w - 1) + 1;
     window.pad_bottom += overhang(height + window.pad_top + window.pad_bottom, span_h, window.stride_h);
@@ -58,14 +70,20 @@ int NetworkBuilder::layer(std::string name, Op op, std::vector<int> inputs) {
 
 int NetworkBuilder::conv(std::string name, int from, std::int64_t filters, Window window, bool bias,
                          std::int64_t groups) {
-    const auto [c, h, w] = image(shape(from));
+    const auto [c, d, h, w] = image(shape(from));
+    if (d > 0) return layer(std::move(name), Conv3d{c, d, h, w, filters, window, groups, bias}, {from});
     return layer(std::move(name), Conv2d{c, h, w, filters, window, groups, bias}, {from});
 }
 
+int NetworkBuilder::conv_transpose(std::string name, int from, std::int64_t filters, Window window, bool bias) {
+    const auto [c, d, h, w] = image(shape(from));
+    return layer(std::move(name), ConvTranspose{c, h, w, filters, window, 1, bias, d}, {from});
+}
+
 int NetworkBuilder::batch_norm(std::string name, int from) {
-    const auto [c, h, w] = image(shape(from));
+    const auto [c, d, h, w] = image(shape(from));
     add_state(2 * c);  // running mean and variance
-    return layer(std::move(name), BatchNorm{c, h, w}, {from});
+    return layer(std::move(name), BatchNorm{.channels = c, .height = h, .width = w, .depth = d}, {from});
 }
 
 int NetworkBuilder::relu(std::string name, int from) {
@@ -73,22 +91,25 @@ int NetworkBuilder::relu(std::string name, int from) {
 }
 
 int NetworkBuilder::max_pool(std::string name, int from, Window window) {
-    const auto [c, h, w] = image(shape(from));
-    return layer(std::move(name), Pool2d{PoolKind::max, c, h, w, window}, {from});
+    const auto [c, d, h, w] = image(shape(from));
+    return layer(std::move(name), Pool2d{PoolKind::max, c, h, w, window, false, d}, {from});
 }
 
 int NetworkBuilder::average_pool(std::string name, int from, Window window) {
-    const auto [c, h, w] = image(shape(from));
-    return layer(std::move(name), Pool2d{PoolKind::average, c, h, w, window}, {from});
+    const auto [c, d, h, w] = image(shape(from));
+    return layer(std::move(name), Pool2d{PoolKind::average, c, h, w, window, false, d}, {from});
 }
 
 int NetworkBuilder::global_average_pool(std::string name, int from) {
-    const auto [c, h, w] = image(shape(from));
-    return average_pool(std::move(name), from, {.kernel_h = h, .kernel_w = w});
+    const auto [c, d, h, w] = image(shape(from));
+    Window all{.kernel_h = h, .kernel_w = w};
+    if (d > 0) all.kernel_d = d;
+    return average_pool(std::move(name), from, all);
 }
 
 int NetworkBuilder::lrn(std::string name, int from, std::int64_t size, double alpha, double beta) {
-    const auto [c, h, w] = image(shape(from));
+    const auto [c, d, h, w] = image(shape(from));
+    require(d == 0, "local response normalization is of images");
     return layer(std::move(name), Lrn{c, h, w, size, alpha, beta}, {from});
 }
 
@@ -108,8 +129,9 @@ int NetworkBuilder::add(std::string name, int a, int b) { return layer(std::move
 int NetworkBuilder::concat(std::string name, std::vector<int> from) {
     Concat op;
     for (const int input_layer : from) {
-        const auto [c, h, w] = image(shape(input_layer));
+        const auto [c, d, h, w] = image(shape(input_layer));
         op.channels.push_back(c);
+        op.depth = d;
         op.height = h;
         op.width = w;
     }
@@ -117,15 +139,30 @@ int NetworkBuilder::concat(std::string name, std::vector<int> from) {
 }
 
 int NetworkBuilder::channel_pad(std::string name, int from, std::int64_t before, std::int64_t after) {
-    const auto [c, h, w] = image(shape(from));
+    const auto [c, d, h, w] = image(shape(from));
+    require(d == 0, "channels are padded in images");
     return layer(std::move(name), ChannelPad{c, h, w, before, after}, {from});
+}
+
+int NetworkBuilder::resize(std::string name, int from, std::int64_t height, std::int64_t width) {
+    const auto [c, d, h, w] = image(shape(from));
+    require(d == 0, "an image becomes an image");
+    return layer(std::move(name), Resize{Interpolation::linear, c, h, w, height, width}, {from});
 }
 
 int NetworkBuilder::loss(int from) { return layer("loss", SoftmaxLoss{elements(shape(from))}, {from}); }
 
+int NetworkBuilder::pixel_loss(int from, std::vector<double> class_weights) {
+    const Shape& scores = shape(from);
+    return layer("loss", SoftmaxLoss{scores[0], Shape(scores.begin() + 1, scores.end()), std::move(class_weights)},
+                 {from});
+}
+
 bool NetworkBuilder::add_bias(int layer) {
     Op& op = network_.layers.at(static_cast<std::size_t>(layer)).op;
     if (auto* conv = std::get_if<Conv2d>(&op)) return !std::exchange(conv->bias, true);
+    if (auto* conv = std::get_if<Conv3d>(&op)) return !std::exchange(conv->bias, true);
+    if (auto* conv = std::get_if<ConvTranspose>(&op)) return !std::exchange(conv->bias, true);
     if (auto* dense = std::get_if<MatMul>(&op)) return !std::exchange(dense->bias, true);
     return false;
 }

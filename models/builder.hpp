@@ -14,19 +14,24 @@ namespace rehearse::models {
 /// A square window with the same padding on all sides.
 Window square(std::int64_t kernel, std::int64_t stride = 1, std::int64_t pad = 0);
 
+/// The same in all three directions.
+Window cube(std::int64_t kernel, std::int64_t stride = 1, std::int64_t pad = 0);
+
 /// The window of a pool that keeps the last, overhanging window (Caffe's pools, ONNX's ceil_mode): what overhangs the
-/// image of `height` x `width` is said as padding at the bottom and on the right.
-Window keep_last(Window window, std::int64_t height, std::int64_t width);
+/// image of `height` x `width`, or the volume of `depth` such planes, is said as padding at the end.
+Window keep_last(Window window, std::int64_t height, std::int64_t width, std::int64_t depth = 0);
 
 class NetworkBuilder {
 public:
     NetworkBuilder(std::string name, Shape input);
 
-    /// Any operator; the methods below are short for it.
+    /// Any operator; the methods below are short for it. Those on images take volumes too.
     int layer(std::string name, Op op, std::vector<int> inputs);
 
+    /// 2-D of an image, 3-D of a volume.
     int conv(std::string name, int from, std::int64_t filters, Window window, bool bias = false,
              std::int64_t groups = 1);
+    int conv_transpose(std::string name, int from, std::int64_t filters, Window window, bool bias = false);
     int batch_norm(std::string name, int from);
     int relu(std::string name, int from);
     int max_pool(std::string name, int from, Window window);
@@ -40,8 +45,12 @@ public:
     int add(std::string name, int a, int b);
     int concat(std::string name, std::vector<int> from);
     int channel_pad(std::string name, int from, std::int64_t before, std::int64_t after);
+    /// Bilinear, to `height` x `width`.
+    int resize(std::string name, int from, std::int64_t height, std::int64_t width);
     /// Softmax cross-entropy over all features of `from`; every network of the zoo ends in one.
     int loss(int from);
+    /// The same at each pixel: the channels of `from` are its classes.
+    int pixel_loss(int from, std::vector<double> class_weights = {});
 
     /// Gives a convolution or dense layer that has none a bias; false when it is neither or has one.
     bool add_bias(int layer);

@@ -55,7 +55,9 @@ void end_in_loss(Import& import) {
     const std::string& output = import.graph.output();
     const auto last = import.layer_of.find(output);
     if (last == import.layer_of.end()) import.graph.fail(fmt::format("its output '{}' is not made by a layer", output));
-    if (import.ends_in_softmax || import.builder.shape(last->second).size() == 1) import.builder.loss(last->second);
+    const bool flat = import.builder.shape(last->second).size() == 1;
+    if (flat) import.builder.loss(last->second);
+    if (!flat && import.ends_in_softmax) import.builder.pixel_loss(last->second);
 }
 
 std::string stem(const std::string& path) {

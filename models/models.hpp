@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/machine.hpp"
 #include "core/network.hpp"
@@ -21,6 +22,8 @@ std::span<const ModelName> zoo();
 /// imported one gets it in place of its final Softmax. InputError: unknown name (did you mean), unreadable or cut-off
 /// file, unknown operator (named with its node) unless `allow_unknown`.
 Network load_network(const std::string& name_or_file, bool allow_unknown = false);
+/// One network, or those that a name stands for: "climate" is both of Kurth et al. 2018.
+std::vector<Network> load_suite(const std::string& name_or_file);
 Network import_onnx(const std::string& path, bool allow_unknown = false);
 
 struct MachineName {

@@ -22,6 +22,8 @@ std::string describe(const onnx::NodeProto& node) {
     return fmt::format("the {} node that makes '{}'", node.op_type(), node.output_size() > 0 ? node.output(0) : "");
 }
 
+bool has(const onnx::NodeProto& node, std::string_view attribute) { return find(node, attribute) != nullptr; }
+
 std::int64_t integer(const onnx::NodeProto& node, std::string_view attribute, std::int64_t otherwise) {
     const auto* found = find(node, attribute);
     return found == nullptr ? otherwise : found->i();

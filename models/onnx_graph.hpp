@@ -20,6 +20,7 @@ namespace rehearse::models {
 /// "Conv node 'n0'", or by what it makes when it has no name.
 std::string describe(const onnx::NodeProto& node);
 
+bool has(const onnx::NodeProto& node, std::string_view attribute);
 std::int64_t integer(const onnx::NodeProto& node, std::string_view attribute, std::int64_t otherwise);
 double number(const onnx::NodeProto& node, std::string_view attribute, double otherwise);
 std::string text(const onnx::NodeProto& node, std::string_view attribute, std::string_view otherwise);

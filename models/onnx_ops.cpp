@@ -57,12 +57,17 @@ std::string mat_mul(Import& import, const onnx::NodeProto& node) {
 
 std::string batch_norm(Import& import, const onnx::NodeProto& node) {
     const int from = import.source(node, 0);
-    if (import.builder.shape(from).size() != 3) return "it does not normalize images";
+    const std::size_t rank = import.builder.shape(from).size();
+    if (rank != 3 && rank != 4) return "it does not normalize images";
     const Shape shape = image(import, node, from);
     for (int i = 1; i <= 4; ++i)
         if (import.weights(node, i, 1)[0] != shape[0])
             import.graph.fail(node, fmt::format("'{}' has not one value a channel", node.input(i)));
-    import.put(node, BatchNorm{shape[0], shape[1], shape[2]}, {from});
+    import.put(
+        node,
+        BatchNorm{
+            .channels = shape[0], .height = shape[rank - 2], .width = shape.back(), .depth = rank == 4 ? shape[1] : 0},
+        {from});
     import.builder.add_state(2 * shape[0]);
     return "";
 }
@@ -83,11 +88,13 @@ std::string add_constant(Import& import, const onnx::NodeProto& node, int consta
     const int from = import.source(node, 1 - constant);
     const auto dims = import.graph.dims(node.input(constant));
     const Shape& shape = import.builder.shape(from);
-    const std::int64_t wide = shape.size() == 3 ? shape.front() : shape.back();
-    // Over the channels of an image the vector must be {c, 1, 1}, over features {n}.
-    const bool fits =
-        dims && elements(*dims) == wide &&
-        (shape.size() == 3 ? dims->size() >= 3 && (*dims)[dims->size() - 3] == wide : dims->back() == wide);
+    const std::size_t rank = shape.size();
+    const bool image = rank >= 3;
+    const std::int64_t wide = image ? shape.front() : shape.back();
+    // Over the channels of an image the vector must be {c, 1, 1}, over those of a volume {c, 1, 1, 1}, over features
+    // {n}.
+    const bool fits = dims && elements(*dims) == wide &&
+                      (image ? dims->size() >= rank && (*dims)[dims->size() - rank] == wide : dims->back() == wide);
     if (!fits || import.graph.readers(node.input(1 - constant)) > 1 || !import.builder.add_bias(from))
         return "it adds a constant that is not a layer's bias";
     import.layer_of[node.output(0)] = from;
@@ -113,17 +120,20 @@ std::string add(Import& import, const onnx::NodeProto& node) {
 std::string concat(Import& import, const onnx::NodeProto& node) {
     Concat op;
     std::vector<int> from;
+    std::int64_t rank = 3;
     for (int i = 0; i < node.input_size(); ++i) {
         if (import.graph.constant(node.input(i))) return "it joins a constant";
         from.push_back(import.source(node, i));
         const Shape& shape = import.builder.shape(from.back());
-        if (shape.size() != 3) return "it does not join images";
+        rank = static_cast<std::int64_t>(shape.size());
+        if (rank != 3 && rank != 4) return "it does not join images";
         op.channels.push_back(shape[0]);
-        op.height = shape[1];
-        op.width = shape[2];
+        op.depth = rank == 4 ? shape[1] : 0;
+        op.height = shape[shape.size() - 2];
+        op.width = shape.back();
     }
     const std::int64_t axis = integer(node, "axis", 1);
-    if (axis != 1 && axis != -3) return fmt::format("it joins along axis {}, not along the channels", axis);
+    if (axis != 1 && axis != -rank) return fmt::format("it joins along axis {}, not along the channels", axis);
     import.put(node, std::move(op), std::move(from));
     return "";
 }
@@ -155,10 +165,15 @@ std::string softmax(Import& import, const onnx::NodeProto& node) {
     const bool modern = import.graph.opset() >= 13;  // before, everything behind the axis was one vector
     const std::int64_t axis = integer(node, "axis", modern ? -1 : 1);
     const auto rank = static_cast<std::int64_t>(shape.size()) + 1;
-    const bool whole = (axis == 1 || axis == 1 - rank) && (!modern || elements(shape) == shape[0]);
-    if (!whole) return "it is not a softmax over all features of a sample";
     const std::string& output = node.output(0);
     const bool last = output == import.graph.output() && import.graph.readers(output) == 1;
+    if (last && modern && (axis == 1 || axis == 1 - rank) && rank >= 4) {  // of each pixel's classes
+        import.layer_of[output] = from;
+        import.ends_in_softmax = true;
+        return "";
+    }
+    const bool whole = (axis == 1 || axis == 1 - rank) && (!modern || elements(shape) == shape[0]);
+    if (!whole) return "it is not a softmax over all features of a sample";
     if (!last && (shape.size() != 1 || node.op_type() != "Softmax")) return "it is not the network's last operator";
     if (!last) {
         import.put(node, Softmax{shape[0]}, {from});
@@ -180,6 +195,7 @@ constexpr std::array table{
     Entry{"BatchNormalization", batch_norm},
     Entry{"Concat", concat},
     Entry{"Conv", conv},
+    Entry{"ConvTranspose", conv_transpose},
     Entry{"Dropout", dropout},
     Entry{"Flatten", reshape},
     Entry{"Gemm", gemm},
@@ -192,11 +208,13 @@ constexpr std::array table{
     Entry{"MaxPool", max_pool},
     Entry{"Relu", activation<Nonlinearity::relu>},
     Entry{"Reshape", reshape},
+    Entry{"Resize", resize},
     Entry{"Sigmoid", activation<Nonlinearity::sigmoid>},
     Entry{"Softmax", softmax},
     Entry{"Squeeze", reshape},
     Entry{"Sum", add},
     Entry{"Tanh", activation<Nonlinearity::tanh>},
+    Entry{"Upsample", resize},
 };
 
 }  // namespace

@@ -23,6 +23,14 @@ constexpr std::array networks{
     ModelName{"resnet50", "He et al. 2016, stride in the 3x3 (v1.5), 3x224x224, 1000 classes", resnet50},
     ModelName{"resnet101", "He et al. 2016, stride in the 3x3 (v1.5), 3x224x224, 1000 classes", resnet101},
     ModelName{"resnet152", "He et al. 2016, stride in the 3x3 (v1.5), 3x224x224, 1000 classes", resnet152},
+    ModelName{"mobilenet-v1", "Howard et al. 2017, 3x224x224, 1000 classes", mobilenet_v1},
+    ModelName{"densenet121", "Huang et al. 2017, 3x224x224, 1000 classes", densenet121},
+    ModelName{"unet3d", "Cicek et al. 2016 with padded convolutions, 3x128x128x128, 3 classes a voxel", unet3d},
+    ModelName{"cosmoflow", "Mathuriya et al. 2018, 1x128x128x128, 3 parameters", cosmoflow},
+    ModelName{"cosmoflow-mlperf", "MLPerf HPC, 4x128x128x128, 4 parameters", cosmoflow_mlperf},
+    ModelName{"deeplabv3plus", "Kurth et al. 2018, ResNet-50 core, 16x768x1152, 3 classes a pixel", deeplabv3plus},
+    ModelName{"tiramisu", "Kurth et al. 2018, growth 32, 16x768x1152, 3 classes a pixel", tiramisu},
+    ModelName{"hep-cnn", "Kurth et al. 2017, 3x224x224, 2 classes", hep_cnn},
 };
 
 }  // namespace
@@ -39,6 +47,11 @@ Network load_network(const std::string& name_or_file, bool allow_unknown) {
         return import_onnx(name_or_file, allow_unknown);
     throw InputError(fmt::format("unknown network '{}'{}; choose one of {}, or give the path of an .onnx file",
                                  name_or_file, did_you_mean(name_or_file, names), join(names)));
+}
+
+std::vector<Network> load_suite(const std::string& name_or_file) {
+    if (name_or_file == "climate") return {deeplabv3plus(), tiramisu()};
+    return {load_network(name_or_file)};
 }
 
 }  // namespace rehearse::models

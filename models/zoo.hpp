@@ -2,6 +2,8 @@
 // The builders behind zoo(), one file a family.
 #pragma once
 
+#include <vector>
+
 #include "core/network.hpp"
 
 namespace rehearse::models {
@@ -15,5 +17,16 @@ Network resnet32();
 Network resnet50();
 Network resnet101();
 Network resnet152();
+Network mobilenet_v1();
+Network densenet121();
+Network cosmoflow();
+Network cosmoflow_mlperf();
+Network unet3d();
+Network deeplabv3plus();
+Network tiramisu();
+Network hep_cnn();
+
+/// Of the climate networks' loss.
+std::vector<double> climate_class_weights();
 
 }  // namespace rehearse::models

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/data.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <vector>
@@ -14,13 +17,22 @@ namespace {
 
 constexpr std::uint64_t waves = 3;  // of a plane of a class's picture
 constexpr double noise = 0.5;       // standard deviation; a picture's own is about 1
-enum Purpose : std::uint64_t { label_of, picture_of, noise_of };
+enum Purpose : std::uint64_t { label_of, picture_of, noise_of, level_of };
 
 }  // namespace
 
-SyntheticTask::SyntheticTask(const Shape& sample, std::int64_t classes, std::uint64_t seed)
+SyntheticTask::SyntheticTask(const Shape& sample, std::int64_t classes, std::uint64_t seed, const Shape& image)
     : classes_(classes), seed_(seed) {
     require(!sample.empty() && elements(sample) > 0 && classes > 0, "samples with elements, and classes");
+    if (!image.empty()) {
+        if (Shape(sample.begin() + 1, sample.end()) != image) {
+            throw InputError(
+                fmt::format("the network labels {} pixels of a sample of {}: synthetic data have one "
+                            "label a pixel of the input",
+                            to_string(image), to_string(sample)));
+        }
+        pixels_ = elements(image);
+    }
     width_ = sample.back();
     if (sample.size() > 1) height_ = sample[sample.size() - 2];
     channels_ = elements(sample) / (height_ * width_);
@@ -61,11 +73,58 @@ void SyntheticTask::fill(std::int64_t index, std::span<float> sample) const {
     const double reach = noise * std::numbers::sqrt3;
     Uniform random{key(key(seed_, noise_of), static_cast<std::uint64_t>(index))};
     for (float& value : sample) value = static_cast<float>(reach * (2 * random.next() - 1));
+    if (pixels_ > 0) {
+        add_levels(index, sample);
+    } else {
+        add_picture(index, sample);
+    }
+}
+
+void SyntheticTask::add_picture(std::int64_t index, std::span<float> sample) const {
     const std::uint64_t picture = key(key(seed_, picture_of), static_cast<std::uint64_t>(label(index)));
     const auto plane = static_cast<std::size_t>(height_ * width_);
     for (std::uint64_t channel = 0; channel < static_cast<std::uint64_t>(channels_); ++channel) {
         for (std::uint64_t wave = 0; wave < waves; ++wave) {
             add_wave(key(key(picture, channel), wave), sample.subspan(channel * plane, plane));
+        }
+    }
+}
+
+void SyntheticTask::add_levels(std::int64_t index, std::span<float> sample) const {
+    std::vector<std::int32_t> labels(static_cast<std::size_t>(pixels_));
+    fill_labels(index, labels);
+    const std::size_t channels = sample.size() / labels.size();
+    for (std::size_t channel = 0; channel < channels; ++channel) {
+        std::vector<float> levels;
+        Uniform random{key(key(seed_, level_of), channel)};
+        for (std::int64_t i = 0; i < classes_; ++i) levels.push_back(static_cast<float>(4 * random.next() - 2));
+        float* const pixel = sample.data() + channel * labels.size();
+        for (std::size_t i = 0; i < labels.size(); ++i) pixel[i] += levels[static_cast<std::size_t>(labels[i])];
+    }
+}
+
+// Of a pixel: the class whose picture, drawn anew for each sample, is the brightest there.
+void SyntheticTask::fill_labels(std::int64_t index, std::span<std::int32_t> labels) const {
+    if (pixels_ == 0) {
+        labels.front() = label(index);
+        return;
+    }
+    require(static_cast<std::int64_t>(labels.size()) == pixels_, "room for the labels of one sample");
+    std::vector<float> brightest(labels.size()), picture(labels.size());
+    const std::uint64_t own = key(key(seed_, label_of), static_cast<std::uint64_t>(index));
+    const auto plane = static_cast<std::size_t>(height_ * width_);
+    for (std::int32_t i = 0; i < classes_; ++i) {
+        std::ranges::fill(picture, 0.0F);
+        for (std::size_t first = 0; first < picture.size(); first += plane) {
+            for (std::uint64_t wave = 0; wave < waves; ++wave) {
+                const std::uint64_t of_plane = key(key(own, static_cast<std::uint64_t>(i)), first);
+                add_wave(key(of_plane, wave), std::span{picture}.subspan(first, plane));
+            }
+        }
+        for (std::size_t pixel = 0; pixel < picture.size(); ++pixel) {
+            if (i > 0 && picture[pixel] <= brightest[pixel]) continue;
+            brightest[pixel] = picture[pixel];
+            labels[pixel] = i;
         }
     }
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/executor.hpp"
 
+#include <algorithm>
+#include <set>
+
 #include "core/error.hpp"
 #include "run/placement.hpp"
 
@@ -9,6 +12,10 @@ namespace rehearse::run {
 namespace {
 
 struct Stopped {};  // the other thread failed: not an error of its own
+
+bool carries_gradients(const Step& step) {
+    return step.stream == Stream::send_gradients || step.stream == Stream::receive_gradients;
+}
 
 }  // namespace
 
@@ -25,8 +32,16 @@ Executor::Executor(const Schedule& schedule, Program& program, const kernels::Co
             if (steps[index].step->stream != ready.step->stream) awaited_[index] = true;
         }
     }
-    make_sums(schedule, world);
-    if (!sums_.empty()) thread_ = std::thread{[this] { communicate(); }};
+    make_edges(schedule, world);
+    make_wires(schedule, world);
+    for (int stream = 0; stream < stream_count; ++stream) {
+        Lane lane;
+        for (const auto& [index, wire] : wires_) {
+            if (steps[index].step->stream == static_cast<Stream>(stream)) lane.steps.push_back(index);
+        }
+        if (!lane.steps.empty()) lanes_.push_back(std::move(lane));
+    }
+    if (!lanes_.empty()) thread_ = std::thread{[this] { communicate(); }};
 }
 
 Executor::~Executor() {
@@ -39,22 +54,65 @@ Executor::~Executor() {
     if (thread_.joinable()) thread_.join();
 }
 
-void Executor::make_sums(const Schedule& schedule, const kernels::Communicator& world) {
+// Every rank makes the same communicators in the same order, whether it is on them or not.
+void Executor::make_edges(const Schedule& schedule, const kernels::Communicator& world) {
+    std::set<Edge> edges;
+    for (std::int64_t rank = 0; rank < ranks(schedule.mesh); ++rank) {
+        const std::vector<std::int64_t> at = coordinates(schedule.mesh, rank);
+        for (const Step& step : schedule.classes[static_cast<std::size_t>(class_of(schedule, rank))].steps) {
+            const auto* send = std::get_if<Send>(&step.action);
+            if (send == nullptr) continue;
+            const std::int64_t from = at[static_cast<std::size_t>(send->axis)];
+            edges.insert({send->axis, from, from + send->offset, carries_gradients(step)});
+        }
+    }
+    for (const Edge& edge : edges) {
+        const auto& [axis, from, to, gradients] = edge;
+        const std::vector<std::int64_t> group = group_of(schedule.mesh, axis, world.rank());
+        const std::int64_t own = coordinates(schedule.mesh, world.rank())[static_cast<std::size_t>(axis)];
+        const bool member = own == from || own == to;
+        const std::int64_t color = 2 * group.front() + (member ? 1 : 0);
+        edges_.emplace(edge, world.split(color, own == from ? 0 : 1));
+    }
+}
+
+void Executor::make_wires(const Schedule& schedule, const kernels::Communicator& world) {
     const Placement placement{world};
     const std::span<ReadyStep> steps = program_.steps();
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-        const auto* reduce = std::get_if<AllReduceBucket>(&steps[i].step->action);
-        if (reduce == nullptr) continue;
-        const std::vector<std::int64_t> ranks = group_of(schedule.mesh, reduce->axis, world.rank());
-        auto group = groups_.find(reduce->axis);
-        if (group == groups_.end()) {
-            group = groups_.emplace(reduce->axis, world.split(ranks.front(), world.rank())).first;
+    // Communicators are made by all ranks together: one an axis, whoever of them sums along it.
+    std::set<int> axes;
+    for (const RankClass& rank_class : schedule.classes) {
+        for (const Step& step : rank_class.steps) {
+            if (const auto* action = std::get_if<Communicate>(&step.action)) axes.insert(action->axis);
         }
-        const AllReduce collective{reduce->algorithm, placement.group(ranks, reduce->algorithm), reduce->elements};
-        sums_.emplace(i, Sum{&group->second,
-                             {collective, group->second.rank()},
-                             program_.tensors().bucket(reduce->bucket).gradients});
     }
+    for (const int axis : axes) {
+        const std::vector<std::int64_t> group = group_of(schedule.mesh, axis, world.rank());
+        groups_.emplace(axis, world.split(group.front(), world.rank())).first->second.connect();
+    }
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const Step& step = *steps[i].step;
+        if (const auto* action = std::get_if<Communicate>(&step.action)) {
+            const std::vector<std::int64_t> ranks = group_of(schedule.mesh, action->axis, world.rank());
+            kernels::Communicator& group = groups_.at(action->axis);
+            const Collective collective{action->kind, action->algorithm, placement.group(ranks, action->algorithm),
+                                        action->elements};
+            wires_.emplace(i, Wire{&group, {collective, group.rank()}});
+        } else if (const auto* send = std::get_if<Send>(&step.action)) {
+            wires_.emplace(i, message(schedule, step, send->axis, send->offset, world.rank(), steps[i].data.size()));
+        } else if (const auto* recv = std::get_if<Recv>(&step.action)) {
+            wires_.emplace(i, message(schedule, step, recv->axis, recv->offset, world.rank(), steps[i].data.size()));
+        }
+    }
+}
+
+// `count` numbers to or from a neighbour, who is the other one of two.
+Executor::Wire Executor::message(const Schedule& schedule, const Step& step, int axis, std::int64_t offset,
+                                 std::int64_t rank, std::size_t count) {
+    const std::int64_t own = coordinates(schedule.mesh, rank)[static_cast<std::size_t>(axis)];
+    const bool sends = std::holds_alternative<Send>(step.action);
+    const Edge edge{axis, sends ? own : own + offset, sends ? own + offset : own, carries_gradients(step)};
+    return {&edges_.at(edge), kernels::RankProgram::message(sends ? 1 : 0, sends, count)};
 }
 
 void Executor::run(int iteration, std::uint64_t seed, std::int64_t first_sample) {
@@ -64,10 +122,11 @@ void Executor::run(int iteration, std::uint64_t seed, std::int64_t first_sample)
         iteration_ = iteration;
     }
     changed_.notify_all();
+    program_.begin_step();
     const std::span<ReadyStep> steps = program_.steps();
     for (std::size_t i = 0; i < steps.size(); ++i) {
         if (steps[i].step->stream != Stream::compute) continue;
-        for (const int before : steps[i].step->after) wait_for(static_cast<std::size_t>(before), Stream::compute);
+        for (const int before : steps[i].step->after) wait_for(static_cast<std::size_t>(before));
         time(i, [&] {
             if (probe_) probe_(iteration, *steps[i].step);
             program_.compute(steps[i], seed, first_sample);
@@ -83,9 +142,9 @@ void Executor::run(int iteration, std::uint64_t seed, std::int64_t first_sample)
 
 std::vector<double> Executor::bytes_sent() const {
     std::vector<double> bytes(times_.size());
-    for (const auto& [index, sum] : sums_) {
-        for (const auto& round : sum.rounds.rounds) {
-            for (const auto& part : round.sends) bytes[index] += static_cast<double>(part.count) * sizeof(float);
+    for (const auto& [index, wire] : wires_) {
+        for (const auto& round : wire.rounds.rounds) {
+            for (const auto& send : round.sends) bytes[index] += static_cast<double>(send.count) * sizeof(float);
         }
     }
     return bytes;
@@ -105,24 +164,70 @@ void Executor::communicate() {
     } catch (...) {
         fail(std::current_exception());
     }
+    for (Lane& lane : lanes_) lane.under_way.reset();  // on the thread that calls MPI
 }
 
 void Executor::communicate_once() {
-    const std::span<ReadyStep> steps = program_.steps();
-    const kernels::Idle idle = [this] { give_way(); };
-    for (auto& [index, sum] : sums_) {
-        const Step& step = *steps[index].step;
-        for (const int before : step.after) wait_for(static_cast<std::size_t>(before), Stream::communication);
-        time(index, [&, &sum = sum] {
-            if (probe_) probe_(iteration_, step);
-            sum.group->all_reduce(sum.rounds, sum.data, idle);
-        });
+    for (Lane& lane : lanes_) lane.next = 0;
+    const auto over = [](const Lane& lane) { return lane.next == lane.steps.size(); };
+    while (!std::ranges::all_of(lanes_, over)) {
+        bool moved = false;
+        for (Lane& lane : lanes_) moved = go_on(lane) || moved;
+        if (moved) continue;
+        if (std::ranges::any_of(lanes_, [](const Lane& lane) { return lane.under_way != nullptr; })) {
+            give_way();
+        } else {
+            wait_for_work();
+        }
     }
     {
         const std::lock_guard lock{mutex_};
         communicated_ = iteration_;
     }
     changed_.notify_all();
+}
+
+bool Executor::go_on(Lane& lane) {
+    if (lane.next == lane.steps.size()) return false;
+    const std::size_t index = lane.steps[lane.next];
+    ReadyStep& ready = program_.steps()[index];
+    if (lane.under_way == nullptr) {
+        {
+            const std::lock_guard lock{mutex_};
+            if (!is_free(lane)) return false;
+        }
+        times_[index].start = Clock::now();
+        if (probe_) probe_(iteration_, *ready.step);
+        if (ready.before) ready.before();
+        const Wire& wire = wires_.at(index);
+        lane.under_way = std::make_unique<kernels::Operation>(*wire.group, wire.rounds, kernels::floats(ready.data));
+    }
+    if (!lane.under_way->test()) return false;
+    lane.under_way.reset();
+    Program::finish(ready);
+    times_[index].end = Clock::now();
+    if (awaited_[index]) finish(index);
+    ++lane.next;
+    return true;
+}
+
+// What its next step waits for is done. Guarded by the mutex.
+bool Executor::is_free(const Lane& lane) const {
+    if (lane.next == lane.steps.size()) return false;
+    const Step& step = *program_.steps()[lane.steps[lane.next]].step;
+    return std::ranges::all_of(step.after, [&](int before) {
+        const auto index = static_cast<std::size_t>(before);
+        return program_.steps()[index].step->stream == step.stream || done_[index];
+    });
+}
+
+void Executor::wait_for_work() {
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [&] {
+        return failure_ || stop_ || std::ranges::any_of(lanes_, [&](const Lane& lane) { return is_free(lane); });
+    });
+    if (failure_) std::rethrow_exception(failure_);
+    if (stop_) throw Stopped{};
 }
 
 template <typename Work>
@@ -133,12 +238,13 @@ void Executor::time(std::size_t index, const Work& work) {
     if (awaited_[index]) finish(index);
 }
 
-void Executor::wait_for(std::size_t index, Stream stream) {
-    if (program_.steps()[index].step->stream == stream) return;  // done: it is earlier on this very thread
+// For the compute stream.
+void Executor::wait_for(std::size_t index) {
+    if (program_.steps()[index].step->stream == Stream::compute) return;  // done: it is earlier on this very thread
     std::unique_lock lock{mutex_};
-    if (stream == Stream::compute) compute_is_idle_ = true;
+    compute_is_idle_ = true;
     changed_.wait(lock, [&] { return done_[index] || failure_ || stop_; });
-    if (stream == Stream::compute) compute_is_idle_ = false;
+    compute_is_idle_ = false;
     if (failure_) std::rethrow_exception(failure_);
     if (stop_) throw Stopped{};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a rank's steps: the compute stream on the calling thread, the communication stream on a thread of its own, which
-// alone calls MPI while a training step goes on.
+// Runs a rank's steps: the compute stream on the calling thread, all others on a thread of their own, which alone calls
+// MPI while a training step goes on and works on every stream's first message that is not over.
 #pragma once
 
 #include <atomic>
@@ -10,9 +10,11 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "core/schedule.hpp"
@@ -48,18 +50,34 @@ public:
     std::vector<double> bytes_sent() const;
 
 private:
-    struct Sum {
+    /// What a step sends and receives, and among whom.
+    struct Wire {
         kernels::Communicator* group = nullptr;
-        kernels::AllReduceProgram rounds;
-        std::span<float> data;
+        kernels::RankProgram rounds;
     };
+    /// A stream's steps, how many are over, and the one that is under way.
+    struct Lane {
+        std::vector<std::size_t> steps;
+        std::size_t next = 0;
+        std::unique_ptr<kernels::Operation> under_way;
+    };
+    /// Two neighbours on an axis and what one sends the other: activations or gradients.
+    using Edge =
+        std::tuple<int, std::int64_t, std::int64_t, bool>;  // axis, coordinates of sender and receiver, gradients
 
-    void make_sums(const Schedule& schedule, const kernels::Communicator& world);
+    void make_edges(const Schedule& schedule, const kernels::Communicator& world);
+    void make_wires(const Schedule& schedule, const kernels::Communicator& world);
+    Wire message(const Schedule& schedule, const Step& step, int axis, std::int64_t offset, std::int64_t rank,
+                 std::size_t count);
     void communicate();
     void communicate_once();
+    /// Goes on with a stream; whether anything has happened.
+    bool go_on(Lane& lane);
+    bool is_free(const Lane& lane) const;
+    void wait_for_work();
     template <typename Work>
     void time(std::size_t index, const Work& work);
-    void wait_for(std::size_t index, Stream stream);
+    void wait_for(std::size_t index);
     void finish(std::size_t index);
     void fail(std::exception_ptr why);
     void give_way() const;
@@ -67,7 +85,9 @@ private:
     Program& program_;
     Probe probe_;
     std::map<int, kernels::Communicator> groups_;  // by axis
-    std::map<std::size_t, Sum> sums_;              // by step
+    std::map<Edge, kernels::Communicator> edges_;
+    std::map<std::size_t, Wire> wires_;  // by step
+    std::vector<Lane> lanes_;
     std::vector<Interval> times_;
     std::vector<bool> awaited_;  // some step of the other stream waits for it
 
@@ -81,7 +101,7 @@ private:
     std::atomic<bool> stopping_ = false;  // what a wait for messages looks at
     kernels::Idle attentive_ = kernels::attentive(), considerate_ = kernels::considerate();
     std::atomic<bool> compute_is_idle_ = false;  // then communication may have the whole core
-    std::thread thread_;                         // the communication stream
+    std::thread thread_;                         // all streams but compute
 };
 
 }  // namespace rehearse::run

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "run/pieces.hpp"
 #include "run/random.hpp"
 
 namespace rehearse::run {
@@ -14,27 +15,15 @@ namespace {
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-// Room for the gradients of all inputs of any one layer.
-std::int64_t largest_inputs(const Schedule& schedule) {
-    std::int64_t largest = 0;
-    for (const Layer& layer : schedule.network.layers) {
-        std::int64_t sum = 0;
-        for (const Shape& shape : input_shapes(layer.op)) sum += elements(shape) * schedule.batch_per_rank;
-        largest = std::max(largest, sum);
-    }
-    return largest;
-}
-
 void check_compute(const Schedule& schedule, const Step& step, const Compute& compute) {
     if (compute.problem.type != DataType::f32) {
         throw InputError(fmt::format("step '{}' computes in {}: run computes in f32 in this version (--precision fp32)",
                                      step.name, to_string(compute.problem.type)));
     }
-    if (compute.micro_batch != 0 || compute.problem.batch != schedule.batch_per_rank) {
-        throw InputError(
-            fmt::format("step '{}' is of a micro-batch: run does not execute these in this version", step.name));
-    }
+    require(compute.problem.batch == micro_batch_size(schedule), "a step computes one micro-batch");
 }
+
+bool again(const Step& step) { return step.name.find(":again") != std::string::npos; }
 
 [[noreturn]] void refuse(const Step& step, std::string_view kind) {
     throw InputError(fmt::format("step '{}' {}: run does not execute that in this version", step.name, kind));
@@ -42,16 +31,19 @@ void check_compute(const Schedule& schedule, const Step& step, const Compute& co
 
 }  // namespace
 
-Program::Program(const Schedule& schedule, const RankClass& rank_class, const Wish& wish, std::uint64_t seed,
+Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, std::uint64_t seed,
                  const Hyperparameters& hyperparameters)
-    : schedule_(schedule), hyperparameters_(hyperparameters), has_gradient_(schedule.network.layers.size()) {
+    : schedule_(schedule),
+      rank_class_(schedule.classes.at(at(class_of(schedule, rank)))),
+      coordinates_(coordinates(schedule.mesh, rank)),
+      hyperparameters_(hyperparameters),
+      joints_(rank_class_.part.network.layers.size()) {
     choose_backends(wish);
     std::vector<const kernels::Backend*> backends;  // whoever runs forward says what is kept for backward
     for (const kernels::PassChoices& choices : choices_) backends.push_back(of(choices, Pass::forward).backend);
-    tensors_ = std::make_unique<Tensors>(schedule, backends, seed);
-    scratch_.reserve(largest_inputs(schedule));
-    scratch_.allocate();
-    for (const Step& step : rank_class.steps) {
+    tensors_ = std::make_unique<Tensors>(schedule, rank_class_, rank, backends, seed);
+    reserve_scratch();
+    for (const Step& step : rank_class_.steps) {
         ReadyStep ready;
         ready.step = &step;
         if (const auto* compute = std::get_if<Compute>(&step.action)) {
@@ -59,35 +51,52 @@ Program::Program(const Schedule& schedule, const RankClass& rank_class, const Wi
             prepare(ready, *compute, wish.scratch_limit);
         } else if (const auto* update = std::get_if<Update>(&step.action)) {
             prepare(ready, *update, wish);
-        } else if (const auto* reduce = std::get_if<AllReduceBucket>(&step.action)) {
-            if (reduce->type != DataType::f32) refuse(step, fmt::format("sends {}", to_string(reduce->type)));
-        } else if (std::holds_alternative<Load>(step.action)) {
-            refuse(step, "reads from storage");
+        } else if (const auto* communicate = std::get_if<Communicate>(&step.action)) {
+            if (communicate->type != DataType::f32) refuse(step, fmt::format("sends {}", to_string(communicate->type)));
+            prepare(ready, *communicate);
+        } else if (const auto* send = std::get_if<Send>(&step.action)) {
+            prepare(ready, *send);
+        } else if (const auto* recv = std::get_if<Recv>(&step.action)) {
+            prepare(ready, *recv);
         } else {
-            refuse(step, "sends activations");
+            refuse(step, "reads from storage");
         }
         steps_.push_back(std::move(ready));
     }
 }
 
 void Program::choose_backends(const Wish& wish) {
-    const auto& layers = schedule_.network.layers;
+    const auto& layers = part().network.layers;
     for (std::size_t i = 0; i < layers.size(); ++i) {
-        const bool computes = has_pass(layers[i].op, Pass::forward);
+        const int origin = part().origins[i].layer;
+        layer_keys_.push_back(origin < 0 ? 0 : layer_key(schedule_.network.layers[at(origin)].name));
+        const bool computes =
+            has_pass(layers[i].op, Pass::forward) && !std::holds_alternative<Communication>(layers[i].op);
         choices_.push_back(computes
-                               ? kernels::choose_passes(layers[i].op, schedule_.batch_per_rank, DataType::f32, wish)
+                               ? kernels::choose_passes(layers[i].op, micro_batch_size(schedule_), DataType::f32, wish)
                                : kernels::PassChoices{});
-        if (std::holds_alternative<SoftmaxLoss>(layers[i].op)) losses_.push_back(static_cast<int>(i));
+        has_loss_ = has_loss_ || std::holds_alternative<SoftmaxLoss>(layers[i].op);
         if (i > 0 && std::holds_alternative<Input>(layers[i].op)) {
             throw InputError(fmt::format("network '{}' has a second input, '{}': run feeds one", schedule_.network.name,
                                          layers[i].name));
         }
     }
-    if (losses_.empty()) {
-        throw InputError(
-            fmt::format("network '{}' does not end in a loss: there is nothing to train for", schedule_.network.name));
+}
+
+// Room for the gradients of all inputs, and of the weights, of any one layer.
+void Program::reserve_scratch() {
+    std::int64_t largest = 0;
+    for (const Layer& layer : part().network.layers) {
+        std::int64_t sum = parameters(layer.op) + 16;
+        for (const Shape& shape : input_shapes(layer.op)) sum += elements(shape) * micro_batch_size(schedule_) + 16;
+        largest = std::max(largest, sum);
     }
-    require(std::holds_alternative<Input>(layers.front().op), "layer 0 is the input");
+    scratch_all_ = scratch_.reserve(largest);
+    scratch_.allocate();
+}
+
+Movement Program::movement(int layer) const {
+    return std::get<Communication>(part().network.layers[at(layer)].op).movement;
 }
 
 // Layers of the same problem share a kernel: what differs between them lies in the buffers.
@@ -99,79 +108,185 @@ kernels::Kernel& Program::kernel_of(const Problem& problem, const kernels::Choic
 }
 
 void Program::prepare(ReadyStep& ready, const Compute& compute, Bytes scratch_limit) {
-    const Layer& layer = schedule_.network.layers[at(compute.layer)];
-    const LayerTensors& own = tensors_->layer(compute.layer);
+    const Layer& layer = part().network.layers[at(compute.layer)];
+    if (std::holds_alternative<Communication>(layer.op)) return prepare_take(ready, compute);
+    const LayerTensors own = tensors_->layer(compute.layer, compute.micro_batch);
     kernels::Buffers& buffers = ready.buffers;
     ready.kernel = &kernel_of(compute.problem, of(choices_[at(compute.layer)], compute.problem.pass), scratch_limit);
-    for (const int input : layer.inputs) buffers.src.emplace_back(tensors_->layer(input).output);
+    for (const int input : layer.inputs) {
+        buffers.src.emplace_back(tensors_->layer(input, compute.micro_batch).output);
+    }
     buffers.weights = own.weights;
     buffers.workspace = own.workspace;
-    buffers.state = own.state;
-    buffers.labels = tensors_->labels();
+    if (!again(*ready.step)) buffers.state = own.state;  // the statistics of a batch count once
+    buffers.labels = tensors_->labels(compute.micro_batch);
     buffers.loss_batch = global_batch(schedule_);
+    if (const auto* dropout = std::get_if<Dropout>(&layer.op)) place_dropout(buffers, compute.layer, *dropout);
+    ready.is_loss = std::holds_alternative<SoftmaxLoss>(layer.op) && compute.problem.pass == Pass::forward;
     if (compute.problem.pass == Pass::forward) {
         buffers.dst = own.output;
         return;
     }
     buffers.dst_in = own.output;
     buffers.diff_dst = own.diff;
-    buffers.diff_weights = own.gradients;
-    if (compute.problem.pass == Pass::backward_data) add_gradients_of_inputs(ready, compute);
+    std::int64_t used = 0;
+    accumulate(ready, compute, used);
+    if (compute.problem.pass != Pass::backward_data) return;
+    for (const int input : layer.inputs) {
+        buffers.diff_src.emplace_back(give(ready, compute.layer, input, compute.micro_batch, used));
+    }
+}
+
+// A piece of a sample's features gets its part of the whole sample's mask.
+void Program::place_dropout(kernels::Buffers& buffers, int layer, const Dropout& dropout) const {
+    const auto& whole = std::get<Dropout>(schedule_.network.layers[at(part().origins[at(layer)].layer)].op);
+    buffers.sample_elements = elements(whole.shape);
+    if (whole.shape == dropout.shape) return;
+    const int axis = axis_index(schedule_.mesh, "tensor");
+    require(axis >= 0, "only the tensor axis cuts a dropout");
+    buffers.first_element = coordinates_[at(axis)] * elements(dropout.shape);
+}
+
+// The first micro-batch writes the gradient of the weights, each later one writes beside it, to be added.
+void Program::accumulate(ReadyStep& ready, const Compute& compute, std::int64_t& used) {
+    const Op& op = part().network.layers[at(compute.layer)].op;
+    const std::span<float> gradients = tensors_->layer(compute.layer).gradients;
+    if (gradients.empty()) return;
+    const bool gives = compute.problem.pass == Pass::backward_weights || !has_pass(op, Pass::backward_weights);
+    if (!gives || has_weight_gradient_.insert(compute.layer).second) {
+        ready.buffers.diff_weights = gradients;
+        return;
+    }
+    const std::span<float> part =
+        scratch_.at({scratch_all_.offset + used, static_cast<std::int64_t>(gradients.size())});
+    used += (static_cast<std::int64_t>(part.size()) + 15) / 16 * 16;
+    ready.buffers.diff_weights = part;
+    ready.additions.push_back({gradients, part});
 }
 
 // The first layer that reads an output, in the order of the backward pass, writes the gradient of that output; each
 // later one writes its part beside it, to be added.
-void Program::add_gradients_of_inputs(ReadyStep& ready, const Compute& compute) {
-    std::int64_t used = 0;
-    for (const int input : schedule_.network.layers[at(compute.layer)].inputs) {
-        const int stored = tensors_->stored_as(input);
-        const std::span<float> diff = tensors_->layer(stored).diff;
-        if (diff.empty() || !has_gradient_[at(stored)]) {
-            ready.buffers.diff_src.push_back(diff);
-            has_gradient_[at(stored)] = true;
-            continue;
-        }
-        const std::span<float> part = scratch_.at({used, static_cast<std::int64_t>(diff.size())});
-        used += static_cast<std::int64_t>(diff.size());
-        ready.buffers.diff_src.push_back(part);
-        ready.additions.push_back({diff, part});
+std::span<float> Program::give(ReadyStep& ready, int layer, int input, int micro_batch, std::int64_t& used) {
+    const int stored = tensors_->diff_stored_as(input);
+    const std::span<float> diff = tensors_->layer(stored, micro_batch).diff;
+    if (diff.empty()) return diff;
+    const bool first = has_gradient_.insert({stored, micro_batch}).second;
+    if (first) return diff;
+    require(layer != stored, "a layer does not give to itself");
+    const std::span<float> part = scratch_.at({scratch_all_.offset + used, static_cast<std::int64_t>(diff.size())});
+    used += (static_cast<std::int64_t>(part.size()) + 15) / 16 * 16;
+    ready.additions.push_back({diff, part});
+    return part;
+}
+
+// Of the gradient that a `copy` or `send` has got: its input's is the same memory, or gets it added.
+void Program::pass_on(ReadyStep& ready, int layer, int micro_batch) {
+    const int input = part().network.layers[at(layer)].inputs.front();
+    const int stored = tensors_->diff_stored_as(input);
+    const std::span<float> diff = tensors_->layer(stored, micro_batch).diff;
+    if (diff.empty() || tensors_->diff_stored_as(layer) == stored) {
+        has_gradient_.insert({stored, micro_batch});
+        return;
     }
+    const bool first = has_gradient_.insert({stored, micro_batch}).second;
+    ready.additions.push_back({diff, tensors_->layer(layer, micro_batch).diff, first});
+}
+
+// The backward pass of a gather: one's own piece of the gradient.
+void Program::prepare_take(ReadyStep& ready, const Compute& compute) {
+    const auto& gather = std::get<Communication>(part().network.layers[at(compute.layer)].op);
+    if (gather.movement != Movement::gather) refuse(*ready.step, "slices a tensor");
+    const Joint joint = joint_of(gather, micro_batch_size(schedule_));
+    const std::int64_t own = coordinates_[at(axis_index(schedule_.mesh, gather.axis))];
+    const int input = part().network.layers[at(compute.layer)].inputs.front();
+    std::int64_t used = 0;
+    const std::span<float> piece = give(ready, compute.layer, input, compute.micro_batch, used);
+    const std::span<const float> whole = tensors_->layer(compute.layer, compute.micro_batch).diff;
+    ready.before = [joint, own, whole, piece] { take(joint, own, whole, piece); };
+}
+
+void Program::prepare(ReadyStep& ready, const Communicate& communicate) {
+    if (communicate.bucket >= 0) {
+        const BucketTensors& bucket = tensors_->bucket(communicate.bucket);
+        ready.data = communicate.kind == CollectiveKind::all_gather ? bucket.weights : bucket.gradients;
+        return;
+    }
+    const LayerTensors own = tensors_->layer(communicate.layer, communicate.micro_batch);
+    if (movement(communicate.layer) == Movement::gather) {
+        const Layer& layer = part().network.layers[at(communicate.layer)];
+        const Joint joint = joint_of(std::get<Communication>(layer.op), micro_batch_size(schedule_));
+        const std::span<const float> piece = tensors_->layer(layer.inputs.front(), communicate.micro_batch).output;
+        std::vector<float>& pieces = joints_[at(communicate.layer)];
+        pieces.resize(own.output.size());
+        ready.data = pieces;
+        const auto place = ready.data.subspan(at(coordinates_[at(communicate.axis)]) * piece.size(), piece.size());
+        ready.before = [piece, place] { std::ranges::copy(piece, place.begin()); };
+        ready.after = [joint, data = ready.data, whole = own.output] { join(joint, data, whole); };
+    } else if (communicate.pass == Pass::forward) {
+        ready.data = own.output;
+    } else {
+        ready.data = own.diff;
+        pass_on(ready, communicate.layer, communicate.micro_batch);
+    }
+}
+
+void Program::prepare(ReadyStep& ready, const Send& send) {
+    const LayerTensors own = tensors_->layer(send.layer, send.micro_batch);
+    ready.data = movement(send.layer) == Movement::send ? own.output : own.diff;
+}
+
+void Program::prepare(ReadyStep& ready, const Recv& recv) {
+    const LayerTensors own = tensors_->layer(recv.layer, recv.micro_batch);
+    ready.data = movement(recv.layer) == Movement::receive ? own.output : own.diff;
+    if (movement(recv.layer) == Movement::send) pass_on(ready, recv.layer, recv.micro_batch);
 }
 
 void Program::prepare(ReadyStep& ready, const Update& update, const Wish& wish) {
     const BucketTensors& bucket = tensors_->bucket(update.bucket);
-    const kernels::PassChoices choices = kernels::choose_passes(update.problem.op, 1, DataType::f32, wish);
-    ready.kernel = &kernel_of(update.problem, of(choices, Pass::update), wish.scratch_limit);
-    ready.buffers.weights = bucket.weights;
-    ready.buffers.diff_weights = bucket.gradients;
-    ready.buffers.momentum = bucket.momentum;
+    Range own{0, static_cast<std::int64_t>(bucket.weights.size())};
+    Problem problem = update.problem;
+    if (update.sharded >= 0) {
+        const std::int64_t ranks = schedule_.mesh.axes[at(update.sharded)].size;
+        own = Collective{CollectiveKind::reduce_scatter, {}, {ranks, ranks}, own.end}.chunk(
+            coordinates_[at(update.sharded)]);
+        problem.op = SgdUpdate{own.end - own.begin};
+    }
+    const kernels::PassChoices choices = kernels::choose_passes(problem.op, 1, DataType::f32, wish);
+    ready.kernel = &kernel_of(problem, of(choices, Pass::update), wish.scratch_limit);
+    const auto mine = [&](std::span<float> whole) { return whole.subspan(at(own.begin), at(own.end - own.begin)); };
+    ready.buffers.weights = mine(bucket.weights);
+    ready.buffers.diff_weights = mine(bucket.gradients);
+    ready.buffers.momentum = mine(bucket.momentum);
     ready.buffers.learning_rate = hyperparameters_.learning_rate;
     ready.buffers.momentum_factor = hyperparameters_.momentum;
     ready.buffers.weight_decay = hyperparameters_.weight_decay;
 }
 
-std::span<float> Program::input() { return tensors_->layer(0).output; }
-
-double Program::loss() const {
-    double sum = 0;
-    for (const int layer : losses_) {
-        for (const float loss : tensors_->layer(layer).output) sum += loss;
-    }
-    return sum;
-}
-
-void Program::compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_sample) {
-    if (const auto* compute = std::get_if<Compute>(&ready.step->action)) {
-        ready.buffers.seed = key(seed, static_cast<std::uint64_t>(compute->layer));
-        ready.buffers.first_sample = first_sample;
-    }
-    ready.kernel->run(ready.buffers);
+void Program::finish(const ReadyStep& ready) {
+    if (ready.after) ready.after();
     for (const Addition& addition : ready.additions) {
+        if (addition.first) {
+            std::ranges::copy(addition.part, addition.sum.begin());
+            continue;
+        }
         for (std::size_t i = 0; i < addition.sum.size(); ++i) addition.sum[i] += addition.part[i];
     }
 }
 
+void Program::compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_sample) {
+    if (const auto* compute = std::get_if<Compute>(&ready.step->action)) {
+        ready.buffers.seed = key(seed, layer_keys_[at(compute->layer)]);
+        ready.buffers.first_sample = first_sample + compute->micro_batch * micro_batch_size(schedule_);
+    }
+    if (ready.before) ready.before();
+    if (ready.kernel != nullptr) ready.kernel->run(ready.buffers);
+    finish(ready);
+    if (!ready.is_loss) return;
+    for (const float loss : ready.buffers.dst) loss_ += loss;
+}
+
 void Program::compute_gradients(std::uint64_t seed, std::int64_t first_sample) {
+    begin_step();
     for (ReadyStep& ready : steps_) {
         if (std::holds_alternative<Compute>(ready.step->action)) compute(ready, seed, first_sample);
     }

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/schedule.hpp"
@@ -19,34 +22,42 @@ struct Hyperparameters {
     float learning_rate = 0, momentum = 0, weight_decay = 0;
 };
 
-/// `sum += part`, where several layers read one output.
+/// `sum += part`, where several layers read one output, or micro-batches give to one gradient.
 struct Addition {
     std::span<float> sum;
     std::span<const float> part;
+    bool first = false;  // `sum = part`
 };
 
 using kernels::Wish;
 
-/// A step with its kernel. Of a step of the communication stream only `step`.
+/// A step with all that it touches. A step of the compute stream has a kernel, or takes its piece of a tensor; the
+/// others have `data`: what is sent, received or worked on together.
 struct ReadyStep {
     const Step* step = nullptr;
     kernels::Kernel* kernel = nullptr;
     kernels::Buffers buffers;
-    std::vector<Addition> additions;
+    std::span<float> data;
+    std::function<void()> before, after;  // before the data are sent, after they have come
+    std::vector<Addition> additions;      // then
+    bool is_loss = false;
 };
 
 class Program {
 public:
-    /// The steps of `rank_class`, on the memory of this rank. `schedule` outlives the program.
+    /// The steps of the rank's class, on its memory. `schedule` outlives the program.
     /// InputError: an operator or a kind of step that cannot be executed.
-    Program(const Schedule& schedule, const RankClass& rank_class, const Wish& wish, std::uint64_t seed,
+    Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, std::uint64_t seed,
             const Hyperparameters& hyperparameters);
 
     std::span<ReadyStep> steps() { return steps_; }
+    const Part& part() const { return rank_class_.part; }
     Tensors& tensors() { return *tensors_; }
-    std::span<float> input();
-    /// Loss of each of this rank's samples, summed.
-    double loss() const;
+    std::int64_t samples() const { return schedule_.batch_per_rank; }  // of a step
+    /// Loss of each of this rank's samples, summed since begin_step; 0 on a rank that does not compute it.
+    double loss() const { return loss_; }
+    bool has_loss() const { return has_loss_; }
+    void begin_step() { loss_ = 0; }
 
     /// A kernel of the compute stream. `seed` is one a training step, `first_sample` where this rank's samples lie in
     /// the global batch: a Dropout's mask does not depend on how many ranks share the batch.
@@ -54,22 +65,42 @@ public:
     /// All forward and backward steps, on this thread: the gradients of one shard without communication or update.
     void compute_gradients(std::uint64_t seed, std::int64_t first_sample);
 
+    /// What a step does when its data are there: see ReadyStep.
+    static void finish(const ReadyStep& ready);
+
 private:
     void choose_backends(const Wish& wish);
     kernels::Kernel& kernel_of(const Problem& problem, const kernels::Choice& choice, Bytes scratch_limit);
+    void reserve_scratch();
     void prepare(ReadyStep& ready, const Compute& compute, Bytes scratch_limit);
-    void add_gradients_of_inputs(ReadyStep& ready, const Compute& compute);
+    void prepare_take(ReadyStep& ready, const Compute& compute);
     void prepare(ReadyStep& ready, const Update& update, const Wish& wish);
+    void prepare(ReadyStep& ready, const Communicate& communicate);
+    void prepare(ReadyStep& ready, const Send& send);
+    void prepare(ReadyStep& ready, const Recv& recv);
+    /// Gradients of the layer's inputs: where each goes, and what is added to what came before.
+    std::span<float> give(ReadyStep& ready, int layer, int input, int micro_batch, std::int64_t& used);
+    void pass_on(ReadyStep& ready, int layer, int micro_batch);
+    void accumulate(ReadyStep& ready, const Compute& compute, std::int64_t& used);
+    void place_dropout(kernels::Buffers& buffers, int layer, const Dropout& dropout) const;
+    Movement movement(int layer) const;
 
     const Schedule& schedule_;
+    const RankClass& rank_class_;
+    std::vector<std::int64_t> coordinates_;
     Hyperparameters hyperparameters_;
     std::vector<kernels::PassChoices> choices_;  // of each layer
+    std::vector<std::uint64_t> layer_keys_;
     std::map<std::string, std::unique_ptr<kernels::Kernel>> kernels_;
     std::unique_ptr<Tensors> tensors_;
-    Arena scratch_;
+    Arena scratch_;  // of one step
+    Slice scratch_all_;
+    std::vector<std::vector<float>> joints_;  // pieces that are gathered, of each layer that gathers
     std::vector<ReadyStep> steps_;
-    std::vector<bool> has_gradient_;  // of each layer: some earlier step has written its diff
-    std::vector<int> losses_;
+    std::set<std::pair<int, int>> has_gradient_;  // layers and micro-batches: some earlier step has written the diff
+    std::set<int> has_weight_gradient_;           // layers: some earlier micro-batch has
+    bool has_loss_ = false;
+    double loss_ = 0;
 };
 
 }  // namespace rehearse::run

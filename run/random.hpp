@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace rehearse::run {
 
@@ -13,9 +14,18 @@ constexpr std::uint64_t mixed(std::uint64_t z) {
     return z ^ (z >> 31);
 }
 
-/// One key out of two: key(key(seed, step), layer).
+/// One key out of two: key(key(seed, step), layer_key(name)).
 constexpr std::uint64_t key(std::uint64_t a, std::uint64_t b) {
     return mixed(mixed(a + 0x9E3779B97F4A7C15U) ^ (b + 0xD1B54A32D192ED03U));
+}
+
+/// A layer's key: its name, of a fused one the first (models/fuse.hpp), so that fusing changes no weight and no mask.
+constexpr std::uint64_t layer_key(std::string_view name) {
+    std::uint64_t hash = 0xCBF29CE484222325U;  // FNV-1a
+    for (const char letter : name.substr(0, name.find('+'))) {
+        hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3U;
+    }
+    return hash;
 }
 
 /// In [0, 1), with 53 bits.

@@ -17,22 +17,31 @@ namespace {
 struct Describe {
     Event operator()(const Compute& compute) const {
         const Problem& p = compute.problem;
-        Event event = of_problem(schedule.network.layers[static_cast<std::size_t>(compute.layer)].name, p);
+        Event event = of_problem(network.layers[static_cast<std::size_t>(compute.layer)].name, p);
         event.micro_batch = compute.micro_batch;
         return event;
     }
-    Event operator()(const AllReduceBucket& reduce) const {
-        Event event;
-        event.layer = fmt::format("bucket{}", reduce.bucket);
-        event.pass = "allreduce";
+    Event operator()(const Communicate& communicate) const {
+        Event event = of_layer(communicate.layer, communicate.micro_batch, pass_of(communicate.kind));
+        if (communicate.bucket >= 0) event.layer = fmt::format("bucket{}", communicate.bucket);
         return event;
     }
+    Event operator()(const Send& send) const { return of_layer(send.layer, send.micro_batch, "send"); }
+    Event operator()(const Recv& recv) const { return of_layer(recv.layer, recv.micro_batch, "recv"); }
     Event operator()(const Update& update) const {
         return of_problem(fmt::format("bucket{}", update.bucket), update.problem);
     }
     Event operator()(const auto&) const {
         require(false, "a program holds only what run executes");
         return {};
+    }
+
+    Event of_layer(int layer, int micro_batch, std::string_view pass) const {
+        Event event;
+        if (layer >= 0) event.layer = network.layers[static_cast<std::size_t>(layer)].name;
+        event.micro_batch = micro_batch;
+        event.pass = pass;
+        return event;
     }
 
     static Event of_problem(std::string layer, const Problem& p) {
@@ -44,7 +53,7 @@ struct Describe {
         return event;
     }
 
-    const Schedule& schedule;
+    const Network& network;
 };
 
 std::vector<double> as_doubles(const std::vector<std::byte>& bytes) {
@@ -72,15 +81,16 @@ void Recording::align(const Alignment& alignment) {
 
 std::vector<Event> events_of(const Schedule& schedule, std::int64_t rank, std::span<const double> bytes_sent,
                              std::span<const double> times, double origin) {
-    const auto& steps = schedule.classes[static_cast<std::size_t>(class_of(schedule, rank))].steps;
+    const RankClass& of = schedule.classes[static_cast<std::size_t>(class_of(schedule, rank))];
+    const auto& steps = of.steps;
     std::vector<Event> events;
     for (std::size_t i = 0; i < times.size() / 2; ++i) {
         const Step& step = steps[i % steps.size()];
-        Event event = std::visit(Describe{schedule}, step.action);
+        Event event = std::visit(Describe{of.part.network}, step.action);
         event.rank = rank;
         event.stream = step.stream;
         event.step = step.name;
-        if (event.stream == Stream::communication) event.bytes = Bytes{bytes_sent[i % steps.size()]};
+        if (event.stream != Stream::compute) event.bytes = Bytes{bytes_sent[i % steps.size()]};
         event.iteration = static_cast<int>(i / steps.size());
         event.start = Seconds{times[2 * i] - origin};
         event.end = Seconds{times[2 * i + 1] - origin};

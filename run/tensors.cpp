@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "core/error.hpp"
+#include "run/pieces.hpp"
 #include "run/random.hpp"
 
 namespace rehearse::run {
@@ -20,18 +21,29 @@ constexpr std::align_val_t alignment{64};
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-// Whether the gradient of a layer's output is needed: it, or a layer before it, has weights.
+bool moves(const Op& op, Movement movement) {
+    const auto* communication = std::get_if<Communication>(&op);
+    return communication != nullptr && communication->movement == movement;
+}
+
+// Whether the gradient of a layer's output is needed: it, or a layer before it (on any rank), has weights.
 std::vector<bool> wanted_gradients(const Network& network) {
     std::vector<bool> wanted = needs_input_gradient(network);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-        wanted[i] = wanted[i] || parameters(network.layers[i].op) > 0;
+        const Op& op = network.layers[i].op;
+        wanted[i] =
+            wanted[i] || parameters(op) > 0 || (moves(op, Movement::receive) && std::get<Communication>(op).gradient);
     }
     return wanted;
 }
 
 std::int64_t fan_in(const Op& op) {
-    if (const auto* conv = std::get_if<Conv2d>(&op)) {
-        return conv->channels / conv->groups * conv->window.kernel_h * conv->window.kernel_w;
+    if (const auto* conv = std::get_if<Conv2d>(&op)) return conv->channels / conv->groups * conv->window.taps();
+    if (const auto* conv = std::get_if<Conv3d>(&op)) return conv->channels / conv->groups * conv->window.taps();
+    if (const auto* conv = std::get_if<ConvTranspose>(&op)) {  // of a pixel that meets no more taps than most
+        const Window& w = conv->window;
+        const std::int64_t met = w.taps() / (w.stride_d * w.stride_h * w.stride_w);
+        return conv->channels / conv->groups * std::max<std::int64_t>(1, met);
     }
     if (const auto* dense = std::get_if<MatMul>(&op)) return dense->k;
     return 1;
@@ -71,6 +83,13 @@ std::span<float> Arena::at(Slice slice) const {
     return {memory_.get() + slice.offset, static_cast<std::size_t>(slice.count)};
 }
 
+const SoftmaxLoss& loss_of(const Network& network) {
+    for (const Layer& layer : network.layers) {
+        if (const auto* loss = std::get_if<SoftmaxLoss>(&layer.op)) return *loss;
+    }
+    throw InputError(fmt::format("network '{}' does not end in a loss: there is nothing to train for", network.name));
+}
+
 void initialise(const Op& op, std::uint64_t seed, std::span<float> weights) {
     std::size_t begin = 0;
     for (const WeightTensor& tensor : rehearse::weights(op)) {
@@ -84,24 +103,49 @@ void initialise(const Op& op, std::uint64_t seed, std::span<float> weights) {
     }
 }
 
-Tensors::Tensors(const Schedule& schedule, const std::vector<const kernels::Backend*>& backends, std::uint64_t seed)
-    : labels_(at(schedule.batch_per_rank)) {
-    const Network& network = schedule.network;
-    const std::vector<bool> wanted = wanted_gradients(network);
-    std::vector<Place> places;
+void Tensors::find_views(const Network& network) {
+    const std::vector<std::vector<int>> readers = consumers(network);
     for (std::size_t i = 0; i < network.layers.size(); ++i) {
         const Layer& layer = network.layers[i];
-        const bool view = std::holds_alternative<Flatten>(layer.op);
+        const bool handed = moves(layer.op, Movement::copy) || moves(layer.op, Movement::send);
+        const bool view = handed || std::holds_alternative<Flatten>(layer.op) || moves(layer.op, Movement::sum);
         stored_as_.push_back(view ? stored_as_[at(layer.inputs.front())] : static_cast<int>(i));
-        const std::int64_t count = elements(layer.output) * schedule.batch_per_rank;
-        const auto* norm = std::get_if<BatchNorm>(&layer.op);
-        Place place;
-        place.output = view ? places[at(stored_as_[i])].output : arena_.reserve(count);
-        place.diff = !wanted[i] ? Slice{} : view ? places[at(stored_as_[i])].diff : arena_.reserve(count);
-        place.workspace =
-            arena_.reserve(backends[i] == nullptr ? 0 : backends[i]->workspace(layer.op, schedule.batch_per_rank));
-        place.state = arena_.reserve(norm == nullptr ? 0 : 2 * norm->channels);
-        places.push_back(place);
+        const bool shared = handed && readers[at(layer.inputs.front())].size() > 1;
+        diff_stored_as_.push_back(view && !shared ? diff_stored_as_[at(layer.inputs.front())] : static_cast<int>(i));
+    }
+}
+
+Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int64_t rank,
+                 const std::vector<const kernels::Backend*>& backends, std::uint64_t seed)
+    : slots_(rank_class.slots),
+      labels_(at(schedule.batch_per_rank * elements(loss_of(schedule.network).image))),
+      micro_batches_(schedule.micro_batches),
+      count_(rank_class.part.network.layers.size()) {
+    const Network& network = rank_class.part.network;
+    const std::int64_t batch = micro_batch_size(schedule);
+    const std::vector<bool> wanted = wanted_gradients(network);
+    find_views(network);
+    const bool has_input = std::holds_alternative<Input>(network.layers.front().op);
+    const Slice input =
+        arena_.reserve(has_input ? elements(network.layers.front().output) * schedule.batch_per_rank : 0);
+    std::vector<Place> places;
+    for (int slot = 0; slot < slots_; ++slot) {
+        const std::size_t first = places.size();
+        for (std::size_t i = 0; i < count_; ++i) {
+            const Layer& layer = network.layers[i];
+            const std::int64_t count = elements(layer.output) * batch;
+            const auto* norm = std::get_if<BatchNorm>(&layer.op);
+            const bool own_output = stored_as_[i] == static_cast<int>(i);
+            const bool own_diff = diff_stored_as_[i] == static_cast<int>(i);
+            Place place;
+            if (i > 0 || !has_input) {
+                place.output = own_output ? arena_.reserve(count) : places[first + at(stored_as_[i])].output;
+            }
+            if (wanted[i]) place.diff = own_diff ? arena_.reserve(count) : places[first + at(diff_stored_as_[i])].diff;
+            place.workspace = arena_.reserve(backends[i] == nullptr ? 0 : backends[i]->workspace(layer.op, batch));
+            place.state = slot > 0 ? places[i].state : arena_.reserve(norm == nullptr ? 0 : 2 * norm->channels);
+            places.push_back(place);
+        }
     }
     const std::int64_t all = parameters(network);
     const Slice weights = arena_.reserve(all), gradients = arena_.reserve(all), momentum = arena_.reserve(all);
@@ -118,30 +162,68 @@ Tensors::Tensors(const Schedule& schedule, const std::vector<const kernels::Back
     }
     weights_ = arena_.at(weights);
     gradients_ = arena_.at(gradients);
-    place_parameters(schedule, arena_.at(momentum));
-    for (std::size_t i = 0; i < layers_.size(); ++i) {
-        initialise(network.layers[i].op, key(seed, i), layers_[i].weights);
+    input_ = arena_.at(input);
+    place_parameters(rank_class.part, arena_.at(momentum));
+    initialise_parameters(schedule, rank_class.part, rank, seed);
+}
+
+// Each layer of the whole network is drawn as a whole, then cut.
+void Tensors::initialise_parameters(const Schedule& schedule, const Part& part, std::int64_t rank, std::uint64_t seed) {
+    const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
+    for (std::size_t i = 0; i < count_; ++i) {
+        const Origin& origin = part.origins[i];
+        if (origin.layer < 0 || layers_[i].weights.empty()) continue;
+        const Layer& whole = schedule.network.layers[at(origin.layer)];
+        const std::uint64_t own = key(seed, layer_key(whole.name));
+        if (origin.cuts.empty() && origin.tensor == 0 && whole.op == part.network.layers[i].op) {
+            initialise(whole.op, own, layers_[i].weights);
+            continue;
+        }
+        std::vector<float> drawn(at(parameters(whole.op)));
+        initialise(whole.op, own, drawn);
+        const std::vector<std::int64_t> indices =
+            indices_of_weights(schedule, origin, part.network.layers[i].op, coordinates);
+        std::ranges::transform(indices, layers_[i].weights.begin(),
+                               [&](std::int64_t index) { return drawn[at(index)]; });
     }
 }
 
-void Tensors::place_parameters(const Schedule& schedule, std::span<float> momentum) {
+// The weights of layer i are those of every slot's.
+void Tensors::place_parameters(const Part& part, std::span<float> momentum) {
     std::size_t begin = 0;
-    for (const Bucket& bucket : schedule.buckets) {
+    for (const Bucket& bucket : part.buckets) {
         const auto size = at(bucket.elements);
         require(begin + size <= weights_.size(), "buckets hold each layer once");
         buckets_.push_back(
             {weights_.subspan(begin, size), gradients_.subspan(begin, size), momentum.subspan(begin, size)});
         std::size_t next = begin;
         for (const int index : bucket.layers) {
-            const auto count = at(parameters(schedule.network.layers[at(index)].op));
-            layers_[at(index)].weights = weights_.subspan(next, count);
-            layers_[at(index)].gradients = gradients_.subspan(next, count);
+            const auto count = at(parameters(part.network.layers[at(index)].op));
+            for (int slot = 0; slot < slots_; ++slot) {
+                LayerTensors& layer = layers_[at(slot) * count_ + at(index)];
+                layer.weights = weights_.subspan(next, count);
+                layer.gradients = gradients_.subspan(next, count);
+            }
             next += count;
         }
         begin += size;
         require(next == begin, "a bucket is as large as its layers");
     }
     require(begin == weights_.size(), "every layer with weights is in a bucket");
+}
+
+LayerTensors Tensors::layer(int index, int micro_batch) const {
+    LayerTensors found = layers_[at(micro_batch % slots_) * count_ + at(index)];
+    if (stored_as(index) == 0 && !input_.empty()) {
+        const std::size_t size = input_.size() / at(micro_batches_);
+        found.output = input_.subspan(at(micro_batch) * size, size);
+    }
+    return found;
+}
+
+std::span<std::int32_t> Tensors::labels(int micro_batch) {
+    const std::size_t size = labels_.size() / at(micro_batches_);
+    return std::span{labels_}.subspan(at(micro_batch) * size, size);
 }
 
 }  // namespace rehearse::run

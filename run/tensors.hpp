@@ -33,7 +33,7 @@ private:
 };
 
 struct LayerTensors {
-    std::span<float> output;     // of the whole batch of this rank; a Flatten's is its input's
+    std::span<float> output;     // of one micro-batch; a view's is its input's
     std::span<float> diff;       // d loss / d output; empty when nobody needs it
     std::span<float> workspace;  // from forward to backward
     std::span<float> state;      // of a BatchNorm
@@ -45,35 +45,51 @@ struct BucketTensors {
 };
 
 /// The weights of a bucket's layers lie one after the other in the bucket's order, so do their gradients; buckets too.
+/// What belongs to a micro-batch is there RankClass::slots times: micro-batch m uses slot m % slots. The samples that a
+/// step begins with are all there.
 class Tensors {
 public:
-    /// `backends` of each layer; nullptr where nothing is computed. Weights are drawn from `seed`.
-    Tensors(const Schedule& schedule, const std::vector<const kernels::Backend*>& backends, std::uint64_t seed);
+    /// `backends` of each layer of the part; nullptr where nothing is computed. Weights are drawn from `seed` for the
+    /// whole network, of which this rank keeps its part.
+    Tensors(const Schedule& schedule, const RankClass& rank_class, std::int64_t rank,
+            const std::vector<const kernels::Backend*>& backends, std::uint64_t seed);
 
-    const LayerTensors& layer(int index) const { return layers_[static_cast<std::size_t>(index)]; }
+    LayerTensors layer(int index, int micro_batch = 0) const;
     const BucketTensors& bucket(int index) const { return buckets_[static_cast<std::size_t>(index)]; }
-    /// The layer whose tensors `index` shares: itself, but for a view like Flatten.
+    /// The layer whose output `index` shares: itself, but for a view like Flatten.
     int stored_as(int index) const { return stored_as_[static_cast<std::size_t>(index)]; }
+    /// Likewise of gradients. A `copy` or `send` whose input others read too has a gradient of its own.
+    int diff_stored_as(int index) const { return diff_stored_as_[static_cast<std::size_t>(index)]; }
     std::span<float> weights() const { return weights_; }  // of all buckets
     std::span<float> gradients() const { return gradients_; }
+    std::span<float> input() const { return input_; }  // of the whole step; empty where the part has none
     std::span<std::int32_t> labels() { return labels_; }
+    std::span<std::int32_t> labels(int micro_batch);
 
 private:
     struct Place {
         Slice output, diff, workspace, state;
     };
-    void place_parameters(const Schedule& schedule, std::span<float> momentum);
+    void find_views(const Network& network);
+    void place_parameters(const Part& part, std::span<float> momentum);
+    void initialise_parameters(const Schedule& schedule, const Part& part, std::int64_t rank, std::uint64_t seed);
 
     Arena arena_;
-    std::vector<LayerTensors> layers_;
+    int slots_;
+    std::vector<LayerTensors> layers_;  // by micro-batch (of the input) or slot, then by layer
     std::vector<BucketTensors> buckets_;
-    std::vector<int> stored_as_;
-    std::span<float> weights_, gradients_;
+    std::vector<int> stored_as_, diff_stored_as_;
+    std::span<float> weights_, gradients_, input_;
     std::vector<std::int32_t> labels_;
+    int micro_batches_;
+    std::size_t count_;  // of layers
 };
 
-/// He et al. 2015: normal with variance 2 / fan-in; biases and betas 0, gammas 1. Depends on the layer's index and the
-/// seed alone, not on buckets or ranks.
+/// The loss that the network is trained for, the first one; InputError when it has none.
+const SoftmaxLoss& loss_of(const Network& network);
+
+/// He et al. 2015: normal with variance 2 / fan-in; biases and betas 0, gammas 1. Depends on the layer's name and the
+/// seed alone, not on buckets, ranks or fusion.
 void initialise(const Op& op, std::uint64_t seed, std::span<float> weights);
 
 }  // namespace rehearse::run

@@ -48,6 +48,9 @@ struct Options {
     float learning_rate = 0.05F, momentum = 0.9F, weight_decay = 0;
     bool check_gradients = false;  // compare with the same global batch on one rank; the result's gradient_error
     bool record = true;            // events into the timeline
+    /// What check_gradients compares with where the plan cuts the network: the whole of it on one rank, a step being
+    /// one micro-batch.
+    std::shared_ptr<const Schedule> alone{};
 };
 
 struct StepReport {

@@ -11,6 +11,7 @@
 #include "run/clock.hpp"
 #include "run/data.hpp"
 #include "run/gradient_check.hpp"
+#include "run/part_check.hpp"
 #include "run/random.hpp"
 #include "run/record.hpp"
 
@@ -20,21 +21,18 @@ namespace {
 
 enum Purpose : std::uint64_t { weights_of, data_of, dropout_of };
 
-std::int64_t classes_of(const Network& network) {
-    for (const Layer& layer : network.layers) {
-        if (const auto* loss = std::get_if<SoftmaxLoss>(&layer.op)) return loss->classes;
-    }
-    throw InputError(fmt::format("network '{}' does not end in a loss: there is nothing to train for", network.name));
+SyntheticTask task_of(const Network& network, std::uint64_t seed) {
+    const SoftmaxLoss& loss = loss_of(network);
+    return {network.layers.front().output, loss.classes, seed, loss.image};
 }
 
-const RankClass& own_class(const kernels::Communicator& world, const Schedule& schedule, const Options& options) {
+void check_job(const kernels::Communicator& world, const Schedule& schedule, const Options& options) {
     const std::int64_t needed = ranks(schedule.mesh);
     if (needed != world.size()) {
         throw InputError(fmt::format("the plan '{}' is for {} ranks, but this job has {}: start it with mpirun -n {}",
                                      schedule.plan, needed, world.size(), needed));
     }
     if (options.steps < 1) throw InputError(fmt::format("--steps {}: at least 1 is needed", options.steps));
-    return schedule.classes.at(static_cast<std::size_t>(class_of(schedule, world.rank())));
 }
 
 std::vector<float> copy_of(std::span<const float> values) { return {values.begin(), values.end()}; }
@@ -45,10 +43,10 @@ public:
         : world_(world),
           schedule_(schedule),
           options_(options),
-          task_(schedule.network.layers.front().output, classes_of(schedule.network), key(options.seed, data_of)),
-          program_(schedule, own_class(world, schedule, options),
-                   {options.backend, options.algorithm, options.scratch_limit, options.tuned},
-                   key(options.seed, weights_of), {options.learning_rate, options.momentum, options.weight_decay}),
+          task_(task_of(schedule.network, key(options.seed, data_of))),
+          wish_{options.backend, options.algorithm, options.scratch_limit, options.tuned},
+          hyperparameters_{options.learning_rate, options.momentum, options.weight_decay},
+          program_(schedule, world.rank(), wish_, key(options.seed, weights_of), hyperparameters_),
           executor_(schedule, program_, world, probe),
           recording_(executor_.bytes_sent(), options.record ? options.steps : 0) {
         const int axis = axis_index(schedule.mesh, "data");
@@ -70,6 +68,7 @@ public:
         recording_.align({first_time, first_ahead, now(), last_ahead});
         result.timeline = make_timeline(schedule_, world_, recording_);
         result.timeline.title = title();
+        if (options_.check_gradients) gather_gradients();
         result.weights = copy_of(program_.tensors().weights());
         result.gradients = copy_of(program_.tensors().gradients());
         if (options_.check_gradients) check(result);
@@ -78,24 +77,28 @@ public:
 
 private:
     StepReport train_step(int step) {
-        load(step, shard_);
+        load(step, shard_ * schedule_.batch_per_rank, program_);
         world_.barrier(kernels::attentive());
-        executor_.run(step, key(key(options_.seed, dropout_of), static_cast<std::uint64_t>(step)),
-                      shard_ * schedule_.batch_per_rank);
+        executor_.run(step, dropout_seed(step), shard_ * schedule_.batch_per_rank);
         if (options_.record) recording_.add(executor_.times());
         return reported();
     }
 
-    // The batch of a step is made before its clock starts: nobody reads it from anywhere.
-    void load(int step, std::int64_t shard) {
-        const std::int64_t batch = schedule_.batch_per_rank;
-        const std::int64_t first = step * global_batch(schedule_) + shard * batch;
-        const std::span<float> input = program_.input();
-        const std::size_t size = input.size() / static_cast<std::size_t>(batch);
-        for (std::int64_t i = 0; i < batch; ++i) {
-            const auto place = static_cast<std::size_t>(i);
-            task_.fill(first + i, input.subspan(place * size, size));
-            program_.tensors().labels()[place] = task_.label(first + i);
+    std::uint64_t dropout_seed(int step) const {
+        return key(key(options_.seed, dropout_of), static_cast<std::uint64_t>(step));
+    }
+
+    // The samples of a program, from `first` of the global batch on, are made before the step's clock starts: nobody
+    // reads them from anywhere.
+    void load(int step, std::int64_t first, Program& program) const {
+        const std::span<std::int32_t> labels = program.tensors().labels();
+        const std::span<float> input = program.tensors().input();
+        const auto samples = static_cast<std::size_t>(program.samples());
+        const std::size_t size = input.size() / samples, pixels = labels.size() / samples;
+        for (std::size_t i = 0; i < samples; ++i) {
+            const std::int64_t sample = step * global_batch(schedule_) + first + static_cast<std::int64_t>(i);
+            if (!input.empty()) task_.fill(sample, input.subspan(i * size, size));
+            task_.fill_labels(sample, labels.subspan(i * pixels, pixels));
         }
     }
 
@@ -105,11 +108,14 @@ private:
         Timeline timeline;
         timeline.events = events_of(schedule_, world_.rank(), last.bytes_sent(), last.times(), last.times().front());
         const Summary summary = summarize(timeline);
-        const std::vector<double> own{program_.loss(), summary.step.value, summary.exposed_comm.value};
+        const double samples = program_.has_loss() ? static_cast<double>(schedule_.batch_per_rank) : 0;
+        const std::vector<double> own{program_.loss(), summary.step.value, summary.exposed_comm.value, samples};
         const std::vector<double> all = world_.all_gather(own);
         StepReport report;
+        double counted = 0;  // the ranks along the tensor axis have the same samples
+        for (std::size_t i = 0; i < all.size(); i += own.size()) counted += all[i + 3];
         for (std::size_t i = 0; i < all.size(); i += own.size()) {
-            report.loss += all[i] / static_cast<double>(schedule_.batch_per_rank * world_.size());
+            report.loss += all[i] / counted;
             if (all[i + 1] < report.seconds.value) continue;
             report.seconds = Seconds{all[i + 1]};
             report.exposed_comm = Seconds{all[i + 2]};
@@ -123,27 +129,62 @@ private:
                            schedule_.batch_per_rank);
     }
 
-    // Rank 0 computes the last step again, alone. Leaves the running statistics of batch normalization moved on, which
-    // nobody reads after this.
+    // Where each rank has the sums of its piece only.
+    void gather_gradients() {
+        for (const Step& step : schedule_.classes[static_cast<std::size_t>(class_of(schedule_, world_.rank()))].steps) {
+            const auto* action = std::get_if<Communicate>(&step.action);
+            if (action == nullptr || action->kind != CollectiveKind::reduce_scatter) continue;
+            const std::vector<std::int64_t> ranks = group_of(schedule_.mesh, action->axis, world_.rank());
+            kernels::Communicator group = world_.split(ranks.front(), world_.rank());
+            const Collective gather{CollectiveKind::all_gather, {}, {group.size(), group.size()}, action->elements};
+            group.run({gather, group.rank()}, kernels::floats(program_.tensors().bucket(action->bucket).gradients));
+        }
+    }
+
     void check(Result& result) {
-        GradientCheck checked;
-        if (world_.rank() == 0) {
-            const int step = options_.steps - 1;
-            std::ranges::copy(weights_before_, program_.tensors().weights().begin());
-            checked = check_gradients(
-                program_, shards_, schedule_.batch_per_rank,
-                key(key(options_.seed, dropout_of), static_cast<std::uint64_t>(step)),
-                [&](std::int64_t shard) { load(step, shard); }, result.gradients);
+        GradientCheck checked = is_whole(schedule_) ? check_shards(result) : check_own_part();
+        if (!is_whole(schedule_)) {
+            const std::vector<double> all = world_.all_gather(std::vector{checked.error, checked.tolerance});
+            for (std::size_t i = 0; i < all.size(); i += 2) {
+                if (all[i] / all[i + 1] > checked.error / checked.tolerance) checked = {all[i], all[i + 1]};
+            }
         }
         world_.broadcast(std::as_writable_bytes(std::span{&checked, 1}), 0, kernels::considerate());
         result.gradient_error = checked.error;
         result.gradient_tolerance = checked.tolerance;
     }
 
+    // Rank 0 computes the last step again, alone. Leaves the running statistics of batch normalization moved on, which
+    // nobody reads after this.
+    GradientCheck check_shards(const Result& result) {
+        if (world_.rank() != 0) return {};
+        const int step = options_.steps - 1;
+        std::ranges::copy(weights_before_, program_.tensors().weights().begin());
+        const GradientCheck checked = check_gradients(
+            program_, shards_, schedule_.batch_per_rank, dropout_seed(step),
+            [&](std::int64_t shard) { load(step, shard * schedule_.batch_per_rank, program_); }, result.gradients);
+        std::ranges::copy(result.weights, program_.tensors().weights().begin());
+        return checked;
+    }
+
+    GradientCheck check_own_part() {
+        if (!options_.alone)
+            throw InputError("gradients of a plan that cuts the network need the whole to compare with");
+        return check_part(schedule_, world_.rank(), program_, *options_.alone,
+                          {.wish = wish_,
+                           .weights_seed = key(options_.seed, weights_of),
+                           .hyperparameters = hyperparameters_,
+                           .steps = options_.steps,
+                           .dropout_seed = [this](int step) { return dropout_seed(step); },
+                           .load = [this](int step, std::int64_t first, Program& to) { load(step, first, to); }});
+    }
+
     const kernels::Communicator& world_;
     const Schedule& schedule_;
     const Options& options_;
     SyntheticTask task_;
+    Wish wish_;
+    Hyperparameters hyperparameters_;
     Program program_;
     Executor executor_;
     Recording recording_;
@@ -156,6 +197,7 @@ private:
 Result train_on(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
                 const Report& report, const Probe& probe) {
     rehearse::check(schedule);
+    check_job(world, schedule, options);
     return Trainer{world, schedule, options, probe}.train(report);
 }
 

@@ -7,7 +7,8 @@ namespace rehearse::schedule {
 
 std::string draw(const RankClass& rank_class) {
     std::string picture;
-    for (const Stream stream : {Stream::compute, Stream::communication, Stream::io}) {
+    for (int i = 0; i < stream_count; ++i) {
+        const auto stream = static_cast<Stream>(i);
         std::string line;
         for (const Step& step : rank_class.steps) {
             if (step.stream != stream) continue;

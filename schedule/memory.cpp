@@ -35,41 +35,37 @@ Reads reads(const Op& op, Pass pass) {
 }
 
 /// Held from step `born` to step `last`, both included; -1 is before the first step.
+struct Span {
+    int born = 0, last = 0;
+};
+
+/// A tensor of one micro-batch: held once, or twice when it is computed again.
 struct Tensor {
     double bytes = 0;
-    int born = -1, last = -2;  // last < born: never held
+    std::vector<Span> held;
 
-    bool exists() const { return last >= born; }
+    bool exists() const { return !held.empty(); }
+    void make(int step) { held.push_back({step, step}); }
     void touch(int step) {
-        if (!exists()) born = step;
-        last = std::max(last, step);
+        if (!exists()) make(step);
+        held.back().last = std::max(held.back().last, step);
     }
 };
 
 /// Follows the steps of one rank and notes when each output and each gradient of an output is made and last read.
 class Walk {
 public:
-    explicit Walk(const Schedule& schedule, const std::vector<Step>& steps)
-        : network_(schedule.network), step_count_(static_cast<int>(steps.size())) {
-        const std::size_t count = network_.layers.size();
-        const auto batch = static_cast<double>(schedule.batch_per_rank);
-        const double scale = size_of(compute_type(schedule.precision)).value * batch;
+    Walk(const Schedule& schedule, const RankClass& rank_class)
+        : network_(rank_class.part.network), step_count_(static_cast<int>(rank_class.steps.size())) {
         needed_ = needs_input_gradient(network_);
-        for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t i = 0; i < network_.layers.size(); ++i) {
             const Layer& layer = network_.layers[i];
-            const bool view = std::holds_alternative<Flatten>(layer.op);
-            stored_as_.push_back(view ? stored_as_[static_cast<std::size_t>(layer.inputs.front())] : i);
-            outputs_.push_back({scale * static_cast<double>(elements(layer.output))});
-            gradients_.push_back(outputs_.back());
-            const bool dropout = std::holds_alternative<Dropout>(layer.op);
-            const double mask = static_cast<double>(elements(layer.output)) * batch;  // a byte an element
-            masks_.push_back({dropout ? mask : 0});
-            if (std::holds_alternative<Input>(layer.op)) outputs_.back().touch(-1);
+            stored_as_.push_back(is_view(layer.op) ? stored_as_[static_cast<std::size_t>(layer.inputs.front())] : i);
         }
+        for (int m = 0; m < schedule.micro_batches; ++m) add_micro_batch(schedule);
         for (int i = 0; i < step_count_; ++i) {
-            if (const auto* compute = std::get_if<Compute>(&steps[static_cast<std::size_t>(i)].action)) {
-                visit(i, static_cast<std::size_t>(compute->layer), compute->problem.pass);
-            }
+            std::visit([&](const auto& action) { visit(i, action); },
+                       rank_class.steps[static_cast<std::size_t>(i)].action);
         }
     }
 
@@ -79,11 +75,10 @@ public:
         std::vector<double> kept(static_cast<std::size_t>(step_count_) + 2), passing(kept.size());
         const auto spread = [](const std::vector<Tensor>& tensors, std::vector<double>& change) {
             for (const Tensor& tensor : tensors) {
-                if (!tensor.exists()) continue;
-                const int from = tensor.born + 1;
-                const int to = tensor.last + 2;
-                change[static_cast<std::size_t>(from)] += tensor.bytes;
-                change[static_cast<std::size_t>(to)] -= tensor.bytes;
+                for (const Span& span : tensor.held) {
+                    change[static_cast<std::size_t>(span.born + 1)] += tensor.bytes;
+                    change[static_cast<std::size_t>(span.last + 2)] -= tensor.bytes;
+                }
             }
         };
         spread(outputs_, kept);
@@ -101,36 +96,147 @@ public:
     }
 
 private:
-    void visit(int step, std::size_t index, Pass pass) {
+    /// Its output is its input's memory: nothing moves, or the sum over the ranks is made in place.
+    static bool is_view(const Op& op) {
+        const auto* communication = std::get_if<Communication>(&op);
+        return std::holds_alternative<Flatten>(op) ||
+               (communication != nullptr &&
+                (communication->movement == Movement::sum || communication->movement == Movement::copy ||
+                 communication->movement == Movement::send));
+    }
+
+    void add_micro_batch(const Schedule& schedule) {
+        const auto batch = static_cast<double>(micro_batch_size(schedule));
+        const double scale = size_of(compute_type(schedule.precision)).value * batch;
+        for (const Layer& layer : network_.layers) {
+            const auto count = static_cast<double>(elements(layer.output));
+            outputs_.push_back({scale * count, {}});
+            gradients_.push_back(outputs_.back());
+            // A dropout's mask is a byte an element.
+            masks_.push_back({std::holds_alternative<Dropout>(layer.op) ? count * batch : 0, {}});
+            if (std::holds_alternative<Input>(layer.op)) outputs_.back().touch(-1);
+        }
+    }
+
+    std::size_t of(std::size_t layer, int micro_batch) const {
+        return static_cast<std::size_t>(micro_batch) * network_.layers.size() + layer;
+    }
+
+    void visit(int step, const Compute& compute) {
+        const auto index = static_cast<std::size_t>(compute.layer);
         const Layer& layer = network_.layers[index];
+        const Pass pass = compute.problem.pass;
         const bool forward = pass == Pass::forward;
         const Reads read = forward ? Reads{true, true} : reads(layer.op, pass);
         for (const int input : layer.inputs) {
             const std::size_t source = stored_as_[static_cast<std::size_t>(input)];
-            if (read.src) outputs_[source].touch(step);
-            if (pass == Pass::backward_data && trainable(source)) give_gradient(source, step);
+            if (read.src) outputs_[of(source, compute.micro_batch)].touch(step);
+            if (pass == Pass::backward_data && trainable(source)) give_gradient(of(source, compute.micro_batch), step);
         }
-        if (read.dst) outputs_[index].touch(step);
-        if (forward || pass == Pass::backward_data) masks_[index].touch(step);
+        const std::size_t own = of(index, compute.micro_batch);
+        if (forward) {
+            outputs_[own].make(step);
+        } else if (read.dst) {
+            outputs_[own].touch(step);
+        }
+        if (forward) masks_[own].make(step);
+        if (pass == Pass::backward_data) masks_[own].touch(step);
         // The loss needs no gradient from outside; another output of the network gets one from somewhere.
-        if (!forward && !std::holds_alternative<SoftmaxLoss>(layer.op)) gradients_[index].touch(step);
+        if (!forward && !std::holds_alternative<SoftmaxLoss>(layer.op)) {
+            gradients_[of(stored_as_[index], compute.micro_batch)].touch(step);
+        }
+    }
+
+    void visit(int step, const Communicate& communicate) {
+        if (communicate.layer >= 0) move(step, communicate.layer, communicate.micro_batch, communicate.pass);
+    }
+    void visit(int step, const Send& send) { move(step, send.layer, send.micro_batch, pass_of_send(send.layer)); }
+    void visit(int step, const Recv& recv) { move(step, recv.layer, recv.micro_batch, pass_of_receive(recv.layer)); }
+    void visit(int /*step*/, const auto&) {}
+
+    Movement movement(int layer) const {
+        return std::get<Communication>(network_.layers[static_cast<std::size_t>(layer)].op).movement;
+    }
+    Pass pass_of_send(int layer) const {
+        return movement(layer) == Movement::send ? Pass::forward : Pass::backward_data;
+    }
+    Pass pass_of_receive(int layer) const {
+        return movement(layer) == Movement::receive ? Pass::forward : Pass::backward_data;
+    }
+
+    void move(int step, int layer, int micro_batch, Pass pass) {
+        const auto index = static_cast<std::size_t>(layer);
+        std::vector<Tensor>& tensors = pass == Pass::forward ? outputs_ : gradients_;
+        tensors[of(stored_as_[index], micro_batch)].touch(step);
+        for (const int input : network_.layers[index].inputs) {
+            tensors[of(stored_as_[static_cast<std::size_t>(input)], micro_batch)].touch(step);
+        }
     }
 
     /// A tensor with several readers gets the sum of their gradients: all but the first are made apart, then added.
     void give_gradient(std::size_t source, int step) {
         Tensor& gradient = gradients_[source];
-        if (gradient.exists()) partial_sums_.push_back({gradient.bytes, step, step});
+        if (gradient.exists()) partial_sums_.push_back({gradient.bytes, {{step, step}}});
         gradient.touch(step);
     }
 
-    bool trainable(std::size_t layer) const { return needed_[layer] || parameters(network_.layers[layer].op) > 0; }
+    bool trainable(std::size_t layer) const {
+        const Op& op = network_.layers[layer].op;
+        const auto* communication = std::get_if<Communication>(&op);
+        return needed_[layer] || parameters(op) > 0 ||
+               (communication != nullptr && communication->movement == Movement::receive && communication->gradient);
+    }
 
     const Network& network_;
     int step_count_;
     std::vector<bool> needed_;
-    std::vector<std::size_t> stored_as_;  // a Flatten is a view of its input
-    std::vector<Tensor> outputs_, gradients_, masks_, partial_sums_;
+    std::vector<std::size_t> stored_as_;
+    std::vector<Tensor> outputs_, gradients_, masks_;  // by micro-batch and layer
+    std::vector<Tensor> partial_sums_;
 };
+
+/// What the ranks along the data axis share of it (ZeRO).
+struct Shares {
+    double optimizer = 1, gradients = 1;
+};
+
+Shares shares_of(const Schedule& schedule, const RankClass& rank_class) {
+    Shares shares;
+    for (const Step& step : rank_class.steps) {
+        const auto part = [&](int axis) {
+            return 1 / static_cast<double>(schedule.mesh.axes[static_cast<std::size_t>(axis)].size);
+        };
+        if (const auto* update = std::get_if<Update>(&step.action); update != nullptr && update->sharded >= 0) {
+            shares.optimizer = part(update->sharded);
+        }
+        if (const auto* communicate = std::get_if<Communicate>(&step.action);
+            communicate != nullptr && communicate->kind == CollectiveKind::reduce_scatter) {
+            shares.gradients = part(communicate->axis);
+        }
+    }
+    return shares;
+}
+
+MemoryUse use_of(const Schedule& schedule, const RankClass& rank_class) {
+    const Network& network = rank_class.part.network;
+    const auto count = static_cast<double>(parameters(network));
+    const DataType update = update_type(schedule.precision);
+    const Shares shares = shares_of(schedule, rank_class);
+    MemoryUse use;
+    use.weights =
+        count * size_of(compute_type(schedule.precision)) + static_cast<double>(network.state) * size_of(DataType::f32);
+    if (update != compute_type(schedule.precision)) use.master_weights = shares.optimizer * count * size_of(update);
+    use.gradients = shares.gradients * count * size_of(wire_type(schedule.precision));
+    use.optimizer = shares.optimizer * count * size_of(update);
+    Walk(schedule, rank_class).add_peak(use);
+    for (const Step& step : rank_class.steps) {
+        const auto* communicate = std::get_if<Communicate>(&step.action);
+        if (communicate == nullptr) continue;
+        const Bytes buffer = static_cast<double>(communicate->elements) * size_of(communicate->type);
+        use.communication = std::max(use.communication, buffer);
+    }
+    return use;
+}
 
 }  // namespace
 
@@ -140,25 +246,10 @@ Bytes total(const MemoryUse& use) {
 }
 
 MemoryUse memory_use(const Schedule& schedule) {
-    const auto count = static_cast<double>(parameters(schedule.network));
-    const DataType update = update_type(schedule.precision);
-    MemoryUse use;
-    use.weights = count * size_of(compute_type(schedule.precision)) +
-                  static_cast<double>(schedule.network.state) * size_of(DataType::f32);
-    if (update != compute_type(schedule.precision)) use.master_weights = count * size_of(update);
-    use.gradients = count * size_of(wire_type(schedule.precision));
-    use.optimizer = count * size_of(update);
-    MemoryUse fullest = use;
+    MemoryUse fullest;
     for (const RankClass& rank_class : schedule.classes) {
-        MemoryUse of_class = use;
-        Walk(schedule, rank_class.steps).add_peak(of_class);
-        for (const Step& step : rank_class.steps) {
-            const auto* reduce = std::get_if<AllReduceBucket>(&step.action);
-            if (reduce == nullptr) continue;
-            const Bytes bucket = static_cast<double>(reduce->elements) * size_of(reduce->type);
-            of_class.communication = std::max(of_class.communication, bucket);
-        }
-        if (total(of_class) > total(fullest)) fullest = of_class;
+        const MemoryUse use = use_of(schedule, rank_class);
+        if (total(use) > total(fullest)) fullest = use;
     }
     return fullest;
 }

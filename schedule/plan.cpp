@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "schedule/orders.hpp"
 
 namespace rehearse::schedule {
 
@@ -24,19 +25,54 @@ Bytes read_positive_size(std::string_view value) {
     return bytes;
 }
 
-void read_data(Plan& plan, std::string_view size) {
-    const std::int64_t ranks = size.empty() ? 0 : parse_int(size, "data");
-    if (!size.empty() && ranks < 1) throw InputError(fmt::format("data={}: an axis has at least one rank", size));
-    plan.mesh.axes.push_back({"data", ranks});
+void add_axis(Plan& plan, const char* name, std::string_view size) {
+    const std::int64_t ranks = size.empty() ? 0 : parse_int(size, name);
+    if (!size.empty() && ranks < 1) throw InputError(fmt::format("{}={}: an axis has at least one rank", name, size));
+    plan.mesh.axes.push_back({name, ranks});
 }
+void read_data(Plan& plan, std::string_view size) { add_axis(plan, "data", size); }
+void read_tensor(Plan& plan, std::string_view size) { add_axis(plan, "tensor", size); }
+void read_pipe(Plan& plan, std::string_view size) { add_axis(plan, "pipe", size); }
 
 void read_all_reduce(Plan& plan, std::string_view value) { plan.all_reduce = parse_algorithm(value); }
+void read_tensor_sum(Plan& plan, std::string_view value) { plan.tensor_sum = parse_algorithm(value); }
 void read_bucket(Plan& plan, std::string_view value) { plan.bucket = read_positive_size(value); }
 void read_first_bucket(Plan& plan, std::string_view value) { plan.first_bucket = read_positive_size(value); }
 
-void read_overlap(Plan& plan, std::string_view value) {
-    if (value != "on" && value != "off") throw InputError(fmt::format("overlap={}: write overlap=on or off", value));
-    plan.overlap = value == "on";
+bool read_switch(std::string_view name, std::string_view value) {
+    if (value != "on" && value != "off") throw InputError(fmt::format("{}={}: write {}=on or off", name, value, name));
+    return value == "on";
+}
+void read_overlap(Plan& plan, std::string_view value) { plan.overlap = read_switch("overlap", value); }
+void read_recompute(Plan& plan, std::string_view value) { plan.recompute = read_switch("recompute", value); }
+
+int read_count(std::string_view name, std::string_view value, int most) {
+    const std::int64_t count = parse_int(value, name);
+    if (count < 1 || count > most) {
+        throw InputError(fmt::format("{}={}: a whole number from 1 to {}", name, value, most));
+    }
+    return static_cast<int>(count);
+}
+constexpr int most_micro_batches = 1'000'000;
+void read_micro_batches(Plan& plan, std::string_view value) {
+    plan.micro_batches = read_count("microbatches", value, most_micro_batches);
+}
+void read_chunks(Plan& plan, std::string_view value) { plan.chunks = read_count("chunks", value, 1000); }
+
+void read_zero(Plan& plan, std::string_view value) {
+    if (value != "0" && value != "1" && value != "2") throw InputError(fmt::format("zero={}: write 0, 1 or 2", value));
+    plan.zero = value.front() - '0';
+}
+
+void read_pipeline(Plan& plan, std::string_view value) {
+    std::vector<std::string_view> names;
+    for (const PipelineStrategy& strategy : pipeline_strategies()) {
+        names.push_back(strategy.name);
+        if (strategy.name == value) plan.pipeline = strategy.name;
+    }
+    if (plan.pipeline == value) return;
+    throw InputError(
+        fmt::format("unknown schedule '{}'{}; there are {}", value, did_you_mean(value, names), join(names)));
 }
 
 struct Word {
@@ -47,7 +83,7 @@ struct Word {
 constexpr std::array table{
     Word{{"data", "N", "N copies of the network, each on its share of the batch; without =N: as many as devices", {}},
          read_data},
-    Word{{"allreduce", "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)",
+    Word{{"allreduce", "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|doubletree|torus[(RxC)]",
           "how gradients are summed; default hierarchical(ring,halving) across full nodes, else ring", "data"},
          read_all_reduce},
     Word{{"bucket", "SIZE", "gradients are sent in buckets of at least SIZE; default 25MB", "data"}, read_bucket},
@@ -55,6 +91,22 @@ constexpr std::array table{
          read_first_bucket},
     Word{{"overlap", "on|off", "off: nothing is sent before the whole backward pass has ended; default on", "data"},
          read_overlap},
+    Word{{"zero", "0|1|2",
+          "ZeRO: 1, each rank updates its share of the weights; 2, gets only its share of the gradients", "data"},
+         read_zero},
+    Word{{"microbatches", "N", "the batch in N parts, gradients added up; default 1", "data"}, read_micro_batches},
+    Word{{"tensor", "N", "N ranks share each large layer (Megatron-LM)", {}}, read_tensor},
+    Word{{"allreduce", "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)",
+          "of the sums inside layers; default ring", "tensor"},
+         read_tensor_sum},
+    Word{{"pipe", "N", "N stages of consecutive layers, balanced by their prices", {}}, read_pipe},
+    Word{{"schedule", "1f1b|gpipe|interleaved", "in which order a stage takes the micro-batches; default 1f1b", "pipe"},
+         read_pipeline},
+    Word{{"microbatches", "N", "the batch in N parts; default as many as stages", "pipe"}, read_micro_batches},
+    Word{{"chunks", "N", "parts of the network a stage holds, of schedule=interleaved; default 2", "pipe"},
+         read_chunks},
+    Word{{"recompute", "on|off", "forward again before each backward, to hold fewer activations; default off", "pipe"},
+         read_recompute},
 };
 
 constexpr std::array words = [] {
@@ -64,15 +116,14 @@ constexpr std::array words = [] {
 }();
 
 // Promised by the plan language, not yet written.
-constexpr std::array<std::string_view, 7> later_axes{"tensor", "pipe",    "spatial", "server",
-                                                     "groups", "replica", "expert"};
-constexpr std::array<std::string_view, 2> later_options{"lag", "zero"};
+constexpr std::array<std::string_view, 5> later_axes{"spatial", "server", "groups", "replica", "expert"};
+constexpr std::array<std::string_view, 1> later_options{"lag"};
 
 bool contains(std::span<const std::string_view> names, std::string_view name) {
     return std::ranges::find(names, name) != names.end();
 }
 
-/// "data[=N]", or "allreduce=ring|..., bucket=SIZE, ..." for the options of an axis.
+/// "data[=N], tensor[=N]", or "allreduce=ring|..., bucket=SIZE, ..." for the options of an axis.
 std::string what_works(std::string_view axis) {
     std::string text;
     for (const PlanWord& word : words) {
@@ -134,6 +185,7 @@ Assignment read_assignment(std::string_view text) {
 }
 
 void read_axis(std::string_view text, Plan& plan) {
+    const int micro_batches = plan.micro_batches;
     const std::vector<std::string_view> parts = split_outside(text, ':');
     const Assignment axis = read_assignment(parts.front());
     const Word& row = find_word(axis.name, {});
@@ -153,7 +205,22 @@ void read_axis(std::string_view text, Plan& plan) {
                 fmt::format("'{}' has no value; write {}={}", option.name, option.name, option_row.word.values));
         }
         option_row.read(plan, option.value);
+        if (option.name == "microbatches" && micro_batches != 0) {
+            throw InputError("'microbatches' is given twice, with data and with pipe");
+        }
     }
+}
+
+/// What no option can see alone; fills in what was left open.
+void complete(Plan& plan) {
+    const bool pipeline = axis_index(plan.mesh, "pipe") >= 0;
+    const bool interleaved = plan.pipeline == "interleaved";
+    if (plan.chunks > 1 && !interleaved) {
+        throw InputError(fmt::format("chunks={} needs schedule=interleaved", plan.chunks));
+    }
+    if (interleaved && plan.chunks == 1) throw InputError("schedule=interleaved needs at least 2 chunks");
+    if (plan.chunks == 0) plan.chunks = interleaved ? 2 : 1;
+    if (plan.micro_batches == 0 && !pipeline) plan.micro_batches = 1;
 }
 
 }  // namespace
@@ -170,6 +237,7 @@ Plan parse_plan(std::string_view text) {
             throw InputError("a plan has no spaces; write it like data=8:bucket=25MB");
         }
         for (const std::string_view axis : split_outside(text, ',')) read_axis(axis, plan);
+        complete(plan);
     } catch (const InputError& error) {
         throw InputError(fmt::format("--plan '{}': {}", text, error.what()));
     }

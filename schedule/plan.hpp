@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan: how a training run is split. Read from one string,
-// "data=64:allreduce=hierarchical(ring,halving):bucket=25MB".
+// "data=64:allreduce=hierarchical(ring,halving):bucket=25MB" or "pipe=4:microbatches=16,data=8,tensor=6".
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,12 @@ struct Plan {
     Bytes bucket{25e6};                     // gradients are sent in buckets of at least this size (PyTorch DDP: 25 MB)
     Bytes first_bucket{1e6};                // the first bucket may be smaller, so that sending starts early (DDP: 1 MB)
     bool overlap = true;                    // all-reduce while the backward pass goes on
+    int zero = 0;                           // ZeRO's stage
+    std::optional<Algorithm> tensor_sum{};  // of the sums inside layers; absent: ring
+    std::string_view pipeline = "1f1b";     // a name of pipeline_strategies()
+    int micro_batches = 0;                  // 0: as many as stages; 1 without a pipeline
+    int chunks = 0;                         // of each stage; 0: 2 where interleaved, else 1
+    bool recompute = false;                 // activations are computed again before each backward
 };
 
 /// InputError names the unknown axis or option, what would be right, and what the user may have meant.
@@ -35,7 +41,7 @@ std::span<const PlanWord> plan_words();
 
 struct Job {
     std::int64_t devices = 1;
-    std::int64_t batch_per_device = 32;
+    std::int64_t batch_per_device = 32;          // of one copy of the network: the ranks along tensor and pipe share it
     std::optional<std::int64_t> global_batch{};  // instead: must be divisible by the data axis
     Precision precision = Precision::fp32;
 };

@@ -17,8 +17,9 @@ MAY_INCLUDE = {  # besides the folder itself
     "schedule": {"core", "models"},
     "run": {"core", "kernels"},
     "bench": {"core", "kernels", "calibrate"},  # it fills calibrate's Samples
-    "cli": {"core", "bench"} | VERBS,
-    "gui": {"core"} | VERBS - {"kernels", "run"},
+    "picture": {"core"},
+    "cli": {"core", "bench", "picture"} | VERBS,
+    "gui": {"core", "picture"} | VERBS - {"kernels", "run"},
 }
 OWNERS = {  # library: (how its headers begin, who may reach them)
     "SimGrid": (r"simgrid/|xbt/|smpi/", {"sim"}),
@@ -26,8 +27,9 @@ OWNERS = {  # library: (how its headers begin, who may reach them)
     "Qt": (r"Q[A-Z]|Qt", {"gui"}),
     "oneDNN": (r"oneapi/|dnnl", {"kernels"}),
     "CUDA": (r"cuda|cublas|cudnn|nccl|nvml", {"kernels"}),
-    "Highway": (r"hwy/", {"kernels"}),
+    "Highway": (r"hwy/", {"kernels", "bench"}),
     "SQLite": (r"sqlite3\.h", {"kernels"}),
+    "cairo": (r"cairo", {"picture"}),
     "toml++": (r"toml\+\+|toml\.hpp", {"models"}),
     "ONNX": (r"onnx/", {"models"}),
     "protobuf": (r"google/protobuf/|.*\.pb\.h", {"models", "trace"}),

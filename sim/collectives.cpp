@@ -12,32 +12,30 @@ namespace rehearse::sim {
 
 namespace {
 
-// Elements of every message of an evenly cut bucket differ by one at most: from this many a rank on, that is under 1 %.
+// Elements of every message of an evenly cut buffer differ by one at most: from this many a rank on, that is under 1 %.
 constexpr std::int64_t even_from = 128;
 
 // Alike rounds that are followed one by one; the pace is that of the later half.
 constexpr std::int64_t followed = 16;
 constexpr std::int64_t later_half = 8;
 
-std::int64_t length(const Transfer& t) { return t.end - t.begin; }
-
-bool equal_sizes(const std::vector<Transfer>& transfers) {
-    if (transfers.empty()) return true;
-    const auto [least, most] = std::ranges::minmax(transfers, {}, length);
-    return length(most) - length(least) <= 1;
+bool equal_sizes(const std::vector<Parcel>& parcels) {
+    if (parcels.empty()) return true;
+    const auto [least, most] = std::ranges::minmax(parcels, {}, &Parcel::elements);
+    return most.elements - least.elements <= 1;
 }
 
-double mean_length(const std::vector<Transfer>& transfers) {
+double mean_size(const std::vector<Parcel>& parcels) {
     double sum = 0;
-    for (const Transfer& t : transfers) sum += static_cast<double>(length(t));
-    return transfers.empty() ? 0 : sum / static_cast<double>(transfers.size());
+    for (const Parcel& p : parcels) sum += static_cast<double>(p.elements);
+    return parcels.empty() ? 0 : sum / static_cast<double>(parcels.size());
 }
 
-std::vector<Flow> flows_of(const Groups& groups, const std::vector<Transfer>& transfers) {
+std::vector<Flow> flows_of(const Groups& groups, const std::vector<Parcel>& parcels) {
     std::vector<Flow> flows;
-    flows.reserve(transfers.size() * static_cast<std::size_t>(groups.count));
+    flows.reserve(parcels.size() * static_cast<std::size_t>(groups.count));
     for (std::int64_t group = 0; group < groups.count; ++group) {
-        for (const Transfer& t : transfers) flows.push_back({groups.rank(group, t.from), groups.rank(group, t.to)});
+        for (const Parcel& p : parcels) flows.push_back({groups.rank(group, p.from), groups.rank(group, p.to)});
     }
     return flows;
 }
@@ -55,33 +53,35 @@ bool in_step(const std::vector<double>& now, const std::vector<double>& before) 
 Collectives::Collectives(const Mesh& mesh, const Wiring& wiring, std::int64_t followed_messages)
     : mesh_(mesh), wiring_(wiring), followed_messages_(followed_messages), patterns_(wiring) {}
 
-Collectives::Stage Collectives::make_stage(const AllReduceBucket& bucket, const Groups& groups, const AllReduce& rounds,
+Collectives::Stage Collectives::make_stage(const Call& call, const Groups& groups, const Collective& rounds,
                                            Phase phase) {
-    const std::vector<Transfer> transfers = rounds.round(phase.first_round);
-    const std::vector<Flow> flows = flows_of(groups, transfers);
+    const std::vector<Parcel> parcels = rounds.parcels(phase.first_round);
+    const std::vector<Flow> flows = flows_of(groups, parcels);
     Stage stage;
     stage.repeats = phase.repeats;
-    stage.share = bucket.elements == 0 ? 0 : mean_length(transfers) / static_cast<double>(bucket.elements);
-    stage.reduces = !transfers.empty() && transfers.front().combine == Combine::reduce;
-    if (equal_sizes(transfers)) {
+    stage.share = call.elements == 0 ? 0 : mean_size(parcels) / static_cast<double>(call.elements);
+    stage.reduces = !parcels.empty() && parcels.front().combine == Combine::reduce;
+    if (equal_sizes(parcels)) {
         stage.pattern = patterns_.of_equal(flows);
     } else {
         std::vector<Bytes> bytes;
-        for (std::size_t i = 0; i < flows.size(); ++i)
-            bytes.push_back(bytes_of(transfers[i % transfers.size()], bucket.type));
+        for (std::size_t i = 0; i < flows.size(); ++i) {
+            bytes.push_back(bytes_of(parcels[i % parcels.size()], call.type));
+        }
         stage.pattern = patterns_.of_unequal(flows, bytes);
     }
     return stage;
 }
 
-const std::vector<Collectives::Stage>& Collectives::stages_of(const AllReduceBucket& bucket) {
-    const std::int64_t size = mesh_.axes.at(static_cast<std::size_t>(bucket.axis)).size;
-    const std::int64_t elements = bucket.elements >= even_from * size ? 0 : bucket.elements;
-    const auto [entry, fresh] = programs_.try_emplace({bucket.axis, to_string(bucket.algorithm), elements});
+const std::vector<Collectives::Stage>& Collectives::stages_of(const Call& call) {
+    const std::int64_t size = mesh_.axes.at(static_cast<std::size_t>(call.axis)).size;
+    const std::int64_t elements = call.elements >= even_from * size ? 0 : call.elements;
+    const auto [entry, fresh] = programs_.try_emplace(
+        {call.kind, call.axis, to_string(call.algorithm), elements, pipeline_pieces(call.algorithm, call.elements)});
     if (fresh) {
-        const Groups groups = groups_along(mesh_, bucket.axis, bucket.algorithm, wiring_);
-        const AllReduce rounds = rounds_of(bucket, groups);
-        for (const Phase& phase : rounds.phases()) entry->second.push_back(make_stage(bucket, groups, rounds, phase));
+        const Groups groups = groups_along(mesh_, call.axis, call.algorithm, wiring_);
+        const Collective rounds = rounds_of(call, groups);
+        for (const Phase& phase : rounds.phases()) entry->second.push_back(make_stage(call, groups, rounds, phase));
     }
     return entry->second;
 }
@@ -93,25 +93,29 @@ void Collectives::occupy(Progress& progress, Seconds until) {
     progress.row_messages = 0;
 }
 
-void Collectives::run(const AllReduceBucket& bucket, Seconds earliest, Progress& progress) {
+void Collectives::catch_up(Progress& progress, Seconds until) {
+    if (latest(progress.ready) < until.value) occupy(progress, until);
+}
+
+void Collectives::run(const Call& call, Seconds earliest, Progress& progress) {
     const bool begins_row = earliest.value >= latest(progress.ready);
-    const std::int64_t more = messages(bucket);
+    const std::int64_t more = messages(call);
     if (begins_row || progress.row_messages + more > followed_messages_) {
         occupy(progress, Seconds{0});
     }
-    progress.row.push_back({bucket, earliest});
+    progress.row.push_back({call, earliest});
     progress.row_messages += more;
     for (double& ready : progress.ready) ready = std::max(ready, earliest.value);
     in_step_ = true;
-    count_through(bucket, progress);
+    count_through(call, progress);
     if (in_step_ || progress.row_messages > followed_messages_) return;
     progress.ready = follow(mesh_, progress.row, wiring_, progress.row_ready);
 }
 
-void Collectives::count_through(const AllReduceBucket& bucket, Progress& progress) {
+void Collectives::count_through(const Call& call, Progress& progress) {
     progress.drained.resize(static_cast<std::size_t>(wiring_.link_count()), 0);
-    const Bytes whole = size_of(bucket.type) * static_cast<double>(bucket.elements);
-    for (const Stage& stage : stages_of(bucket)) {
+    const Bytes whole = size_of(call.type) * static_cast<double>(call.elements);
+    for (const Stage& stage : stages_of(call)) {
         const std::int64_t one_by_one = std::min(stage.repeats, followed);
         double half_way = 0;
         double pace = 0;
@@ -161,19 +165,19 @@ void Collectives::advance(const Stage& stage, Bytes bytes, Progress& progress) {
     }
 }
 
-Bytes Collectives::sent(const AllReduceBucket& bucket, std::int64_t rank) {
+Bytes Collectives::sent(const Call& call, std::int64_t rank) {
     double elements = 0;
-    for (const Stage& stage : stages_of(bucket)) {
+    for (const Stage& stage : stages_of(call)) {
         const auto messages =
             std::ranges::count(stage.pattern->messages, static_cast<std::int32_t>(rank), &Message::from);
-        elements += static_cast<double>(messages * stage.repeats) * stage.share * static_cast<double>(bucket.elements);
+        elements += static_cast<double>(messages * stage.repeats) * stage.share * static_cast<double>(call.elements);
     }
-    return size_of(bucket.type) * elements;
+    return size_of(call.type) * elements;
 }
 
-std::int64_t Collectives::messages(const AllReduceBucket& bucket) {
+std::int64_t Collectives::messages(const Call& call) {
     std::int64_t count = 0;
-    for (const Stage& stage : stages_of(bucket)) {
+    for (const Stage& stage : stages_of(call)) {
         count += stage.repeats * static_cast<std::int64_t>(stage.pattern->messages.size());
     }
     return count;

@@ -20,7 +20,7 @@ namespace rehearse::sim {
 /// earlier rounds left there: near to max-min over the whole fabric (README.md says how near), the same when in step. A
 /// short row of collectives that falls out of step is followed by SimGrid instead.
 /// Sizes that differ by one element count as equal, at their mean. Rounds that are alike are counted once, however many
-/// and in whichever bucket; a long row of them is followed until the pace is known, then continued at that pace.
+/// and in whichever call; a long row of them is followed until the pace is known, then continued at that pace.
 class Collectives {
 public:
     /// Messages up to which SimGrid follows what falls out of step: a few hundredths of a second.
@@ -38,30 +38,34 @@ public:
     Collectives(const Mesh& mesh, const Wiring& wiring, std::int64_t followed_messages = few);
 
     /// The stream's next collective, from `earliest` on. InputError when the algorithm cannot serve the ranks.
-    void run(const AllReduceBucket& bucket, Seconds earliest, Progress& progress);
+    void run(const Call& call, Seconds earliest, Progress& progress);
     /// Something else has the stream until then.
     static void occupy(Progress& progress, Seconds until);
+    /// Collectives that were not run here have kept every rank until then.
+    static void catch_up(Progress& progress, Seconds until);
     /// What one rank sends, over all rounds.
-    Bytes sent(const AllReduceBucket& bucket, std::int64_t rank);
+    Bytes sent(const Call& call, std::int64_t rank);
     /// Messages of all groups and rounds.
-    std::int64_t messages(const AllReduceBucket& bucket);
+    std::int64_t messages(const Call& call);
 
 private:
     struct Stage {
         std::shared_ptr<const Pattern> pattern;
         std::int64_t repeats = 1;
-        double share = 0;  // of the bucket's elements, in each message
+        double share = 0;  // of the elements, in each message
         bool reduces = false;
     };
     struct Key {
+        CollectiveKind kind = CollectiveKind::all_reduce;
         int axis = 0;
         std::string algorithm;
         std::int64_t elements = 0;  // 0: any number large enough to be cut evenly
+        std::int64_t pieces = 1;    // of a pipeline
         auto operator<=>(const Key&) const = default;
     };
-    const std::vector<Stage>& stages_of(const AllReduceBucket& bucket);
-    Stage make_stage(const AllReduceBucket& bucket, const Groups& groups, const AllReduce& rounds, Phase phase);
-    void count_through(const AllReduceBucket& bucket, Progress& progress);
+    const std::vector<Stage>& stages_of(const Call& call);
+    Stage make_stage(const Call& call, const Groups& groups, const Collective& rounds, Phase phase);
+    void count_through(const Call& call, Progress& progress);
     void advance(const Stage& stage, Bytes bytes, Progress& progress);
 
     const Mesh& mesh_;

@@ -16,8 +16,6 @@ namespace s4u = simgrid::s4u;
 
 namespace {
 
-constexpr std::array all_streams{Stream::compute, Stream::communication, Stream::io};
-
 // Which steps wait for which on another stream: one's own stream is in order anyway.
 struct Program {
     std::vector<std::vector<int>> waits;  // by step: steps of other streams
@@ -38,9 +36,9 @@ Program program_of(const RankClass& rank_class) {
             ++program.waiters[b];
         }
     }
-    for (const Stream stream : all_streams) {
-        if (std::ranges::count(steps, stream, &Step::stream) > 0) {
-            program.streams_used.push_back(static_cast<int>(stream));
+    for (int stream = 0; stream < stream_count; ++stream) {
+        if (std::ranges::count(steps, static_cast<Stream>(stream), &Step::stream) > 0) {
+            program.streams_used.push_back(stream);
         }
     }
     return program;
@@ -66,10 +64,10 @@ public:
         for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
             programs_.push_back(program_of(schedule.classes[c]));
             for (std::size_t s = 0; s < schedule.classes[c].steps.size(); ++s) {
-                const auto* bucket = std::get_if<AllReduceBucket>(&schedule.classes[c].steps[s].action);
+                const auto* bucket = std::get_if<Communicate>(&schedule.classes[c].steps[s].action);
                 if (bucket == nullptr) continue;
                 exchanges_.emplace(std::pair{static_cast<int>(c), static_cast<int>(s)},
-                                   Exchanges{schedule.mesh, *bucket, wiring, steps.ranks() / classes});
+                                   Exchanges{schedule.mesh, call_of(*bucket), wiring, steps.ranks() / classes});
             }
         }
     }
@@ -123,8 +121,9 @@ private:
         Event event = steps_.event(state.rank_class, step);
         event.rank = state.rank;
         event.iteration = iteration;
-        event.start = when;
-        event.end = when = act(state, step, when, event.bytes);
+        const Mail::Moved taken = act(state, step, when, event.bytes);
+        event.start = taken.start;
+        event.end = when = taken.end;
         timeline_.events.push_back(std::move(event));
         if (program.waiters[i] == 0) return when;
         simulation_.sleep_until(when);
@@ -132,24 +131,28 @@ private:
         return when;
     }
 
-    Seconds act(const RankState& state, int step, Seconds when, Bytes& sent) {
+    /// Until a message's other end comes to it, nothing goes on.
+    Mail::Moved act(const RankState& state, int step, Seconds when, Bytes& sent) {
         const Schedule& schedule = steps_.schedule();
-        const Action& action =
-            schedule.classes[static_cast<std::size_t>(state.rank_class)].steps[static_cast<std::size_t>(step)].action;
+        const Step& of =
+            schedule.classes[static_cast<std::size_t>(state.rank_class)].steps[static_cast<std::size_t>(step)];
+        const bool gradients = of.stream == Stream::send_gradients || of.stream == Stream::receive_gradients;
         const auto one = [&](const auto& message) {
             const std::array messages{point_to_point(schedule.mesh, wiring_, state.rank, message)};
-            return mail_.exchange(state.rank, messages, Mail::Channel::point_to_point, when);
+            return mail_.exchange(state.rank, messages,
+                                  gradients ? Mail::Channel::gradients : Mail::Channel::activations, when);
         };
-        if (const auto* send = std::get_if<Send>(&action)) return one(*send);
-        if (const auto* recv = std::get_if<Recv>(&action)) return one(*recv);
-        if (!std::holds_alternative<AllReduceBucket>(action)) return when + steps_.duration(step, state.rank);
+        if (const auto* send = std::get_if<Send>(&of.action)) return one(*send);
+        if (const auto* recv = std::get_if<Recv>(&of.action)) return one(*recv);
+        if (!std::holds_alternative<Communicate>(of.action)) return {when, when + steps_.duration(step, state.rank)};
         Exchanges& exchanges = exchanges_.at({state.rank_class, step});
+        const Seconds start = when;
         for (std::int64_t round = 0; round < exchanges.rounds(); ++round) {
             const std::vector<Exchange> messages = exchanges.of(round, state.rank);
             for (const Exchange& message : messages) sent += message.sends ? message.bytes : Bytes{0};
-            when = mail_.exchange(state.rank, messages, Mail::Channel::collective, when);
+            when = mail_.exchange(state.rank, messages, Mail::Channel::collective, when).end;
         }
-        return when;
+        return {start, when};
     }
 
     const Steps& steps_;

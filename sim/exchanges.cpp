@@ -7,19 +7,19 @@ namespace rehearse::sim {
 
 namespace {
 
-// Sorts transfers by the members at their ends.
-void index(std::vector<std::int32_t>& of_member, std::vector<std::int32_t>& ends,
-           const std::vector<Transfer>& transfers, std::int64_t members) {
+// Sorts parcels by the members at their ends.
+void index(std::vector<std::int32_t>& of_member, std::vector<std::int32_t>& ends, const std::vector<Parcel>& parcels,
+           std::int64_t members) {
     ends.assign(static_cast<std::size_t>(members) + 1, 0);
-    for (const Transfer& t : transfers) {
-        ++ends[static_cast<std::size_t>(t.from) + 1];
-        ++ends[static_cast<std::size_t>(t.to) + 1];
+    for (const Parcel& p : parcels) {
+        ++ends[static_cast<std::size_t>(p.from) + 1];
+        ++ends[static_cast<std::size_t>(p.to) + 1];
     }
     for (std::size_t m = 1; m < ends.size(); ++m) ends[m] += ends[m - 1];
     std::vector<std::int32_t> next(ends.begin(), ends.end() - 1);
-    of_member.resize(2 * transfers.size());
-    for (std::size_t i = 0; i < transfers.size(); ++i) {
-        for (const std::int64_t m : {transfers[i].from, transfers[i].to}) {
+    of_member.resize(2 * parcels.size());
+    for (std::size_t i = 0; i < parcels.size(); ++i) {
+        for (const std::int64_t m : {parcels[i].from, parcels[i].to}) {
             of_member[static_cast<std::size_t>(next[static_cast<std::size_t>(m)]++)] = static_cast<std::int32_t>(i);
         }
     }
@@ -44,36 +44,36 @@ std::int64_t neighbour(const Mesh& mesh, std::int64_t rank, int axis, std::int64
 
 }  // namespace
 
-Exchanges::Exchanges(const Mesh& mesh, const AllReduceBucket& bucket, const Wiring& wiring, std::int64_t visitors)
+Exchanges::Exchanges(const Mesh& mesh, const Call& call, const Wiring& wiring, std::int64_t visitors)
     : wiring_(wiring),
-      type_(bucket.type),
-      groups_(groups_along(mesh, bucket.axis, bucket.algorithm, wiring)),
-      rounds_(rounds_of(bucket, groups_)),
+      type_(call.type),
+      groups_(groups_along(mesh, call.axis, call.algorithm, wiring)),
+      rounds_(rounds_of(call, groups_)),
       visitors_(visitors) {}
 
 std::vector<Exchange> Exchanges::of(std::int64_t round, std::int64_t rank) {
     const auto [entry, fresh] = open_.try_emplace(round);
     Round& made = entry->second;
     if (fresh) {
-        made.transfers = rounds_.round(round);
-        index(made.of_member, made.ends, made.transfers, groups_.shape.size);
+        made.parcels = rounds_.parcels(round);
+        index(made.of_member, made.ends, made.parcels, groups_.shape.size);
     }
     const std::int64_t member = groups_.member_of(rank);
     const auto m = static_cast<std::size_t>(member);
     std::vector<Exchange> mine;
     for (auto i = static_cast<std::size_t>(made.ends[m]); i < static_cast<std::size_t>(made.ends[m + 1]); ++i) {
-        const Transfer& transfer = made.transfers[static_cast<std::size_t>(made.of_member[i])];
-        mine.push_back(seen_by_member(transfer, groups_.group_of(rank), transfer.from == member));
+        const Parcel& parcel = made.parcels[static_cast<std::size_t>(made.of_member[i])];
+        mine.push_back(seen_by_member(parcel, groups_.group_of(rank), parcel.from == member));
     }
     if (++made.visits == visitors_) open_.erase(entry);
     return mine;
 }
 
-Exchange Exchanges::seen_by_member(const Transfer& transfer, std::int64_t group, bool sends) const {
-    const std::int64_t from = groups_.rank(group, transfer.from);
-    const std::int64_t to = groups_.rank(group, transfer.to);
-    return message(wiring_, sends ? from : to, sends ? to : from, bytes_of(transfer, type_), sends,
-                   transfer.combine == Combine::reduce);
+Exchange Exchanges::seen_by_member(const Parcel& parcel, std::int64_t group, bool sends) const {
+    const std::int64_t from = groups_.rank(group, parcel.from);
+    const std::int64_t to = groups_.rank(group, parcel.to);
+    return message(wiring_, sends ? from : to, sends ? to : from, bytes_of(parcel, type_), sends,
+                   parcel.combine == Combine::reduce);
 }
 
 Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, std::int64_t rank, const Send& send) {

@@ -24,31 +24,31 @@ struct Exchange {
 class Exchanges {
 public:
     /// `visitors` ranks will ask for each round. InputError when the algorithm cannot serve the ranks.
-    Exchanges(const Mesh& mesh, const AllReduceBucket& bucket, const Wiring& wiring, std::int64_t visitors);
+    Exchanges(const Mesh& mesh, const Call& call, const Wiring& wiring, std::int64_t visitors);
 
     std::int64_t rounds() const { return rounds_.rounds(); }
     std::vector<Exchange> of(std::int64_t round, std::int64_t rank);
 
 private:
     struct Round {
-        std::vector<Transfer> transfers;
-        std::vector<std::int32_t> of_member;  // indices into transfers, member after member
+        std::vector<Parcel> parcels;
+        std::vector<std::int32_t> of_member;  // indices into parcels, member after member
         std::vector<std::int32_t> ends;       // where each member's end
         std::int64_t visits = 0;
     };
-    Exchange seen_by_member(const Transfer& transfer, std::int64_t group, bool sends) const;
+    Exchange seen_by_member(const Parcel& parcel, std::int64_t group, bool sends) const;
 
     const Wiring& wiring_;
     DataType type_;
     Groups groups_;
-    AllReduce rounds_;
+    Collective rounds_;
     std::int64_t visitors_;
     std::unordered_map<std::int64_t, Round> open_;
 };
 
 /// A collective that no rank enters before `earliest`.
 struct Begun {
-    AllReduceBucket bucket;
+    Call call;
     Seconds earliest;
 };
 

@@ -38,7 +38,7 @@ Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, cons
     groups.shape.size = mesh.axes[static_cast<std::size_t>(axis)].size;
     groups.count = ranks(mesh) / groups.shape.size;
     groups.shape.per_node = members_on_first_node(groups, 0, wiring);
-    const bool even = groups.shape.size % groups.shape.per_node == 0;  // else AllReduce refuses, and says so
+    const bool even = groups.shape.size % groups.shape.per_node == 0;  // else Collective refuses, and says so
     if (algorithm.name == "hierarchical" && even && !fills_nodes(groups, wiring)) {
         throw InputError(
             fmt::format("all-reduce {} along axis '{}': its ranks lie unevenly on the nodes of machine '{}'; "
@@ -48,12 +48,10 @@ Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, cons
     return groups;
 }
 
-AllReduce rounds_of(const AllReduceBucket& bucket, const Groups& groups) {
-    return AllReduce{bucket.algorithm, groups.shape, bucket.elements};
+Collective rounds_of(const Call& call, const Groups& groups) {
+    return Collective{call.kind, call.algorithm, groups.shape, call.elements};
 }
 
-Bytes bytes_of(const Transfer& transfer, DataType type) {
-    return size_of(type) * static_cast<double>(transfer.end - transfer.begin);
-}
+Bytes bytes_of(const Parcel& parcel, DataType type) { return size_of(type) * static_cast<double>(parcel.elements); }
 
 }  // namespace rehearse::sim

@@ -21,12 +21,24 @@ struct Groups {
     std::int64_t member_of(std::int64_t rank) const { return rank / stride % shape.size; }
 };
 
+/// A collective along an axis, by all its groups at once.
+struct Call {
+    CollectiveKind kind = CollectiveKind::all_reduce;
+    int axis = 0;
+    std::int64_t elements = 0;
+    DataType type = DataType::f32;
+    Algorithm algorithm{};
+};
+inline Call call_of(const Communicate& communicate) {
+    return {communicate.kind, communicate.axis, communicate.elements, communicate.type, communicate.algorithm};
+}
+
 /// Rank r sits on device r. A hierarchical algorithm needs the same number of consecutive members on every node they
 /// touch: InputError otherwise.
 Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, const Wiring& wiring);
 
-/// The rounds that each of these groups runs for a bucket.
-AllReduce rounds_of(const AllReduceBucket& bucket, const Groups& groups);
-Bytes bytes_of(const Transfer& transfer, DataType type);
+/// What each of these groups runs.
+Collective rounds_of(const Call& call, const Groups& groups);
+Bytes bytes_of(const Parcel& parcel, DataType type);
 
 }  // namespace rehearse::sim

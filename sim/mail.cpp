@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace rehearse::sim {
 
@@ -12,13 +13,13 @@ namespace s4u = simgrid::s4u;
 s4u::Mailbox* Mail::box(Channel channel, std::int64_t from, std::int64_t to) {
     s4u::Mailbox*& found = boxes_[{channel, from, to}];
     if (found == nullptr) {
-        found = s4u::Mailbox::by_name(fmt::format("{}{}>{}", channel == Channel::collective ? "c" : "p", from, to));
+        found = s4u::Mailbox::by_name(fmt::format("{}:{}>{}", static_cast<int>(channel), from, to));
     }
     return found;
 }
 
-Seconds Mail::exchange(std::int64_t rank, std::span<const Exchange> messages, Channel channel, Seconds when) {
-    if (messages.empty()) return when;
+Mail::Moved Mail::exchange(std::int64_t rank, std::span<const Exchange> messages, Channel channel, Seconds when) {
+    if (messages.empty()) return {when, when};
     simulation_.sleep_until(when);
     std::vector<s4u::CommPtr> comms;
     std::vector<char*> received(messages.size());
@@ -32,12 +33,14 @@ Seconds Mail::exchange(std::int64_t rank, std::span<const Exchange> messages, Ch
             comms.push_back(box(channel, message.peer, rank)->get_async(&received[i]));
         }
     }
+    Moved moved{Seconds{std::numeric_limits<double>::infinity()}, when};
     for (std::size_t i = 0; i < messages.size(); ++i) {
         comms[i]->wait();
+        moved.start = std::min(moved.start, Seconds{comms[i]->get_start_time()} - simulation_.origin());
         const Seconds left = Seconds{comms[i]->get_finish_time()} - simulation_.origin();
-        when = std::max(when, left + messages[i].afterwards);
+        moved.end = std::max(moved.end, left + messages[i].afterwards);
     }
-    return when;
+    return moved;
 }
 
 }  // namespace rehearse::sim

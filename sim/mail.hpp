@@ -15,12 +15,15 @@ namespace rehearse::sim {
 /// receiver until it has combined it). Called by actors.
 class Mail {
 public:
-    enum class Channel { collective, point_to_point };  // messages of one do not match the other's
+    enum class Channel { collective, activations, gradients };  // messages of one do not match another's
 
     explicit Mail(const Simulation& simulation) : simulation_(simulation) {}
 
-    /// All of one rank's messages of one round, from `when` on; returns when the last is over.
-    Seconds exchange(std::int64_t rank, std::span<const Exchange> messages, Channel channel, Seconds when);
+    struct Moved {
+        Seconds start, end;  // when the first began, and when the last is over
+    };
+    /// All of one rank's messages of one round, from `when` on.
+    Moved exchange(std::int64_t rank, std::span<const Exchange> messages, Channel channel, Seconds when);
     /// Messages sent so far.
     std::int64_t count() const { return count_; }
 

@@ -61,7 +61,7 @@ std::shared_ptr<const Pattern> Patterns::of_unequal(std::span<const Flow> flows,
     for (std::size_t i = 0; i < flows.size(); ++i) {
         const auto [from, to] = flows[i];
         const Seconds latency = wiring_.route(from, to, hops);
-        pattern->costs.push_back({latency + left[i], PerByte{0}, wiring_.combine(from, to) * (bytes[i] / mean)});
+        pattern->costs.push_back({latency, left[i] / mean, wiring_.combine(from, to) * (bytes[i] / mean)});
         pattern->messages.push_back(
             {static_cast<std::int32_t>(from), static_cast<std::int32_t>(to), static_cast<std::int32_t>(i)});
     }

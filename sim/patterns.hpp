@@ -37,8 +37,8 @@ public:
 
     /// Messages of one size: counted, whatever that size will be.
     std::shared_ptr<const Pattern> of_equal(std::span<const Flow> flows);
-    /// Messages of these sizes: SimGrid's solver says when each has left, and that stands in the latency. For these
-    /// sizes only.
+    /// Messages whose sizes have these proportions: SimGrid's solver says when each has left when all start together,
+    /// and that stands in `alone`.
     std::shared_ptr<const Pattern> of_unequal(std::span<const Flow> flows, std::span<const Bytes> bytes) const;
 
 private:

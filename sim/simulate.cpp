@@ -21,12 +21,12 @@ std::int64_t message_count(const Schedule& schedule, const Wiring& wiring) {
     const auto classes = static_cast<std::int64_t>(schedule.classes.size());
     for (const RankClass& rank_class : schedule.classes) {
         for (const Step& step : rank_class.steps) {
-            const auto* bucket = std::get_if<AllReduceBucket>(&step.action);
+            const auto* bucket = std::get_if<Communicate>(&step.action);
             if (bucket == nullptr) continue;
             const Groups groups = groups_along(schedule.mesh, bucket->axis, bucket->algorithm, wiring);
-            const AllReduce rounds = rounds_of(*bucket, groups);
+            const Collective rounds = rounds_of(call_of(*bucket), groups);
             for (const Phase& phase : rounds.phases()) {
-                const auto messages = static_cast<std::int64_t>(rounds.round(phase.first_round).size());
+                const auto messages = static_cast<std::int64_t>(rounds.parcels(phase.first_round).size());
                 count += phase.repeats * messages * groups.count / classes;
             }
         }

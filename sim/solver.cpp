@@ -34,7 +34,7 @@ std::vector<double> follow(const Mesh& mesh, std::span<const Begun> row, const W
     const auto ranks = static_cast<std::int64_t>(ready.size());
     const Seconds origin{std::ranges::min(ready)};
     std::vector<Exchanges> exchanges;
-    for (const Begun& begun : row) exchanges.emplace_back(mesh, begun.bucket, wiring, ranks);
+    for (const Begun& begun : row) exchanges.emplace_back(mesh, begun.call, wiring, ranks);
     Simulation simulation{wiring, ranks};
     Mail mail{simulation};
     for (std::int64_t rank = 0; rank < ranks; ++rank) {
@@ -44,7 +44,7 @@ std::vector<double> follow(const Mesh& mesh, std::span<const Begun> row, const W
             for (std::size_t i = 0; i < row.size(); ++i) {
                 when = std::max(when, row[i].earliest - origin);
                 for (std::int64_t round = 0; round < exchanges[i].rounds(); ++round) {
-                    when = mail.exchange(rank, exchanges[i].of(round, rank), Mail::Channel::collective, when);
+                    when = mail.exchange(rank, exchanges[i].of(round, rank), Mail::Channel::collective, when).end;
                 }
             }
             mine = (when + origin).value;

@@ -36,20 +36,28 @@ const Problem* problem_of(const Step& step) {
 
 // Layer, pass, bytes and flops of what is not computed; bytes of a collective are not known here.
 struct Describe {
-    const Schedule& schedule;
+    const Network& network;
     Event& event;
 
-    void operator()(const Compute& compute) const {
-        event.layer = schedule.network.layers[static_cast<std::size_t>(compute.layer)].name;
-        event.micro_batch = compute.micro_batch;
+    void of_layer(int layer, int micro_batch) const {
+        if (layer >= 0) event.layer = network.layers[static_cast<std::size_t>(layer)].name;
+        event.micro_batch = micro_batch;
     }
+    void operator()(const Compute& compute) const { of_layer(compute.layer, compute.micro_batch); }
     void operator()(const Update& update) const { event.layer = fmt::format("bucket{}", update.bucket); }
-    void operator()(const AllReduceBucket& reduce) const {
-        event.layer = fmt::format("bucket{}", reduce.bucket);
-        event.pass = "allreduce";
+    void operator()(const Communicate& communicate) const {
+        if (communicate.bucket >= 0) event.layer = fmt::format("bucket{}", communicate.bucket);
+        of_layer(communicate.layer, communicate.micro_batch);
+        event.pass = pass_of(communicate.kind);
     }
-    void operator()(const Send& send) const { peer("send", send.bytes); }
-    void operator()(const Recv& recv) const { peer("recv", recv.bytes); }
+    void operator()(const Send& send) const {
+        of_layer(send.layer, send.micro_batch);
+        peer("send", send.bytes);
+    }
+    void operator()(const Recv& recv) const {
+        of_layer(recv.layer, recv.micro_batch);
+        peer("recv", recv.bytes);
+    }
     void operator()(const Load& load) const {
         event.layer = load.tier;
         peer("load", load.bytes);
@@ -67,7 +75,7 @@ Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile)
       wiring_(wiring),
       quantile_(quantile),
       ranks_(rehearse::ranks(schedule.mesh)),
-      first_rank_(schedule.classes.size(), -1),
+      ranks_of_(schedule.classes.size()),
       durations_(schedule.classes.size()) {
     const Machine& machine = wiring.machine();
     if (ranks_ > device_count(machine)) {
@@ -76,8 +84,7 @@ Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile)
     }
     for (std::int64_t rank = 0; rank < ranks_; ++rank) {
         const int rank_class = class_of(rank);
-        std::int64_t& first = first_rank_[static_cast<std::size_t>(rank_class)];
-        if (first < 0) first = rank;
+        ranks_of_[static_cast<std::size_t>(rank_class)].push_back(rank);
         price_class(rank_class, wiring.device_class(rank));
     }
     for (const RankClass& rank_class : schedule.classes) {
@@ -95,9 +102,21 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
     OnDevice& on_device = durations_[static_cast<std::size_t>(rank_class)];
     const auto [entry, fresh] = on_device.try_emplace(&device);
     if (!fresh) return;
+    // Each micro-batch of a layer costs the same.
+    std::map<std::pair<int, Pass>, std::pair<const Problem*, Seconds>> known;
     for (const Step& step : schedule_.classes[static_cast<std::size_t>(rank_class)].steps) {
         const Problem* problem = problem_of(step);
-        entry->second.push_back(problem == nullptr ? Seconds{0} : at(price(*problem, device), quantile_));
+        if (problem == nullptr) {
+            entry->second.push_back(Seconds{0});
+            continue;
+        }
+        const auto* compute = std::get_if<Compute>(&step.action);
+        auto& [priced, time] = known[{compute == nullptr ? -1 : compute->layer, problem->pass}];
+        if (priced == nullptr || *priced != *problem) {
+            priced = problem;
+            time = at(price(*problem, device), quantile_);
+        }
+        entry->second.push_back(time);
     }
 }
 
@@ -121,9 +140,7 @@ Seconds Steps::duration(int step, std::int64_t rank) const {
 Seconds Steps::slowest(int rank_class, int step) const {
     Seconds most;
     if (const auto* load = std::get_if<Load>(&step_of(rank_class, step).action)) {
-        for (std::int64_t rank = 0; rank < ranks_; ++rank) {
-            if (class_of(rank) == rank_class) most = std::max(most, load_time(*load, rank));
-        }
+        for (const std::int64_t rank : ranks_of(rank_class)) most = std::max(most, load_time(*load, rank));
         return most;
     }
     for (const auto& [device, times] : durations_[static_cast<std::size_t>(rank_class)]) {
@@ -142,7 +159,7 @@ Event Steps::event(int rank_class, int step) const {
         event.bytes = bytes_moved(problem->op, problem->pass, problem->type, problem->batch);
         event.flops = flops(problem->op, problem->pass, problem->batch);
     }
-    std::visit(Describe{schedule_, event}, of.action);
+    std::visit(Describe{schedule_.classes[static_cast<std::size_t>(rank_class)].part.network, event}, of.action);
     return event;
 }
 

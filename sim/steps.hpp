@@ -22,7 +22,10 @@ public:
     const Schedule& schedule() const { return schedule_; }
     std::int64_t ranks() const { return ranks_; }
     /// Lowest rank of a class.
-    std::int64_t first_rank(int rank_class) const { return first_rank_[static_cast<std::size_t>(rank_class)]; }
+    std::int64_t first_rank(int rank_class) const { return ranks_of(rank_class).front(); }
+    const std::vector<std::int64_t>& ranks_of(int rank_class) const {
+        return ranks_of_[static_cast<std::size_t>(rank_class)];
+    }
     int class_of(std::int64_t rank) const;
 
     /// How long a Compute, Update or Load takes on this rank; a Load gets an even share of its tier's bandwidth.
@@ -43,8 +46,8 @@ private:
     const Wiring& wiring_;
     Quantile quantile_;
     std::int64_t ranks_;
-    std::vector<std::int64_t> first_rank_;
-    std::vector<OnDevice> durations_;  // by class
+    std::vector<std::vector<std::int64_t>> ranks_of_;  // by class
+    std::vector<OnDevice> durations_;                  // by class
 };
 
 }  // namespace rehearse::sim

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/error.hpp"
-#include "kernels/comm/mpi.hpp"
+#include "kernels/comm/communicator_impl.hpp"
 
 namespace rehearse::kernels {
 
@@ -18,111 +18,52 @@ int message_size(std::size_t count) {
     return static_cast<int>(count);
 }
 
-enum class GiveUp { withdraw, abandon };  // MPI does not take back a collective call, only messages
-
-// Waits for all requests. When `idle` throws, messages are withdrawn: their buffers may go away after that.
-void wait(std::span<MPI_Request> requests, const Idle& idle, GiveUp give_up) {
-    const int count = message_size(requests.size());
-    if (!idle) return check(MPI_Waitall(count, requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
-    try {
-        for (int done = 0;;) {
-            check(MPI_Testall(count, requests.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
-            if (done != 0) return;
-            idle();
-        }
-    } catch (...) {
-        for (MPI_Request& request : requests) {
-            if (request == MPI_REQUEST_NULL || give_up == GiveUp::abandon) continue;
-            MPI_Cancel(&request);
-            MPI_Request_free(&request);
-        }
-        throw;
+// Of a collective call of MPI's, which it does not take back when `idle` throws.
+void wait(MPI_Request request, const Idle& idle) {
+    if (!idle) return check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    for (int done = 0;;) {
+        check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        if (done != 0) return;
+        idle();
     }
+}
+
+MPI_Comm copy_of(MPI_Comm original) {
+    MPI_Comm copy = MPI_COMM_NULL;
+    check(MPI_Comm_dup(original, &copy), "MPI_Comm_dup");
+    return copy;
 }
 
 }  // namespace
 
-struct Communicator::Impl {
-    explicit Impl(MPI_Comm taken) : comm(taken) {
-        check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-        int value = 0;
-        check(MPI_Comm_rank(comm, &value), "MPI_Comm_rank");
-        rank = value;
-        check(MPI_Comm_size(comm, &value), "MPI_Comm_size");
-        size = value;
-    }
-    Impl(const Impl&) = delete;
-    Impl& operator=(const Impl&) = delete;
-    ~Impl() {
-        int finalized = 0;
-        MPI_Finalized(&finalized);
-        // A collective call: after a failure the other ranks would not come, and the job ends anyway.
-        if (finalized == 0 && !broken && std::uncaught_exceptions() == 0) MPI_Comm_free(&comm);
-    }
+Communicator::Impl::Impl(MPI_Comm taken) : comm(taken) {
+    check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    int value = 0;
+    check(MPI_Comm_rank(comm, &value), "MPI_Comm_rank");
+    rank = value;
+    check(MPI_Comm_size(comm, &value), "MPI_Comm_size");
+    size = value;
+}
 
-    void reserve(const AllReduceProgram& program) {
-        if (static_cast<std::int64_t>(scratch.size()) < program.scratch) {
-            scratch.resize(static_cast<std::size_t>(program.scratch));
-        }
-        requests.reserve(static_cast<std::size_t>(program.messages));
+Communicator::Impl::~Impl() {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    // Collective calls: after a failure the other ranks would not come, and the job ends anyway.
+    if (finalized == 0 && !broken && std::uncaught_exceptions() == 0) {
+        rings.reset();
+        MPI_Comm_free(&comm);
+    } else if (rings) {
+        rings->abandon();
     }
-
-    MPI_Request& only_request() {
-        requests.assign(1, MPI_REQUEST_NULL);
-        return requests.front();
-    }
-
-    // Receives first, so that what arrives finds its place.
-    void post(const AllReduceProgram::Round& round, std::span<float> data) {
-        requests.clear();
-        float* next = scratch.data();
-        for (const auto& part : round.sums) {
-            receive(next, part);
-            next += part.count;
-        }
-        for (const auto& part : round.copies) receive(data.data() + part.begin, part);
-        for (const auto& part : round.sends) {
-            check(MPI_Isend(data.data() + part.begin, static_cast<int>(part.count), MPI_FLOAT,
-                            static_cast<int>(part.peer), tag, comm, &requests.emplace_back(MPI_REQUEST_NULL)),
-                  "MPI_Isend");
-        }
-    }
-
-    void receive(float* where, const AllReduceProgram::Part& part) {
-        check(MPI_Irecv(where, static_cast<int>(part.count), MPI_FLOAT, static_cast<int>(part.peer), tag, comm,
-                        &requests.emplace_back(MPI_REQUEST_NULL)),
-              "MPI_Irecv");
-    }
-
-    void add(const AllReduceProgram::Round& round, std::span<float> data) const {
-        const float* arrived = scratch.data();
-        for (const auto& part : round.sums) {
-            float* sum = data.data() + part.begin;
-            for (std::int64_t i = 0; i < part.count; ++i) sum[i] += arrived[i];
-            arrived += part.count;
-        }
-    }
-
-    static std::unique_ptr<Impl> copy_of(MPI_Comm original) {
-        MPI_Comm copy = MPI_COMM_NULL;
-        check(MPI_Comm_dup(original, &copy), "MPI_Comm_dup");
-        return std::make_unique<Impl>(copy);
-    }
-
-    MPI_Comm comm;
-    std::int64_t rank = 0, size = 1;
-    bool broken = false;                // a collective call was left half done
-    std::vector<MPI_Request> requests;  // of the round in flight
-    std::vector<float> scratch;
-};
+}
 
 Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator& Communicator::operator=(Communicator&&) noexcept = default;
 Communicator::~Communicator() = default;
 
-Communicator Communicator::world() { return Communicator{Impl::copy_of(MPI_COMM_WORLD)}; }
-Communicator Communicator::self() { return Communicator{Impl::copy_of(MPI_COMM_SELF)}; }
+Communicator Communicator::world() { return Communicator{std::make_unique<Impl>(copy_of(MPI_COMM_WORLD))}; }
+Communicator Communicator::self() { return Communicator{std::make_unique<Impl>(copy_of(MPI_COMM_SELF))}; }
 
 std::int64_t Communicator::rank() const { return impl_->rank; }
 std::int64_t Communicator::size() const { return impl_->size; }
@@ -141,9 +82,9 @@ Communicator Communicator::node() const {
 }
 
 void Communicator::barrier(const Idle& idle) const {
-    MPI_Request& request = impl_->only_request();
+    MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Ibarrier(impl_->comm, &request), "MPI_Ibarrier");
-    wait(impl_->requests, idle, GiveUp::abandon);
+    wait(request, idle);
 }
 
 void Communicator::send(std::span<const std::byte> bytes, std::int64_t to) const {
@@ -158,10 +99,10 @@ void Communicator::receive(std::span<std::byte> bytes, std::int64_t from) const 
 }
 
 void Communicator::broadcast(std::span<std::byte> bytes, std::int64_t root, const Idle& idle) const {
-    MPI_Request& request = impl_->only_request();
+    MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Ibcast(bytes.data(), message_size(bytes.size()), MPI_BYTE, static_cast<int>(root), impl_->comm, &request),
           "MPI_Ibcast");
-    wait(impl_->requests, idle, GiveUp::abandon);
+    wait(request, idle);
 }
 
 std::vector<double> Communicator::all_gather(std::span<const double> values) const {
@@ -187,17 +128,12 @@ std::vector<std::vector<std::byte>> Communicator::gather(std::span<const std::by
     return all;
 }
 
-void Communicator::all_reduce(const AllReduceProgram& program, std::span<float> data, const Idle& idle) {
-    require(program.ranks == impl_->size, "a program for as many ranks as there are");
-    require(static_cast<std::int64_t>(data.size()) >= program.elements, "a buffer as long as the program's");
-    impl_->reserve(program);
-    impl_->broken = true;
-    for (const AllReduceProgram::Round& round : program.rounds) {
-        impl_->post(round, data);
-        wait(impl_->requests, idle, GiveUp::withdraw);
-        impl_->add(round, data);
-    }
-    impl_->broken = false;
+void Communicator::connect(const std::function<std::int64_t(std::int64_t)>& part) {
+    if (impl_->size > 1) impl_->rings = std::make_unique<Rings>(impl_->comm, part ? part(impl_->rank) : 0);
+}
+
+void Communicator::run(const RankProgram& program, const Operand& operand, const Idle& idle) {
+    Operation{*this, program, operand}.wait(idle);
 }
 
 }  // namespace rehearse::kernels

@@ -9,7 +9,9 @@
 
 #include "kernels/cpu/revision.hpp"
 #include "kernels/reference/backend.hpp"
+#include "kernels/storage.hpp"
 #include "kernels/support.hpp"
+#include "kernels/transposed.hpp"
 
 namespace rehearse::kernels::cpu {
 namespace {
@@ -36,6 +38,7 @@ float* thread_scratch(std::int64_t floats) {
 
 Support Algorithm::supports(const Problem& problem) const {
     if (Support any = supported_by_any(problem); !any.yes) return any;
+    if (is_mirrored(problem)) return supports(mirrored_problem(problem));
     if (std::string reason = refusal(problem); !reason.empty()) return {.yes = false, .reason = std::move(reason)};
     return {};
 }
@@ -43,13 +46,26 @@ Support Algorithm::supports(const Problem& problem) const {
 std::unique_ptr<Kernel> Algorithm::prepare_within(const Problem& problem, Bytes limit) const {
     require_supported(*this, problem);
     if (problem.pass == Pass::update) return reference::backend().prepare(problem);
-    std::unique_ptr<Kernel> kernel = make_within(problem, limit);
-    thread_scratch(static_cast<std::int64_t>(kernel->scratch() / size_of(DataType::f32)));
+    std::unique_ptr<Kernel> kernel = made(problem, limit);
+    // What the kernel itself takes; tensors that are converted for it lie elsewhere (storage.cpp).
+    if (problem.type == DataType::f32) {
+        thread_scratch(static_cast<std::int64_t>(kernel->scratch() / size_of(DataType::f32)));
+    }
     return kernel;
 }
 
+std::unique_ptr<Kernel> Algorithm::made(const Problem& problem, Bytes limit) const {
+    if (is_mirrored(problem)) {
+        auto kernel = transposed(in_f32(problem), make_within(mirrored_problem(in_f32(problem)), limit));
+        return problem.type == DataType::f32 ? std::move(kernel) : stored_as(problem, 0, std::move(kernel));
+    }
+    if (problem.type == DataType::f32) return make_within(problem, limit);
+    if (auto half = make_half(problem)) return half;
+    return stored_as(problem, 0, make_within(in_f32(problem), limit));
+}
+
 Bytes Algorithm::scratch(const Problem& problem, Bytes limit) const {
-    return problem.pass == Pass::update ? Bytes{} : make_within(problem, limit)->scratch();
+    return problem.pass == Pass::update ? Bytes{} : made(problem, limit)->scratch();
 }
 
 std::string Algorithm::version() const {

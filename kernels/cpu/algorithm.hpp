@@ -23,12 +23,16 @@ public:
     std::string version() const final;
 
 private:
+    /// A forward or backward pass of any type and, of a transposed convolution, by its mirror; allocates nothing.
+    std::unique_ptr<Kernel> made(const Problem& problem, Bytes limit) const;
     /// Why not, of a problem that some backend runs; empty if this one does.
     virtual std::string refusal(const Problem& problem) const = 0;
-    /// A supported forward or backward pass.
+    /// A supported forward or backward pass in f32.
     virtual std::unique_ptr<Kernel> make(const Problem& problem) const = 0;
     /// The same, of an algorithm that can work in smaller pieces.
     virtual std::unique_ptr<Kernel> make_within(const Problem& problem, Bytes /*limit*/) const { return make(problem); }
+    /// In 16 bits by instructions of this machine; nullptr: in f32, with the tensors converted.
+    virtual std::unique_ptr<Kernel> make_half(const Problem& /*problem*/) const { return nullptr; }
 };
 
 /// run() checks the buffers, leaves out a gradient that nobody wants and hands compute() its scratch memory: one block

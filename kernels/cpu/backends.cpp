@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/direct.hpp"
 #include "kernels/cpu/fft.hpp"
+#include "kernels/cpu/half.hpp"
 #include "kernels/cpu/im2col.hpp"
 #include "kernels/cpu/matmul.hpp"
 #include "kernels/cpu/winograd.hpp"
@@ -12,11 +13,15 @@
 namespace rehearse::kernels::cpu {
 namespace {
 
-// Those that round as a plain sum does come first: Winograd's are faster, but for who asks for them.
+// Those that round as a plain sum does come first: Winograd's are faster, but for who asks for them. Sums of f16 come
+// before them all where the CPU has the instructions, a few of them at a time.
 std::vector<const Backend*> all_algorithms() {
-    std::vector<const Backend*> all{&direct(), &im2col(), &matmul()};
+    std::vector<const Backend*> all;
+    for (const Backend* backend : half_sums(HalfSums::chunked)) all.push_back(backend);
+    for (const Backend* backend : {&direct(), &im2col(), &matmul()}) all.push_back(backend);
     for (const Backend* backend : winograd()) all.push_back(backend);
     for (const Backend* backend : fft()) all.push_back(backend);
+    for (const Backend* backend : half_sums(HalfSums::f16)) all.push_back(backend);
     return all;
 }
 

@@ -5,13 +5,33 @@
 
 namespace rehearse::kernels::cpu {
 
-Convolution::Convolution(const Problem& problem) : op(std::get<Conv2d>(problem.op)), batch(problem.batch) {
+namespace {
+
+Conv2d plane_of(const Op& op) {
+    const auto* volume = std::get_if<Conv3d>(&op);
+    if (volume == nullptr) return std::get<Conv2d>(op);
+    return {volume->channels, volume->height, volume->width, volume->filters,
+            volume->window,   volume->groups, volume->bias};
+}
+
+}  // namespace
+
+Convolution::Convolution(const Problem& problem) : op(plane_of(problem.op)), batch(problem.batch) {
     const Shape out = output_shape(problem.op);
-    out_height = out[1];
-    out_width = out[2];
+    if (const auto* volume = std::get_if<Conv3d>(&problem.op)) {
+        depth = volume->depth;
+        out_depth = out[1];
+    }
+    out_height = out[out.size() - 2];
+    out_width = out.back();
     group_channels = op.channels / op.groups;
     group_filters = op.filters / op.groups;
-    taps = op.window.kernel_h * op.window.kernel_w;
+    taps = op.window.taps();
+}
+
+std::string refuse_all_but_convolutions(const Problem& problem, std::string_view algorithm) {
+    if (std::holds_alternative<Conv2d>(problem.op) || std::holds_alternative<Conv3d>(problem.op)) return {};
+    return fmt::format("{} runs convolutions, not {}", algorithm, kind_of(problem.op));
 }
 
 std::string refuse_all_but_conv2d(const Problem& problem, std::string_view algorithm) {

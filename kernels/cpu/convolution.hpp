@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every algorithm of a 2-D convolution needs to know of it.
+// What every algorithm of a convolution needs to know of it.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,24 @@
 
 namespace rehearse::kernels::cpu {
 
-/// A convolution with its derived sizes at hand. `group_*` are those of one group.
+/// A convolution with its derived sizes at hand. `group_*` are those of one group. Of a 3-D one, `op` is a plane, its
+/// window that of the volume; an image is a volume of one plane.
 struct Convolution {
     Conv2d op;
     std::int64_t batch = 1;
+    std::int64_t depth = 1, out_depth = 1;
     std::int64_t out_height = 1, out_width = 1;
     std::int64_t group_channels = 1, group_filters = 1;
-    std::int64_t taps = 1;  // kernel_h * kernel_w
+    std::int64_t taps = 1;  // kernel_d * kernel_h * kernel_w
 
     explicit Convolution(const Problem& problem);
-    std::int64_t in_pixels() const { return op.height * op.width; }
-    std::int64_t out_pixels() const { return out_height * out_width; }
+    std::int64_t in_pixels() const { return depth * op.height * op.width; }
+    std::int64_t out_pixels() const { return out_depth * out_height * out_width; }
     std::int64_t weight_count() const { return op.filters * group_channels * taps; }  // the bias lies behind them
 };
+
+/// Why an algorithm that runs any convolution does not run this; empty if it does.
+std::string refuse_all_but_convolutions(const Problem& problem, std::string_view algorithm);
 
 /// Why an algorithm that runs any 2-D convolution does not run this; empty if it does.
 std::string refuse_all_but_conv2d(const Problem& problem, std::string_view algorithm);

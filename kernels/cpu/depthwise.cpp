@@ -73,8 +73,8 @@ private:
         const std::int64_t channels = channels_of(index % blocks_);
         const float* const in = forward_ ? b.src[0].data() : b.diff_dst.data();
         float* const out = forward_ ? b.dst.data() : b.diff_src[0].data();
-        simd_.pack_image(sweep_.image, in + channel * sweep_.image.height * sweep_.image.width, channels, own);
-        const StripStore to{simd_, sweep_, channels, simd_.lanes, out + channel * sweep_.out_height * sweep_.out_width};
+        simd_.pack_image(sweep_.image, in + channel * sweep_.image.tensor_pixels(), channels, own);
+        const StripStore to{simd_, sweep_, channels, simd_.lanes, out + channel * sweep_.out_pixels()};
         const std::int64_t row = sweep_.image.columns * simd_.lanes;
         float* const summed = own + plane_;
         const bool bias = forward_ && conv_.op.bias;
@@ -138,15 +138,17 @@ private:
         simd_.transpose(b.diff_dst.data() + channel * pixels, pixels, channels, pixels, dst, simd_.lanes);
         const std::int64_t row = sweep_.image.columns * simd_.lanes;
         for (const Strip& strip : strips_) {
-            for (const Tap& tap : sweep_.grids[0].taps) {
-                simd_.sum_over_pixels_by_lane({.src = src + strip.first * row + tap.offset * simd_.lanes,
-                                               .src_row = row,
-                                               .diff_dst = dst + strip.first * conv_.out_width * simd_.lanes,
-                                               .channels = channels,
-                                               .rows = strip.rows,
-                                               .columns = conv_.out_width,
-                                               .out = sums + tap.index * simd_.lanes,
-                                               .out_row = 0});
+            const Grid& grid = sweep_.grids[strip.grid];
+            for (const Tap& tap : grid.taps) {
+                simd_.sum_over_pixels_by_lane(
+                    {.src = src + strip.first * row + tap.offset * simd_.lanes,
+                     .src_row = row,
+                     .diff_dst = dst + (grid.plane * conv_.out_height + strip.first) * conv_.out_width * simd_.lanes,
+                     .channels = channels,
+                     .rows = strip.rows,
+                     .columns = conv_.out_width,
+                     .out = sums + tap.index * simd_.lanes,
+                     .out_row = 0});
             }
         }
     }
@@ -156,7 +158,9 @@ private:
 
 }  // namespace
 
-bool is_depthwise(const Conv2d& op) { return op.groups == op.channels && op.groups == op.filters && op.groups > 1; }
+bool is_depthwise(const Convolution& conv) {
+    return conv.op.groups > 1 && conv.group_channels == 1 && conv.group_filters == 1;
+}
 
 std::unique_ptr<Kernel> depthwise(const Problem& problem) {
     if (problem.pass == Pass::backward_weights) return std::make_unique<LanePixelSums>(problem);

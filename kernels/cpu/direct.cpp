@@ -7,6 +7,7 @@
 #include "kernels/cpu/algorithm.hpp"
 #include "kernels/cpu/convolution.hpp"
 #include "kernels/cpu/direct_passes.hpp"
+#include "kernels/cpu/half.hpp"
 
 namespace rehearse::kernels::cpu {
 namespace {
@@ -16,11 +17,19 @@ public:
     std::string_view algorithm() const override { return "direct"; }
 
 private:
-    std::string refusal(const Problem& problem) const override { return refuse_all_but_conv2d(problem, "direct"); }
+    std::string refusal(const Problem& problem) const override {
+        return refuse_all_but_convolutions(problem, "direct");
+    }
 
     std::unique_ptr<Kernel> make(const Problem& problem) const override {
-        if (is_depthwise(std::get<Conv2d>(problem.op))) return depthwise(problem);
+        if (is_depthwise(Convolution(problem))) return depthwise(problem);
         return problem.pass == Pass::backward_weights ? direct_pixel_sums(problem) : direct_tap_sums(problem);
+    }
+
+    std::unique_ptr<Kernel> make_half(const Problem& problem) const override {
+        const HalfSimd* const simd = problem.type == DataType::bf16 ? native_bf16() : nullptr;
+        const bool fits = std::holds_alternative<Conv2d>(problem.op) && !is_depthwise(Convolution(problem));
+        return simd != nullptr && fits ? half_convolution(problem, *simd) : nullptr;
     }
 };
 

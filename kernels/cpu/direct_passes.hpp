@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "kernels/backend.hpp"
+#include "kernels/cpu/convolution.hpp"
 
 namespace rehearse::kernels::cpu {
 
@@ -14,7 +15,7 @@ std::unique_ptr<Kernel> direct_tap_sums(const Problem& problem);
 std::unique_ptr<Kernel> direct_pixel_sums(const Problem& problem);
 
 /// Every pass of as many groups as channels and filters, where the others would leave most lanes empty.
-bool is_depthwise(const Conv2d& op);
+bool is_depthwise(const Convolution& conv);
 std::unique_ptr<Kernel> depthwise(const Problem& problem);
 
 /// Packed images that are worked on at a time: 2 MiB of them, or one.

@@ -91,12 +91,18 @@ private:
     }
 
     void add_image(const float* src, const float* dst, std::int64_t part, float* sums) const {
-        const std::int64_t row = sweep_.image.columns * simd_.lanes;
         const std::int64_t end = std::min((part + 1) * part_, blocks_);
+        for (const Grid& grid : sweep_.grids) add_plane(grid, src, dst, part, end, sums);
+    }
+
+    void add_plane(const Grid& grid, const float* src, const float* dst, std::int64_t part, std::int64_t end,
+                   float* sums) const {
+        const std::int64_t row = sweep_.image.columns * simd_.lanes;
+        dst += grid.plane * conv_.out_height * conv_.out_width * panel_;
         for (std::int64_t y = 0; y < conv_.out_height; y += rows_) {
             for (std::int64_t block = part * part_; block < end; ++block) {
                 const std::int64_t channel = block * simd_.lanes;
-                for (const Tap& tap : sweep_.grids[0].taps) {
+                for (const Tap& tap : grid.taps) {
                     simd_.sum_over_pixels({.src = src + block * src_plane_ + y * row + tap.offset * simd_.lanes,
                                            .src_row = row,
                                            .diff_dst = dst + y * conv_.out_width * panel_,

@@ -162,7 +162,7 @@ void pack_row(const PackedImage& image, const Lattice& phase, std::int64_t i, co
     std::fill(out + end * lanes, out + image.columns * lanes, 0.0F);
     if (begin == end) return;
     const float* from = in + y * image.width + phase.first_x + begin * phase.step_x;
-    const std::int64_t plane = image.height * image.width;
+    const std::int64_t plane = image.planes * image.height * image.width;
     if (phase.step_x == 1) return transpose(from, plane, channels, end - begin, out + begin * lanes, lanes);
     if (phase.step_x == 2) return transpose<2>(from, plane, channels, end - begin, out + begin * lanes, lanes);
     for (std::int64_t x = begin; x < end; ++x, from += phase.step_x) {
@@ -170,19 +170,25 @@ void pack_row(const PackedImage& image, const Lattice& phase, std::int64_t i, co
     }
 }
 
-void pack_image(const PackedImage& image, const float* in, std::int64_t channels, float* out) {
+void pack_plane(const PackedImage& image, const float* in, std::int64_t channels, float* out) {
     for (const Lattice& phase : image.phases) {
         const bool whole = phase.first_y == 0 && phase.first_x == 0 && phase.step_y == 1 && phase.step_x == 1 &&
                            image.rows == image.height && image.columns == image.width;
         if (whole) {
-            const std::int64_t plane = image.height * image.width;
-            transpose(in, plane, channels, plane, out, lanes);
+            const std::int64_t pixels = image.height * image.width;
+            transpose(in, image.planes * pixels, channels, pixels, out, lanes);
         } else {
             for (std::int64_t i = 0; i < image.rows; ++i) {
                 pack_row(image, phase, i, in, channels, out + i * image.columns * lanes);
             }
         }
         out += image.rows * image.columns * lanes;
+    }
+}
+
+void pack_image(const PackedImage& image, const float* in, std::int64_t channels, float* out) {
+    for (std::int64_t z = 0; z < image.planes; ++z) {
+        pack_plane(image, in + z * image.height * image.width, channels, out + z * image.plane_pixels() * lanes);
     }
 }
 

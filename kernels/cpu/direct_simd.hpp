@@ -6,13 +6,9 @@
 #include <cstdint>
 
 #include "kernels/cpu/sweep.hpp"
+#include "kernels/cpu/tap_at.hpp"
 
 namespace rehearse::kernels::cpu {
-
-/// Floats from the source's pixel and from the channel's weights to what a tap reads.
-struct TapAt {
-    std::int64_t src, weights;
-};
 
 /// out {rows * columns, vectors * lanes} (+)= sum over channels and taps of src x weights.
 struct SumOverTaps {

@@ -76,7 +76,7 @@ private:
     // `index` counts blocks of channels of all groups of all samples.
     void pack(const float* in, std::int64_t index, float* out) const {
         const std::int64_t channel = index % blocks_ * simd_.lanes;
-        const std::int64_t pixels = sweep_.image.height * sweep_.image.width;
+        const std::int64_t pixels = sweep_.image.tensor_pixels();
         simd_.pack_image(sweep_.image, in + (index / blocks_ * in_ + channel) * pixels,
                          std::min(simd_.lanes, in_ - channel), out);
     }
@@ -126,7 +126,7 @@ private:
         }
         float* const out = forward_ ? b.dst.data() : b.diff_src[0].data();
         const StripStore to{simd_, sweep_, std::min(panel_, out_ - first_channel), panel_,
-                            out + (image * out_ + first_channel) * sweep_.out_height * sweep_.out_width};
+                            out + (image * out_ + first_channel) * sweep_.out_pixels()};
         store(to, strip, own, own + strip_);
     }
 

@@ -231,7 +231,9 @@ public:
     std::string_view algorithm() const override { return "im2col"; }
 
 private:
-    std::string refusal(const Problem& problem) const override { return refuse_all_but_conv2d(problem, "im2col"); }
+    std::string refusal(const Problem& problem) const override {
+        return refuse_all_but_convolutions(problem, "im2col");
+    }
 
     std::unique_ptr<Kernel> make(const Problem& problem) const override { return make_within(problem, any_scratch); }
 

@@ -5,7 +5,7 @@
 
 namespace rehearse::kernels::cpu {
 
-/// Algorithm "im2col": any 2-D convolution, all passes.
+/// Algorithm "im2col": any convolution, all passes.
 const Backend& im2col();
 
 }  // namespace rehearse::kernels::cpu

@@ -10,6 +10,7 @@
 #include "kernels/cpu/algorithm.hpp"
 #include "kernels/cpu/few_rows.hpp"
 #include "kernels/cpu/gemm.hpp"
+#include "kernels/cpu/half.hpp"
 
 namespace rehearse::kernels::cpu {
 namespace {
@@ -151,6 +152,10 @@ private:
         const std::int64_t rows = problem.batch * std::get<MatMul>(problem.op).m;
         if (rows <= most_few_rows) return std::make_unique<FewRowsProduct>(problem);
         return std::make_unique<Product>(problem);
+    }
+    std::unique_ptr<Kernel> make_half(const Problem& problem) const override {
+        const HalfSimd* const simd = problem.type == DataType::bf16 ? native_bf16() : nullptr;
+        return simd == nullptr ? nullptr : half_product(problem, *simd);
     }
 };
 

@@ -37,10 +37,11 @@ std::vector<std::vector<TapAt>> taps_of_grids(const Sweep& sweep, std::int64_t l
 void store(const StripStore& to, const Strip& strip, const float* summed, float* turned) {
     const Grid& grid = to.sweep.grids[strip.grid];
     const std::int64_t width = to.sweep.out_width;
-    const std::int64_t plane = to.sweep.out_height * width;
+    const std::int64_t channel = to.sweep.out_pixels();
+    float* const out = to.out + grid.plane * to.sweep.out_height * width;
     const std::int64_t pixels = strip.rows * grid.columns;
-    if (to.sweep.grids.size() == 1) {  // rows without gaps
-        to.simd.transpose(summed, to.panel, pixels, to.channels, to.out + strip.first * width, plane);
+    if (grid.rows == to.sweep.out_height && grid.columns == width) {  // rows without gaps
+        to.simd.transpose(summed, to.panel, pixels, to.channels, out + strip.first * width, channel);
         return;
     }
     to.simd.transpose(summed, to.panel, pixels, to.channels, turned, pixels);
@@ -48,7 +49,7 @@ void store(const StripStore& to, const Strip& strip, const float* summed, float*
         for (std::int64_t i = 0; i < strip.rows; ++i) {
             const float* const from = turned + c * pixels + i * grid.columns;
             const std::int64_t y = grid.at.first_y + (strip.first + i) * grid.at.step_y;
-            float* const row = to.out + c * plane + y * width + grid.at.first_x;
+            float* const row = out + c * channel + y * width + grid.at.first_x;
             for (std::int64_t j = 0; j < grid.columns; ++j) row[j * grid.at.step_x] = from[j];
         }
     }

@@ -2,6 +2,7 @@
 #include "kernels/cpu/sweep.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace rehearse::kernels::cpu {
 namespace {
@@ -71,9 +72,34 @@ BackwardAxis backward_axis(const Axis& axis) {
     return found;
 }
 
-}  // namespace
+// The sweep of a volume, from that of a plane: plane_of(plane of outputs, tap over depth) is the plane that the tap
+// reads, outside of [0, planes) where there is none.
+template <typename PlaneOf>
+Sweep over_depth(const Convolution& conv, const Sweep& flat, std::int64_t planes, std::int64_t out_planes,
+                 PlaneOf plane_of) {
+    Sweep sweep = flat;
+    sweep.image.planes = planes;
+    sweep.out_planes = out_planes;
+    sweep.grids.clear();
+    for (std::int64_t z = 0; z < out_planes; ++z) {
+        for (Grid grid : flat.grids) {
+            grid.plane = z;
+            const std::vector<Tap> taps = std::exchange(grid.taps, {});
+            for (std::int64_t t = 0; t < conv.op.window.kernel_d; ++t) {
+                const std::int64_t plane = plane_of(z, t);
+                if (plane < 0 || plane >= planes) continue;
+                for (const Tap& tap : taps) {
+                    grid.taps.push_back({plane * sweep.image.plane_pixels() + tap.offset,
+                                         t * conv.op.window.kernel_h * conv.op.window.kernel_w + tap.index});
+                }
+            }
+            sweep.grids.push_back(grid);
+        }
+    }
+    return sweep;
+}
 
-Sweep forward_sweep(const Convolution& conv) {
+Sweep forward_plane(const Convolution& conv) {
     const Window& w = conv.op.window;
     const ForwardAxis y = forward_axis(vertical(conv));
     const ForwardAxis x = forward_axis(horizontal(conv));
@@ -94,7 +120,7 @@ Sweep forward_sweep(const Convolution& conv) {
     return sweep;
 }
 
-Sweep backward_sweep(const Convolution& conv) {
+Sweep backward_plane(const Convolution& conv) {
     const Window& w = conv.op.window;
     const BackwardAxis y = backward_axis(vertical(conv));
     const BackwardAxis x = backward_axis(horizontal(conv));
@@ -117,6 +143,22 @@ Sweep backward_sweep(const Convolution& conv) {
         }
     }
     return sweep;
+}
+
+}  // namespace
+
+Sweep forward_sweep(const Convolution& conv) {
+    const Window& w = conv.op.window;
+    return over_depth(conv, forward_plane(conv), conv.depth, conv.out_depth,
+                      [&](std::int64_t z, std::int64_t t) { return z * w.stride_d - w.pad_front + t * w.dilation_d; });
+}
+
+Sweep backward_sweep(const Convolution& conv) {
+    const Window& w = conv.op.window;
+    return over_depth(conv, backward_plane(conv), conv.out_depth, conv.depth, [&](std::int64_t z, std::int64_t t) {
+        const std::int64_t distance = z + w.pad_front - t * w.dilation_d;
+        return distance % w.stride_d == 0 ? distance / w.stride_d : -1;
+    });
 }
 
 }  // namespace rehearse::kernels::cpu

@@ -13,7 +13,9 @@
 #include "kernels/buffers.hpp"
 #include "kernels/onednn/plans.hpp"
 #include "kernels/reference/backend.hpp"
+#include "kernels/storage.hpp"
 #include "kernels/support.hpp"
+#include "kernels/transposed.hpp"
 
 namespace rehearse::kernels::onednn {
 namespace {
@@ -26,7 +28,8 @@ struct RunsReference {
     template <typename O>
     bool operator()(const O&) const {
         return std::is_same_v<O, ChannelPad> || std::is_same_v<O, Dropout> || std::is_same_v<O, Flatten> ||
-               std::is_same_v<O, SoftmaxLoss> || std::is_same_v<O, SgdUpdate>;
+               std::is_same_v<O, SoftmaxLoss> || std::is_same_v<O, Bias> || std::is_same_v<O, SgdUpdate> ||
+               std::is_same_v<O, Resize>;
     }
 };
 
@@ -39,6 +42,8 @@ bool has_empty_window(const Pool2d& op) {
     const Window& w = op.window;
     const std::int64_t extent_h = w.dilation_h * (w.kernel_h - 1) + 1;
     const std::int64_t extent_w = w.dilation_w * (w.kernel_w - 1) + 1;
+    const std::int64_t extent_d = w.dilation_d * (w.kernel_d - 1) + 1;
+    if (std::max(w.pad_front, w.pad_back) >= extent_d) return true;
     return std::max(w.pad_top, w.pad_bottom) >= extent_h || std::max(w.pad_left, w.pad_right) >= extent_w;
 }
 
@@ -124,6 +129,9 @@ public:
         if (!std::holds_alternative<Conv2d>(problem.op)) {
             return {.yes = false, .reason = fmt::format("{} runs conv2d, not {}", algorithm_, kind_of(problem.op))};
         }
+        if (problem.type != DataType::f32) {
+            return {.yes = false, .reason = fmt::format("{} takes f32, not {}", algorithm_, to_string(problem.type))};
+        }
         if (problem.pass == Pass::update) return {};
         try {
             (void)planned_convolution(problem, way_);
@@ -161,6 +169,7 @@ public:
 
     Support supports(const Problem& problem) const override {
         if (Support any = supported_by_any(problem); !any.yes) return any;
+        if (is_mirrored(problem)) return supports(mirrored_problem(problem));
         if (runs_reference(problem)) return {};
         if (const std::string reason = refusal(problem.op); !reason.empty()) return {.yes = false, .reason = reason};
         try {
@@ -173,13 +182,23 @@ public:
 
     std::unique_ptr<Kernel> prepare(const Problem& problem) const override {
         require_supported(*this, problem);
+        if (is_mirrored(problem)) {
+            auto kernel = transposed(in_f32(problem), prepare(mirrored_problem(in_f32(problem))));
+            return problem.type == DataType::f32 ? std::move(kernel) : stored_as(problem, 0, std::move(kernel));
+        }
         if (runs_reference(problem)) return reference::backend().prepare(problem);
         return converting_errors(problem.op, [&]() -> std::unique_ptr<Kernel> {
-            return std::make_unique<PlannedKernel>(problem, workspace(problem.op, problem.batch), planned(problem));
+            const Problem computed = in_f32(problem);
+            const std::int64_t kept = workspace(problem.op, problem.batch);
+            auto kernel = std::make_unique<PlannedKernel>(computed, kept, planned(computed));
+            if (problem.type == DataType::f32) return kernel;
+            return stored_as(problem, kept, std::move(kernel));
         });
     }
 
     Bytes scratch(const Problem& problem, Bytes /*limit*/) const override {
+        if (problem.type != DataType::f32) return staged(problem) + scratch(in_f32(problem), any_scratch);
+        if (is_mirrored(problem)) return scratch(mirrored_problem(problem), any_scratch);
         if (runs_reference(problem)) return {};
         return converting_errors(problem.op,
                                  [&] { return Bytes{static_cast<double>(planned(problem).scratch_bytes())}; });

@@ -22,22 +22,22 @@ struct Given {
     dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
 };
 
-Given given(const Conv2d& op, std::int64_t batch) {
-    const Shape out = output_shape(op);
-    const Window& w = op.window;
-    memory::dims weight_dims{op.filters, op.channels / op.groups, w.kernel_h, w.kernel_w};
+Given given(const auto& op, std::int64_t batch) {
+    const Shape kernel = weights(op)[0].shape;
+    memory::dims weight_dims(kernel.begin(), kernel.end());
     if (op.groups > 1) {
         weight_dims[0] /= op.groups;
         weight_dims.insert(weight_dims.begin(), op.groups);
     }
-    return {dense({batch, op.channels, op.height, op.width}), dense(weight_dims),
-            op.bias ? dense({op.filters}) : memory::desc(), dense({batch, op.filters, out[1], out[2]})};
+    return {dense(behind(batch, input_shapes(op)[0])), dense(weight_dims),
+            op.bias ? dense({op.filters}) : memory::desc(), dense(behind(batch, output_shape(op)))};
 }
 
-bool stays_dense(const Conv2d& op, Pass pass, Way way) {
+bool stays_dense(const auto& op, Pass pass, Way way) {
     if (way != Way::faster_layout) return way == Way::gemm;
     const Window& w = op.window;
-    const bool is_matrix = w == Window{} && op.groups == 1 && op.height * op.width >= matrix_pixels;
+    const std::int64_t pixels = elements(input_shapes(op)[0]) / op.channels;
+    const bool is_matrix = w == Window{} && op.groups == 1 && pixels >= matrix_pixels;
     return is_matrix || (pass == Pass::backward_data && op.channels / op.groups < few_channels);
 }
 
@@ -46,7 +46,7 @@ memory::desc any_layout(const memory::desc& desc) {
 }
 
 // What oneDNN may lay out as it likes.
-Given asked(const Conv2d& op, Pass pass, const Given& g, Way way) {
+Given asked(const auto& op, Pass pass, const Given& g, Way way) {
     if (stays_dense(op, pass, way)) return {g.src, any_layout(g.weights), g.bias, g.dst};
     return {any_layout(g.src), any_layout(g.weights), g.bias, any_layout(g.dst),
             way == Way::winograd ? dnnl::algorithm::convolution_winograd : dnnl::algorithm::convolution_direct};
@@ -56,15 +56,24 @@ struct Sliding {
     memory::dims strides, dilates, padding_l, padding_r;
 };
 
-Sliding sliding(const Window& w) {
+Sliding sliding(const Conv2d& op) {
+    const Window& w = op.window;
     return {{w.stride_h, w.stride_w},
             {w.dilation_h - 1, w.dilation_w - 1},
             {w.pad_top, w.pad_left},
             {w.pad_bottom, w.pad_right}};
 }
 
-dnnl::convolution_forward::primitive_desc forward_desc(const Conv2d& op, const Given& a) {
-    const Sliding s = sliding(op.window);
+Sliding sliding(const Conv3d& op) {
+    const Window& w = op.window;
+    return {{w.stride_d, w.stride_h, w.stride_w},
+            {w.dilation_d - 1, w.dilation_h - 1, w.dilation_w - 1},
+            {w.pad_front, w.pad_top, w.pad_left},
+            {w.pad_back, w.pad_bottom, w.pad_right}};
+}
+
+dnnl::convolution_forward::primitive_desc forward_desc(const auto& op, const Given& a) {
+    const Sliding s = sliding(op);
     const auto kind = dnnl::prop_kind::forward_training;
     if (!op.bias) {
         return {{kind, a.algorithm, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
@@ -78,7 +87,7 @@ dnnl::convolution_forward::primitive_desc forward_desc(const Conv2d& op, const G
 
 std::size_t bias_offset(const Given& g) { return g.weights.get_size() / sizeof(float); }
 
-void plan_forward(Program& program, const Conv2d& op, const Given& g, Way way) {
+void plan_forward(Program& program, const auto& op, const Given& g, Way way) {
     const auto desc = forward_desc(op, asked(op, Pass::forward, g, way));
     std::vector<Argument> arguments{{DNNL_ARG_SRC, program.input(g.src, desc.src_desc(), src)},
                                     {DNNL_ARG_WEIGHTS, program.input(g.weights, desc.weights_desc(), weights)},
@@ -90,9 +99,9 @@ void plan_forward(Program& program, const Conv2d& op, const Given& g, Way way) {
     program.add(desc, dnnl::convolution_forward(desc), arguments);
 }
 
-void plan_backward_data(Program& program, const Conv2d& op, const Given& g, Way way) {
+void plan_backward_data(Program& program, const auto& op, const Given& g, Way way) {
     const Given a = asked(op, Pass::backward_data, g, way);
-    const Sliding s = sliding(op.window);
+    const Sliding s = sliding(op);
     const dnnl::convolution_backward_data::primitive_desc desc(
         {a.algorithm, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r}, attributes(), engine(),
         forward_desc(op, a));
@@ -102,8 +111,8 @@ void plan_backward_data(Program& program, const Conv2d& op, const Given& g, Way 
                  {DNNL_ARG_DIFF_SRC, program.output(g.src, desc.diff_src_desc(), diff_src)}});
 }
 
-dnnl::convolution_backward_weights::primitive_desc backward_weights_desc(const Conv2d& op, const Given& a) {
-    const Sliding s = sliding(op.window);
+dnnl::convolution_backward_weights::primitive_desc backward_weights_desc(const auto& op, const Given& a) {
+    const Sliding s = sliding(op);
     if (!op.bias) {
         return {{a.algorithm, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
                 attributes(),
@@ -116,7 +125,7 @@ dnnl::convolution_backward_weights::primitive_desc backward_weights_desc(const C
             forward_desc(op, a)};
 }
 
-void plan_backward_weights(Program& program, const Conv2d& op, const Given& g, Way way) {
+void plan_backward_weights(Program& program, const auto& op, const Given& g, Way way) {
     const auto desc = backward_weights_desc(op, asked(op, Pass::backward_weights, g, way));
     std::vector<Argument> arguments{
         {DNNL_ARG_SRC, program.input(g.src, desc.src_desc(), src)},
@@ -129,13 +138,21 @@ void plan_backward_weights(Program& program, const Conv2d& op, const Given& g, W
     program.add(desc, dnnl::convolution_backward_weights(desc), arguments);
 }
 
-}  // namespace
-
-void plan(Program& program, const Conv2d& op, Pass pass, std::int64_t batch, Way way) {
+void plan_any(Program& program, const auto& op, Pass pass, std::int64_t batch, Way way) {
     const Given g = given(op, batch);
     if (pass == Pass::forward) plan_forward(program, op, g, way);
     if (pass == Pass::backward_data) plan_backward_data(program, op, g, way);
     if (pass == Pass::backward_weights) plan_backward_weights(program, op, g, way);
+}
+
+}  // namespace
+
+void plan(Program& program, const Conv2d& op, Pass pass, std::int64_t batch, Way way) {
+    plan_any(program, op, pass, batch, way);
+}
+
+void plan(Program& program, const Conv3d& op, Pass pass, std::int64_t batch) {
+    plan_any(program, op, pass, batch, Way::faster_layout);
 }
 
 }  // namespace rehearse::kernels::onednn

@@ -67,13 +67,12 @@ void plan(Program& program, const Add& op, Pass /*pass*/, std::int64_t batch) {
 void plan(Program& program, const Concat& op, Pass /*pass*/, std::int64_t batch) {
     std::vector<memory::desc> parts;
     std::vector<Argument> arguments;
-    std::int64_t channels = 0;
-    for (std::size_t i = 0; i < op.channels.size(); ++i) {
-        parts.push_back(dense({batch, op.channels[i], op.height, op.width}));
+    for (const Shape& shape : input_shapes(op)) {
+        const std::size_t i = parts.size();
+        parts.push_back(dense(behind(batch, shape)));
         arguments.push_back({DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), program.bind(parts.back(), src_at(i))});
-        channels += op.channels[i];
     }
-    const memory::desc whole = dense({batch, channels, op.height, op.width});
+    const memory::desc whole = dense(behind(batch, output_shape(op)));
     const dnnl::concat::primitive_desc desc(whole, 1, parts, engine(), attributes());
     arguments.push_back({DNNL_ARG_DST, program.bind(whole, dst)});
     program.add(desc, dnnl::concat(desc), arguments);

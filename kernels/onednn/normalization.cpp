@@ -32,14 +32,16 @@ private:
 // The first layout for which both passes have a generated kernel; NCHW when none has.
 template <typename Make>
 auto fastest_layout(const memory::desc& given, Make make) {
-    for (const auto tag : {memory::format_tag::nChw16c, memory::format_tag::nChw8c}) {
+    const bool volume = given.dims().size() == 5;
+    for (const auto tag : {volume ? memory::format_tag::nCdhw16c : memory::format_tag::nChw16c,
+                           volume ? memory::format_tag::nCdhw8c : memory::format_tag::nChw8c}) {
         auto pair = make(memory::desc(given.dims(), memory::data_type::f32, tag));
         if (pair.generated()) return pair;
     }
     return make(given);
 }
 
-memory::desc image(const auto& op, std::int64_t batch) { return dense({batch, op.channels, op.height, op.width}); }
+memory::desc image(const Op& op, std::int64_t batch) { return dense(behind(batch, input_shapes(op)[0])); }
 
 using BatchNormPair =
     Pair<dnnl::batch_normalization_forward::primitive_desc, dnnl::batch_normalization_backward::primitive_desc>;

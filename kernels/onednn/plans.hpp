@@ -21,6 +21,7 @@ void plan(Program& program, const Activation& op, Pass pass, std::int64_t batch)
 void plan(Program& program, const Add& op, Pass pass, std::int64_t batch);
 void plan(Program& program, const Concat& op, Pass pass, std::int64_t batch);
 void plan(Program& program, const Softmax& op, Pass pass, std::int64_t batch);
+void plan(Program& program, const Conv3d& op, Pass pass, std::int64_t batch);
 
 /// Bytes of oneDNN's own workspace, from forward to backward.
 std::size_t workspace_bytes(const Pool2d& op, std::int64_t batch);

@@ -21,11 +21,22 @@ dnnl::algorithm algorithm_of(const Pool2d& op) {
 }
 
 Given given(const Pool2d& op, std::int64_t batch) {
-    const Shape out = output_shape(op);
     const Window& w = op.window;
+    const memory::desc in = dense(behind(batch, input_shapes(op)[0]));
+    const memory::desc out = dense(behind(batch, output_shape(op)));
+    if (op.depth > 0) {
+        return {algorithm_of(op),
+                in,
+                out,
+                {w.stride_d, w.stride_h, w.stride_w},
+                {w.kernel_d, w.kernel_h, w.kernel_w},
+                {w.dilation_d - 1, w.dilation_h - 1, w.dilation_w - 1},
+                {w.pad_front, w.pad_top, w.pad_left},
+                {w.pad_back, w.pad_bottom, w.pad_right}};
+    }
     return {algorithm_of(op),
-            dense({batch, op.channels, op.height, op.width}),
-            dense({batch, op.channels, out[1], out[2]}),
+            in,
+            out,
             {w.stride_h, w.stride_w},
             {w.kernel_h, w.kernel_w},
             {w.dilation_h - 1, w.dilation_w - 1},

@@ -43,6 +43,12 @@ const dnnl::primitive_attr& attributes() {
     return ours;
 }
 
+dnnl::memory::dims behind(std::int64_t outer, const Shape& shape) {
+    dnnl::memory::dims dims{outer};
+    dims.insert(dims.end(), shape.begin(), shape.end());
+    return dims;
+}
+
 dnnl::memory::desc dense(const dnnl::memory::dims& dims) {
     dnnl::memory::dims strides(dims.size(), 1);
     for (std::size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];

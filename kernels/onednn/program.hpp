@@ -18,6 +18,9 @@ const dnnl::engine& engine();
 /// A primitive attribute that hands the primitive's scratch memory to us.
 const dnnl::primitive_attr& attributes();
 
+/// {outer, shape...}: a batch of samples, or weights.
+dnnl::memory::dims behind(std::int64_t outer, const Shape& shape);
+
 /// Dense row-major tensors of f32: what the caller has.
 dnnl::memory::desc dense(const dnnl::memory::dims& dims);
 

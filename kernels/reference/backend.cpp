@@ -6,6 +6,7 @@
 #include "core/error.hpp"
 #include "kernels/buffers.hpp"
 #include "kernels/reference/loops.hpp"
+#include "kernels/storage.hpp"
 #include "kernels/support.hpp"
 
 namespace rehearse::kernels::reference {
@@ -28,8 +29,8 @@ public:
 private:
     template <typename O>
     void run_op(const O& op, const Buffers& buffers) const {
-        if constexpr (std::is_same_v<O, Input> || std::is_same_v<O, Unknown>) {
-            require(false, "prepare refuses Input and Unknown");
+        if constexpr (std::is_same_v<O, Input> || std::is_same_v<O, Communication> || std::is_same_v<O, Unknown>) {
+            require(false, "prepare refuses what computes nothing");
         } else {
             reference::run(op, problem_.pass, problem_.batch, buffers);
         }
@@ -47,7 +48,11 @@ public:
 
     std::unique_ptr<Kernel> prepare(const Problem& problem) const override {
         require_supported(*this, problem);
-        return std::make_unique<Loops>(problem, workspace(problem.op, problem.batch));
+        const std::int64_t kept = workspace(problem.op, problem.batch);
+        auto loops = std::make_unique<Loops>(in_f32(problem), kept);
+        // An update may bring gradients of another type.
+        if (problem.type == DataType::f32 && problem.pass != Pass::update) return loops;
+        return stored_as(problem, kept, std::move(loops));
     }
 
     std::int64_t workspace(const Op& op, std::int64_t batch) const override {

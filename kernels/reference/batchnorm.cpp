@@ -12,7 +12,7 @@ namespace {
 // visit(index) for each value of channel c.
 template <typename Visit>
 void for_each_value(const BatchNorm& op, std::int64_t batch, std::int64_t c, Visit visit) {
-    const std::int64_t area = op.height * op.width;
+    const std::int64_t area = pixels(op);
     for (std::int64_t n = 0; n < batch; ++n) {
         for (std::int64_t i = 0; i < area; ++i) visit((n * op.channels + c) * area + i);
     }
@@ -20,7 +20,7 @@ void for_each_value(const BatchNorm& op, std::int64_t batch, std::int64_t c, Vis
 
 void forward(const BatchNorm& op, std::int64_t batch, const Buffers& b) {
     const auto src = b.src[0];
-    const auto count = static_cast<double>(batch * op.height * op.width);
+    const auto count = static_cast<double>(batch * pixels(op));
     for (std::int64_t c = 0; c < op.channels; ++c) {
         double mean = 0;
         double variance = 0;
@@ -40,7 +40,7 @@ void forward(const BatchNorm& op, std::int64_t batch, const Buffers& b) {
 // d x = gamma / deviation (g - d beta / N - x^ d gamma / N).
 void backward(const BatchNorm& op, std::int64_t batch, const Buffers& b) {
     const auto src = b.src[0];
-    const auto count = static_cast<double>(batch * op.height * op.width);
+    const auto count = static_cast<double>(batch * pixels(op));
     for (std::int64_t c = 0; c < op.channels; ++c) {
         const double mean = b.workspace[c];
         const double deviation = std::sqrt(b.workspace[op.channels + c] + batchnorm_epsilon);

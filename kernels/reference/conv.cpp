@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution is one set of triples (src, weights, dst): a pixel, a tap and the output that they meet in. Each pass
-// multiplies two of the three and sums into the third.
+// multiplies two of the three and sums into the third. A transposed convolution has the triples of its mirrored one
+// with src and dst in each other's place. Images are volumes of one plane.
 #include <vector>
 
 #include "kernels/reference/loops.hpp"
@@ -9,81 +10,101 @@
 namespace rehearse::kernels::reference {
 namespace {
 
-// visit(src index, weights index, dst index) for each triple of sample n and filter f.
+struct Triple {
+    std::int64_t src, weights, dst;
+};
+
 template <typename Visit>
-void for_each_triple(const Conv2d& op, const Shape& out, std::int64_t n, std::int64_t f, Visit visit) {
+void for_each_triple(const Conv3d& op, const Extent& out, std::int64_t n, std::int64_t f, Visit visit) {
+    const Extent in{op.depth, op.height, op.width};
     const std::int64_t group_channels = op.channels / op.groups;
     const std::int64_t first_channel = f / (op.filters / op.groups) * group_channels;
-    for (std::int64_t y = 0; y < out[1]; ++y) {
-        for (std::int64_t x = 0; x < out[2]; ++x) {
-            const std::int64_t dst = ((n * op.filters + f) * out[1] + y) * out[2] + x;
-            for (std::int64_t c = 0; c < group_channels; ++c) {
-                const std::int64_t src = (n * op.channels + first_channel + c) * op.height * op.width;
-                const std::int64_t weights = (f * group_channels + c) * op.window.kernel_h * op.window.kernel_w;
-                for_each_tap(op.window, op.height, op.width, y, x,
-                             [&](std::int64_t pixel, std::int64_t tap) { visit(src + pixel, weights + tap, dst); });
-            }
+    std::int64_t dst = (n * op.filters + f) * out.pixels();
+    for_each_place(out, [&](const Extent& at) {
+        for (std::int64_t c = 0; c < group_channels; ++c) {
+            const std::int64_t src = (n * op.channels + first_channel + c) * in.pixels();
+            const std::int64_t weights = (f * group_channels + c) * op.window.taps();
+            for_each_tap(op.window, in, at, [&](std::int64_t pixel, std::int64_t tap) {
+                visit(Triple{src + pixel, weights + tap, dst});
+            });
         }
-    }
+        ++dst;
+    });
 }
 
 template <typename Visit>
-void for_each_triple(const Conv2d& op, std::int64_t batch, Visit visit) {
-    const Shape out = output_shape(op);
+void for_each_triple(const Conv3d& op, std::int64_t batch, Visit visit) {
+    const Extent out = extent(output_shape(op));
     for (std::int64_t n = 0; n < batch; ++n) {
         for (std::int64_t f = 0; f < op.filters; ++f) for_each_triple(op, out, n, f, visit);
     }
 }
 
-// Weights without the bias, which lies behind them.
-std::int64_t tap_count(const Conv2d& op) {
-    return op.filters * (op.channels / op.groups) * op.window.kernel_h * op.window.kernel_w;
+void for_each_triple(const Conv2d& op, std::int64_t batch, auto visit) { for_each_triple(as_volume(op), batch, visit); }
+
+void for_each_triple(const ConvTranspose& op, std::int64_t batch, auto visit) {
+    const Op mirror = mirrored(op);
+    const auto* flat = std::get_if<Conv2d>(&mirror);
+    for_each_triple(flat != nullptr ? as_volume(*flat) : std::get<Conv3d>(mirror), batch, [&](const Triple& t) {
+        visit(Triple{t.dst, t.weights, t.src});
+    });
 }
 
-void forward(const Conv2d& op, std::int64_t batch, const Buffers& b) {
+// Weights without the bias, which lies behind them.
+std::int64_t tap_count(const auto& op) { return elements(weights(op)[0].shape); }
+
+void forward(const auto& op, std::int64_t batch, const Buffers& b) {
     std::vector<double> sum(b.dst.size());
     const auto src = b.src[0];
-    for_each_triple(op, batch, [&](std::int64_t s, std::int64_t w, std::int64_t d) {
-        sum[d] += static_cast<double>(src[s]) * b.weights[w];
-    });
+    for_each_triple(op, batch,
+                    [&](const Triple& t) { sum[t.dst] += static_cast<double>(src[t.src]) * b.weights[t.weights]; });
     const std::int64_t area = static_cast<std::int64_t>(b.dst.size()) / (batch * op.filters);
+    const std::int64_t taps = tap_count(op);
     for (std::size_t i = 0; i < sum.size(); ++i) {
         const std::int64_t filter = static_cast<std::int64_t>(i) / area % op.filters;
-        b.dst[i] = static_cast<float>(sum[i] + (op.bias ? b.weights[tap_count(op) + filter] : 0.0F));
+        b.dst[i] = static_cast<float>(sum[i] + (op.bias ? b.weights[taps + filter] : 0.0F));
     }
 }
 
-void backward_data(const Conv2d& op, std::int64_t batch, const Buffers& b) {
+void backward_data(const auto& op, std::int64_t batch, const Buffers& b) {
     const auto diff_src = b.diff_src[0];
     if (diff_src.empty()) return;
     std::vector<double> sum(diff_src.size());
-    for_each_triple(op, batch, [&](std::int64_t s, std::int64_t w, std::int64_t d) {
-        sum[s] += static_cast<double>(b.diff_dst[d]) * b.weights[w];
+    for_each_triple(op, batch, [&](const Triple& t) {
+        sum[t.src] += static_cast<double>(b.diff_dst[t.dst]) * b.weights[t.weights];
     });
     for (std::size_t i = 0; i < sum.size(); ++i) diff_src[i] = static_cast<float>(sum[i]);
 }
 
-void backward_weights(const Conv2d& op, std::int64_t batch, const Buffers& b) {
+void backward_weights(const auto& op, std::int64_t batch, const Buffers& b) {
     std::vector<double> sum(b.diff_weights.size());
     const auto src = b.src[0];
-    for_each_triple(op, batch, [&](std::int64_t s, std::int64_t w, std::int64_t d) {
-        sum[w] += static_cast<double>(src[s]) * b.diff_dst[d];
-    });
+    for_each_triple(op, batch,
+                    [&](const Triple& t) { sum[t.weights] += static_cast<double>(src[t.src]) * b.diff_dst[t.dst]; });
     if (op.bias) {
         const std::int64_t area = static_cast<std::int64_t>(b.diff_dst.size()) / (batch * op.filters);
+        const std::int64_t taps = tap_count(op);
         for (std::size_t i = 0; i < b.diff_dst.size(); ++i) {
-            sum[tap_count(op) + static_cast<std::int64_t>(i) / area % op.filters] += b.diff_dst[i];
+            sum[taps + static_cast<std::int64_t>(i) / area % op.filters] += b.diff_dst[i];
         }
     }
     for (std::size_t i = 0; i < sum.size(); ++i) b.diff_weights[i] = static_cast<float>(sum[i]);
 }
 
-}  // namespace
-
-void run(const Conv2d& op, Pass pass, std::int64_t batch, const Buffers& buffers) {
+void run_any(const auto& op, Pass pass, std::int64_t batch, const Buffers& buffers) {
     if (pass == Pass::forward) forward(op, batch, buffers);
     if (pass == Pass::backward_data) backward_data(op, batch, buffers);
     if (pass == Pass::backward_weights) backward_weights(op, batch, buffers);
+}
+
+}  // namespace
+
+void run(const Conv2d& op, Pass pass, std::int64_t batch, const Buffers& buffers) { run_any(op, pass, batch, buffers); }
+
+void run(const Conv3d& op, Pass pass, std::int64_t batch, const Buffers& buffers) { run_any(op, pass, batch, buffers); }
+
+void run(const ConvTranspose& op, Pass pass, std::int64_t batch, const Buffers& buffers) {
+    run_any(op, pass, batch, buffers);
 }
 
 }  // namespace rehearse::kernels::reference

@@ -17,12 +17,18 @@ void run(const Dropout& op, Pass pass, std::int64_t batch, const Buffers& b) {
         for (std::size_t i = 0; i < b.diff_src[0].size(); ++i) b.diff_src[0][i] = b.diff_dst[i] * b.workspace[i];
         return;
     }
-    const auto first = static_cast<std::uint64_t>(b.first_sample * (static_cast<std::int64_t>(b.dst.size()) / batch));
+    const std::int64_t count = elements(op.shape);
+    const std::int64_t whole = b.sample_elements > 0 ? b.sample_elements : count;
     const auto factor = static_cast<float>(1 / op.keep);
     const auto kept_below = static_cast<std::uint64_t>(op.keep * 0x1p53);
-    for (std::size_t i = 0; i < b.dst.size(); ++i) {
-        b.workspace[i] = random_bits(b.seed, first + i) >> 11 < kept_below ? factor : 0.0F;
-        b.dst[i] = b.src[0][i] * b.workspace[i];
+    for (std::int64_t n = 0; n < batch; ++n) {
+        const auto first = static_cast<std::uint64_t>((b.first_sample + n) * whole + b.first_element);
+        for (std::int64_t i = 0; i < count; ++i) {
+            const std::int64_t at = n * count + i;
+            const std::uint64_t bits = random_bits(b.seed, first + static_cast<std::uint64_t>(i));
+            b.workspace[static_cast<std::size_t>(at)] = bits >> 11 < kept_below ? factor : 0.0F;
+            b.dst[at] = b.src[0][at] * b.workspace[static_cast<std::size_t>(at)];
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What only adds or moves values: sum, concatenation, channel padding, flattening.
 #include <algorithm>
+#include <vector>
 
 #include "kernels/reference/loops.hpp"
 
@@ -21,7 +22,7 @@ void run(const Add& /*op*/, Pass pass, std::int64_t /*batch*/, const Buffers& b)
 }
 
 void run(const Concat& op, Pass pass, std::int64_t batch, const Buffers& b) {
-    const std::int64_t area = op.height * op.width;
+    const std::int64_t area = pixels(op);
     std::int64_t at = 0;  // in the whole; a part's samples lie one after the other
     for (std::int64_t n = 0; n < batch; ++n) {
         for (std::size_t i = 0; i < op.channels.size(); ++i) {
@@ -49,6 +50,30 @@ void run(const ChannelPad& op, Pass pass, std::int64_t batch, const Buffers& b) 
         } else {
             std::ranges::copy(b.diff_dst.subspan(at, inner), b.diff_src[0].begin() + n * inner);
         }
+    }
+}
+
+void run(const Bias& op, Pass pass, std::int64_t batch, const Buffers& b) {
+    const auto dim = static_cast<std::size_t>(op.dim);
+    const std::int64_t channels = op.shape[dim];
+    std::int64_t inner = 1;  // elements of one channel that lie together
+    for (std::size_t d = dim + 1; d < op.shape.size(); ++d) inner *= op.shape[d];
+    const std::int64_t runs = batch * elements(op.shape) / inner;
+    const auto channel_of = [&](std::int64_t run) { return run % channels; };
+    if (pass == Pass::forward) {
+        for (std::int64_t run = 0; run < runs; ++run) {
+            const float bias = b.weights[channel_of(run)];
+            for (std::int64_t i = run * inner; i < (run + 1) * inner; ++i) b.dst[i] = b.src[0][i] + bias;
+        }
+    } else if (pass == Pass::backward_data) {
+        if (!b.diff_src[0].empty()) std::ranges::copy(b.diff_dst, b.diff_src[0].begin());
+    } else {
+        std::vector<double> sums(static_cast<std::size_t>(channels));
+        for (std::int64_t run = 0; run < runs; ++run) {
+            double& sum = sums[static_cast<std::size_t>(channel_of(run))];
+            for (std::int64_t i = run * inner; i < (run + 1) * inner; ++i) sum += b.diff_dst[i];
+        }
+        std::ranges::transform(sums, b.diff_weights.begin(), [](double sum) { return static_cast<float>(sum); });
     }
 }
 

@@ -22,7 +22,11 @@ void run(const Dropout& op, Pass pass, std::int64_t batch, const Buffers& buffer
 void run(const Flatten& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const Softmax& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const SoftmaxLoss& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Bias& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const SgdUpdate& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Conv3d& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const ConvTranspose& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Resize& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 
 /// The n-th number of the SplitMix64 generator with this seed (Steele, Lea and Flood 2014), n from 0: a function of a
 /// counter, so that element n draws the same number whatever was drawn before it.

@@ -13,19 +13,17 @@ namespace {
 // visit(dst index, pixels of the window as src indices) for each output.
 template <typename Visit>
 void for_each_window(const Pool2d& op, std::int64_t batch, Visit visit) {
-    const Shape out = output_shape(op);
+    const Extent in{op.depth == 0 ? 1 : op.depth, op.height, op.width};
+    const Extent out = extent(output_shape(op));
     std::vector<std::int64_t> pixels;
     std::int64_t dst = 0;
-    for (std::int64_t plane = 0; plane < batch * op.channels; ++plane) {
-        for (std::int64_t y = 0; y < out[1]; ++y) {
-            for (std::int64_t x = 0; x < out[2]; ++x) {
-                pixels.clear();
-                for_each_tap(op.window, op.height, op.width, y, x, [&](std::int64_t pixel, std::int64_t) {
-                    pixels.push_back(plane * op.height * op.width + pixel);
-                });
-                visit(dst++, pixels);
-            }
-        }
+    for (std::int64_t channel = 0; channel < batch * op.channels; ++channel) {
+        for_each_place(out, [&](const Extent& at) {
+            pixels.clear();
+            for_each_tap(op.window, in, at,
+                         [&](std::int64_t pixel, std::int64_t) { pixels.push_back(channel * in.pixels() + pixel); });
+            visit(dst++, pixels);
+        });
     }
 }
 
@@ -35,7 +33,7 @@ std::int64_t first_largest(std::span<const float> src, const std::vector<std::in
 }
 
 double divisor(const Pool2d& op, const std::vector<std::int64_t>& pixels) {
-    if (op.count_padding) return static_cast<double>(op.window.kernel_h * op.window.kernel_w);
+    if (op.count_padding) return static_cast<double>(op.window.taps());
     return static_cast<double>(pixels.size());
 }
 

@@ -58,12 +58,12 @@ TEST(Problems, OfAScheduleAreItsComputeAndUpdateStepsOnce) {
     const Problem relu{Activation{Nonlinearity::relu, {4}}, Pass::forward, 8};
     const Problem update{SgdUpdate{12}, Pass::update, 1};
     Schedule schedule;
-    schedule.classes = {{"a",
-                         {{"r1", Stream::compute, Compute{0, relu, 0}, {}},
-                          {"r2", Stream::compute, Compute{1, relu, 0}, {}},
-                          {"sum", Stream::communication, AllReduceBucket{}, {}},
-                          {"u", Stream::compute, Update{0, update}, {}}}},
-                        {"b", {{"r1", Stream::compute, Compute{0, relu, 0}, {}}}}};
+    schedule.classes.resize(2);
+    schedule.classes[0].steps = {{"r1", Stream::compute, Compute{0, relu, 0}, {}},
+                                 {"r2", Stream::compute, Compute{1, relu, 0}, {}},
+                                 {"sum", Stream::communication, Communicate{}, {}},
+                                 {"u", Stream::compute, Update{0, update}, {}}};
+    schedule.classes[1].steps = {{"r1", Stream::compute, Compute{0, relu, 0}, {}}};
     EXPECT_THAT(names(problems(std::span{&schedule, 1})),
                 ElementsAre("activation:n8:4:relu:f32:forward", "sgd:n1:12:f32:update"));
 }

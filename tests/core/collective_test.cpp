@@ -8,34 +8,13 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "tests/core/collective_run.hpp"
 
 namespace rehearse {
 namespace {
 
-std::int64_t initial(std::int64_t rank, std::int64_t i) { return (rank + 1) * 1000 + i * i; }
-
-// Runs all rounds, every transfer reading what was there when its round began.
-std::vector<std::vector<std::int64_t>> executed(const AllReduce& all_reduce) {
-    const auto n = static_cast<std::size_t>(all_reduce.group().size);
-    std::vector<std::vector<std::int64_t>> buffers(n);
-    for (std::size_t r = 0; r < n; ++r) {
-        for (std::int64_t i = 0; i < all_reduce.elements(); ++i) {
-            buffers[r].push_back(initial(static_cast<std::int64_t>(r), i));
-        }
-    }
-    for (std::int64_t round = 0; round < all_reduce.rounds(); ++round) {
-        const auto before = buffers;
-        for (const Transfer& t : all_reduce.round(round)) {
-            for (std::int64_t i = t.begin; i < t.end; ++i) {
-                const auto at = static_cast<std::size_t>(i);
-                const std::int64_t sent = before[static_cast<std::size_t>(t.from)][at];
-                std::int64_t& to = buffers[static_cast<std::size_t>(t.to)][at];
-                to = t.combine == Combine::reduce ? to + sent : sent;
-            }
-        }
-    }
-    return buffers;
-}
+using test::executed;
+using test::given;
 
 struct Case {
     std::string algorithm;
@@ -44,9 +23,10 @@ struct Case {
 
 std::vector<Case> cases() {
     std::vector<Case> all;
-    for (const char* name : {"ring", "doubling", "halving", "tree"}) {
+    for (const char* name : {"ring", "doubling", "halving", "tree", "doubletree", "torus"}) {
         for (std::int64_t n = 1; n <= 17; ++n) all.push_back({name, {n, n}});
     }
+    for (const char* name : {"torus(3x4)", "torus(4x3)", "torus(1x12)", "torus(12x1)"}) all.push_back({name, {12, 12}});
     for (const char* inside : {"ring", "halving", "tree"}) {
         for (const char* across : {"ring", "doubling", "halving", "tree"}) {
             for (const Group group :
@@ -62,9 +42,9 @@ TEST(AllReduce, LeavesTheSumOnEveryRank) {
     for (const Case& c : cases()) {
         for (const std::int64_t elements : {0, 1, 5, 48, 101}) {
             SCOPED_TRACE(c.algorithm + " on " + std::to_string(c.group.size) + ", " + std::to_string(elements));
-            const AllReduce all_reduce{parse_algorithm(c.algorithm), c.group, elements};
+            const Collective sum = all_reduce(parse_algorithm(c.algorithm), c.group, elements);
             const std::int64_t n = c.group.size;
-            for (const auto& buffer : executed(all_reduce)) {
+            for (const auto& buffer : executed(sum, given(sum))) {
                 for (std::int64_t i = 0; i < elements; ++i) {
                     // Sum over ranks of (rank + 1) * 1000 + i^2.
                     ASSERT_EQ(buffer[static_cast<std::size_t>(i)], 1000 * n * (n + 1) / 2 + n * i * i);
@@ -76,10 +56,10 @@ TEST(AllReduce, LeavesTheSumOnEveryRank) {
 
 TEST(AllReduce, NobodyReadsWhatItReceivesInTheSameRound) {
     for (const Case& c : cases()) {
-        const AllReduce all_reduce{parse_algorithm(c.algorithm), c.group, 101};
-        for (std::int64_t round = 0; round < all_reduce.rounds(); ++round) {
+        const Collective sum = all_reduce(parse_algorithm(c.algorithm), c.group, 101);
+        for (std::int64_t round = 0; round < sum.rounds(); ++round) {
             std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> sent;
-            const auto transfers = all_reduce.round(round);
+            const auto transfers = sum.round(round);
             for (const Transfer& t : transfers) sent[t.from] = {t.begin, t.end};
             for (const Transfer& t : transfers) {
                 const bool overlaps = sent.contains(t.to) && t.begin < sent[t.to].second && sent[t.to].first < t.end;
@@ -92,25 +72,26 @@ TEST(AllReduce, NobodyReadsWhatItReceivesInTheSameRound) {
 TEST(AllReduce, PhasesCoverAllRoundsAndAreAlike) {
     for (const Case& c : cases()) {
         SCOPED_TRACE(c.algorithm + " on " + std::to_string(c.group.size));
-        const AllReduce all_reduce{parse_algorithm(c.algorithm), c.group, 720720};  // divisible by 1 .. 16
+        const Collective sum = all_reduce(parse_algorithm(c.algorithm), c.group, 720720);  // divisible by 1 .. 16
         std::int64_t next = 0;
-        for (const Phase& phase : all_reduce.phases()) {
+        for (const Phase& phase : sum.phases()) {
             EXPECT_EQ(phase.first_round, next);
             next += phase.repeats;
             const auto shape = [&](std::int64_t round) {
                 std::multiset<std::tuple<std::int64_t, std::int64_t, std::int64_t, Combine>> flows;
-                for (const Transfer& t : all_reduce.round(round)) flows.insert({t.from, t.to, 0, t.combine});
+                for (const Transfer& t : sum.round(round)) flows.insert({t.from, t.to, 0, t.combine});
                 return flows;
             };
             for (std::int64_t r = phase.first_round; r < next; ++r) {
                 EXPECT_EQ(shape(r), shape(phase.first_round));
-                for (const Transfer& t : all_reduce.round(r)) {
-                    const Transfer first = all_reduce.round(phase.first_round)[0];
-                    EXPECT_NEAR(static_cast<double>(t.end - t.begin), static_cast<double>(first.end - first.begin), 1);
+                const std::vector<Transfer> transfers = sum.round(r), first = sum.round(phase.first_round);
+                for (std::size_t i = 0; i < transfers.size(); ++i) {
+                    EXPECT_NEAR(static_cast<double>(transfers[i].end - transfers[i].begin),
+                                static_cast<double>(first[i].end - first[i].begin), 1);
                 }
             }
         }
-        EXPECT_EQ(next, all_reduce.rounds());
+        EXPECT_EQ(next, sum.rounds());
     }
 }
 
@@ -118,10 +99,10 @@ TEST(AllReduce, PhasesCoverAllRoundsAndAreAlike) {
 // tree 2 (n-1) data in all.
 TEST(AllReduce, SendsWhatTheLiteratureSays) {
     const auto sent = [](const char* algorithm, std::int64_t n, std::int64_t elements) {
-        const AllReduce all_reduce{parse_algorithm(algorithm), {n, n}, elements};
+        const Collective sum_of_all = all_reduce(parse_algorithm(algorithm), {n, n}, elements);
         std::int64_t sum = 0;
-        for (std::int64_t r = 0; r < all_reduce.rounds(); ++r) {
-            for (const Transfer& t : all_reduce.round(r)) sum += t.end - t.begin;
+        for (std::int64_t r = 0; r < sum_of_all.rounds(); ++r) {
+            for (const Transfer& t : sum_of_all.round(r)) sum += t.end - t.begin;
         }
         return sum;
     };
@@ -130,17 +111,19 @@ TEST(AllReduce, SendsWhatTheLiteratureSays) {
     EXPECT_EQ(sent("doubling", 8, 800), 8 * 3 * 800);
     EXPECT_EQ(sent("tree", 8, 800), 2 * 7 * 800);
     EXPECT_EQ(sent("ring", 6, 600), 2 * 5 * 600);
+    EXPECT_EQ(sent("doubletree", 8, 800), 2 * 7 * 800);
+    EXPECT_EQ(sent("torus(2x4)", 8, 800), 2 * 7 * 800);
     // Two of six fold in and out (2 x 2 x 600), the other four halve: 2 x 3 x 600.
     EXPECT_EQ(sent("halving", 6, 600), 2 * 2 * 600 + 2 * 3 * 600);
 }
 
 TEST(AllReduce, HalvingSendsTheLargestMessagesToTheNearestRank) {
-    const AllReduce all_reduce{parse_algorithm("halving"), {8, 8}, 800};
+    const Collective sum = all_reduce(parse_algorithm("halving"), {8, 8}, 800);
     const std::vector<std::int64_t> sizes{400, 200, 100, 100, 200, 400};
     const std::vector<std::int64_t> distances{1, 2, 4, 4, 2, 1};
-    ASSERT_EQ(all_reduce.rounds(), 6);
+    ASSERT_EQ(sum.rounds(), 6);
     for (std::size_t r = 0; r < sizes.size(); ++r) {
-        for (const Transfer& t : all_reduce.round(static_cast<std::int64_t>(r))) {
+        for (const Transfer& t : sum.round(static_cast<std::int64_t>(r))) {
             EXPECT_EQ(t.end - t.begin, sizes[r]);
             EXPECT_EQ(std::abs(t.from - t.to), distances[r]);
         }
@@ -148,7 +131,8 @@ TEST(AllReduce, HalvingSendsTheLargestMessagesToTheNearestRank) {
 }
 
 TEST(ParseAlgorithm, ReadsWhatItPrints) {
-    for (const char* text : {"ring", "doubling", "halving", "tree", "hierarchical(ring,halving)"}) {
+    for (const char* text :
+         {"ring", "doubling", "halving", "tree", "hierarchical(ring,halving)", "doubletree", "torus", "torus(4x6)"}) {
         EXPECT_EQ(to_string(parse_algorithm(text)), text);
     }
 }
@@ -162,6 +146,11 @@ TEST(ParseAlgorithm, SaysWhatWouldBeRight) {
         {"hierarchical(ring,halving", "write it like"},
         {"hierarchical(ring,halfing)", "did you mean 'halving'"},
         {"hierarchical(doubling,ring)", "doubling has no reduce half"},
+        {"hierarchical(torus,ring)", "torus cannot be a part of it"},
+        {"torus(4)", "write it like torus(4x6)"},
+        {"torus(0x4)", "1 or more"},
+        {"torus(axb)", "rows of torus(axb)"},
+        {"ring(3)", "nothing in brackets"},
         {"hierarchical(hierarchical(ring,ring),ring)", "unknown algorithm"},
     };
     for (const auto& [text, why] : wrong) {
@@ -173,7 +162,8 @@ TEST(ParseAlgorithm, SaysWhatWouldBeRight) {
             EXPECT_THAT(error.what(), testing::HasSubstr(why));
         }
     }
-    EXPECT_THROW(AllReduce(parse_algorithm("hierarchical(ring,ring)"), {7, 6}, 10), InputError);
+    EXPECT_THROW(all_reduce(parse_algorithm("hierarchical(ring,ring)"), {7, 6}, 10), InputError);
+    EXPECT_THROW(all_reduce(parse_algorithm("torus(2x3)"), {7, 7}, 10), InputError);
 }
 
 }  // namespace

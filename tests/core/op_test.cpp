@@ -34,6 +34,35 @@ TEST(Conv2d, CountsGroupsDilationAndUnevenPadding) {
     EXPECT_EQ(output_shape(uneven), (Shape{1, 4, 4}));
 }
 
+TEST(Conv3d, HasTheShapeAndCostOfCosmoFlowsSecondLayer) {
+    Window w{3, 3, 1, 1, 1, 1, 1, 1};
+    w.kernel_d = 3;
+    w.pad_front = w.pad_back = 1;
+    const Conv3d conv2{32, 64, 64, 64, 64, w};
+    EXPECT_EQ(output_shape(conv2), (Shape{64, 64, 64, 64}));
+    EXPECT_EQ(parameters(conv2), 64 * 32 * 27);
+    EXPECT_EQ(flops(conv2, Pass::forward, 2), Flops{2.0 * 2 * 64 * 64 * 64 * 64 * 32 * 27});
+}
+
+TEST(ConvTranspose, IsTheMirroredConvolutionsWayBack) {
+    const ConvTranspose up{64, 14, 9, 32, Window{3, 3, 2, 2, 1, 1, 1, 1}, 1, true, 0, 0, 1, 0};
+    EXPECT_EQ(output_shape(up), (Shape{32, 28, 17}));
+    const Op mirror = mirrored(up);
+    EXPECT_EQ(mirror, (Op{Conv2d{32, 28, 17, 64, up.window}}));
+    EXPECT_EQ(output_shape(mirror), (Shape{64, 14, 9}));
+    EXPECT_EQ(weights(up)[0].shape, weights(mirror)[0].shape);
+    EXPECT_EQ(parameters(up), 64 * 32 * 9 + 32);
+    EXPECT_EQ(flops(up, Pass::backward_data), flops(mirror, Pass::forward));
+    EXPECT_EQ(flops(up, Pass::forward), flops(mirror, Pass::forward) + Flops{32.0 * 28 * 17});
+}
+
+TEST(Window, OverDepthNeedsAVolume) {
+    Window w;
+    w.kernel_d = 2;
+    EXPECT_THROW(output_shape(Conv2d{1, 8, 8, 1, w}), InputError);
+    EXPECT_EQ(output_shape(Pool2d{PoolKind::max, 1, 8, 8, w, false, 5}), (Shape{1, 4, 8, 8}));
+}
+
 TEST(OutputShape, RefusesWhatDoesNotFit) {
     EXPECT_THROW(output_shape(Conv2d{1, 2, 2, 1, Window{3, 3}}), InputError);
     EXPECT_THROW(output_shape(Conv2d{3, 8, 8, 4, Window{1, 1}, 2}), InputError);

@@ -7,6 +7,16 @@
 namespace rehearse {
 namespace {
 
+Window cube(std::int64_t pad) {
+    Window w{3, 3, 2, 2, pad, pad, pad, pad};
+    w.kernel_d = 3;
+    w.stride_d = 2;
+    w.pad_front = w.pad_back = pad;
+    return w;
+}
+
+Window uneven_cube() { return {3, 2, 2, 1, 0, 1, 1, 2, 1, 2, 4, 3, 3, 1, 2}; }
+
 const std::vector<Op> ops{
     Input{{3, 224, 224}},
     Conv2d{64, 56, 56, 64, Window{3, 3, 1, 1, 1, 1, 1, 1}},
@@ -26,6 +36,20 @@ const std::vector<Op> ops{
     Softmax{1000},
     SoftmaxLoss{10},
     SgdUpdate{25557032},
+    Conv3d{4, 128, 120, 112, 32, cube(1), 1, true},
+    Conv3d{32, 9, 8, 7, 32, uneven_cube(), 32},
+    ConvTranspose{64, 28, 30, 32, Window{3, 3, 2, 2, 1, 1, 1, 1}, 1, true, 0, 0, 1, 1},
+    ConvTranspose{64, 28, 30, 32, Window{2, 2, 2, 2}, 2},
+    ConvTranspose{64, 9, 9, 32, cube(1), 1, false, 8},
+    ConvTranspose{6, 9, 9, 3, uneven_cube(), 3, true, 8, 2, 1, 0},
+    Pool2d{PoolKind::max, 32, 64, 64, cube(0), false, 128},
+    Pool2d{PoolKind::average, 32, 16, 16, uneven_cube(), true, 32},
+    BatchNorm{.channels = 32, .height = 64, .width = 60, .depth = 58},
+    Concat{{64, 32}, 28, 27, 26},
+    SoftmaxLoss{3, {768, 1152}, {0.5, 16, 2.25}},
+    SoftmaxLoss{2, {4, 5, 6}},
+    Resize{Interpolation::linear, 256, 96, 144, 192, 288},
+    Resize{Interpolation::nearest, 2, 3, 4, 6, 8, 5, 10, true},
     Unknown{"Erf", 12, 3, {4, 5}},
 };
 
@@ -46,6 +70,12 @@ TEST(ProblemString, IsTheOneOfTheDocumentation) {
               "conv2d:n32c64h56w56k64r3s3:pad1:stride1:f32:forward");
     EXPECT_EQ(to_string(Problem{ops[3], Pass::backward_data, 8, DataType::bf16}),
               "matmul:n8m1n10k84:bias:bf16:backward_data");
+    // Of volumes: d before h, t before r; padding front, top, left, back, bottom, right.
+    EXPECT_EQ(to_string(Problem{ops[18], Pass::forward, 1, DataType::f32}),
+              "conv3d:n1c4d128h120w112k32t3r3s3:pad1:stride2:bias:f32:forward");
+    EXPECT_EQ(to_string(Problem{ops[23], Pass::forward, 1, DataType::f32}),
+              "convtranspose:n1c6d8h9w9k3t4r3s2:pad3x0x1x1x1x2:stride3x2x1:dilation2x1x2:groups3:outpad2x1x0:bias:"
+              "f32:forward");
 }
 
 TEST(ProblemString, SaysWhatIsWrongWithIt) {
@@ -65,6 +95,17 @@ TEST(ProblemString, SaysWhatIsWrongWithIt) {
         {"conv2d:n1c1h-2w2k1r3s3:f32:forward", "is not a whole number"},
         {"activation:n1:4x4:swish:f32:forward", "unknown activation 'swish'"},
         {"conv2d:n99999999999999999999c1h1w1k1r1s1:f32:forward", "batch"},
+        {"conv3d:n1c4h8w8k4r3s3:f32:forward", "expected 'd'"},
+        {"conv3d:n1c4d8h8w8k4t3r3s3:pad1x1x1x1:f32:forward", "'pad' takes 1 or 6"},
+        {"conv3d:n1c4d0h8w8k4t1r3s3:f32:forward", "at least one plane"},
+        {"conv3d:n1c4d2h8w8k4t3r3s3:f32:forward", "depth: a window of 3 does not fit into 2"},
+        {"convtranspose:n1c4h8w8k4r3s3:stride2:outpad2:f32:forward", "the output padding is 2, must be below"},
+        {"convtranspose:n1c4h8w8k4r3s3:pad9:f32:forward", "padding 9+9 leaves nothing of 8"},
+        {"convtranspose:n1c4h8w8k3r3s3:groups2:f32:forward", "cannot be split into 2 groups"},
+        {"resize:n1c4h8w8:16x16:linear:f32:forward", "expected the new size"},
+        {"resize:n1c4d8h8w8:to16x16:linear:f32:forward", "as many numbers as the old"},
+        {"resize:n1c4h8w8:to16x16:cubic:f32:forward", "'nearest' or 'linear' is missing"},
+        {"softmaxloss:n1:3:image8x8:weights1+2:f32:forward", "2 class weights for 3 classes"},
         {":::", "unknown operator"},
     };
     for (const auto& [text, why] : cases) {

@@ -48,7 +48,8 @@ struct Tensors {
             state.assign(2 * norm->channels, 1.0F);
         }
         if (const auto* loss = std::get_if<SoftmaxLoss>(&op)) {
-            for (std::int64_t i = 0; i < batch; ++i) labels.push_back(static_cast<std::int32_t>(3 * i % loss->classes));
+            for (std::int64_t i = 0; i < batch * elements(loss->image); ++i)
+                labels.push_back(static_cast<std::int32_t>(3 * i % loss->classes));
         }
     }
 

@@ -78,9 +78,9 @@ TEST(Exported, ASoftmaxOverOnePixelBecomesAFlattenAndTheLoss) {
     EXPECT_EQ(network.layers[2].op, Op{SoftmaxLoss{10}});
 }
 
-TEST(Exported, ASoftmaxOverThePixelsOfAnImageIsUnknown) {
+TEST(Exported, ASoftmaxOverTheRowsOfAnImageIsUnknown) {
     OnnxFile file({1, 10, 4, 4}, 13);
-    set(file.node("Softmax", {"x"}, "y"), "axis", 1);
+    set(file.node("Softmax", {"x"}, "y"), "axis", 2);
     EXPECT_THAT([&] { import_onnx(file.save("pixels.onnx")); },
                 ThrowsMessage<InputError>(HasSubstr("not a softmax over all features")));
 }

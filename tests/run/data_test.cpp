@@ -3,8 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cmath>
+#include <set>
 #include <vector>
+
+#include "core/error.hpp"
 
 namespace rehearse::run {
 namespace {
@@ -71,6 +75,39 @@ TEST(SyntheticTask, NeighboursInAPictureAreAlikeAndSizesAreOdd) {
     for (const float value : sample(task, shape, 0)) EXPECT_LT(std::abs(value), 10);
     EXPECT_EQ(sample(SyntheticTask({1}, 1, 1), {1}, 0).size(), 1U);
 }
+
+TEST(PixelTask, GivesEachPixelALabelThatItsLevelsTell) {
+    const SyntheticTask task{{4, 8, 12}, 3, 5, {8, 12}};
+    std::vector<float> sample(4 * 96), again(sample.size());
+    std::vector<std::int32_t> labels(96);
+    std::set<std::int32_t> seen;
+    // Noise reaches 0.87 from a level: the mean of a class's pixels in two samples is the same level.
+    std::vector<std::array<double, 3>> means;
+    for (const std::int64_t index : {3, 4}) {
+        task.fill(index, sample);
+        task.fill(index, again);
+        EXPECT_EQ(sample, again);
+        task.fill_labels(index, labels);
+        std::array<double, 3> sum{}, count{};
+        for (std::size_t i = 0; i < labels.size(); ++i) {
+            ASSERT_TRUE(labels[i] >= 0 && labels[i] < 3);
+            sum[labels[i]] += sample[i];
+            ++count[labels[i]];
+        }
+        for (std::size_t i = 0; i < 3; ++i) {
+            if (count[i] > 0) seen.insert(static_cast<std::int32_t>(i));
+            sum[i] = count[i] > 8 ? sum[i] / count[i] : NAN;
+        }
+        means.push_back(sum);
+    }
+    EXPECT_GT(seen.size(), 1U);
+    for (std::size_t i = 0; i < 3; ++i) {
+        if (std::isnan(means[0][i]) || std::isnan(means[1][i])) continue;
+        EXPECT_NEAR(means[0][i], means[1][i], 2 * 0.5 * 3 / std::sqrt(8.0));  // three deviations of each mean
+    }
+}
+
+TEST(PixelTask, RefusesLabelsOfAnotherSize) { EXPECT_THROW((SyntheticTask{{4, 8, 12}, 3, 5, {8, 6}}), InputError); }
 
 }  // namespace
 }  // namespace rehearse::run

@@ -7,6 +7,7 @@
 
 #include "core/machine.hpp"
 #include "core/network.hpp"
+#include "models/builder.hpp"
 #include "models/models.hpp"
 #include "schedule/plan.hpp"
 
@@ -56,6 +57,30 @@ inline Network dropping() {
     add(n, "loss", SoftmaxLoss{10}, {at});
     check(n);
     return n;
+}
+
+/// Volumes: convolution, strided convolution, batch norm, both pools.
+inline Network volumes() {
+    models::NetworkBuilder b("volumes", {2, 6, 6, 6});
+    int at = b.conv("conv1", models::NetworkBuilder::input, 4, models::cube(3, 1, 1), true);
+    at = b.max_pool("pool", b.relu("relu1", b.batch_norm("bn", at)), models::cube(2, 2));
+    at = b.relu("relu2", b.conv("conv2", at, 5, models::cube(2, 1, 1)));
+    b.loss(b.dense("fc", b.flatten("flatten", b.global_average_pool("mean", at)), 3));
+    return b.build();
+}
+
+/// Down and up again with a skip, one label a pixel, its classes weighed; dilated, transposed, resized.
+inline Network encoder_decoder() {
+    models::NetworkBuilder b("encoder-decoder", {2, 8, 12});
+    Window dilated = models::square(3, 1, 2);
+    dilated.dilation_h = dilated.dilation_w = 2;
+    const int skip = b.relu("relu1", b.conv("conv1", models::NetworkBuilder::input, 4, models::square(3, 1, 1), true));
+    int at = b.relu("relu2", b.conv("conv2", b.max_pool("pool", skip, models::square(2, 2)), 6, dilated));
+    const int up = b.conv_transpose("up", at, 4, models::square(2, 2), true);
+    const int large = b.resize("resize", b.conv("narrow", at, 3, models::square(1)), 8, 12);
+    at = b.concat("concat", {up, large, skip});
+    b.pixel_loss(b.conv("scores", at, 3, models::square(1), true), {1, 2, 0.5});
+    return b.build();
 }
 
 /// One host with as many devices as there are ranks.

@@ -21,12 +21,12 @@ public:
     Loaded(const Network& network, const std::string& backend) : Loaded(network, Wish{backend, ""}) {}
     Loaded(const Network& network, const Wish& wish)
         : schedule_(test::schedule_of(network, "data", 1, batch)),
-          program_(schedule_, schedule_.classes[0], wish, 5, {}) {
+          program_(schedule_, 0, wish, 5, {}) {
         const SyntheticTask task{network.layers.front().output, 3, 11};
-        const std::size_t size = program_.input().size() / batch;
+        const std::size_t size = program_.tensors().input().size() / batch;
         for (std::int64_t i = 0; i < batch; ++i) {
             const auto place = static_cast<std::size_t>(i);
-            task.fill(i, program_.input().subspan(place * size, size));
+            task.fill(i, program_.tensors().input().subspan(place * size, size));
             program_.tensors().labels()[place] = task.label(i);
         }
     }
@@ -135,7 +135,7 @@ TEST(Program, RefusesAnOperatorThatNobodyRuns) {
     at = test::add(n, "fc", MatMul{.m = 1, .n = 3, .k = 5}, {at});
     test::add(n, "loss", SoftmaxLoss{3}, {at});
     const Schedule schedule = test::schedule_of(n, "data", 1, 2);
-    EXPECT_THROW((Program{schedule, schedule.classes[0], {}, 1, {}}), InputError);
+    EXPECT_THROW((Program{schedule, 0, {}, 1, {}}), InputError);
 }
 
 }  // namespace

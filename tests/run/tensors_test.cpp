@@ -18,20 +18,20 @@ Tensors tensors_of(const Schedule& schedule, std::uint64_t seed = 1) {
         const bool computes = has_pass(layer.op, Pass::forward);
         backends.push_back(computes ? &kernels::choose(layer.op, schedule.batch_per_rank, DataType::f32) : nullptr);
     }
-    return {schedule, backends, seed};
+    return {schedule, schedule.classes[0], 0, backends, seed};
 }
 
 TEST(Tensors, GradientsOfABucketLieTogetherInItsOrder) {
     const Schedule schedule = test::schedule_of(models::load_network("lenet5"), "data:bucket=1kB", 1, 2);
-    ASSERT_GT(schedule.buckets.size(), 2U);
+    ASSERT_GT(schedule.classes[0].part.buckets.size(), 2U);
     const Tensors tensors = tensors_of(schedule);
     const float* next = tensors.gradients().data();
-    for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
+    for (std::size_t b = 0; b < schedule.classes[0].part.buckets.size(); ++b) {
         const BucketTensors& bucket = tensors.bucket(static_cast<int>(b));
         EXPECT_EQ(bucket.gradients.data(), next);
-        EXPECT_EQ(static_cast<std::int64_t>(bucket.gradients.size()), schedule.buckets[b].elements);
+        EXPECT_EQ(static_cast<std::int64_t>(bucket.gradients.size()), schedule.classes[0].part.buckets[b].elements);
         EXPECT_EQ(bucket.momentum.size(), bucket.gradients.size());
-        for (const int layer : schedule.buckets[b].layers) {
+        for (const int layer : schedule.classes[0].part.buckets[b].layers) {
             EXPECT_EQ(tensors.layer(layer).gradients.data(), next);
             EXPECT_EQ(tensors.layer(layer).weights.data() - tensors.weights().data(),
                       next - tensors.gradients().data());

@@ -77,6 +77,37 @@ TEST(Gradients, WithSharedOutputsAreTheSameByOneDnnAndByPlainLoops) {
     EXPECT_LE(difference(best.gradients, loops.gradients), chain_tolerance(6, 360));
 }
 
+TEST(Gradients, OfVolumesAndOfLabelsAPixelAreThoseOfOneRank) {
+    const Communicator world = Communicator::world();
+    const std::int64_t global = 8;
+    for (const Network& network : {test::volumes(), test::encoder_decoder()}) {
+        SCOPED_TRACE(network.name);
+        for (const char* backend : {"", "cpu"}) {
+            const auto has_name = [&](const auto* listed) { return listed->name() == backend; };
+            if (*backend != 0 && std::ranges::none_of(kernels::backends(), has_name)) continue;
+            const Options options{.steps = 1, .backend = backend, .check_gradients = true};
+            const Result shared = train_network(world, network, "data:bucket=1kB", global / world.size(), options);
+            EXPECT_LE(shared.gradient_error, shared.gradient_tolerance);
+        }
+    }
+    // Without batch norm the shards' gradients add up to those of the whole batch. Longest sum: 96 pixels of 8 samples.
+    const Network network = test::encoder_decoder();
+    const Options once{.steps = 1};
+    const Result together = train_network(world, network, "data", global / world.size(), once);
+    const Result single = train_network(Communicator::self(), network, "data", global, once);
+    EXPECT_LE(difference(together.gradients, single.gradients), chain_tolerance(5, 96 * 8));
+}
+
+TEST(Training, VolumesAndPixelsAreLearned) {
+    const Communicator world = Communicator::world();
+    for (const Network& network : {test::volumes(), test::encoder_decoder()}) {
+        SCOPED_TRACE(network.name);
+        const Options options{.steps = 60, .learning_rate = 0.05F};
+        const Result result = train_network(world, network, "data", 16 / world.size(), options);
+        EXPECT_LT(result.steps.back().loss, result.steps.front().loss / 2);
+    }
+}
+
 TEST(Gradients, OfResnet32ByWinogradAreThoseOfThePlainLoops) {
     const auto listed = kernels::backends();
     if (std::ranges::none_of(listed, [](const auto* backend) { return backend->algorithm() == "winograd4"; })) {

@@ -42,6 +42,13 @@ TEST(MakeSchedule, RefusesAPlanThatCannotBeAndSaysWhy) {
         {"data", {.devices = 12, .global_batch = 5}, {"5 % 12 = 5", "; 12 would do"}},
         {"data", {.devices = 2, .global_batch = max_int}, {"% 2 = 1", "; 9223372036854775806 would do"}},
         {"data=8", {.devices = 12}, {"--plan 'data=8'", "8 ranks", "--devices is 12", "data=12"}},
+        {"data=2,tensor=3", {.devices = 12}, {"data=2,tensor=3 makes 6 ranks", "--devices is 12"}},
+        {"data,tensor", {.devices = 12}, {"data and tensor have no size"}},
+        {"data,tensor=5", {.devices = 12}, {"--devices 12 cannot be divided by 5", "data has no size"}},
+        {"data,tensor=4", {.devices = 12}, {"no layer that can be cut into 4 equal parts"}},
+        {"pipe=5", {.devices = 5, .global_batch = 5}, {"4 layers that compute cannot make 5 stages"}},
+        {"data:microbatches=3", {.devices = 1, .batch_per_device = 10}, {"10 % 3 = 1"}},
+        {"pipe=2:schedule=interleaved:microbatches=3", {.devices = 2}, {"groups of pipe=2", "3 % 2 = 1"}},
         {"data:allreduce=hierarchical(ring,halving)",
          {.devices = 8},
          {"--plan 'data:allreduce=", "8 % 6 = 2", "2 of its 6 devices", "take 6 or 12"}},
@@ -94,7 +101,7 @@ TEST(MakeSchedule, DividesAGlobalBatchAmongTheRanks) {
 std::string all_reduce_of(const Machine& machine, std::string_view plan, std::int64_t devices) {
     const Schedule schedule = make_schedule(two_dense(), machine, parse_plan(plan), {.devices = devices});
     for (const Step& step : schedule.classes.at(0).steps) {
-        if (const auto* reduce = std::get_if<AllReduceBucket>(&step.action)) return to_string(reduce->algorithm);
+        if (const auto* reduce = std::get_if<Communicate>(&step.action)) return to_string(reduce->algorithm);
     }
     return "none";
 }
@@ -127,7 +134,7 @@ TEST(MakeSchedule, TypesFollowThePrecision) {
             if (const auto* compute = std::get_if<Compute>(&step.action)) {
                 EXPECT_EQ(compute->problem.type, c.compute);
             }
-            if (const auto* reduce = std::get_if<AllReduceBucket>(&step.action)) {
+            if (const auto* reduce = std::get_if<Communicate>(&step.action)) {
                 EXPECT_EQ(reduce->type, c.wire);
             }
             if (const auto* update = std::get_if<Update>(&step.action)) {

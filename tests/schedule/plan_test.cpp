@@ -44,7 +44,7 @@ TEST(Plan, KeepsEveryOptionAndTheTextAsWritten) {
 }
 
 TEST(Plan, TakesEveryAllReduceThatCoreHas) {
-    for (const AlgorithmName& algorithm : all_reduce_algorithms()) {
+    for (const AlgorithmName& algorithm : algorithms(CollectiveKind::all_reduce)) {
         const std::string_view name = algorithm.name.substr(0, algorithm.name.find('('));
         SCOPED_TRACE(name);
         const std::string value = name == "hierarchical" ? "hierarchical(halving,tree)" : std::string{name};
@@ -66,8 +66,12 @@ TEST(Plan, IsRefusedWithTheReasonAndWhatWouldBeRight) {
         {"dtaa=4", {"unknown axis 'dtaa'", "did you mean 'data'", "what works: data[=N]"}},
         {"pip=4", {"unknown axis 'pip'", "did you mean 'pipe'"}},
         {"qqqqqqqq", {"unknown axis 'qqqqqqqq'; what works"}},
-        {"tensor=4", {"'tensor' is not yet in this version", "what works: data"}},
-        {"data=4,pipe=8:schedule=1f1b", {"'pipe' is not yet in this version"}},
+        {"pipe=8:schedule=gpip", {"unknown schedule 'gpip'", "did you mean 'gpipe'"}},
+        {"pipe=8:microbatches=0", {"microbatches=0", "from 1 to"}},
+        {"data:microbatches=2,pipe=8:microbatches=4", {"'microbatches' is given twice"}},
+        {"pipe=8:chunks=2", {"chunks=2 needs schedule=interleaved"}},
+        {"pipe=8:schedule=interleaved:chunks=1", {"at least 2 chunks"}},
+        {"pipe=8:recompute=yes", {"recompute=on or off"}},
         {"spatial=2x2", {"'spatial' is not yet"}},
         {"server:shards=8", {"'server' is not yet"}},
         {"groups=8", {"'groups' is not yet"}},
@@ -81,7 +85,7 @@ TEST(Plan, IsRefusedWithTheReasonAndWhatWouldBeRight) {
         {"data=", {"'data=' has no size", "data alone"}},
         {"data=2,data=4", {"'data' is given twice"}},
         {"data:lag=1", {"option of data 'lag' is not yet in this version", "overlap=on|off"}},
-        {"data:zero=1", {"'zero' is not yet"}},
+        {"data:zero=4", {"zero=4: write 0, 1 or 2"}},
         {"data:buckets=1MB", {"unknown option of data 'buckets'", "did you mean 'bucket'"}},
         {"data:", {"option of data is missing"}},
         {"data::overlap=on", {"option of data is missing"}},

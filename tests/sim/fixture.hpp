@@ -96,23 +96,28 @@ inline Step all_reduce_step(int bucket, std::int64_t elements, const Algorithm& 
                             std::vector<int> after = {}) {
     return {.name = fmt::format("bucket{}:allreduce", bucket),
             .stream = Stream::communication,
-            .action = AllReduceBucket{bucket, 0, elements, DataType::f32, algorithm},
+            .action = Communicate{.elements = elements, .algorithm = algorithm, .bucket = bucket},
             .after = std::move(after)};
+}
+
+/// A part of one layer, with the buckets that the steps name.
+inline Part part_for(const std::vector<Step>& steps) {
+    Part part{{"by-hand", {{"layer", Input{{1}}, {}, {1}}}, 0}, {{0, 0, {}}}, {}};
+    for (const Step& step : steps) {
+        if (const auto* bucket = std::get_if<Communicate>(&step.action))
+            part.buckets.push_back({{0}, bucket->elements});
+    }
+    return part;
 }
 
 /// Steps on every rank of one data axis.
 inline Schedule data_schedule(std::int64_t ranks, std::vector<Step> steps) {
     Schedule schedule;
-    schedule.network.name = "by-hand";
-    schedule.network.layers = {{"layer", Input{{1}}, {}, {1}}};
     schedule.plan = fmt::format("data={}", ranks);
     schedule.mesh.axes = {{"data", ranks}};
-    for (const Step& step : steps) {
-        if (const auto* bucket = std::get_if<AllReduceBucket>(&step.action)) {
-            schedule.buckets.push_back({{0}, bucket->elements});
-        }
-    }
-    schedule.classes = {{"all", std::move(steps)}};
+    schedule.network.name = "by-hand";
+    Part part = part_for(steps);
+    schedule.classes.push_back({.name = "all", .part = std::move(part), .steps = std::move(steps)});
     return schedule;
 }
 

@@ -32,7 +32,8 @@ struct Case {
 };
 
 std::vector<Case> cases(std::int64_t ranks) {
-    std::vector<Case> all{{"ring", ranks}, {"doubling", ranks}, {"halving", ranks}, {"tree", ranks}};
+    std::vector<Case> all{{"ring", ranks}, {"doubling", ranks},   {"halving", ranks},
+                          {"tree", ranks}, {"doubletree", ranks}, {"torus", ranks}};
     for (const std::int64_t per_node : {1, 2}) {
         if (ranks % per_node != 0) continue;
         for (const char* inside : {"ring", "halving", "tree"}) {
@@ -50,7 +51,7 @@ void expect_sums(Communicator& communicator, const Case& which, std::int64_t ele
     constexpr std::int64_t guard = 8;
     constexpr float untouched = -12345;
     const Group group{communicator.size(), which.per_node};
-    const AllReduceProgram program{AllReduce{parse_algorithm(which.algorithm), group, elements}, communicator.rank()};
+    const RankProgram program{all_reduce(parse_algorithm(which.algorithm), group, elements), communicator.rank()};
     std::vector<float> memory(static_cast<std::size_t>(elements + 2 * guard), untouched);
     std::vector<float> expected = memory;
     for (std::int64_t i = 0; i < elements; ++i) {
@@ -72,6 +73,17 @@ TEST(AllReduceOverMpi, EveryAlgorithmSumsEverySizeExactly) {
     }
 }
 
+TEST(AllReduceThroughSharedMemory, EveryAlgorithmSumsEverySizeExactly) {
+    Communicator world = Communicator::world();
+    world.connect();
+    const std::int64_t n = world.size();
+    for (const Case& which : cases(n)) {
+        for (const std::int64_t elements : {std::int64_t{0}, std::int64_t{1}, n + 1, std::int64_t{300'001}}) {
+            expect_sums(world, which, elements);
+        }
+    }
+}
+
 TEST(AllReduceOverMpi, SumsWhileTheWaitGivesItsCoreAway) {
     Communicator world = Communicator::world();
     std::int64_t waits = 0;
@@ -87,32 +99,36 @@ TEST(AllReduceOverMpi, TwoGroupsSumApartFromEachOther) {
     Communicator half = world.split(world.rank() % 2, world.rank());
     ASSERT_EQ(half.size(), 2);
     std::vector<float> data{static_cast<float>(world.rank()), 1};
-    half.all_reduce(AllReduceProgram{AllReduce{{"ring", {}, {}}, {2, 2}, 2}, half.rank()}, data);
+    half.all_reduce(RankProgram{all_reduce({}, {2, 2}, 2), half.rank()}, data);
     EXPECT_EQ(data, (std::vector<float>{world.rank() % 2 == 0 ? 2.0F : 4.0F, 2}));
 }
 
 TEST(AllReduceOverMpi, RefusesAProgramForAnotherNumberOfRanks) {
     Communicator alone = Communicator::self();
     std::vector<float> data(4);
-    EXPECT_THROW(alone.all_reduce(AllReduceProgram{AllReduce{{"ring", {}, {}}, {2, 2}, 4}, 0}, data), std::logic_error);
+    EXPECT_THROW(alone.all_reduce(RankProgram{all_reduce({}, {2, 2}, 4), 0}, data), std::logic_error);
 }
 
-TEST(AllReduceOverMpi, AnIdleThatThrowsEndsTheWait) {
+void expect_an_end_when_idle_throws(bool connected) {
     Communicator world = Communicator::world();
     if (world.size() < 2) GTEST_SKIP() << "needs a rank that does not come";
     // The last rank does not come at all: it only makes room for the messages' space, and leaves.
     Communicator lonely = Communicator::world();
+    if (connected) lonely.connect();
     std::vector<float> data(100000);
-    const AllReduceProgram program{
-        AllReduce{{"ring", {}, {}}, {world.size(), world.size()}, static_cast<std::int64_t>(data.size())},
-        world.rank()};
+    const RankProgram program{all_reduce({}, {world.size(), world.size()}, static_cast<std::int64_t>(data.size())),
+                              world.rank()};
     if (world.rank() == 0) {
         const auto give_up = [looks = 0]() mutable {
             if (++looks == 100) throw std::runtime_error{"given up"};
         };
         EXPECT_THROW(lonely.all_reduce(program, data, give_up), std::runtime_error);
+        EXPECT_THROW(lonely.all_reduce(program, data), std::logic_error) << "half done";
     }
 }
+
+TEST(AllReduceOverMpi, AnIdleThatThrowsEndsTheWait) { expect_an_end_when_idle_throws(false); }
+TEST(AllReduceThroughSharedMemory, AnIdleThatThrowsEndsTheWait) { expect_an_end_when_idle_throws(true); }
 
 TEST(Communicator, RanksAreNumberedFromZero) {
     const Communicator world = Communicator::world();

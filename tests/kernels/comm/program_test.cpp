@@ -13,63 +13,79 @@
 namespace rehearse::kernels {
 namespace {
 
-TEST(AllReduceProgram, OfRankOneInARingOfThreeIsWrittenByHand) {
-    // Three elements, one a chunk: rank 1 sends chunk 1, then 0 (both summed), then spreads 2 and 1.
-    const AllReduceProgram program{AllReduce{{"ring", {}, {}}, {3, 3}, 3}, 1};
+TEST(RankProgram, OfRankOneInARingOfThreeIsWrittenByHand) {
+    // Three elements, one a chunk: rank 1 sends chunk 0, then 2 (both summed), then spreads 1 and 0.
+    const RankProgram program{all_reduce({}, {3, 3}, 3), 1};
     ASSERT_EQ(program.rounds.size(), 4U);
-    const std::vector<std::int64_t> sent{1, 0, 2, 1};
-    const std::vector<std::int64_t> received{0, 2, 1, 0};
+    const std::vector<std::int64_t> sent{0, 2, 1, 0};
+    const std::vector<std::int64_t> received{2, 1, 0, 2};
     for (std::size_t i = 0; i < 4; ++i) {
         SCOPED_TRACE(i);
         const auto& round = program.rounds[i];
         ASSERT_EQ(round.sends.size(), 1U);
         EXPECT_EQ(round.sends[0].peer, 2);
-        EXPECT_EQ(round.sends[0].begin, sent[i]);
-        const auto& in = i < 2 ? round.sums : round.copies;
-        ASSERT_EQ(in.size(), 1U);
-        EXPECT_EQ((i < 2 ? round.copies : round.sums).size(), 0U);
-        EXPECT_EQ(in[0].peer, 0);
-        EXPECT_EQ(in[0].begin, received[i]);
+        EXPECT_EQ(round.sends[0].pieces[0].begin, sent[i]);
+        ASSERT_EQ(round.receives.size(), 1U);
+        EXPECT_EQ(round.receives[0].add, i < 2);
+        EXPECT_EQ(round.receives[0].peer, 0);
+        EXPECT_EQ(round.receives[0].pieces[0].begin, received[i]);
+        EXPECT_FALSE(round.overlaps);
     }
-    EXPECT_EQ(program.scratch, 1);
 }
 
-TEST(AllReduceProgram, EverySendMeetsOneReceiveOfTheSameSizeInTheSameOrder) {
-    for (const auto& text : {"ring", "doubling", "halving", "tree", "hierarchical(ring,halving)"}) {
-        for (const std::int64_t n : {1, 2, 3, 4, 6, 8}) {
-            SCOPED_TRACE(fmt::format("{} on {}", text, n));
-            const AllReduce collective{parse_algorithm(text), {n, n % 2 == 0 ? 2 : 1}, 100};
-            std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> sent, received;
-            for (std::int64_t rank = 0; rank < n; ++rank) {
-                for (const auto& round : AllReduceProgram{collective, rank}.rounds) {
-                    for (const auto& part : round.sends) sent[{rank, part.peer}].push_back(part.count);
-                    for (const auto& part : round.copies) received[{part.peer, rank}].push_back(part.count);
-                    for (const auto& part : round.sums) received[{part.peer, rank}].push_back(part.count);
+TEST(RankProgram, EverySendMeetsOneReceiveOfTheSameSizeInTheSameOrder) {
+    for (const CollectiveKind kind : collective_kinds()) {
+        for (const AlgorithmName& name : algorithms(kind)) {
+            for (const std::int64_t n : {1, 2, 3, 4, 6, 8}) {
+                SCOPED_TRACE(fmt::format("{} {} on {}", to_string(kind), name.name, n));
+                const bool parts = name.name.find('(') != std::string_view::npos;
+                const std::string text = parts ? "hierarchical(ring,halving)" : std::string{name.name};
+                const Collective collective{kind, parse_algorithm(text, kind), {n, n % 2 == 0 ? 2 : 1}, 100};
+                std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> sent, received;
+                for (std::int64_t rank = 0; rank < n; ++rank) {
+                    for (const auto& round : RankProgram{collective, rank}.rounds) {
+                        for (const auto& message : round.sends) sent[{rank, message.peer}].push_back(message.count);
+                        for (const auto& message : round.receives) {
+                            received[{message.peer, rank}].push_back(message.count);
+                        }
+                    }
                 }
+                EXPECT_EQ(sent, received);
+                EXPECT_EQ(sent.empty(), n == 1);
             }
-            EXPECT_EQ(sent, received);
-            EXPECT_EQ(sent.empty(), n == 1);
         }
     }
 }
 
-TEST(AllReduceProgram, CutsMessagesThatMpiCouldNotCount) {
-    // 3 * 2^30 elements between two ranks by doubling: more than an int holds, cut the same way at both ends.
-    const std::int64_t elements = std::int64_t{3} << 30;
-    const AllReduceProgram program{AllReduce{{"doubling", {}, {}}, {2, 2}, elements}, 0};
-    ASSERT_EQ(program.rounds.size(), 1U);
-    std::int64_t next = 0;
-    for (const auto& part : program.rounds[0].sends) {
-        EXPECT_EQ(part.begin, next);
-        EXPECT_LE(part.count, std::int64_t{1} << 30);
-        next += part.count;
-    }
-    EXPECT_EQ(next, elements);
-    EXPECT_EQ(program.rounds[0].sums.size(), program.rounds[0].sends.size());
+TEST(RankProgram, SaysWhereARankReceivesIntoWhatItSends) {
+    const auto overlaps = [](CollectiveKind kind, const char* algorithm) {
+        for (const auto& round : RankProgram{{kind, parse_algorithm(algorithm, kind), {4, 4}, 400}, 1}.rounds) {
+            if (round.overlaps) return true;
+        }
+        return false;
+    };
+    using enum CollectiveKind;
+    EXPECT_TRUE(overlaps(all_reduce, "doubling"));  // both ends send everything
+    EXPECT_TRUE(overlaps(all_to_all, "bruck"));     // blocks are passed on through the same slots
+    EXPECT_FALSE(overlaps(all_reduce, "ring"));
+    EXPECT_FALSE(overlaps(all_reduce, "halving"));
+    EXPECT_FALSE(overlaps(all_to_all, "pairwise"));
 }
 
-TEST(AllReduceProgram, OfAnEmptyBufferHasNoRounds) {
-    EXPECT_TRUE((AllReduceProgram{AllReduce{{"ring", {}, {}}, {4, 4}, 0}, 2}.rounds.empty()));
+TEST(RankProgram, JoinsNeighboursInMemoryToOnePiece) {
+    // Bruck's last round on four ranks: blocks 2 and 3 lie apart in rank 0's memory.
+    const auto kind = CollectiveKind::all_to_all;
+    const RankProgram bruck{{kind, parse_algorithm("bruck", kind), {4, 4}, 8}, 0};
+    ASSERT_EQ(bruck.rounds.size(), 2U);
+    EXPECT_EQ(bruck.rounds[0].moves.size(), 1U);
+    ASSERT_EQ(bruck.rounds[1].sends.size(), 1U);
+    EXPECT_EQ(bruck.rounds[1].sends[0].pieces.size(), 2U);
+    EXPECT_EQ(bruck.rounds[1].sends[0].count, 4);
+    EXPECT_EQ(bruck.slots, 8);
+}
+
+TEST(RankProgram, OfAnEmptyBufferHasNoRounds) {
+    EXPECT_TRUE((RankProgram{all_reduce({}, {4, 4}, 0), 2}.rounds.empty()));
 }
 
 }  // namespace

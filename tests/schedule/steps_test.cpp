@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/data_parallel.hpp"
+#include "schedule/buckets.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,6 +49,58 @@ TEST(DataParallel, TakesTheGradientOfBatchNormFromItsDataPass) {
               " bucket0:update<bucket0:allreduce bucket1:update<bucket1:allreduce bucket2:update<bucket2:allreduce\n"
               "communication: bucket0:allreduce<f:backward_weights bucket1:allreduce<c:backward_weights"
               " bucket2:allreduce<bn:backward_data\n");
+}
+
+TEST(DataParallel, ZeroUpdatesAShareAndGathersTheWeights) {
+    EXPECT_EQ(draw(schedule_of(two_dense(), "data:first=1B:bucket=1B:zero=2", 2)),
+              "compute: a:forward relu:forward b:forward loss:forward"
+              " loss:backward_data b:backward_weights b:backward_data relu:backward_data a:backward_weights"
+              " bucket0:update<bucket0:reducescatter bucket1:update<bucket1:reducescatter\n"
+              "communication: bucket0:reducescatter<b:backward_weights bucket1:reducescatter<a:backward_weights"
+              " bucket0:allgather<bucket0:update bucket1:allgather<bucket1:update\n");
+}
+
+TEST(DataParallel, AccumulatesOverMicroBatchesAndSumsOnce) {
+    EXPECT_EQ(draw(schedule_of(two_dense(), "data:microbatches=2", 2)),
+              "compute: a:forward#0 relu:forward#0 b:forward#0 loss:forward#0"
+              " loss:backward_data#0 b:backward_weights#0 b:backward_data#0 relu:backward_data#0 a:backward_weights#0"
+              " a:forward#1 relu:forward#1 b:forward#1 loss:forward#1"
+              " loss:backward_data#1 b:backward_weights#1 b:backward_data#1 relu:backward_data#1 a:backward_weights#1"
+              " bucket0:update<bucket0:allreduce\n"
+              "communication: bucket0:allreduce<a:backward_weights#1\n");
+}
+
+TEST(TensorParallel, OnTwoRanksDrawnByHand) {
+    EXPECT_EQ(draw(schedule_of(tower(3), "tensor=2", 2)),
+              "compute: dense0:forward dense1:forward dense1.bias:forward<dense1.sum:allreduce"
+              " dense2:forward loss:forward<dense2.gather:allgather"
+              " loss:backward_data dense2.gather:backward_data dense2:backward_weights dense2:backward_data"
+              " dense1.bias:backward_weights<dense2.copy:gradient_allreduce"
+              " dense1.bias:backward_data<dense2.copy:gradient_allreduce"
+              " dense1:backward_weights dense1:backward_data dense0:backward_weights"
+              " bucket0:update\n"
+              "communication: dense1.sum:allreduce<dense1:forward dense2.gather:allgather<dense2:forward"
+              " dense2.copy:gradient_allreduce<dense2:backward_data\n");
+}
+
+// Two stages: dense0 | dense1, loss.
+TEST(Pipeline, OneFOneBOnTwoStagesDrawnByHand) {
+    EXPECT_EQ(draw(schedule_of(tower(2), "pipe=2:microbatches=2", 2)),
+              "stage0\n"
+              "compute: dense0:forward#0 dense0:forward#1"
+              " dense0:backward_weights#0<dense0.send:receive_gradient#0"
+              " dense0:backward_weights#1<dense0.send:receive_gradient#1 bucket0:update\n"
+              "send_activations: dense0.send:send#0<dense0:forward#0 dense0.send:send#1<dense0:forward#1\n"
+              "receive_gradients: dense0.send:receive_gradient#0<dense0:forward#0"
+              " dense0.send:receive_gradient#1<dense0:forward#1\n"
+              "stage1\n"
+              "compute: dense1:forward#0<dense0.receive:receive#0 loss:forward#0"
+              " loss:backward_data#0 dense1:backward_weights#0 dense1:backward_data#0"
+              " dense1:forward#1<dense0.receive:receive#1 loss:forward#1"
+              " loss:backward_data#1 dense1:backward_weights#1 dense1:backward_data#1 bucket0:update\n"
+              "receive_activations: dense0.receive:receive#0 dense0.receive:receive#1<loss:forward#0\n"
+              "send_gradients: dense0.receive:send_gradient#0<dense1:backward_data#0"
+              " dense0.receive:send_gradient#1<dense1:backward_data#1\n");
 }
 
 // 72 parameters a layer are 288 bytes in f32; the loss is layer 6.
@@ -145,7 +197,7 @@ TEST(AnyDataParallel, PutsEachGradientIntoOneBucketAndUpdatesItOnce) {
     for_each_setting([](const Setting& setting, const Schedule& schedule, const std::vector<Step>& steps) {
         std::multiset<int> layers;
         std::int64_t elements = 0;
-        for (const Bucket& bucket : schedule.buckets) {
+        for (const Bucket& bucket : schedule.classes.at(0).part.buckets) {
             layers.insert(bucket.layers.begin(), bucket.layers.end());
             elements += bucket.elements;
         }
@@ -155,14 +207,14 @@ TEST(AnyDataParallel, PutsEachGradientIntoOneBucketAndUpdatesItOnce) {
         }
         std::vector<int> reduced, updated;
         for (const Step& step : steps) {
-            if (const auto* reduce = std::get_if<AllReduceBucket>(&step.action)) reduced.push_back(reduce->bucket);
+            if (const auto* reduce = std::get_if<Communicate>(&step.action)) reduced.push_back(reduce->bucket);
             const auto* update = std::get_if<Update>(&step.action);
             if (update == nullptr) continue;
             updated.push_back(update->bucket);
             EXPECT_EQ(std::get<SgdUpdate>(update->problem.op).count,
-                      schedule.buckets[static_cast<std::size_t>(update->bucket)].elements);
+                      schedule.classes.at(0).part.buckets[static_cast<std::size_t>(update->bucket)].elements);
         }
-        EXPECT_EQ(updated.size(), schedule.buckets.size());
+        EXPECT_EQ(updated.size(), schedule.classes.at(0).part.buckets.size());
         EXPECT_TRUE(std::ranges::is_sorted(updated));
         if (setting.devices > 1) {
             EXPECT_EQ(reduced, updated);
@@ -189,9 +241,10 @@ TEST(AnyDataParallel, SendsABucketOnlyWhenItsGradientsAreMade) {
                 const Pass gradient =
                     has_pass(op, Pass::backward_weights) ? Pass::backward_weights : Pass::backward_data;
                 if (compute->problem.pass == gradient) made.insert(compute->layer);
-            } else if (const auto* reduce = std::get_if<AllReduceBucket>(&step.action)) {
+            } else if (const auto* reduce = std::get_if<Communicate>(&step.action)) {
                 ASSERT_EQ(step.after.size(), 1U);
-                const std::vector<int>& layers = schedule.buckets[static_cast<std::size_t>(reduce->bucket)].layers;
+                const std::vector<int>& layers =
+                    schedule.classes.at(0).part.buckets[static_cast<std::size_t>(reduce->bucket)].layers;
                 for (const int layer : layers) EXPECT_TRUE(made.contains(layer)) << step.name;
                 const auto& awaited = std::get<Compute>(steps[static_cast<std::size_t>(step.after[0])].action);
                 if (overlap) {

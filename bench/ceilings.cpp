@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/ceilings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bench/crew.hpp"
+#include "calibrate/fit.hpp"
+
+namespace rehearse::bench {
+
+namespace {
+
+constexpr std::int64_t rounds_of_a_run = 100000;  // of 12 to 16 instructions: some 0.2 ms
+
+}  // namespace
+
+std::vector<Peak> measure_peaks(int threads, const Rounds& rounds) {
+    Crew crew(threads);
+    std::vector<Peak> peaks;
+    std::vector<Case> cases;
+    for (const FmaLoop& loop : fma_loops()) {
+        peaks.push_back({std::string{loop.type}, loop.how, threads, {}, 0, loop.absent});
+        if (loop.run == nullptr) continue;
+        cases.push_back({.name = fmt::format("peak:{}:t{}/cpu", loop.type, threads),
+                         .flops = loop.flops * static_cast<double>(rounds_of_a_run * threads),
+                         .bytes = {},
+                         .run = [&crew, run = loop.run] { crew.run([run](int) { run(rounds_of_a_run); }); }});
+    }
+    const Times times = time(cases, rounds, {});
+    std::size_t next = 0;
+    for (Peak& peak : peaks) {
+        if (!peak.absent.empty()) continue;
+        const std::vector<double>& seconds = times.seconds[next];
+        peak.rate = cases[next].flops / Seconds{*std::ranges::min_element(seconds)};
+        peak.spread = calibrate::robust_deviation(seconds) / calibrate::median(seconds);
+        ++next;
+    }
+    return peaks;
+}
+
+const Peak* Ceilings::peak(std::string_view type) const {
+    const auto found = std::ranges::find(peaks, type, &Peak::type);
+    return found != peaks.end() && found->absent.empty() ? &*found : nullptr;
+}
+
+Ceilings measure_ceilings(int threads, const Rounds& rounds) {
+    Ceilings ceilings;
+    ceilings.peaks = measure_peaks(threads, {rounds.count, rounds.budget * 0.3});
+    StreamOptions options;
+    options.rounds = {rounds.count, rounds.budget * 0.7};
+    options.threads = {threads};
+    options.kernels = {StreamKernel::copy, StreamKernel::triad};
+    options.memory_factor = 4.0 / 3;
+    for (const StreamSample& sample : measure_streams(options).samples) {
+        auto& roofs = ceilings.bandwidths;
+        if (roofs.empty() || roofs.back().level != sample.level) roofs.push_back({sample.level, sample.rate});
+        roofs.back().rate = std::max(roofs.back().rate, sample.rate);
+    }
+    return ceilings;
+}
+
+}  // namespace rehearse::bench

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// From measured samples to a table.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/bench.hpp"
+#include "core/error.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json row_of(const BenchRow& row, const bench::Ceilings& ceilings) {
+    const bench::Sample& sample = row.sample;
+    const Problem& p = sample.problem;
+    const Flops work = flops(p.op, p.pass, p.batch);
+    const Bytes bytes = bytes_moved(p.op, p.pass, p.type, p.batch);
+    const bench::Peak& peak = roof_of(ceilings, p.type);
+    // Under the slope of the roof: memory would hold it back even if arithmetic took no time.
+    const bool memory_bound = bytes / ceilings.memory() > work / peak.rate;
+    const double bandwidth_fraction = bytes / sample.median / ceilings.memory();
+    Json json{{"problem", to_string(p)},
+              {"backend", sample.backend},
+              {"algorithm", sample.algorithm},
+              {"median_s", sample.median.value},
+              {"error", sample.error},
+              {"samples", sample.count},
+              {"flops", work.value},
+              {"flops_per_s", (work / sample.median).value},
+              {"peak_fraction", work / sample.median / peak.rate},
+              {"peak_type", peak.type},
+              {"bytes", bytes.value},
+              {"bytes_per_s", (bytes / sample.median).value},
+              {"flops_per_byte", bytes.value > 0 ? work.value / bytes.value : 0.0},
+              {"bound", memory_bound ? "memory" : "compute"},
+              {"bandwidth_fraction", bandwidth_fraction},
+              {"scratch_bytes", row.scratch.value},
+              {"best", row.best}};
+    if (memory_bound) json["memory_bound_fraction"] = bandwidth_fraction;
+    if (row.checked) {
+        json["checked"] = row.error;
+        json["checked_batch"] = row.checked_batch;
+    }
+    return json;
+}
+
+std::vector<Column> columns() {
+    return {{"problem", "problem"},
+            {"backend", "backend"},
+            {"algorithm", "algorithm"},
+            {"median_s", "time", Show::seconds},
+            {"error", "spread", Show::percent},
+            {"flops_per_s", "rate", Show::flop_rate},
+            {"peak_fraction", "of peak", Show::percent},
+            {"bytes", "moves", Show::bytes},
+            {"flops_per_byte", "FLOP/B", Show::number},
+            {"memory_bound_fraction", "of memory", Show::percent},
+            {"scratch_bytes", "scratch", Show::bytes},
+            {"checked", "error", Show::number},
+            {"best", "best", Show::text}};
+}
+
+std::string footer(const std::vector<BenchRow>& rows, const bench::Ceilings& ceilings, int threads) {
+    std::vector<std::string> types;
+    for (const BenchRow& row : rows) {
+        const bench::Peak& peak = roof_of(ceilings, row.sample.problem.type);
+        std::string text = fmt::format("{} {} ({})", to_string(peak.rate), peak.type, peak.how);
+        if (std::ranges::find(types, text) == types.end()) types.push_back(std::move(text));
+    }
+    std::string text = fmt::format(
+        "{} thread{}; measured in this run: peak {}, memory {}\n"
+        "of peak: of that type's. of memory: where memory is the lower roof; operands count once, and what a\n"
+        "cache still holds may take it above 100 %. rate: of the operations of a direct convolution, padding\n"
+        "included, of which Winograd and FFT do fewer. error: against the reference",
+        threads, threads == 1 ? "" : "s", fmt::join(types, ", "), to_string(ceilings.memory()));
+    const bool fewer = std::ranges::any_of(
+        rows, [](const BenchRow& row) { return row.checked && row.checked_batch < row.sample.problem.batch; });
+    return text + (fewer ? ", large problems at a smaller batch" : "");
+}
+
+}  // namespace
+
+const bench::Peak& roof_of(const bench::Ceilings& ceilings, DataType type) {
+    const bench::Peak* peak = ceilings.peak(to_string(type));
+    if (peak == nullptr) peak = ceilings.peak("f32");
+    require(peak != nullptr, "every CPU has f32");
+    return *peak;
+}
+
+Report bench_report(const BenchOptions& options, const std::vector<BenchRow>& rows, const bench::Ceilings& ceilings,
+                    int threads) {
+    Report report{document("bench", {{"suite", options.suite}, {"seed", options.seed}, {"threads", threads}}), {}, ""};
+    for (const bench::Peak& peak : ceilings.peaks) {
+        if (peak.absent.empty()) report.document["peaks_flops_per_s"][peak.type] = peak.rate.value;
+    }
+    report.document["peak_flops_per_s"] = ceilings.peak("f32")->rate.value;
+    for (const auto& [level, rate] : ceilings.bandwidths) {
+        report.document["bandwidths_bytes_per_s"][level] = rate.value;
+    }
+    report.document["memory_bandwidth_bytes_per_s"] = ceilings.memory().value;
+    report.document["rows"] = Json::array();
+    for (const BenchRow& row : rows) report.document["rows"].push_back(row_of(row, ceilings));
+    report.tables = {{"rows", "", columns()}};
+    report.footer = footer(rows, ceilings, threads);
+    return report;
+}
+
+}  // namespace rehearse::cli

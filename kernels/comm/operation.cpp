@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks of one host talk through Rings where the communicator is connected, others by MPI messages cut into segments:
+// while one is added, the next ones are on their way.
+#include "kernels/comm/operation.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "kernels/comm/communicator_impl.hpp"
+#include "kernels/comm/memory.hpp"
+
+namespace rehearse::kernels {
+
+namespace {
+
+using Message = RankProgram::Message;
+
+constexpr int tag = 0;
+// What has arrived should still lie in an L2 cache of 1 MiB when it is added.
+constexpr std::size_t segment_bytes = 128 << 10;
+constexpr std::size_t segments_ahead = 4;
+// Looks before the core is left to others: about 10 us through rings.
+constexpr int patience = 200;
+
+std::size_t segments(std::size_t bytes) { return (bytes + segment_bytes - 1) / segment_bytes; }
+
+std::size_t segment_size(std::size_t bytes, std::size_t index) {
+    return std::min(segment_bytes, bytes - index * segment_bytes);
+}
+
+}  // namespace
+
+struct Operation::Impl {
+    struct RingSend {
+        Cursor cursor;
+        Ring* ring = nullptr;
+        const std::byte* packed = nullptr;  // what is left of it, where it was put aside
+    };
+    struct RingReceive {
+        Cursor cursor;
+        Ring* ring = nullptr;
+    };
+    // Segments that arrive in scratch memory, from where they go to their pieces.
+    struct Landing {
+        Cursor cursor;
+        std::byte* place = nullptr;
+        std::size_t first_request = 0, bytes = 0, next = 0;
+    };
+
+    Impl(Communicator::Impl& on, const RankProgram& what, const Operand& where)
+        : comm(on), program(what), memory(what, where) {
+        require(program.ranks == comm.size, "a program for as many ranks as there are");
+        require(!comm.busy && !comm.broken, "one collective at a time on a communicator");
+        comm.busy = comm.broken = true;
+    }
+
+    Ring* ring_to(std::int64_t peer) const { return comm.rings ? comm.rings->to(peer) : nullptr; }
+    Ring* ring_from(std::int64_t peer) const { return comm.rings ? comm.rings->from(peer) : nullptr; }
+    bool put_aside(const RankProgram::Round& round, const Message& message) const {
+        return round.overlaps || (message.pieces.size() > 1 && ring_to(message.peer) == nullptr);
+    }
+    bool lands(const Message& message) const {
+        return ring_from(message.peer) == nullptr && (message.add || message.pieces.size() > 1);
+    }
+    std::size_t landing_bytes(const Message& message) const {
+        return std::min(memory.bytes(message.count), segments_ahead * segment_bytes);
+    }
+
+    void reserve(const RankProgram::Round& round) const {
+        std::size_t bytes = 0;
+        for (const Message& m : round.sends) {
+            if (put_aside(round, m)) bytes += memory.bytes(m.count);
+        }
+        for (const Message& m : round.receives) {
+            if (lands(m)) bytes += landing_bytes(m);
+        }
+        if (comm.scratch.size() < bytes) comm.scratch.resize(bytes);
+    }
+
+    // Receives first, so that what arrives finds its place.
+    void begin(const RankProgram::Round& round) {
+        for (const RankProgram::Move& move : round.moves) {
+            std::memmove(memory.at(move.to), memory.at(move.from), memory.bytes(move.count));
+        }
+        reserve(round);
+        std::byte* free = comm.scratch.data();
+        for (const Message& m : round.receives) {
+            if (!lands(m)) continue;
+            landings.push_back({memory.begin_of(m), free, comm.requests.size(), memory.bytes(m.count), 0});
+            free += landing_bytes(m);
+            for (std::size_t s = 0; s < std::min(segments_ahead, segments(landings.back().bytes)); ++s) {
+                comm.requests.push_back(MPI_REQUEST_NULL);
+                receive_segment(landings.back(), s);
+            }
+        }
+        first_plain = comm.requests.size();
+        for (const Message& m : round.receives) {
+            if (lands(m)) continue;
+            if (Ring* ring = ring_from(m.peer)) {
+                ring_receives.push_back({memory.begin_of(m), ring});
+            } else {
+                receive(m);
+            }
+        }
+        for (const Message& m : round.sends) {
+            const std::byte* packed = nullptr;
+            if (put_aside(round, m)) {
+                Cursor cursor = memory.begin_of(m);
+                memory.get(cursor, free, cursor.left);
+                packed = free;
+                free += memory.bytes(m.count);
+            }
+            if (Ring* ring = ring_to(m.peer)) {
+                ring_sends.push_back({memory.begin_of(m), ring, packed});
+            } else {
+                send(m, packed != nullptr ? packed : memory.at(m.pieces.front().begin));
+            }
+        }
+    }
+
+    void receive_segment(Landing& landing, std::size_t segment) const {
+        const std::size_t turn = segment % segments_ahead;
+        check(MPI_Irecv(landing.place + turn * segment_bytes, static_cast<int>(segment_size(landing.bytes, segment)),
+                        MPI_BYTE, static_cast<int>(landing.cursor.message->peer), tag, comm.comm,
+                        &comm.requests[landing.first_request + turn]),
+              "MPI_Irecv");
+    }
+
+    void receive(const Message& m) const {
+        const std::size_t bytes = memory.bytes(m.count);
+        for (std::size_t s = 0; s < segments(bytes); ++s) {
+            check(MPI_Irecv(memory.at(m.pieces.front().begin) + s * segment_bytes,
+                            static_cast<int>(segment_size(bytes, s)), MPI_BYTE, static_cast<int>(m.peer), tag,
+                            comm.comm, &comm.requests.emplace_back(MPI_REQUEST_NULL)),
+                  "MPI_Irecv");
+        }
+    }
+
+    void send(const Message& m, const std::byte* from) const {
+        const std::size_t bytes = memory.bytes(m.count);
+        for (std::size_t s = 0; s < segments(bytes); ++s) {
+            check(MPI_Isend(from + s * segment_bytes, static_cast<int>(segment_size(bytes, s)), MPI_BYTE,
+                            static_cast<int>(m.peer), tag, comm.comm, &comm.requests.emplace_back(MPI_REQUEST_NULL)),
+                  "MPI_Isend");
+        }
+    }
+
+    bool advance(RingSend& send) const {
+        while (send.cursor.left > 0) {
+            std::byte* slot = send.ring->free_slot();
+            if (slot == nullptr) return false;
+            const std::size_t bytes = std::min(send.cursor.left, Ring::slot_bytes);
+            if (send.packed != nullptr) {
+                std::memcpy(slot, send.packed, bytes);
+                send.packed += bytes;
+                send.cursor.left -= bytes;
+            } else {
+                memory.get(send.cursor, slot, bytes);
+            }
+            send.ring->fill();
+        }
+        return true;
+    }
+
+    bool advance(RingReceive& receive) const {
+        while (receive.cursor.left > 0) {
+            const std::byte* slot = receive.ring->full_slot();
+            if (slot == nullptr) return false;
+            memory.put(receive.cursor, slot, std::min(receive.cursor.left, Ring::slot_bytes));
+            receive.ring->empty();
+        }
+        return true;
+    }
+
+    bool advance(Landing& landing) const {
+        for (; landing.cursor.left > 0; ++landing.next) {
+            int arrived = 0;
+            const std::size_t turn = landing.next % segments_ahead;
+            check(MPI_Test(&comm.requests[landing.first_request + turn], &arrived, MPI_STATUS_IGNORE), "MPI_Test");
+            if (arrived == 0) return false;
+            memory.put(landing.cursor, landing.place + turn * segment_bytes, segment_size(landing.bytes, landing.next));
+            const std::size_t further = landing.next + segments_ahead;
+            if (further < segments(landing.bytes)) receive_segment(landing, further);
+        }
+        return true;
+    }
+
+    bool advance() {
+        bool done = true;
+        for (RingSend& send : ring_sends) done = advance(send) && done;
+        for (RingReceive& receive : ring_receives) done = advance(receive) && done;
+        for (Landing& landing : landings) done = advance(landing) && done;
+        if (first_plain == comm.requests.size()) return done;
+        int arrived = 0;
+        check(MPI_Testall(static_cast<int>(comm.requests.size() - first_plain), comm.requests.data() + first_plain,
+                          &arrived, MPI_STATUSES_IGNORE),
+              "MPI_Testall");
+        return done && arrived != 0;
+    }
+
+    void end_round() {
+        ++index;
+        begun = false;
+        ring_sends.clear();
+        ring_receives.clear();
+        landings.clear();
+        comm.requests.clear();
+    }
+
+    Communicator::Impl& comm;
+    const RankProgram& program;
+    Memory memory;
+    std::size_t index = 0;  // of the round
+    bool begun = false;
+    std::vector<RingSend> ring_sends;
+    std::vector<RingReceive> ring_receives;
+    std::vector<Landing> landings;
+    std::size_t first_plain = 0;  // of the requests that only have to end
+};
+
+Operation::Operation(Communicator& communicator, const RankProgram& program, const Operand& operand)
+    : impl_(std::make_unique<Impl>(communicator.impl(), program, operand)) {
+    test();
+}
+
+Operation::~Operation() {
+    impl_->comm.busy = false;
+    for (MPI_Request& request : impl_->comm.requests) {
+        if (request == MPI_REQUEST_NULL) continue;
+        MPI_Cancel(&request);
+        MPI_Request_free(&request);
+    }
+    impl_->comm.requests.clear();
+}
+
+bool Operation::test() {
+    const auto& rounds = impl_->program.rounds;
+    while (impl_->index < rounds.size()) {
+        if (!impl_->begun) impl_->begin(rounds[impl_->index]);
+        impl_->begun = true;
+        if (!impl_->advance()) return false;
+        impl_->end_round();
+    }
+    impl_->comm.broken = false;
+    return true;
+}
+
+void Operation::wait(const Idle& idle) {
+    for (int looks = 0; !test(); ++looks) {
+        if (idle) {
+            idle();
+        } else if (looks > patience) {
+            sched_yield();
+        }
+    }
+}
+
+}  // namespace rehearse::kernels

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same training once more by one rank alone, for plans that cut the network.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "core/schedule.hpp"
+#include "run/gradient_check.hpp"
+#include "run/program.hpp"
+
+namespace rehearse::run {
+
+/// Whether each rank computes the whole network, so that the gradients of a shard are equal bits on every rank.
+bool is_whole(const Schedule& schedule);
+
+struct AloneOptions {
+    Wish wish;
+    std::uint64_t weights_seed = 0;
+    Hyperparameters hyperparameters;
+    int steps = 1;
+    std::function<std::uint64_t(int step)> dropout_seed;
+    /// Puts `count` samples from `first` of the global batch of a step into a program.
+    std::function<void(int step, std::int64_t first, Program& program)> load;
+};
+
+/// `own` has trained its part of `schedule` for some steps. The whole network trains as many steps on this rank alone,
+/// micro-batch by micro-batch, by `alone`, a schedule of one rank with one micro-batch's samples. Then the gradients of
+/// the last step and the weights after it are compared, layer by layer.
+///
+/// error: |own - whole's| / |whole's| in the Euclidean norm, of the layer where it is largest against its tolerance.
+/// tolerance: cut layers add up in another order, so that no bits can be compared. How far rounding can reach is
+/// measured (Monte Carlo arithmetic, Parker 1997): the whole network trains three times more, with each weight changed
+/// once by a random part of sqrt(k) 2^-24 of itself, k its layer's fan-in, which is what a sum of k rounded terms errs
+/// by (Higham and Mary 2019); eight times the largest of the three changes is allowed, and 2^-18 at least.
+GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& own, const Schedule& alone,
+                         const AloneOptions& options);
+
+}  // namespace rehearse::run

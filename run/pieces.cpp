@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/pieces.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+}  // namespace
+
+std::vector<std::int64_t> indices_of_piece(const Shape& whole, std::span<const Cut> cuts, const Mesh& mesh,
+                                           std::span<const std::int64_t> coordinates) {
+    std::vector<std::int64_t> indices{0};
+    for (std::size_t dim = 0; dim < whole.size(); ++dim) {
+        std::vector<std::int64_t> kept;  // of this dimension
+        const auto cut = std::ranges::find(cuts, static_cast<int>(dim), &Cut::dim);
+        if (cut == cuts.end()) {
+            for (std::int64_t i = 0; i < whole[dim]; ++i) kept.push_back(i);
+        } else {
+            const std::int64_t block = whole[dim] / cut->blocks;
+            const std::int64_t piece = block / mesh.axes[at(cut->axis)].size;
+            for (std::int64_t b = 0; b < cut->blocks; ++b) {
+                const std::int64_t first = b * block + coordinates[at(cut->axis)] * piece;
+                for (std::int64_t i = 0; i < piece; ++i) kept.push_back(first + i);
+            }
+        }
+        std::vector<std::int64_t> finer;
+        finer.reserve(indices.size() * kept.size());
+        for (const std::int64_t index : indices) {
+            for (const std::int64_t i : kept) finer.push_back(index * whole[dim] + i);
+        }
+        indices = std::move(finer);
+    }
+    return indices;
+}
+
+std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Origin& origin, const Op& op,
+                                             std::span<const std::int64_t> coordinates) {
+    std::vector<std::int64_t> indices;
+    if (origin.layer < 0) return indices;
+    const std::vector<WeightTensor> whole = weights(schedule.network.layers[at(origin.layer)].op);
+    const auto count = static_cast<int>(weights(op).size());
+    std::int64_t begin = 0;
+    for (int tensor = 0; tensor < origin.tensor + count; ++tensor) {
+        const Shape& shape = whole[at(tensor)].shape;
+        if (tensor >= origin.tensor) {
+            std::vector<Cut> cuts;
+            std::ranges::copy_if(origin.cuts, std::back_inserter(cuts),
+                                 [&](const Cut& cut) { return cut.tensor == tensor; });
+            for (const std::int64_t index : indices_of_piece(shape, cuts, schedule.mesh, coordinates)) {
+                indices.push_back(begin + index);
+            }
+        }
+        begin += elements(shape);
+    }
+    require(static_cast<std::int64_t>(indices.size()) == parameters(op),
+            "the weights of a part are cut as its origin says");
+    return indices;
+}
+
+Joint joint_of(const Communication& gather, std::int64_t samples) {
+    Joint joint{samples, gather.parts, 1};
+    for (std::size_t dim = 0; dim < gather.shape.size(); ++dim) {
+        (static_cast<std::int64_t>(dim) < gather.dim ? joint.outer : joint.inner) *= gather.shape[dim];
+    }
+    return joint;
+}
+
+void join(const Joint& joint, std::span<const float> pieces, std::span<float> whole) {
+    for (std::int64_t part = 0; part < joint.parts; ++part) {
+        for (std::int64_t run = 0; run < joint.outer; ++run) {
+            const auto from = pieces.subspan(at((part * joint.outer + run) * joint.inner), at(joint.inner));
+            std::ranges::copy(from, whole.begin() + (run * joint.parts + part) * joint.inner);
+        }
+    }
+}
+
+void take(const Joint& joint, std::int64_t own, std::span<const float> whole, std::span<float> piece) {
+    for (std::int64_t run = 0; run < joint.outer; ++run) {
+        const auto from = whole.subspan(at((run * joint.parts + own) * joint.inner), at(joint.inner));
+        std::ranges::copy(from, piece.begin() + run * joint.inner);
+    }
+}
+
+}  // namespace rehearse::run

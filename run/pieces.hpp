@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pieces of tensors: what a rank holds of a weight, and how pieces of outputs are put together.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/schedule.hpp"
+
+namespace rehearse::run {
+
+/// Where each element of a rank's piece lies in the whole tensor of shape `whole`, row-major; `cuts` are those of this
+/// tensor, `coordinates` the rank's on the mesh.
+std::vector<std::int64_t> indices_of_piece(const Shape& whole, std::span<const Cut> cuts, const Mesh& mesh,
+                                           std::span<const std::int64_t> coordinates);
+
+/// The weights of one layer of a part: where each of them lies among the weights of its layer of the whole network.
+std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Origin& origin, const Op& op,
+                                             std::span<const std::int64_t> coordinates);
+
+/// A tensor of `outer` runs, each of `parts` pieces of `inner` elements.
+struct Joint {
+    std::int64_t outer = 1, parts = 1, inner = 1;
+};
+/// Of a gather of `samples` samples: its output.
+Joint joint_of(const Communication& gather, std::int64_t samples);
+
+/// From piece after piece, as an all-gather leaves them, to the whole.
+void join(const Joint& joint, std::span<const float> pieces, std::span<float> whole);
+/// One's own piece of the whole.
+void take(const Joint& joint, std::int64_t own, std::span<const float> whole, std::span<float> piece);
+
+}  // namespace rehearse::run

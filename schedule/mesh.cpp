@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/mesh.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/error.hpp"
+
+namespace rehearse::schedule {
+
+namespace {
+
+/// Devices are taken node after node: how many of each node are used, and why that is uneven, if it is.
+struct Placement {
+    std::int64_t nodes = 0;
+    std::int64_t per_node = 0;  // of the first node
+    std::string uneven;
+};
+
+Placement place(const Machine& machine, std::int64_t devices) {
+    Placement placement;
+    std::int64_t left = devices;
+    for (const NodeKind& kind : machine.nodes) {
+        const std::int64_t each = devices_per_node(kind);
+        if (left == 0) break;
+        if (each == 0 || kind.count == 0) continue;
+        const std::int64_t taken = std::min(left, each * kind.count);
+        if (placement.nodes == 0) placement.per_node = std::min(each, taken);
+        placement.nodes += (taken + each - 1) / each;
+        left -= taken;
+        if (placement.nodes == 1) continue;
+        if (each != placement.per_node) {
+            placement.uneven = fmt::format("some of these nodes have {} devices, others {}", placement.per_node, each);
+        } else if (taken % each != 0) {
+            placement.uneven = fmt::format(
+                "{} % {} = {}: the last node would use {} of its {} devices (take {} or {} "
+                "devices)",
+                devices, each, devices % each, devices % each, each, devices - devices % each,
+                devices - devices % each + each);
+        }
+    }
+    return placement;
+}
+
+/// "data=4,pipe=2 makes 8 ranks".
+std::string product_text(const Mesh& mesh, std::int64_t product) {
+    std::string text;
+    for (const Axis& axis : mesh.axes) {
+        text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis.name, axis.size);
+    }
+    return fmt::format("{} makes {} ranks", text, product);
+}
+
+std::int64_t divided(std::int64_t batch, std::int64_t data_ranks) {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    if (batch < 1) throw InputError(fmt::format("--global-batch {}: at least 1 sample is needed", batch));
+    if (batch % data_ranks != 0) {
+        const std::int64_t below = batch - batch % data_ranks;
+        const bool has_above = below <= most - data_ranks;
+        const std::string above = has_above ? fmt::format("{}", below + data_ranks) : "";
+        const std::string would_do = below == 0 ? above : fmt::format("{}{}{}", below, has_above ? " or " : "", above);
+        throw InputError(fmt::format("--global-batch {} cannot be divided by data={} ({} % {} = {}); {} would do",
+                                     batch, data_ranks, batch, data_ranks, batch % data_ranks, would_do));
+    }
+    return batch / data_ranks;
+}
+
+}  // namespace
+
+Mesh make_mesh(const Plan& plan, std::int64_t devices) {
+    Mesh mesh = plan.mesh;
+    std::int64_t product = 1;
+    Axis* open = nullptr;
+    for (Axis& axis : mesh.axes) {
+        if (axis.size != 0) {
+            product *= axis.size;
+        } else if (open != nullptr) {
+            throw InputError(fmt::format("--plan '{}': {} and {} have no size; only one can be inferred", plan.text,
+                                         open->name, axis.name));
+        } else {
+            open = &axis;
+        }
+    }
+    if (open != nullptr && devices % product == 0) {
+        open->size = devices / product;
+        return mesh;
+    }
+    if (open != nullptr) {
+        throw InputError(fmt::format("--plan '{}': --devices {} cannot be divided by {}, so that {} has no size",
+                                     plan.text, devices, product, open->name));
+    }
+    if (product == devices) return mesh;
+    if (mesh.axes.size() > 1) {
+        throw InputError(fmt::format("--plan '{}': {}, but --devices is {}; leave out one size to have it inferred",
+                                     plan.text, product_text(mesh, product), devices));
+    }
+    const Axis& axis = mesh.axes.front();
+    throw InputError(fmt::format("--plan '{}': {}, but --devices is {}; write {}={}, or {} without a size", plan.text,
+                                 product_text(mesh, product), devices, axis.name, devices, axis.name));
+}
+
+std::string with_sizes(const Plan& plan, const Mesh& mesh) {
+    std::string text = plan.text;
+    for (const Axis& axis : plan.mesh.axes) {
+        if (axis.size != 0) continue;
+        // An axis's name begins the text or follows a comma, and a size would follow it at once.
+        std::size_t at = text.find(axis.name);
+        while (at != 0 && text[at - 1] != ',') at = text.find(axis.name, at + 1);
+        text.insert(at + axis.name.size(), fmt::format("={}", axis_size(mesh, axis.name)));
+    }
+    return text;
+}
+
+std::int64_t axis_size(const Mesh& mesh, std::string_view name) {
+    const int axis = axis_index(mesh, name);
+    return axis < 0 ? 1 : mesh.axes[static_cast<std::size_t>(axis)].size;
+}
+
+std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks, int micro_batches) {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    if (!job.global_batch && job.batch_per_device < 1) {
+        throw InputError(fmt::format("--batch {}: at least 1 sample a device is needed", job.batch_per_device));
+    }
+    if (!job.global_batch && job.batch_per_device > most / data_ranks) {
+        throw InputError(fmt::format("--batch {}: too many samples on {} devices", job.batch_per_device, data_ranks));
+    }
+    const std::int64_t batch = job.global_batch ? divided(*job.global_batch, data_ranks) : job.batch_per_device;
+    if (batch % micro_batches != 0) {
+        throw InputError(fmt::format("{} samples cannot be cut into {} equal micro-batches ({} % {} = {})", batch,
+                                     micro_batches, batch, micro_batches, batch % micro_batches));
+    }
+    return batch;
+}
+
+Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh& mesh) {
+    const Placement placement = place(machine, ranks(mesh));
+    const int data = axis_index(mesh, "data");
+    const std::int64_t apart = data < 0 ? 1 : stride(mesh, data);
+    const std::int64_t mates = placement.per_node / apart;
+    if (!plan.all_reduce) {
+        const bool even = placement.uneven.empty() && placement.per_node % apart == 0 &&
+                          axis_size(mesh, "data") % std::max<std::int64_t>(mates, 1) == 0;
+        const bool alone = mesh.axes.size() > 1 && mates < 2;
+        if (placement.nodes > 1 && even && !alone) return {"hierarchical", "ring", "halving"};
+        return {"ring", {}, {}};
+    }
+    if (plan.all_reduce->name == "hierarchical" && !placement.uneven.empty()) {
+        throw InputError(
+            fmt::format("--plan '{}': a hierarchical all-reduce needs the same number of ranks on each "
+                        "node, but {}, or choose another all-reduce",
+                        plan.text, placement.uneven));
+    }
+    return *plan.all_reduce;
+}
+
+}  // namespace rehearse::schedule

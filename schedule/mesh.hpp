@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the axes of a plan to a mesh on a machine's devices.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/machine.hpp"
+#include "schedule/plan.hpp"
+
+namespace rehearse::schedule {
+
+/// The plan's axes with the one that has no size inferred. InputError when their product is not `devices`.
+Mesh make_mesh(const Plan& plan, std::int64_t devices);
+
+/// The plan's text with the inferred size written in: "data:bucket=1MB" as "data=64:bucket=1MB".
+std::string with_sizes(const Plan& plan, const Mesh& mesh);
+
+/// Size of an axis; 1 when the mesh has none of that name.
+std::int64_t axis_size(const Mesh& mesh, std::string_view name);
+
+/// Samples that each rank along the data axis works on in a step. InputError unless --batch or --global-batch can be
+/// divided so, into `micro_batches` equal parts.
+std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks, int micro_batches);
+
+/// How gradients are summed along the data axis: what the plan says; else hierarchical(ring,halving) where each of
+/// several nodes holds several of the ranks that sum, ring elsewhere. InputError when hierarchical is asked for and
+/// nodes hold different numbers of ranks.
+Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh& mesh);
+
+}  // namespace rehearse::schedule

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/orders.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace rehearse::schedule {
+
+namespace {
+
+/// `warm_up` forwards, then one forward and one backward in turn, then what is left of the backwards.
+Order alternating(const Order& forwards, const Order& backwards, int warm_up) {
+    const auto first = static_cast<std::size_t>(warm_up);
+    Order order{forwards.begin(), forwards.begin() + warm_up};
+    for (std::size_t i = 0; i < backwards.size(); ++i) {
+        if (first + i < forwards.size()) order.push_back(forwards[first + i]);
+        order.push_back(backwards[i]);
+    }
+    return order;
+}
+
+}  // namespace
+
+Order gpipe(int /*stage*/, PipelineShape shape) {
+    Order order;
+    for (const bool forward : {true, false}) {
+        for (int i = 0; i < shape.micro_batches; ++i) order.push_back({forward, i, 0});
+    }
+    return order;
+}
+
+Order one_f_one_b(int stage, PipelineShape shape) {
+    Order forwards, backwards;
+    for (int i = 0; i < shape.micro_batches; ++i) {
+        forwards.push_back({true, i, 0});
+        backwards.push_back({false, i, 0});
+    }
+    return alternating(forwards, backwards, std::min(shape.stages - 1 - stage, shape.micro_batches));
+}
+
+Order interleaved(int stage, PipelineShape shape) {
+    const int in_round = shape.stages * shape.chunks;
+    const int total = shape.micro_batches * shape.chunks;
+    Order forwards, backwards;
+    for (int i = 0; i < total; ++i) {
+        const int micro_batch = i / in_round * shape.stages + i % shape.stages;
+        const int chunk = i % in_round / shape.stages;
+        forwards.push_back({true, micro_batch, chunk});
+        backwards.push_back({false, micro_batch, shape.chunks - 1 - chunk});
+    }
+    const int ahead = 2 * (shape.stages - 1 - stage) + (shape.chunks - 1) * shape.stages;
+    return alternating(forwards, backwards, std::min(ahead, total));
+}
+
+std::span<const PipelineStrategy> pipeline_strategies() {
+    static constexpr std::array strategies{
+        PipelineStrategy{"1f1b", "one forward, one backward; least memory", one_f_one_b},
+        PipelineStrategy{"gpipe", "all forwards, then all backwards", gpipe},
+        PipelineStrategy{"interleaved", "1f1b with several chunks a stage; smaller bubble, more messages", interleaved},
+    };
+    return strategies;
+}
+
+int most_in_flight(const Order& order, int chunks) {
+    std::vector<int> in_flight(static_cast<std::size_t>(chunks));
+    int most = 0;
+    for (const Item& item : order) {
+        int& now = in_flight[static_cast<std::size_t>(item.chunk)];
+        now += item.forward ? 1 : -1;
+        most = std::max(most, now);
+    }
+    return most;
+}
+
+std::string draw(const Order& order, int chunks) {
+    std::string picture;
+    for (const Item& item : order) {
+        if (!picture.empty()) picture += ' ';
+        picture += fmt::format("{}{}", item.forward ? 'F' : 'B', item.micro_batch);
+        if (chunks > 1) picture += static_cast<char>('a' + item.chunk);
+    }
+    return picture;
+}
+
+}  // namespace rehearse::schedule

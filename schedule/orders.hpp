@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// In which order a pipeline's stage takes its micro-batches: forward (F) and backward (B), chunk by chunk.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rehearse::schedule {
+
+struct PipelineShape {
+    int stages = 1;
+    int micro_batches = 1;
+    int chunks = 1;  // parts of the network a stage holds: part c of stage s is number c * stages + s of all
+};
+
+/// One micro-batch through one chunk.
+struct Item {
+    bool forward = true;
+    int micro_batch = 0;
+    int chunk = 0;
+    bool operator==(const Item&) const = default;
+};
+using Order = std::vector<Item>;
+
+/// All forwards, then all backwards in the same order (Huang et al. 2019, "GPipe").
+Order gpipe(int stage, PipelineShape shape);
+
+/// 1F1B, also called PipeDream-flush (Narayanan et al. 2021, figure 3): stage s keeps at most stages - s micro-batches,
+/// so memory does not grow with their number.
+Order one_f_one_b(int stage, PipelineShape shape);
+
+/// Interleaved 1F1B (Narayanan et al. 2021, figure 4): each stage holds `chunks` parts that lie apart, micro-batches go
+/// round in groups of `stages`. The bubble shrinks by the number of chunks.
+Order interleaved(int stage, PipelineShape shape);
+
+struct PipelineStrategy {
+    std::string_view name, summary;
+    Order (*order)(int stage, PipelineShape shape);
+};
+std::span<const PipelineStrategy> pipeline_strategies();
+
+/// The most micro-batches of one chunk that are forward but not yet backward.
+int most_in_flight(const Order& order, int chunks);
+
+/// "F0 F1 B0 B1"; with chunks "F0a F0b": the chunk as a letter.
+std::string draw(const Order& order, int chunks = 1);
+
+}  // namespace rehearse::schedule

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what a rank class computes, and in which order, to its steps.
+#pragma once
+
+#include <vector>
+
+#include "core/schedule.hpp"
+#include "schedule/orders.hpp"
+#include "schedule/stages.hpp"
+
+namespace rehearse::schedule {
+
+/// How ranks with the same weights bring them together after each step.
+struct GradientSum {
+    int axis = -1;  // of the mesh; -1: nobody else has these weights
+    Algorithm algorithm;
+    bool overlap = true;  // while the backward pass goes on
+    /// ZeRO (Rajbhandari et al. 2020): 0, every rank updates all weights; 1, each updates its piece, from all
+    /// gradients; 2, each gets the sum of its piece's gradients only. Then the ranks gather the weights.
+    int zero = 0;
+};
+
+struct StepOptions {
+    GradientSum sum;
+    Algorithm tensor;  // of the sums and gathers of layers
+    bool recompute =
+        false;  // forward again before each backward, keeping only what a chunk receives (Chen et al. 2016)
+};
+
+/// Fills `rank_class.steps` and `slots` from its part. Needs network, precision, mesh, batch_per_rank and
+/// micro_batches of `schedule`. Steps of one stream wait for each other by their order alone; `after` is for what
+/// another stream must have ended.
+///
+///   compute        forward 0..n | backward n ............. 0 | update 0, update 1
+///   communication                     [bucket 0]   [bucket 1]^
+///   ... overlap=off                                           [bucket 0] [bucket 1]
+///
+/// What a chunk receives may come in while the item before the one that needs it is computed, not earlier: memory for
+/// one micro-batch in advance.
+void make_steps(const Schedule& schedule, const Order& order, const std::vector<Chunk>& chunks,
+                const StepOptions& options, RankClass& rank_class);
+
+}  // namespace rehearse::schedule

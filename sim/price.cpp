@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/price.hpp"
+
+#include <algorithm>
+
+#include "sim/collectives.hpp"
+#include "sim/solver.hpp"
+
+namespace rehearse::sim {
+
+Seconds collective_time(const Call& call, const Mesh& mesh, const Machine& machine, Mode mode) {
+    const Wiring wiring{machine};
+    std::vector<double> ready(static_cast<std::size_t>(ranks(mesh)), 0);
+    if (mode == Mode::exact) {
+        const Begun begun{call, Seconds{0}};
+        return Seconds{std::ranges::max(follow(mesh, {&begun, 1}, wiring, std::move(ready)))};
+    }
+    Collectives::Progress progress;
+    progress.ready = std::move(ready);
+    Collectives collectives{mesh, wiring, mode == Mode::folded ? 0 : Collectives::few};
+    collectives.run(call, Seconds{0}, progress);
+    return Seconds{std::ranges::max(progress.ready)};
+}
+
+}  // namespace rehearse::sim

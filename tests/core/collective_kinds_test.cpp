@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reduce-scatter, all-gather, broadcast and all-to-all, executed on whole numbers and held to what MPI says they are.
+#include <gmock/gmock.h>
+
+#include <array>
+#include <set>
+#include <span>
+
+#include "core/error.hpp"
+#include "tests/core/collective_run.hpp"
+
+namespace rehearse {
+namespace {
+
+using test::executed;
+using test::given;
+using test::initial;
+using test::Memory;
+using test::nothing;
+
+constexpr std::array sizes{0, 1, 2, 5, 16, 48, 101};
+
+// Every algorithm of a kind on 1 to 17 ranks; what has brackets stands in collective_test.cpp.
+template <typename Check>
+void for_all(CollectiveKind kind, const Check& check) {
+    for (const AlgorithmName& algorithm : algorithms(kind)) {
+        if (algorithm.name.find('(') != std::string_view::npos) continue;
+        for (std::int64_t n = 1; n <= 17; ++n) {
+            for (const std::int64_t elements : sizes) {
+                SCOPED_TRACE(std::string{to_string(kind)} + " " + std::string{algorithm.name} + " on " +
+                             std::to_string(n) + ", " + std::to_string(elements));
+                check(parse_algorithm(algorithm.name, kind), n, elements);
+            }
+        }
+    }
+}
+
+TEST(ReduceScatter, LeavesEachRankTheSumOfItsChunk) {
+    const auto kind = CollectiveKind::reduce_scatter;
+    for_all(kind, [&](const Algorithm& algorithm, std::int64_t n, std::int64_t elements) {
+        const Collective sum{kind, algorithm, {n, n}, elements};
+        const Memory after = executed(sum, given(sum));
+        for (std::int64_t r = 0; r < n; ++r) {
+            for (std::int64_t i = sum.chunk(r).begin; i < sum.chunk(r).end; ++i) {
+                // Sum over ranks of (rank + 1) * 1000 + i^2.
+                ASSERT_EQ(after[std::size_t(r)][std::size_t(i)], 1000 * n * (n + 1) / 2 + n * i * i);
+            }
+        }
+    });
+}
+
+TEST(AllGather, GivesEveryRankTheChunksOfAll) {
+    const auto kind = CollectiveKind::all_gather;
+    for_all(kind, [&](const Algorithm& algorithm, std::int64_t n, std::int64_t elements) {
+        const Collective gather{kind, algorithm, {n, n}, elements};
+        Memory before(std::size_t(n), std::vector<std::int64_t>(std::size_t(elements), nothing));
+        std::vector<std::int64_t> all;
+        for (std::int64_t r = 0; r < n; ++r) {
+            for (std::int64_t i = gather.chunk(r).begin; i < gather.chunk(r).end; ++i) {
+                before[std::size_t(r)][std::size_t(i)] = initial(r, i);
+                all.push_back(initial(r, i));
+            }
+        }
+        for (const auto& buffer : executed(gather, before)) ASSERT_EQ(buffer, all);
+    });
+}
+
+TEST(Broadcast, GivesEveryRankWhatTheRootHas) {
+    const auto kind = CollectiveKind::broadcast;
+    for_all(kind, [&](const Algorithm& algorithm, std::int64_t n, std::int64_t elements) {
+        for (const std::int64_t root : std::set<std::int64_t>{0, n / 2, n - 1}) {
+            const Collective broadcast{kind, algorithm, {n, n}, elements, root};
+            const Memory before = given(broadcast);
+            for (const auto& buffer : executed(broadcast, before)) ASSERT_EQ(buffer, before[std::size_t(root)]);
+        }
+    });
+}
+
+TEST(AllToAll, GivesRankDTheChunkDOfEveryRank) {
+    const auto kind = CollectiveKind::all_to_all;
+    for_all(kind, [&](const Algorithm& algorithm, std::int64_t n, std::int64_t elements) {
+        const Collective exchange{kind, algorithm, {n, n}, elements};
+        const Memory before = given(exchange);
+        const Memory after = executed(exchange, before);
+        for (std::int64_t d = 0; d < n; ++d) {
+            const auto mine = std::span{after[std::size_t(d)]};
+            ASSERT_TRUE(std::ranges::equal(mine.first(std::size_t(elements)), before[std::size_t(d)]));
+            for (std::int64_t s = 0; s < n; ++s) {
+                const Range part = exchange.chunk(d);
+                for (std::int64_t i = part.begin; i < part.end; ++i) {
+                    const std::int64_t at = elements + s * exchange.slot() + i - part.begin;
+                    ASSERT_EQ(mine[std::size_t(at)], initial(s, i));
+                }
+            }
+        }
+    });
+}
+
+TEST(EveryCollective, HasPhasesThatCoverItsRoundsAndAreAlike) {
+    for (const CollectiveKind kind : collective_kinds()) {
+        for_all(kind, [&](const Algorithm& algorithm, std::int64_t n, std::int64_t) {
+            // Divisible by 1 .. 16, and long enough for eleven pieces of a pipeline.
+            const Collective collective{kind, algorithm, {n, algorithm.inside.empty() ? n : 1}, 720720};
+            std::int64_t next = 0;
+            for (const Phase& phase : collective.phases()) {
+                ASSERT_EQ(phase.first_round, next);
+                next += phase.repeats;
+                const std::vector<Parcel> first = collective.parcels(phase.first_round);
+                for (std::int64_t r = phase.first_round; r < next; ++r) {
+                    const std::vector<Parcel> parcels = collective.parcels(r);
+                    ASSERT_EQ(parcels.size(), first.size());
+                    for (std::size_t i = 0; i < parcels.size(); ++i) {
+                        EXPECT_EQ(parcels[i].combine, first[0].combine) << "a round sums or copies, not both";
+                        ASSERT_EQ(std::pair(parcels[i].from, parcels[i].to), std::pair(first[i].from, first[i].to));
+                        ASSERT_NEAR(double(parcels[i].elements), double(first[i].elements), 1);
+                    }
+                }
+            }
+            ASSERT_EQ(next, collective.rounds());
+        });
+    }
+}
+
+TEST(EveryCollective, SendsOneMessageFromARankToAnotherInARound) {
+    for (const CollectiveKind kind : collective_kinds()) {
+        for_all(kind, [&](const Algorithm& algorithm, std::int64_t n, std::int64_t elements) {
+            const Collective collective{kind, algorithm, {n, n}, elements};
+            for (std::int64_t round = 0; round < collective.rounds(); ++round) {
+                std::set<std::pair<std::int64_t, std::int64_t>> pairs;
+                std::int64_t sum = 0;
+                for (const Parcel& parcel : collective.parcels(round)) {
+                    EXPECT_NE(parcel.from, parcel.to);
+                    EXPECT_TRUE(pairs.insert({parcel.from, parcel.to}).second);
+                    sum += parcel.elements;
+                }
+                for (const Transfer& t : collective.round(round)) sum -= t.from == t.to ? 0 : t.end - t.begin;
+                EXPECT_EQ(sum, 0);
+            }
+        });
+    }
+}
+
+// In elements, over all ranks, of n ranks and data of 800.
+TEST(EveryCollective, SendsWhatTheLiteratureSays) {
+    using enum CollectiveKind;
+    const auto sent = [](CollectiveKind kind, const char* algorithm, std::int64_t n) {
+        const Collective collective{kind, parse_algorithm(algorithm, kind), {n, n}, 800};
+        std::int64_t sum = 0;
+        for (std::int64_t r = 0; r < collective.rounds(); ++r) {
+            for (const Parcel& p : collective.parcels(r)) sum += p.elements;
+        }
+        return sum;
+    };
+    for (const char* name : {"ring", "halving", "pairwise"}) EXPECT_EQ(sent(reduce_scatter, name, 8), 7 * 800) << name;
+    for (const char* name : {"ring", "doubling", "pairwise"}) EXPECT_EQ(sent(all_gather, name, 8), 7 * 800) << name;
+    for (const char* name : {"tree", "chain", "doubletree"}) EXPECT_EQ(sent(broadcast, name, 8), 7 * 800) << name;
+    // Scatter: 4/8 + 2 x 2/8 + 4 x 1/8 of the data; then a ring.
+    EXPECT_EQ(sent(broadcast, "scatter", 8), 3 * 400 + 7 * 800);
+    EXPECT_EQ(sent(all_to_all, "pairwise", 8), 7 * 800);
+    // Bruck: log2 n rounds of half the blocks.
+    EXPECT_EQ(sent(all_to_all, "bruck", 8), 8 * 3 * 400);
+}
+
+// Sanders, Speck, Träff 2009: while the pipeline is full, a rank sends no more than two pieces, each of a half.
+TEST(DoubleTree, LetsNoRankSendOrReceiveMoreThanItsShare) {
+    for (std::int64_t n = 2; n <= 40; ++n) {
+        const Collective sum = all_reduce(parse_algorithm("doubletree"), {n, n}, 1 << 20);
+        const std::int64_t piece = (1 << 19) / pipeline_pieces(sum.algorithm(), 1 << 20);
+        for (std::int64_t round = 0; round < sum.rounds(); ++round) {
+            std::vector<std::int64_t> in(std::size_t(n), 0), out(std::size_t(n), 0);
+            for (const Parcel& p : sum.parcels(round)) {
+                out[std::size_t(p.from)] += p.elements;
+                in[std::size_t(p.to)] += p.elements;
+            }
+            // Up: two children in one tree, none in the other; its own part once in each. Down: the other way round.
+            EXPECT_LE(std::ranges::max(in), 2 * piece) << n;
+            EXPECT_LE(std::ranges::max(out), 2 * piece) << n;
+        }
+    }
+}
+
+TEST(TorusSides, AreAsSquareAsTheNumberOfRanksAllows) {
+    const Algorithm open = parse_algorithm("torus");
+    using Sides = std::pair<std::int64_t, std::int64_t>;
+    EXPECT_EQ(torus_sides(open, 36), (Sides{6, 6}));
+    EXPECT_EQ(torus_sides(open, 24), (Sides{4, 6}));
+    EXPECT_EQ(torus_sides(open, 7), (Sides{1, 7}));
+    EXPECT_EQ(torus_sides(parse_algorithm("torus(8x3)"), 24), (Sides{8, 3}));
+}
+
+TEST(ParseAlgorithm, KnowsWhichCollectiveItIsFor) {
+    for (const CollectiveKind kind : collective_kinds()) {
+        SCOPED_TRACE(to_string(kind));
+        try {
+            parse_algorithm("bruk", kind);
+            FAIL() << "accepted";
+        } catch (const InputError& error) {
+            EXPECT_THAT(error.what(), testing::HasSubstr(std::string{to_string(kind)}));
+            const bool known = kind == CollectiveKind::all_to_all;
+            EXPECT_EQ(std::string_view{error.what()}.find("did you mean 'bruck'") != std::string_view::npos, known);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace rehearse

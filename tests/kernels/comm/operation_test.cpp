@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Run under mpirun with 1 to 9 ranks. Every algorithm of every collective, by messages and through shared memory, in
+// every data type: the oracle is written out from the formula of the inputs.
+#include "kernels/comm/operation.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "kernels/comm/communicator.hpp"
+#include "kernels/comm/idle.hpp"
+#include "kernels/comm/mpi.hpp"
+#include "kernels/comm/reduction.hpp"
+#include "tests/kernels/comm/mpi_main.hpp"
+
+namespace rehearse::kernels {
+namespace {
+
+// Whole numbers below 28: the sum of nine is below 256, and exact in bf16, which has 8 binary digits.
+float value(std::int64_t rank, std::int64_t i) { return static_cast<float>((rank * 11 + i * (rank + 3)) % 28); }
+
+float sum_of_values(std::int64_t ranks, std::int64_t i) {
+    float sum = 0;
+    for (std::int64_t rank = 0; rank < ranks; ++rank) sum += value(rank, i);
+    return sum;
+}
+
+constexpr float nothing = 255;
+
+// Numbers as they are stored, between guards.
+class Stored {
+public:
+    Stored(DataType type, std::int64_t count)
+        : type_(type), unit_(static_cast<std::size_t>(size_of(type).value)), count_(count) {
+        bytes_.resize(static_cast<std::size_t>(count + 2 * guard) * unit_);
+        for (std::int64_t i = -guard; i < count + guard; ++i) set(i, nothing);
+    }
+    std::span<std::byte> span() { return std::span{bytes_}.subspan(guard * unit_, std::size_t(count_) * unit_); }
+    void set(std::int64_t i, float number) {
+        const std::uint16_t small = type_ == DataType::f16 ? half_of_float(number) : bfloat_of_float(number);
+        std::memcpy(at(i), unit_ == 4 ? static_cast<const void*>(&number) : &small, unit_);
+    }
+    float get(std::int64_t i) {
+        float number = 0;
+        std::uint16_t small = 0;
+        std::memcpy(unit_ == 4 ? static_cast<void*>(&number) : &small, at(i), unit_);
+        if (unit_ == 4) return number;
+        return type_ == DataType::f16 ? float_of_half(small) : float_of_bfloat(small);
+    }
+    bool guarded() {
+        for (std::int64_t i = 0; i < guard; ++i) {
+            if (get(-1 - i) != nothing || get(count_ + i) != nothing) return false;
+        }
+        return true;
+    }
+
+private:
+    static constexpr std::int64_t guard = 9;
+    std::byte* at(std::int64_t i) { return bytes_.data() + std::size_t(i + guard) * unit_; }
+    DataType type_;
+    std::size_t unit_;
+    std::int64_t count_;
+    std::vector<std::byte> bytes_;
+};
+
+// Which rank's element a rank must have at `i`; the sum of all for -1, anything for -2.
+std::int64_t owner(const Collective& c, std::int64_t rank, std::int64_t i) {
+    switch (c.kind()) {
+        case CollectiveKind::all_reduce:
+            return -1;
+        case CollectiveKind::reduce_scatter:
+            return c.chunk(rank).begin <= i && i < c.chunk(rank).end ? -1 : -2;
+        case CollectiveKind::all_gather:
+            for (std::int64_t r = 0;; ++r) {
+                if (i < c.chunk(r).end) return r;
+            }
+        case CollectiveKind::broadcast:
+            return c.root();
+        case CollectiveKind::all_to_all:
+            return rank;
+    }
+    return -2;
+}
+
+void expect_result(const Collective& c, std::int64_t rank, Stored& data, Stored& received) {
+    for (std::int64_t i = 0; i < c.elements(); ++i) {
+        const std::int64_t whose = owner(c, rank, i);
+        if (whose == -2) continue;
+        ASSERT_EQ(data.get(i), whose == -1 ? sum_of_values(c.group().size, i) : value(whose, i)) << i;
+    }
+    if (c.kind() == CollectiveKind::all_to_all) {
+        const Range mine = c.chunk(rank);
+        for (std::int64_t from = 0; from < c.group().size; ++from) {
+            for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+                ASSERT_EQ(received.get(from * c.slot() + i - mine.begin), value(from, i)) << from << " " << i;
+            }
+        }
+    }
+    EXPECT_TRUE(data.guarded() && received.guarded());
+}
+
+// By a wait, or by tests until it is done.
+void expect_right(Communicator& ranks, const Collective& c, DataType type, bool by_test) {
+    SCOPED_TRACE(fmt::format("{} {} of {} {}, root {}", to_string(c.kind()), to_string(c.algorithm()), c.elements(),
+                             to_string(type), c.root()));
+    const RankProgram program{c, ranks.rank()};
+    Stored data{type, c.elements()}, received{type, c.extent() - c.elements()};
+    for (std::int64_t i = 0; i < c.elements(); ++i) {
+        const std::int64_t whose = owner(c, ranks.rank(), i);
+        const bool has = c.kind() == CollectiveKind::all_gather || c.kind() == CollectiveKind::broadcast
+                             ? whose == ranks.rank()
+                             : true;
+        data.set(i, has ? value(ranks.rank(), i) : nothing);
+    }
+    Operation operation{ranks, program, {type, data.span(), received.span()}};
+    if (by_test) {
+        Idle idle = attentive();
+        while (!operation.test()) idle();
+    } else {
+        operation.wait();
+    }
+    EXPECT_TRUE(operation.test());
+    expect_result(c, ranks.rank(), data, received);
+}
+
+void expect_all_right(Communicator& ranks) {
+    const std::int64_t n = ranks.size();
+    std::int64_t turn = 0;
+    for (const CollectiveKind kind : collective_kinds()) {
+        for (const AlgorithmName& name : algorithms(kind)) {
+            if (name.name.find('(') != std::string_view::npos) continue;
+            const Algorithm algorithm = parse_algorithm(name.name, kind);
+            for (const std::int64_t elements : {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, std::int64_t{7},
+                                                n - 1, n, n + 1, std::int64_t{1000}, std::int64_t{200'003}}) {
+                const auto type = std::array{DataType::f32, DataType::f16, DataType::bf16}.at(std::size_t(turn++ % 3));
+                const std::int64_t root = kind == CollectiveKind::broadcast ? turn % n : 0;
+                expect_right(ranks, {kind, algorithm, {n, n}, elements, root}, type, turn % 2 == 0);
+            }
+        }
+    }
+}
+
+TEST(EveryCollective, ByMessages) {
+    Communicator world = Communicator::world();
+    expect_all_right(world);
+}
+
+TEST(EveryCollective, ThroughSharedMemory) {
+    Communicator world = Communicator::world();
+    world.connect();
+    expect_all_right(world);
+}
+
+// As a host boundary would: pairs share memory, other ranks send messages.
+TEST(EveryCollective, PartlyThroughSharedMemory) {
+    Communicator world = Communicator::world();
+    world.connect([](std::int64_t rank) { return rank / 2; });
+    expect_all_right(world);
+}
+
+TEST(Operation, OverlapsWithWorkAndWithAnotherOnAnotherCommunicator) {
+    Communicator first = Communicator::world(), second = Communicator::world();
+    first.connect();
+    const std::int64_t n = first.size(), elements = 100'000;
+    const RankProgram program{all_reduce({}, {n, n}, elements), first.rank()};
+    std::vector<float> a(elements, 1), b(elements, 2);
+    Operation on_first{first, program, floats(a)};
+    Operation on_second{second, program, floats(b)};
+    Idle work = attentive();
+    for (bool done = false; !done; work()) {
+        const bool one = on_first.test();
+        done = on_second.test() && one;
+    }
+    EXPECT_THAT(a, testing::Each(static_cast<float>(n)));
+    EXPECT_THAT(b, testing::Each(static_cast<float>(2 * n)));
+}
+
+TEST(Operation, RefusesASecondOneOnABusyCommunicatorAndShortBuffers) {
+    Communicator alone = Communicator::self();
+    std::vector<float> data(4);
+    const RankProgram program{all_reduce({}, {1, 1}, 4), 0};
+    const Operation first{alone, program, floats(data)};
+    EXPECT_THROW((Operation{alone, program, floats(data)}), std::logic_error);
+    Communicator other = Communicator::self();
+    EXPECT_THROW((Operation{other, program, floats(std::span{data}.first(3))}), std::logic_error);
+    const auto kind = CollectiveKind::all_to_all;
+    const RankProgram exchange{{kind, parse_algorithm("bruck", kind), {1, 1}, 4}, 0};
+    EXPECT_THROW((Operation{other, exchange, floats(data, std::span{data}.first(3))}), std::logic_error);
+}
+
+}  // namespace
+}  // namespace rehearse::kernels
+
+int main(int argc, char** argv) {
+    int provided = 0;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
+    const int code = rehearse::test::run_on_all_ranks(argc, argv);
+    MPI_Finalize();
+    return code;
+}

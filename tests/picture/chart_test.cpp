@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where data come to stand, by algebra from the frame of the chart.
+#include "picture/chart.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/error.hpp"
+#include "picture/cells.hpp"
+#include "picture/plane.hpp"
+#include "picture/text.hpp"
+
+namespace rehearse::picture {
+namespace {
+
+template <typename Kind>
+std::vector<const Mark*> marks_of(const Picture& picture) {
+    std::vector<const Mark*> found;
+    for (const Mark& mark : picture.marks) {
+        if (std::holds_alternative<Kind>(mark.shape)) found.push_back(&mark);
+    }
+    return found;
+}
+
+// The last rectangle is the frame of the axes.
+Box frame(const Picture& picture) {
+    const auto& r = std::get<Rectangle>(marks_of<Rectangle>(picture).back()->shape);
+    return {r.at.x, r.at.y, r.width, r.height};
+}
+
+std::vector<std::string> texts(const Picture& picture) {
+    std::vector<std::string> found;
+    for (const Mark* mark : marks_of<Text>(picture)) found.push_back(std::get<Text>(mark->shape).text);
+    return found;
+}
+
+Chart roofline_like() {
+    Chart chart;
+    chart.title = "t";
+    chart.x = {"x", Scale::log, Unit::intensity, Range{1, 100}, {}};
+    chart.y = {"y", Scale::linear, Unit::flop_rate, Range{0, 8e9}, {}};
+    return chart;
+}
+
+TEST(XyChart, PlacesDotsOnLinearAndLogarithmicAxes) {
+    Chart chart = roofline_like();
+    chart.series.push_back(
+        {.name = "a", .points = {{10, 2e9}, {100, 8e9}, {0, 1e9}, {200, 1e9}}, .line = false, .titles = {"first"}});
+    const Picture picture = xy_chart(chart);
+    const Box box = frame(picture);
+    const auto dots = marks_of<Circle>(picture);
+    ASSERT_EQ(dots.size(), 2U);  // nothing at 0 on a logarithmic axis, nothing outside the frame
+    const Point first = std::get<Circle>(dots[0]->shape).center;
+    EXPECT_NEAR(first.x, box.left + box.width / 2, 1e-9);  // 10 is half way from 1 to 100
+    EXPECT_NEAR(first.y, box.bottom() - box.height / 4, 1e-9);
+    EXPECT_EQ(dots[0]->title, "first");
+    EXPECT_EQ(dots[1]->title, "a");
+    const Point second = std::get<Circle>(dots[1]->shape).center;
+    EXPECT_NEAR(second.x, box.right(), 1e-9);
+    EXPECT_NEAR(second.y, box.top, 1e-9);
+    EXPECT_THAT(texts(picture), testing::IsSupersetOf({"t", "x", "y", "1 FLOP/B", "10 FLOP/B", "100 FLOP/B", "0 FLOP/s",
+                                                       "2 GFLOP/s", "8 GFLOP/s"}));
+}
+
+TEST(XyChart, CutsLinesAtTheFrame) {
+    Chart chart;
+    chart.x.range = chart.y.range = Range{0, 10};
+    chart.series.push_back({.points = {{-10, 5}, {20, 5}}, .dots = false, .width = 7});
+    const Picture picture = xy_chart(chart);
+    const Box box = frame(picture);
+    for (const Mark* mark : marks_of<Path>(picture)) {
+        if (!mark->stroke || mark->stroke->width != 7) continue;
+        EXPECT_THAT(std::get<Path>(mark->shape).points,
+                    testing::ElementsAre(Point{box.left, box.top + box.height / 2},
+                                         Point{box.right(), box.top + box.height / 2}));
+        return;
+    }
+    FAIL() << "no line";
+}
+
+TEST(XyChart, EveryMarkStaysInsideThePicture) {
+    Chart chart = roofline_like();
+    chart.subtitle = "what was measured, where and how";
+    for (int i = 0; i < 9; ++i) {
+        Series series{.name = "algorithm number " + std::to_string(i)};
+        for (double x = 1; x <= 100; x *= 1.5) series.points.push_back({x, 1e9 * (i + x / 50)});
+        for (const Point& point : series.points) {
+            series.low.push_back(0.8 * point.y);
+            series.high.push_back(1.2 * point.y);
+        }
+        chart.series.push_back(series);
+    }
+    const Size size{640, 420};
+    const Picture picture = xy_chart(chart, size, Theme::dark);
+    for (const Mark* mark : marks_of<Path>(picture)) {
+        for (const Point& p : std::get<Path>(mark->shape).points) {
+            EXPECT_TRUE(p.x >= 0 && p.x <= size.width && p.y >= 0 && p.y <= size.height) << p.x << ' ' << p.y;
+        }
+    }
+    for (const Mark* mark : marks_of<Text>(picture)) {
+        const auto& text = std::get<Text>(mark->shape);
+        if (text.anchor != Anchor::start || text.rotation != 0) continue;
+        EXPECT_LE(text.at.x + text_width(text.text, text.size, text.bold), size.width) << text.text;
+    }
+}
+
+TEST(XyChart, WithNothingToShowIsAnInputError) {
+    Chart chart;
+    EXPECT_THROW(xy_chart(chart), InputError);
+    chart.y.scale = Scale::log;
+    chart.series.push_back({.points = {{1, 0}, {2, -1}, {3, std::numeric_limits<double>::quiet_NaN()}}});
+    EXPECT_THROW(xy_chart(chart), InputError);
+}
+
+TEST(Labels, AlongALineHaveItsSlopeAndMakeRoomForEachOther) {
+    Chart chart;
+    chart.x.range = chart.y.range = Range{0, 10};
+    chart.labels = {{{1, 1}, "first", Anchor::start, Point{9, 9}, {}},
+                    {{1, 1}, "second", Anchor::start, Point{9, 9}, {}}};
+    const Picture picture = xy_chart(chart);
+    const Box box = frame(picture);
+    const auto all = marks_of<Text>(picture);
+    const auto& first = std::get<Text>(all.at(all.size() - 2)->shape);
+    const auto& second = std::get<Text>(all.back()->shape);
+    EXPECT_EQ(first.text, "first");
+    EXPECT_EQ(second.text, "second");
+    EXPECT_NEAR(std::tan(first.rotation * std::acos(-1.0) / 180), -box.height / box.width, 1e-9);
+    EXPECT_EQ(first.rotation, second.rotation);
+    EXPECT_GE(std::hypot(second.at.x - first.at.x, second.at.y - first.at.y), text_width("first", first.size));
+}
+
+TEST(Labels, ThatFindNoRoomAreLeftOut) {
+    Chart chart;
+    chart.x.range = chart.y.range = Range{0, 10};
+    chart.labels = {{{5, 5}, "seen", Anchor::middle, {}, {}}, {{5, 5}, "hidden", Anchor::middle, {}, {}}};
+    EXPECT_THAT(texts(xy_chart(chart)),
+                testing::AllOf(testing::Contains("seen"), testing::Not(testing::Contains("hidden"))));
+}
+
+TEST(Clipped, ByHand) {
+    const Box box{0, 0, 10, 10};
+    EXPECT_EQ(clipped({1, 1}, {2, 2}, box), std::pair(Point{1, 1}, Point{2, 2}));
+    EXPECT_EQ(clipped({-5, 5}, {5, 5}, box), std::pair(Point{0, 5}, Point{5, 5}));
+    EXPECT_EQ(clipped({-5, -5}, {15, 15}, box), std::pair(Point{0, 0}, Point{10, 10}));
+    EXPECT_EQ(clipped({-1, 5}, {-1, 6}, box), std::nullopt);
+    EXPECT_EQ(clipped({-6, 5}, {5, -6}, box), std::nullopt);  // past the corner
+    EXPECT_EQ(clipped({3, 3}, {3, 3}, box), std::pair(Point{3, 3}, Point{3, 3}));
+}
+
+TEST(CellsChart, ColoursTheWinnerAndNamesTheRest) {
+    Cells cells{"title", "", "shape", "filter", {"r1", "r2"}, {"1", "3", "5"}, {"direct", "fft"}, {}};
+    cells.cells = {{{0, 1, "10", "", "tip"}, {1, 1, "20", "x 2", ""}, {{}, 1, "", "", ""}}, {{0, 1, "1", "", ""}}};
+    const Picture picture = cells_chart(cells);
+    const auto areas = marks_of<Rectangle>(picture);
+    ASSERT_EQ(areas.size(), 1U + 2U + 4U);  // the ground, two in the legend, four cells
+    const Palette& colors = palette(Theme::light);
+    EXPECT_EQ(areas[3]->fill, colors.series[0]);
+    EXPECT_EQ(areas[3]->title, "tip");
+    EXPECT_EQ(areas[4]->fill, colors.series[1]);
+    EXPECT_EQ(areas[5]->fill, colors.grid);
+    EXPECT_THAT(texts(picture),
+                testing::IsSupersetOf({"title", "shape", "filter", "r1", "r2", "direct", "fft", "x 2"}));
+    const auto& last = std::get<Rectangle>(areas[6]->shape);
+    EXPECT_LT(last.at.y + last.height, picture.height);
+}
+
+}  // namespace
+}  // namespace rehearse::picture

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every way to split a training run, with real tensors: gradients and weights are those of one rank. Run under mpirun
+// with 2, 4 and 8 ranks.
+#include <gmock/gmock.h>
+
+#include "run/trainer.hpp"
+#include "tests/kernels/comm/mpi_main.hpp"
+#include "tests/run/networks.hpp"
+
+namespace rehearse::run {
+namespace {
+
+using kernels::Communicator;
+using test::add;
+
+/// Dense layers that can be cut into eight, with a dropout between two of them.
+Network perceptron() {
+    Network n{.name = "perceptron", .layers = {}};
+    int at = add(n, "input", Input{{24}}, {});
+    for (int i = 0; i < 5; ++i) {
+        at = add(n, "fc" + std::to_string(i), MatMul{.m = 1, .n = 32, .k = i == 0 ? 24 : 32}, {at});
+        at = add(n, "relu" + std::to_string(i), Activation{Nonlinearity::relu, {32}}, {at});
+        if (i == 2) at = add(n, "drop", Dropout{{32}, 0.75}, {at});
+    }
+    at = add(n, "out", MatMul{.m = 1, .n = 10, .k = 32}, {at});
+    add(n, "loss", SoftmaxLoss{10}, {at});
+    check(n);
+    return n;
+}
+
+/// Convolutions with a shortcut over two of them, pooling, a flattened image and dense layers.
+Network convolutions() {
+    Network n{.name = "convolutions", .layers = {}};
+    const Window same{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+    const auto conv = [&](std::int64_t channels, std::int64_t size) {
+        return Conv2d{.channels = channels, .height = size, .width = size, .filters = 16, .window = same, .bias = true};
+    };
+    const int input = add(n, "input", Input{{3, 8, 8}}, {});
+    const int a = add(n, "a", conv(3, 8), {input});
+    const int ra = add(n, "ra", Activation{Nonlinearity::relu, {16, 8, 8}}, {a});
+    const int b = add(n, "b", conv(16, 8), {ra});
+    const int rb = add(n, "rb", Activation{Nonlinearity::relu, {16, 8, 8}}, {b});
+    const int sum = add(n, "sum", Add{{16, 8, 8}, 2}, {ra, rb});
+    const Window half{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+    const int pool = add(n, "pool", Pool2d{PoolKind::max, 16, 8, 8, half}, {sum});
+    const int c = add(n, "c", conv(16, 4), {pool});
+    const int rc = add(n, "rc", Activation{Nonlinearity::relu, {16, 4, 4}}, {c});
+    const int flat = add(n, "flatten", Flatten{{16, 4, 4}}, {rc});
+    const int fc = add(n, "fc", MatMul{.m = 1, .n = 32, .k = 256}, {flat});
+    const int rf = add(n, "rf", Activation{Nonlinearity::relu, {32}}, {fc});
+    const int out = add(n, "out", MatMul{.m = 1, .n = 4, .k = 32}, {rf});
+    add(n, "loss", SoftmaxLoss{4}, {out});
+    check(n);
+    return n;
+}
+
+Result train_checked(const Network& network, std::string_view plan, std::int64_t batch, int steps) {
+    const Communicator world = Communicator::world();
+    const Schedule schedule = test::schedule_of(network, plan, world.size(), batch);
+    Options options{.steps = steps, .check_gradients = true};
+    options.alone = std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, micro_batch_size(schedule)));
+    return train_on(world, schedule, options, {}, {});
+}
+
+void expect_one_ranks_gradients(const std::vector<const char*>& plans) {
+    for (const Network& network : {perceptron(), convolutions(), test::branches()}) {
+        for (const char* plan : plans) {
+            SCOPED_TRACE(network.name + ", " + plan);
+            const Result result = train_checked(network, plan, 8, 2);
+            EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+            EXPECT_LT(result.gradient_tolerance, 1e-3);
+        }
+    }
+}
+
+TEST(Plans, OfTwoRanksGiveTheGradientsOfOne) {
+    if (Communicator::world().size() != 2) GTEST_SKIP() << "of two ranks";
+    expect_one_ranks_gradients({"tensor", "pipe:microbatches=1", "pipe", "pipe:schedule=gpipe:microbatches=4",
+                                "pipe:microbatches=8:recompute=on", "pipe:schedule=interleaved:microbatches=4",
+                                "data:microbatches=4", "data:zero=1", "data:zero=2:bucket=1kB"});
+}
+
+TEST(Plans, OfFourRanksGiveTheGradientsOfOne) {
+    if (Communicator::world().size() != 4) GTEST_SKIP() << "of four ranks";
+    expect_one_ranks_gradients({"tensor=2,data=2", "data=2,tensor=2:allreduce=doubling", "pipe=2:microbatches=4,data=2",
+                                "data=2,pipe=2:schedule=gpipe:microbatches=2", "pipe=4:microbatches=8",
+                                "pipe=2:microbatches=2,tensor=2", "data=2,pipe=2:schedule=interleaved:microbatches=2",
+                                "data:zero=2:microbatches=2", "pipe=2:microbatches=4,data=2:zero=2"});
+}
+
+TEST(Plans, OfEightRanksGiveTheGradientsOfOne) {
+    if (Communicator::world().size() != 8) GTEST_SKIP() << "of eight ranks";
+    expect_one_ranks_gradients({"data=2,pipe=2:microbatches=2,tensor=2", "pipe=2:microbatches=4,data=2:zero=1,tensor=2",
+                                "tensor=2,pipe=4:microbatches=4"});
+}
+
+TEST(Plans, AWrongGradientIsFound) {
+    const Communicator world = Communicator::world();
+    // Without its sums each rank of the tensor axis goes on with its part of a product.
+    const Network network = perceptron();
+    Schedule schedule = test::schedule_of(network, "tensor", world.size(), 8);
+    for (Step& step : schedule.classes[0].steps) {
+        if (auto* action = std::get_if<Communicate>(&step.action);
+            action != nullptr && action->pass == Pass::backward_data) {
+            action->elements = 0;  // nothing is summed
+        }
+    }
+    Options options{.steps = 1, .check_gradients = true};
+    options.alone = std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, 8));
+    const Result result = train_on(world, schedule, options, {}, {});
+    EXPECT_GT(result.gradient_error, 10 * result.gradient_tolerance);
+}
+
+}  // namespace
+}  // namespace rehearse::run
+
+int main(int argc, char** argv) {
+    const rehearse::run::Session session{argc, argv};
+    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/stages.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.hpp"
+#include "schedule/tensor.hpp"
+#include "tests/schedule/examples.hpp"
+
+namespace rehearse::schedule {
+namespace {
+
+using testing::ElementsAre;
+
+double costliest(const std::vector<double>& costs, const std::vector<int>& ends) {
+    double worst = 0;
+    int begin = 0;
+    for (const int end : ends) {
+        worst = std::max(worst, std::accumulate(costs.begin() + begin, costs.begin() + end, 0.0));
+        begin = end;
+    }
+    return worst;
+}
+
+TEST(Balance, IsTheBestOfAllCuts) {
+    // Every way to cut eight layers into three, tried.
+    for (std::uint32_t seed = 1; seed < 200; ++seed) {
+        std::vector<double> costs;
+        std::uint32_t state = seed;
+        for (int i = 0; i < 8; ++i)
+            costs.push_back(static_cast<double>((state = state * 1664525U + 1013904223U) >> 28U));
+        if (std::ranges::count_if(costs, [](double c) { return c > 0; }) < 3) continue;
+        double best = 1e9;
+        for (int a = 1; a < 7; ++a) {
+            for (int b = a + 1; b < 8; ++b) best = std::min(best, costliest(costs, {a, b, 8}));
+        }
+        const std::vector<int> ends = balance(costs, 3);
+        EXPECT_EQ(ends.back(), 8);
+        EXPECT_EQ(costliest(costs, ends), best) << "seed " << seed;
+    }
+}
+
+TEST(Balance, NeedsALayerThatComputesForEachStage) {
+    EXPECT_THAT(balance(std::vector<double>{0, 1, 0, 1}, 2), ElementsAre(3, 4));
+    EXPECT_THROW(static_cast<void>(balance(std::vector<double>{0, 1, 0, 1}, 3)), InputError);
+}
+
+std::string names(const Stage& stage) {
+    std::string text;
+    for (const Layer& layer : stage.part.network.layers) {
+        text += text.empty() ? "" : " ";
+        text += layer.name;
+        for (const int input : layer.inputs)
+            text += "<" + stage.part.network.layers[static_cast<std::size_t>(input)].name;
+    }
+    return text;
+}
+
+TEST(CutStages, HandOverWhatIsReadLater) {
+    const Part part = whole(residual());
+    // input bn | c | sum flatten drop f loss: bn is read in the third stage too, so the second hands it on.
+    const std::vector<Stage> stages = cut_stages(part, std::vector{2, 3, 8}, 3, "pipe");
+    EXPECT_EQ(names(stages[0]), "input bn<input bn.send<bn");
+    EXPECT_EQ(names(stages[1]), "bn.receive c<bn.receive bn.send<bn.receive c.send<c");
+    EXPECT_EQ(names(stages[2]), "bn.receive c.receive sum<bn.receive<c.receive flatten<sum drop<flatten f<drop loss<f");
+    for (const Stage& stage : stages) check(stage.part.network);
+    EXPECT_EQ(stages[0].part.network.state, 4);
+    EXPECT_EQ(stages[2].part.network.state, 0);
+}
+
+TEST(CutStages, SendNoGradientOfTheSamples) {
+    Network network = two_dense();
+    network.layers.pop_back();
+    // A second branch on the input, in the second stage.
+    const int side = add(network, "side", MatMul{.m = 1, .n = 2, .k = 4}, {0});
+    const int sum = add(network, "sum", Add{{2}, 2}, {3, side});
+    add(network, "loss", SoftmaxLoss{2}, {sum});
+    const std::vector<Stage> stages = cut_stages(whole(network), std::vector{3, 7}, 2, "pipe");
+    EXPECT_EQ(names(stages[1]), "input.receive relu.receive b<relu.receive side<input.receive sum<b<side loss<sum");
+    const auto gradient = [&](std::size_t layer) {
+        return std::get<Communication>(stages[1].part.network.layers[layer].op).gradient;
+    };
+    EXPECT_FALSE(gradient(0));
+    EXPECT_TRUE(gradient(1));
+}
+
+TEST(CutStages, ChunksOfAStageLieApart) {
+    const Part part = whole(tower(4));
+    const std::vector<Stage> stages = cut_stages(part, std::vector{2, 3, 4, 6}, 2, "pipe");
+    EXPECT_EQ(names(stages[0]),
+              "input dense0<input dense0.send0<dense0 dense1.receive1 dense2<dense1.receive1 dense2.send2<dense2");
+    EXPECT_EQ(names(stages[1]),
+              "dense0.receive0 dense1<dense0.receive0 dense1.send1<dense1"
+              " dense2.receive2 dense3<dense2.receive2 loss<dense3");
+    const auto offset = [](const Stage& stage, std::size_t layer) {
+        return std::get<Communication>(stage.part.network.layers[layer].op).offset;
+    };
+    EXPECT_EQ(offset(stages[0], 2), 1);
+    EXPECT_EQ(offset(stages[1], 2), -1) << "the last stage hands over to the first";
+    EXPECT_EQ(offset(stages[0], 3), 1) << "which receives from the last";
+}
+
+}  // namespace
+}  // namespace rehearse::schedule
