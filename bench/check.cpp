@@ -41,10 +41,14 @@ std::vector<float> written(const kernels::Buffers& buffers, Pass pass) {
     return all;
 }
 
-std::vector<float> result(const Problem& problem, const kernels::Backend& backend, std::uint64_t seed) {
-    Workload workload(problem, backend, CacheState::hot);
-    Arena arena(workload.floats(), seed);
-    workload.set_up(arena, workload.floats());
+// Backends may have workspaces of different sizes: the arena grows.
+std::vector<float> result(const Problem& problem, const kernels::Backend& backend, std::unique_ptr<Arena>& arena,
+                          std::uint64_t seed, Bytes limit) {
+    Workload workload(problem, {&backend}, CacheState::hot, limit);
+    if (arena == nullptr || arena->floats() < workload.floats())
+        arena = std::make_unique<Arena>(workload.floats(), seed);
+    arena->clear();  // nobody finds what another one wrote
+    workload.set_up(*arena, workload.floats());
     workload.run();
     return written(workload.current(), problem.pass);
 }
@@ -104,10 +108,17 @@ double difference(const std::vector<float>& expected, const std::vector<float>& 
 
 std::vector<Checked> check(const Problem& problem, std::span<const kernels::Backend* const> backends,
                            std::uint64_t seed) {
-    const std::vector<float> expected = result(problem, reference(), seed);
+    return check(problem, backends, seed, reference(), kernels::any_scratch);
+}
+
+std::vector<Checked> check(const Problem& problem, std::span<const kernels::Backend* const> backends,
+                           std::uint64_t seed, const kernels::Backend& trusted, Bytes limit) {
+    std::unique_ptr<Arena> arena;
+    const std::vector<float> expected = result(problem, trusted, arena, seed, limit);
     std::vector<Checked> checks;
     for (const kernels::Backend* backend : backends) {
-        checks.push_back({difference(expected, result(problem, *backend, seed)), tolerance(problem, *backend)});
+        checks.push_back(
+            {difference(expected, result(problem, *backend, arena, seed, limit)), tolerance(problem, *backend)});
     }
     return checks;
 }

@@ -25,4 +25,8 @@ struct Checked {
 std::vector<Checked> check(const Problem& problem, std::span<const kernels::Backend* const> backends,
                            std::uint64_t seed);
 
+/// The same against another backend that is trusted: where plain loops would take minutes.
+std::vector<Checked> check(const Problem& problem, std::span<const kernels::Backend* const> backends,
+                           std::uint64_t seed, const kernels::Backend& trusted, Bytes limit);
+
 }  // namespace rehearse::bench

@@ -11,8 +11,6 @@
 
 namespace rehearse::bench {
 
-namespace {
-
 Case make_case(Workload& workload, const Problem& problem, Arena& arena, std::int64_t working_set) {
     return {.name = workload.name(),
             .flops = flops(problem.op, problem.pass, problem.batch),
@@ -22,7 +20,9 @@ Case make_case(Workload& workload, const Problem& problem, Arena& arena, std::in
             .run = [&workload] { workload.run(); }};
 }
 
-}  // namespace
+std::int64_t working_set(const calibrate::Needed& needed) {
+    return static_cast<std::int64_t>(std::min(needed.footprint, 2 * last_level_cache()) / size_of(DataType::f32));
+}
 
 Bytes last_level_cache() {
     const long level3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
@@ -34,10 +34,10 @@ Measurement measure(const std::vector<Candidate>& candidates, const Options& opt
     std::vector<std::unique_ptr<Workload>> workloads;
     std::vector<std::int64_t> rotating;
     std::int64_t floats = 0;
-    for (const auto& [needed, backend] : candidates) {
-        workloads.push_back(std::make_unique<Workload>(needed.problem, *backend, options.cache));
-        const Bytes bytes = std::min(needed.footprint, 2 * last_level_cache());
-        rotating.push_back(static_cast<std::int64_t>(bytes / size_of(DataType::f32)));
+    for (const auto& [needed, backend, threads] : candidates) {
+        workloads.push_back(std::make_unique<Workload>(needed.problem, kernels::Choice{backend, threads}, options.cache,
+                                                       options.scratch_limit));
+        rotating.push_back(working_set(needed));
         floats = std::max({floats, rotating.back(), workloads.back()->floats()});
     }
     Arena arena(floats, options.seed);
@@ -49,7 +49,7 @@ Measurement measure(const std::vector<Candidate>& candidates, const Options& opt
     Measurement result{{}, std::move(times.json)};
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const double median = calibrate::median(times.seconds[i]);
-        const auto& [needed, backend] = candidates[i];
+        const auto& [needed, backend, threads] = candidates[i];
         result.samples.push_back({needed.problem, std::string{backend->name()}, std::string{backend->algorithm()},
                                   Seconds{median}, calibrate::robust_deviation(times.seconds[i]) / median,
                                   static_cast<std::int64_t>(times.seconds[i].size())});
@@ -58,10 +58,12 @@ Measurement measure(const std::vector<Candidate>& candidates, const Options& opt
 }
 
 Measurement measure(const std::vector<calibrate::Needed>& needed, const Options& options) {
+    const kernels::Wish wish{options.backend, options.algorithm, options.scratch_limit, options.tuned};
     std::vector<Candidate> candidates;
     for (const calibrate::Needed& each : needed) {
         const auto& [op, pass, batch, type] = each.problem;
-        candidates.push_back({each, &kernels::choose(op, batch, type, options.backend, options.algorithm)});
+        const kernels::Choice choice = kernels::of(kernels::choose_passes(op, batch, type, wish), pass);
+        candidates.push_back({each, choice.backend, choice.threads});
     }
     return measure(candidates, options);
 }

@@ -57,12 +57,6 @@ using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Of one case in one round.
-struct Round {
-    double median = 0;  // seconds of a run
-    double whole = 0;   // of a run and what comes before it
-};
-
 Round time_case(benchmark::State& state, const Case& which, const Team& team) {
     std::vector<double> seconds;
     seconds.reserve(static_cast<std::size_t>(state.max_iterations));
@@ -116,6 +110,12 @@ std::vector<std::int64_t> iterations_within(double seconds, const std::vector<Ro
 }
 
 }  // namespace
+
+std::vector<Round> time_round(const std::vector<Case>& cases, const std::vector<std::int64_t>& iterations,
+                              const Team& team) {
+    Recorder recorder;
+    return run_once(recorder, cases, iterations, team);
+}
 
 Times time(const std::vector<Case>& cases, const Rounds& rounds, const Team& team) {
     require(!cases.empty() && rounds.count > 0, "there is something to time");

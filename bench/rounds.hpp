@@ -3,6 +3,7 @@
 // one sample of many cases and not all samples of one: the median then leaves it out.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -31,6 +32,15 @@ struct Times {
     std::vector<std::vector<double>> seconds;  // a case, a round: the median run's, mean over the ranks
     std::string json;                          // Google Benchmark's, of this rank
 };
+
+/// Of one case in one round, mean over the ranks.
+struct Round {
+    double median = 0;  // seconds of a run
+    double whole = 0;   // of a run and what comes before it
+};
+/// One round: each case as many times as `iterations` says.
+std::vector<Round> time_round(const std::vector<Case>& cases, const std::vector<std::int64_t>& iterations,
+                              const Team& team);
 
 Times time(const std::vector<Case>& cases, const Rounds& rounds, const Team& team);
 

@@ -56,6 +56,8 @@ Arena::Arena(std::int64_t floats, std::uint64_t seed)
 
 void Arena::reset() { next_random_ = next_scratch_ = 0; }
 
+void Arena::clear() { std::ranges::fill(scratch_, 0.0F); }
+
 std::span<float> Arena::last(std::int64_t floats) {
     return std::span{random_}.last(std::min(static_cast<std::size_t>(floats), random_.size()));
 }
@@ -88,13 +90,13 @@ kernels::View Arena::scratch(std::int64_t count, DataType type) {
     return {scratch_.data() + begin, static_cast<std::size_t>(count), type};
 }
 
-Workload::Workload(const Problem& problem, const kernels::Backend& backend, CacheState state)
-    : problem_(problem), backend_(&backend), state_(state) {
-    kernel_ = backend_->prepare(problem);
+Workload::Workload(const Problem& problem, const kernels::Choice& choice, CacheState state, Bytes limit)
+    : problem_(problem), backend_(choice.backend), state_(state) {
+    kernel_ = kernels::prepare(choice, problem, limit);
     const bool backward = problem.pass == Pass::backward_data || problem.pass == Pass::backward_weights;
     // A backward pass takes random numbers for the forward output, but not for what the backend kept for itself.
     if (backward && backend_->workspace(problem.op, problem.batch) > 0)
-        forward_ = backend_->prepare({problem.op, Pass::forward, problem.batch, problem.type});
+        forward_ = kernels::prepare(choice, {problem.op, Pass::forward, problem.batch, problem.type}, limit);
 }
 
 std::string Workload::name() const {

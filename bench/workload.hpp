@@ -9,6 +9,7 @@
 
 #include "core/op.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/choices.hpp"
 
 namespace rehearse::bench {
 
@@ -19,6 +20,8 @@ class Arena {
 public:
     Arena(std::int64_t floats, std::uint64_t seed);
     void reset();
+    /// Scratch all zero, as in the beginning.
+    void clear();
     /// The last `floats` of random, or fewer: shared with the sets where they fill it.
     std::span<float> last(std::int64_t floats);
     kernels::View random(std::int64_t count, DataType type);
@@ -44,7 +47,9 @@ enum class CacheState {
 
 class Workload {
 public:
-    Workload(const Problem& problem, const kernels::Backend& backend, CacheState state);
+    /// The kernels are made within `limit` of scratch memory.
+    Workload(const Problem& problem, const kernels::Choice& choice, CacheState state,
+             Bytes limit = kernels::any_scratch);
 
     std::string name() const;     // "problem/backend" or "problem/backend/algorithm"
     std::int64_t floats() const;  // that one set of buffers takes

@@ -9,6 +9,7 @@
 
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
+#include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 
@@ -20,8 +21,8 @@ struct Kind {
     std::string_view name;
     int (*run)(const BenchOptions& options);
 };
-constexpr std::array kinds{Kind{"conv", bench_kernels}, Kind{"gemm", bench_kernels}, Kind{"layer", bench_kernels},
-                           Kind{"stream", bench_stream}, Kind{"peak", bench_peak}};
+constexpr std::array kinds{Kind{"conv", bench_kernels},  Kind{"gemm", bench_kernels}, Kind{"layer", bench_kernels},
+                           Kind{"stream", bench_stream}, Kind{"peak", bench_peak},    Kind{"tuned", bench_tuned}};
 
 int start(BenchOptions& options) {
     options.kind = options.arguments.empty() ? "" : options.arguments.front();
@@ -64,8 +65,10 @@ void add_positive(CLI::App& app, const std::string& name, int& value, const std:
 
 Run add_bench(CLI::App& app) {
     const auto options = std::make_shared<BenchOptions>();
-    app.add_option("KIND", options->arguments,
-                   "conv, gemm, layer (then problem strings), stream or peak; under mpirun " + join(message_kinds()))
+    app.add_option(
+           "KIND", options->arguments,
+           "conv, gemm, layer (then problem strings), stream, peak or tuned (what --tune has kept); under mpirun " +
+               join(message_kinds()))
         ->option_text("KIND [PROBLEM...]");
     app.add_option(
            "--suite", options->suite,
@@ -83,6 +86,8 @@ Run add_bench(CLI::App& app) {
         {{"f32", Accumulation::f32}, {"chunked", Accumulation::chunked}, {"f16", Accumulation::f16}},
         "only those that sum products of f16 so");
     app.add_flag("!--no-check", options->check, "do not hold the results to the reference first");
+    app.add_flag("--tune", options->tune, "keep the fastest implementation of each, for run and calibrate");
+    add_scratch_limit(app, options->scratch_limit);
     app.add_option("--threads", options->threads, "of stream and peak; 1 and all of the host's if not given")
         ->check(CLI::PositiveNumber)
         ->delimiter(',')

@@ -24,7 +24,8 @@ struct BenchOptions {
     std::string fuse{default_fuse};
     std::vector<std::int64_t> batches{8};
     std::vector<int> threads;  // of stream and peak; empty: one and all
-    bool check = true, sweep = false, dark = false;
+    bool check = true, sweep = false, dark = false, tune = false;
+    Bytes scratch_limit = kernels::default_scratch_limit;
     std::uint64_t seed = 1;
     Seconds budget{20};
     int rounds = 7;
@@ -35,6 +36,7 @@ struct BenchOptions {
 int bench_kernels(const BenchOptions& options);
 int bench_stream(const BenchOptions& options);
 int bench_peak(const BenchOptions& options);
+int bench_tuned(const BenchOptions& options);
 
 /// A problem on one implementation, timed.
 struct BenchRow {
@@ -43,6 +45,7 @@ struct BenchRow {
     double error = 0;                // against the reference
     std::int64_t checked_batch = 0;  // fewer samples than timed, where the reference would take long
     bool best = false;               // of its problem
+    Bytes scratch;                   // memory beyond the tensors
 };
 
 /// The roof of a problem: its type's peak, or that of f32 where this CPU has no arithmetic of the type.

@@ -11,6 +11,7 @@
 #include "calibrate/problems.hpp"
 #include "cli/bench.hpp"
 #include "cli/command.hpp"
+#include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
@@ -79,15 +80,22 @@ std::vector<calibrate::Needed> problems_of(const BenchOptions& options) {
 Backends backends_of(const BenchOptions& options, const Problem& problem) {
     Backends found;
     std::string refusals;
+    const auto each_once = kernels::implementations(problem, options.scratch_limit);
     for (const kernels::Backend* backend : kernels::backends()) {
         if (!options.backend.empty() && backend->name() != options.backend) continue;
         if (!options.algorithm.empty() && backend->algorithm() != options.algorithm) continue;
         if (options.accumulate && backend->accumulation() != *options.accumulate) continue;
         const bool last_resort = backend == kernels::backends().back() && options.backend != backend->name();
         if (last_resort && !found.empty()) continue;
-        const kernels::Support support = backend->supports(problem);
-        if (support.yes) found.push_back(backend);
-        if (!support.yes) refusals += fmt::format("\n  {}: {}", full_name(*backend), support.reason);
+        const kernels::Support support = supports_within(*backend, problem, options.scratch_limit);
+        const bool listed = std::ranges::find(each_once, backend) != each_once.end();
+        if (support.yes && (listed || backend == kernels::backends().back())) found.push_back(backend);
+        if (support.yes) continue;
+        refusals += fmt::format("\n  {}: {}", full_name(*backend), support.reason);
+        if (backend->supports(problem).yes) {
+            talk(options.common,
+                 fmt::format("left out: {} for {}: {}", full_name(*backend), to_string(problem), support.reason));
+        }
     }
     if (!found.empty()) return found;
     if (refusals.empty()) refusals = ": no backend of this build has that name, algorithm and sums";
@@ -151,6 +159,9 @@ Problem small_enough(Problem problem) {
 bool check_job(const BenchOptions& options, const Job& job, std::vector<BenchRow>& rows) {
     const std::size_t first = rows.size();
     rows.resize(first + job.backends.size());
+    for (std::size_t i = 0; i < job.backends.size(); ++i) {
+        rows[first + i].scratch = job.backends[i]->scratch(job.needed.problem, options.scratch_limit);
+    }
     if (!options.check) return false;
     const Problem problem = small_enough(job.needed.problem);
     const std::vector<bench::Checked> checks = bench::check(problem, job.backends, options.seed);
@@ -204,6 +215,7 @@ std::string measure_group(const BenchOptions& options, const std::vector<Job>& g
     bench::Options measuring;
     measuring.rounds = {options.rounds, budget};
     measuring.seed = options.seed;
+    measuring.scratch_limit = options.scratch_limit;
     const bench::Measurement measured = bench::measure(candidates, measuring);
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i].sample = measured.samples[i];
     return measured.json;
@@ -211,7 +223,16 @@ std::string measure_group(const BenchOptions& options, const std::vector<Job>& g
 
 }  // namespace
 
+int bench_tuned(const BenchOptions& options) { return list_tuned(options.common); }
+
 int bench_kernels(const BenchOptions& options) {
+    if (options.tune) {
+        bench::TuneOptions tuning;
+        tuning.budget = options.budget;
+        tuning.scratch_limit = options.scratch_limit;
+        tuning.seed = options.seed;
+        return tune_and_list(problems_of(options), tuning, options.common);
+    }
     if (!options.threads.empty()) {
         throw InputError(
             fmt::format("--threads: not of bench {}; OMP_NUM_THREADS gives kernels threads", options.kind));

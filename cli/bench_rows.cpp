@@ -37,6 +37,7 @@ Json row_of(const BenchRow& row, const bench::Ceilings& ceilings) {
               {"flops_per_byte", bytes.value > 0 ? work.value / bytes.value : 0.0},
               {"bound", memory_bound ? "memory" : "compute"},
               {"bandwidth_fraction", bandwidth_fraction},
+              {"scratch_bytes", row.scratch.value},
               {"best", row.best}};
     if (memory_bound) json["memory_bound_fraction"] = bandwidth_fraction;
     if (row.checked) {
@@ -57,6 +58,7 @@ std::vector<Column> columns() {
             {"bytes", "moves", Show::bytes},
             {"flops_per_byte", "FLOP/B", Show::number},
             {"memory_bound_fraction", "of memory", Show::percent},
+            {"scratch_bytes", "scratch", Show::bytes},
             {"checked", "error", Show::number},
             {"best", "best", Show::text}};
 }

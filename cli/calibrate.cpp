@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
-#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -16,6 +14,7 @@
 #include "cli/command.hpp"
 #include "cli/job.hpp"
 #include "cli/report.hpp"
+#include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "models/models.hpp"
@@ -38,14 +37,9 @@ struct Options {
     std::vector<std::int64_t> batches{32};
     std::string backend, algorithm, machine_out, samples_out, fuse{default_fuse};
     Seconds budget{30};
+    Tune tune = Tune::on;
+    Bytes scratch_limit = kernels::default_scratch_limit;
 };
-
-std::string today() {
-    const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-    std::array<char, 16> text{};
-    std::strftime(text.data(), text.size(), "%Y-%m-%d", std::gmtime(&now));
-    return text.data();
-}
 
 std::string host_name() {
     std::array<char, 256> name{};
@@ -141,6 +135,17 @@ Report report_of(const Options& options, const calibrate::Samples& samples, cons
     return report;
 }
 
+// What was kept, and what is not yet there tuned now: prices are then those of the kernels that run will take.
+kernels::Choices tuned_choices(const Options& options, const std::vector<calibrate::Needed>& problems,
+                               const bench::Team& team) {
+    if (options.tune == Tune::off || !options.backend.empty() || !options.algorithm.empty()) return {};
+    bench::TuneOptions tuning;
+    tuning.budget = options.budget * 0.5;
+    tuning.scratch_limit = options.scratch_limit;
+    tuning.team = team;
+    return tune_missing(problems, tuning, options.tune, options.common);
+}
+
 using MeasureMessages = std::function<calibrate::Messages()>;
 
 int measure(const Options& options, const bench::Team& team, const MeasureMessages& messages) {
@@ -159,6 +164,8 @@ int measure(const Options& options, const bench::Team& team, const MeasureMessag
     measuring.backend = options.backend;
     measuring.algorithm = options.algorithm;
     measuring.team = team;
+    measuring.scratch_limit = options.scratch_limit;
+    measuring.tuned = tuned_choices(options, problems, team);
     const bench::Measurement measurement = bench::measure(problems, measuring);
     samples.compute = measurement.samples;
     if (team.ranks > 1) samples.messages = messages();
@@ -204,6 +211,9 @@ Run add_calibrate(CLI::App& app) {
     app.add_option("--backend", options->backend, "use only this one (onednn, cpu, reference)")->option_text("NAME");
     app.add_option("--algorithm", options->algorithm, "where it applies: direct, im2col, winograd4, ...")
         ->option_text("NAME");
+    add_tune(app, options->tune, {{"on", Tune::on}, {"off", Tune::off}, {"again", Tune::again}},
+             "find the fastest implementation of each step first, where that is not known yet, and keep it for run");
+    add_scratch_limit(app, options->scratch_limit);
     app.add_option("--machine-out", options->machine_out, "write the machine here, not to the place of this-host")
         ->option_text("FILE.toml");
     app.add_option("--out", options->samples_out, "also Google Benchmark's JSON of the samples")

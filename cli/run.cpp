@@ -10,6 +10,7 @@
 #include "cli/command.hpp"
 #include "cli/job.hpp"
 #include "cli/report.hpp"
+#include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "models/models.hpp"
 #include "run/train.hpp"
@@ -26,6 +27,7 @@ struct Options {
     JobOptions job;
     run::Options run;
     std::string trace;
+    Tune tune = Tune::on;
 };
 
 // The hosts that mpirun chose, as a machine: what a plan needs to know, without any figure.
@@ -130,6 +132,10 @@ int train(const run::Session& session, const Options& options) {
     }
     const bool speaks = session.rank() == 0;
     const bool live = speaks && options.common.format == Format::table && options.common.output.empty();
+    if (options.tune != Tune::off && asked.backend.empty() && asked.algorithm.empty()) {
+        asked.tuned = tuned_for_all(asked.scratch_limit, options.common);
+        if (speaks) say_how_much_is_tuned(schedule, asked.tuned, asked.scratch_limit, options.common);
+    }
     const run::Result result = run::train(session, schedule, asked, [&](int step, const run::StepReport& report) {
         if (live) print_step(step, report);
     });
@@ -170,6 +176,9 @@ Run add_run(CLI::App& app) {
         ->option_text("NAME");
     app.add_option("--algorithm", options->run.algorithm, "where it applies: direct, im2col, winograd4, ...")
         ->option_text("NAME");
+    add_tune(app, options->tune, {{"on", Tune::on}, {"off", Tune::off}},
+             "follow what calibrate or bench --tune found to be fastest on this host");
+    add_scratch_limit(app, options->run.scratch_limit);
     app.add_option("--seed", options->run.seed, "of weights and data")->capture_default_str()->option_text("N");
     app.add_option("--learning-rate", options->run.learning_rate, "of SGD")->capture_default_str()->option_text("X");
     app.add_option("--momentum", options->run.momentum, "of SGD")->capture_default_str()->option_text("X");

@@ -76,6 +76,8 @@ endif()
 find_package(benchmark QUIET)
 rehearse_option(BENCH "${benchmark_FOUND}" "bench, calibrate (Google Benchmark ${benchmark_VERSION})" "Google Benchmark (libbenchmark-dev)")
 
+find_package(SQLite3 QUIET)
+rehearse_option(SQLITE "${SQLite3_FOUND}" "tuned kernels are kept (SQLite ${SQLite3_VERSION})" "SQLite (libsqlite3-dev)")
 pkg_check_modules(cairo QUIET IMPORTED_TARGET cairo cairo-pdf)
 rehearse_option(CAIRO "${cairo_FOUND}" "pictures as PNG and PDF (cairo ${cairo_cairo_VERSION}; SVG needs nothing)" "cairo (libcairo2-dev)")
 

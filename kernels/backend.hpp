@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "core/op.hpp"
+#include "core/units.hpp"
 #include "kernels/view.hpp"
 
 namespace rehearse::kernels {
@@ -59,8 +61,13 @@ class Kernel {
 public:
     virtual ~Kernel() = default;
     virtual void run(const Buffers& buffers) = 0;
+    /// Memory that run() takes beyond its buffers; the kernels of a calling thread share one block of it.
+    virtual Bytes scratch() const { return {}; }
 };
 
+inline constexpr Bytes any_scratch{std::numeric_limits<double>::infinity()};
+/// What a rank's kernels may take of scratch memory where the user does not say: 1 GiB.
+inline constexpr Bytes default_scratch_limit{1024.0 * 1024.0 * 1024.0};
 /// In which type products are summed: `chunked` adds a few in f16 and the sums of these in f32.
 enum class Accumulation { f32, chunked, f16 };
 std::string_view to_string(Accumulation accumulation);
@@ -76,6 +83,14 @@ public:
     virtual Accumulation accumulation() const { return Accumulation::f32; }
     virtual Support supports(const Problem& problem) const = 0;
     virtual std::unique_ptr<Kernel> prepare(const Problem& problem) const = 0;  // slow, once per shape
+    /// As prepare; what can work in smaller pieces takes at most `limit` of scratch memory if it can.
+    virtual std::unique_ptr<Kernel> prepare_within(const Problem& problem, Bytes /*limit*/) const {
+        return prepare(problem);
+    }
+    /// Of a supported problem: the scratch memory of the kernel that prepare_within makes. Allocates none of it.
+    virtual Bytes scratch(const Problem& /*problem*/, Bytes /*limit*/) const { return {}; }
+    /// What its speed depends on besides the machine, "2.6.3 avx512_core": with another version, measure anew.
+    virtual std::string version() const { return {}; }
     /// f32 elements that forward must keep for backward; forward and backward of a layer come from one backend.
     virtual std::int64_t workspace(const Op& op, std::int64_t batch) const = 0;
 };
@@ -87,6 +102,9 @@ struct Absent {
 };
 std::span<const Absent> absent_backends();
 
+/// supports(), and runs it with at most `limit` of scratch memory; a no says how much it needs.
+Support supports_within(const Backend& backend, const Problem& problem, Bytes limit);
+
 /// "onednn", or "cpu direct" where one library has several ways: what names a backend in a message.
 std::string full_name(const Backend& backend);
 
@@ -95,8 +113,9 @@ std::string full_name(const Backend& backend);
 /// - an operator that no backend of that algorithm supports: it is chosen as if no algorithm had been asked for;
 /// - an operator that none of the algorithms of `only` supports: the others run it. A library that comes as algorithms
 ///   ("cpu") has only some operators; one that comes whole ("onednn") is asked for all or nothing.
-/// So `only = "cpu", algorithm = "winograd4"` trains any network, with Winograd wherever it applies.
+/// So `only = "cpu", algorithm = "winograd4"` trains any network, with Winograd wherever it applies. Whoever needs more
+/// scratch memory than `limit` in a pass is taken out of the list too.
 const Backend& choose(const Op& op, std::int64_t batch, DataType type, std::string_view only = {},
-                      std::string_view algorithm = {});
+                      std::string_view algorithm = {}, Bytes limit = any_scratch);
 
 }  // namespace rehearse::kernels

@@ -24,10 +24,10 @@ namespace {
 constexpr std::array every_pass{Pass::forward, Pass::backward_data, Pass::backward_weights, Pass::update};
 
 // The first refusal of a pass that the operator has. An Unknown has passes (they are costed) and is refused in them.
-Support supports_every_pass(const Backend& backend, const Op& op, std::int64_t batch, DataType type) {
+Support supports_every_pass(const Backend& backend, const Op& op, std::int64_t batch, DataType type, Bytes limit) {
     for (const Pass pass : every_pass) {
         if (!has_pass(op, pass)) continue;
-        if (Support support = backend.supports({op, pass, batch, type}); !support.yes) return support;
+        if (Support support = supports_within(backend, {op, pass, batch, type}, limit); !support.yes) return support;
     }
     return {};
 }
@@ -74,6 +74,9 @@ std::vector<const Backend*> present_backends() {
         if (backend != &cpu::batchnorm()) present.push_back(backend);
     }
 #endif
+#if REHEARSE_HAS_ONEDNN
+    for (const Backend* backend : onednn::convolutions()) present.push_back(backend);
+#endif
     present.push_back(&reference::backend());
     return present;
 }
@@ -95,13 +98,14 @@ struct Search {
     const Op& op;
     std::int64_t batch;
     DataType type;
+    Bytes limit;
     std::string refusals = {};
 
     template <typename Listed>
     const Backend* first(Listed listed) {
         for (const Backend* backend : backends()) {
             if (!listed(*backend)) continue;
-            const Support support = supports_every_pass(*backend, op, batch, type);
+            const Support support = supports_every_pass(*backend, op, batch, type, limit);
             if (support.yes) return backend;
             refusals += fmt::format("{}{}: {}", refusals.empty() ? "" : "; ", full_name(*backend), support.reason);
         }
@@ -110,8 +114,10 @@ struct Search {
 };
 
 bool comes_as_algorithms(std::string_view name) {
-    return std::ranges::any_of(
-        backends(), [&](const Backend* backend) { return backend->name() == name && !backend->algorithm().empty(); });
+    return std::ranges::any_of(backends(), [&](const Backend* backend) { return backend->name() == name; }) &&
+           std::ranges::none_of(backends(), [&](const Backend* backend) {
+               return backend->name() == name && backend->algorithm().empty();
+           });
 }
 
 }  // namespace
@@ -126,16 +132,25 @@ std::span<const Absent> absent_backends() {
     return absent;
 }
 
+Support supports_within(const Backend& backend, const Problem& problem, Bytes limit) {
+    Support support = backend.supports(problem);
+    if (!support.yes || limit == any_scratch) return support;
+    const Bytes needed = backend.scratch(problem, limit);
+    if (needed <= limit) return support;
+    return {.yes = false,
+            .reason = fmt::format("needs {} of scratch memory, allowed are {}", to_string(needed), to_string(limit))};
+}
+
 std::string full_name(const Backend& backend) {
     if (backend.algorithm().empty()) return std::string{backend.name()};
     return fmt::format("{} {}", backend.name(), backend.algorithm());
 }
 
 const Backend& choose(const Op& op, std::int64_t batch, DataType type, std::string_view only,
-                      std::string_view algorithm) {
+                      std::string_view algorithm, Bytes limit) {
     if (!only.empty()) require_known(only);
     if (!algorithm.empty()) require_known_algorithm(algorithm, only);
-    Search search{op, batch, type};
+    Search search{op, batch, type, limit};
     const auto named = [&](const Backend& backend) { return only.empty() || backend.name() == only; };
     if (!algorithm.empty()) {
         const auto asked = [&](const Backend& backend) { return named(backend) && backend.algorithm() == algorithm; };

@@ -69,6 +69,8 @@ public:
         if (!buffers.weights_copy.empty()) convert(inside_.weights, buffers.weights_copy);
     }
 
+    Bytes scratch() const override { return computing_->scratch() + staged(problem_); }
+
 private:
     // Tensors that the pass does not touch stay away: `computing_` is told nothing of their type.
     Buffers without_tensors(const Buffers& buffers) const {
@@ -108,6 +110,8 @@ private:
 std::unique_ptr<Kernel> stored_as(const Problem& problem, std::int64_t workspace, std::unique_ptr<Kernel> computing) {
     return std::make_unique<StoredKernel>(problem, workspace, std::move(computing));
 }
+
+Bytes staged(const Problem& problem) { return bytes_moved(problem.op, problem.pass, DataType::f32, problem.batch); }
 
 Problem in_f32(const Problem& problem) {
     Problem computed = problem;

@@ -13,6 +13,9 @@ namespace rehearse::kernels {
 /// brings gradients of another type or takes a copy of its weights, too. `workspace` is the backend's.
 std::unique_ptr<Kernel> stored_as(const Problem& problem, std::int64_t workspace, std::unique_ptr<Kernel> computing);
 
+/// About the f32 memory that it takes: of all tensors of the pass.
+Bytes staged(const Problem& problem);
+
 /// The problem that computes it.
 Problem in_f32(const Problem& problem);
 

@@ -16,4 +16,26 @@ int choose_threads() {
     return 1;
 }
 
+int threads_now() {
+#if REHEARSE_HAS_OPENMP
+    return omp_get_max_threads();
+#else
+    return 1;
+#endif
+}
+
+namespace {
+
+void set_threads([[maybe_unused]] int threads) {
+#if REHEARSE_HAS_OPENMP
+    omp_set_num_threads(threads);
+#endif
+}
+
+}  // namespace
+
+ThreadsOfThis::ThreadsOfThis(int threads) : before_(threads_now()) { set_threads(threads); }
+
+ThreadsOfThis::~ThreadsOfThis() { set_threads(before_); }
+
 }  // namespace rehearse::kernels

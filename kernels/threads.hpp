@@ -8,4 +8,19 @@ namespace rehearse::kernels {
 /// Only OMP_NUM_THREADS gives a rank more. Sets OpenMP's threads of the calling thread and returns how many they are.
 int choose_threads();
 
+/// How many OpenMP threads the calling thread's kernels have; 1 without OpenMP.
+int threads_now();
+
+/// While it lives, the calling thread's kernels have `threads`; then as many as before.
+class ThreadsOfThis {
+public:
+    explicit ThreadsOfThis(int threads);
+    ~ThreadsOfThis();
+    ThreadsOfThis(const ThreadsOfThis&) = delete;
+    ThreadsOfThis& operator=(const ThreadsOfThis&) = delete;
+
+private:
+    int before_;
+};
+
 }  // namespace rehearse::kernels

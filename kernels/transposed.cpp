@@ -18,6 +18,8 @@ public:
           pixels_(elements(output_shape(problem.op)) / op_.filters),
           kernel_(std::move(kernel)) {}
 
+    Bytes scratch() const override { return kernel_->scratch(); }
+
     void run(const Buffers& buffers) override {
         sizes_.check(buffers);
         const auto count = static_cast<std::size_t>(weights_);

@@ -43,6 +43,8 @@ Machine detect_this_host();
 /// ~/.local/share/rehearse; the file is this-host.toml. load_machine("this-host") reads it and refuses one that was
 /// measured on another host.
 std::string this_host_path();
+/// Where the autotuner keeps its winners: tuned.db beside this-host.toml.
+std::string tuned_path();
 
 /// The TOML text from which parse_machine makes the same machine.
 std::string to_toml(const Machine& machine);

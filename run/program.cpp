@@ -31,7 +31,7 @@ bool again(const Step& step) { return step.name.find(":again") != std::string::n
 
 }  // namespace
 
-Program::Program(const Schedule& schedule, std::int64_t rank, Wish wish, std::uint64_t seed,
+Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, std::uint64_t seed,
                  const Hyperparameters& hyperparameters)
     : schedule_(schedule),
       rank_class_(schedule.classes.at(at(class_of(schedule, rank)))),
@@ -39,14 +39,16 @@ Program::Program(const Schedule& schedule, std::int64_t rank, Wish wish, std::ui
       hyperparameters_(hyperparameters),
       joints_(rank_class_.part.network.layers.size()) {
     choose_backends(wish);
-    tensors_ = std::make_unique<Tensors>(schedule, rank_class_, rank, backends_, seed);
+    std::vector<const kernels::Backend*> backends;  // whoever runs forward says what is kept for backward
+    for (const kernels::PassChoices& choices : choices_) backends.push_back(of(choices, Pass::forward).backend);
+    tensors_ = std::make_unique<Tensors>(schedule, rank_class_, rank, backends, seed);
     reserve_scratch();
     for (const Step& step : rank_class_.steps) {
         ReadyStep ready;
         ready.step = &step;
         if (const auto* compute = std::get_if<Compute>(&step.action)) {
             check_compute(schedule, step, *compute);
-            prepare(ready, *compute);
+            prepare(ready, *compute, wish.scratch_limit);
         } else if (const auto* update = std::get_if<Update>(&step.action)) {
             prepare(ready, *update, wish);
         } else if (const auto* communicate = std::get_if<Communicate>(&step.action)) {
@@ -70,9 +72,9 @@ void Program::choose_backends(const Wish& wish) {
         layer_keys_.push_back(origin < 0 ? 0 : layer_key(schedule_.network.layers[at(origin)].name));
         const bool computes =
             has_pass(layers[i].op, Pass::forward) && !std::holds_alternative<Communication>(layers[i].op);
-        backends_.push_back(computes ? &kernels::choose(layers[i].op, micro_batch_size(schedule_), DataType::f32,
-                                                        wish.backend, wish.algorithm)
-                                     : nullptr);
+        choices_.push_back(computes
+                               ? kernels::choose_passes(layers[i].op, micro_batch_size(schedule_), DataType::f32, wish)
+                               : kernels::PassChoices{});
         has_loss_ = has_loss_ || std::holds_alternative<SoftmaxLoss>(layers[i].op);
         if (i > 0 && std::holds_alternative<Input>(layers[i].op)) {
             throw InputError(fmt::format("network '{}' has a second input, '{}': run feeds one", schedule_.network.name,
@@ -98,18 +100,19 @@ Movement Program::movement(int layer) const {
 }
 
 // Layers of the same problem share a kernel: what differs between them lies in the buffers.
-kernels::Kernel& Program::kernel_of(const Problem& problem, const kernels::Backend& backend) {
-    auto& kernel = kernels_[fmt::format("{}/{}", to_string(problem), kernels::full_name(backend))];
-    if (kernel == nullptr) kernel = backend.prepare(problem);
+kernels::Kernel& Program::kernel_of(const Problem& problem, const kernels::Choice& choice, Bytes scratch_limit) {
+    auto& kernel =
+        kernels_[fmt::format("{}/{}/{}", to_string(problem), kernels::full_name(*choice.backend), choice.threads)];
+    if (kernel == nullptr) kernel = kernels::prepare(choice, problem, scratch_limit);
     return *kernel;
 }
 
-void Program::prepare(ReadyStep& ready, const Compute& compute) {
+void Program::prepare(ReadyStep& ready, const Compute& compute, Bytes scratch_limit) {
     const Layer& layer = part().network.layers[at(compute.layer)];
     if (std::holds_alternative<Communication>(layer.op)) return prepare_take(ready, compute);
     const LayerTensors own = tensors_->layer(compute.layer, compute.micro_batch);
     kernels::Buffers& buffers = ready.buffers;
-    ready.kernel = &kernel_of(compute.problem, *backends_[at(compute.layer)]);
+    ready.kernel = &kernel_of(compute.problem, of(choices_[at(compute.layer)], compute.problem.pass), scratch_limit);
     for (const int input : layer.inputs) {
         buffers.src.emplace_back(tensors_->layer(input, compute.micro_batch).output);
     }
@@ -240,8 +243,6 @@ void Program::prepare(ReadyStep& ready, const Recv& recv) {
 
 void Program::prepare(ReadyStep& ready, const Update& update, const Wish& wish) {
     const BucketTensors& bucket = tensors_->bucket(update.bucket);
-    const kernels::Backend& backend =
-        kernels::choose(update.problem.op, 1, DataType::f32, wish.backend, wish.algorithm);
     Range own{0, static_cast<std::int64_t>(bucket.weights.size())};
     Problem problem = update.problem;
     if (update.sharded >= 0) {
@@ -250,7 +251,8 @@ void Program::prepare(ReadyStep& ready, const Update& update, const Wish& wish) 
             coordinates_[at(update.sharded)]);
         problem.op = SgdUpdate{own.end - own.begin};
     }
-    ready.kernel = &kernel_of(problem, backend);
+    const kernels::PassChoices choices = kernels::choose_passes(problem.op, 1, DataType::f32, wish);
+    ready.kernel = &kernel_of(problem, of(choices, Pass::update), wish.scratch_limit);
     const auto mine = [&](std::span<float> whole) { return whole.subspan(at(own.begin), at(own.end - own.begin)); };
     ready.buffers.weights = mine(bucket.weights);
     ready.buffers.diff_weights = mine(bucket.gradients);

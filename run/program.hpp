@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/schedule.hpp"
-#include "kernels/backend.hpp"
+#include "kernels/choices.hpp"
 #include "run/tensors.hpp"
 
 namespace rehearse::run {
@@ -29,10 +29,7 @@ struct Addition {
     bool first = false;  // `sum = part`
 };
 
-/// What kernels::choose is asked for; empty: the best of each layer.
-struct Wish {
-    std::string backend, algorithm;
-};
+using kernels::Wish;
 
 /// A step with all that it touches. A step of the compute stream has a kernel, or takes its piece of a tensor; the
 /// others have `data`: what is sent, received or worked on together.
@@ -50,7 +47,7 @@ class Program {
 public:
     /// The steps of the rank's class, on its memory. `schedule` outlives the program.
     /// InputError: an operator or a kind of step that cannot be executed.
-    Program(const Schedule& schedule, std::int64_t rank, Wish wish, std::uint64_t seed,
+    Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, std::uint64_t seed,
             const Hyperparameters& hyperparameters);
 
     std::span<ReadyStep> steps() { return steps_; }
@@ -73,9 +70,9 @@ public:
 
 private:
     void choose_backends(const Wish& wish);
-    kernels::Kernel& kernel_of(const Problem& problem, const kernels::Backend& backend);
+    kernels::Kernel& kernel_of(const Problem& problem, const kernels::Choice& choice, Bytes scratch_limit);
     void reserve_scratch();
-    void prepare(ReadyStep& ready, const Compute& compute);
+    void prepare(ReadyStep& ready, const Compute& compute, Bytes scratch_limit);
     void prepare_take(ReadyStep& ready, const Compute& compute);
     void prepare(ReadyStep& ready, const Update& update, const Wish& wish);
     void prepare(ReadyStep& ready, const Communicate& communicate);
@@ -92,7 +89,7 @@ private:
     const RankClass& rank_class_;
     std::vector<std::int64_t> coordinates_;
     Hyperparameters hyperparameters_;
-    std::vector<const kernels::Backend*> backends_;  // of each layer
+    std::vector<kernels::PassChoices> choices_;  // of each layer
     std::vector<std::uint64_t> layer_keys_;
     std::map<std::string, std::unique_ptr<kernels::Kernel>> kernels_;
     std::unique_ptr<Tensors> tensors_;

@@ -11,6 +11,7 @@
 
 #include "core/schedule.hpp"
 #include "core/timeline.hpp"
+#include "kernels/choices.hpp"
 
 namespace rehearse::run {
 
@@ -41,6 +42,8 @@ private:
 struct Options {
     int steps = 5;
     std::string backend{}, algorithm{};  // empty: the best of each layer
+    Bytes scratch_limit = kernels::default_scratch_limit;
+    kernels::Choices tuned{};  // followed where no backend and no algorithm is asked for; the same on all ranks
     std::uint64_t seed = 1;
     float learning_rate = 0.05F, momentum = 0.9F, weight_decay = 0;
     bool check_gradients = false;  // compare with the same global batch on one rank; the result's gradient_error

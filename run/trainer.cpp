@@ -44,7 +44,7 @@ public:
           schedule_(schedule),
           options_(options),
           task_(task_of(schedule.network, key(options.seed, data_of))),
-          wish_{options.backend, options.algorithm},
+          wish_{options.backend, options.algorithm, options.scratch_limit, options.tuned},
           hyperparameters_{options.learning_rate, options.momentum, options.weight_decay},
           program_(schedule, world.rank(), wish_, key(options.seed, weights_of), hyperparameters_),
           executor_(schedule, program_, world, probe),

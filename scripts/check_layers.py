@@ -28,6 +28,7 @@ OWNERS = {  # library: (how its headers begin, who may reach them)
     "oneDNN": (r"oneapi/|dnnl", {"kernels"}),
     "CUDA": (r"cuda|cublas|cudnn|nccl|nvml", {"kernels"}),
     "Highway": (r"hwy/", {"kernels", "bench"}),
+    "SQLite": (r"sqlite3\.h", {"kernels"}),
     "cairo": (r"cairo", {"picture"}),
     "toml++": (r"toml\+\+|toml\.hpp", {"models"}),
     "ONNX": (r"onnx/", {"models"}),

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/algorithm.hpp"
 
+#include <fmt/format.h>
+#include <hwy/highway.h>
 #include <omp.h>
 
 #include <new>
 
+#include "kernels/cpu/revision.hpp"
 #include "kernels/reference/backend.hpp"
 #include "kernels/storage.hpp"
 #include "kernels/support.hpp"
@@ -40,16 +43,34 @@ Support Algorithm::supports(const Problem& problem) const {
     return {};
 }
 
-std::unique_ptr<Kernel> Algorithm::prepare(const Problem& problem) const {
+std::unique_ptr<Kernel> Algorithm::prepare_within(const Problem& problem, Bytes limit) const {
     require_supported(*this, problem);
+    if (problem.pass == Pass::update) return reference::backend().prepare(problem);
+    std::unique_ptr<Kernel> kernel = made(problem, limit);
+    // What the kernel itself takes; tensors that are converted for it lie elsewhere (storage.cpp).
+    if (problem.type == DataType::f32) {
+        thread_scratch(static_cast<std::int64_t>(kernel->scratch() / size_of(DataType::f32)));
+    }
+    return kernel;
+}
+
+std::unique_ptr<Kernel> Algorithm::made(const Problem& problem, Bytes limit) const {
     if (is_mirrored(problem)) {
-        auto kernel = transposed(in_f32(problem), make(mirrored_problem(in_f32(problem))));
+        auto kernel = transposed(in_f32(problem), make_within(mirrored_problem(in_f32(problem)), limit));
         return problem.type == DataType::f32 ? std::move(kernel) : stored_as(problem, 0, std::move(kernel));
     }
-    if (problem.pass == Pass::update) return reference::backend().prepare(problem);
-    if (problem.type == DataType::f32) return make(problem);
+    if (problem.type == DataType::f32) return make_within(problem, limit);
     if (auto half = make_half(problem)) return half;
-    return stored_as(problem, 0, make(in_f32(problem)));
+    return stored_as(problem, workspace(problem.op, problem.batch), make_within(in_f32(problem), limit));
+}
+
+Bytes Algorithm::scratch(const Problem& problem, Bytes limit) const {
+    return problem.pass == Pass::update ? Bytes{} : made(problem, limit)->scratch();
+}
+
+std::string Algorithm::version() const {
+    const std::int64_t usable = hwy::SupportedTargets() & HWY_TARGETS;
+    return fmt::format("{} {}", revision(), hwy::TargetName(usable & -usable));  // the lowest bit is the best target
 }
 
 std::int64_t Algorithm::workspace(const Op& op, std::int64_t batch) const {
@@ -64,11 +85,6 @@ void CheckedKernel::run(const Buffers& buffers) {
     sizes_.check(buffers);
     if (only_diff_src_ && buffers.diff_src[0].empty()) return;
     compute(buffers, thread_scratch(scratch_));
-}
-
-void CheckedKernel::reserve(std::int64_t floats) {
-    scratch_ = floats;
-    thread_scratch(floats);
 }
 
 std::int64_t threads() { return omp_get_max_threads(); }

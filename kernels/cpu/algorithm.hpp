@@ -16,14 +16,21 @@ class Algorithm : public Backend {
 public:
     std::string_view name() const final { return "cpu"; }
     Support supports(const Problem& problem) const final;
-    std::unique_ptr<Kernel> prepare(const Problem& problem) const final;
+    std::unique_ptr<Kernel> prepare(const Problem& problem) const final { return prepare_within(problem, any_scratch); }
+    std::unique_ptr<Kernel> prepare_within(const Problem& problem, Bytes limit) const final;
+    Bytes scratch(const Problem& problem, Bytes limit) const final;
     std::int64_t workspace(const Op& op, std::int64_t batch) const final;
+    std::string version() const final;
 
 private:
+    /// A forward or backward pass of any type and, of a transposed convolution, by its mirror; allocates nothing.
+    std::unique_ptr<Kernel> made(const Problem& problem, Bytes limit) const;
     /// Why not, of a problem that some backend runs; empty if this one does.
     virtual std::string refusal(const Problem& problem) const = 0;
     /// A supported forward or backward pass in f32.
     virtual std::unique_ptr<Kernel> make(const Problem& problem) const = 0;
+    /// The same, of an algorithm that can work in smaller pieces.
+    virtual std::unique_ptr<Kernel> make_within(const Problem& problem, Bytes /*limit*/) const { return make(problem); }
     /// In 16 bits by instructions of this machine; nullptr: in f32, with the tensors converted.
     virtual std::unique_ptr<Kernel> make_half(const Problem& /*problem*/) const { return nullptr; }
 };
@@ -34,10 +41,11 @@ class CheckedKernel : public Kernel {
 public:
     explicit CheckedKernel(const Problem& problem);
     void run(const Buffers& buffers) final;
+    Bytes scratch() const final { return static_cast<double>(scratch_) * size_of(DataType::f32); }
 
 protected:
-    /// To be called once, in the constructor.
-    void reserve(std::int64_t floats);
+    /// To be called once, in the constructor. The memory is allocated when the kernel is prepared.
+    void reserve(std::int64_t floats) { scratch_ = floats; }
 
 private:
     virtual void compute(const Buffers& buffers, float* scratch) = 0;

@@ -30,7 +30,12 @@ private:
             return fmt::format("{} runs {}, not {}", name_, convolves_ ? "conv2d" : "matmul", kind_of(problem.op));
         }
         if (problem.type != DataType::f16) return fmt::format("{} runs f16", name_);
-        if (conv != nullptr && is_depthwise(Convolution(problem))) return fmt::format("{} runs no depthwise convolution", name_);
+        if (conv != nullptr && is_depthwise(Convolution(problem)))
+            return fmt::format("{} runs no depthwise convolution", name_);
+        const auto* dense = std::get_if<MatMul>(&problem.op);
+        if ((conv != nullptr && conv->relu) || (dense != nullptr && dense->activation)) {
+            return fmt::format("{} runs nothing fused", name_);
+        }
         if (native_f16(sums_) == nullptr) return "this CPU has no AVX512-FP16";
         return {};
     }

@@ -17,6 +17,7 @@
 #include "kernels/cpu/convolution.hpp"
 #include "kernels/cpu/epilogue.hpp"
 #include "kernels/cpu/gemm.hpp"
+#include "kernels/cpu/gemm_streamed.hpp"
 
 namespace rehearse::kernels::cpu {
 namespace {
@@ -29,11 +30,19 @@ class Im2col : public CheckedKernel {
 protected:
     explicit Im2col(const Problem& problem) : CheckedKernel(problem), conv_(problem), tile_(panel_columns()) {}
 
-    // A tile of pixels, whole panels of them, for which `floats_a_pixel` fit into the bound.
-    void cut_pixels(std::int64_t floats_a_pixel) {
+    // A tile of pixels, whole panels of them, for which `floats_a_pixel` fit into the bound, and `lay_out()`, which
+    // gives the floats of scratch memory of such a tile, into the caller's limit if tiles can be made so small.
+    template <typename LayOut>
+    void cut_pixels(std::int64_t floats_a_pixel, Bytes limit, LayOut lay_out) {
         const std::int64_t panel = panel_columns();
         const std::int64_t panels = std::max<std::int64_t>(1, max_column_floats / (floats_a_pixel * panel));
         tile_ = std::min(panels * panel, divide_up(conv_.out_pixels(), panel) * panel);
+        std::int64_t floats = lay_out();
+        while (static_cast<double>(floats) * size_of(DataType::f32) > limit && tile_ > panel) {
+            tile_ = std::max(panel, tile_ / 2 / panel * panel);
+            floats = lay_out();
+        }
+        reserve(floats);
     }
 
     // Channels of a group in so many parts that there is one for each thread.
@@ -67,11 +76,12 @@ protected:
 
 class Forward final : public Im2col {
 public:
-    explicit Forward(const Problem& problem) : Im2col(problem) {
-        cut_pixels(rows());
+    Forward(const Problem& problem, Bytes limit) : Im2col(problem) {
         weights_ = whole_lines(packed_a_floats(conv_.group_filters, rows()));
-        columns_ = whole_lines(packed_b_floats(tile_, rows()));
-        reserve(conv_.op.groups * weights_ + threads() * columns_);
+        cut_pixels(rows(), limit, [this] {
+            columns_ = whole_lines(is_matrix(conv_) ? streamed_workspace(rows()) : packed_b_floats(tile_, rows()));
+            return conv_.op.groups * weights_ + threads() * columns_;
+        });
     }
 
 private:
@@ -98,18 +108,20 @@ private:
     void run_tile(const Buffers& b, std::int64_t index, std::int64_t first, const float* weights, float* columns) {
         const float* const image = b.src[0].data() + index * conv_.group_channels * conv_.in_pixels();
         const std::int64_t width = width_at(first);
-        if (is_matrix(conv_)) {
-            pack_b({0, width, rows()}, {image + first, conv_.in_pixels(), 1}, columns);
-        } else {
-            gather_panels(image, first, width, columns);
-        }
         float* const dst = b.dst.data() + index * conv_.group_filters * conv_.out_pixels() + first;
         const float* const bias =
             b.weights.data() + conv_.weight_count() + index % conv_.op.groups * conv_.group_filters;
         for (std::int64_t f = 0; conv_.op.bias && f < conv_.group_filters; ++f) {
             std::fill_n(dst + f * conv_.out_pixels(), width, bias[f]);
         }
-        gemm_packed({conv_.group_filters, width, rows()}, weights, columns, dst, conv_.out_pixels(), conv_.op.bias);
+        const GemmShape shape{conv_.group_filters, width, rows()};
+        if (is_matrix(conv_)) {
+            gemm_streamed(shape, weights, image + first, conv_.in_pixels(), dst, conv_.out_pixels(), conv_.op.bias,
+                          columns);
+        } else {
+            gather_panels(image, first, width, columns);
+            gemm_packed(shape, weights, columns, dst, conv_.out_pixels(), conv_.op.bias);
+        }
         for (std::int64_t f = 0; conv_.op.relu && f < conv_.group_filters; ++f) {
             apply_relu(dst + f * conv_.out_pixels(), width);
         }
@@ -132,14 +144,16 @@ private:
 
 class BackwardData final : public Im2col {
 public:
-    explicit BackwardData(const Problem& problem) : Im2col(problem) {
+    BackwardData(const Problem& problem, Bytes limit) : Im2col(problem) {
         cut_channels(conv_.batch * conv_.op.groups);
-        cut_pixels(part_ * conv_.taps + conv_.group_filters);
         weights_ = whole_lines(packed_a_floats(part_ * conv_.taps, conv_.group_filters));
-        columns_ = whole_lines(is_matrix(conv_) ? 0 : part_ * conv_.taps * tile_);
-        packed_ = whole_lines(packed_b_floats(tile_, conv_.group_filters));
-        own_ = columns_ + packed_ + diff_tile_floats();
-        reserve(conv_.op.groups * parts_ * weights_ + threads() * own_);
+        cut_pixels(part_ * conv_.taps + conv_.group_filters, limit, [this] {
+            columns_ = whole_lines(is_matrix(conv_) ? 0 : part_ * conv_.taps * tile_);
+            packed_ = whole_lines(is_matrix(conv_) ? streamed_workspace(conv_.group_filters)
+                                                   : packed_b_floats(tile_, conv_.group_filters));
+            own_ = columns_ + packed_ + diff_tile_floats();
+            return conv_.op.groups * parts_ * weights_ + threads() * own_;
+        });
     }
 
 private:
@@ -169,11 +183,12 @@ private:
         if (!is_matrix(conv_)) std::fill_n(diff_src, channels * conv_.in_pixels(), 0.0F);
         for (std::int64_t first = 0; first < pixels; first += tile_) {
             const GemmShape shape{channels * conv_.taps, width_at(first), conv_.group_filters};
-            pack_b(shape, diff_tile(b, index, first, own + columns_ + packed_), own + columns_);
+            const MatrixView diff = diff_tile(b, index, first, own + columns_ + packed_);
             if (is_matrix(conv_)) {
-                gemm_packed(shape, weights, own + columns_, diff_src + first, pixels, false);
+                gemm_streamed(shape, weights, diff.data, diff.row, diff_src + first, pixels, false, own);
                 continue;
             }
+            pack_b(shape, diff, own + columns_);
             gemm_packed(shape, weights, own + columns_, own, tile_, false);
             for (std::int64_t c = 0; c < channels; ++c) {
                 scatter(conv_, own + c * conv_.taps * tile_, tile_, first, shape.n, diff_src + c * conv_.in_pixels());
@@ -186,13 +201,14 @@ private:
 
 class BackwardWeights final : public Im2col {
 public:
-    explicit BackwardWeights(const Problem& problem) : Im2col(problem) {
+    BackwardWeights(const Problem& problem, Bytes limit) : Im2col(problem) {
         cut_channels(conv_.op.groups);
-        cut_pixels(part_ * conv_.taps);
-        columns_ = whole_lines(is_matrix(conv_) ? 0 : part_ * conv_.taps * tile_);
-        gemm_ = whole_lines(gemm_workspace({conv_.group_filters, part_ * conv_.taps, tile_}));
-        own_ = columns_ + gemm_ + diff_tile_floats();
-        reserve(threads() * own_);
+        cut_pixels(part_ * conv_.taps, limit, [this] {
+            columns_ = whole_lines(is_matrix(conv_) ? 0 : part_ * conv_.taps * tile_);
+            gemm_ = whole_lines(gemm_workspace({conv_.group_filters, part_ * conv_.taps, tile_}));
+            own_ = columns_ + gemm_ + diff_tile_floats();
+            return threads() * own_;
+        });
     }
 
 private:
@@ -238,10 +254,12 @@ private:
         return refuse_all_but_convolutions(problem, "im2col");
     }
 
-    std::unique_ptr<Kernel> make(const Problem& problem) const override {
-        if (problem.pass == Pass::forward) return std::make_unique<Forward>(problem);
-        if (problem.pass == Pass::backward_data) return std::make_unique<BackwardData>(problem);
-        return std::make_unique<BackwardWeights>(problem);
+    std::unique_ptr<Kernel> make(const Problem& problem) const override { return make_within(problem, any_scratch); }
+
+    std::unique_ptr<Kernel> make_within(const Problem& problem, Bytes limit) const override {
+        if (problem.pass == Pass::forward) return std::make_unique<Forward>(problem, limit);
+        if (problem.pass == Pass::backward_data) return std::make_unique<BackwardData>(problem, limit);
+        return std::make_unique<BackwardWeights>(problem, limit);
     }
 };
 

@@ -9,6 +9,7 @@
 
 #include "kernels/cpu/algorithm.hpp"
 #include "kernels/cpu/epilogue.hpp"
+#include "kernels/cpu/few_rows.hpp"
 #include "kernels/cpu/gemm.hpp"
 #include "kernels/cpu/half.hpp"
 
@@ -20,6 +21,68 @@ GemmShape shape_of(const MatMul& op, Pass pass, std::int64_t rows) {
     if (pass == Pass::backward_data) return {rows, op.k, op.n};
     return {op.k, op.n, rows};
 }
+
+// dst {rows, n} += bias {n}, of a dst that is written first.
+void copy_bias(const MatMul& op, std::int64_t rows, const float* weights, float* dst) {
+    for (std::int64_t i = 0; op.bias && i < rows; ++i) std::copy_n(weights + op.k * op.n, op.n, dst + i * op.n);
+}
+
+void sum_rows(std::int64_t rows, std::int64_t n, const float* diff_dst, float* diff_bias) {
+    std::fill_n(diff_bias, n, 0.0F);
+    for (std::int64_t i = 0; i < rows; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) diff_bias[j] += diff_dst[i * n + j];
+    }
+}
+
+// So few rows that the weights are read as they lie.
+class FewRowsProduct final : public CheckedKernel {
+public:
+    explicit FewRowsProduct(const Problem& problem)
+        : CheckedKernel(problem),
+          op_(std::get<MatMul>(problem.op)),
+          pass_(problem.pass),
+          rows_(problem.batch * op_.m) {}
+
+private:
+    void compute(const Buffers& b, float* /*scratch*/) override {
+        if (pass_ == Pass::forward) {
+            const std::span<const float> weights = b.weights;
+            const std::span<float> dst = b.dst;
+            copy_bias(op_, rows_, weights.data(), dst.data());
+        }
+        const std::int64_t all = pass_ == Pass::forward ? op_.n : op_.k;
+        const std::int64_t piece = whole_lines(divide_up(all, threads()));
+#pragma omp parallel for schedule(static)
+        for (std::int64_t first = 0; first < all; first += piece) {
+            run_part(b, {rows_, op_.n, op_.k, first, std::min(piece, all - first)});
+        }
+        if (pass_ == Pass::backward_weights && op_.bias) {
+            const std::span<const float> diff_dst = b.diff_dst;
+            const std::span<float> diff_weights = b.diff_weights;
+            sum_rows(rows_, op_.n, diff_dst.data(), diff_weights.data() + op_.k * op_.n);
+        }
+    }
+
+    void run_part(const Buffers& b, const FewRows& part) const {
+        if (pass_ == Pass::forward) {
+            const std::span<const float> src = b.src[0], weights = b.weights;
+            const std::span<float> dst = b.dst;
+            few_rows_forward(part, src.data(), weights.data(), dst.data(), op_.bias);
+        } else if (pass_ == Pass::backward_data) {
+            const std::span<const float> diff_dst = b.diff_dst, weights = b.weights;
+            const std::span<float> diff_src = b.diff_src[0];
+            few_rows_backward_data(part, diff_dst.data(), weights.data(), diff_src.data());
+        } else {
+            const std::span<const float> src = b.src[0], diff_dst = b.diff_dst;
+            const std::span<float> diff_weights = b.diff_weights;
+            few_rows_backward_weights(part, src.data(), diff_dst.data(), diff_weights.data());
+        }
+    }
+
+    MatMul op_;
+    Pass pass_;
+    std::int64_t rows_;
+};
 
 class Product final : public CheckedKernel {
 public:
@@ -48,9 +111,7 @@ private:
     void compute(const Buffers& b, float* scratch) override {
         const float* weights = b.weights.data();
         if (pass_ == Pass::forward) {
-            for (std::int64_t i = 0; op_.bias && i < rows_; ++i) {
-                std::copy_n(weights + op_.k * op_.n, op_.n, b.dst.data() + i * op_.n);
-            }
+            copy_bias(op_, rows_, weights, b.dst.data());
             multiply({b.src[0].data(), op_.k, 1}, {weights, op_.n, 1}, b.dst.data(), op_.bias, scratch,
                      b.workspace.data());
             return;
@@ -60,7 +121,7 @@ private:
             multiply({diff, op_.n, 1}, {weights, 1, op_.n}, b.diff_src[0].data(), false, scratch);
         } else {
             multiply({b.src[0].data(), 1, op_.k}, {diff, op_.n, 1}, b.diff_weights.data(), false, scratch);
-            if (op_.bias) sum_rows(diff, b.diff_weights.data() + op_.k * op_.n);
+            if (op_.bias) sum_rows(rows_, op_.n, diff, b.diff_weights.data() + op_.k * op_.n);
         }
     }
 
@@ -102,13 +163,6 @@ private:
         }
     }
 
-    void sum_rows(const float* diff_dst, float* diff_bias) const {
-        std::fill_n(diff_bias, op_.n, 0.0F);
-        for (std::int64_t i = 0; i < rows_; ++i) {
-            for (std::int64_t j = 0; j < op_.n; ++j) diff_bias[j] += diff_dst[i * op_.n + j];
-        }
-    }
-
     MatMul op_;
     Pass pass_;
     std::int64_t rows_;
@@ -126,11 +180,16 @@ private:
         return fmt::format("gemm runs matmul, not {}", kind_of(problem.op));
     }
 
-    std::unique_ptr<Kernel> make(const Problem& problem) const override { return std::make_unique<Product>(problem); }
-
+    std::unique_ptr<Kernel> make(const Problem& problem) const override {
+        const std::int64_t rows = problem.batch * std::get<MatMul>(problem.op).m;
+        if (rows <= most_few_rows && !std::get<MatMul>(problem.op).activation)
+            return std::make_unique<FewRowsProduct>(problem);
+        return std::make_unique<Product>(problem);
+    }
     std::unique_ptr<Kernel> make_half(const Problem& problem) const override {
         const HalfSimd* const simd = problem.type == DataType::bf16 ? native_bf16() : nullptr;
-        return simd == nullptr ? nullptr : half_product(problem, *simd);
+        const bool fused = std::get<MatMul>(problem.op).activation.has_value();
+        return simd == nullptr || fused ? nullptr : half_product(problem, *simd);
     }
 };
 

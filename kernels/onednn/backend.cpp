@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <type_traits>
 
 #include "core/error.hpp"
@@ -85,10 +86,12 @@ auto converting_errors(const Op& op, Act act) {
 
 class PlannedKernel final : public Kernel {
 public:
-    PlannedKernel(const Problem& problem, std::int64_t workspace)
-        : problem_(problem), sizes_(problem, workspace), program_(planned(problem)) {
+    PlannedKernel(const Problem& problem, std::int64_t workspace, Program program)
+        : problem_(problem), sizes_(problem, workspace), program_(std::move(program)) {
         program_.reserve();
     }
+
+    Bytes scratch() const override { return Bytes{static_cast<double>(program_.scratch_bytes())}; }
 
     void run(const Buffers& buffers) override {
         sizes_.check(buffers);
@@ -104,6 +107,63 @@ private:
     Problem problem_;
     BufferSizes sizes_;
     Program program_;
+};
+
+std::string library_version() {
+    const dnnl_version_t* const v = dnnl::version();
+    return fmt::format("{}.{}.{} isa {:#x}", v->major, v->minor, v->patch,
+                       static_cast<unsigned>(dnnl::get_effective_cpu_isa()));
+}
+
+Program planned_convolution(const Problem& problem, Way way) {
+    Program program;
+    plan(program, std::get<Conv2d>(problem.op), problem.pass, problem.batch, way);
+    return program;
+}
+
+class Convolution final : public Backend {
+public:
+    Convolution(std::string_view algorithm, Way way) : algorithm_(algorithm), way_(way) {}
+    std::string_view name() const override { return "onednn"; }
+    std::string_view algorithm() const override { return algorithm_; }
+
+    Support supports(const Problem& problem) const override {
+        if (Support any = supported_by_any(problem); !any.yes) return any;
+        if (!std::holds_alternative<Conv2d>(problem.op)) {
+            return {.yes = false, .reason = fmt::format("{} runs conv2d, not {}", algorithm_, kind_of(problem.op))};
+        }
+        if (problem.type != DataType::f32) {
+            return {.yes = false, .reason = fmt::format("{} takes f32, not {}", algorithm_, to_string(problem.type))};
+        }
+        if (problem.pass == Pass::update) return {};
+        try {
+            (void)planned_convolution(problem, way_);
+        } catch (const dnnl::error& error) {
+            return {.yes = false,
+                    .reason = fmt::format("oneDNN has no {} kernel for it: {}", algorithm_, error.what())};
+        }
+        return {};
+    }
+
+    std::unique_ptr<Kernel> prepare(const Problem& problem) const override {
+        require_supported(*this, problem);
+        if (problem.pass == Pass::update) return reference::backend().prepare(problem);
+        return converting_errors(problem.op, [&]() -> std::unique_ptr<Kernel> {
+            return std::make_unique<PlannedKernel>(problem, 0, planned_convolution(problem, way_));
+        });
+    }
+
+    Bytes scratch(const Problem& problem, Bytes /*limit*/) const override {
+        if (problem.pass == Pass::update) return {};
+        return converting_errors(
+            problem.op, [&] { return Bytes{static_cast<double>(planned_convolution(problem, way_).scratch_bytes())}; });
+    }
+
+    std::int64_t workspace(const Op& /*op*/, std::int64_t /*batch*/) const override { return 0; }
+
+private:
+    std::string_view algorithm_;
+    Way way_;
 };
 
 class OneDnn final : public Backend {
@@ -131,12 +191,23 @@ public:
         }
         if (runs_reference(problem)) return reference::backend().prepare(problem);
         return converting_errors(problem.op, [&]() -> std::unique_ptr<Kernel> {
+            const Problem computed = in_f32(problem);
             const std::int64_t kept = workspace(problem.op, problem.batch);
-            auto planned = std::make_unique<PlannedKernel>(in_f32(problem), kept);
-            if (problem.type == DataType::f32) return planned;
-            return stored_as(problem, kept, std::move(planned));
+            auto kernel = std::make_unique<PlannedKernel>(computed, kept, planned(computed));
+            if (problem.type == DataType::f32) return kernel;
+            return stored_as(problem, kept, std::move(kernel));
         });
     }
+
+    Bytes scratch(const Problem& problem, Bytes /*limit*/) const override {
+        if (problem.type != DataType::f32) return staged(problem) + scratch(in_f32(problem), any_scratch);
+        if (is_mirrored(problem)) return scratch(mirrored_problem(problem), any_scratch);
+        if (runs_reference(problem)) return {};
+        return converting_errors(problem.op,
+                                 [&] { return Bytes{static_cast<double>(planned(problem).scratch_bytes())}; });
+    }
+
+    std::string version() const override { return library_version(); }
 
     std::int64_t workspace(const Op& op, std::int64_t batch) const override {
         const auto floats = [](std::size_t bytes) {
@@ -156,6 +227,13 @@ public:
 const Backend& backend() {
     static const OneDnn onednn;
     return onednn;
+}
+
+std::span<const Backend* const> convolutions() {
+    static const Convolution direct("direct", Way::direct), gemm("gemm", Way::gemm),
+        winograd("winograd", Way::winograd);
+    static const std::array<const Backend*, 3> all{&direct, &gemm, &winograd};
+    return all;
 }
 
 }  // namespace rehearse::kernels::onednn

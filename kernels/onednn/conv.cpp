@@ -11,7 +11,6 @@
 namespace rehearse::kernels::onednn {
 namespace {
 
-using dnnl::algorithm;
 using dnnl::memory;
 
 constexpr std::int64_t matrix_pixels = 196;  // 14 x 14
@@ -20,6 +19,7 @@ constexpr std::int64_t few_channels = 4;
 // Tensors as the caller has them.
 struct Given {
     memory::desc src, weights, bias, dst;
+    dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
 };
 
 Given given(const auto& op, std::int64_t batch) {
@@ -33,7 +33,8 @@ Given given(const auto& op, std::int64_t batch) {
             op.bias ? dense({op.filters}) : memory::desc(), dense(behind(batch, output_shape(op)))};
 }
 
-bool stays_dense(const auto& op, Pass pass) {
+bool stays_dense(const auto& op, Pass pass, Way way) {
+    if (way != Way::faster_layout) return way == Way::gemm;
     const Window& w = op.window;
     const std::int64_t pixels = elements(input_shapes(op)[0]) / op.channels;
     const bool is_matrix = w == Window{} && op.groups == 1 && pixels >= matrix_pixels;
@@ -45,9 +46,10 @@ memory::desc any_layout(const memory::desc& desc) {
 }
 
 // What oneDNN may lay out as it likes.
-Given asked(const auto& op, Pass pass, const Given& g) {
-    if (stays_dense(op, pass)) return {g.src, any_layout(g.weights), g.bias, g.dst};
-    return {any_layout(g.src), any_layout(g.weights), g.bias, any_layout(g.dst)};
+Given asked(const auto& op, Pass pass, const Given& g, Way way) {
+    if (stays_dense(op, pass, way)) return {g.src, any_layout(g.weights), g.bias, g.dst};
+    return {any_layout(g.src), any_layout(g.weights), g.bias, any_layout(g.dst),
+            way == Way::winograd ? dnnl::algorithm::convolution_winograd : dnnl::algorithm::convolution_direct};
 }
 
 struct Sliding {
@@ -79,13 +81,11 @@ dnnl::convolution_forward::primitive_desc forward_desc(const auto& op, const Giv
     const auto kind = dnnl::prop_kind::forward_training;
     const dnnl::primitive_attr& attr = relu ? attributes_with_relu() : attributes();
     if (!op.bias) {
-        return {{kind, algorithm::convolution_direct, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l,
-                 s.padding_r},
+        return {{kind, a.algorithm, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
                 attr,
                 engine()};
     }
-    return {{kind, algorithm::convolution_direct, a.src, a.weights, a.bias, a.dst, s.strides, s.dilates, s.padding_l,
-             s.padding_r},
+    return {{kind, a.algorithm, a.src, a.weights, a.bias, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
             attr,
             engine()};
 }
@@ -101,8 +101,8 @@ memory diff_of_result(Program& program, const auto& op, const Given& g, const me
 
 std::size_t bias_offset(const Given& g) { return g.weights.get_size() / sizeof(float); }
 
-void plan_forward(Program& program, const auto& op, const Given& g) {
-    const auto desc = forward_desc(op, asked(op, Pass::forward, g), fused_relu(op));
+void plan_forward(Program& program, const auto& op, const Given& g, Way way) {
+    const auto desc = forward_desc(op, asked(op, Pass::forward, g, way), fused_relu(op));
     std::vector<Argument> arguments{{DNNL_ARG_SRC, program.input(g.src, desc.src_desc(), src)},
                                     {DNNL_ARG_WEIGHTS, program.input(g.weights, desc.weights_desc(), weights)},
                                     {DNNL_ARG_DST, program.output(g.dst, desc.dst_desc(), dst)}};
@@ -113,12 +113,12 @@ void plan_forward(Program& program, const auto& op, const Given& g) {
     program.add(desc, dnnl::convolution_forward(desc), arguments);
 }
 
-void plan_backward_data(Program& program, const auto& op, const Given& g) {
-    const Given a = asked(op, Pass::backward_data, g);
+void plan_backward_data(Program& program, const auto& op, const Given& g, Way way) {
+    const Given a = asked(op, Pass::backward_data, g, way);
     const Sliding s = sliding(op);
     const dnnl::convolution_backward_data::primitive_desc desc(
-        {algorithm::convolution_direct, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
-        attributes(), engine(), hint(op, a));
+        {a.algorithm, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r}, attributes(), engine(),
+        hint(op, a));
     program.add(desc, dnnl::convolution_backward_data(desc),
                 {{DNNL_ARG_DIFF_DST, diff_of_result(program, op, g, desc.diff_dst_desc())},
                  {DNNL_ARG_WEIGHTS, program.input(g.weights, desc.weights_desc(), weights)},
@@ -128,21 +128,19 @@ void plan_backward_data(Program& program, const auto& op, const Given& g) {
 dnnl::convolution_backward_weights::primitive_desc backward_weights_desc(const auto& op, const Given& a) {
     const Sliding s = sliding(op);
     if (!op.bias) {
-        return {
-            {algorithm::convolution_direct, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
-            attributes(),
-            engine(),
-            hint(op, a)};
+        return {{a.algorithm, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
+                attributes(),
+                engine(),
+                hint(op, a)};
     }
-    return {{algorithm::convolution_direct, a.src, a.weights, a.bias, a.dst, s.strides, s.dilates, s.padding_l,
-             s.padding_r},
+    return {{a.algorithm, a.src, a.weights, a.bias, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
             attributes(),
             engine(),
             hint(op, a)};
 }
 
-void plan_backward_weights(Program& program, const auto& op, const Given& g) {
-    const auto desc = backward_weights_desc(op, asked(op, Pass::backward_weights, g));
+void plan_backward_weights(Program& program, const auto& op, const Given& g, Way way) {
+    const auto desc = backward_weights_desc(op, asked(op, Pass::backward_weights, g, way));
     std::vector<Argument> arguments{
         {DNNL_ARG_SRC, program.input(g.src, desc.src_desc(), src)},
         {DNNL_ARG_DIFF_DST, diff_of_result(program, op, g, desc.diff_dst_desc())},
@@ -154,17 +152,21 @@ void plan_backward_weights(Program& program, const auto& op, const Given& g) {
     program.add(desc, dnnl::convolution_backward_weights(desc), arguments);
 }
 
-void plan_any(Program& program, const auto& op, Pass pass, std::int64_t batch) {
+void plan_any(Program& program, const auto& op, Pass pass, std::int64_t batch, Way way) {
     const Given g = given(op, batch);
-    if (pass == Pass::forward) plan_forward(program, op, g);
-    if (pass == Pass::backward_data) plan_backward_data(program, op, g);
-    if (pass == Pass::backward_weights) plan_backward_weights(program, op, g);
+    if (pass == Pass::forward) plan_forward(program, op, g, way);
+    if (pass == Pass::backward_data) plan_backward_data(program, op, g, way);
+    if (pass == Pass::backward_weights) plan_backward_weights(program, op, g, way);
 }
 
 }  // namespace
 
-void plan(Program& program, const Conv2d& op, Pass pass, std::int64_t batch) { plan_any(program, op, pass, batch); }
+void plan(Program& program, const Conv2d& op, Pass pass, std::int64_t batch, Way way) {
+    plan_any(program, op, pass, batch, way);
+}
 
-void plan(Program& program, const Conv3d& op, Pass pass, std::int64_t batch) { plan_any(program, op, pass, batch); }
+void plan(Program& program, const Conv3d& op, Pass pass, std::int64_t batch) {
+    plan_any(program, op, pass, batch, Way::faster_layout);
+}
 
 }  // namespace rehearse::kernels::onednn

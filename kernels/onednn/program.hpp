@@ -57,6 +57,7 @@ public:
 
     /// Makes sure that run() on this thread finds its scratch memory.
     void reserve() const;
+    std::size_t scratch_bytes() const { return scratch_bytes_; }
     void run(const Buffers& buffers);
 
 private:

@@ -68,6 +68,51 @@ TEST_F(Contract, BenchChecksEachResultAndKeepsItsName) {
 }
 #endif
 
+#if REHEARSE_HAS_BENCH && REHEARSE_HAS_SQLITE
+TEST_F(Contract, WhatBenchTunesIsListedAndFollowedByRun) {
+    const Json none = json("bench tuned");
+    EXPECT_EQ(none["schema"], "rehearse.tuned/1");
+    EXPECT_TRUE(none["rows"].empty());
+    const Json tuned = json("bench conv --suite lenet5 --batch 4 --tune --budget 0.1");
+    const Json listed = json("bench tuned");
+    ASSERT_EQ(listed["rows"].size(), tuned["rows"].size());
+    for (const Json& row : listed["rows"]) {
+        EXPECT_EQ(row["here"], "yes");
+        EXPECT_EQ(row["fingerprint"], listed["fingerprint"]);
+        for (const char* key : {"problem", "backend", "algorithm", "median_s", "scratch_bytes", "date"}) {
+            EXPECT_TRUE(row.contains(key)) << key;
+        }
+    }
+#if REHEARSE_HAS_MPI
+    if (listed["rows"].empty()) return;  // a build with one implementation
+    const std::string any_batch = "run --model lenet5 --steps 1 --check-gradients ", train = any_batch + "--batch 4 ";
+    EXPECT_THAT(run(train).err, HasSubstr("2 of 12 layers run kernels tuned for this host"));
+    for (const char* untuned : {"--batch 4 --tune off", "--batch 4 --backend reference", "--batch 5"}) {
+        const Output output = run(any_batch + untuned);
+        EXPECT_EQ(output.code, 0) << output.err;
+        EXPECT_EQ(output.err, "") << untuned;
+    }
+    write("tuned.db", std::string(10'000, 'x'));
+    const Output damaged = run(train);
+    EXPECT_EQ(damaged.code, 2);
+    EXPECT_THAT(damaged.err, testing::AllOf(HasSubstr("tuned.db"), HasSubstr("--tune off")));
+    EXPECT_EQ(read("tuned.db"), std::string(10'000, 'x'));
+    EXPECT_EQ(run(train + "--tune off").code, 0);
+#endif
+}
+#endif
+
+#if REHEARSE_HAS_BENCH
+TEST_F(Contract, BenchLeavesOutWhoNeedsMoreThanTheScratchLimit) {
+    const std::string problem = "bench conv conv2d:n2c4h8w8k4r3s3:pad1:stride1:f32:forward --budget 0.05 ";
+    const Json rows = json(problem + "--scratch-limit 0B")["rows"];
+    ASSERT_EQ(rows.size(), 1U);
+    EXPECT_EQ(rows[0]["backend"], "reference");
+    EXPECT_EQ(rows[0]["scratch_bytes"], 0.0);
+    EXPECT_EQ(run(problem + "--scratch-limit 5").code, 2);
+}
+#endif
+
 #if REHEARSE_HAS_SIM
 TEST_F(Contract, PredictionsHaveTheDocumentedKeys) {
     const Json prediction =

@@ -18,9 +18,10 @@ constexpr std::int64_t batch = 6;
 // A program with one batch in its input.
 class Loaded {
 public:
-    Loaded(const Network& network, const std::string& backend)
+    Loaded(const Network& network, const std::string& backend) : Loaded(network, Wish{backend, ""}) {}
+    Loaded(const Network& network, const Wish& wish)
         : schedule_(test::schedule_of(network, "data", 1, batch)),
-          program_(schedule_, 0, {backend, ""}, 5, {}) {
+          program_(schedule_, 0, wish, 5, {}) {
         const SyntheticTask task{network.layers.front().output, 3, 11};
         const std::size_t size = program_.tensors().input().size() / batch;
         for (std::int64_t i = 0; i < batch; ++i) {
@@ -96,6 +97,35 @@ TEST(Program, GradientsDoNotDependOnWhatWasThereBefore) {
     const std::vector<float> first(gradients.begin(), gradients.end());
     loaded.mean_loss();
     EXPECT_EQ(std::vector<float>(gradients.begin(), gradients.end()), first);
+}
+
+// Forward by one implementation, each gradient by another one: as if each had been the fastest of its pass.
+TEST(Program, GivesTheSameGradientsWhicheverImplementationWonAPass) {
+    const Network network = test::branches();
+    Wish wish;
+    std::size_t turn = 0;
+    for (const Layer& layer : network.layers) {
+        for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
+            if (!has_pass(layer.op, pass)) continue;
+            const Problem problem{layer.op, pass, batch};
+            const auto all = kernels::implementations(problem, kernels::default_scratch_limit);
+            wish.tuned[to_string(problem)] = {all[turn++ % all.size()], 0};
+        }
+    }
+    Loaded tuned{network, wish}, plain{network, "reference"};
+    EXPECT_NEAR(tuned.mean_loss(), plain.mean_loss(), 1e-4);
+    const std::span<const float> actual = tuned.program().tensors().gradients();
+    const std::span<const float> expected = plain.program().tensors().gradients();
+    ASSERT_EQ(actual.size(), expected.size());
+    double difference = 0, norm = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        difference += std::pow(static_cast<double>(actual[i]) - expected[i], 2);
+        norm += std::pow(static_cast<double>(expected[i]), 2);
+    }
+    ASSERT_GT(norm, 0);
+    // f32 against sums in double, 1e-7 a number, and Winograd's larger tiles, 1e-5 (kernels/cpu/winograd.hpp), through
+    // a few layers of batch normalization; a wrong pass differs by about 1.
+    EXPECT_LT(std::sqrt(difference / norm), 1e-3);
 }
 
 TEST(Program, RefusesAnOperatorThatNobodyRuns) {

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/gemm_streamed.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/gemm_streamed.cpp"  // NOLINT: Highway compiles this file once a target
+#include "hwy/foreach_target.h"                             // must come before highway.h
+#include "hwy/highway.h"
+#include "kernels/cpu/algorithm.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace rehearse::kernels::cpu::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr hn::ScalableTag<float> f32;
+using Vector = hn::Vec<hn::ScalableTag<float>>;
+constexpr std::int64_t lanes = hn::MaxLanes(f32);
+constexpr std::int64_t columns = 2 * lanes;                 // of a panel
+constexpr int most_rows = HWY_TARGET == HWY_AVX3 ? 14 : 6;  // of a panel of A: as in gemm.cpp
+constexpr std::int64_t max_depth = 256;                     // so that a panel of B stays in the first cache
+
+// What a tile reads of B and what else it does on the way.
+struct Right {
+    const float* from;
+    std::int64_t row;
+    float* packed;      // where B is kept for the other tiles of the panel; nullptr: `from` is that already
+    const float* next;  // fetched for the next panel, in rows like those of B; nullptr: nothing
+    std::int64_t next_row;
+};
+
+template <int rows, bool packs>
+void multiply_tile(std::int64_t k, const float* HWY_RESTRICT a, std::int64_t a_step, const Right& right,
+                   float* HWY_RESTRICT c, std::int64_t ldc, bool accumulate) {
+    Vector sum[rows][2];
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i) {
+        sum[i][0] = accumulate ? hn::LoadU(f32, c + i * ldc) : hn::Zero(f32);
+        sum[i][1] = accumulate ? hn::LoadU(f32, c + i * ldc + lanes) : hn::Zero(f32);
+    }
+    const float* HWY_RESTRICT b = right.from;
+    const float* next = right.next;
+    float* HWY_RESTRICT packed = right.packed;
+    for (std::int64_t l = 0; l < k; ++l) {
+        const Vector left_half = hn::LoadU(f32, b);
+        const Vector right_half = hn::LoadU(f32, b + lanes);
+        if constexpr (packs) {
+            hn::StoreU(left_half, f32, packed);
+            hn::StoreU(right_half, f32, packed + lanes);
+            packed += columns;
+        }
+        if (next != nullptr) {
+            __builtin_prefetch(next, 0, 2);  // into the second cache: the first is full of this panel
+            __builtin_prefetch(next + columns - 1, 0, 2);
+            next += right.next_row;
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; ++i) {
+            const Vector factor = hn::Set(f32, a[i]);
+            sum[i][0] = hn::MulAdd(factor, left_half, sum[i][0]);
+            sum[i][1] = hn::MulAdd(factor, right_half, sum[i][1]);
+        }
+        a += a_step;
+        b += right.row;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i) {
+        hn::StoreU(sum[i][0], f32, c + i * ldc);
+        hn::StoreU(sum[i][1], f32, c + i * ldc + lanes);
+    }
+}
+
+using Tile = decltype(&multiply_tile<1, false>);
+
+template <bool packs, int... less_one>
+constexpr std::array<Tile, sizeof...(less_one)> tiles(std::integer_sequence<int, less_one...> /*rows*/) {
+    return {&multiply_tile<less_one + 1, packs>...};
+}
+
+constexpr std::make_integer_sequence<int, most_rows> counts{};
+
+// One panel of B, all rows of C. `height` rows a panel of A, which lie a_stride floats apart.
+void multiply_panel(GemmShape shape, std::int64_t height, const float* a, std::int64_t a_stride, const float* b,
+                    std::int64_t ldb, bool has_next, float* c, std::int64_t ldc, bool accumulate, float* panel) {
+    static constexpr auto packing = tiles<true>(counts), packed = tiles<false>(counts);
+    const float* const next = has_next ? b + columns : nullptr;
+    const bool alone = shape.m <= height;
+    for (std::int64_t i = 0; i < shape.m; i += height) {
+        const auto rows = static_cast<std::size_t>(std::min(height, shape.m - i) - 1);
+        const Right right = i == 0 ? Right{b, ldb, panel, alone ? next : nullptr, ldb}
+                                   : Right{panel, columns, nullptr, i == height ? next : nullptr, ldb};
+        const Tile tile = i == 0 ? packing[rows] : packed[rows];
+        tile(shape.k, a + i / height * a_stride, height, right, c + i * ldc, ldc, accumulate);
+    }
+}
+
+void multiply_streamed(GemmShape shape, std::int64_t height, const float* a, const float* b, std::int64_t ldb, float* c,
+                       std::int64_t ldc, bool accumulate, float* panel) {
+    const std::int64_t depth = divide_up(shape.k, divide_up(shape.k, max_depth));
+    for (std::int64_t l = 0; l < shape.k; l += depth) {
+        const std::int64_t now = std::min(depth, shape.k - l);
+        for (std::int64_t j = 0; j < shape.n; j += columns) {
+            multiply_panel({shape.m, columns, now}, height, a + l * height, height * shape.k, b + l * ldb + j, ldb,
+                           j + columns < shape.n, c + j, ldc, accumulate || l > 0, panel);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace rehearse::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace rehearse::kernels::cpu {
+
+HWY_EXPORT(multiply_streamed);
+
+void gemm_streamed(GemmShape shape, const float* packed_a, const float* b, std::int64_t ldb, float* c, std::int64_t ldc,
+                   bool accumulate, float* space) {
+    const std::int64_t panel = panel_columns();
+    const std::int64_t whole = shape.k == 0 ? 0 : shape.n / panel * panel;
+    HWY_DYNAMIC_DISPATCH(multiply_streamed)
+    ({shape.m, whole, shape.k}, panel_rows(shape.m), packed_a, b, ldb, c, ldc, accumulate, space);
+    const GemmShape rest{shape.m, shape.n - whole, shape.k};
+    if (rest.n == 0) return;
+    pack_b(rest, {b + whole, ldb, 1}, space);
+    gemm_packed(rest, packed_a, space, c + whole, ldc, accumulate);
+}
+
+std::int64_t streamed_workspace(std::int64_t k) { return packed_b_floats(1, k); }
+
+}  // namespace rehearse::kernels::cpu
+#endif  // HWY_ONCE
