@@ -15,7 +15,6 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "kernels/comm/by_mpi.hpp"
-#include "kernels/comm/choice.hpp"
 
 namespace rehearse::bench {
 
@@ -124,8 +123,8 @@ private:
 };
 
 std::vector<Work> all_work(kernels::Communicator& communicator, const TrafficOptions& options) {
-    kernels::Choice choice;
-    if (std::ranges::find(options.algorithms, "auto") != options.algorithms.end()) {
+    kernels::Choice choice = options.choice;
+    if (choice.empty() && std::ranges::find(options.algorithms, "auto") != options.algorithms.end()) {
         choice = kernels::measure_choice(communicator, *options.traffic.kind, std::ranges::max(options.sizes));
     }
     std::vector<Work> all;

@@ -22,8 +22,9 @@ constexpr int tag = 0;
 // What has arrived should still lie in an L2 cache of 1 MiB when it is added.
 constexpr std::size_t segment_bytes = 128 << 10;
 constexpr std::size_t segments_ahead = 4;
-// Looks before the core is left to others: about 10 us through rings.
-constexpr int patience = 200;
+// Looks before the core is left to others: about 10 us through rings where ranks share cores, and 1 ms where they do not:
+// on a busy machine it takes some milliseconds to get a core back.
+constexpr int patience_when_crowded = 200, patience_otherwise = 20'000;
 
 std::size_t segments(std::size_t bytes) { return (bytes + segment_bytes - 1) / segment_bytes; }
 
@@ -249,6 +250,8 @@ bool Operation::test() {
 }
 
 void Operation::wait(const Idle& idle) {
+    const Communicator::Impl& comm = impl_->comm;
+    const int patience = comm.rings && comm.rings->crowded() ? patience_when_crowded : patience_otherwise;
     for (int looks = 0; !test(); ++looks) {
         if (idle) {
             idle();
