@@ -20,7 +20,7 @@ using Message = RankProgram::Message;
 
 // Looks before the core is left to others: about 10 us through rings where ranks share cores, and 1 ms where they do
 // not: on a busy machine it takes some milliseconds to get a core back.
-constexpr int patience_when_crowded = 200, patience_otherwise = 20'000;
+constexpr int patience_when_crowded = 200, patience_otherwise = 2'000'000'000;
 
 }  // namespace
 
@@ -197,11 +197,11 @@ bool Operation::test() {
 
 void Operation::wait(const Idle& idle) {
     const Communicator::Impl& comm = impl_->comm;
-    const int patience = comm.rings && comm.rings->crowded() ? patience_when_crowded : patience_otherwise;
-    for (int looks = 0; !test(); ++looks) {
+    const bool crowded = comm.rings && comm.rings->crowded();
+    for (std::int64_t looks = 0; !test(); ++looks) {
         if (idle) {
             idle();
-        } else if (looks > patience) {
+        } else if (crowded && looks > patience_when_crowded) {
             sched_yield();
         }
     }
