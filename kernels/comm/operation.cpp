@@ -18,9 +18,9 @@ namespace {
 
 using Message = RankProgram::Message;
 
-// Looks before the core is left to others: about 10 us through rings where ranks share cores, and 1 ms where they do
-// not: on a busy machine it takes some milliseconds to get a core back.
-constexpr int patience_when_crowded = 200, patience_otherwise = 2'000'000'000;
+// Looks before the core is left to others where ranks share cores: about 10 us. Where they do not, it is kept: on a
+// busy machine it takes some milliseconds to get it back, and meanwhile the others wait too (docs/performance.md).
+constexpr int patience = 200;
 
 }  // namespace
 
@@ -196,12 +196,12 @@ bool Operation::test() {
 }
 
 void Operation::wait(const Idle& idle) {
-    const Communicator::Impl& comm = impl_->comm;
-    const bool crowded = comm.rings && comm.rings->crowded();
+    const auto& rings = impl_->comm.rings;
+    const bool crowded = rings && rings->crowded();
     for (std::int64_t looks = 0; !test(); ++looks) {
         if (idle) {
             idle();
-        } else if (crowded && looks > patience_when_crowded) {
+        } else if (crowded && looks > patience) {
             sched_yield();
         }
     }

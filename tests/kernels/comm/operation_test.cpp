@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "core/half.hpp"
 #include "kernels/comm/communicator.hpp"
 #include "kernels/comm/idle.hpp"
 #include "kernels/comm/mpi.hpp"
-#include "kernels/comm/reduction.hpp"
 #include "tests/kernels/comm/mpi_main.hpp"
 
 namespace rehearse::kernels {
@@ -36,7 +36,7 @@ public:
     }
     std::span<std::byte> span() { return std::span{bytes_}.subspan(guard * unit_, std::size_t(count_) * unit_); }
     void set(std::int64_t i, float number) {
-        const std::uint16_t small = type_ == DataType::f16 ? half_of_float(number) : bfloat_of_float(number);
+        const std::uint16_t small = type_ == DataType::f16 ? Float16{number}.bits : BFloat16{number}.bits;
         std::memcpy(at(i), unit_ == 4 ? static_cast<const void*>(&number) : &small, unit_);
     }
     float get(std::int64_t i) {
@@ -44,7 +44,8 @@ public:
         std::uint16_t small = 0;
         std::memcpy(unit_ == 4 ? static_cast<void*>(&number) : &small, at(i), unit_);
         if (unit_ == 4) return number;
-        return type_ == DataType::f16 ? float_of_half(small) : float_of_bfloat(small);
+        return type_ == DataType::f16 ? static_cast<float>(Float16::of_bits(small))
+                                      : static_cast<float>(BFloat16::of_bits(small));
     }
     bool guarded() {
         for (std::int64_t i = 0; i < guard; ++i) {
