@@ -15,7 +15,6 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "kernels/comm/by_mpi.hpp"
-#include "kernels/comm/choice.hpp"
 
 namespace rehearse::bench {
 
@@ -70,7 +69,7 @@ Collective shift_of(std::int64_t ranks, std::int64_t elements) {
 }
 
 Work make_work(const kernels::Communicator& communicator, const Traffic& traffic, std::int64_t elements,
-               const std::string& algorithm, const std::string& chosen) {
+               const std::string& algorithm, const std::string& chosen, std::int64_t per_node) {
     const std::int64_t n = communicator.size();
     const bool shift = !traffic.kind, mpi = chosen == "mpi";
     Collective collective =
@@ -78,7 +77,7 @@ Work make_work(const kernels::Communicator& communicator, const Traffic& traffic
               : Collective{*traffic.kind,
                            mpi ? parse_algorithm(algorithms(*traffic.kind).front().name, *traffic.kind)
                                : parse_algorithm(chosen, *traffic.kind),
-                           {n, communicator.node().size()},
+                           {n, per_node},
                            elements};
     kernels::RankProgram program{collective, communicator.rank()};
     if (shift) program.rounds.resize(1);  // the first: each its own chunk
@@ -124,25 +123,36 @@ private:
 };
 
 std::vector<Work> all_work(kernels::Communicator& communicator, const TrafficOptions& options) {
-    kernels::Choice choice;
-    if (std::ranges::find(options.algorithms, "auto") != options.algorithms.end()) {
+    kernels::Choice choice = options.choice;
+    if (choice.empty() && std::ranges::find(options.algorithms, "auto") != options.algorithms.end()) {
         choice = kernels::measure_choice(communicator, *options.traffic.kind, std::ranges::max(options.sizes));
     }
+    const std::int64_t per_node = communicator.node().size();
     std::vector<Work> all;
     for (const Bytes size : options.sizes) {
         const std::int64_t elements = elements_of(options.traffic, size, communicator.size());
         if (!all.empty() && all.back().elements == elements) continue;  // both rounded to the same
         for (const std::string& name : options.algorithms) {
-            all.push_back(make_work(communicator, options.traffic, elements, name, resolved(name, choice, size)));
+            all.push_back(
+                make_work(communicator, options.traffic, elements, name, resolved(name, choice, size), per_node));
         }
     }
     return all;
 }
 
+Bytes bytes_of(const Traffic& traffic, const Work& work) {
+    return size_of(traffic.type) * static_cast<double>(work.elements);
+}
+
+std::string benchmark_name(const Traffic& traffic, const Work& work, std::int64_t ranks) {
+    return fmt::format("{}:n{}:{:.0f}B:{}/{}", name_of(traffic), ranks, bytes_of(traffic, work).value,
+                       to_string(traffic.type), work.by_mpi ? "mpi/default" : "comm/" + work.algorithm);
+}
+
 TrafficSample sample_of(const Traffic& traffic, const Work& work, const std::vector<double>& seconds,
                         std::int64_t ranks) {
     TrafficSample sample;
-    sample.size = size_of(traffic.type) * static_cast<double>(work.elements);
+    sample.size = bytes_of(traffic, work);
     sample.count = cuts(traffic) ? work.elements / ranks : work.elements;
     sample.algorithm = work.algorithm;
     sample.chosen = work.chosen;
@@ -185,27 +195,23 @@ TrafficMeasurement measure_traffic(kernels::Communicator& communicator, const Tr
     if (communicator.size() < 2) throw InputError("bench: messages need two ranks: start it with mpirun -n 2");
     check_algorithms(options);
     const std::vector<Work> works = all_work(communicator, options);
-    std::int64_t most = 0;
-    for (const Work& work : works) most = std::max(most, work.program.elements);
+    const std::int64_t most =
+        std::ranges::max(works, {}, [](const Work& w) { return w.program.elements; }).program.elements;
     Buffers buffers{options.traffic, most, options.seed + static_cast<std::uint64_t>(communicator.rank())};
-    std::vector<std::int64_t> wrong(works.size(), -1);
+    std::vector<std::int64_t> wrong;
     std::vector<Case> cases;
-    for (std::size_t i = 0; i < works.size(); ++i) {
-        const Work& work = works[i];
+    for (const Work& work : works) {
         const kernels::Operand operand = buffers.operand(work);
         const auto go = [&communicator, &work, operand] { run(communicator, work, operand); };
-        if (options.check)
-            wrong[i] = count_wrong(communicator, {work.collective, work.shift, work.by_mpi}, operand, go);
+        const TrafficCase what{work.collective, work.shift, work.by_mpi};
+        wrong.push_back(options.check ? count_wrong(communicator, what, operand, go) : -1);
         const auto warm = [&buffers, &options, &work, go] {
             buffers.fill(work.program.elements);
-            for (int j = 0; j < options.warm_up; ++j) go();
+            for (int i = 0; i < options.warm_up; ++i) go();
         };
-        const double bytes = static_cast<double>(work.elements * unit_of(options.traffic));
-        cases.push_back({.name = fmt::format("{}:n{}:{:.0f}B:{}/{}/{}", name_of(options.traffic), communicator.size(),
-                                             bytes, to_string(options.traffic.type), work.by_mpi ? "mpi" : "comm",
-                                             work.by_mpi ? "default" : work.algorithm),
+        cases.push_back({.name = benchmark_name(options.traffic, work, communicator.size()),
                          .flops = {},
-                         .bytes = Bytes{bytes},
+                         .bytes = bytes_of(options.traffic, work),
                          .set_up = warm,
                          .run = go});
     }

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/error.hpp"
-#include "kernels/comm/reduction.hpp"
+#include "core/half.hpp"
 
 namespace rehearse::bench {
 
@@ -87,8 +87,7 @@ void store(DataType type, std::byte* buffer, std::int64_t i, float number) {
         std::memcpy(buffer + 4 * i, &number, 4);
         return;
     }
-    const std::uint16_t half =
-        type == DataType::f16 ? kernels::half_of_float(number) : kernels::bfloat_of_float(number);
+    const std::uint16_t half = type == DataType::f16 ? Float16{number}.bits : BFloat16{number}.bits;
     std::memcpy(buffer + 2 * i, &half, 2);
 }
 
@@ -100,7 +99,8 @@ float load(DataType type, const std::byte* buffer, std::int64_t i) {
     }
     std::uint16_t half = 0;
     std::memcpy(&half, buffer + 2 * i, 2);
-    return type == DataType::f16 ? kernels::float_of_half(half) : kernels::float_of_bfloat(half);
+    return type == DataType::f16 ? static_cast<float>(Float16::of_bits(half))
+                                 : static_cast<float>(BFloat16::of_bits(half));
 }
 
 }  // namespace rehearse::bench

@@ -13,6 +13,7 @@
 #if REHEARSE_HAS_MPI
 #include "bench/collectives.hpp"
 #include "bench/messages.hpp"
+#include "cli/bench_choice.hpp"
 #include "run/train.hpp"
 #endif
 
@@ -149,9 +150,13 @@ Report report_of(const std::vector<Json>& rows, std::string_view kind, std::int6
 }
 
 int measure(std::string_view kind, const MessageBench& asked) {
-    const bench::TrafficOptions options = traffic_options(kind, asked);
+    bench::TrafficOptions options = traffic_options(kind, asked);
     kernels::Communicator world = kernels::Communicator::world();
     world.connect();
+    if (!asked.messages.samples.empty()) {
+        if (!options.traffic.kind) throw InputError("--samples: p2p has no algorithms to choose from");
+        options.choice = read_choice(asked.messages.samples, options.traffic, world);
+    }
     const bench::TrafficMeasurement measured = bench::measure_traffic(world, options);
     if (world.rank() != 0) return good;
     std::vector<Json> rows;
@@ -197,6 +202,9 @@ void add_message_options(CLI::App& app, MessageOptions& options) {
     app.add_option("--max", options.most, "largest")->capture_default_str()->option_text("SIZE");
     app.add_option("--factor", options.factor, "from one size to the next")->capture_default_str()->option_text("X");
     app.add_option("--type", options.type, "of the numbers")->capture_default_str()->option_text("f32|f16|bf16");
+    app.add_option("--samples", options.samples,
+                   "what algorithm auto goes by, written by --out; else it measures first")
+        ->option_text("FILE.json");
     app.add_option("--iterations", options.iterations, "runs a round; else as many as the budget allows, 2 to 100")
         ->option_text("N");
     app.add_option("--warmup", options.warm_up, "untimed runs before each round")

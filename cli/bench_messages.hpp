@@ -13,7 +13,7 @@
 namespace rehearse::cli {
 
 struct MessageOptions {
-    std::string least = "8B", most = "64MiB", type = "f32";
+    std::string least = "8B", most = "64MiB", type = "f32", samples;
     double factor = 2;
     std::int64_t iterations = 0;  // 0: by the budget
     int warm_up = 2;

@@ -48,13 +48,8 @@ Communicator::Impl::Impl(MPI_Comm taken) : comm(taken) {
 Communicator::Impl::~Impl() {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    // Collective calls: after a failure the other ranks would not come, and the job ends anyway.
-    if (finalized == 0 && !broken && std::uncaught_exceptions() == 0) {
-        rings.reset();
-        MPI_Comm_free(&comm);
-    } else if (rings) {
-        rings->abandon();
-    }
+    // A collective call: after a failure the other ranks would not come, and the job ends anyway.
+    if (finalized == 0 && !broken && std::uncaught_exceptions() == 0) MPI_Comm_free(&comm);
 }
 
 Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -45,8 +45,8 @@ public:
     std::vector<std::vector<std::byte>> gather(std::span<const std::byte> bytes) const;
 
     /// Collective: from now on ranks of one host exchange what collectives send through memory that they share, not by
-    /// messages of MPI, which copies twice as often. Takes 24 MiB a host at most; without effect where MPI cannot.
-    /// `part`, in tests, divides a host: only ranks with the same number share.
+    /// messages of MPI, which copies twice as often. Takes 24 MiB a host at most; without effect where /dev/shm has
+    /// less to spare. `part`, in tests, divides a host: only ranks with the same number share.
     void connect(const std::function<std::int64_t(std::int64_t rank)>& part = {});
 
     /// A collective, from its start to its end. After an all-reduce every rank has the same bits where the algorithm

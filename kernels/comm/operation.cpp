@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of one host talk through Rings where the communicator is connected, others by MPI messages cut into segments:
-// while one is added, the next ones are on their way.
+// Ranks of one host talk through Rings where the communicator is connected, others by messages of MPI.
 #include "kernels/comm/operation.hpp"
 
 #include <sched.h>
@@ -11,6 +10,7 @@
 #include "core/error.hpp"
 #include "kernels/comm/communicator_impl.hpp"
 #include "kernels/comm/memory.hpp"
+#include "kernels/comm/segments.hpp"
 
 namespace rehearse::kernels {
 
@@ -18,18 +18,9 @@ namespace {
 
 using Message = RankProgram::Message;
 
-constexpr int tag = 0;
-// What has arrived should still lie in an L2 cache of 1 MiB when it is added.
-constexpr std::size_t segment_bytes = 128 << 10;
-constexpr std::size_t segments_ahead = 4;
-// Looks before the core is left to others: about 10 us through rings.
+// Looks before the core is left to others where ranks share cores: about 10 us. Where they do not, it is kept: on a
+// busy machine it takes some milliseconds to get it back, and meanwhile the others wait too (docs/performance.md).
 constexpr int patience = 200;
-
-std::size_t segments(std::size_t bytes) { return (bytes + segment_bytes - 1) / segment_bytes; }
-
-std::size_t segment_size(std::size_t bytes, std::size_t index) {
-    return std::min(segment_bytes, bytes - index * segment_bytes);
-}
 
 }  // namespace
 
@@ -43,13 +34,6 @@ struct Operation::Impl {
         Cursor cursor;
         Ring* ring = nullptr;
     };
-    // Segments that arrive in scratch memory, from where they go to their pieces.
-    struct Landing {
-        Cursor cursor;
-        std::byte* place = nullptr;
-        std::size_t first_request = 0, bytes = 0, next = 0;
-    };
-
     Impl(Communicator::Impl& on, const RankProgram& what, const Operand& where)
         : comm(on), program(what), memory(what, where) {
         require(program.ranks == comm.size, "a program for as many ranks as there are");
@@ -65,17 +49,13 @@ struct Operation::Impl {
     bool lands(const Message& message) const {
         return ring_from(message.peer) == nullptr && (message.add || message.pieces.size() > 1);
     }
-    std::size_t landing_bytes(const Message& message) const {
-        return std::min(memory.bytes(message.count), segments_ahead * segment_bytes);
-    }
-
     void reserve(const RankProgram::Round& round) const {
         std::size_t bytes = 0;
         for (const Message& m : round.sends) {
             if (put_aside(round, m)) bytes += memory.bytes(m.count);
         }
         for (const Message& m : round.receives) {
-            if (lands(m)) bytes += landing_bytes(m);
+            if (lands(m)) bytes += Landing::scratch_bytes(memory.bytes(m.count));
         }
         if (comm.scratch.size() < bytes) comm.scratch.resize(bytes);
     }
@@ -86,15 +66,16 @@ struct Operation::Impl {
             std::memmove(memory.at(move.to), memory.at(move.from), memory.bytes(move.count));
         }
         reserve(round);
+        begin_sends(round, begin_receives(round));
+    }
+
+    // The scratch memory that is left.
+    std::byte* begin_receives(const RankProgram::Round& round) {
         std::byte* free = comm.scratch.data();
         for (const Message& m : round.receives) {
             if (!lands(m)) continue;
-            landings.push_back({memory.begin_of(m), free, comm.requests.size(), memory.bytes(m.count), 0});
-            free += landing_bytes(m);
-            for (std::size_t s = 0; s < std::min(segments_ahead, segments(landings.back().bytes)); ++s) {
-                comm.requests.push_back(MPI_REQUEST_NULL);
-                receive_segment(landings.back(), s);
-            }
+            landings.emplace_back(comm.comm, memory.begin_of(m), free, comm.requests);
+            free += Landing::scratch_bytes(memory.bytes(m.count));
         }
         first_plain = comm.requests.size();
         for (const Message& m : round.receives) {
@@ -102,9 +83,14 @@ struct Operation::Impl {
             if (Ring* ring = ring_from(m.peer)) {
                 ring_receives.push_back({memory.begin_of(m), ring});
             } else {
-                receive(m);
+                receive_segments(comm.comm, m.peer, memory.at(m.pieces.front().begin), memory.bytes(m.count),
+                                 comm.requests);
             }
         }
+        return free;
+    }
+
+    void begin_sends(const RankProgram::Round& round, std::byte* free) {
         for (const Message& m : round.sends) {
             const std::byte* packed = nullptr;
             if (put_aside(round, m)) {
@@ -116,35 +102,9 @@ struct Operation::Impl {
             if (Ring* ring = ring_to(m.peer)) {
                 ring_sends.push_back({memory.begin_of(m), ring, packed});
             } else {
-                send(m, packed != nullptr ? packed : memory.at(m.pieces.front().begin));
+                send_segments(comm.comm, m.peer, packed != nullptr ? packed : memory.at(m.pieces.front().begin),
+                              memory.bytes(m.count), comm.requests);
             }
-        }
-    }
-
-    void receive_segment(Landing& landing, std::size_t segment) const {
-        const std::size_t turn = segment % segments_ahead;
-        check(MPI_Irecv(landing.place + turn * segment_bytes, static_cast<int>(segment_size(landing.bytes, segment)),
-                        MPI_BYTE, static_cast<int>(landing.cursor.message->peer), tag, comm.comm,
-                        &comm.requests[landing.first_request + turn]),
-              "MPI_Irecv");
-    }
-
-    void receive(const Message& m) const {
-        const std::size_t bytes = memory.bytes(m.count);
-        for (std::size_t s = 0; s < segments(bytes); ++s) {
-            check(MPI_Irecv(memory.at(m.pieces.front().begin) + s * segment_bytes,
-                            static_cast<int>(segment_size(bytes, s)), MPI_BYTE, static_cast<int>(m.peer), tag,
-                            comm.comm, &comm.requests.emplace_back(MPI_REQUEST_NULL)),
-                  "MPI_Irecv");
-        }
-    }
-
-    void send(const Message& m, const std::byte* from) const {
-        const std::size_t bytes = memory.bytes(m.count);
-        for (std::size_t s = 0; s < segments(bytes); ++s) {
-            check(MPI_Isend(from + s * segment_bytes, static_cast<int>(segment_size(bytes, s)), MPI_BYTE,
-                            static_cast<int>(m.peer), tag, comm.comm, &comm.requests.emplace_back(MPI_REQUEST_NULL)),
-                  "MPI_Isend");
         }
     }
 
@@ -175,24 +135,11 @@ struct Operation::Impl {
         return true;
     }
 
-    bool advance(Landing& landing) const {
-        for (; landing.cursor.left > 0; ++landing.next) {
-            int arrived = 0;
-            const std::size_t turn = landing.next % segments_ahead;
-            check(MPI_Test(&comm.requests[landing.first_request + turn], &arrived, MPI_STATUS_IGNORE), "MPI_Test");
-            if (arrived == 0) return false;
-            memory.put(landing.cursor, landing.place + turn * segment_bytes, segment_size(landing.bytes, landing.next));
-            const std::size_t further = landing.next + segments_ahead;
-            if (further < segments(landing.bytes)) receive_segment(landing, further);
-        }
-        return true;
-    }
-
     bool advance() {
         bool done = true;
         for (RingSend& send : ring_sends) done = advance(send) && done;
         for (RingReceive& receive : ring_receives) done = advance(receive) && done;
-        for (Landing& landing : landings) done = advance(landing) && done;
+        for (Landing& landing : landings) done = landing.advance(comm.comm, memory, comm.requests) && done;
         if (first_plain == comm.requests.size()) return done;
         int arrived = 0;
         check(MPI_Testall(static_cast<int>(comm.requests.size() - first_plain), comm.requests.data() + first_plain,
@@ -249,10 +196,12 @@ bool Operation::test() {
 }
 
 void Operation::wait(const Idle& idle) {
-    for (int looks = 0; !test(); ++looks) {
+    const auto& rings = impl_->comm.rings;
+    const bool crowded = rings && rings->crowded();
+    for (std::int64_t looks = 0; !test(); ++looks) {
         if (idle) {
             idle();
-        } else if (looks > patience) {
+        } else if (crowded && looks > patience) {
             sched_yield();
         }
     }

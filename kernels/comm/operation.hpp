@@ -40,8 +40,8 @@ public:
 
     /// Does what can be done now; whether it is done.
     bool test();
-    /// Until it is done. Without `idle` it looks without a pause for some microseconds, then leaves the core to others
-    /// between looks. When `idle` throws, the operation is not done.
+    /// Until it is done. Without `idle` it looks without a pause, as MPI does; only where a host has more ranks than
+    /// cores does it leave the core to others after some microseconds. When `idle` throws, the operation is not done.
     void wait(const Idle& idle = {});
 
 private:

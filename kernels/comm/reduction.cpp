@@ -43,7 +43,7 @@ struct Bfloat {
     static hn::Vec<decltype(f32)> load(const std::uint16_t* from) {
         return hn::BitCast(f32, hn::ShiftLeft<16>(hn::PromoteTo(Bits(), hn::LoadU(u16, from))));
     }
-    // To nearest, ties to even, as bfloat_of_float; Highway 1.0.3 cuts the lower bits off.
+    // To nearest, ties to even, as BFloat16; Highway 1.0.3 cuts the lower bits off.
     static void add(std::uint16_t* sum, const std::uint16_t* arrived) {
         const auto total = hn::Add(load(sum), load(arrived));
         const auto bits = hn::BitCast(Bits(), total);

@@ -54,14 +54,15 @@ private:
 /// The rings of one rank of a communicator.
 class Rings {
 public:
-    /// Collective. Between ranks of a host that give the same `part`. Without rings where MPI cannot share memory, or a
-    /// host has so many ranks that they would take too much of it.
+    /// Collective. Between ranks of a host that give the same `part`. Without rings where the host has no shared memory
+    /// to spare, or so many ranks that they would take too much of it.
     Rings(MPI_Comm comm, std::int64_t part);
     Rings(const Rings&) = delete;
     Rings& operator=(const Rings&) = delete;
-    /// Gives the memory back: collective, but for an abandoned one.
-    ~Rings();
-    void abandon() { window_ = MPI_WIN_NULL; }
+    ~Rings();  // by itself: the other ranks may still use theirs
+
+    /// More ranks on this host than cores.
+    bool crowded() const { return crowded_; }
 
     /// nullptr: that rank is on another host.
     Ring* to(std::int64_t rank) { return ring(to_, rank); }
@@ -71,12 +72,12 @@ private:
     static Ring* ring(std::vector<std::unique_ptr<Ring>>& rings, std::int64_t rank) {
         return rings.empty() ? nullptr : rings[static_cast<std::size_t>(rank)].get();
     }
-    bool allocate(int local_ranks, std::uint64_t slots);
-    std::byte* inbox(int local_rank) const;
+    void share(MPI_Comm host, std::size_t bytes);
+    void make_rings(const std::vector<int>& ranks, int local_rank, std::uint64_t slots);
 
-    MPI_Comm host_ = MPI_COMM_NULL;
-    MPI_Win window_ = MPI_WIN_NULL;
-    std::byte* mine_ = nullptr;
+    std::byte* memory_ = nullptr;
+    std::size_t bytes_ = 0;
+    bool crowded_ = false;
     std::vector<std::unique_ptr<Ring>> to_, from_;  // by rank of the communicator
 };
 

@@ -51,11 +51,24 @@ TEST_F(BadInput, OfNamesAndFiles) {
                     {"models --output {}", "directory"}});
 }
 
+#if REHEARSE_HAS_BENCH && REHEARSE_HAS_MPI
+TEST_F(BadInput, OfBenchmarksOfMessages) {
+    expect_refused({{"bench allreduce", "two ranks"},
+                    {"bench allreduce ring", "takes no problem strings"},
+                    {"bench allreduce --type f64", "f32, f16 or bf16"},
+                    {"bench allreduce --min 1MiB --max 1KiB", "no less than the minimum"},
+                    {"bench allreduce --max 8", "unit"},
+                    {"bench allreduce --factor 1", "more than 1"},
+                    {"bench allreduce --samples no-such.json", "no-such.json"}});
+}
+#endif
+
 #if REHEARSE_HAS_BENCH
 TEST_F(BadInput, OfBenchmarksAndCalibrations) {
     expect_refused({{"bench", "one of conv, gemm, layer"},
                     {"bench cnov", "did you mean 'conv'"},
                     {"bench conv", "nothing to time"},
+                    {"bench alreduce", "did you mean 'allreduce'"},
                     {"bench conv conv2d:n1", "conv2d:n1"},
                     {"bench conv --suite resnet51", "did you mean 'resnet50'"},
                     {"bench conv --suite deepbench-trane", "did you mean 'deepbench-train'"},

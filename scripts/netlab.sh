@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Hosts with a network of a chosen rate between them, on one machine: network namespaces on a bridge, so that what MPI
+# sends goes through TCP at that rate and not through shared memory.
+#
+#   scripts/netlab.sh up 4 --rate 1gbit
+#   scripts/netlab.sh run 4 build/release/cli/rehearse bench allreduce --max 4MiB
+#   scripts/netlab.sh down
+#   scripts/netlab.sh run 2 --rate 10gbit COMMAND...    brings hosts up for this one command, and takes them down
+#
+# --name NAME tells several labs apart (default: by the calling shell), --per-host R starts R ranks on each host.
+# Needs root, iproute2 and Open MPI. Latency cannot be added where the kernel has no netem; a burst of 128 kB passes
+# above the rate (tbf's bucket must hold one packet of 64 kB).
+set -euo pipefail
+
+refuse() { echo "netlab: cannot: $*" >&2; exit 3; }
+wrong() { echo "netlab: $*; see the head of $0" >&2; exit 2; }
+
+name=rh$PPID rate=1gbit per_host=1 word=${1:-} hosts=
+case $word in up | run | down) shift ;; *) wrong "'$word': up, run or down" ;; esac
+if [[ $word != down ]]; then
+    hosts=${1:-}
+    [[ $hosts =~ ^[1-9][0-9]?$ ]] || wrong "$word '$hosts': how many hosts, 1 to 99"
+    shift
+fi
+while [[ ${1:-} == --* ]]; do
+    [[ $# -ge 2 ]] || wrong "$1 needs a value"
+    case $1 in
+        --name) name=$2 ;;
+        --rate) rate=$2 ;;
+        --per-host) per_host=$2 ;;
+        *) wrong "unknown option $1" ;;
+    esac
+    shift 2
+done
+[[ $name =~ ^[a-z][a-z0-9]{0,10}$ ]] || wrong "--name '$name': up to eleven small letters and digits"
+[[ $rate =~ ^[0-9]+[kmg]bit$ ]] || wrong "--rate '$rate': like 1gbit, 100mbit"
+[[ $per_host =~ ^[1-9][0-9]*$ ]] || wrong "--per-host '$per_host': 1 or more"
+folder=${TMPDIR:-/tmp}/netlab-$name
+
+[[ $(id -u) == 0 ]] || refuse "only root may make network namespaces"
+command -v ip > /dev/null && command -v tc > /dev/null || refuse "ip and tc are missing: install iproute2"
+
+# Everything is in namespaces of this lab's name, the bridge too: gone with them.
+down() {
+    local space
+    for space in $(ip netns list | awk '{print $1}' | grep -E "^$name-(h[0-9]+|switch)$" || true); do
+        ip netns delete "$space" || true
+        rm -rf "/etc/netns/$space"
+    done
+    rm -rf "$folder"
+}
+
+# $1 namespace, $2 device: a queue of 8 MB drops nothing that TCP sends here.
+limit() { ip netns exec "$1" tc qdisc add dev "$2" root tbf rate "$rate" burst 128kb limit 8mb; }
+
+add_host() {
+    local host=$name-h$1 port=port$1
+    ip netns add "$host"
+    ip -n "$host" link set lo up
+    ip -n "$name-switch" link add "$port" type veth peer name eth0 netns "$host"
+    ip -n "$name-switch" link set "$port" master bridge up
+    ip -n "$host" addr add "10.77.0.$(($1 + 1))/24" dev eth0
+    ip -n "$host" link set eth0 up
+    limit "$host" eth0
+    limit "$name-switch" "$port"
+    mkdir -p "/etc/netns/$host"
+    cp "$folder/hosts" "/etc/netns/$host/hosts"
+}
+
+up() {
+    mkdir "$folder"
+    local i
+    echo "127.0.0.1 localhost" > "$folder/hosts"
+    for ((i = 0; i < hosts; ++i)); do echo "10.77.0.$((i + 1)) $name-h$i" >> "$folder/hosts"; done
+    # mpirun's ssh: HOST COMMAND...
+    cat > "$folder/agent" << EOF
+#!/bin/sh
+host=\$1
+shift
+exec ip netns exec "\$host" unshare --uts sh -c "hostname \$host && exec \$*"
+EOF
+    chmod +x "$folder/agent"
+    ip netns add "$name-switch" 2> "$folder/why" || refuse "no network namespaces here: $(cat "$folder/why")"
+    ip -n "$name-switch" link add bridge type bridge
+    ip -n "$name-switch" link set bridge up
+    for ((i = 0; i < hosts; ++i)); do add_host "$i"; done
+}
+
+run() {
+    command -v mpirun > /dev/null || refuse "mpirun is missing: install openmpi-bin"
+    [[ $# -gt 0 ]] || wrong "run: which command?"
+    local i list=""
+    for ((i = 0; i < hosts; ++i)); do
+        ip netns list | grep -q "^$name-h$i\b" || wrong "$name has no host $i: bring up as many"
+        list+=${list:+,}$name-h$i:$per_host
+    done
+    "$folder/agent" "$name-h0" mpirun --allow-run-as-root --host "$list" -n $((hosts * per_host)) \
+        --mca plm_rsh_agent "$folder/agent" --mca orte_tmpdir_base "$folder" --mca pml ob1 --mca btl tcp,self \
+        --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 --mca mpi_yield_when_idle 1 "$(printf '%q ' "$@")"
+}
+
+case $word in
+    down) down ;;
+    up)
+        [[ ! -e $folder ]] || wrong "$name is up already: down first, or another --name"
+        trap down EXIT
+        up
+        trap - EXIT
+        ;;
+    run)
+        if [[ ! -e $folder ]]; then
+            trap down EXIT
+            trap 'exit 130' INT TERM
+            up
+        fi
+        run "$@"
+        ;;
+esac
