@@ -55,6 +55,31 @@ std::string_view pass_of(CollectiveKind kind) {
     return "?";
 }
 
+std::string_view to_string(Optimizer optimizer) {
+    switch (optimizer) {
+        case Optimizer::sgd:
+            return "sgd";
+        case Optimizer::adam:
+            return "adam";
+        case Optimizer::lamb:
+            return "lamb";
+    }
+    return "?";
+}
+
+std::int64_t moments(Optimizer optimizer) { return optimizer == Optimizer::sgd ? 1 : 2; }
+
+Op update_op(Optimizer optimizer, const Network& network, const Bucket& bucket) {
+    if (optimizer == Optimizer::sgd) return SgdUpdate{bucket.elements};
+    if (optimizer == Optimizer::adam) return AdamUpdate{bucket.elements};
+    LambUpdate update{bucket.elements, 0};
+    for (const int layer : bucket.layers) {
+        update.tensors +=
+            static_cast<std::int64_t>(weights(network.layers.at(static_cast<std::size_t>(layer)).op).size());
+    }
+    return update;
+}
+
 int class_of(const Schedule& schedule, std::int64_t rank) {
     const std::vector<std::int64_t> at = coordinates(schedule.mesh, rank);
     std::int64_t index = 0;

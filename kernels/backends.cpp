@@ -34,7 +34,7 @@ Support supports_every_pass(const Backend& backend, const Op& op, std::int64_t b
 void require_known(std::string_view name) {
     std::vector<std::string_view> names;
     for (const Backend* backend : backends()) {
-        if (names.empty() || names.back() != backend->name()) names.push_back(backend->name());
+        if (std::ranges::find(names, backend->name()) == names.end()) names.push_back(backend->name());
     }
     for (const Absent& absent : absent_backends()) {
         if (absent.name == name) {
@@ -62,6 +62,9 @@ void require_known_algorithm(std::string_view algorithm, std::string_view only) 
 
 std::vector<const Backend*> present_backends() {
     std::vector<const Backend*> present;
+#if REHEARSE_HAS_CPU
+    for (const Backend* backend : cpu::preferred()) present.push_back(backend);
+#endif
 #if REHEARSE_HAS_ONEDNN
     present.push_back(&onednn::backend());
 #endif

@@ -46,15 +46,16 @@ std::unique_ptr<Kernel> Algorithm::prepare(const Problem& problem) const {
         auto kernel = transposed(in_f32(problem), make(mirrored_problem(in_f32(problem))));
         return problem.type == DataType::f32 ? std::move(kernel) : stored_as(problem, 0, std::move(kernel));
     }
-    if (problem.pass == Pass::update) return reference::backend().prepare(problem);
-    if (problem.type == DataType::f32) return make(problem);
+    if (problem.pass == Pass::update && !updated(problem.op)) return reference::backend().prepare(problem);
+    // An update may bring gradients of another type.
+    if (problem.type == DataType::f32 && problem.pass != Pass::update) return make(problem);
     if (auto half = make_half(problem)) return half;
-    return stored_as(problem, 0, make(in_f32(problem)));
+    return stored_as(problem, kept(problem.op, problem.batch), make(in_f32(problem)));
 }
 
 void CheckedKernel::run(const Buffers& buffers) {
     sizes_.check(buffers);
-    if (pass_ == Pass::backward_data && buffers.diff_src[0].empty()) return;
+    if (only_data_ && !wants_input_gradient(buffers)) return;
     compute(buffers, thread_scratch(scratch_));
 }
 

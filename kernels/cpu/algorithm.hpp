@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the algorithms of this folder share: they are named "cpu", keep nothing from forward to backward, and leave the
-// update of weights, one loop over memory, to the reference.
+// What the algorithms of this folder share: they are named "cpu", keep nothing from forward to backward unless they say
+// so, and leave the update of a layer's weights by SGD, one loop over memory, to the reference.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,14 @@ public:
     std::string_view name() const final { return "cpu"; }
     Support supports(const Problem& problem) const final;
     std::unique_ptr<Kernel> prepare(const Problem& problem) const final;
-    std::int64_t workspace(const Op& /*op*/, std::int64_t /*batch*/) const final { return 0; }
+    std::int64_t workspace(const Op& op, std::int64_t batch) const final { return kept(op, batch); }
 
 private:
     /// Why not, of a problem that some backend runs; empty if this one does.
     virtual std::string refusal(const Problem& problem) const = 0;
-    /// A supported forward or backward pass in f32.
+    /// Floats that forward keeps for backward.
+    virtual std::int64_t kept(const Op& /*op*/, std::int64_t /*batch*/) const { return 0; }
+    /// A supported forward or backward pass, or an update that the algorithm has, in f32.
     virtual std::unique_ptr<Kernel> make(const Problem& problem) const = 0;
     /// In 16 bits by instructions of this machine; nullptr: in f32, with the tensors converted.
     virtual std::unique_ptr<Kernel> make_half(const Problem& /*problem*/) const { return nullptr; }
@@ -32,7 +34,9 @@ private:
 /// a calling thread, as large as its largest problem, aligned to 64 bytes, full of what the last kernel left there.
 class CheckedKernel : public Kernel {
 public:
-    explicit CheckedKernel(const Problem& problem) : pass_(problem.pass), sizes_(problem, 0) {}
+    explicit CheckedKernel(const Problem& problem, std::int64_t workspace = 0)
+        : only_data_(problem.pass == Pass::backward_data && !gradients_together(problem.op)),
+          sizes_(problem, workspace) {}
     void run(const Buffers& buffers) final;
 
 protected:
@@ -42,7 +46,7 @@ protected:
 private:
     virtual void compute(const Buffers& buffers, float* scratch) = 0;
 
-    Pass pass_;
+    bool only_data_;  // nothing to do when nobody wants an input's gradient
     BufferSizes sizes_;
     std::int64_t scratch_ = 0;
 };

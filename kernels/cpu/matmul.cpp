@@ -15,6 +15,7 @@ namespace rehearse::kernels::cpu {
 namespace {
 
 GemmShape shape_of(const MatMul& op, Pass pass, std::int64_t rows) {
+    if (pass == Pass::backward_weights && op.tied) return {op.n, op.k, rows};
     if (pass == Pass::forward) return {rows, op.n, op.k};
     if (pass == Pass::backward_data) return {rows, op.k, op.n};
     return {op.k, op.n, rows};
@@ -45,13 +46,18 @@ private:
 
     void compute(const Buffers& b, float* scratch) override {
         const float* weights = b.weights.data();
+        // {k, n} however it lies, and its transpose.
+        const MatrixView normal = op_.tied ? MatrixView{weights, 1, op_.k} : MatrixView{weights, op_.n, 1};
+        const MatrixView transposed{weights, normal.column, normal.row};
         if (pass_ == Pass::forward) {
             for (std::int64_t i = 0; op_.bias && i < rows_; ++i) {
                 std::copy_n(weights + op_.k * op_.n, op_.n, b.dst.data() + i * op_.n);
             }
-            multiply({b.src[0].data(), op_.k, 1}, {weights, op_.n, 1}, b.dst.data(), op_.bias, scratch);
+            multiply({b.src[0].data(), op_.k, 1}, normal, b.dst.data(), op_.bias, scratch);
         } else if (pass_ == Pass::backward_data) {
-            multiply({b.diff_dst.data(), op_.n, 1}, {weights, 1, op_.n}, b.diff_src[0].data(), false, scratch);
+            multiply({b.diff_dst.data(), op_.n, 1}, transposed, b.diff_src[0].data(), false, scratch);
+        } else if (op_.tied) {
+            multiply({b.diff_dst.data(), 1, op_.n}, {b.src[0].data(), op_.k, 1}, b.diff_weights.data(), false, scratch);
         } else {
             multiply({b.src[0].data(), 1, op_.k}, {b.diff_dst.data(), op_.n, 1}, b.diff_weights.data(), false, scratch);
             if (op_.bias) sum_rows(b.diff_dst.data(), b.diff_weights.data() + op_.k * op_.n);

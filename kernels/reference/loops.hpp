@@ -27,6 +27,13 @@ void run(const SgdUpdate& op, Pass pass, std::int64_t batch, const Buffers& buff
 void run(const Conv3d& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const ConvTranspose& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const Resize& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Attention& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const LayerNorm& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Embedding& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const EmbeddingBag& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Interaction& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const AdamUpdate& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const LambUpdate& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 
 /// The n-th number of the SplitMix64 generator with this seed (Steele, Lea and Flood 2014), n from 0: a function of a
 /// counter, so that element n draws the same number whatever was drawn before it.

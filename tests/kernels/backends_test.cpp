@@ -48,7 +48,11 @@ TEST(Backends, RefuseWithAReasonWhatNobodyCanRun) {
 }
 
 TEST(Choose, TakesTheFirstBackendThatRunsEveryPass) {
-    EXPECT_EQ(choose(small_conv, 2, DataType::f32).name(), backends().front()->name());
+    const Backend* first = nullptr;
+    for (const Backend* backend : backends()) {
+        if (first == nullptr && backend->supports({small_conv, Pass::forward, 2, DataType::f32}).yes) first = backend;
+    }
+    EXPECT_EQ(&choose(small_conv, 2, DataType::f32), first);
     EXPECT_EQ(choose(small_conv, 2, DataType::f32, "reference").name(), "reference");
 }
 

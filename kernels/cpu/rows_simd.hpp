@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops over one row, or one stretch of parameters, on one thread.
+#pragma once
+
+#include <cstdint>
+
+namespace rehearse::kernels::cpu {
+
+struct NormRow {
+    std::int64_t features = 0;
+    const float* src = nullptr;
+    const float* gamma = nullptr;
+    const float* beta = nullptr;
+    float mean = 0, variance = 0;  // written by forward
+};
+void layer_norm_row(NormRow& row, float* dst);
+/// Adds to diff_gamma and diff_beta; diff_src may be null.
+void layer_norm_row_gradient(const NormRow& row, const float* diff_dst, float* diff_src, float* diff_gamma,
+                             float* diff_beta);
+
+/// dst += src.
+void add_row(const float* src, std::int64_t count, float* dst);
+
+/// log sum exp of a row of scores; and diff = factor exp(score - log_sum).
+float log_sum_exp(const float* scores, std::int64_t count);
+void scaled_softmax(const float* scores, std::int64_t count, float log_sum, float factor, float* diff);
+
+/// A stretch of parameters and what Adam keeps of them; see kernels/reference/adam.cpp.
+struct AdamStep {
+    std::int64_t count = 0;
+    float *weights = nullptr, *first = nullptr, *second = nullptr;
+    const float* gradient = nullptr;
+    float beta_first = 0, beta_second = 0, epsilon = 0, decay = 0, rate = 0;
+    float correct_first = 1, correct_second = 1;
+};
+void adam(const AdamStep& step);
+/// LAMB's two halves: the moments and the squared norms of weights and direction; then the step, `rate` times the
+/// direction.
+struct Norms {
+    double weights = 0, direction = 0;
+};
+Norms lamb_moments(const AdamStep& step);
+void lamb_step(const AdamStep& step);
+
+}  // namespace rehearse::kernels::cpu
