@@ -69,15 +69,18 @@ std::string_view to_string(Optimizer optimizer) {
 
 std::int64_t moments(Optimizer optimizer) { return optimizer == Optimizer::sgd ? 1 : 2; }
 
-Op update_op(Optimizer optimizer, const Network& network, const Bucket& bucket) {
-    if (optimizer == Optimizer::sgd) return SgdUpdate{bucket.elements};
-    if (optimizer == Optimizer::adam) return AdamUpdate{bucket.elements};
-    LambUpdate update{bucket.elements, 0};
+Op update_op(Optimizer optimizer, std::int64_t count, std::int64_t tensors) {
+    if (optimizer == Optimizer::sgd) return SgdUpdate{count};
+    if (optimizer == Optimizer::adam) return AdamUpdate{count};
+    return LambUpdate{count, tensors};
+}
+
+std::int64_t tensors(const Network& network, const Bucket& bucket) {
+    std::int64_t sum = 0;
     for (const int layer : bucket.layers) {
-        update.tensors +=
-            static_cast<std::int64_t>(weights(network.layers.at(static_cast<std::size_t>(layer)).op).size());
+        sum += static_cast<std::int64_t>(weights(network.layers.at(static_cast<std::size_t>(layer)).op).size());
     }
-    return update;
+    return sum;
 }
 
 int class_of(const Schedule& schedule, std::int64_t rank) {

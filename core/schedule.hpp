@@ -141,8 +141,10 @@ enum class Optimizer { sgd, adam, lamb };
 std::string_view to_string(Optimizer optimizer);
 /// Numbers that the optimizer keeps of each parameter: momentum, or both moments.
 std::int64_t moments(Optimizer optimizer);
-/// The operator that updates the weights of these layers.
-Op update_op(Optimizer optimizer, const Network& network, const Bucket& bucket);
+/// The operator that updates `count` weights, which lie in so many tensors.
+Op update_op(Optimizer optimizer, std::int64_t count, std::int64_t tensors);
+/// Tensors of weights of a bucket's layers.
+std::int64_t tensors(const Network& network, const Bucket& bucket);
 
 struct Schedule {
     Network network;   // the whole
