@@ -20,6 +20,7 @@ struct JobOptions {
     std::int64_t batch = 32;
     std::optional<std::int64_t> global_batch;
     Precision precision = Precision::fp32;
+    Optimizer optimizer = Optimizer::sgd;
 };
 void add_job(CLI::App& app, JobOptions& job);
 nlohmann::ordered_json configuration(const JobOptions& job);

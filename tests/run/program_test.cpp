@@ -19,8 +19,7 @@ constexpr std::int64_t batch = 6;
 class Loaded {
 public:
     Loaded(const Network& network, const std::string& backend)
-        : schedule_(test::schedule_of(network, "data", 1, batch)),
-          program_(schedule_, 0, {backend, ""}, 5, {}) {
+        : schedule_(test::schedule_of(network, "data", 1, batch)), program_(schedule_, 0, {backend, ""}, 5, {}) {
         const SyntheticTask task{network.layers.front().output, 3, 11};
         const std::size_t size = program_.tensors().input().size() / batch;
         for (std::int64_t i = 0; i < batch; ++i) {
