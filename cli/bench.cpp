@@ -26,7 +26,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-enum class Kind { conv, gemm, layer };
+enum class Kind { conv, gemm, layer, attention };
 
 struct Options {
     Common common;
@@ -44,6 +44,7 @@ struct Options {
 bool wanted(Kind kind, const Op& op) {
     if (kind == Kind::conv) return is_convolution(op);
     if (kind == Kind::gemm) return std::holds_alternative<MatMul>(op);
+    if (kind == Kind::attention) return std::holds_alternative<Attention>(op);
     return true;
 }
 
@@ -53,7 +54,8 @@ std::vector<calibrate::Needed> problems_of(const Options& options) {
         problems.push_back({parse_problem(text), 2 * bench::last_level_cache()});
     }
     if (!options.suite.empty()) {
-        const std::vector<Network> networks = models::load_suite(options.suite);
+        const std::vector<Network> networks =
+            models::load_suite(options.suite == "bert" ? "bert-large" : options.suite);
         for (const auto& each : calibrate::problems(networks, options.batches)) problems.push_back(each);
     }
     std::erase_if(problems, [&](const auto& each) { return !wanted(options.kind, each.problem.op); });
@@ -178,7 +180,8 @@ int bench_kernels(Options& options) {
 }
 
 int start(Options& options) {
-    const std::map<std::string_view, Kind> kinds{{"conv", Kind::conv}, {"gemm", Kind::gemm}, {"layer", Kind::layer}};
+    const std::map<std::string_view, Kind> kinds{
+        {"conv", Kind::conv}, {"gemm", Kind::gemm}, {"layer", Kind::layer}, {"attention", Kind::attention}};
     const std::string kind = options.arguments.empty() ? "" : options.arguments.front();
     std::vector<std::string_view> words = message_kinds();
     if (std::ranges::find(words, kind) != words.end()) {
@@ -188,7 +191,7 @@ int start(Options& options) {
     }
     const auto found = kinds.find(kind);
     if (found == kinds.end()) {
-        words.insert(words.begin(), {"conv", "gemm", "layer"});
+        words.insert(words.begin(), {"conv", "gemm", "layer", "attention"});
         throw InputError(fmt::format("bench '{}': one of {}{}", kind, join(words), did_you_mean(kind, words)));
     }
     options.kind = found->second;
@@ -201,7 +204,7 @@ int start(Options& options) {
 Run add_bench(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("KIND", options->arguments,
-                   "conv, gemm or layer, then problem strings; under mpirun " + join(message_kinds()))
+                   "conv, gemm, layer or attention, then problem strings; under mpirun " + join(message_kinds()))
         ->option_text("KIND [PROBLEM...]");
     app.add_option("--suite", options->suite, "every distinct step of training this network, or both climate networks")
         ->option_text("NAME|climate|FILE.onnx");
