@@ -229,7 +229,12 @@ struct Output {
         return {op.width + op.vectors * (op.vectors - 1) / 2};
     }
     Shape operator()(const AdamUpdate&) const { return {}; }
-    Shape operator()(const LambUpdate&) const { return {}; }
+    Shape operator()(const LambUpdate& op) const {
+        if (op.tensors < 1 || op.tensors > op.count) {
+            throw InputError(fmt::format("lamb: {} parameters cannot be {} tensors", op.count, op.tensors));
+        }
+        return {};
+    }
     Shape operator()(const Unknown& op) const { return op.output; }
 };
 

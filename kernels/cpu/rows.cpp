@@ -1,47 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows shared among threads in equal stretches, so that a sum has the same order run after run.
 #include "kernels/cpu/rows.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "core/error.hpp"
-#include "kernels/cpu/algorithm.hpp"
 #include "kernels/cpu/rows_simd.hpp"
+#include "kernels/cpu/share.hpp"
 #include "kernels/heads.hpp"
 
 namespace rehearse::kernels::cpu {
 namespace {
-
-struct Stretch {
-    std::int64_t begin, end;
-};
-
-// The part of [0, count) of one of `workers`, in steps of `grain`.
-Stretch stretch_of(std::int64_t count, std::int64_t grain, std::int64_t worker, std::int64_t workers) {
-    const std::int64_t each = divide_up(divide_up(count, grain), workers) * grain;
-    return {std::min(worker * each, count), std::min((worker + 1) * each, count)};
-}
-
-// act(worker, part of [0, count)) on as many threads.
-template <typename Act>
-void share(std::int64_t count, std::int64_t grain, std::int64_t workers, Act act) {
-#pragma omp parallel for schedule(static)
-    for (std::int64_t worker = 0; worker < workers; ++worker) {
-        const Stretch part = stretch_of(count, grain, worker, workers);
-        if (part.begin < part.end) act(worker, part);
-    }
-}
-
-class Shared : public CheckedKernel {
-public:
-    using CheckedKernel::CheckedKernel;
-
-protected:
-    const std::int64_t workers_ = threads();
-};
 
 class Norm final : public Shared {
 public:
@@ -104,71 +72,6 @@ private:
     std::int64_t sums_ = whole_lines(2 * op_.features);
 };
 
-// Tables: forward by rows of the output, the gradient by columns of the tables, so that no two threads add to one
-// number.
-template <typename Tables>
-class Table final : public Shared {
-public:
-    explicit Table(const Problem& problem)
-        : Shared(problem),
-          op_(std::get<Tables>(problem.op)),
-          batch_(problem.batch),
-          forward_(problem.pass == Pass::forward) {
-        reserve(0);
-    }
-
-private:
-    void compute(const Buffers& b, float* /*scratch*/) override {
-        if (forward_) {
-            const std::span<float> dst = b.dst;
-            const float* const weights = b.weights.data();
-            share(outputs(op_), 1, workers_, [&](std::int64_t /*worker*/, Stretch part) {
-                for (std::int64_t i = part.begin; i < part.end; ++i) {
-                    float* const out = dst.data() + i * op_.width;
-                    std::fill_n(out, op_.width, 0.0F);
-                    for_each_row(op_, b, i,
-                                 [&](std::int64_t row) { add_row(weights + row * op_.width, op_.width, out); });
-                }
-            });
-            return;
-        }
-        const std::span<const float> diff_dst = b.diff_dst;
-        const std::span<float> diff = b.diff_weights;
-        const std::int64_t rows = static_cast<std::int64_t>(diff.size()) / op_.width;
-        share(op_.width, 16, workers_, [&](std::int64_t /*worker*/, Stretch part) {
-            const std::int64_t columns = part.end - part.begin;
-            float* const out = diff.data() + part.begin;
-            for (std::int64_t row = 0; row < rows; ++row) std::fill_n(out + row * op_.width, columns, 0.0F);
-            for (std::int64_t i = 0; i < outputs(op_); ++i) {
-                const float* const from = diff_dst.data() + i * op_.width + part.begin;
-                for_each_row(op_, b, i, [&](std::int64_t row) { add_row(from, columns, out + row * op_.width); });
-            }
-        });
-    }
-
-    std::int64_t outputs(const Embedding& op) const { return batch_ * op.tokens; }
-    std::int64_t outputs(const EmbeddingBag& op) const { return batch_ * op.tables; }
-
-    // visit(row of all tables, one after the other) for those that are summed in row i of the output.
-    template <typename Visit>
-    void for_each_row(const Embedding& op, const Buffers& b, std::int64_t i, Visit visit) const {
-        const std::int64_t token = i % op.tokens;
-        visit(b.indices[i]);
-        if (op.positions > 0) visit(op.vocabulary + token);
-        if (op.segments > 0) visit(op.vocabulary + op.positions + token * op.segments / op.tokens);
-    }
-    template <typename Visit>
-    void for_each_row(const EmbeddingBag& op, const Buffers& b, std::int64_t i, Visit visit) const {
-        for (std::int64_t l = 0; l < op.lookups; ++l) {
-            visit(i % op.tables * op.vocabulary + b.indices[i * op.lookups + l]);
-        }
-    }
-
-    Tables op_;
-    std::int64_t batch_;
-    bool forward_;
-};
-
 class Loss final : public Shared {
 public:
     explicit Loss(const Problem& problem)
@@ -210,73 +113,6 @@ private:
     bool forward_;
 };
 
-AdamStep step_of(const Buffers& b, Stretch part) {
-    const auto steps = static_cast<double>(b.update_count);
-    const std::span<const float> gradient = b.diff_weights;
-    AdamStep step{.count = part.end - part.begin,
-                  .weights = b.weights.data() + part.begin,
-                  .first = b.momentum.data() + part.begin,
-                  .second = b.second_moment.data() + part.begin,
-                  .gradient = gradient.data() + part.begin};
-    step.beta_first = b.momentum_factor;
-    step.beta_second = b.second_factor;
-    step.epsilon = b.epsilon;
-    step.decay = b.weight_decay;
-    step.rate = b.learning_rate;
-    step.correct_first = static_cast<float>(1 / (1 - std::pow(static_cast<double>(b.momentum_factor), steps)));
-    step.correct_second = static_cast<float>(1 / (1 - std::pow(static_cast<double>(b.second_factor), steps)));
-    return step;
-}
-
-class Adam final : public Shared {
-public:
-    explicit Adam(const Problem& problem) : Shared(problem), count_(std::get<AdamUpdate>(problem.op).count) {
-        reserve(0);
-    }
-
-private:
-    void compute(const Buffers& b, float* /*scratch*/) override {
-        share(count_, 16, workers_, [&](std::int64_t /*worker*/, Stretch part) { adam(step_of(b, part)); });
-    }
-
-    std::int64_t count_;
-};
-
-class Lamb final : public Shared {
-public:
-    explicit Lamb(const Problem& problem) : Shared(problem), norms_(static_cast<std::size_t>(workers_)) { reserve(0); }
-
-private:
-    void compute(const Buffers& b, float* /*scratch*/) override {
-        std::int64_t begin = 0;
-        for (const std::int64_t size : b.tensor_sizes) {
-            update(b, begin, size);
-            begin += size;
-        }
-    }
-
-    void update(const Buffers& b, std::int64_t begin, std::int64_t size) {
-        const auto part_of = [begin](Stretch part) { return Stretch{begin + part.begin, begin + part.end}; };
-        std::ranges::fill(norms_, Norms{});
-        share(size, 16, workers_, [&](std::int64_t worker, Stretch part) {
-            norms_[static_cast<std::size_t>(worker)] = lamb_moments(step_of(b, part_of(part)));
-        });
-        Norms sum;
-        for (const Norms& norms : norms_) {
-            sum.weights += norms.weights;
-            sum.direction += norms.direction;
-        }
-        const double ratio = sum.weights > 0 && sum.direction > 0 ? std::sqrt(sum.weights / sum.direction) : 1;
-        share(size, 16, workers_, [&](std::int64_t /*worker*/, Stretch part) {
-            AdamStep step = step_of(b, part_of(part));
-            step.rate = static_cast<float>(b.learning_rate * ratio);
-            lamb_step(step);
-        });
-    }
-
-    std::vector<Norms> norms_;  // of each worker
-};
-
 class Rows final : public Algorithm {
 public:
     std::string_view algorithm() const override { return "rows"; }
@@ -301,11 +137,8 @@ private:
     std::unique_ptr<Kernel> make(const Problem& problem) const override {
         const Op& op = problem.op;
         if (std::holds_alternative<LayerNorm>(op)) return std::make_unique<Norm>(problem);
-        if (std::holds_alternative<Embedding>(op)) return std::make_unique<Table<Embedding>>(problem);
-        if (std::holds_alternative<EmbeddingBag>(op)) return std::make_unique<Table<EmbeddingBag>>(problem);
         if (std::holds_alternative<SoftmaxLoss>(op)) return std::make_unique<Loss>(problem);
-        if (std::holds_alternative<AdamUpdate>(op)) return std::make_unique<Adam>(problem);
-        return std::make_unique<Lamb>(problem);
+        return reads_integers(op) ? make_table(problem) : make_optimizer(problem);
     }
 };
 

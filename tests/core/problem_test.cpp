@@ -121,6 +121,7 @@ TEST(ProblemString, SaysWhatIsWrongWithIt) {
         {"attention:n1h1q2k3d4:packed:f32:forward", "3 keys must be as many as the 2 queries"},
         {"attention:n1h1q3k2d4:causal:f32:forward", "the first of 3 queries would see none of 2 keys"},
         {"attention:n1h0q3k2d4:f32:forward", "a size is 0"},
+        {"lamb:n1:3:tensors4:f32:update", "3 parameters cannot be 4 tensors"},
         {"embedding:n1t9v2c3:positions8:f32:forward", "9 tokens need a position each, there are 8"},
         {":::", "unknown operator"},
     };
