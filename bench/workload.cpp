@@ -89,7 +89,7 @@ Workload::Workload(const Problem& problem, const kernels::Backend& backend, Cach
     : problem_(problem), backend_(&backend), state_(state) {
     kernel_ = backend_->prepare(problem);
     const bool backward = problem.pass == Pass::backward_data || problem.pass == Pass::backward_weights;
-    // A backward pass takes random numbers for the forward output, but not for what the backend kept for itself.
+    // A backward pass takes random numbers for the forward output, unless the backend kept something for itself.
     if (backward && backend_->workspace(problem.op, problem.batch) > 0)
         forward_ = backend_->prepare({problem.op, Pass::forward, problem.batch, problem.type});
 }
@@ -179,6 +179,7 @@ kernels::Buffers Workload::make_buffers(Arena& arena) {
     buffers.diff_dst = diff_dst;
     buffers.dst = arena.scratch(outputs, type);
     buffers.dst_in = arena.random(outputs, type);
+    if (forward_) buffers.dst_in = buffers.dst;  // what a kernel kept belongs to what it made
     buffers.weights = arena.random(weights, type);
     buffers.diff_weights = arena.scratch(weights, type);
     buffers.workspace = arena.scratch(backend_->workspace(problem_.op, problem_.batch));

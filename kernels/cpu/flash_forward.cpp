@@ -16,9 +16,13 @@ HWY_BEFORE_NAMESPACE();
 namespace rehearse::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr std::int64_t most_keys = 256;  // of a block: with a panel of 32 queries, 32 KiB of scores
+// Keys of a block: with a panel of 32 queries, 32 KiB of scores. Of the block that a causal panel ends in, half is
+// wasted.
+constexpr std::int64_t most_keys = 256, most_causal_keys = 96;
 
-KeyBlocks blocks_of(const Attention& op) { return {op.keys, std::min(op.keys, most_keys)}; }
+KeyBlocks blocks_of(const Attention& op) {
+    return {op.keys, std::min(op.keys, op.causal ? most_causal_keys : most_keys)};
+}
 
 // What a head works with.
 struct ForwardSpace {
