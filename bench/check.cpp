@@ -17,18 +17,19 @@ namespace {
 const kernels::Backend& reference() { return *kernels::backends().back(); }
 
 // Everything that a pass writes, one after the other.
-std::vector<float> written(const kernels::Buffers& buffers, Pass pass) {
+std::vector<float> written(const kernels::Buffers& buffers, const Problem& problem) {
     std::vector<float> all;
     const auto append = [&all](kernels::ConstView part) {
         all.resize(all.size() + part.size());
         kernels::convert(part, std::span{all}.last(part.size()));
     };
-    switch (pass) {
+    switch (problem.pass) {
         case Pass::forward:
             append(buffers.dst);
             break;
         case Pass::backward_data:
             for (const kernels::View part : buffers.diff_src) append(part);
+            if (gradients_together(problem.op)) append(buffers.diff_weights);
             break;
         case Pass::backward_weights:
             append(buffers.diff_weights);
@@ -36,6 +37,7 @@ std::vector<float> written(const kernels::Buffers& buffers, Pass pass) {
         case Pass::update:
             append(buffers.weights);
             append(buffers.momentum);
+            append(buffers.second_moment);
             break;
     }
     return all;
@@ -50,7 +52,7 @@ std::vector<float> result(const Problem& problem, const kernels::Backend& backen
     arena->clear();  // nobody finds what another one wrote
     workload.set_up(*arena, workload.floats());
     workload.run();
-    return written(workload.current(), problem.pass);
+    return written(workload.current(), problem);
 }
 
 // Products in one sum of a convolution's or a product's result.

@@ -35,7 +35,7 @@ std::int64_t elements_of(const Traffic& traffic, Bytes size, std::int64_t ranks)
 }
 
 // Which algorithm `auto` stands for; "mpi" and the others for themselves.
-std::string resolved(const std::string& name, const kernels::Choice& choice, Bytes size) {
+std::string resolved(const std::string& name, const kernels::AlgorithmChoice& choice, Bytes size) {
     return name == "auto" ? to_string(choice.best(size)) : name;
 }
 
@@ -123,7 +123,7 @@ private:
 };
 
 std::vector<Work> all_work(kernels::Communicator& communicator, const TrafficOptions& options) {
-    kernels::Choice choice = options.choice;
+    kernels::AlgorithmChoice choice = options.choice;
     if (choice.empty() && std::ranges::find(options.algorithms, "auto") != options.algorithms.end()) {
         choice = kernels::measure_choice(communicator, *options.traffic.kind, std::ranges::max(options.sizes));
     }

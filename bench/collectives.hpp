@@ -30,7 +30,7 @@ struct TrafficOptions {
     std::vector<Bytes> sizes;
     /// Of the kind (p2p: "direct"), "mpi", or "auto": what a measurement beforehand finds best.
     std::vector<std::string> algorithms;
-    kernels::Choice choice{};  // for "auto"; an empty one is measured
+    kernels::AlgorithmChoice choice{};  // for "auto"; an empty one is measured
     Rounds rounds;
     int warm_up = 2;
     bool check = true;

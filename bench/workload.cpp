@@ -22,10 +22,7 @@ std::size_t floats_of(std::int64_t count, DataType type) {
     return (floats + line - 1) / line * line;
 }
 
-std::int64_t weight_count(const Op& op) {
-    const auto* update = std::get_if<SgdUpdate>(&op);
-    return update != nullptr ? update->count : parameters(op);
-}
+std::int64_t weight_count(const Op& op) { return updated(op).value_or(weights_read(op)); }
 
 // In floats.
 std::int64_t second_level_cache() {
@@ -94,7 +91,7 @@ Workload::Workload(const Problem& problem, const kernels::Choice& choice, CacheS
     : problem_(problem), backend_(choice.backend), state_(state) {
     kernel_ = kernels::prepare(choice, problem, limit);
     const bool backward = problem.pass == Pass::backward_data || problem.pass == Pass::backward_weights;
-    // A backward pass takes random numbers for the forward output, but not for what the backend kept for itself.
+    // A backward pass takes random numbers for the forward output, unless the backend kept something for itself.
     if (backward && backend_->workspace(problem.op, problem.batch) > 0)
         forward_ = kernels::prepare(choice, {problem.op, Pass::forward, problem.batch, problem.type}, limit);
 }
@@ -118,11 +115,32 @@ std::int64_t Workload::floats() const {
 std::span<std::int32_t> Workload::make_labels() {
     const auto* loss = std::get_if<SoftmaxLoss>(&problem_.op);
     if (loss == nullptr) return {};
-    labels_.resize(static_cast<std::size_t>(problem_.batch * elements(loss->image)));
+    labels_.resize(static_cast<std::size_t>(problem_.batch * loss->rows * elements(loss->image)));
     for (std::size_t i = 0; i < labels_.size(); ++i) {
         labels_[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) % loss->classes);
     }
     return labels_;
+}
+
+// All over the table, each a prime step from the last.
+std::span<std::int32_t> Workload::make_indices() {
+    if (!reads_integers(problem_.op)) return {};
+    const auto* table = std::get_if<Embedding>(&problem_.op);
+    const std::int64_t rows = table != nullptr ? table->vocabulary : std::get<EmbeddingBag>(problem_.op).vocabulary;
+    indices_.resize(static_cast<std::size_t>(problem_.batch * elements(input_shapes(problem_.op).front())));
+    for (std::size_t i = 0; i < indices_.size(); ++i) {
+        indices_[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) * 7919 % rows);
+    }
+    return indices_;
+}
+
+// Of LAMB: as equal as can be.
+std::span<const std::int64_t> Workload::make_tensor_sizes() {
+    const auto* lamb = std::get_if<LambUpdate>(&problem_.op);
+    if (lamb == nullptr) return {};
+    tensor_sizes_.assign(static_cast<std::size_t>(lamb->tensors), lamb->count / lamb->tensors);
+    tensor_sizes_.back() += lamb->count % lamb->tensors;
+    return tensor_sizes_;
 }
 
 kernels::Buffers Workload::make_buffers(Arena& arena) {
@@ -136,13 +154,23 @@ kernels::Buffers Workload::make_buffers(Arena& arena) {
         buffers.momentum = arena.scratch(weights, type);
         kernels::convert(values, buffers.weights);
         kernels::convert(values, buffers.momentum);
+        if (!std::holds_alternative<SgdUpdate>(problem_.op)) {
+            std::vector<float> squares(values.size());
+            kernels::convert(values, squares);
+            for (float& each : squares) each *= each;
+            buffers.second_moment = arena.scratch(weights, type);
+            kernels::convert(squares, buffers.second_moment);
+            buffers.tensor_sizes = make_tensor_sizes();
+        }
         produced_.emplace_back();       // the gradients of a bucket are older than any cache
         buffers.learning_rate = 1e-6F;  // weights hardly move, however long it is timed
         buffers.momentum_factor = 0.9F;
         return buffers;
     }
     kernels::View first_src;
+    buffers.indices = make_indices();
     for (const Shape& shape : input_shapes(problem_.op)) {
+        if (reads_integers(problem_.op)) break;
         const kernels::View src = arena.random(problem_.batch * elements(shape), type);
         if (first_src.empty()) first_src = src;
         buffers.src.emplace_back(src);
@@ -153,6 +181,7 @@ kernels::Buffers Workload::make_buffers(Arena& arena) {
     buffers.diff_dst = diff_dst;
     buffers.dst = arena.scratch(outputs, type);
     buffers.dst_in = arena.random(outputs, type);
+    if (forward_) buffers.dst_in = buffers.dst;  // what a kernel kept belongs to what it made
     buffers.weights = arena.random(weights, type);
     buffers.diff_weights = arena.scratch(weights, type);
     buffers.workspace = arena.scratch(backend_->workspace(problem_.op, problem_.batch));

@@ -63,6 +63,8 @@ public:
 private:
     kernels::Buffers make_buffers(Arena& arena);
     std::span<std::int32_t> make_labels();
+    std::span<std::int32_t> make_indices();
+    std::span<const std::int64_t> make_tensor_sizes();
 
     Problem problem_;
     const kernels::Backend* backend_;
@@ -70,7 +72,8 @@ private:
     CacheState state_;
     std::vector<kernels::Buffers> sets_;
     std::vector<kernels::View> produced_;  // of each set: what priming touches
-    std::vector<std::int32_t> labels_;
+    std::vector<std::int32_t> labels_, indices_;
+    std::vector<std::int64_t> tensor_sizes_;
     std::span<float> others_;  // what the core works on between two runs
     std::size_t next_ = 0;
 };

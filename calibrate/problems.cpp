@@ -33,9 +33,7 @@ void add_network(Distinct& found, const Network& network, std::int64_t batch, Da
     }
     for (std::size_t i = network.layers.size(); i-- > 0;) {
         const Op& op = network.layers[i].op;
-        // Where weights have no pass of their own (BatchNorm), their gradient comes with that of the input.
-        const bool both = parameters(op) > 0 && !has_pass(op, Pass::backward_weights);
-        const bool backward_data = has_pass(op, Pass::backward_data) && (input_gradient[i] || both);
+        const bool backward_data = has_pass(op, Pass::backward_data) && (input_gradient[i] || gradients_together(op));
         if (has_pass(op, Pass::backward_weights)) found.add({op, Pass::backward_weights, batch, type}, touched);
         if (backward_data) found.add({op, Pass::backward_data, batch, type}, touched);
     }

@@ -22,6 +22,7 @@ struct Kind {
     int (*run)(const BenchOptions& options);
 };
 constexpr std::array kinds{Kind{"conv", bench_kernels},  Kind{"gemm", bench_kernels}, Kind{"layer", bench_kernels},
+                           Kind{"attention", bench_kernels},
                            Kind{"stream", bench_stream}, Kind{"peak", bench_peak},    Kind{"tuned", bench_tuned}};
 
 int start(BenchOptions& options) {
@@ -67,7 +68,7 @@ Run add_bench(CLI::App& app) {
     const auto options = std::make_shared<BenchOptions>();
     app.add_option(
            "KIND", options->arguments,
-           "conv, gemm, layer (then problem strings), stream, peak or tuned (what --tune has kept); under mpirun " +
+           "conv, gemm, layer, attention (then problem strings), stream, peak or tuned (what --tune has kept); under mpirun " +
                join(message_kinds()))
         ->option_text("KIND [PROBLEM...]");
     app.add_option(

@@ -39,8 +39,8 @@ std::string text_of(const std::string& path, const kernels::Communicator& ranks)
 
 }  // namespace
 
-kernels::Choice read_choice(const std::string& path, const bench::Traffic& traffic,
-                            const kernels::Communicator& ranks) {
+kernels::AlgorithmChoice read_choice(const std::string& path, const bench::Traffic& traffic,
+                                     const kernels::Communicator& ranks) {
     const nlohmann::json document = nlohmann::json::parse(text_of(path, ranks), nullptr, false);
     const std::string prefix = fmt::format("{}:n{}:", bench::name_of(traffic), ranks.size());
     const std::string middle = fmt::format("B:{}/comm/", to_string(traffic.type));
@@ -58,7 +58,7 @@ kernels::Choice read_choice(const std::string& path, const bench::Traffic& traff
         throw InputError(fmt::format("--samples {}: no '{}...{}...' in it: write one with rehearse bench {} --out",
                                      path, prefix, middle, bench::name_of(traffic)));
     }
-    kernels::Choice choice;
+    kernels::AlgorithmChoice choice;
     for (const auto& [key, seconds] : times) {
         choice.add(Bytes{static_cast<double>(key.first)}, parse_algorithm(key.second, traffic.kind.value()),
                    Seconds{calibrate::median(seconds)});

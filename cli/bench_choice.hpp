@@ -11,6 +11,7 @@ namespace rehearse::cli {
 
 /// Rank 0 reads the file; all ranks get the same choice. InputError when it is no such file or has no sample of this
 /// kind, type and number of ranks.
-kernels::Choice read_choice(const std::string& path, const bench::Traffic& traffic, const kernels::Communicator& ranks);
+kernels::AlgorithmChoice read_choice(const std::string& path, const bench::Traffic& traffic,
+                                     const kernels::Communicator& ranks);
 
 }  // namespace rehearse::cli

@@ -29,6 +29,7 @@ using Backends = std::vector<const kernels::Backend*>;
 bool wanted(const std::string& kind, const Op& op) {
     if (kind == "conv") return is_convolution(op);
     if (kind == "gemm") return std::holds_alternative<MatMul>(op);
+    if (kind == "attention") return std::holds_alternative<Attention>(op);
     return true;
 }
 
@@ -43,7 +44,7 @@ std::vector<calibrate::Needed> of_suite(const BenchOptions& options) {
     if (const std::string meant = did_you_mean(options.suite, names); !meant.empty()) {
         throw InputError(fmt::format("--suite {}: there is none of this name{}", options.suite, meant));
     }
-    std::vector<Network> networks = models::load_suite(options.suite);
+    std::vector<Network> networks = models::load_suite(options.suite == "bert" ? "bert-large" : options.suite);
     for (Network& network : networks) network = models::fuse(network, models::parse_fusions(options.fuse));
     return calibrate::problems(networks, options.batches);
 }

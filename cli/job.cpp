@@ -26,6 +26,9 @@ void add_job(CLI::App& app, JobOptions& job) {
         app, "--precision", job.precision,
         {{"fp32", Precision::fp32}, {"fp16", Precision::fp16}, {"bf16", Precision::bf16}, {"mixed", Precision::mixed}},
         "of the computation; mixed: f16 with f32 master weights");
+    add_choice<Optimizer>(app, "--optimizer", job.optimizer,
+                          {{"sgd", Optimizer::sgd}, {"adam", Optimizer::adam}, {"lamb", Optimizer::lamb}},
+                          "SGD with momentum, Adam with decoupled weight decay, or LAMB");
     add_fuse(app, job.fuse);
 }
 
@@ -44,7 +47,8 @@ Network load_network(const std::string& name_or_file, std::string_view fuse, boo
 
 nlohmann::ordered_json configuration(const JobOptions& job) {
     nlohmann::ordered_json json{
-        {"model", job.model}, {"plan", job.plan}, {"precision", to_string(job.precision)}, {"fuse", job.fuse}};
+        {"model", job.model}, {"plan", job.plan}, {"precision", to_string(job.precision)}, {"fuse", job.fuse},
+        {"optimizer", to_string(job.optimizer)}};
     if (job.global_batch) {
         json["global_batch"] = *job.global_batch;
     } else {
@@ -54,7 +58,7 @@ nlohmann::ordered_json configuration(const JobOptions& job) {
 }
 
 schedule::Job job_for(const JobOptions& options, std::int64_t devices) {
-    return {devices, options.batch, options.global_batch, options.precision};
+    return {devices, options.batch, options.global_batch, options.precision, options.optimizer};
 }
 
 std::string plan_help() {

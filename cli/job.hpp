@@ -30,6 +30,7 @@ struct JobOptions {
     std::optional<std::int64_t> global_batch;
     Precision precision = Precision::fp32;
     std::string fuse{default_fuse};
+    Optimizer optimizer = Optimizer::sgd;
 };
 void add_job(CLI::App& app, JobOptions& job);
 nlohmann::ordered_json configuration(const JobOptions& job);

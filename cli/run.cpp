@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "cli/command.hpp"
 #include "cli/job.hpp"
@@ -26,6 +27,7 @@ struct Options {
     Common common;
     JobOptions job;
     run::Options run;
+    std::optional<float> learning_rate;  // absent: what the optimizer usually takes
     std::string trace;
     Tune tune = Tune::on;
 };
@@ -125,8 +127,9 @@ int train(const run::Session& session, const Options& options) {
     const Schedule schedule = make_schedule(network, job_machine(session), schedule::parse_plan(options.job.plan),
                                             job_for(options.job, session.size()));
     run::Options asked = options.run;
+    asked.learning_rate = options.learning_rate.value_or(run::default_learning_rate(options.job.optimizer));
     if (asked.check_gradients) {
-        const schedule::Job alone{1, micro_batch_size(schedule), {}, options.job.precision};
+        const schedule::Job alone{1, micro_batch_size(schedule), {}, options.job.precision, options.job.optimizer};
         asked.alone = std::make_shared<const Schedule>(
             make_schedule(network, job_machine(session), schedule::parse_plan("data"), alone));
     }
@@ -180,9 +183,15 @@ Run add_run(CLI::App& app) {
              "follow what calibrate or bench --tune found to be fastest on this host");
     add_scratch_limit(app, options->run.scratch_limit);
     app.add_option("--seed", options->run.seed, "of weights and data")->capture_default_str()->option_text("N");
-    app.add_option("--learning-rate", options->run.learning_rate, "of SGD")->capture_default_str()->option_text("X");
-    app.add_option("--momentum", options->run.momentum, "of SGD")->capture_default_str()->option_text("X");
-    app.add_option("--weight-decay", options->run.weight_decay, "of SGD")->capture_default_str()->option_text("X");
+    app.add_option("--learning-rate", options->learning_rate, "default: SGD 0.05, Adam 0.001, LAMB 0.01")
+        ->option_text("X");
+    app.add_option("--momentum", options->run.momentum, "of SGD; beta 1 of Adam and LAMB")
+        ->capture_default_str()
+        ->option_text("X");
+    app.add_option("--weight-decay", options->run.weight_decay,
+                   "SGD adds it to the gradient, Adam and LAMB to the step")
+        ->capture_default_str()
+        ->option_text("X");
     app.add_flag("--check-gradients", options->run.check_gradients,
                  "compare the gradients with those of one rank; exit 1 when they differ");
     app.add_option("--trace", options->trace, "write the measured timeline (.pftrace, .json or .csv)")

@@ -9,6 +9,46 @@
 
 namespace rehearse {
 
+namespace {
+
+// A tied product takes the first weights of an earlier layer, transposed; nobody else shares weights.
+template <typename Fail>
+void check_tie(const Network& network, std::size_t index, const Fail& fail) {
+    const Layer& layer = network.layers[index];
+    const auto* dense = std::get_if<MatMul>(&layer.op);
+    const bool tied = dense != nullptr && dense->tied;
+    if (tied != (layer.weights_of >= 0))
+        fail(layer, "a tied matmul, and no other layer, names whose weights it shares");
+    if (!tied) return;
+    if (dense->bias) fail(layer, "a tied matmul has no bias");
+    if (static_cast<std::size_t>(layer.weights_of) >= index) fail(layer, "it shares the weights of a later layer");
+    const Layer& owner = network.layers[static_cast<std::size_t>(layer.weights_of)];
+    const std::vector<WeightTensor> tensors = weights(owner.op);
+    if (tensors.empty() || tensors.front().shape != Shape{dense->n, dense->k}) {
+        fail(layer, fmt::format("'{}' has no weights {} to share", owner.name, to_string(Shape{dense->n, dense->k})));
+    }
+}
+
+// Integers are read by tables that are large enough for them, and by nobody else.
+template <typename Fail>
+void check_integers(const Network& network, const Layer& layer, const Fail& fail) {
+    for (const int index : layer.inputs) {
+        const auto* input = std::get_if<Input>(&network.layers[static_cast<std::size_t>(index)].op);
+        const bool integers = input != nullptr && input->vocabulary > 0;
+        if (integers != reads_integers(layer.op)) {
+            fail(layer, integers ? "it reads integers, but is no table" : "a table reads integers, not this");
+        }
+        const auto* table = std::get_if<Embedding>(&layer.op);
+        const auto* bag = std::get_if<EmbeddingBag>(&layer.op);
+        const std::int64_t rows = table != nullptr ? table->vocabulary : bag != nullptr ? bag->vocabulary : 0;
+        if (integers && input->vocabulary > rows) {
+            fail(layer, fmt::format("ids go up to {}, but there are {} rows", input->vocabulary - 1, rows));
+        }
+    }
+}
+
+}  // namespace
+
 void check(const Network& network) {
     const auto fail = [&](const Layer& layer, std::string_view why) {
         throw InputError(fmt::format("network '{}': layer '{}': {}", network.name, layer.name, why));
@@ -18,11 +58,13 @@ void check(const Network& network) {
     for (std::size_t i = 0; i < network.layers.size(); ++i) {
         const Layer& layer = network.layers[i];
         if (!names.insert(layer.name).second) fail(layer, "its name is used twice");
+        check_tie(network, i, fail);
         std::vector<Shape> inputs;
         for (const int input : layer.inputs) {
             if (input < 0 || static_cast<std::size_t>(input) >= i) fail(layer, "it reads a layer that comes later");
             inputs.push_back(network.layers[static_cast<std::size_t>(input)].output);
         }
+        check_integers(network, layer, fail);
         try {
             const Shape output = output_shape(layer.op, inputs);
             if (output != layer.output) {

@@ -16,6 +16,7 @@ struct Layer {
     Op op;
     std::vector<int> inputs;  // indices of earlier layers, in the operator's order
     Shape output;             // of one sample
+    int weights_of = -1;      // of a tied MatMul: the earlier layer whose first weights it shares
 };
 
 struct Network {

@@ -104,8 +104,21 @@ struct Weights {
     }
     std::vector<WeightTensor> operator()(const MatMul& op) const {
         std::vector<WeightTensor> tensors{{"weights", {op.k, op.n}}};
+        if (op.tied) tensors.clear();
         if (op.bias) tensors.push_back({"bias", {op.n}});
         return tensors;
+    }
+    std::vector<WeightTensor> operator()(const LayerNorm& op) const {
+        return {{"gamma", {op.features}}, {"beta", {op.features}}};
+    }
+    std::vector<WeightTensor> operator()(const Embedding& op) const {
+        std::vector<WeightTensor> tensors{{"weights", {op.vocabulary, op.width}}};
+        if (op.positions > 0) tensors.push_back({"positions", {op.positions, op.width}});
+        if (op.segments > 0) tensors.push_back({"segments", {op.segments, op.width}});
+        return tensors;
+    }
+    std::vector<WeightTensor> operator()(const EmbeddingBag& op) const {
+        return {{"weights", {op.tables, op.vocabulary, op.width}}};
     }
     std::vector<WeightTensor> operator()(const BatchNorm& op) const {
         return {{"gamma", {op.channels}}, {"beta", {op.channels}}};
@@ -130,19 +143,40 @@ std::int64_t parameters(const Op& op) {
     return sum;
 }
 
+std::int64_t weights_read(const Op& op) {
+    const auto* dense = std::get_if<MatMul>(&op);
+    return parameters(op) + (dense != nullptr && dense->tied ? dense->n * dense->k : 0);
+}
+
+std::optional<std::int64_t> updated(const Op& op) {
+    if (const auto* sgd = std::get_if<SgdUpdate>(&op)) return sgd->count;
+    if (const auto* adam = std::get_if<AdamUpdate>(&op)) return adam->count;
+    if (const auto* lamb = std::get_if<LambUpdate>(&op)) return lamb->count;
+    return std::nullopt;
+}
+
+bool reads_integers(const Op& op) {
+    return std::holds_alternative<Embedding>(op) || std::holds_alternative<EmbeddingBag>(op);
+}
+
+bool gradients_together(const Op& op) {
+    return std::holds_alternative<BatchNorm>(op) || std::holds_alternative<LayerNorm>(op);
+}
+
 bool has_pass(const Op& op, Pass pass) {
     if (std::holds_alternative<Input>(op) || std::holds_alternative<Flatten>(op)) return false;
     if (const auto* communication = std::get_if<Communication>(&op)) {
         return (communication->movement == Movement::slice && pass == Pass::forward) ||
                (communication->movement == Movement::gather && pass == Pass::backward_data);
     }
-    if (std::holds_alternative<SgdUpdate>(op)) return pass == Pass::update;
+    if (updated(op)) return pass == Pass::update;
     switch (pass) {
         case Pass::forward:
-        case Pass::backward_data:
             return true;
+        case Pass::backward_data:
+            return !reads_integers(op);
         case Pass::backward_weights:
-            return parameters(op) > 0 && !std::holds_alternative<BatchNorm>(op);
+            return weights_read(op) > 0 && !gradients_together(op);
         case Pass::update:
             return parameters(op) > 0;
     }

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/op_transformer.hpp"
 #include "core/units.hpp"
 
 namespace rehearse {
@@ -29,8 +30,8 @@ Bytes size_of(DataType type);
 std::string_view to_string(DataType type);
 
 /// What is computed of an operator. backward_data: d loss / d inputs. backward_weights: d loss / d weights. update: the
-/// optimizer's step on the operator's weights. An operator whose two gradients come from one kernel (BatchNorm) has
-/// only backward_data, which then gives both.
+/// optimizer's step on the operator's weights. An operator whose two gradients come from one kernel (BatchNorm,
+/// LayerNorm) has only backward_data, which then gives both.
 enum class Pass { forward, backward_data, backward_weights, update };
 std::string_view to_string(Pass pass);
 
@@ -50,9 +51,10 @@ enum class PoolKind { max, average };
 enum class Nonlinearity { relu, sigmoid, tanh, gelu };
 std::string_view to_string(Nonlinearity kind);
 
-/// The network's input of one sample.
+/// The network's input of one sample; integers in [0, vocabulary) where `vocabulary` is not 0.
 struct Input {
     Shape shape;
+    std::int64_t vocabulary = 0;
     bool operator==(const Input&) const = default;
 };
 
@@ -69,10 +71,13 @@ struct Conv2d {
 
 /// dst {m, n} = src {m, k} x weights {k, n} (+ bias {n}): a dense layer. m counts rows of one sample. `activation` is
 /// relu or gelu of the result; of gelu, forward keeps for the backward passes as many values as dst has.
+/// `tied`: no weights of its own, but the transpose of the first {n, k} of another layer's (Layer::weights_of), as a
+/// language model's scores come from its table of embeddings (Press and Wolf 2017).
 struct MatMul {
     std::int64_t m = 1, n = 1, k = 1;
     bool bias = true;
     std::optional<Nonlinearity> activation{};
+    bool tied = false;
     bool operator==(const MatMul&) const = default;
 };
 
@@ -151,11 +156,13 @@ struct Softmax {
 
 /// Mean softmax cross-entropy over the batch against one label a sample; its forward output is the loss of a sample
 /// {1}. With an `image` ({height, width} or {depth, height, width}), input {classes, image...}: one label a pixel, the
-/// loss of a sample is the mean over its pixels, each weighed by its label's `class_weights` (none: all 1).
+/// loss of a sample is the mean over its pixels, each weighed by its label's `class_weights` (none: all 1). With more
+/// than one of `rows` (the tokens of a sequence), input {rows, classes}: one label a row, the mean over the rows.
 struct SoftmaxLoss {
     std::int64_t classes = 1;
     Shape image{};
     std::vector<double> class_weights{};
+    std::int64_t rows = 1;
     bool operator==(const SoftmaxLoss&) const = default;
 };
 
@@ -239,9 +246,9 @@ struct Unknown {
     bool operator==(const Unknown&) const = default;
 };
 
-using Op =
-    std::variant<Input, Conv2d, MatMul, Pool2d, BatchNorm, Lrn, Activation, Add, Concat, ChannelPad, Dropout, Flatten,
-                 Softmax, SoftmaxLoss, SgdUpdate, Conv3d, ConvTranspose, Resize, Bias, Communication, Unknown>;
+using Op = std::variant<Input, Conv2d, MatMul, Pool2d, BatchNorm, Lrn, Activation, Add, Concat, ChannelPad, Dropout,
+                        Flatten, Softmax, SoftmaxLoss, SgdUpdate, Conv3d, ConvTranspose, Resize, Bias, Communication,
+                        Attention, LayerNorm, Embedding, EmbeddingBag, Interaction, AdamUpdate, LambUpdate, Unknown>;
 
 /// The convolution, Conv2d or Conv3d without bias, that leads back from a transposed one's dst to its src: its
 /// backward_data is the transposed one's forward, and the other way round.
@@ -270,6 +277,14 @@ Shape output_shape(const Op& op);
 
 std::vector<WeightTensor> weights(const Op& op);
 std::int64_t parameters(const Op& op);
+/// Elements of weights that the operator reads: its parameters, and another layer's where it is tied.
+std::int64_t weights_read(const Op& op);
+/// How many parameters an optimizer's operator updates; nothing for all other operators.
+std::optional<std::int64_t> updated(const Op& op);
+/// Whether the operator's one input is integers: Embedding, EmbeddingBag.
+bool reads_integers(const Op& op);
+/// Whether backward_data makes the weights' gradient too: BatchNorm, LayerNorm.
+bool gradients_together(const Op& op);
 
 /// Whether the operator has anything to compute in this pass (ReLU has no weights; Input has nothing at all; of a
 /// Communication, taking one's own piece is computed).

@@ -52,9 +52,28 @@ struct Forward {
         if (op.kind == Interpolation::nearest) return 0;
         return count(output_shape(op)) * (op.depth == 0 ? 8 : 16);
     }
+    // Two products, and the softmax of each pair that is seen.
+    double operator()(const Attention& op) const { return pairs(op) * (4 * static_cast<double>(op.head_size) + 4); }
+    double operator()(const LayerNorm& op) const { return 7 * count(output_shape(op)); }  // as BatchNorm
+    double operator()(const Embedding& op) const {
+        return ((op.positions > 0 ? 1 : 0) + (op.segments > 0 ? 1 : 0)) * count(output_shape(op));
+    }
+    double operator()(const EmbeddingBag& op) const {
+        return static_cast<double>(op.tables * (op.lookups - 1) * op.width);
+    }
+    double operator()(const Interaction& op) const {
+        return static_cast<double>(op.vectors * (op.vectors - 1) * op.width);
+    }
     double operator()(const auto&) const {
         return 0;
-    }  // Input, Concat, ChannelPad, Flatten, SgdUpdate, Communication, Unknown
+    }  // Input, Concat, ChannelPad, Flatten, updates, Communication, Unknown
+
+    // Of a query and a key that it sees, of all heads: a causal half is not computed.
+    static double pairs(const Attention& op) {
+        const auto queries = static_cast<double>(op.queries);
+        const auto keys = static_cast<double>(op.keys);
+        return static_cast<double>(op.heads) * (op.causal ? queries * (keys - (queries - 1) / 2) : queries * keys);
+    }
 };
 
 struct BackwardData {
@@ -75,6 +94,12 @@ struct BackwardData {
     }
     double operator()(const Lrn& op) const { return 2 * Forward{}(op); }
     double operator()(const Bias&) const { return 0; }  // a copy
+    // Four products: dP = dO V^T, dV, dQ, dK. Computing P again instead of keeping it is the kernel's own affair.
+    double operator()(const Attention& op) const {
+        return Forward::pairs(op) * (8 * static_cast<double>(op.head_size) + 4);
+    }
+    double operator()(const LayerNorm& op) const { return 11 * count(output_shape(op)); }  // both gradients
+    double operator()(const Interaction& op) const { return 2 * Forward{}(op); }
     double operator()(const auto& op) const { return Forward{}(op); }
 };
 
@@ -112,15 +137,49 @@ Traffic traffic(const Op& op, Pass pass) {
     if (std::holds_alternative<Activation>(op)) return {2, 1};  // src, diff_dst -> diff_src
     if (std::holds_alternative<Dropout>(op)) return {1, 2};     // diff_dst, mask -> diff_src
     if (std::holds_alternative<SoftmaxLoss>(op)) return {2, 0};
+    if (std::holds_alternative<Attention>(op)) return {2, 2};  // src, dst, diff_dst -> diff_src
+    if (std::holds_alternative<LayerNorm>(op)) return {2, 1};  // a row of src stays in cache
+    if (std::holds_alternative<Interaction>(op)) return {2, 1};
     return {1, 1};  // diff_dst -> diff_src
+}
+
+// Of one parameter. SGD: v = mu v + g + wd w; w -= lr v. Adam: both moments (6), their corrections (2), root, epsilon
+// and quotient (3), decay and step (4). LAMB: the same, the two norms (4), the ratio (1).
+struct UpdateCost {
+    double flops, elements;  // elements that cross the memory interface
+};
+constexpr UpdateCost sgd_cost{6, 5};  // reads weights, gradient and momentum, writes weights and momentum
+
+UpdateCost update_cost(const Op& op) {
+    if (std::holds_alternative<AdamUpdate>(op)) return {15, 7};  // reads w, g, m, v; writes w, m, v
+    // The norms of a whole tensor come before its first step: w, m and v are read again.
+    if (std::holds_alternative<LambUpdate>(op)) return {20, 10};
+    return sgd_cost;
+}
+
+// Elements of a table's rows that one sample picks.
+double picked(const Op& op) {
+    if (const auto* bag = std::get_if<EmbeddingBag>(&op)) {
+        return static_cast<double>(bag->tables * bag->lookups * bag->width);
+    }
+    return count(output_shape(op));
+}
+
+// Forward reads ids and the rows that they pick, and writes dst. The gradient reads ids and diff_dst, clears the whole
+// of the weights' gradient, and adds to the rows picked.
+Bytes lookup_bytes(const Op& op, Pass pass, Bytes size, double batch) {
+    const Bytes ids = Bytes{sizeof(std::int32_t) * batch * input_elements(op)};
+    const double rows = batch * picked(op);
+    const double dst = batch * count(output_shape(op));
+    if (pass == Pass::forward) return ids + size * (rows + dst);
+    return ids + size * (static_cast<double>(parameters(op)) + 2 * rows + dst);
 }
 
 }  // namespace
 
 Flops flops(const Op& op, Pass pass, std::int64_t batch) {
     if (!has_pass(op, pass)) return Flops{0};
-    // v = mu v + g + wd w; w -= lr v: six operations a parameter.
-    if (const auto* sgd = std::get_if<SgdUpdate>(&op)) return Flops{6 * static_cast<double>(sgd->count)};
+    if (updated(op)) return Flops{update_cost(op).flops * static_cast<double>(*updated(op))};
     const auto samples = static_cast<double>(batch);
     switch (pass) {
         case Pass::forward:
@@ -128,9 +187,14 @@ Flops flops(const Op& op, Pass pass, std::int64_t batch) {
         case Pass::backward_data:
             return Flops{samples * std::visit(BackwardData{}, op)};
         case Pass::backward_weights:
+            // An embedding adds each row of diff_dst to a row of each table.
+            if (const auto* table = std::get_if<Embedding>(&op)) {
+                return Flops{samples * (std::visit(Forward{}, op) + static_cast<double>(table->tokens * table->width))};
+            }
+            if (std::holds_alternative<EmbeddingBag>(op)) return Flops{samples * picked(op)};
             return Flops{samples * std::visit(BackwardWeights{}, op)};
         case Pass::update:
-            return Flops{6 * static_cast<double>(parameters(op))};
+            return Flops{sgd_cost.flops * static_cast<double>(parameters(op))};
     }
     return Flops{0};
 }
@@ -139,13 +203,13 @@ Bytes bytes_moved(const Op& op, Pass pass, DataType type, std::int64_t batch) {
     if (!has_pass(op, pass)) return Bytes{0};
     const Bytes size = size_of(type);
     if (pass == Pass::update) {
-        const auto* sgd = std::get_if<SgdUpdate>(&op);
-        // Reads weights, gradient and momentum, writes weights and momentum.
-        return size * (5 * static_cast<double>(sgd != nullptr ? sgd->count : parameters(op)));
+        const auto count_of = static_cast<double>(updated(op).value_or(parameters(op)));
+        return size * (update_cost(op).elements * count_of);
     }
     const Traffic times = traffic(op, pass);
     const double samples = times.inputs * input_elements(op) + times.output * count(output_shape(op));
-    const double weights_once = static_cast<double>(parameters(op));  // read, or their gradient written
+    if (reads_integers(op)) return lookup_bytes(op, pass, size, static_cast<double>(batch));
+    const double weights_once = static_cast<double>(weights_read(op));  // read, or their gradient written
     return size * (static_cast<double>(batch) * samples + weights_once);
 }
 

@@ -68,15 +68,19 @@ void check_groups(const auto& op) {
 }
 
 Shape loss_input(const SoftmaxLoss& op) {
+    if (op.rows > 1) return {op.rows, op.classes};
     Shape shape{op.classes};
     shape.insert(shape.end(), op.image.begin(), op.image.end());
     return shape;
 }
 
+// One row is a vector: what a dense layer of one row makes.
+Shape rows_of(std::int64_t rows, std::int64_t features) { return rows == 1 ? Shape{features} : Shape{rows, features}; }
+
 struct Inputs {
     std::vector<Shape> operator()(const Input&) const { return {}; }
     std::vector<Shape> operator()(const SgdUpdate&) const { return {}; }
-    std::vector<Shape> operator()(const MatMul& op) const { return {op.m == 1 ? Shape{op.k} : Shape{op.m, op.k}}; }
+    std::vector<Shape> operator()(const MatMul& op) const { return {rows_of(op.m, op.k)}; }
     std::vector<Shape> operator()(const Activation& op) const { return {op.shape}; }
     std::vector<Shape> operator()(const Bias& op) const { return {op.shape}; }
     std::vector<Shape> operator()(const Communication& op) const {
@@ -87,6 +91,19 @@ struct Inputs {
     std::vector<Shape> operator()(const Flatten& op) const { return {op.shape}; }
     std::vector<Shape> operator()(const Softmax& op) const { return {{op.classes}}; }
     std::vector<Shape> operator()(const SoftmaxLoss& op) const { return {loss_input(op)}; }
+    std::vector<Shape> operator()(const Attention& op) const {
+        const std::int64_t width = op.heads * op.head_size;
+        if (op.packed) return {rows_of(op.queries, 3 * width)};
+        return {rows_of(op.queries, width), rows_of(op.keys, width), rows_of(op.keys, width)};
+    }
+    std::vector<Shape> operator()(const LayerNorm& op) const { return {rows_of(op.rows, op.features)}; }
+    std::vector<Shape> operator()(const Embedding& op) const { return {{op.tokens}}; }
+    std::vector<Shape> operator()(const EmbeddingBag& op) const { return {{op.tables * op.lookups}}; }
+    std::vector<Shape> operator()(const Interaction& op) const {
+        return {{op.width}, rows_of(op.vectors - 1, op.width)};
+    }
+    std::vector<Shape> operator()(const AdamUpdate&) const { return {}; }
+    std::vector<Shape> operator()(const LambUpdate&) const { return {}; }
     std::vector<Shape> operator()(const Add& op) const {
         return std::vector<Shape>(static_cast<std::size_t>(op.inputs), op.shape);
     }
@@ -110,6 +127,12 @@ struct Inputs {
     static Shape image(const auto& op) { return {op.channels, op.height, op.width}; }
 };
 
+void at_least_one(std::string_view what, std::initializer_list<std::int64_t> sizes) {
+    for (const std::int64_t size : sizes) {
+        if (size < 1) throw InputError(fmt::format("{}: a size is {}, must be at least 1", what, size));
+    }
+}
+
 struct Output {
     Shape operator()(const Input& op) const { return op.shape; }
     Shape operator()(const Conv2d& op) const {
@@ -130,7 +153,7 @@ struct Output {
         if (op.activation && op.activation != Nonlinearity::relu && op.activation != Nonlinearity::gelu) {
             throw InputError(fmt::format("matmul is fused with relu or gelu, not with {}", to_string(*op.activation)));
         }
-        return op.m == 1 ? Shape{op.n} : Shape{op.m, op.n};
+        return rows_of(op.m, op.n);
     }
     Shape operator()(const BatchNorm& op) const { return image_shape(op.channels, op.depth, op.height, op.width); }
     Shape operator()(const Lrn& op) const { return {op.channels, op.height, op.width}; }
@@ -152,6 +175,8 @@ struct Output {
     Shape operator()(const SoftmaxLoss& op) const {
         if (!op.class_weights.empty() && static_cast<std::int64_t>(op.class_weights.size()) != op.classes)
             throw InputError(fmt::format("{} class weights for {} classes", op.class_weights.size(), op.classes));
+        if (op.rows < 1 || (op.rows > 1 && !op.image.empty()))
+            throw InputError(fmt::format("a loss of {} rows of an image: labels are of rows or of pixels", op.rows));
         return {1};
     }
     Shape operator()(const SgdUpdate&) const { return {}; }
@@ -178,6 +203,45 @@ struct Output {
             shape[dim] /= op.parts;
         }
         return shape;
+    }
+    Shape operator()(const Attention& op) const {
+        at_least_one("attention", {op.heads, op.queries, op.keys, op.head_size});
+        if (op.packed && op.queries != op.keys) {
+            throw InputError(
+                fmt::format("attention: packed, so {} keys must be as many as the {} queries", op.keys, op.queries));
+        }
+        if (op.causal && op.queries > op.keys) {
+            throw InputError(fmt::format("attention: causal, so the first of {} queries would see none of {} keys",
+                                         op.queries, op.keys));
+        }
+        return rows_of(op.queries, op.heads * op.head_size);
+    }
+    Shape operator()(const LayerNorm& op) const {
+        at_least_one("layernorm", {op.rows, op.features});
+        return rows_of(op.rows, op.features);
+    }
+    Shape operator()(const Embedding& op) const {
+        at_least_one("embedding", {op.tokens, op.vocabulary, op.width});
+        if (op.positions != 0 && op.positions < op.tokens) {
+            throw InputError(
+                fmt::format("embedding: {} tokens need a position each, there are {}", op.tokens, op.positions));
+        }
+        return rows_of(op.tokens, op.width);
+    }
+    Shape operator()(const EmbeddingBag& op) const {
+        at_least_one("embeddingbag", {op.tables, op.lookups, op.vocabulary, op.width});
+        return rows_of(op.tables, op.width);
+    }
+    Shape operator()(const Interaction& op) const {
+        at_least_one("interaction", {op.vectors - 1, op.width});
+        return {op.width + op.vectors * (op.vectors - 1) / 2};
+    }
+    Shape operator()(const AdamUpdate&) const { return {}; }
+    Shape operator()(const LambUpdate& op) const {
+        if (op.tensors < 1 || op.tensors > op.count) {
+            throw InputError(fmt::format("lamb: {} parameters cannot be {} tensors", op.count, op.tensors));
+        }
+        return {};
     }
     Shape operator()(const Unknown& op) const { return op.output; }
 };

@@ -70,6 +70,9 @@ public:
         if (!text) fail(fmt::format("'{}' is missing", name));
         return whole(*text);
     }
+    std::int64_t integer_or(std::string_view name, std::int64_t otherwise) const {
+        return find(name) ? integer(name) : otherwise;
+    }
     // "1" stands for all `count` values.
     std::vector<std::int64_t> repeated(std::string_view name, std::size_t count, std::int64_t otherwise) const {
         const auto text = find(name);
@@ -108,7 +111,7 @@ private:
 };
 
 Op parse_convolution(const Parts& parts, std::string_view kind) {
-    const std::int64_t groups = parts.find("groups") ? parts.integer("groups") : 1;
+    const std::int64_t groups = parts.integer_or("groups", 1);
     const bool bias = parts.find("bias").has_value();
     if (kind == "conv2d") {
         auto f = parts.fields(0, "chwkrs");
@@ -153,6 +156,7 @@ Op parse_loss(const Parts& parts) {
     if (const auto weights = parts.find("weights")) {
         for (const std::string_view weight : split(*weights, '+')) op.class_weights.push_back(parts.number_of(weight));
     }
+    op.rows = parts.integer_or("rows", 1);
     return op;
 }
 
@@ -204,7 +208,7 @@ std::optional<Nonlinearity> parse_activation(const Parts& parts) {
 
 Op parse_shaped(const Parts& parts, std::string_view kind) {
     const Shape shape = parts.list(parts.part(0), 'x');
-    if (kind == "input") return Input{shape};
+    if (kind == "input") return Input{shape, parts.integer_or("vocabulary", 0)};
     if (kind == "flatten") return Flatten{shape};
     if (kind == "add") return Add{shape, parts.integer("inputs")};
     if (kind == "bias") return Bias{shape, parts.integer("dim")};
@@ -219,6 +223,31 @@ Op parse_shaped(const Parts& parts, std::string_view kind) {
     parts.fail(fmt::format("unknown activation '{}': relu, sigmoid, tanh or gelu", parts.part(1)));
 }
 
+std::optional<Op> parse_sequence(const Parts& parts, std::string_view kind) {
+    if (kind == "attention") {
+        auto f = parts.fields(0, "hqkd");
+        return Attention{
+            f['h'], f['q'], f['k'], f['d'], parts.find("causal").has_value(), parts.find("packed").has_value()};
+    }
+    if (kind == "layernorm") {
+        auto f = parts.fields(0, "rc");
+        return LayerNorm{f['r'], f['c']};
+    }
+    if (kind == "embedding") {
+        auto f = parts.fields(0, "tvc");
+        return Embedding{f['t'], f['v'], f['c'], parts.integer_or("positions", 0), parts.integer_or("segments", 0)};
+    }
+    if (kind == "embeddingbag") {
+        auto f = parts.fields(0, "tlvc");
+        return EmbeddingBag{f['t'], f['l'], f['v'], f['c']};
+    }
+    if (kind == "interaction") {
+        auto f = parts.fields(0, "vc");
+        return Interaction{f['v'], f['c']};
+    }
+    return std::nullopt;
+}
+
 Op parse_op(std::string_view kind, std::string_view rest) {
     const Parts parts{rest};
     if (kind == "conv2d" || kind == "conv3d" || kind == "convtranspose") return parse_convolution(parts, kind);
@@ -227,7 +256,7 @@ Op parse_op(std::string_view kind, std::string_view rest) {
     if (kind == "batchnorm" || kind == "lrn" || kind == "channelpad") return parse_image(parts, kind);
     if (kind == "matmul") {
         auto f = parts.fields(0, "mnk");
-        return MatMul{f['m'], f['n'], f['k'], parts.has("bias"), parse_activation(parts)};
+        return MatMul{f['m'], f['n'], f['k'], parts.has("bias"), parse_activation(parts), parts.has("tied")};
     }
     if (kind == "concat") {
         auto f = parts.image_fields("hw");
@@ -236,6 +265,9 @@ Op parse_op(std::string_view kind, std::string_view rest) {
     if (kind == "softmax") return Softmax{parts.whole(rest)};
     if (kind == "softmaxloss") return parse_loss(parts);
     if (kind == "sgd") return SgdUpdate{parts.whole(rest)};
+    if (kind == "adam") return AdamUpdate{parts.whole(rest)};
+    if (kind == "lamb") return LambUpdate{parts.whole(parts.part(0)), parts.integer("tensors")};
+    if (std::optional<Op> op = parse_sequence(parts, kind)) return *std::move(op);
     return parse_shaped(parts, kind);
 }
 

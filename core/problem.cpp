@@ -10,10 +10,11 @@ namespace rehearse {
 
 namespace {
 
-constexpr std::array<std::string_view, 21> kinds{
-    "input", "conv2d", "matmul",        "pool",    "batchnorm", "lrn",           "activation",
-    "add",   "concat", "channelpad",    "dropout", "flatten",   "softmax",       "softmaxloss",
-    "sgd",   "conv3d", "convtranspose", "resize",  "bias",      "communication", "unknown"};
+constexpr std::array<std::string_view, 28> kinds{
+    "input",     "conv2d",    "matmul",        "pool",        "batchnorm", "lrn",           "activation",
+    "add",       "concat",    "channelpad",    "dropout",     "flatten",   "softmax",       "softmaxloss",
+    "sgd",       "conv3d",    "convtranspose", "resize",      "bias",      "communication", "attention",
+    "layernorm", "embedding", "embeddingbag",  "interaction", "adam",      "lamb",          "unknown"};
 static_assert(std::variant_size_v<Op> == kinds.size());
 
 // "1" when all are equal, else "1x2".
@@ -45,7 +46,9 @@ std::string window_text(const Window& w, bool volume = false) {
 }
 
 struct Text {
-    std::string operator()(const Input& op) const { return to_string(op.shape); }
+    std::string operator()(const Input& op) const {
+        return to_string(op.shape) + (op.vocabulary == 0 ? "" : fmt::format(":vocabulary{}", op.vocabulary));
+    }
     std::string operator()(const Conv2d& op) const {
         return fmt::format("c{}h{}w{}k{}{}{}{}{}", op.channels, op.height, op.width, op.filters, window_text(op.window),
                            op.groups == 1 ? "" : fmt::format(":groups{}", op.groups), op.bias ? ":bias" : "",
@@ -71,8 +74,9 @@ struct Text {
                            op.align_corners ? ":corners" : "");
     }
     std::string operator()(const MatMul& op) const {
-        return fmt::format("m{}n{}k{}{}{}", op.m, op.n, op.k, op.bias ? ":bias" : "",
-                           op.activation ? fmt::format(":{}", rehearse::to_string(*op.activation)) : "");
+        return fmt::format("m{}n{}k{}{}{}{}", op.m, op.n, op.k, op.bias ? ":bias" : "",
+                           op.activation ? fmt::format(":{}", rehearse::to_string(*op.activation)) : "",
+                           op.tied ? ":tied" : "");
     }
     std::string operator()(const Pool2d& op) const {
         return fmt::format("{}{}:{}{}", volume(op), window_text(op.window, op.depth > 0),
@@ -101,6 +105,7 @@ struct Text {
         std::string text = fmt::format("{}", op.classes);
         if (!op.image.empty()) text += ":image" + to_string(op.image);
         if (!op.class_weights.empty()) text += fmt::format(":weights{}", fmt::join(op.class_weights, "+"));
+        if (op.rows != 1) text += fmt::format(":rows{}", op.rows);
         return text;
     }
     std::string operator()(const SgdUpdate& op) const { return fmt::format("{}", op.count); }
@@ -109,6 +114,22 @@ struct Text {
         return fmt::format("{}:{}:{}:parts{}:dim{}:offset{}{}", to_string(op.shape), rehearse::to_string(op.movement),
                            op.axis, op.parts, op.dim, op.offset, op.gradient ? "" : ":nogradient");
     }
+    std::string operator()(const Attention& op) const {
+        return fmt::format("h{}q{}k{}d{}{}{}", op.heads, op.queries, op.keys, op.head_size, op.causal ? ":causal" : "",
+                           op.packed ? ":packed" : "");
+    }
+    std::string operator()(const LayerNorm& op) const { return fmt::format("r{}c{}", op.rows, op.features); }
+    std::string operator()(const Embedding& op) const {
+        return fmt::format("t{}v{}c{}{}{}", op.tokens, op.vocabulary, op.width,
+                           op.positions == 0 ? "" : fmt::format(":positions{}", op.positions),
+                           op.segments == 0 ? "" : fmt::format(":segments{}", op.segments));
+    }
+    std::string operator()(const EmbeddingBag& op) const {
+        return fmt::format("t{}l{}v{}c{}", op.tables, op.lookups, op.vocabulary, op.width);
+    }
+    std::string operator()(const Interaction& op) const { return fmt::format("v{}c{}", op.vectors, op.width); }
+    std::string operator()(const AdamUpdate& op) const { return fmt::format("{}", op.count); }
+    std::string operator()(const LambUpdate& op) const { return fmt::format("{}:tensors{}", op.count, op.tensors); }
     std::string operator()(const Unknown& op) const {
         return fmt::format("{}:{}:inputs{}:weights{}", to_string(op.output), op.type, op.input_elements,
                            op.weight_elements);

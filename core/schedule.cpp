@@ -55,6 +55,34 @@ std::string_view pass_of(CollectiveKind kind) {
     return "?";
 }
 
+std::string_view to_string(Optimizer optimizer) {
+    switch (optimizer) {
+        case Optimizer::sgd:
+            return "sgd";
+        case Optimizer::adam:
+            return "adam";
+        case Optimizer::lamb:
+            return "lamb";
+    }
+    return "?";
+}
+
+std::int64_t moments(Optimizer optimizer) { return optimizer == Optimizer::sgd ? 1 : 2; }
+
+Op update_op(Optimizer optimizer, std::int64_t count, std::int64_t tensors) {
+    if (optimizer == Optimizer::sgd) return SgdUpdate{count};
+    if (optimizer == Optimizer::adam) return AdamUpdate{count};
+    return LambUpdate{count, tensors};
+}
+
+std::int64_t tensors(const Network& network, const Bucket& bucket) {
+    std::int64_t sum = 0;
+    for (const int layer : bucket.layers) {
+        sum += static_cast<std::int64_t>(weights(network.layers.at(static_cast<std::size_t>(layer)).op).size());
+    }
+    return sum;
+}
+
 int class_of(const Schedule& schedule, std::int64_t rank) {
     const std::vector<std::int64_t> at = coordinates(schedule.mesh, rank);
     std::int64_t index = 0;

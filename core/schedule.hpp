@@ -80,7 +80,7 @@ struct Load {
 /// The optimizer's step on the weights of one bucket, or on this rank's piece of them.
 struct Update {
     int bucket = 0;
-    Problem problem;   // an SgdUpdate
+    Problem problem;   // an SgdUpdate, AdamUpdate or LambUpdate
     int sharded = -1;  // the mesh axis along which each rank updates its piece alone; -1: every rank updates all
 };
 
@@ -136,6 +136,16 @@ struct RankClass {
 enum class Precision { fp32, fp16, bf16, mixed };  // mixed: f16 compute and wire, f32 master weights
 std::string_view to_string(Precision precision);
 
+/// Adam with decoupled weight decay (AdamW); LAMB adds a trust ratio a tensor.
+enum class Optimizer { sgd, adam, lamb };
+std::string_view to_string(Optimizer optimizer);
+/// Numbers that the optimizer keeps of each parameter: momentum, or both moments.
+std::int64_t moments(Optimizer optimizer);
+/// The operator that updates `count` weights, which lie in so many tensors.
+Op update_op(Optimizer optimizer, std::int64_t count, std::int64_t tensors);
+/// Tensors of weights of a bucket's layers.
+std::int64_t tensors(const Network& network, const Bucket& bucket);
+
 struct Schedule {
     Network network;   // the whole
     std::string plan;  // as the user wrote it, axes inferred
@@ -146,6 +156,7 @@ struct Schedule {
     std::vector<int> class_axes;     // axes along which ranks have different programs; none: one class
     std::vector<RankClass> classes;  // row-major over class_axes
     Bytes memory_peak;               // of the fullest rank class
+    Optimizer optimizer = Optimizer::sgd;
 };
 int class_of(const Schedule& schedule, std::int64_t rank);
 std::int64_t global_batch(const Schedule& schedule);

@@ -23,16 +23,19 @@ struct Support {
 
 /// Dense row-major NCHW tensors of one batch, of the problem's data type. A kernel reads and writes only what its pass
 /// says:
-///   forward           src, weights, (labels)                  -> dst, workspace
+///   forward           src or indices, weights, (labels)       -> dst, workspace
 ///   backward_data     src, dst, weights, workspace, diff_dst  -> diff_src, and diff_weights where there is no
-///                                                                backward_weights (BatchNorm)
-///   backward_weights  src, dst, diff_dst, workspace           -> diff_weights
-///   update            weights, diff_weights, momentum         -> weights, momentum, (weights_copy)
+///                                                                backward_weights (BatchNorm, LayerNorm)
+///   backward_weights  src or indices, dst, diff_dst, workspace -> diff_weights
+///   update            weights, diff_weights, momentum         -> weights, momentum, (weights_copy); Adam and LAMB:
+///                                                                second_moment, too
 /// `weights` and `diff_weights` hold the operator's tensors one after the other, in the order of rehearse::weights(op).
-/// SoftmaxLoss: dst is the loss of each sample {batch}; backward_data ignores diff_dst, divides by `loss_batch`.
+/// A tied MatMul has another layer's for `weights`, and a `diff_weights` of its own, to be added to that layer's.
+/// SoftmaxLoss: dst is the loss of each sample {batch}; backward_data ignores diff_dst, divides by `loss_batch` (and
+/// the rows or pixels of a sample).
 /// diff_* are overwritten, never added to, except that diff_src[i] of an empty span is skipped. run() checks every size
 /// and type (buffers.hpp says what may be left out).
-/// An update's weights and momentum are of the problem's type, its diff_weights of any: mixed precision (Micikevicius
+/// An update's weights and moments are of the problem's type, its diff_weights of any: mixed precision (Micikevicius
 /// et al. 2018) is an f32 update of f32 weights by gradients in f16, and weights_copy takes the new weights as f16.
 struct Buffers {
     std::vector<ConstView> src;
@@ -42,16 +45,21 @@ struct Buffers {
     ConstView diff_dst;
     std::vector<View> diff_src;
     View diff_weights;
-    View momentum;
-    View weights_copy;                     // of any type, or empty
-    std::span<float> workspace;            // kept by the caller from forward to backward of one micro-batch
-    std::span<float> state;                // BatchNorm: running mean, running variance
-    std::span<const std::int32_t> labels;  // of SoftmaxLoss, {batch} or {batch, pixels}
-    std::int64_t loss_batch = 1;           // samples that the loss is a mean over: the global batch
-    float learning_rate = 0, momentum_factor = 0, weight_decay = 0;
-    std::uint64_t seed = 0;         // of Dropout: one a step and layer
-    std::int64_t first_sample = 0;  // of Dropout: where this batch lies in the global batch, so that a mask does
-                                    // not depend on how many ranks and micro-batches share it
+    View momentum;                               // of SGD; Adam and LAMB: the first moment
+    View second_moment;                          // of Adam and LAMB
+    View weights_copy;                           // of any type, or empty
+    std::span<const std::int64_t> tensor_sizes;  // of LAMB: of the tensors that lie one after the other in weights
+    std::span<const std::int32_t> indices;       // of Embedding, EmbeddingBag: ids, in place of src
+    std::span<float> workspace;                  // kept by the caller from forward to backward of one micro-batch
+    std::span<float> state;                      // BatchNorm: running mean, running variance
+    std::span<const std::int32_t> labels;        // of SoftmaxLoss, {batch}, {batch, pixels} or {batch, rows}
+    std::int64_t loss_batch = 1;                 // samples that the loss is a mean over: the global batch
+    float learning_rate = 0, momentum_factor = 0, weight_decay = 0;  // Adam's beta 1 is momentum_factor
+    float second_factor = 0.999F, epsilon = 1e-8F;                   // Adam's beta 2; what keeps its divisor from 0
+    std::int64_t update_count = 1;                                   // this one included: for Adam's bias correction
+    std::uint64_t seed = 0;                                          // of Dropout: one a step and layer
+    std::int64_t first_sample = 0;     // of Dropout: where this batch lies in the global batch, so that a mask does
+                                       // not depend on how many ranks and micro-batches share it
     std::int64_t sample_elements = 0;  // of Dropout, where src is a piece of each sample: elements of a whole one,
     std::int64_t first_element = 0;    // and where the piece begins; 0: all of it
 };

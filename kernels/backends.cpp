@@ -65,6 +65,7 @@ std::vector<const Backend*> present_backends() {
     std::vector<const Backend*> present;
 #if REHEARSE_HAS_CPU
     present.push_back(&cpu::batchnorm());  // oneDNN's takes 1.2 to 3.6 times as long (docs/kernels.md)
+    for (const Backend* backend : cpu::preferred()) present.push_back(backend);
 #endif
 #if REHEARSE_HAS_ONEDNN
     present.push_back(&onednn::backend());

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
+
+#include "core/error.hpp"
 
 namespace rehearse::kernels {
 namespace {
@@ -38,10 +41,14 @@ void expect_tensor_or_empty(ConstView view, std::int64_t size, const char* name,
 bool gradient_reads_src(const Op& op) {
     if (const auto* pool = std::get_if<Pool2d>(&op)) return pool->kind == PoolKind::max;
     return std::holds_alternative<BatchNorm>(op) || std::holds_alternative<Lrn>(op) ||
-           std::holds_alternative<Activation>(op) || std::holds_alternative<SoftmaxLoss>(op);
+           std::holds_alternative<Activation>(op) || std::holds_alternative<SoftmaxLoss>(op) ||
+           std::holds_alternative<LayerNorm>(op) || std::holds_alternative<Attention>(op) ||
+           std::holds_alternative<Interaction>(op);
 }
 
-bool gradient_reads_dst(const Op& op) { return std::holds_alternative<Softmax>(op); }
+bool gradient_reads_dst(const Op& op) {
+    return std::holds_alternative<Softmax>(op) || std::holds_alternative<Attention>(op);
+}
 
 void refuse_view(DataType held, DataType taken) {
     throw std::logic_error(
@@ -51,13 +58,21 @@ void refuse_view(DataType held, DataType taken) {
 BufferSizes::BufferSizes(const Problem& problem, std::int64_t workspace)
     : problem_(problem), dst_(0), weights_(0), workspace_(workspace) {
     if (problem.pass == Pass::update) {
-        const auto* update = std::get_if<SgdUpdate>(&problem.op);
-        weights_ = update != nullptr ? update->count : parameters(problem.op);
+        weights_ = updated(problem.op).value_or(parameters(problem.op));
         return;
     }
     for (const Shape& shape : input_shapes(problem.op)) src_.push_back(problem.batch * elements(shape));
     dst_ = problem.batch * elements(output_shape(problem.op));
-    weights_ = parameters(problem.op);
+    weights_ = weights_read(problem.op);
+    if (const auto* loss = std::get_if<SoftmaxLoss>(&problem.op)) {
+        labels_ = problem.batch * loss->rows * elements(loss->image);
+    }
+    if (reads_integers(problem.op)) {
+        ids_ = src_.front();
+        src_.clear();
+        const auto* table = std::get_if<Embedding>(&problem.op);
+        vocabulary_ = table != nullptr ? table->vocabulary : std::get<EmbeddingBag>(problem.op).vocabulary;
+    }
 }
 
 void BufferSizes::check(const Buffers& buffers) const {
@@ -69,14 +84,35 @@ void BufferSizes::check(const Buffers& buffers) const {
         case Pass::backward_weights:
             return check_backward_weights(buffers);
         case Pass::update:
-            expect_tensor(buffers.weights, weights_, "weights", problem_);
-            expect(buffers.diff_weights, weights_, "diff_weights", problem_);
-            expect_tensor(buffers.momentum, weights_, "momentum", problem_);
-            expect_or_empty(buffers.weights_copy, weights_, "weights_copy", problem_);
+            return check_update(buffers);
     }
 }
 
+void BufferSizes::check_update(const Buffers& buffers) const {
+    expect_tensor(buffers.weights, weights_, "weights", problem_);
+    expect(buffers.diff_weights, weights_, "diff_weights", problem_);
+    expect_tensor(buffers.momentum, weights_, "momentum", problem_);
+    expect_or_empty(buffers.weights_copy, weights_, "weights_copy", problem_);
+    const auto* lamb = std::get_if<LambUpdate>(&problem_.op);
+    if (lamb == nullptr && !std::holds_alternative<AdamUpdate>(problem_.op)) return;
+    expect_tensor(buffers.second_moment, weights_, "second_moment", problem_);
+    require(buffers.update_count > 0, "the first update is number 1");
+    if (lamb == nullptr) return;
+    expect(buffers.tensor_sizes, lamb->tensors, "tensor_sizes", problem_);
+    const auto sizes = buffers.tensor_sizes;
+    require(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}) == lamb->count, "tensors are all parameters");
+}
+
+void BufferSizes::check_ids(std::span<const std::int32_t> ids) const {
+    expect(ids, ids_, "indices", problem_);
+    const auto wrong = std::ranges::find_if(ids, [&](std::int32_t id) { return id < 0 || id >= vocabulary_; });
+    if (wrong == ids.end()) return;
+    throw InputError(fmt::format("{}: id {} at place {} of the batch is none of the table's 0 to {}",
+                                 to_string(problem_), *wrong, wrong - ids.begin(), vocabulary_ - 1));
+}
+
 void BufferSizes::check_inputs(const Buffers& buffers, bool needed) const {
+    if (ids_ > 0) return check_ids(buffers.indices);
     const auto inputs = static_cast<std::int64_t>(src_.size());
     if (needed || !buffers.src.empty()) expect(buffers.src, inputs, "the list of src", problem_);
     for (std::size_t i = 0; i < buffers.src.size(); ++i) {
@@ -92,22 +128,17 @@ void BufferSizes::check_forward(const Buffers& buffers) const {
     if (const auto* norm = std::get_if<BatchNorm>(&problem_.op)) {
         expect_or_empty(buffers.state, 2 * norm->channels, "state", problem_);
     }
-    check_labels(buffers);
-}
-
-void BufferSizes::check_labels(const Buffers& buffers) const {
-    const auto* loss = std::get_if<SoftmaxLoss>(&problem_.op);
-    if (loss != nullptr) expect(buffers.labels, problem_.batch * elements(loss->image), "labels", problem_);
+    if (labels_ > 0) expect(buffers.labels, labels_, "labels", problem_);
 }
 
 void BufferSizes::check_backward_data(const Buffers& buffers) const {
     check_inputs(buffers, gradient_reads_src(problem_.op));
-    check_labels(buffers);
-    if (!std::holds_alternative<SoftmaxLoss>(problem_.op)) expect_tensor(buffers.diff_dst, dst_, "diff_dst", problem_);
+    if (labels_ > 0) expect(buffers.labels, labels_, "labels", problem_);
+    if (labels_ == 0) expect_tensor(buffers.diff_dst, dst_, "diff_dst", problem_);
     if (gradient_reads_dst(problem_.op)) expect_tensor(buffers.dst_in, dst_, "dst_in", problem_);
     expect_tensor(buffers.weights, weights_, "weights", problem_);
     expect(buffers.workspace, workspace_, "workspace", problem_);
-    if (std::holds_alternative<BatchNorm>(problem_.op)) {
+    if (gradients_together(problem_.op)) {
         expect_tensor(buffers.diff_weights, weights_, "diff_weights", problem_);
     }
     expect(buffers.diff_src, static_cast<std::int64_t>(src_.size()), "the list of diff_src", problem_);
@@ -121,6 +152,10 @@ void BufferSizes::check_backward_weights(const Buffers& buffers) const {
     if (has_fused_relu(problem_.op)) expect_tensor(buffers.dst_in, dst_, "dst_in", problem_);
     if (keeps_slope(problem_.op)) expect(buffers.workspace, workspace_, "workspace", problem_);
     expect_tensor(buffers.diff_weights, weights_, "diff_weights", problem_);
+}
+
+bool wants_input_gradient(const Buffers& buffers) {
+    return std::ranges::any_of(buffers.diff_src, [](const auto& part) { return !part.empty(); });
 }
 
 }  // namespace rehearse::kernels

@@ -35,6 +35,7 @@ void for_each_tensor(const Problem& problem, Buffers& inside, const Buffers& out
     if (problem.pass == Pass::update) {
         visit(inside.weights, outside.weights, Use::changed);
         visit(inside.momentum, outside.momentum, Use::changed);
+        visit(inside.second_moment, outside.second_moment, Use::changed);
         visit(inside.diff_weights, outside.diff_weights, Use::read);
         return;
     }
@@ -77,6 +78,7 @@ private:
         Buffers inside = buffers;
         inside.dst_in = inside.diff_dst = {};
         inside.dst = inside.weights = inside.diff_weights = inside.momentum = inside.weights_copy = {};
+        inside.second_moment = {};
         if (problem_.pass == Pass::backward_data && !gradient_reads_src(problem_.op)) inside.src.clear();
         if (problem_.pass != Pass::backward_data) inside.diff_src.clear();
         return inside;

@@ -55,9 +55,12 @@ Window keep_last(Window window, std::int64_t height, std::int64_t width, std::in
     return window;
 }
 
-NetworkBuilder::NetworkBuilder(std::string name, Shape shape) {
+NetworkBuilder::NetworkBuilder(std::string name, Shape shape)
+    : NetworkBuilder(std::move(name), Input{std::move(shape)}) {}
+
+NetworkBuilder::NetworkBuilder(std::string name, Input input_op) {
     network_.name = std::move(name);
-    network_.layers.push_back({"input", Input{shape}, {}, shape});
+    network_.layers.push_back({"input", input_op, {}, input_op.shape});
 }
 
 int NetworkBuilder::layer(std::string name, Op op, std::vector<int> inputs) {
@@ -122,6 +125,14 @@ int NetworkBuilder::flatten(std::string name, int from) { return layer(std::move
 int NetworkBuilder::dense(std::string name, int from, std::int64_t features) {
     require(shape(from).size() == 1, "a dense layer reads a flat input");
     return layer(std::move(name), MatMul{.m = 1, .n = features, .k = shape(from)[0], .bias = true}, {from});
+}
+
+int NetworkBuilder::tied_dense(std::string name, int from, int embedding) {
+    const auto& table = std::get<Embedding>(network_.layers.at(static_cast<std::size_t>(embedding)).op);
+    const MatMul op{.m = shape(from).front(), .n = table.vocabulary, .k = table.width, .bias = false, .tied = true};
+    const int index = layer(std::move(name), op, {from});
+    network_.layers.back().weights_of = embedding;
+    return index;
 }
 
 int NetworkBuilder::add(std::string name, int a, int b) { return layer(std::move(name), Add{shape(a), 2}, {a, b}); }

@@ -24,6 +24,7 @@ Window keep_last(Window window, std::int64_t height, std::int64_t width, std::in
 class NetworkBuilder {
 public:
     NetworkBuilder(std::string name, Shape input);
+    NetworkBuilder(std::string name, Input input);
 
     /// Any operator; the methods below are short for it. Those on images take volumes too.
     int layer(std::string name, Op op, std::vector<int> inputs);
@@ -42,6 +43,8 @@ public:
     int flatten(std::string name, int from);
     /// A dense layer with bias on a flat input.
     int dense(std::string name, int from, std::int64_t features);
+    /// Scores of every row of an embedding's table, which it shares.
+    int tied_dense(std::string name, int from, int embedding);
     int add(std::string name, int a, int b);
     int concat(std::string name, std::vector<int> from);
     int channel_pad(std::string name, int from, std::int64_t before, std::int64_t after);

@@ -18,7 +18,7 @@ struct ModelName {
 };
 std::span<const ModelName> zoo();
 
-/// A network of the zoo by name, or an .onnx file by path. Every network that `run` can train ends in a SoftmaxLoss: an
+/// A network of the zoo by name (of a transformer, NAME@TOKENS sets the sequence), or an .onnx file by path. Every network that `run` can train ends in a SoftmaxLoss: an
 /// imported one gets it in place of its final Softmax. InputError: unknown name (did you mean), unreadable or cut-off
 /// file, unknown operator (named with its node) unless `allow_unknown`.
 Network load_network(const std::string& name_or_file, bool allow_unknown = false);

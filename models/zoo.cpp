@@ -9,9 +9,24 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "models/models.hpp"
+#include "models/transformer.hpp"
 
 namespace rehearse::models {
 namespace {
+
+template <std::size_t size>
+struct Name {
+    char text[size] = {};
+    constexpr Name(const char (&from)[size]) {  // NOLINT: a literal is the template's argument
+        for (std::size_t i = 0; i < size; ++i) text[i] = from[i];
+    }
+};
+
+// A builder for the table, of a transformer by its name.
+template <Name name>
+Network published() {
+    return *load_transformer(name.text);
+}
 
 constexpr std::array networks{
     ModelName{"lenet5", "LeCun et al. 1998, 1x32x32 digits, 10 classes; ReLU and max pools", lenet5},
@@ -31,6 +46,22 @@ constexpr std::array networks{
     ModelName{"deeplabv3plus", "Kurth et al. 2018, ResNet-50 core, 16x768x1152, 3 classes a pixel", deeplabv3plus},
     ModelName{"tiramisu", "Kurth et al. 2018, growth 32, 16x768x1152, 3 classes a pixel", tiramisu},
     ModelName{"hep-cnn", "Kurth et al. 2017, 3x224x224, 2 classes", hep_cnn},
+    ModelName{"bert-base", "Devlin et al. 2018, encoder, 512 tokens of 30522; bert-base@128: 128 tokens",
+              published<"bert-base">},
+    ModelName{"bert-large", "Devlin et al. 2018, encoder, 512 tokens of 30522", published<"bert-large">},
+    ModelName{"gpt2-xl", "Radford et al. 2019, decoder, 1024 tokens of 50257", published<"gpt2-xl">},
+    ModelName{"gpt3-175b", "Brown et al. 2020, decoder, 2048 tokens of 50257", published<"gpt3-175b">},
+    ModelName{"megatron-1.7b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-1.7b">},
+    ModelName{"megatron-3.6b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-3.6b">},
+    ModelName{"megatron-7.5b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-7.5b">},
+    ModelName{"megatron-18.4b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-18.4b">},
+    ModelName{"megatron-39.1b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-39.1b">},
+    ModelName{"megatron-76.1b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-76.1b">},
+    ModelName{"megatron-145.6b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-145.6b">},
+    ModelName{"megatron-310.1b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-310.1b">},
+    ModelName{"megatron-529.6b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-529.6b">},
+    ModelName{"megatron-1t", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-1t">},
+    ModelName{"dlrm-small", "Naumov et al. 2019, 8 tables of a million rows, 512 dense features", dlrm_small},
 };
 
 }  // namespace
@@ -38,6 +69,7 @@ constexpr std::array networks{
 std::span<const ModelName> zoo() { return networks; }
 
 Network load_network(const std::string& name_or_file, bool allow_unknown) {
+    if (std::optional<Network> network = load_transformer(name_or_file)) return *std::move(network);
     std::vector<std::string_view> names;
     for (const ModelName& network : networks) {
         if (network.name == name_or_file) return network.build();

@@ -17,6 +17,7 @@ Network resnet32();
 Network resnet50();
 Network resnet101();
 Network resnet152();
+Network dlrm_small();
 Network mobilenet_v1();
 Network densenet121();
 Network cosmoflow();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <vector>
 
@@ -17,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t waves = 3;  // of a plane of a class's picture
 constexpr double noise = 0.5;       // standard deviation; a picture's own is about 1
-enum Purpose : std::uint64_t { label_of, picture_of, noise_of, level_of };
+enum Purpose : std::uint64_t { label_of, picture_of, noise_of, level_of, sequence_of, follower_of, favourite_of };
 
 }  // namespace
 
@@ -38,10 +39,12 @@ SyntheticTask::SyntheticTask(const Shape& sample, std::int64_t classes, std::uin
     channels_ = elements(sample) / (height_ * width_);
 }
 
-std::int32_t SyntheticTask::label(std::int64_t index) const {
-    const std::uint64_t bits = key(key(seed_, label_of), static_cast<std::uint64_t>(index));
-    return static_cast<std::int32_t>(bits % static_cast<std::uint64_t>(classes_));
+std::int32_t synthetic_label(std::int64_t index, std::int64_t classes, std::uint64_t seed) {
+    const std::uint64_t bits = key(key(seed, label_of), static_cast<std::uint64_t>(index));
+    return static_cast<std::int32_t>(bits % static_cast<std::uint64_t>(classes));
 }
+
+std::int32_t SyntheticTask::label(std::int64_t index) const { return synthetic_label(index, classes_, seed_); }
 
 // One plane wave with at most two periods across the image: cos(2 pi (fx x / width + fy y / height) + phase), written
 // as a product of a row's and a column's part, so that nothing but two short tables needs cosines.
@@ -126,6 +129,38 @@ void SyntheticTask::fill_labels(std::int64_t index, std::span<std::int32_t> labe
             brightest[pixel] = picture[pixel];
             labels[pixel] = i;
         }
+    }
+}
+
+SyntheticTokens::SyntheticTokens(std::int64_t vocabulary, std::uint64_t seed) : vocabulary_(vocabulary), seed_(seed) {
+    require(vocabulary > 0 && vocabulary <= std::numeric_limits<std::int32_t>::max(), "ids are 32-bit integers");
+}
+
+// The cube puts half of all draws into the first eighth of the vocabulary.
+std::int32_t SyntheticTokens::pick(double uniform) const {
+    return static_cast<std::int32_t>(static_cast<double>(vocabulary_) * uniform * uniform * uniform);
+}
+
+void SyntheticTokens::fill(std::int64_t index, std::span<std::int32_t> tokens, std::span<std::int32_t> next) const {
+    constexpr double follows = 0.75;
+    require(tokens.size() == next.size(), "each token has a next one");
+    Uniform random{key(key(seed_, sequence_of), static_cast<std::uint64_t>(index))};
+    std::int32_t token = pick(random.next());
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+        tokens[i] = token;
+        const std::int32_t any = pick(random.next());
+        const auto follower = pick(uniform(key(key(seed_, follower_of), static_cast<std::uint64_t>(token))));
+        token = random.next() < follows ? follower : any;
+        next[i] = token;
+    }
+}
+
+void SyntheticTokens::fill_class(std::int64_t index, std::int32_t label, std::span<std::int32_t> ids) const {
+    Uniform random{key(key(seed_, sequence_of), static_cast<std::uint64_t>(index))};
+    const std::uint64_t favourites = key(key(seed_, favourite_of), static_cast<std::uint64_t>(label));
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        const std::int32_t any = pick(random.next());
+        ids[i] = random.next() < 0.5 ? pick(uniform(key(favourites, i))) : any;
     }
 }
 

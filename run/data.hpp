@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A task that can be learned and needs no file: each class is a smooth random picture, each sample its class's picture
-// under noise. Where every pixel has a label, a class is a level of each channel, a sample a smooth map of classes.
+// Tasks that can be learned and need no file. Pictures: each class is a smooth random picture, each sample its class's
+// picture under noise; where every pixel has a label, a class is a level of each channel, a sample a smooth map of
+// classes. Tokens: a language in which most tokens have one that likes to follow, or ids by class.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,9 @@
 #include "core/op.hpp"
 
 namespace rehearse::run {
+
+/// Of sample `index`: all classes alike.
+std::int32_t synthetic_label(std::int64_t index, std::int64_t classes, std::uint64_t seed);
 
 class SyntheticTask {
 public:
@@ -31,6 +35,25 @@ private:
 
     std::int64_t channels_ = 1, height_ = 1, width_ = 1, classes_;
     std::int64_t pixels_ = 0;  // that have a label; 0: the sample has one
+    std::uint64_t seed_;
+};
+
+/// Ids in [0, vocabulary), small ones more often than large ones, as words are. Sample `index` is the same whoever
+/// makes it.
+class SyntheticTokens {
+public:
+    SyntheticTokens(std::int64_t vocabulary, std::uint64_t seed);
+
+    /// A sequence and what follows each of its tokens: three times in four the one that likes to follow it. (Attention
+    /// that is not causal sees that too: it learns to look.)
+    void fill(std::int64_t index, std::span<std::int32_t> tokens, std::span<std::int32_t> next) const;
+    /// Ids that tell the label: every other one is the one that the label likes at this place.
+    void fill_class(std::int64_t index, std::int32_t label, std::span<std::int32_t> ids) const;
+
+private:
+    std::int32_t pick(double uniform) const;
+
+    std::int64_t vocabulary_;
     std::uint64_t seed_;
 };
 

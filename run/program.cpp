@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.hpp"
 #include "run/pieces.hpp"
@@ -76,18 +77,46 @@ void Program::choose_backends(const Wish& wish) {
                                ? kernels::choose_passes(layers[i].op, micro_batch_size(schedule_), DataType::f32, wish)
                                : kernels::PassChoices{});
         has_loss_ = has_loss_ || std::holds_alternative<SoftmaxLoss>(layers[i].op);
-        if (i > 0 && std::holds_alternative<Input>(layers[i].op)) {
-            throw InputError(fmt::format("network '{}' has a second input, '{}': run feeds one", schedule_.network.name,
-                                         layers[i].name));
+        check_tie(i);
+    }
+    check_inputs();
+}
+
+void Program::check_inputs() const {
+    const auto& layers = part().network.layers;
+    bool integers = false;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+        const auto* input = std::get_if<Input>(&layers[i].op);
+        if (input != nullptr && (input->vocabulary > 0 ? std::exchange(integers, true) : i > 0)) {
+            throw InputError(
+                fmt::format("network '{}' has a second input, '{}': run feeds one of numbers, the first "
+                            "layer, and one of integers",
+                            schedule_.network.name, layers[i].name));
+        }
+        const bool fed =
+            !reads_integers(layers[i].op) || std::holds_alternative<Input>(layers[at(layers[i].inputs.front())].op);
+        if (!fed) {
+            throw InputError(
+                fmt::format("layer '{}' reads ids of another stage: run does not send integers", layers[i].name));
         }
     }
+}
+
+void Program::check_tie(std::size_t layer) const {
+    const int origin = part().origins[layer].layer;
+    if (origin < 0 || part().network.layers[layer].weights_of >= 0) return;
+    if (schedule_.network.layers[at(origin)].weights_of < 0) return;
+    throw InputError(
+        fmt::format("layer '{}' shares weights with another stage: run does not sum their gradients in "
+                    "this version",
+                    part().network.layers[layer].name));
 }
 
 // Room for the gradients of all inputs, and of the weights, of any one layer.
 void Program::reserve_scratch() {
     std::int64_t largest = 0;
     for (const Layer& layer : part().network.layers) {
-        std::int64_t sum = parameters(layer.op) + 16;
+        std::int64_t sum = weights_read(layer.op) + 16;
         for (const Shape& shape : input_shapes(layer.op)) sum += elements(shape) * micro_batch_size(schedule_) + 16;
         largest = std::max(largest, sum);
     }
@@ -113,7 +142,9 @@ void Program::prepare(ReadyStep& ready, const Compute& compute, Bytes scratch_li
     const LayerTensors own = tensors_->layer(compute.layer, compute.micro_batch);
     kernels::Buffers& buffers = ready.buffers;
     ready.kernel = &kernel_of(compute.problem, of(choices_[at(compute.layer)], compute.problem.pass), scratch_limit);
+    if (reads_integers(layer.op)) buffers.indices = tensors_->indices(compute.micro_batch);
     for (const int input : layer.inputs) {
+        if (reads_integers(layer.op)) break;
         buffers.src.emplace_back(tensors_->layer(input, compute.micro_batch).output);
     }
     buffers.weights = own.weights;
@@ -131,6 +162,7 @@ void Program::prepare(ReadyStep& ready, const Compute& compute, Bytes scratch_li
     buffers.diff_dst = own.diff;
     std::int64_t used = 0;
     accumulate(ready, compute, used);
+    add_gradients_of_ties(ready, compute);
     if (compute.problem.pass != Pass::backward_data) return;
     for (const int input : layer.inputs) {
         buffers.diff_src.emplace_back(give(ready, compute.layer, input, compute.micro_batch, used));
@@ -162,6 +194,20 @@ void Program::accumulate(ReadyStep& ready, const Compute& compute, std::int64_t&
     used += (static_cast<std::int64_t>(part.size()) + 15) / 16 * 16;
     ready.buffers.diff_weights = part;
     ready.additions.push_back({gradients, part});
+}
+
+// Whoever shares a layer's weights comes after it in the network, so before it in the backward pass. Its gradients are
+// those of all micro-batches when the last of them has reached the owner.
+void Program::add_gradients_of_ties(ReadyStep& ready, const Compute& compute) {
+    const bool last = compute.micro_batch + 1 == schedule_.micro_batches;
+    if (!last || compute.problem.pass != Pass::backward_weights) return;
+    const std::span<float> own = tensors_->layer(compute.layer).gradients;
+    const auto& layers = part().network.layers;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+        if (layers[i].weights_of != compute.layer) continue;
+        const std::span<const float> tied = tensors_->layer(static_cast<int>(i)).gradients;
+        ready.additions.push_back({own.first(tied.size()), tied});
+    }
 }
 
 // The first layer that reads an output, in the order of the backward pass, writes the gradient of that output; each
@@ -249,7 +295,7 @@ void Program::prepare(ReadyStep& ready, const Update& update, const Wish& wish) 
         const std::int64_t ranks = schedule_.mesh.axes[at(update.sharded)].size;
         own = Collective{CollectiveKind::reduce_scatter, {}, {ranks, ranks}, own.end}.chunk(
             coordinates_[at(update.sharded)]);
-        problem.op = SgdUpdate{own.end - own.begin};
+        problem.op = update_op(schedule_.optimizer, own.end - own.begin, 1);
     }
     const kernels::PassChoices choices = kernels::choose_passes(problem.op, 1, DataType::f32, wish);
     ready.kernel = &kernel_of(problem, of(choices, Pass::update), wish.scratch_limit);
@@ -257,6 +303,12 @@ void Program::prepare(ReadyStep& ready, const Update& update, const Wish& wish) 
     ready.buffers.weights = mine(bucket.weights);
     ready.buffers.diff_weights = mine(bucket.gradients);
     ready.buffers.momentum = mine(bucket.momentum);
+    if (!bucket.second_moment.empty()) ready.buffers.second_moment = mine(bucket.second_moment);
+    if (schedule_.optimizer == Optimizer::lamb) ready.buffers.tensor_sizes = bucket.tensor_sizes;
+    ready.buffers.second_factor = hyperparameters_.second_factor;
+    // Kingma and Ba 2015; You et al. 2020.
+    ready.buffers.epsilon = schedule_.optimizer == Optimizer::lamb ? 1e-6F : 1e-8F;
+    ready.buffers.update_count = 0;
     ready.buffers.learning_rate = hyperparameters_.learning_rate;
     ready.buffers.momentum_factor = hyperparameters_.momentum;
     ready.buffers.weight_decay = hyperparameters_.weight_decay;
@@ -278,6 +330,7 @@ void Program::compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_s
         ready.buffers.seed = key(seed, layer_keys_[at(compute->layer)]);
         ready.buffers.first_sample = first_sample + compute->micro_batch * micro_batch_size(schedule_);
     }
+    if (std::holds_alternative<Update>(ready.step->action)) ++ready.buffers.update_count;
     if (ready.before) ready.before();
     if (ready.kernel != nullptr) ready.kernel->run(ready.buffers);
     finish(ready);

@@ -20,6 +20,7 @@ namespace rehearse::run {
 
 struct Hyperparameters {
     float learning_rate = 0, momentum = 0, weight_decay = 0;
+    float second_factor = 0.999F;  // Adam's beta 2; its beta 1 is `momentum`
 };
 
 /// `sum += part`, where several layers read one output, or micro-batches give to one gradient.
@@ -70,6 +71,8 @@ public:
 
 private:
     void choose_backends(const Wish& wish);
+    void check_inputs() const;
+    void check_tie(std::size_t layer) const;
     kernels::Kernel& kernel_of(const Problem& problem, const kernels::Choice& choice, Bytes scratch_limit);
     void reserve_scratch();
     void prepare(ReadyStep& ready, const Compute& compute, Bytes scratch_limit);
@@ -82,6 +85,7 @@ private:
     std::span<float> give(ReadyStep& ready, int layer, int input, int micro_batch, std::int64_t& used);
     void pass_on(ReadyStep& ready, int layer, int micro_batch);
     void accumulate(ReadyStep& ready, const Compute& compute, std::int64_t& used);
+    void add_gradients_of_ties(ReadyStep& ready, const Compute& compute);
     void place_dropout(kernels::Buffers& buffers, int layer, const Dropout& dropout) const;
     Movement movement(int layer) const;
 

@@ -26,6 +26,11 @@ bool moves(const Op& op, Movement movement) {
     return communication != nullptr && communication->movement == movement;
 }
 
+bool is_integers(const Op& op) {
+    const auto* input = std::get_if<Input>(&op);
+    return input != nullptr && input->vocabulary > 0;
+}
+
 // Whether the gradient of a layer's output is needed: it, or a layer before it (on any rank), has weights.
 std::vector<bool> wanted_gradients(const Network& network) {
     std::vector<bool> wanted = needs_input_gradient(network);
@@ -91,6 +96,8 @@ const SoftmaxLoss& loss_of(const Network& network) {
 }
 
 void initialise(const Op& op, std::uint64_t seed, std::span<float> weights) {
+    constexpr double table_deviation = 0.02;
+    if (reads_integers(op)) return fill_normal(seed, table_deviation, weights);
     std::size_t begin = 0;
     for (const WeightTensor& tensor : rehearse::weights(op)) {
         const std::span<float> values = weights.subspan(begin, at(elements(tensor.shape)));
@@ -117,23 +124,22 @@ void Tensors::find_views(const Network& network) {
 
 Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int64_t rank,
                  const std::vector<const kernels::Backend*>& backends, std::uint64_t seed)
-    : slots_(rank_class.slots),
-      labels_(at(schedule.batch_per_rank * elements(loss_of(schedule.network).image))),
-      micro_batches_(schedule.micro_batches),
-      count_(rank_class.part.network.layers.size()) {
+    : slots_(rank_class.slots), micro_batches_(schedule.micro_batches), count_(rank_class.part.network.layers.size()) {
     const Network& network = rank_class.part.network;
     const std::int64_t batch = micro_batch_size(schedule);
     const std::vector<bool> wanted = wanted_gradients(network);
     find_views(network);
+    make_integers(schedule, network);
     const bool has_input = std::holds_alternative<Input>(network.layers.front().op);
+    const bool has_numbers = has_input && !is_integers(network.layers.front().op);
     const Slice input =
-        arena_.reserve(has_input ? elements(network.layers.front().output) * schedule.batch_per_rank : 0);
+        arena_.reserve(has_numbers ? elements(network.layers.front().output) * schedule.batch_per_rank : 0);
     std::vector<Place> places;
     for (int slot = 0; slot < slots_; ++slot) {
         const std::size_t first = places.size();
         for (std::size_t i = 0; i < count_; ++i) {
             const Layer& layer = network.layers[i];
-            const std::int64_t count = elements(layer.output) * batch;
+            const std::int64_t count = is_integers(layer.op) ? 0 : elements(layer.output) * batch;
             const auto* norm = std::get_if<BatchNorm>(&layer.op);
             const bool own_output = stored_as_[i] == static_cast<int>(i);
             const bool own_diff = diff_stored_as_[i] == static_cast<int>(i);
@@ -144,18 +150,22 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
             if (wanted[i]) place.diff = own_diff ? arena_.reserve(count) : places[first + at(diff_stored_as_[i])].diff;
             place.workspace = arena_.reserve(backends[i] == nullptr ? 0 : backends[i]->workspace(layer.op, batch));
             place.state = slot > 0 ? places[i].state : arena_.reserve(norm == nullptr ? 0 : 2 * norm->channels);
+            if (slot > 0) place.tied_gradient = places[i].tied_gradient;
+            if (slot == 0 && layer.weights_of >= 0) place.tied_gradient = arena_.reserve(weights_read(layer.op));
             places.push_back(place);
         }
     }
     const std::int64_t all = parameters(network);
     const Slice weights = arena_.reserve(all), gradients = arena_.reserve(all), momentum = arena_.reserve(all);
+    const Slice second_moment = arena_.reserve(moments(schedule.optimizer) > 1 ? all : 0);
     arena_.allocate();
 
     for (const Place& place : places) {
         layers_.push_back({.output = arena_.at(place.output),
                            .diff = arena_.at(place.diff),
                            .workspace = arena_.at(place.workspace),
-                           .state = arena_.at(place.state)});
+                           .state = arena_.at(place.state),
+                           .gradients = arena_.at(place.tied_gradient)});
         // Running mean 0, running variance 1.
         const std::span<float> state = layers_.back().state;
         std::ranges::fill(state.subspan(state.size() / 2), 1.0F);
@@ -163,8 +173,26 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
     weights_ = arena_.at(weights);
     gradients_ = arena_.at(gradients);
     input_ = arena_.at(input);
-    place_parameters(rank_class.part, arena_.at(momentum));
+    place_parameters(rank_class.part, arena_.at(momentum), arena_.at(second_moment));
     initialise_parameters(schedule, rank_class.part, rank, seed);
+    share_weights(network);
+}
+
+// Labels are wherever the loss may be, ids where they are read.
+void Tensors::make_integers(const Schedule& schedule, const Network& network) {
+    const SoftmaxLoss& loss = loss_of(schedule.network);
+    labels_.resize(at(schedule.batch_per_rank * loss.rows * elements(loss.image)));
+    for (const Layer& layer : network.layers) {
+        if (is_integers(layer.op)) indices_.resize(at(schedule.batch_per_rank * elements(layer.output)));
+    }
+}
+
+void Tensors::share_weights(const Network& network) {
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+        const Layer& layer = network.layers[i % count_];
+        if (layer.weights_of < 0) continue;
+        layers_[i].weights = layers_[at(layer.weights_of)].weights.first(at(weights_read(layer.op)));
+    }
 }
 
 // Each layer of the whole network is drawn as a whole, then cut.
@@ -189,16 +217,21 @@ void Tensors::initialise_parameters(const Schedule& schedule, const Part& part, 
 }
 
 // The weights of layer i are those of every slot's.
-void Tensors::place_parameters(const Part& part, std::span<float> momentum) {
+void Tensors::place_parameters(const Part& part, std::span<float> momentum, std::span<float> second_moment) {
     std::size_t begin = 0;
     for (const Bucket& bucket : part.buckets) {
         const auto size = at(bucket.elements);
         require(begin + size <= weights_.size(), "buckets hold each layer once");
         buckets_.push_back(
             {weights_.subspan(begin, size), gradients_.subspan(begin, size), momentum.subspan(begin, size)});
+        if (!second_moment.empty()) buckets_.back().second_moment = second_moment.subspan(begin, size);
         std::size_t next = begin;
         for (const int index : bucket.layers) {
-            const auto count = at(parameters(part.network.layers[at(index)].op));
+            const Op& op = part.network.layers[at(index)].op;
+            for (const WeightTensor& tensor : rehearse::weights(op)) {
+                buckets_.back().tensor_sizes.push_back(elements(tensor.shape));
+            }
+            const auto count = at(parameters(op));
             for (int slot = 0; slot < slots_; ++slot) {
                 LayerTensors& layer = layers_[at(slot) * count_ + at(index)];
                 layer.weights = weights_.subspan(next, count);
@@ -219,6 +252,11 @@ LayerTensors Tensors::layer(int index, int micro_batch) const {
         found.output = input_.subspan(at(micro_batch) * size, size);
     }
     return found;
+}
+
+std::span<std::int32_t> Tensors::indices(int micro_batch) {
+    const std::size_t size = indices_.size() / at(micro_batches_);
+    return std::span{indices_}.subspan(at(micro_batch) * size, size);
 }
 
 std::span<std::int32_t> Tensors::labels(int micro_batch) {

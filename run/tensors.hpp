@@ -33,15 +33,17 @@ private:
 };
 
 struct LayerTensors {
-    std::span<float> output;     // of one micro-batch; a view's is its input's
-    std::span<float> diff;       // d loss / d output; empty when nobody needs it
-    std::span<float> workspace;  // from forward to backward
-    std::span<float> state;      // of a BatchNorm
-    std::span<float> weights{}, gradients{};
+    std::span<float> output;                  // of one micro-batch; a view's is its input's
+    std::span<float> diff;                    // d loss / d output; empty when nobody needs it
+    std::span<float> workspace;               // from forward to backward
+    std::span<float> state;                   // of a BatchNorm
+    std::span<float> weights{}, gradients{};  // tied: another layer's weights, but gradients of its own
 };
 
 struct BucketTensors {
     std::span<float> weights, gradients, momentum;
+    std::span<float> second_moment{};          // empty unless the optimizer has one
+    std::vector<std::int64_t> tensor_sizes{};  // of its tensors, one after the other
 };
 
 /// The weights of a bucket's layers lie one after the other in the bucket's order, so do their gradients; buckets too.
@@ -65,13 +67,17 @@ public:
     std::span<float> input() const { return input_; }  // of the whole step; empty where the part has none
     std::span<std::int32_t> labels() { return labels_; }
     std::span<std::int32_t> labels(int micro_batch);
+    std::span<std::int32_t> indices() { return indices_; }  // the integer input of the whole step, or empty
+    std::span<std::int32_t> indices(int micro_batch);
 
 private:
     struct Place {
-        Slice output, diff, workspace, state;
+        Slice output, diff, workspace, state, tied_gradient;
     };
     void find_views(const Network& network);
-    void place_parameters(const Part& part, std::span<float> momentum);
+    void make_integers(const Schedule& schedule, const Network& network);
+    void share_weights(const Network& network);
+    void place_parameters(const Part& part, std::span<float> momentum, std::span<float> second_moment);
     void initialise_parameters(const Schedule& schedule, const Part& part, std::int64_t rank, std::uint64_t seed);
 
     Arena arena_;
@@ -80,7 +86,7 @@ private:
     std::vector<BucketTensors> buckets_;
     std::vector<int> stored_as_, diff_stored_as_;
     std::span<float> weights_, gradients_, input_;
-    std::vector<std::int32_t> labels_;
+    std::vector<std::int32_t> labels_, indices_;
     int micro_batches_;
     std::size_t count_;  // of layers
 };
@@ -88,7 +94,8 @@ private:
 /// The loss that the network is trained for, the first one; InputError when it has none.
 const SoftmaxLoss& loss_of(const Network& network);
 
-/// He et al. 2015: normal with variance 2 / fan-in; biases and betas 0, gammas 1. Depends on the layer's name and the
+/// He et al. 2015: normal with variance 2 / fan-in; tables normal with deviation 0.02 (Devlin et al. 2018, Radford et
+/// al. 2019); biases and betas 0, gammas 1. Depends on the layer's name and the
 /// seed alone, not on buckets, ranks or fusion.
 void initialise(const Op& op, std::uint64_t seed, std::span<float> weights);
 

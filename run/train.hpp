@@ -53,6 +53,9 @@ struct Options {
     std::shared_ptr<const Schedule> alone{};
 };
 
+/// 0.05 for SGD, 1e-3 for Adam, 1e-2 for LAMB: what small networks learn with.
+float default_learning_rate(Optimizer optimizer);
+
 struct StepReport {
     double loss = 0;                // mean over the global batch, before the step's update
     Seconds seconds, exposed_comm;  // of the rank that took longest

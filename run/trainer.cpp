@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
+#include <vector>
 
 #include "core/error.hpp"
 #include "kernels/comm/idle.hpp"
@@ -21,10 +23,45 @@ namespace {
 
 enum Purpose : std::uint64_t { weights_of, data_of, dropout_of };
 
-SyntheticTask task_of(const Network& network, std::uint64_t seed) {
-    const SoftmaxLoss& loss = loss_of(network);
-    return {network.layers.front().output, loss.classes, seed, loss.image};
-}
+// What the synthetic data are for.
+class Samples {
+public:
+    Samples(const Network& network, std::uint64_t seed) : loss_(loss_of(network)), seed_(seed) {
+        for (const Layer& layer : network.layers) {
+            const auto* input = std::get_if<Input>(&layer.op);
+            if (input == nullptr) continue;
+            if (input->vocabulary == 0) {
+                pictures_.emplace(input->shape, loss_.classes, seed, loss_.image);
+                continue;
+            }
+            const bool next_is_label = loss_.rows > 1;
+            tokens_.emplace(next_is_label ? std::min(input->vocabulary, loss_.classes) : input->vocabulary, seed);
+            ids_.resize(static_cast<std::size_t>(elements(input->shape)));
+        }
+        if (loss_.rows == 1 || loss_.rows == static_cast<std::int64_t>(ids_.size())) return;
+        throw InputError(
+            fmt::format("network '{}' has a loss of {} rows a sample: the synthetic data have one label a "
+                        "sample, a pixel or a token",
+                        network.name, loss_.rows));
+    }
+
+    // `input` and `ids` are empty where nobody reads them.
+    void fill(std::int64_t sample, std::span<float> input, std::span<std::int32_t> ids,
+              std::span<std::int32_t> labels) {
+        if (pictures_ && !input.empty()) pictures_->fill(sample, input);
+        if (loss_.rows > 1) return tokens_->fill(sample, ids.empty() ? std::span{ids_} : ids, labels);
+        if (pictures_) pictures_->fill_labels(sample, labels);
+        if (!pictures_) labels.front() = synthetic_label(sample, loss_.classes, seed_);
+        if (tokens_ && !ids.empty()) tokens_->fill_class(sample, labels.front(), ids);
+    }
+
+private:
+    SoftmaxLoss loss_;
+    std::uint64_t seed_;
+    std::optional<SyntheticTask> pictures_;
+    std::optional<SyntheticTokens> tokens_;
+    std::vector<std::int32_t> ids_;  // of one sample, where only the labels are of use
+};
 
 void check_job(const kernels::Communicator& world, const Schedule& schedule, const Options& options) {
     const std::int64_t needed = ranks(schedule.mesh);
@@ -43,7 +80,7 @@ public:
         : world_(world),
           schedule_(schedule),
           options_(options),
-          task_(task_of(schedule.network, key(options.seed, data_of))),
+          samples_(schedule.network, key(options.seed, data_of)),
           wish_{options.backend, options.algorithm, options.scratch_limit, options.tuned},
           hyperparameters_{options.learning_rate, options.momentum, options.weight_decay},
           program_(schedule, world.rank(), wish_, key(options.seed, weights_of), hyperparameters_),
@@ -90,15 +127,17 @@ private:
 
     // The samples of a program, from `first` of the global batch on, are made before the step's clock starts: nobody
     // reads them from anywhere.
-    void load(int step, std::int64_t first, Program& program) const {
+    void load(int step, std::int64_t first, Program& program) {
         const std::span<std::int32_t> labels = program.tensors().labels();
+        const std::span<std::int32_t> ids = program.tensors().indices();
         const std::span<float> input = program.tensors().input();
         const auto samples = static_cast<std::size_t>(program.samples());
-        const std::size_t size = input.size() / samples, pixels = labels.size() / samples;
+        const std::size_t size = input.size() / samples, rows = labels.size() / samples;
+        const std::size_t words = ids.size() / samples;
         for (std::size_t i = 0; i < samples; ++i) {
             const std::int64_t sample = step * global_batch(schedule_) + first + static_cast<std::int64_t>(i);
-            if (!input.empty()) task_.fill(sample, input.subspan(i * size, size));
-            task_.fill_labels(sample, labels.subspan(i * pixels, pixels));
+            samples_.fill(sample, input.subspan(i * size, size), ids.subspan(i * words, words),
+                          labels.subspan(i * rows, rows));
         }
     }
 
@@ -182,7 +221,7 @@ private:
     const kernels::Communicator& world_;
     const Schedule& schedule_;
     const Options& options_;
-    SyntheticTask task_;
+    Samples samples_;
     Wish wish_;
     Hyperparameters hyperparameters_;
     Program program_;
@@ -193,6 +232,12 @@ private:
 };
 
 }  // namespace
+
+float default_learning_rate(Optimizer optimizer) {
+    if (optimizer == Optimizer::adam) return 1e-3F;
+    if (optimizer == Optimizer::lamb) return 1e-2F;
+    return 0.05F;
+}
 
 Result train_on(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
                 const Report& report, const Probe& probe) {

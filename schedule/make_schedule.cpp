@@ -90,6 +90,13 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     schedule.network = network;
     schedule.plan = with_sizes(plan, schedule.mesh);
     schedule.precision = job.precision;
+    schedule.optimizer = job.optimizer;
+    if (job.optimizer == Optimizer::lamb && plan.zero > 0) {
+        throw InputError(
+            fmt::format("--plan '{}': with zero={} a rank updates a piece of the weights, but LAMB needs the "
+                        "norms of whole tensors; choose --optimizer adam, or no zero",
+                        plan.text, plan.zero));
+    }
 
     const StepOptions options{.sum = {axis_index(schedule.mesh, "data"),
                                       choose_all_reduce(plan, machine, schedule.mesh), plan.overlap, plan.zero},

@@ -23,6 +23,9 @@ struct DataGradientReads {
         const bool from_src = op.kind == Nonlinearity::gelu;
         return {from_src, !from_src};
     }
+    Reads operator()(const LayerNorm&) const { return {.src = true}; }
+    Reads operator()(const Attention&) const { return {true, true}; }  // probabilities are computed again
+    Reads operator()(const Interaction&) const { return {.src = true}; }
     Reads operator()(const Softmax&) const { return {.dst = true}; }
     Reads operator()(const SoftmaxLoss&) const { return {.src = true}; }
     Reads operator()(const Unknown&) const { return {true, true}; }
@@ -111,8 +114,10 @@ private:
         const double scale = size_of(compute_type(schedule.precision)).value * batch;
         for (const Layer& layer : network_.layers) {
             const auto count = static_cast<double>(elements(layer.output));
-            outputs_.push_back({scale * count, {}});
-            gradients_.push_back(outputs_.back());
+            const auto* input = std::get_if<Input>(&layer.op);
+            const bool integers = input != nullptr && input->vocabulary > 0;
+            outputs_.push_back({(integers ? sizeof(std::int32_t) * batch : scale) * count, {}});
+            gradients_.push_back({scale * count, {}});
             // A dropout's mask is a byte an element.
             const double slope = keeps_slope(layer.op) ? scale * count : 0;
             masks_.push_back({std::holds_alternative<Dropout>(layer.op) ? count * batch : slope, {}});
@@ -239,7 +244,7 @@ MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class) {
         count * size_of(compute_type(schedule.precision)) + static_cast<double>(network.state) * size_of(DataType::f32);
     if (update != compute_type(schedule.precision)) use.master_weights = shares.optimizer * count * size_of(update);
     use.gradients = shares.gradients * count * size_of(wire_type(schedule.precision));
-    use.optimizer = shares.optimizer * count * size_of(update);
+    use.optimizer = static_cast<double>(moments(schedule.optimizer)) * shares.optimizer * count * size_of(update);
     Walk(schedule, rank_class).add_peak(use);
     for (const Step& step : rank_class.steps) {
         const auto* communicate = std::get_if<Communicate>(&step.action);

@@ -16,7 +16,7 @@ struct MemoryUse {
     Bytes weights;               // in the compute type, with the running statistics (f32)
     Bytes master_weights;        // f32 copy that the optimizer changes, in mixed precision
     Bytes gradients;             // of the weights: they lie in the buckets
-    Bytes optimizer;             // momentum
+    Bytes optimizer;             // momentum, or both moments
     Bytes communication;         // a second buffer of the largest bucket, for what arrives
     Bytes activations;           // outputs, from their forward to the last pass that reads them; masks and slopes
     Bytes activation_gradients;  // from the pass that makes them to the last that reads them

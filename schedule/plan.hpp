@@ -44,6 +44,7 @@ struct Job {
     std::int64_t batch_per_device = 32;          // of one copy of the network: the ranks along tensor and pipe share it
     std::optional<std::int64_t> global_batch{};  // instead: must be divisible by the data axis
     Precision precision = Precision::fp32;
+    Optimizer optimizer = Optimizer::sgd;
 };
 
 /// InputError with the reason when the plan cannot be: the mesh's product is not the devices, the machine has too few,

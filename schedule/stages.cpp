@@ -59,13 +59,28 @@ private:
         for (int layer = begin; layer < end; ++layer) {
             Layer copy = part_.network.layers[at(layer)];
             for (int& input : copy.inputs) input = held.at(input);
+            share_weights(copy, piece % stages_);
             if (const auto* norm = std::get_if<BatchNorm>(&copy.op)) stage.part.network.state += 2 * norm->channels;
             held[layer] = append(stage, std::move(copy), part_.origins[at(layer)]);
+            placed_[layer] = {piece % stages_, held[layer]};
         }
         for (int layer = 0; layer < end; ++layer) {
             if (last_reader_[at(layer)] > piece) hand_over(stage, piece, layer, Movement::send, {held.at(layer)});
         }
         stage.chunks.push_back({first, static_cast<int>(stage.part.network.layers.size())});
+    }
+
+    /// Whose weights lie on another stage has a copy of its own there, as in Megatron-LM (whose sum of both gradients
+    /// is not in the schedule: one table, once a step).
+    void share_weights(Layer& layer, int stage) const {
+        if (layer.weights_of < 0) return;
+        const Place owner = placed_.at(layer.weights_of);
+        if (owner.stage == stage) {
+            layer.weights_of = owner.layer;
+            return;
+        }
+        layer.weights_of = -1;
+        std::get<MatMul>(layer.op).tied = false;
     }
 
     int hand_over(Stage& stage, int piece, int layer, Movement movement, std::vector<int> inputs) {
@@ -92,7 +107,12 @@ private:
         return static_cast<int>(stage.part.network.layers.size()) - 1;
     }
 
+    struct Place {
+        int stage, layer;
+    };
+
     const Part& part_;
+    std::map<int, Place> placed_;  // layers of the whole
     int stages_, pieces_;
     std::string axis_name_;
     std::vector<Stage> made_;

@@ -18,14 +18,12 @@ constexpr int none = -1;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-bool gradient_comes_with_data(const Op& op) { return parameters(op) > 0 && !has_pass(op, Pass::backward_weights); }
-
 /// The gradient of the weights first, as Caffe does: its bucket is ready one pass earlier, and the layer's input can be
 /// let go before the gradient of that input is made. PyTorch hands out both at once, after the data's.
 std::vector<Pass> backward_passes(const Op& op, bool needs_input_gradient) {
     std::vector<Pass> passes;
     if (has_pass(op, Pass::backward_weights)) passes.push_back(Pass::backward_weights);
-    if (has_pass(op, Pass::backward_data) && (needs_input_gradient || gradient_comes_with_data(op))) {
+    if (has_pass(op, Pass::backward_data) && (needs_input_gradient || gradients_together(op))) {
         passes.push_back(Pass::backward_data);
     }
     return passes;
@@ -37,6 +35,7 @@ public:
         : schedule_(schedule),
           chunks_(chunks),
           options_(options),
+          network_(made.part.network),
           layers_(made.part.network.layers),
           buckets_(made.part.buckets),
           steps_(made.steps),
@@ -125,7 +124,7 @@ private:
             const std::vector<Pass> passes = backward_passes(layer.op, needed_[at(i)]);
             for (const Pass pass : passes) {
                 compute(i, pass, "");
-                const bool gradient = pass == Pass::backward_weights || gradient_comes_with_data(layer.op);
+                const bool gradient = pass == Pass::backward_weights || gradients_together(layer.op);
                 if (gradient && last && closes_[at(i)] != none && options_.sum.overlap) sum_gradients(closes_[at(i)]);
             }
             if (passes.empty()) pass_on(i);  // a view
@@ -267,7 +266,8 @@ private:
         const std::int64_t ranks = sharded ? schedule_.mesh.axes[at(options_.sum.axis)].size : 1;
         for (std::size_t b = 0; b < buckets_.size(); ++b) {
             const std::int64_t count = (buckets_[b].elements + ranks - 1) / ranks;
-            const Problem problem{SgdUpdate{count}, Pass::update, 1, update_type(schedule_.precision)};
+            const Op op = update_op(schedule_.optimizer, count, tensors(network_, buckets_[b]));
+            const Problem problem{op, Pass::update, 1, update_type(schedule_.precision)};
             const int step = append(
                 fmt::format("bucket{}:update", b), Stream::compute,
                 Update{static_cast<int>(b), problem, sharded && ranks > 1 ? options_.sum.axis : none}, {ready_by_[b]});
@@ -278,6 +278,7 @@ private:
     const Schedule& schedule_;
     const std::vector<Chunk>& chunks_;
     const StepOptions& options_;
+    const Network& network_;
     const std::vector<Layer>& layers_;
     const std::vector<Bucket>& buckets_;
     std::vector<Step>& steps_;

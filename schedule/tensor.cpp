@@ -82,7 +82,10 @@ private:
     Held on_all() {
         std::vector<int> inputs;
         for (std::size_t i = 0; i < layer().inputs.size(); ++i) inputs.push_back(whole(source(i)));
-        return {append(layer().name, layer().op, std::move(inputs), {static_cast<int>(index_), 0, {}})};
+        const Held made{append(layer().name, layer().op, std::move(inputs), {static_cast<int>(index_), 0, {}})};
+        const int owner = layer().weights_of;
+        if (owner >= 0) part_.network.layers.back().weights_of = held_[static_cast<std::size_t>(owner)].at;
+        return made;
     }
 
     /// Each rank computes its channels or features alone.
@@ -145,6 +148,7 @@ private:
     }
 
     Held split(const MatMul& op) {
+        if (op.tied) return on_all();
         MatMul mine = op;
         if (source(0).in_pieces) {
             if (op.activation) return on_all();  // it comes after the sum and the bias

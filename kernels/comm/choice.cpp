@@ -26,9 +26,11 @@ double timed(Communicator& communicator, const RankProgram& program, const Opera
 
 }  // namespace
 
-void Choice::add(Bytes size, const Algorithm& algorithm, Seconds time) { rows_.push_back({size, algorithm, time}); }
+void AlgorithmChoice::add(Bytes size, const Algorithm& algorithm, Seconds time) {
+    rows_.push_back({size, algorithm, time});
+}
 
-Algorithm Choice::best(Bytes size) const {
+Algorithm AlgorithmChoice::best(Bytes size) const {
     require(!rows_.empty(), "something measured");
     const auto distance = [&](const Row& row) {
         return std::abs(std::log2(std::max(row.size.value, 1.0) / std::max(size.value, 1.0)));
@@ -39,8 +41,8 @@ Algorithm Choice::best(Bytes size) const {
     return std::ranges::min_element(rows_, {}, key)->algorithm;
 }
 
-Choice measure_choice(Communicator& communicator, CollectiveKind kind, Bytes most) {
-    Choice choice;
+AlgorithmChoice measure_choice(Communicator& communicator, CollectiveKind kind, Bytes most) {
+    AlgorithmChoice choice;
     const std::int64_t n = communicator.size();
     for (const std::int64_t elements :
          {std::int64_t{1} << 8, std::int64_t{1} << 13, std::int64_t{1} << 18, std::int64_t{1} << 22}) {

@@ -11,7 +11,7 @@
 namespace rehearse::kernels {
 
 /// Of one kind of collective on one group.
-class Choice {
+class AlgorithmChoice {
 public:
     void add(Bytes size, const Algorithm& algorithm, Seconds time);
     bool empty() const { return rows_.empty(); }
@@ -30,6 +30,6 @@ private:
 
 /// Collective: runs every algorithm of the kind that needs no group of nodes, on 1 KiB, 32 KiB, 1 MiB and 16 MiB or
 /// what of it is not more than `most`, some hundredths of a second in all on a local host. All ranks get the same.
-Choice measure_choice(Communicator& communicator, CollectiveKind kind, Bytes most);
+AlgorithmChoice measure_choice(Communicator& communicator, CollectiveKind kind, Bytes most);
 
 }  // namespace rehearse::kernels

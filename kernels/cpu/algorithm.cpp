@@ -45,7 +45,7 @@ Support Algorithm::supports(const Problem& problem) const {
 
 std::unique_ptr<Kernel> Algorithm::prepare_within(const Problem& problem, Bytes limit) const {
     require_supported(*this, problem);
-    if (problem.pass == Pass::update) return reference::backend().prepare(problem);
+    if (problem.pass == Pass::update && !updated(problem.op)) return reference::backend().prepare(problem);
     std::unique_ptr<Kernel> kernel = made(problem, limit);
     // What the kernel itself takes; tensors that are converted for it lie elsewhere (storage.cpp).
     if (problem.type == DataType::f32) {
@@ -59,13 +59,14 @@ std::unique_ptr<Kernel> Algorithm::made(const Problem& problem, Bytes limit) con
         auto kernel = transposed(in_f32(problem), make_within(mirrored_problem(in_f32(problem)), limit));
         return problem.type == DataType::f32 ? std::move(kernel) : stored_as(problem, 0, std::move(kernel));
     }
-    if (problem.type == DataType::f32) return make_within(problem, limit);
+    // An update may bring gradients of another type.
+    if (problem.type == DataType::f32 && problem.pass != Pass::update) return make_within(problem, limit);
     if (auto half = make_half(problem)) return half;
     return stored_as(problem, workspace(problem.op, problem.batch), make_within(in_f32(problem), limit));
 }
 
 Bytes Algorithm::scratch(const Problem& problem, Bytes limit) const {
-    return problem.pass == Pass::update ? Bytes{} : made(problem, limit)->scratch();
+    return problem.pass == Pass::update && !updated(problem.op) ? Bytes{} : made(problem, limit)->scratch();
 }
 
 std::string Algorithm::version() const {
@@ -73,17 +74,14 @@ std::string Algorithm::version() const {
     return fmt::format("{} {}", revision(), hwy::TargetName(usable & -usable));  // the lowest bit is the best target
 }
 
-std::int64_t Algorithm::workspace(const Op& op, std::int64_t batch) const {
-    return reference::backend().workspace(op, batch);
-}
+std::int64_t Algorithm::kept(const Op& op, std::int64_t batch) const { return reference::backend().workspace(op, batch); }
 
 CheckedKernel::CheckedKernel(const Problem& problem)
-    : only_diff_src_(problem.pass == Pass::backward_data && has_pass(problem.op, Pass::backward_weights)),
-      sizes_(problem, reference::backend().workspace(problem.op, problem.batch)) {}
+    : CheckedKernel(problem, reference::backend().workspace(problem.op, problem.batch)) {}
 
 void CheckedKernel::run(const Buffers& buffers) {
     sizes_.check(buffers);
-    if (only_diff_src_ && buffers.diff_src[0].empty()) return;
+    if (only_data_ && !wants_input_gradient(buffers)) return;
     compute(buffers, thread_scratch(scratch_));
 }
 

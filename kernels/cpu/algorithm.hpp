@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the algorithms of this folder share: they are named "cpu", keep from forward to backward what the reference
-// keeps, and leave the update of weights, one loop over memory, to it.
+// keeps unless they say otherwise, and leave the update of a layer's weights by SGD, one loop over memory, to the reference.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ public:
     std::unique_ptr<Kernel> prepare(const Problem& problem) const final { return prepare_within(problem, any_scratch); }
     std::unique_ptr<Kernel> prepare_within(const Problem& problem, Bytes limit) const final;
     Bytes scratch(const Problem& problem, Bytes limit) const final;
-    std::int64_t workspace(const Op& op, std::int64_t batch) const final;
+    std::int64_t workspace(const Op& op, std::int64_t batch) const final { return kept(op, batch); }
     std::string version() const final;
 
 private:
@@ -27,7 +27,9 @@ private:
     std::unique_ptr<Kernel> made(const Problem& problem, Bytes limit) const;
     /// Why not, of a problem that some backend runs; empty if this one does.
     virtual std::string refusal(const Problem& problem) const = 0;
-    /// A supported forward or backward pass in f32.
+    /// Floats that forward keeps for backward: as many as the reference, unless the algorithm says otherwise.
+    virtual std::int64_t kept(const Op& op, std::int64_t batch) const;
+    /// A supported forward or backward pass, or an update that the algorithm has, in f32.
     virtual std::unique_ptr<Kernel> make(const Problem& problem) const = 0;
     /// The same, of an algorithm that can work in smaller pieces.
     virtual std::unique_ptr<Kernel> make_within(const Problem& problem, Bytes /*limit*/) const { return make(problem); }
@@ -39,7 +41,10 @@ private:
 /// a calling thread, as large as its largest problem, aligned to 64 bytes, full of what the last kernel left there.
 class CheckedKernel : public Kernel {
 public:
-    explicit CheckedKernel(const Problem& problem);
+    explicit CheckedKernel(const Problem& problem);  // keeps as much as the reference
+    CheckedKernel(const Problem& problem, std::int64_t workspace)
+        : only_data_(problem.pass == Pass::backward_data && !gradients_together(problem.op)),
+          sizes_(problem, workspace) {}
     void run(const Buffers& buffers) final;
     Bytes scratch() const final { return static_cast<double>(scratch_) * size_of(DataType::f32); }
 
@@ -50,7 +55,7 @@ protected:
 private:
     virtual void compute(const Buffers& buffers, float* scratch) = 0;
 
-    bool only_diff_src_;  // is what the pass writes
+    bool only_data_;  // nothing to do when nobody wants an input's gradient
     BufferSizes sizes_;
     std::int64_t scratch_ = 0;
 };

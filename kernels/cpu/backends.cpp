@@ -6,9 +6,11 @@
 #include "kernels/cpu/batchnorm.hpp"
 #include "kernels/cpu/direct.hpp"
 #include "kernels/cpu/fft.hpp"
+#include "kernels/cpu/flash.hpp"
 #include "kernels/cpu/half.hpp"
 #include "kernels/cpu/im2col.hpp"
 #include "kernels/cpu/matmul.hpp"
+#include "kernels/cpu/rows.hpp"
 #include "kernels/cpu/winograd.hpp"
 
 namespace rehearse::kernels::cpu {
@@ -31,6 +33,11 @@ std::vector<const Backend*> all_algorithms() {
 std::span<const Backend* const> backends() {
     static const std::vector<const Backend*> all = all_algorithms();
     return all;
+}
+
+std::span<const Backend* const> preferred() {
+    static const std::vector<const Backend*> first{&flash(), &rows()};
+    return first;
 }
 
 }  // namespace rehearse::kernels::cpu

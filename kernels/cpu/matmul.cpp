@@ -17,6 +17,7 @@ namespace rehearse::kernels::cpu {
 namespace {
 
 GemmShape shape_of(const MatMul& op, Pass pass, std::int64_t rows) {
+    if (pass == Pass::backward_weights && op.tied) return {op.n, op.k, rows};
     if (pass == Pass::forward) return {rows, op.n, op.k};
     if (pass == Pass::backward_data) return {rows, op.k, op.n};
     return {op.k, op.n, rows};
@@ -110,15 +111,19 @@ private:
 
     void compute(const Buffers& b, float* scratch) override {
         const float* weights = b.weights.data();
+        // {k, n} however it lies, and its transpose.
+        const MatrixView normal = op_.tied ? MatrixView{weights, 1, op_.k} : MatrixView{weights, op_.n, 1};
+        const MatrixView transposed{weights, normal.column, normal.row};
         if (pass_ == Pass::forward) {
             copy_bias(op_, rows_, weights, b.dst.data());
-            multiply({b.src[0].data(), op_.k, 1}, {weights, op_.n, 1}, b.dst.data(), op_.bias, scratch,
-                     b.workspace.data());
+            multiply({b.src[0].data(), op_.k, 1}, normal, b.dst.data(), op_.bias, scratch, b.workspace.data());
             return;
         }
         const float* const diff = diff_of_product(b, scratch + pieces_ * workspace_);
         if (pass_ == Pass::backward_data) {
-            multiply({diff, op_.n, 1}, {weights, 1, op_.n}, b.diff_src[0].data(), false, scratch);
+            multiply({diff, op_.n, 1}, transposed, b.diff_src[0].data(), false, scratch);
+        } else if (op_.tied) {
+            multiply({diff, 1, op_.n}, {b.src[0].data(), op_.k, 1}, b.diff_weights.data(), false, scratch);
         } else {
             multiply({b.src[0].data(), 1, op_.k}, {diff, op_.n, 1}, b.diff_weights.data(), false, scratch);
             if (op_.bias) sum_rows(rows_, op_.n, diff, b.diff_weights.data() + op_.k * op_.n);
@@ -181,8 +186,9 @@ private:
     }
 
     std::unique_ptr<Kernel> make(const Problem& problem) const override {
-        const std::int64_t rows = problem.batch * std::get<MatMul>(problem.op).m;
-        if (rows <= most_few_rows && !std::get<MatMul>(problem.op).activation)
+        const auto& dense = std::get<MatMul>(problem.op);
+        const std::int64_t rows = problem.batch * dense.m;
+        if (rows <= most_few_rows && !dense.activation && !dense.tied)
             return std::make_unique<FewRowsProduct>(problem);
         return std::make_unique<Product>(problem);
     }

@@ -29,7 +29,8 @@ struct RunsReference {
     bool operator()(const O&) const {
         return std::is_same_v<O, ChannelPad> || std::is_same_v<O, Dropout> || std::is_same_v<O, Flatten> ||
                std::is_same_v<O, SoftmaxLoss> || std::is_same_v<O, Bias> || std::is_same_v<O, SgdUpdate> ||
-               std::is_same_v<O, Resize>;
+               std::is_same_v<O, Resize> || std::is_same_v<O, Embedding> || std::is_same_v<O, EmbeddingBag> ||
+               std::is_same_v<O, Interaction>;
     }
 };
 
@@ -96,7 +97,8 @@ public:
     void run(const Buffers& buffers) override {
         sizes_.check(buffers);
         const auto* norm = std::get_if<BatchNorm>(&problem_.op);
-        if (problem_.pass == Pass::backward_data && norm == nullptr && buffers.diff_src[0].empty()) return;
+        const bool only_data = problem_.pass == Pass::backward_data && !gradients_together(problem_.op);
+        if (only_data && !wants_input_gradient(buffers)) return;
         converting_errors(problem_.op, [&] { program_.run(buffers); });
         if (problem_.pass == Pass::forward && norm != nullptr) {
             update_running_statistics(*norm, problem_.batch, buffers);
@@ -217,6 +219,7 @@ public:
         return converting_errors(op, [&] {
             if (const auto* pool = std::get_if<Pool2d>(&op)) return floats(workspace_bytes(*pool, batch));
             if (const auto* lrn = std::get_if<Lrn>(&op)) return floats(workspace_bytes(*lrn, batch));
+            if (const auto* attention = std::get_if<Attention>(&op)) return floats(workspace_bytes(*attention, batch));
             return reference::backend().workspace(op, batch);
         });
     }

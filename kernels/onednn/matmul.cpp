@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An inner product on our own layout: weights {k, n} are oneDNN's {n, k} with the strides exchanged, so nothing is
-// reordered. A dense layer's weights are its largest tensor: reordering them each time would cost as much as the
-// product.
+// An inner product on our own layout: weights {k, n} are oneDNN's {n, k} with the strides exchanged (tied ones are {n,
+// k} already), so nothing is reordered. A dense layer's weights are its largest tensor: reordering them each time would
+// cost as much as the product.
 #include "kernels/onednn/locate.hpp"
 #include "kernels/onednn/plans.hpp"
 
@@ -16,7 +16,8 @@ struct Given {
 
 Given given(const MatMul& op, std::int64_t batch) {
     const std::int64_t rows = batch * op.m;
-    const memory::desc weights({op.n, op.k}, memory::data_type::f32, memory::dims{1, op.n});
+    const memory::dims strides = op.tied ? memory::dims{op.k, 1} : memory::dims{1, op.n};
+    const memory::desc weights({op.n, op.k}, memory::data_type::f32, strides);
     return {dense({rows, op.k}), weights, op.bias ? dense({op.n}) : memory::desc(), dense({rows, op.n})};
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "kernels/batchnorm.hpp"
+#include "kernels/heads.hpp"
 #include "kernels/onednn/locate.hpp"
 #include "kernels/onednn/plans.hpp"
 
@@ -123,6 +124,38 @@ void plan(Program& program, const BatchNorm& op, Pass pass, std::int64_t batch) 
     // gamma and beta get their gradient even when nobody needs that of the input.
     arguments.push_back({DNNL_ARG_DIFF_SRC, program.output(given, pair.inside, diff_src, true)});
     program.add(pair.backward, dnnl::batch_normalization_backward(pair.backward), arguments);
+}
+
+// Rows are dense already: no layout to choose.
+void plan(Program& program, const LayerNorm& op, Pass pass, std::int64_t batch) {
+    using enum dnnl::normalization_flags;
+    const std::int64_t rows = batch * op.rows;
+    const memory::desc data = dense({rows, op.features});
+    const memory::desc statistics = dense({rows});
+    const auto epsilon = static_cast<float>(layer_norm_epsilon);
+    const dnnl::layer_normalization_forward::primitive_desc forward(
+        {dnnl::prop_kind::forward_training, data, statistics, epsilon, use_scale | use_shift}, attributes(), engine());
+    const auto variance_at = [rows](const Buffers& b) { return workspace(b) + rows; };
+    const auto [gamma, beta] = bind_two(program, op.features, weights);
+    std::vector<Argument> arguments{{DNNL_ARG_SRC, program.bind(data, src)},
+                                    {DNNL_ARG_MEAN, program.bind(statistics, workspace)},
+                                    {DNNL_ARG_VARIANCE, program.bind(statistics, variance_at)},
+                                    {DNNL_ARG_SCALE, gamma},
+                                    {DNNL_ARG_SHIFT, beta}};
+    if (pass == Pass::forward) {
+        arguments.push_back({DNNL_ARG_DST, program.bind(data, dst)});
+        program.add(forward, dnnl::layer_normalization_forward(forward), arguments);
+        return;
+    }
+    const dnnl::layer_normalization_backward::primitive_desc desc(
+        {dnnl::prop_kind::backward, data, data, statistics, epsilon, use_scale | use_shift}, attributes(), engine(),
+        forward);
+    const auto [diff_gamma, diff_beta] = bind_two(program, op.features, diff_weights);
+    arguments.push_back({DNNL_ARG_DIFF_SCALE, diff_gamma});
+    arguments.push_back({DNNL_ARG_DIFF_SHIFT, diff_beta});
+    arguments.push_back({DNNL_ARG_DIFF_DST, program.bind(data, diff_dst)});
+    arguments.push_back({DNNL_ARG_DIFF_SRC, program.bind(data, diff_src, true)});
+    program.add(desc, dnnl::layer_normalization_backward(desc), arguments);
 }
 
 std::size_t workspace_bytes(const Lrn& op, std::int64_t batch) {

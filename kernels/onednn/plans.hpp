@@ -27,9 +27,13 @@ void plan(Program& program, const Conv3d& op, Pass pass, std::int64_t batch);
 /// The gradient of what a fused activation was given, dense like `output`: of ReLU by the sign of dst_in, of GELU at
 /// what forward left in the workspace. Without an activation it is diff_dst.
 dnnl::memory diff_of_result(Program& program, std::optional<Nonlinearity> activation, const dnnl::memory::desc& output);
+void plan(Program& program, const LayerNorm& op, Pass pass, std::int64_t batch);
+void plan(Program& program, const Attention& op, Pass pass, std::int64_t batch);
 
 /// Bytes of oneDNN's own workspace, from forward to backward.
 std::size_t workspace_bytes(const Pool2d& op, std::int64_t batch);
 std::size_t workspace_bytes(const Lrn& op, std::int64_t batch);
+/// Of attention, the probabilities: what an implementation in separate steps keeps.
+std::size_t workspace_bytes(const Attention& op, std::int64_t batch);
 
 }  // namespace rehearse::kernels::onednn

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/onednn/program.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
+
+#include "core/error.hpp"
 
 namespace rehearse::kernels::onednn {
 namespace {
@@ -75,6 +78,13 @@ std::size_t Program::take(std::size_t bytes) {
 
 dnnl::memory Program::scratch(const dnnl::memory::desc& desc) {
     scratch_.push_back({unplaced(desc), take(desc.get_size())});
+    return scratch_.back().memory;
+}
+
+dnnl::memory Program::view(const dnnl::memory& scratch, const dnnl::memory::desc& desc) {
+    const auto seen = std::ranges::find_if(scratch_, [&](const Scratch& s) { return s.memory.get() == scratch.get(); });
+    require(seen != scratch_.end(), "a view is of scratch memory");
+    scratch_.push_back({unplaced(desc), seen->offset});
     return scratch_.back().memory;
 }
 

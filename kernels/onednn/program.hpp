@@ -48,6 +48,8 @@ public:
     dnnl::memory reordered(const dnnl::memory& from, const dnnl::memory::desc& wanted);
     /// Memory that lasts for one run.
     dnnl::memory scratch(const dnnl::memory::desc& desc);
+    /// The same memory seen with other sizes or strides.
+    dnnl::memory view(const dnnl::memory& scratch, const dnnl::memory::desc& desc);
 
     template <typename PrimitiveDesc>
     void add(const PrimitiveDesc& desc, const dnnl::primitive& primitive, std::vector<Argument> arguments) {

@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "kernels/buffers.hpp"
+#include "kernels/heads.hpp"
 #include "kernels/reference/loops.hpp"
 #include "kernels/storage.hpp"
 #include "kernels/support.hpp"
@@ -16,7 +17,7 @@ class Loops final : public Kernel {
 public:
     Loops(const Problem& problem, std::int64_t workspace) : problem_(problem), sizes_(problem, workspace) {
         // The update of a layer is the same loop as the update of a bucket of layers.
-        if (problem.pass == Pass::update && !std::holds_alternative<SgdUpdate>(problem.op)) {
+        if (problem.pass == Pass::update && !updated(problem.op)) {
             problem_.op = SgdUpdate{parameters(problem.op)};
         }
     }
@@ -58,6 +59,8 @@ public:
     std::int64_t workspace(const Op& op, std::int64_t batch) const override {
         if (const auto* norm = std::get_if<BatchNorm>(&op)) return 2 * norm->channels;
         if (const auto* dropout = std::get_if<Dropout>(&op)) return batch * elements(dropout->shape);
+        if (const auto* attention = std::get_if<Attention>(&op)) return attention_workspace(*attention, batch);
+        if (const auto* norm = std::get_if<LayerNorm>(&op)) return layer_norm_workspace(*norm, batch);
         return keeps_slope(op) ? batch * elements(output_shape(op)) : 0;
     }
 };

@@ -27,6 +27,13 @@ void run(const SgdUpdate& op, Pass pass, std::int64_t batch, const Buffers& buff
 void run(const Conv3d& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const ConvTranspose& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const Resize& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Attention& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const LayerNorm& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Embedding& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const EmbeddingBag& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Interaction& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const AdamUpdate& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const LambUpdate& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 
 /// An activation at x, and its slope there.
 double value(Nonlinearity kind, double x);

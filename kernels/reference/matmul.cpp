@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// dst {rows, n} = src {rows, k} x weights {k, n} + bias {n}; rows are batch * m.
+// dst {rows, n} = src {rows, k} x weights {k, n} + bias {n}; rows are batch * m. Tied weights are {n, k}.
 #include "kernels/reference/loops.hpp"
 
 namespace rehearse::kernels::reference {
 namespace {
+
+std::int64_t weight_at(const MatMul& op, std::int64_t l, std::int64_t j) {
+    return op.tied ? j * op.k + l : l * op.n + j;
+}
 
 void forward(const MatMul& op, std::int64_t rows, const Buffers& b) {
     for (std::int64_t i = 0; i < rows; ++i) {
         for (std::int64_t j = 0; j < op.n; ++j) {
             double sum = op.bias ? b.weights[op.k * op.n + j] : 0.0;
             for (std::int64_t l = 0; l < op.k; ++l) {
-                sum += static_cast<double>(b.src[0][i * op.k + l]) * b.weights[l * op.n + j];
+                sum += static_cast<double>(b.src[0][i * op.k + l]) * b.weights[weight_at(op, l, j)];
             }
             b.dst[i * op.n + j] = static_cast<float>(op.activation ? value(*op.activation, sum) : sum);
             if (keeps_slope(op)) b.workspace[i * op.n + j] = static_cast<float>(slope(*op.activation, sum));
@@ -30,7 +34,7 @@ void backward_data(const MatMul& op, std::int64_t rows, const Buffers& b) {
         for (std::int64_t l = 0; l < op.k; ++l) {
             double sum = 0;
             for (std::int64_t j = 0; j < op.n; ++j) {
-                sum += static_cast<double>(diff_at(op, b, i * op.n + j)) * b.weights[l * op.n + j];
+                sum += static_cast<double>(diff_at(op, b, i * op.n + j)) * b.weights[weight_at(op, l, j)];
             }
             b.diff_src[0][i * op.k + l] = static_cast<float>(sum);
         }
@@ -44,7 +48,7 @@ void backward_weights(const MatMul& op, std::int64_t rows, const Buffers& b) {
             for (std::int64_t i = 0; i < rows; ++i) {
                 sum += static_cast<double>(b.src[0][i * op.k + l]) * diff_at(op, b, i * op.n + j);
             }
-            b.diff_weights[l * op.n + j] = static_cast<float>(sum);
+            b.diff_weights[weight_at(op, l, j)] = static_cast<float>(sum);
         }
     }
     for (std::int64_t j = 0; op.bias && j < op.n; ++j) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax, and softmax with cross-entropy against one label a sample or pixel. The largest score is subtracted first,
-// so that no exponential overflows.
+// Softmax, and softmax with cross-entropy against one label a sample, pixel or row. The largest score is subtracted
+// first, so that no exponential overflows.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -44,14 +44,15 @@ void run(const Softmax& op, Pass pass, std::int64_t batch, const Buffers& b) {
 void run(const SoftmaxLoss& op, Pass pass, std::int64_t batch, const Buffers& b) {
     if (pass == Pass::backward_data && b.diff_src[0].empty()) return;
     const std::int64_t area = elements(op.image);
+    const std::int64_t places = area * op.rows;  // of a sample; area or rows is 1
     std::vector<float> scores(op.classes);
     for (std::int64_t n = 0; n < batch; ++n) {
         double loss = 0;
-        for (std::int64_t pixel = 0; pixel < area; ++pixel) {
-            const std::int64_t first = n * op.classes * area + pixel;
+        for (std::int64_t place = 0; place < places; ++place) {
+            const std::int64_t first = n * op.classes * places + place * (op.rows > 1 ? op.classes : 1);
             for (std::int64_t i = 0; i < op.classes; ++i) scores[i] = b.src[0][first + i * area];
             const double log_total = log_sum(scores);
-            const std::int32_t label = b.labels[n * area + pixel];
+            const std::int32_t label = b.labels[n * places + place];
             require(label >= 0 && label < op.classes, "a label is one of the classes");
             const double weight = op.class_weights.empty() ? 1 : op.class_weights[label];
             loss += weight * (log_total - scores[label]);
@@ -59,10 +60,10 @@ void run(const SoftmaxLoss& op, Pass pass, std::int64_t batch, const Buffers& b)
             for (std::int64_t i = 0; i < op.classes; ++i) {
                 const double diff = std::exp(scores[i] - log_total) - (i == label ? 1 : 0);
                 b.diff_src[0][first + i * area] =
-                    static_cast<float>(weight * diff / static_cast<double>(area * b.loss_batch));
+                    static_cast<float>(weight * diff / static_cast<double>(places * b.loss_batch));
             }
         }
-        if (pass == Pass::forward) b.dst[n] = static_cast<float>(loss / static_cast<double>(area));
+        if (pass == Pass::forward) b.dst[n] = static_cast<float>(loss / static_cast<double>(places));
     }
 }
 

@@ -132,7 +132,7 @@ TEST(Traffic, IsRefusedWithWhatWouldBeRight) {
 }
 
 TEST(Choice, TakesTheFastestAtTheNearestSize) {
-    kernels::Choice choice;
+    kernels::AlgorithmChoice choice;
     const Algorithm ring = parse_algorithm("ring"), tree = parse_algorithm("tree");
     choice.add(Bytes{1e3}, ring, Seconds{2e-6});
     choice.add(Bytes{1e3}, tree, Seconds{1e-6});

@@ -50,6 +50,14 @@ std::vector<Op> tiny_operators() {
             Dropout{{10}},
             Softmax{5},
             SoftmaxLoss{5},
+            SoftmaxLoss{.classes = 5, .rows = 3},
+            MatMul{3, 7, 4, false, {}, true},
+            Attention{2, 3, 5, 4},
+            Attention{2, 5, 5, 4, true, true},
+            LayerNorm{3, 7},
+            Embedding{3, 11, 4, 5, 2},
+            EmbeddingBag{2, 3, 11, 4},
+            Interaction{3, 4},
             SgdUpdate{33}};
 }
 
@@ -61,6 +69,8 @@ std::vector<Problem> every_pass() {
         }
     }
     problems.push_back({SgdUpdate{33}, Pass::update, 1});
+    problems.push_back({AdamUpdate{33}, Pass::update, 1});
+    problems.push_back({LambUpdate{33, 2}, Pass::update, 1});
     return problems;
 }
 

@@ -48,5 +48,39 @@ TEST(Check, RefusesBrokenNetworks) {
     EXPECT_THROW(check(Network{"empty", {}}), InputError);
 }
 
+// ids -> table -> scores by the same table.
+Network tied() {
+    return {"tied",
+            {{"ids", Input{{4}, 10}, {}, {4}},
+             {"table", Embedding{4, 10, 3, 4}, {0}, {4, 3}},
+             {"scores", MatMul{4, 10, 3, false, {}, true}, {1}, {4, 10}, 1}}};
+}
+
+TEST(Check, KnowsWhoseWeightsATiedProductShares) {
+    check(tied());
+    EXPECT_EQ(parameters(tied()), (10 + 4) * 3);
+    Network of_nobody = tied();
+    of_nobody.layers[2].weights_of = -1;
+    EXPECT_THROW(check(of_nobody), InputError);
+    Network of_the_input = tied();
+    of_the_input.layers[2].weights_of = 0;
+    EXPECT_THROW(check(of_the_input), InputError);
+    Network other_size = tied();
+    other_size.layers[2].op = MatMul{4, 9, 3, false, {}, true};
+    other_size.layers[2].output = {4, 9};
+    EXPECT_THROW(check(other_size), InputError);
+}
+
+TEST(Check, LetsOnlyTablesReadIntegers) {
+    Network floats = tied();
+    floats.layers[0].op = Input{{4}};
+    EXPECT_THROW(check(floats), InputError);
+    Network too_many = tied();
+    too_many.layers[0].op = Input{{4}, 11};
+    EXPECT_THROW(check(too_many), InputError);
+    Network relu{"relu", {{"ids", Input{{4}, 10}, {}, {4}}, {"relu", Activation{Nonlinearity::relu, {4}}, {0}, {4}}}};
+    EXPECT_THROW(check(relu), InputError);
+}
+
 }  // namespace
 }  // namespace rehearse

@@ -123,5 +123,47 @@ TEST(Update, DoesNotDependOnTheBatch) {
     EXPECT_EQ(bytes_moved(SgdUpdate{100}, Pass::update, DataType::f32), Bytes{100 * 5 * 4.0});
 }
 
+TEST(Attention, CountsThePairsThatAreSeen) {
+    // Two products of 2 * 5 FLOP a pair and head, 4 for the softmax; backward four products.
+    const Attention whole{3, 4, 7, 5};
+    EXPECT_EQ(flops(whole, Pass::forward, 2), Flops{2.0 * 3 * 4 * 7 * (4 * 5 + 4)});
+    EXPECT_EQ(flops(whole, Pass::backward_data), Flops{3.0 * 4 * 7 * (8 * 5 + 4)});
+    // Causal: the four queries see 4, 5, 6 and 7 keys.
+    EXPECT_EQ(flops(Attention{3, 4, 7, 5, true}, Pass::forward), Flops{3.0 * 22 * 24});
+    EXPECT_EQ(bytes_moved(whole, Pass::forward, DataType::f16), Bytes{2.0 * 15 * (4 + 7 + 7 + 4)});
+    EXPECT_EQ(bytes_moved(whole, Pass::backward_data, DataType::f32), Bytes{4.0 * 15 * (2 * (4 + 7 + 7) + 2 * 4)});
+    EXPECT_EQ(output_shape(whole), (Shape{4, 15}));
+    EXPECT_EQ(input_shapes(Attention{3, 4, 4, 5, false, true}), (std::vector<Shape>{{4, 45}}));
+    EXPECT_FALSE(has_pass(whole, Pass::backward_weights));
+}
+
+TEST(Embedding, TouchesTheRowsThatItPicksAndClearsTheWholeGradient) {
+    const Embedding table{4, 1000, 8, 6, 2};
+    EXPECT_EQ(parameters(table), 8 * (1000 + 6 + 2));
+    EXPECT_EQ(bytes_moved(table, Pass::forward, DataType::f32, 3), Bytes{3 * 4 * 4.0 + 4.0 * (2 * 3 * 4 * 8)});
+    EXPECT_EQ(bytes_moved(table, Pass::backward_weights, DataType::f32, 3),
+              Bytes{3 * 4 * 4.0 + 4.0 * (8 * 1008 + 3 * 3 * 4 * 8)});
+    EXPECT_FALSE(has_pass(table, Pass::backward_data));
+    const EmbeddingBag bags{2, 3, 100, 8};
+    EXPECT_EQ(output_shape(bags), (Shape{2, 8}));
+    EXPECT_EQ(parameters(bags), 2 * 100 * 8);
+    EXPECT_EQ(flops(bags, Pass::forward), Flops{2.0 * 2 * 8});
+}
+
+TEST(MatMul, ThatIsTiedReadsWeightsButHasNone) {
+    const MatMul scores{4, 1000, 8, false, {}, true};
+    EXPECT_EQ(parameters(scores), 0);
+    EXPECT_EQ(weights_read(scores), 8000);
+    EXPECT_TRUE(has_pass(scores, Pass::backward_weights));
+    EXPECT_FALSE(has_pass(scores, Pass::update));
+    EXPECT_EQ(bytes_moved(scores, Pass::forward, DataType::f32), Bytes{4.0 * (4 * 8 + 4 * 1000 + 8000)});
+}
+
+TEST(Update, OfAdamAndLambMovesTwoMoments) {
+    EXPECT_EQ(bytes_moved(AdamUpdate{100}, Pass::update, DataType::f32), Bytes{100 * 7 * 4.0});
+    EXPECT_EQ(bytes_moved(LambUpdate{100, 3}, Pass::update, DataType::f32), Bytes{100 * 10 * 4.0});
+    EXPECT_EQ(flops(AdamUpdate{100}, Pass::update, 5), Flops{1500});
+}
+
 }  // namespace
 }  // namespace rehearse

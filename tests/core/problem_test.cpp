@@ -56,6 +56,18 @@ const std::vector<Op> ops{
     SoftmaxLoss{2, {4, 5, 6}},
     Resize{Interpolation::linear, 256, 96, 144, 192, 288},
     Resize{Interpolation::nearest, 2, 3, 4, 6, 8, 5, 10, true},
+    Input{{512}, 30522},
+    MatMul{512, 30522, 1024, false, {}, true},
+    SoftmaxLoss{.classes = 50257, .rows = 1024},
+    Attention{16, 512, 512, 64, false, true},
+    Attention{3, 5, 7, 11, true},
+    LayerNorm{512, 1024},
+    Embedding{512, 30522, 1024, 512, 2},
+    Embedding{1, 2, 3},
+    EmbeddingBag{26, 100, 1000000, 64},
+    Interaction{27, 64},
+    AdamUpdate{335141888},
+    LambUpdate{335141888, 398},
     Unknown{"Erf", 12, 3, {4, 5}},
 };
 
@@ -117,6 +129,11 @@ TEST(ProblemString, SaysWhatIsWrongWithIt) {
         {"resize:n1c4d8h8w8:to16x16:linear:f32:forward", "as many numbers as the old"},
         {"resize:n1c4h8w8:to16x16:cubic:f32:forward", "'nearest' or 'linear' is missing"},
         {"softmaxloss:n1:3:image8x8:weights1+2:f32:forward", "2 class weights for 3 classes"},
+        {"attention:n1h1q2k3d4:packed:f32:forward", "3 keys must be as many as the 2 queries"},
+        {"attention:n1h1q3k2d4:causal:f32:forward", "the first of 3 queries would see none of 2 keys"},
+        {"attention:n1h0q3k2d4:f32:forward", "a size is 0"},
+        {"lamb:n1:3:tensors4:f32:update", "3 parameters cannot be 4 tensors"},
+        {"embedding:n1t9v2c3:positions8:f32:forward", "9 tokens need a position each, there are 8"},
         {":::", "unknown operator"},
     };
     for (const auto& [text, why] : cases) {

@@ -268,9 +268,12 @@ TEST(ChooseAnAlgorithm, NamesThoseThereAre) {
                                                 HasSubstr("did you mean 'gemm'"))));
     EXPECT_THAT([&] { (void)choose(op, 1, DataType::f32, "reference", "gemm"); },
                 ThrowsMessage<InputError>(HasSubstr("backend 'reference' has none to choose from")));
-    EXPECT_THAT([&] { (void)choose(Unknown{"Erf", 4, 0, {4}}, 1, DataType::f32, "cpu"); },
-                ThrowsMessage<InputError>(AllOf(HasSubstr("cpu gemm: 'Erf' is an unknown operator"),
-                                                HasSubstr("reference: 'Erf' is an unknown operator"))));
+    EXPECT_THAT(
+        [&] {
+            (void)choose(Unknown{"Erf", 4, 0, {4}}, 1, DataType::f32, "cpu");
+        },
+        ThrowsMessage<InputError>(AllOf(HasSubstr("cpu gemm: 'Erf' is an unknown operator"),
+                                        HasSubstr("reference: 'Erf' is an unknown operator"))));
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ void expect_same(
         for (std::size_t i = 0; i < actual.diff_src.size(); ++i) {
             expect_near(actual.diff_src[i], expected.diff_src[i], tolerance.diff_src, "diff_src");
         }
-        if (has_pass(op, Pass::backward_weights) || std::holds_alternative<BatchNorm>(op)) {
+        if (has_pass(op, Pass::backward_weights) || gradients_together(op)) {
             expect_near(actual.diff_weights, expected.diff_weights, tolerance.diff_weights, "diff_weights");
         }
         expect_near(actual.state, expected.state, tolerance.dst, "state");
@@ -100,8 +100,9 @@ TEST_F(EveryBackend, ConvolvesExactly) {
 }
 
 TEST_F(EveryBackend, MultipliesMatricesExactly) {
-    const std::vector<MatMul> ops{{1, 1, 1, true},   {3, 5, 7, true},     {1, 10, 84, true},
-                                  {17, 1, 64, true}, {1, 33, 128, false}, {2, 64, 3, false}};
+    const std::vector<MatMul> ops{
+        {1, 1, 1, true},     {3, 5, 7, true},   {1, 10, 84, true},          {17, 1, 64, true},
+        {1, 33, 128, false}, {2, 64, 3, false}, {1, 9, 4, false, {}, true}, {7, 33, 5, false, {}, true}};
     for (const MatMul& op : ops) {
         for (const std::int64_t batch : {1, 3}) expect_same(op, batch);
     }

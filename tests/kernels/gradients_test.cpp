@@ -69,7 +69,11 @@ TEST(Gradients, OfLinearOperatorsAreExactDifferences) {
                               Pool2d{PoolKind::average, 2, 5, 3, overhang, true},
                               Add{{2, 3}, 3},
                               Concat{{1, 3, 2}, 2, 2},
-                              ChannelPad{2, 2, 2, 1, 3}};
+                              ChannelPad{2, 2, 2, 1, 3},
+                              MatMul{3, 5, 4, false, {}, true},
+                              Embedding{4, 5, 3, 6, 2},
+                              EmbeddingBag{2, 3, 4, 5},
+                              Interaction{4, 3}};
     for (const Op& op : ops) {
         Tensors t{op, 2, reference::backend()};
         expect_gradients(t, slope_of_line, 0);
@@ -131,6 +135,32 @@ TEST(Gradients, OfBatchNormMatchDifferencesForInputGammaAndBeta) {
     // derivative is below 5!/11^5 times gamma 4; sums of r over 36 values stay below S.
     Tensors t{BatchNorm{2, 3, 3}, 2, reference::backend()};
     expect_gradients(t, slope_of_curve, curve_tolerance);
+}
+
+TEST(Gradients, OfTheLossOfASequenceMatchDifferences) {
+    Tensors t{SoftmaxLoss{.classes = 7, .rows = 4}, 3, reference::backend()};
+    t.diff_dst.assign(3, 1.0F / 3);
+    expect_gradients(t, slope_of_curve, curve_tolerance);
+}
+
+TEST(Gradients, OfLayerNormMatchDifferencesForInputGammaAndBeta) {
+    // 16 values a row with a deviation near 2.6: as a channel of BatchNorm above.
+    Tensors t{LayerNorm{2, 16}, 2, reference::backend()};
+    expect_gradients(t, slope_of_curve, curve_tolerance);
+}
+
+TEST(Gradients, OfAttentionMatchDifferencesForQueriesKeysAndValues) {
+    // Inputs of at most 1, results too: S is at most 4 * 24. A score moves by at most 1 / sqrt(2) with one input; the
+    // fifth derivative of a softmax by its score is below 24, so that of L is below 24 * 0.71^5 = 4.3, times what a
+    // probability is worth, 2 values of 2 times r of 4, times the 3 queries that a key meets: 206. Truncation 1.7e-3.
+    for (const Attention& op : {Attention{2, 3, 5, 2}, Attention{2, 3, 5, 2, true}, Attention{2, 3, 3, 2, false, true},
+                                Attention{1, 3, 3, 2, true, true}, Attention{1, 1, 1, 2}}) {
+        Tensors t{op, 2, reference::backend()};
+        for (auto& tensor : t.src) {
+            for (float& value : tensor) value /= 4;
+        }
+        expect_gradients(t, slope_of_curve, 2e-3);
+    }
 }
 
 TEST(Gradients, OfLrnMatchDifferences) {

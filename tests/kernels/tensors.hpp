@@ -26,30 +26,50 @@ struct Tensors {
     Op op;
     std::int64_t batch = 1;
     std::vector<std::vector<float>> src, diff_src;
-    std::vector<float> dst, diff_dst, weights, diff_weights, momentum, workspace, state;
-    std::vector<std::int32_t> labels;
+    std::vector<float> dst, diff_dst, weights, diff_weights, momentum, second_moment, workspace, state;
+    std::vector<std::int32_t> labels, indices;
+    std::vector<std::int64_t> tensor_sizes;
     std::uint64_t seed = 1;
     std::int64_t first_sample = 0;
 
     Tensors(const Op& o, std::int64_t n, const Backend& backend) : op(o), batch(n) {
         const float unset = std::numeric_limits<float>::quiet_NaN();
         for (const Shape& shape : input_shapes(op)) {
+            if (reads_integers(op)) {
+                make_indices(batch * elements(shape));
+                continue;
+            }
             src.push_back(whole_numbers(batch * elements(shape), 1 + src.size()));
             diff_src.emplace_back(src.back().size(), unset);
         }
-        const bool update = std::holds_alternative<SgdUpdate>(op);
+        const bool update = updated(op).has_value();
         dst.assign(update ? 0 : batch * elements(output_shape(op)), unset);
         diff_dst = whole_numbers(static_cast<std::int64_t>(dst.size()), 100);
-        weights = whole_numbers(update ? std::get<SgdUpdate>(op).count : parameters(op), 200);
+        weights = whole_numbers(updated(op).value_or(weights_read(op)), 200);
         diff_weights.assign(weights.size(), unset);
         momentum.assign(weights.size(), 0.0F);
+        second_moment.assign(weights.size(), 0.0F);
         workspace.assign(backend.workspace(op, batch), unset);
         if (const auto* norm = std::get_if<BatchNorm>(&op)) {
             state.assign(2 * norm->channels, 1.0F);
         }
         if (const auto* loss = std::get_if<SoftmaxLoss>(&op)) {
-            for (std::int64_t i = 0; i < batch * elements(loss->image); ++i)
+            for (std::int64_t i = 0; i < batch * loss->rows * elements(loss->image); ++i) {
                 labels.push_back(static_cast<std::int32_t>(3 * i % loss->classes));
+            }
+        }
+        if (const auto* lamb = std::get_if<LambUpdate>(&op)) {  // all but the last have one element
+            tensor_sizes.assign(static_cast<std::size_t>(lamb->tensors), 1);
+            tensor_sizes.back() = lamb->count - lamb->tensors + 1;
+        }
+    }
+
+    /// Ids that repeat, the first and the last of the table among them.
+    void make_indices(std::int64_t count) {
+        const auto* table = std::get_if<Embedding>(&op);
+        const std::int64_t rows = table != nullptr ? table->vocabulary : std::get<EmbeddingBag>(op).vocabulary;
+        for (std::int64_t i = 0; i < count; ++i) {
+            indices.push_back(static_cast<std::int32_t>(i % 3 == 0 ? rows - 1 : 5 * (i / 2) % rows));
         }
     }
 
@@ -66,6 +86,9 @@ struct Tensors {
         b.workspace = workspace;
         b.state = state;
         b.labels = labels;
+        b.indices = indices;
+        b.second_moment = second_moment;
+        b.tensor_sizes = tensor_sizes;
         b.loss_batch = batch;
         b.seed = seed;
         b.first_sample = first_sample;

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "core/error.hpp"
 #include "models/models.hpp"
 
@@ -128,8 +130,9 @@ INSTANTIATE_TEST_SUITE_P(Published, TrainedZoo,
                          });
 
 TEST(ZooTable, ListsEachNetworkOnceWithASummary) {
-    EXPECT_EQ(zoo().size(), 17u);
+    std::set<std::string_view> names;
     for (const ModelName& entry : zoo()) {
+        EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
         EXPECT_EQ(entry.build().name, entry.name);
         EXPECT_FALSE(entry.summary.empty());
     }

@@ -9,6 +9,7 @@
 #include "core/network.hpp"
 #include "models/builder.hpp"
 #include "models/models.hpp"
+#include "models/transformer.hpp"
 #include "schedule/plan.hpp"
 
 namespace rehearse::test {
@@ -83,16 +84,44 @@ inline Network encoder_decoder() {
     return b.build();
 }
 
+inline Network tiny_transformer(models::TransformerKind kind, double keep = 1) {
+    return models::transformer({.name = "tiny",
+                                .kind = kind,
+                                .layers = 2,
+                                .hidden = 16,
+                                .heads = 2,
+                                .vocabulary = 23,
+                                .positions = 9,
+                                .segments = 2,
+                                .keep = keep},
+                               8);
+}
+
+/// Numbers through a dense layer, ids through tables; their dot products through another.
+inline Network tiny_dlrm() {
+    Network n{.name = "tiny-dlrm", .layers = {}};
+    const int input = add(n, "input", Input{{6}}, {});
+    const int dense = add(n, "dense", MatMul{.m = 1, .n = 4, .k = 6}, {input});
+    const int ids = add(n, "ids", Input{{3 * 5}, 50}, {});
+    const int tables = add(n, "tables", EmbeddingBag{3, 5, 50, 4}, {ids});
+    const int both = add(n, "interaction", Interaction{4, 4}, {dense, tables});
+    add(n, "loss", SoftmaxLoss{2}, {add(n, "scores", MatMul{.m = 1, .n = 2, .k = 10}, {both})});
+    check(n);
+    return n;
+}
+
 /// One host with as many devices as there are ranks.
-inline Schedule schedule_of(const Network& network, std::string_view plan, std::int64_t ranks, std::int64_t batch) {
+inline Schedule schedule_of(const Network& network, std::string_view plan, std::int64_t ranks, std::int64_t batch,
+                            Optimizer optimizer = Optimizer::sgd) {
     Machine machine;
     machine.name = "host";
     machine.nodes.push_back({"host", 1, {}, {}});
     for (std::int64_t i = 0; i < ranks; ++i) {
         machine.nodes[0].vertices.push_back({"core" + std::to_string(i), VertexKind::device, 0});
     }
-    return schedule::make_schedule(network, machine, schedule::parse_plan(plan),
-                                   {.devices = ranks, .batch_per_device = batch, .global_batch = {}});
+    return schedule::make_schedule(
+        network, machine, schedule::parse_plan(plan),
+        {.devices = ranks, .batch_per_device = batch, .global_batch = {}, .optimizer = optimizer});
 }
 
 }  // namespace rehearse::test

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/transformer.hpp"
 #include "tests/schedule/examples.hpp"
 
 namespace rehearse::schedule {
@@ -59,7 +60,7 @@ TEST(Memory, OfFusedActivationsCountedByHand) {
 //   sum:backward_data    input c                     sum c s              360   the fullest
 TEST(Memory, OfAShortcutFusedToBatchNormIsNotKeptForTheBackwardPass) {
     Network n{.name = "fused", .layers = {}};
-    const Conv2d conv{.channels = 2, .height = 3, .width = 3, .filters = 2};
+    const Conv2d conv{.channels = 2, .height = 3, .width = 3, .filters = 2, .window = {}};
     const int input = add(n, "input", Input{{2, 3, 3}}, {});
     const int c = add(n, "c", conv, {input});
     const int s = add(n, "s", conv, {input});
@@ -169,6 +170,28 @@ TEST(Memory, RowsEndInTheirSum) {
     for (std::size_t i = 0; i + 1 < table.size(); ++i) sum += table[i].bytes;
     EXPECT_EQ(table.back().kind, "total");
     EXPECT_EQ(table.back().bytes, sum);
+}
+
+// Korthikanti et al. 2022, equation 1, without the scores that a fused attention does not keep: a block of a
+// transformer keeps 34 s b h bytes in f16, dropout's masks a byte an element.
+TEST(Memory, OfATransformersBlockIsThatOfThePaper) {
+    const std::int64_t s = 6, b = 3, h = 8;
+    const auto held = [&](std::int64_t layers) {
+        const models::Transformer size{"tiny", models::TransformerKind::decoder, layers, h, 2, 10, s};
+        return memory_use(schedule_of(models::transformer(size, s), "data", 1, b, Precision::mixed)).activations;
+    };
+    EXPECT_EQ(held(5) - held(4), Bytes{34.0 * s * b * h});
+}
+
+TEST(Memory, OfTheOptimizerIsOneOrTwoMoments) {
+    const auto optimizer = [](Optimizer which, Precision precision) {
+        const Schedule schedule = make_schedule(two_dense(), sixes(), parse_plan("data"),
+                                                {.devices = 1, .precision = precision, .optimizer = which});
+        return memory_use(schedule).optimizer;
+    };
+    EXPECT_EQ(optimizer(Optimizer::sgd, Precision::fp32), Bytes{23.0 * 4});
+    EXPECT_EQ(optimizer(Optimizer::adam, Precision::fp32), Bytes{2 * 23.0 * 4});
+    EXPECT_EQ(optimizer(Optimizer::lamb, Precision::mixed), Bytes{2 * 23.0 * 4}) << "in f32, as the master weights";
 }
 
 }  // namespace

@@ -258,5 +258,33 @@ TEST(AnyDataParallel, SendsABucketOnlyWhenItsGradientsAreMade) {
     });
 }
 
+TEST(Update, IsTheOperatorOfTheOptimizer) {
+    const auto problem = [](Optimizer optimizer) {
+        const Schedule schedule =
+            make_schedule(two_dense(), sixes(), parse_plan("data"), {.devices = 1, .optimizer = optimizer});
+        return std::get<Update>(schedule.classes[0].steps.back().action).problem.op;
+    };
+    EXPECT_EQ(problem(Optimizer::sgd), Op{SgdUpdate{23}});
+    EXPECT_EQ(problem(Optimizer::adam), Op{AdamUpdate{23}});
+    EXPECT_EQ(problem(Optimizer::lamb), (Op{LambUpdate{23, 4}})) << "two layers with weights and bias each";
+}
+
+// The scores' gradient of the shared table comes first, that of the lookup last: the bucket is ready after the latter.
+TEST(TiedWeights, AreSummedOnceTheOwnerHasItsGradient) {
+    Network n{.name = "tied", .layers = {}};
+    const int ids = add(n, "ids", Input{{4}, 10}, {});
+    const int table = add(n, "table", Embedding{4, 10, 3}, {ids});
+    const int scores = add(n, "scores", MatMul{4, 10, 3, false, {}, true}, {table});
+    n.layers.back().weights_of = table;
+    add(n, "loss", SoftmaxLoss{.classes = 10, .rows = 4}, {scores});
+    const Schedule schedule = schedule_of(n, "data", 2);
+    EXPECT_EQ(draw(schedule),
+              "compute: table:forward scores:forward loss:forward loss:backward_data scores:backward_weights "
+              "scores:backward_data table:backward_weights bucket0:update<bucket0:allreduce\n"
+              "communication: bucket0:allreduce<table:backward_weights\n");
+    EXPECT_EQ(schedule.classes[0].part.buckets.size(), 1U);
+    EXPECT_EQ(schedule.classes[0].part.buckets[0].elements, 30);
+}
+
 }  // namespace
 }  // namespace rehearse::schedule

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators of transformers and recommendation models, and the optimizers that train them. Included by op.hpp, which
+// says what an operator is.
+#pragma once
+
+#include <cstdint>
+
+namespace rehearse {
+
+/// Scaled dot-product attention, softmax(Q K^T / sqrt(head_size)) V for each of `heads` heads (Vaswani et al. 2017,
+/// equation 1). Inputs q {queries, heads * head_size}, k and v {keys, heads * head_size}; or, `packed`, one input
+/// {queries, 3 * heads * head_size} whose rows are [q | k | v], as one dense layer makes them. Output {queries, heads *
+/// head_size}. Tensor parallelism gives each rank some of the heads: `heads` shrinks, nothing else changes. `causal`:
+/// query i sees keys 0 .. i + keys - queries, so that the last query sees all; it needs queries <= keys. The backward
+/// pass gives all three gradients.
+struct Attention {
+    std::int64_t heads = 1, queries = 1, keys = 1, head_size = 1;
+    bool causal = false;
+    bool packed = false;
+    bool operator==(const Attention&) const = default;
+};
+
+/// Layer normalization of each row (Ba et al. 2016), epsilon 1e-5; weights gamma {features}, beta {features}. Shape
+/// {rows, features}, or {features} where rows is 1. One kernel gives all gradients, as for BatchNorm.
+struct LayerNorm {
+    std::int64_t rows = 1, features = 1;
+    bool operator==(const LayerNorm&) const = default;
+};
+
+/// Rows of a table picked by integer ids {tokens}: dst {tokens, width}, row t = weights[id_t] + positions[t] +
+/// segments[segment of t]. `positions` and `segments`, tables of their own, are left out where 0. Segments cut a sample
+/// into equal parts, as BERT's two sentences (Devlin et al. 2018, figure 2). The gradient is dense, as all-reduces sum
+/// it.
+struct Embedding {
+    std::int64_t tokens = 1, vocabulary = 1, width = 1;
+    std::int64_t positions = 0, segments = 0;
+    bool operator==(const Embedding&) const = default;
+};
+
+/// `tables` tables of `vocabulary` rows each; ids {tables * lookups}, table by table; dst {tables, width} holds the sum
+/// of the `lookups` rows picked of each (DLRM: Naumov et al. 2019). The gradient is dense.
+struct EmbeddingBag {
+    std::int64_t tables = 1, lookups = 1, vocabulary = 1, width = 1;
+    bool operator==(const EmbeddingBag&) const = default;
+};
+
+/// DLRM's interaction (Naumov et al. 2019, section 2.1.3): inputs dense {width} and sparse {vectors - 1, width}; output
+/// the dense input, then the dot products of all pairs of different vectors: {width + vectors (vectors - 1) / 2}.
+struct Interaction {
+    std::int64_t vectors = 2, width = 1;
+    bool operator==(const Interaction&) const = default;
+};
+
+/// Adam (Kingma and Ba 2015) with decoupled weight decay (AdamW, Loshchilov and Hutter 2019) over `count` parameters.
+struct AdamUpdate {
+    std::int64_t count = 0;
+    bool operator==(const AdamUpdate&) const = default;
+};
+
+/// LAMB (You et al. 2020, algorithm 2) over `count` parameters in `tensors` tensors, each with its own trust ratio.
+struct LambUpdate {
+    std::int64_t count = 0, tensors = 1;
+    bool operator==(const LambUpdate&) const = default;
+};
+
+}  // namespace rehearse

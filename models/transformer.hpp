@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transformers by their published sizes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "core/network.hpp"
+
+namespace rehearse::models {
+
+/// Encoder: BERT, normalization after each half of a block (Devlin et al. 2018). Decoder: GPT, causal, normalization
+/// before (Radford et al. 2019).
+enum class TransformerKind { encoder, decoder };
+
+struct Transformer {
+    std::string_view name;
+    TransformerKind kind = TransformerKind::decoder;
+    std::int64_t layers = 1, hidden = 64, heads = 1;
+    std::int64_t vocabulary = 1, positions = 1;  // rows of the tables
+    std::int64_t segments = 0;
+    double keep = 0.9;  // of dropout after the embedding and after each half of a block; 1: none
+};
+
+/// On samples of `sequence` tokens, at most `positions`. The scores come from the table of tokens (tied); the loss is
+/// taken at every token: the next one of a decoder, the token itself of an encoder, masked or not.
+Network transformer(const Transformer& size, std::int64_t sequence);
+
+/// A published transformer by name: bert-base, gpt2-xl, megatron-1t, ...; none of that name: nothing.
+const Transformer* find_transformer(std::string_view name);
+
+/// "gpt3-175b" with all its positions as the sequence, "bert-large@128" with 128 tokens. InputError when there are more
+/// tokens than positions.
+std::optional<Network> load_transformer(std::string_view name);
+
+}  // namespace rehearse::models

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators of transformers on cases worked out by hand, on every backend that has them.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <stdexcept>
+
+#include "core/error.hpp"
+#include "kernels/reference/backend.hpp"
+#include "tests/kernels/tensors.hpp"
+
+namespace rehearse::kernels {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::FloatEq;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+std::vector<const Backend*> backends_of(const Op& op) {
+    std::vector<const Backend*> found;
+    for (const Backend* backend : backends()) {
+        if (backend->supports({op, Pass::forward, 1, DataType::f32}).yes) {
+            found.push_back(backend);
+        }
+    }
+    return found;
+}
+
+TEST(AttentionByHand, OfOneKeyIsItsValue) {
+    const Attention op{3, 5, 1, 4};
+    for (const Backend* backend : backends_of(op)) {
+        SCOPED_TRACE(full_name(*backend));
+        Tensors t{op, 2, *backend};
+        t.run(*backend, Pass::forward);
+        for (std::size_t i = 0; i < t.dst.size(); ++i) {
+            const std::size_t sample = i / 60;
+            EXPECT_EQ(t.dst[i], t.src[2][sample * 12 + i % 12]) << i;
+        }
+        t.run(*backend, Pass::backward_data);
+        EXPECT_THAT(t.diff_src[0], Each(0)) << "a softmax of one number is 1 whatever the number";
+        EXPECT_THAT(t.diff_src[1], Each(0));
+    }
+}
+
+TEST(AttentionByHand, OfEqualScoresIsTheMeanOfTheValues) {
+    const Attention op{2, 3, 8, 4};
+    for (const Backend* backend : backends_of(op)) {
+        SCOPED_TRACE(full_name(*backend));
+        Tensors t{op, 1, *backend};
+        std::ranges::fill(t.src[0], 0.0F);
+        t.run(*backend, Pass::forward);
+        for (std::size_t i = 0; i < t.dst.size(); ++i) {
+            float sum = 0;
+            for (std::size_t j = 0; j < 8; ++j) sum += t.src[2][j * 8 + i % 8];
+            EXPECT_EQ(t.dst[i], sum / 8) << i;
+        }
+    }
+}
+
+// A score that leads by more than 104 leaves nothing to the others in f32: exp(-104) is below the smallest number.
+TEST(AttentionByHand, OfALeadingScoreSelectsItsValue) {
+    for (const std::int64_t keys : {5, 300}) {  // the leader in another block of keys than the first
+        const Attention op{1, 2, keys, 4};
+        for (const Backend* backend : backends_of(op)) {
+            SCOPED_TRACE(full_name(*backend));
+            Tensors t{op, 1, *backend};
+            std::ranges::fill(t.src[0], 16.0F);  // a score is 8 times the sum of the key
+            std::ranges::fill(t.src[1], 0.0F);
+            std::ranges::fill(t.src[1].end() - 8, t.src[1].end() - 4, 4.0F);  // the last key but one: 128
+            t.run(*backend, Pass::forward);
+            for (std::size_t i = 0; i < t.dst.size(); ++i) EXPECT_EQ(t.dst[i], t.src[2][(keys - 2) * 4 + i % 4]);
+        }
+    }
+}
+
+TEST(AttentionByHand, ThatIsCausalHidesLaterKeys) {
+    // Equal scores: query i of 4 is the mean of the first i + 1 values, 1, 2, 4 and 8 of them with 5 more keys.
+    for (const std::int64_t more : {0, 4}) {
+        const Attention op{1, 4, 4 + more, 1, true};
+        for (const Backend* backend : backends_of(op)) {
+            SCOPED_TRACE(full_name(*backend));
+            Tensors t{op, 1, *backend};
+            std::ranges::fill(t.src[0], 0.0F);
+            for (std::size_t j = 0; j < t.src[2].size(); ++j) t.src[2][j] = static_cast<float>(j);
+            t.run(*backend, Pass::forward);
+            for (std::int64_t i = 0; i < 4; ++i) {
+                EXPECT_FLOAT_EQ(t.dst[i], static_cast<float>(i + more) / 2) << "the mean of 0 .. i + more";
+            }
+            t.run(*backend, Pass::backward_data);
+            EXPECT_EQ(t.diff_src[2].back(), t.diff_dst[3] / static_cast<float>(4 + more)) << "seen by the last query";
+        }
+    }
+}
+
+TEST(AttentionByHand, ThatIsPackedIsThatOfTheThreeParts) {
+    const Attention packed{2, 3, 3, 4, false, true};
+    for (const Backend* backend : backends_of(packed)) {
+        SCOPED_TRACE(full_name(*backend));
+        Tensors one{packed, 2, *backend};
+        Attention apart = packed;
+        apart.packed = false;
+        Tensors three{apart, 2, *backend};
+        for (std::size_t row = 0; row < 6; ++row) {
+            for (std::size_t part = 0; part < 3; ++part) {
+                std::copy_n(one.src[0].begin() + static_cast<std::ptrdiff_t>(row * 24 + part * 8), 8,
+                            three.src[part].begin() + static_cast<std::ptrdiff_t>(row * 8));
+            }
+        }
+        one.run_forward_and_backward(*backend);
+        three.run_forward_and_backward(*backend);
+        EXPECT_EQ(one.dst, three.dst);
+        for (std::size_t i = 0; i < one.diff_src[0].size(); ++i) {
+            ASSERT_EQ(one.diff_src[0][i], three.diff_src[i / 8 % 3][i / 24 * 8 + i % 8]) << i;
+        }
+    }
+}
+
+TEST(LayerNormByHand, OfMinusOneAndOneIsGammaAndBeta) {
+    const LayerNorm op{1, 4};
+    for (const Backend* backend : backends_of(op)) {
+        SCOPED_TRACE(full_name(*backend));
+        Tensors t{op, 1, *backend};
+        t.src[0] = {-1, 1, -1, 1};
+        t.weights = {1, 2, 3, 4, 10, 20, 30, 40};
+        t.run(*backend, Pass::forward);
+        const float normal = 1 / std::sqrt(1 + 1e-5F);  // mean 0, variance 1
+        EXPECT_THAT(t.dst, ElementsAre(FloatEq(10 - normal), FloatEq(20 + 2 * normal), FloatEq(30 - 3 * normal),
+                                       FloatEq(40 + 4 * normal)));
+        t.src[0] = {7, 7, 7, 7};
+        t.run(*backend, Pass::forward);
+        EXPECT_THAT(t.dst, ElementsAre(10, 20, 30, 40));
+    }
+}
+
+TEST(EmbeddingByHand, SumsTheRowsOfItsTables) {
+    const Embedding op{2, 3, 2, 2, 2};
+    for (const Backend* backend : backends_of(op)) {
+        SCOPED_TRACE(full_name(*backend));
+        Tensors t{op, 2, *backend};
+        t.indices = {2, 0, 2, 2};
+        t.weights = {1, 2, 3, 4, 5, 6, /*positions*/ 10, 20, 30, 40, /*segments*/ 100, 200, 300, 400};
+        t.run(*backend, Pass::forward);
+        EXPECT_THAT(t.dst, ElementsAre(115, 226, 331, 442, 115, 226, 335, 446));
+        t.diff_dst = {1, 2, 3, 4, 5, 6, 7, 8};
+        t.run(*backend, Pass::backward_weights);
+        EXPECT_THAT(t.diff_weights, ElementsAre(3, 4, 0, 0, 13, 16, 6, 8, 10, 12, 6, 8, 10, 12));
+    }
+}
+
+TEST(EmbeddingBagByHand, SumsTheRowsOfEachBag) {
+    const EmbeddingBag op{2, 2, 3, 1};
+    for (const Backend* backend : backends_of(op)) {
+        SCOPED_TRACE(full_name(*backend));
+        Tensors t{op, 1, *backend};
+        t.indices = {0, 2, 1, 1};
+        t.weights = {1, 2, 4, 8, 16, 32};
+        t.run(*backend, Pass::forward);
+        EXPECT_THAT(t.dst, ElementsAre(5, 32));
+        t.diff_dst = {3, 7};
+        t.run(*backend, Pass::backward_weights);
+        EXPECT_THAT(t.diff_weights, ElementsAre(3, 0, 3, 0, 14, 0));
+    }
+}
+
+TEST(Tables, RefuseIdsThatAreNoRows) {
+    const Embedding op{2, 3, 2};
+    for (const Backend* backend : backends_of(op)) {
+        SCOPED_TRACE(full_name(*backend));
+        for (const std::int32_t wrong : {-1, 3}) {
+            Tensors t{op, 1, *backend};
+            t.indices = {1, wrong};
+            EXPECT_THAT([&] { t.run(*backend, Pass::forward); },
+                        ThrowsMessage<InputError>(HasSubstr("at place 1 of the batch is none of the table's 0 to 2")));
+            EXPECT_THROW(t.run(*backend, Pass::backward_weights), InputError);
+        }
+        Tensors t{op, 1, *backend};
+        t.indices = {1};
+        EXPECT_THROW(t.run(*backend, Pass::forward), std::logic_error);
+    }
+}
+
+TEST(InteractionByHand, IsTheDenseVectorAndAllDotProducts) {
+    Tensors t{Interaction{3, 2}, 1, reference::backend()};
+    t.src = {{1, 2}, {3, 4, 5, 6}};
+    t.run(reference::backend(), Pass::forward);
+    EXPECT_THAT(t.dst, ElementsAre(1, 2, 1 * 3 + 2 * 4, 1 * 5 + 2 * 6, 3 * 5 + 4 * 6));
+}
+
+TEST(SequenceLoss, OfEqualScoresIsTheLogarithmOfTheClasses) {
+    const SoftmaxLoss op{.classes = 8, .rows = 4};
+    for (const Backend* backend : backends_of(op)) {
+        SCOPED_TRACE(full_name(*backend));
+        Tensors t{op, 2, *backend};
+        std::ranges::fill(t.src[0], 3.0F);
+        t.run_forward_and_backward(*backend);
+        EXPECT_THAT(t.dst, ElementsAre(FloatEq(std::log(8.0F)), FloatEq(std::log(8.0F))));
+        // (1/8 - [label]) / (4 rows of 2 samples).
+        for (std::size_t i = 0; i < t.diff_src[0].size(); ++i) {
+            const bool label = t.labels[i / 8] == static_cast<std::int32_t>(i % 8);
+            EXPECT_FLOAT_EQ(t.diff_src[0][i], (0.125F - (label ? 1.0F : 0.0F)) / 8);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace rehearse::kernels

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transformers and tables, Adam and LAMB. Run under mpirun with 1, 2 and 4 ranks.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.hpp"
+#include "run/trainer.hpp"
+#include "tests/kernels/comm/mpi_main.hpp"
+#include "tests/run/networks.hpp"
+
+namespace rehearse::run {
+namespace {
+
+using kernels::Communicator;
+using models::TransformerKind;
+
+Result train_network(const Communicator& ranks, const Network& network, std::int64_t batch, const Options& options,
+                     Optimizer optimizer = Optimizer::sgd) {
+    const char* plan = options.check_gradients ? "data:bucket=2kB" : "data";  // many buckets, or few for many steps
+    return train_on(ranks, test::schedule_of(network, plan, ranks.size(), batch, optimizer), options, {}, {});
+}
+
+// |a - b| / |b| in the Euclidean norm.
+double difference(std::span<const float> a, std::span<const float> b) {
+    EXPECT_EQ(a.size(), b.size());
+    double apart = 0, size = 0;
+    for (std::size_t i = 0; i < b.size(); ++i) {
+        apart += std::pow(static_cast<double>(a[i]) - b[i], 2);
+        size += std::pow(static_cast<double>(b[i]), 2);
+    }
+    EXPECT_GT(size, 0) << "gradients that are all zero prove nothing";
+    return std::sqrt(apart / size);
+}
+
+// As in train_test.cpp, for two evaluations of a chain of layers with sums of at most `terms` terms. A normalization
+// divides by a deviation that may be small beside what it is the deviation of: a factor of 4 for each half of a block.
+double chain_tolerance(double layers, double terms) { return 4 * 2 * 2 * layers * terms * 0x1p-24; }
+
+TEST(TransformerGradients, OnAllRanksAreThoseOfTheWholeBatchOnOneRank) {
+    const Communicator world = Communicator::world();
+    for (const TransformerKind kind : {TransformerKind::encoder, TransformerKind::decoder}) {
+        for (const double keep : {1.0, 0.75}) {
+            const Network network = test::tiny_transformer(kind, keep);
+            const Options options{.steps = 2, .learning_rate = 0, .check_gradients = true};
+            const Result together = train_network(world, network, 8 / world.size(), options);
+            EXPECT_LE(together.gradient_error, together.gradient_tolerance);
+            EXPECT_LT(together.gradient_tolerance, 1e-6);
+            // The longest sum: a weight over 8 tokens of 8 samples. Two blocks of six layers, and three around them.
+            const Result single = train_network(Communicator::self(), network, 8, options);
+            EXPECT_LE(difference(together.gradients, single.gradients), chain_tolerance(15, 64));
+        }
+    }
+}
+
+TEST(TransformerGradients, ByTheBestKernelsAreThoseOfThePlainLoops) {
+    const Communicator world = Communicator::world();
+    for (const Network& network : {test::tiny_transformer(TransformerKind::encoder),
+                                   test::tiny_transformer(TransformerKind::decoder), test::tiny_dlrm()}) {
+        SCOPED_TRACE(network.name);
+        const Result best = train_network(world, network, 4, {.steps = 1, .check_gradients = true});
+        const Result loops = train_network(world, network, 4, {.steps = 1, .backend = "reference"});
+        EXPECT_LE(best.gradient_error, best.gradient_tolerance);
+        EXPECT_LE(difference(best.gradients, loops.gradients), chain_tolerance(15, 64));
+    }
+}
+
+TEST(TransformerTraining, LearnsWhatFollows) {
+    const Communicator world = Communicator::world();
+    for (const Optimizer optimizer : {Optimizer::adam, Optimizer::lamb}) {
+        const Options options{.steps = 30, .learning_rate = 0.01F};
+        const Result result = train_network(world, test::tiny_transformer(TransformerKind::decoder), 16 / world.size(),
+                                            options, optimizer);
+        // 23 words, nothing known yet: near ln 23 = 3.1. The language itself has less than 2.
+        EXPECT_NEAR(result.steps.front().loss, std::log(23.0), 1);
+        EXPECT_LT(result.steps.back().loss, result.steps.front().loss - 0.25) << to_string(optimizer);
+    }
+}
+
+TEST(TransformerTraining, TwiceGivesTheSameBitsOnEveryRank) {
+    const Communicator world = Communicator::world();
+    for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adam, Optimizer::lamb}) {
+        const Options options{.steps = 3, .learning_rate = 0.01F, .weight_decay = 0.01F};
+        const Network network = test::tiny_transformer(TransformerKind::encoder, 0.9);
+        const Result first = train_network(world, network, 2, options, optimizer);
+        const Result second = train_network(world, network, 2, options, optimizer);
+        EXPECT_EQ(first.weights, second.weights);
+        const std::vector<double> own(first.weights.begin(), first.weights.end());
+        const std::vector<double> all = world.all_gather(own);
+        for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], own[i % own.size()]) << "weight " << i;
+    }
+}
+
+// Adam's first step, without decay: every weight with a gradient moves by the learning rate against its sign. An
+// epsilon of 1e-8 shortens the step of a gradient of 1e-6 or more by 1 % at most.
+TEST(TransformerTraining, MovesEachWeightByTheLearningRateFirst) {
+    const Communicator world = Communicator::world();
+    const Network network = test::tiny_transformer(TransformerKind::decoder);
+    const Result still = train_network(world, network, 4, {.steps = 1, .learning_rate = 0}, Optimizer::adam);
+    const Result moved = train_network(world, network, 4, {.steps = 1, .learning_rate = 0.5F}, Optimizer::adam);
+    ASSERT_EQ(still.gradients, moved.gradients);
+    for (std::size_t i = 0; i < moved.weights.size(); ++i) {
+        if (std::abs(moved.gradients[i]) < 1e-6F) continue;
+        const double step = still.weights[i] - moved.weights[i];
+        ASSERT_NEAR(step, std::copysign(0.5, moved.gradients[i]), 0.006) << "weight " << i;
+    }
+}
+
+TEST(TransformerTraining, RefusesASecondInputOfOneKind) {
+    const Communicator world = Communicator::world();
+    Network n{.name = "two", .layers = {}};
+    const int a = test::add(n, "a", Input{{4}, 5}, {});
+    const int b = test::add(n, "b", Input{{4}, 5}, {});
+    const int sum =
+        test::add(n, "sum", Add{{4, 3}},
+                  {test::add(n, "left", Embedding{4, 5, 3}, {a}), test::add(n, "right", Embedding{4, 5, 3}, {b})});
+    const int flat = test::add(n, "flat", Flatten{{4, 3}}, {sum});
+    test::add(n, "loss", SoftmaxLoss{12}, {flat});
+    EXPECT_THROW(train_network(world, n, 2, {.steps = 1}), InputError);
+}
+
+}  // namespace
+}  // namespace rehearse::run
+
+int main(int argc, char** argv) {
+    const rehearse::run::Session session{argc, argv};
+    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
+}
