@@ -3,7 +3,7 @@
 // over. docs/calibration.md says why these.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
