@@ -25,6 +25,7 @@ Run add_run(CLI::App& app);
 Run add_compare(CLI::App& app);
 Run add_bench(CLI::App& app);
 Run add_calibrate(CLI::App& app);
+Run add_validate(CLI::App& app);
 Run add_export(CLI::App& app);
 Run add_models(CLI::App& app);
 Run add_machines(CLI::App& app);

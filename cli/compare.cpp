@@ -2,13 +2,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 #include <memory>
 
 #include "cli/command.hpp"
 #include "cli/report.hpp"
-#include "core/error.hpp"
-#include "core/text.hpp"
 #include "trace/compare.hpp"
 #include "trace/trace.hpp"
 
@@ -44,18 +41,8 @@ Table table(std::string key, std::string title) {
              {"error", "error", Show::percent}}};
 }
 
-// "20%" or "0.2".
-double limit(std::string_view text) {
-    const bool percent = text.ends_with('%');
-    if (percent) text.remove_suffix(1);
-    const double value = parse_number(text, "--fail-over") / (percent ? 100 : 1);
-    if (!(value >= 0)) throw InputError(fmt::format("--fail-over {}: a share like 20% or 0.2", text));
-    return value;
-}
-
 int compare(const Options& options) {
-    const double allowed =
-        options.fail_over.empty() ? std::numeric_limits<double>::infinity() : limit(options.fail_over);
+    const double allowed = share_or_infinity("--fail-over", options.fail_over);
     const trace::Comparison result = trace::compare(trace::read(options.predicted), trace::read(options.measured));
     Report report{document("comparison", {{"predicted", options.predicted}, {"measured", options.measured}}), {}, ""};
     report.document["whole"] = rows({result.whole});

@@ -5,6 +5,7 @@
 
 #include "cli/command.hpp"
 #include "cli/report.hpp"
+#include "core/price_model.hpp"
 #include "models/models.hpp"
 
 namespace rehearse::cli {
@@ -65,6 +66,13 @@ void add_device(Figures& figures, const DeviceClass& device) {
                                              row.type ? fmt::format(" {}", to_string(*row.type)) : "");
         figures.row(device.name, name, fmt::format("{:.3g} ± {:.0f} %", row.fraction, 100 * row.error), row.fraction,
                     row.source);
+    }
+    if (device.model != nullptr) {
+        for (const MeasuredKernels& k : device.model->kernels()) {
+            figures.row(device.name,
+                        fmt::format("price model {}: {} {}", device.model->name(), k.kind, to_string(k.type)),
+                        fmt::format("{} kernels", k.samples.size()), static_cast<double>(k.samples.size()), k.source);
+        }
     }
     if (!device.measured.empty()) {
         figures.row(device.name, "measured problems", fmt::format("{}", device.measured.size()),

@@ -39,6 +39,10 @@ constexpr std::array table{
             "  mpirun -n 2 rehearse calibrate --quick\n"
             "  rehearse calibrate --quick --model vgg16 --batch 8 --machine-out my-host.toml",
             add_calibrate},
+    Command{"validate", "how far prices are from kernels that they were not fitted on",
+            "  rehearse validate --set deepbench --filter 'v100 f32'\n"
+            "  rehearse validate --set deepbench --samples conv.csv --fail-over 15%",
+            add_validate},
     Command{"export", "timelines to the formats of other tools; several become one file",
             "  rehearse export predicted.json measured.json --to perfetto both.pftrace\n"
             "  rehearse export measured.pftrace --to csv events.csv",

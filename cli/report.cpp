@@ -11,12 +11,14 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <limits>
 #include <sstream>
 #include <thread>
 
 #include "cli/choice.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/text.hpp"
 #include "core/units.hpp"
 
 namespace rehearse::cli {
@@ -187,6 +189,15 @@ void print(const Report& report, const Common& common) {
     }
     check_writable(common.output, common);
     replace_file(common.output, text);
+}
+
+double share_or_infinity(std::string_view option, std::string_view text) {
+    if (text.empty()) return std::numeric_limits<double>::infinity();
+    std::string_view digits = text;
+    if (digits.ends_with('%')) digits.remove_suffix(1);
+    const double value = parse_number(digits, option) / (digits.size() < text.size() ? 100 : 1);
+    if (!(value >= 0)) throw InputError(fmt::format("{} {}: a share like 20% or 0.2", option, text));
+    return value;
 }
 
 void talk(const Common& common, std::string_view text) {

@@ -29,6 +29,9 @@ void add_common(CLI::App& app, Common& common);
 /// --budget SECONDS of timing.
 void add_budget(CLI::App& app, Seconds& budget);
 
+/// "20%" or "0.2" of `option` as 0.2; infinity when it is empty. InputError otherwise.
+double share_or_infinity(std::string_view option, std::string_view text);
+
 /// How a table shows a value; CSV and JSON always carry the plain number in base units.
 enum class Show { text, count, seconds, bytes, flops, flop_rate, percent, number };
 struct Column {

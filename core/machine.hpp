@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -38,6 +39,8 @@ struct Measured {
     std::string source;
 };
 
+class PriceModel;
+
 struct DeviceClass {
     std::string name;
     std::map<DataType, Sourced<FlopRate>> peak;  // by the type of the operands; accumulation in f32
@@ -46,6 +49,7 @@ struct DeviceClass {
     Sourced<Seconds> launch;  // cost of starting one kernel that cannot be hidden
     std::vector<Efficiency> efficiencies;
     std::map<std::string, Measured> measured;  // by to_string(Problem)
+    std::shared_ptr<const PriceModel> model;   // of kernels that were measured on other shapes; may be null
 };
 
 enum class VertexKind {

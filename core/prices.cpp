@@ -10,6 +10,7 @@
 #include <map>
 
 #include "core/error.hpp"
+#include "core/price_model.hpp"
 
 namespace rehearse {
 
@@ -104,7 +105,12 @@ Price price(const Problem& problem, const DeviceClass& device) {
         return {measured->second.median, measured->second.error, measured->second.source};
     }
     const auto others = other_batches(problem, device);
-    return others.empty() ? roofline(problem, device) : interpolate(problem, others);
+    if (!others.empty()) return interpolate(problem, others);
+    if (device.model != nullptr) {
+        if (auto answer = device.model->answer(problem))
+            return {answer->time + device.launch.value, answer->error, answer->source};
+    }
+    return roofline(problem, device);
 }
 
 Seconds at(const Price& price, Quantile quantile) { return price.time * std::max(0.5, 1 + quantile.z * price.error); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step costs on a device: a measured sample where there is one, a line through samples of other batch sizes, or
-// the device's roofline. Every price knows its error and where it came from.
+// What a step costs on a device: a measured sample where there is one, a line through samples of other batch sizes, the
+// device's price model, or its roofline. Every price knows its error and where it came from.
 #pragma once
 
 #include <string>
@@ -12,11 +12,13 @@ namespace rehearse {
 
 struct Price {
     Seconds time;
-    double error = 0;    // relative, one standard deviation
-    std::string source;  // "measured ...", "between two measured batches ...", "roofline ..."
+    double error = 0;  // relative, one standard deviation
+    std::string
+        source;  // "measured ...", "between two measured batches ...", "between the shapes of ...", "roofline ..."
 };
 
-/// Measured, else interpolated between measured batches of the same op, pass and type, else
+/// Measured, else interpolated between measured batches of the same op, pass and type, else from the device's price
+/// model (kernels of other shapes, core/price_model.hpp), else
 /// max(flops / peak, bytes / memory bandwidth) / efficiency + launch (Williams et al. 2009).
 /// InputError when the device has neither samples nor the peak or bandwidth that the roofline needs.
 Price price(const Problem& problem, const DeviceClass& device);

@@ -10,7 +10,7 @@ namespace rehearse::models {
 struct MachineFile {
     std::string_view name, text;
 };
-/// Defined in a source that embed_machines.cmake writes.
+/// Defined in a source that embed_files.cmake writes.
 std::span<const MachineFile> machine_files();
 
 }  // namespace rehearse::models

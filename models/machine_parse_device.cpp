@@ -6,6 +6,7 @@
 
 #include "core/text.hpp"
 #include "models/machine_parse.hpp"
+#include "models/price_models.hpp"
 
 namespace rehearse::models {
 namespace {
@@ -89,6 +90,13 @@ DeviceClass parse_device(Reader reader) {
             if (!rate.source.empty()) device.peak[type] = rate;
         }
         peak->done();
+    }
+    if (const std::string model = reader.text("price_model", ""); !model.empty()) {
+        try {
+            device.model = load_price_model(model);
+        } catch (const InputError& error) {
+            reader.fail("price_model", error.what());
+        }
     }
     for (const Reader& row : reader.tables("efficiency", fmt::format("device '{}': efficiency", device.name)))
         device.efficiencies.push_back(parse_efficiency(row));

@@ -2,6 +2,7 @@
 // A Machine as the text of its file. Figures that are unknown (no source) are left out, as they were when it was read.
 #include <fmt/format.h>
 
+#include "core/price_model.hpp"
 #include "models/machine_parse.hpp"
 #include "models/models.hpp"
 #include "models/this_host.hpp"
@@ -45,6 +46,7 @@ std::string device(const DeviceClass& device) {
     std::string out = fmt::format("\n[[device]]\nname = {}\n", quoted(device.name));
     out += figure("memory", device.memory) + figure("memory_bandwidth", device.memory_bandwidth) +
            figure("launch", device.launch);
+    if (device.model != nullptr) out += fmt::format("price_model = {}\n", quoted(device.model->name()));
     if (!device.peak.empty()) out += "[device.peak]\n";
     for (const auto& [type, rate] : device.peak) out += figure(to_string(type), rate);
     for (const Efficiency& row : device.efficiencies) {

@@ -149,7 +149,7 @@ private:
             outputs_[own].touch(step);
         }
         if (forward) masks_[own].make(step);
-        if (pass == Pass::backward_data) masks_[own].touch(step);
+        if (!forward) masks_[own].touch(step);
         // The loss needs no gradient from outside; another output of the network gets one from somewhere.
         if (!forward && !std::holds_alternative<SoftmaxLoss>(layer.op)) {
             gradients_[of(stored_as_[index], compute.micro_batch)].touch(step);

@@ -29,7 +29,7 @@ public:
           simd_(batchnorm_simd()),
           op_(std::get<BatchNorm>(problem.op)),
           batch_(problem.batch),
-          area_(op_.height * op_.width),
+          area_(std::max<std::int64_t>(op_.depth, 1) * op_.height * op_.width),
           count_(static_cast<double>(batch_ * area_)),
           forward_(problem.pass == Pass::forward) {
         const std::int64_t tensors = forward_ ? 2 : 3;  // src and dst; src, dst and diff_dst

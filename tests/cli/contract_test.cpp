@@ -46,7 +46,7 @@ TEST_F(Contract, MachinesGiveASourceForEveryFigure) {
 }
 
 TEST_F(Contract, HelpHasExamplesAndVersionIsThere) {
-    for (const char* command : {"predict", "run", "compare", "bench", "calibrate", "export", "models", "machines"}) {
+    for (const char* command : {"predict", "run", "compare", "bench", "calibrate", "validate", "export", "models", "machines"}) {
         const Output output = run(std::string{command} + " --help");
         EXPECT_EQ(output.code, 0);
         EXPECT_THAT(output.out, HasSubstr("Examples:"));

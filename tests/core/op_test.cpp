@@ -98,11 +98,11 @@ TEST(Fused, OperatorsMoveEachTensorOnce) {
     EXPECT_EQ(floats(gelu, Pass::backward_weights), 2 * 3 * 8 + 64);
     // Forward: src twice, the shortcut, dst. Backward: src, diff_dst and dst -> the shortcut's gradient; src and that
     // -> diff_src. Separately: 3 + 3 + 2 and 5 + 2 + 3.
-    const BatchNorm three{4, 6, 6, true, true};
+    const BatchNorm three{.channels = 4, .height = 6, .width = 6, .relu = true, .add = true};
     EXPECT_EQ(floats(three, Pass::forward), 2 * 4 * 144 + 8);
     EXPECT_EQ(floats(three, Pass::backward_data), 2 * 7 * 144 + 8);
     EXPECT_EQ(floats(BatchNorm{4, 6, 6}, Pass::forward), 2 * 3 * 144 + 8);
-    EXPECT_EQ(floats(BatchNorm{4, 6, 6, true}, Pass::forward), 2 * 3 * 144 + 8);
+    EXPECT_EQ(floats(BatchNorm{.channels = 4, .height = 6, .width = 6, .relu = true}, Pass::forward), 2 * 3 * 144 + 8);
     EXPECT_EQ(input_shapes(three), (std::vector<Shape>{{4, 6, 6}, {4, 6, 6}}));
     EXPECT_THROW(output_shape(three, {{4, 6, 6}}), InputError);
 }

@@ -116,7 +116,7 @@ TEST(Gradients, OfResnet32ByWinogradAreThoseOfThePlainLoops) {
     const Communicator world = Communicator::world();
     const Network network = models::load_network("resnet32");
     const auto gradients = [&](const char* backend, const char* algorithm) {
-        return train_network(world, network, "data", 1, {.steps = 1, .backend = backend, .algorithm = algorithm})
+        return train_network(world, network, "data", 8, {.steps = 1, .backend = backend, .algorithm = algorithm})
             .gradients;
     };
     // F(4x4,3x3) errs by less than 1e-5 of a layer's output (tests/kernels/cpu_winograd_test.cpp); a gradient has come

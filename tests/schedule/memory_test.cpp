@@ -64,7 +64,7 @@ TEST(Memory, OfAShortcutFusedToBatchNormIsNotKeptForTheBackwardPass) {
     const int input = add(n, "input", Input{{2, 3, 3}}, {});
     const int c = add(n, "c", conv, {input});
     const int s = add(n, "s", conv, {input});
-    const int sum = add(n, "sum", BatchNorm{2, 3, 3, false, true}, {c, s});
+    const int sum = add(n, "sum", BatchNorm{.channels = 2, .height = 3, .width = 3, .add = true}, {c, s});
     const int flat = add(n, "flatten", Flatten{{2, 3, 3}}, {sum});
     add(n, "loss", SoftmaxLoss{3}, {add(n, "f", MatMul{.m = 1, .n = 3, .k = 18, .bias = false}, {flat})});
     const MemoryUse use = memory_use(schedule_of(n, "data", 1, 1));

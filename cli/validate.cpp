@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far prices are from measured kernels that they were not fitted on.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <regex>
+
+#include "calibrate/learn.hpp"
+#include "cli/choice.hpp"
+#include "cli/command.hpp"
+#include "cli/validation_report.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "models/kernel_samples.hpp"
+#include "models/price_models.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using calibrate::Judged;
+using calibrate::Leave;
+using models::ShippedKernels;
+
+enum class Set { deepbench, published };
+
+std::string_view word_of(Leave leave) {
+    if (leave == Leave::problem) return "problem";
+    return leave == Leave::shape ? "shape" : "family";
+}
+
+struct Options {
+    Common common;
+    Set set = Set::deepbench;
+    Leave leave = Leave::shape;
+    std::string samples, filter, fail_over, learn;
+};
+
+JudgedRow row_of(const ShippedKernels& shipped, const Judged& judged) {
+    const Problem& problem = judged.problem;
+    const bool product = std::holds_alternative<MatMul>(problem.op);
+    return {shipped.model,
+            std::string{to_string(problem.type)},
+            std::string{kind_of(problem.op)},
+            product ? "all" : std::string{to_string(problem.pass)},
+            judged,
+            false,
+            shipped.kernels.source};
+}
+
+Validation cross_validated(const Options& options) {
+    Validation result;
+    for (const ShippedKernels& shipped : models::shipped_kernels()) {
+        for (const Judged& judged : calibrate::cross_validate(shipped.kernels, options.leave)) {
+            result.rows.push_back(row_of(shipped, judged));
+        }
+    }
+    const char* unseen[] = {"the same kernel", "the same shape and batch, on any pass", "the same shape at any batch"};
+    result.footer =
+        fmt::format("each price from a model that has not seen {}", unseen[static_cast<int>(options.leave)]);
+    return result;
+}
+
+const ShippedKernels* shipped_for(const std::vector<ShippedKernels>& all, const models::SampleRow& sample) {
+    const auto fits = [&](const ShippedKernels& s) {
+        return s.device == sample.device && s.precision == sample.precision && s.snapshot == sample.snapshot &&
+               s.kernels.kind == kind_of(sample.sample.problem.op);
+    };
+    const auto found = std::ranges::find_if(all, fits);
+    return found == all.end() ? nullptr : &*found;
+}
+
+// Prices the rows of a file with the shipped models.
+Validation priced(const Options& options) {
+    const std::vector<models::SampleRow> samples = models::read_samples(read_file(options.samples), options.samples);
+    const std::vector<ShippedKernels> all = models::shipped_kernels();
+    std::map<const ShippedKernels*, calibrate::KnownPrices> known;
+    Validation result;
+    std::size_t fitted_on = 0;
+    for (const models::SampleRow& sample : samples) {
+        const ShippedKernels* shipped = sample.training ? shipped_for(all, sample) : nullptr;
+        if (shipped == nullptr) {
+            const std::string why = sample.training ? fmt::format("no price model of {} {} {}", sample.device,
+                                                                  sample.precision, sample.snapshot)
+                                                    : "a row of the inference sheets";
+            ++result.reasons[why];
+            result.skipped.push_back({{"id", to_string(sample.sample.problem)}, {"skipped", why}});
+            continue;
+        }
+        const auto [entry, fresh] = known.try_emplace(shipped, shipped->kernels);
+        if (fresh) fitted_on += shipped->kernels.samples.size();
+        const std::vector<Judged> judged = calibrate::judge(entry->second.prices, {&sample.sample, 1});
+        result.rows.push_back(row_of(*shipped, judged.at(0)));
+        result.rows.back().fitted = entry->second.problems.contains(to_string(sample.sample.problem));
+    }
+    result.footer = fmt::format("models fitted on {} kernels of DeepBench; {} of these {} rows were among them",
+                                fitted_on, std::ranges::count_if(result.rows, &JudgedRow::fitted), result.rows.size());
+    for (const auto& [why, count] : result.reasons) result.footer += fmt::format("\n{} rows skipped: {}", count, why);
+    return result;
+}
+
+void keep_matching(std::vector<JudgedRow>& rows, const Options& options) {
+    if (options.filter.empty()) return;
+    try {
+        const std::regex pattern{options.filter};
+        std::erase_if(rows, [&](const JudgedRow& row) { return !std::regex_search(row.group(), pattern); });
+    } catch (const std::regex_error& error) {
+        throw InputError(fmt::format("--filter '{}': not a regular expression: {}", options.filter, error.what()));
+    }
+}
+
+Json configuration(const Options& options) {
+    return {{"set", "deepbench"},
+            {"samples", options.samples},
+            {"leave", word_of(options.leave)},
+            {"filter", options.filter}};
+}
+
+// Learns every family's covariance anew and writes the table that is built in.
+int learn(const Options& options) {
+    check_writable(options.learn, options.common);
+    std::vector<ShippedKernels> shipped = models::shipped_kernels();
+    std::vector<calibrate::FamilyMember> members;
+    for (const ShippedKernels& s : shipped) members.push_back({s.family, s.teaches, s.kernels});
+    calibrate::learn_all(members);
+    for (std::size_t i = 0; i < shipped.size(); ++i) shipped[i].kernels = members[i].kernels;
+    replace_file(options.learn, models::covariance_table(shipped));
+    talk(options.common, fmt::format("learned anew: {}", options.learn));
+    return good;
+}
+
+int validate(const Options& options) {
+    if (options.set == Set::published) {
+        throw InputError("--set published: not written yet; --set deepbench holds prices to measured kernels");
+    }
+    const double allowed = share_or_infinity("--fail-over", options.fail_over);
+    if (!options.learn.empty()) return learn(options);
+    Validation result = options.samples.empty() ? cross_validated(options) : priced(options);
+    keep_matching(result.rows, options);
+    if (result.rows.empty()) {
+        std::string why;
+        for (const auto& [reason, count] : result.reasons) why += fmt::format("; {} rows: {}", count, reason);
+        throw InputError(options.filter.empty() ? fmt::format("{}: no row can be priced{}", options.samples, why)
+                                                : fmt::format("--filter '{}' matches no row", options.filter));
+    }
+    print(report_of(result, configuration(options)), options.common);
+    std::vector<Judged> cold = judged(result.rows, [](const JudgedRow& row) { return !row.fitted; });
+    if (cold.empty()) cold = judged(result.rows, [](const JudgedRow&) { return true; });
+    const double median = calibrate::summarize(cold).median;
+    if (median <= allowed) return good;
+    talk(options.common, fmt::format("median error {:.1f} % is over {:.1f} %", 100 * median, 100 * allowed));
+    return check_failed;
+}
+
+}  // namespace
+
+Run add_validate(CLI::App& app) {
+    const auto options = std::make_shared<Options>();
+    add_choice<Set>(app, "--set", options->set, {{"deepbench", Set::deepbench}, {"published", Set::published}},
+                    "deepbench: prices of kernels, by cross-validation or of --samples; published: not written yet");
+    app.add_option("--samples", options->samples, "price the rows of this file (columns of DeepBench's conv or gemm)")
+        ->option_text("FILE.csv");
+    add_choice<Leave>(
+        app, "--leave", options->leave,
+        {{"shape", Leave::shape}, {"family", Leave::family}, {"problem", Leave::problem}},
+        "what cross-validation holds out together: all passes of a shape, of a shape at every batch, or one "
+        "kernel alone");
+    app.add_option("--filter", options->filter, "only groups \"device type kind pass\" that match")
+        ->option_text("REGEX");
+    app.add_option("--fail-over", options->fail_over, "exit 1 when the median error of unseen rows is larger")
+        ->option_text("15%");
+    app.add_option("--learn", options->learn, "learn the covariances anew and write them (a minute)")
+        ->option_text("FILE.csv");
+    add_common(app, options->common);
+    return [options] { return validate(*options); };
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/price_models.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "models/kernel_files.hpp"
+#include "models/kernel_samples.hpp"
+
+namespace rehearse::models {
+
+namespace {
+
+Csv table(std::string_view name) {
+    const auto files = kernel_files();
+    const auto file = std::ranges::find(files, name, &KernelFile::name);
+    require(file != files.end(), "the tables are built in");
+    return {file->text, fmt::format("calibrate/deepbench/{}.csv", name)};
+}
+
+struct Learned {
+    std::vector<Expert> experts;
+    double band = 1;
+};
+using Experts = std::map<std::pair<std::string, std::string>, Learned>;  // by family and kind
+
+Experts read_experts() {
+    const Csv csv = table("covariance");
+    Experts experts;
+    for (std::size_t row = 0; row < csv.size(); ++row) {
+        Learned& learned = experts[{csv.text(row, "family"), csv.text(row, "kind")}];
+        const auto expert = static_cast<std::size_t>(csv.whole(row, "expert", 0));
+        const auto term = static_cast<std::size_t>(csv.whole(row, "term", 0));
+        learned.band = csv.positive(row, "band");
+        if (learned.experts.size() <= expert) learned.experts.resize(expert + 1);
+        Expert& e = learned.experts[expert];
+        e.overlapped = csv.text(row, "bound") == "overlapped";
+        e.covariance.smoothness =
+            csv.text(row, "smoothness") == "gaussian" ? Smoothness::gaussian : Smoothness::matern32;
+        e.covariance.noise = csv.positive(row, "noise");
+        CovarianceTerm& t = e.covariance.terms.at(term);
+        t.amplitude = csv.positive(row, "amplitude");
+        t.task_correlation = csv.positive(row, "task_correlation");
+        for (const std::string_view length : split(csv.text(row, "lengths"), ' '))
+            t.lengths.push_back(parse_number(length, "lengths"));
+    }
+    return experts;
+}
+
+std::vector<KernelSample> read_column(const Csv& csv, const std::string& column, DataType type) {
+    std::vector<KernelSample> samples;
+    for (std::size_t row = 0; row < csv.size(); ++row) {
+        if (csv.text(row, column).empty()) continue;
+        samples.push_back({problem_of(csv, row, type), Seconds{csv.positive(row, column) * 1e-6}});
+    }
+    return samples;
+}
+
+std::string source_of(const Csv& devices, std::size_t row) {
+    return fmt::format("Baidu DeepBench (Apache-2.0) {}, {}, {}", devices.text(row, "snapshot"),
+                       devices.text(row, "device"), devices.text(row, "library"));
+}
+
+std::string lengths_text(const std::vector<double>& lengths) {
+    std::string text;
+    for (const double length : lengths) text += fmt::format("{}{:.4g}", text.empty() ? "" : " ", length);
+    return text;
+}
+
+}  // namespace
+
+std::vector<ShippedKernels> shipped_kernels(std::string_view model) {
+    const Csv devices = table("devices"), conv = table("conv"), gemm = table("gemm");
+    const Experts experts = read_experts();
+    std::vector<ShippedKernels> all;
+    for (std::size_t row = 0; row < devices.size(); ++row) {
+        const std::string& name = devices.text(row, "model");
+        if (!model.empty() && model != name) continue;
+        const std::string type_name = devices.text(row, "type");
+        const DataType type = type_name == "f16" ? DataType::f16 : DataType::f32;
+        const DeviceSheet sheet{parse_quantity<FlopRate>(devices.text(row, "peak")),
+                                parse_quantity<Bandwidth>(devices.text(row, "bandwidth")),
+                                devices.whole(row, "processors", 1), devices.whole(row, "channel_multiple", 1),
+                                parse_quantity<Bytes>(devices.text(row, "element"))};
+        for (const auto& [kind, csv] : {std::pair{"conv2d", &conv}, std::pair{"matmul", &gemm}}) {
+            ShippedKernels kernels{name,
+                                   devices.text(row, "device"),
+                                   devices.text(row, "precision"),
+                                   devices.text(row, "snapshot"),
+                                   devices.text(row, "family"),
+                                   devices.text(row, "teaches") == "yes",
+                                   {}};
+            const auto learned = experts.find({kernels.family, kind});
+            kernels.kernels = {kind,
+                               type,
+                               sheet,
+                               read_column(*csv, fmt::format("{}:{}", name, type_name), type),
+                               {},
+                               1,
+                               source_of(devices, row)};
+            if (learned != experts.end()) {
+                kernels.kernels.experts = learned->second.experts;
+                kernels.kernels.band = learned->second.band;
+            }
+            all.push_back(std::move(kernels));
+        }
+    }
+    return all;
+}
+
+std::vector<std::string> price_models() {
+    const Csv devices = table("devices");
+    std::vector<std::string> names;
+    for (std::size_t row = 0; row < devices.size(); ++row) {
+        const std::string& name = devices.text(row, "model");
+        if (names.empty() || names.back() != name) names.push_back(name);
+    }
+    return names;
+}
+
+std::shared_ptr<const PriceModel> load_price_model(std::string_view name) {
+    std::vector<MeasuredKernels> kernels;
+    for (ShippedKernels& shipped : shipped_kernels(name)) kernels.push_back(std::move(shipped.kernels));
+    if (kernels.empty() || name.empty()) {
+        const std::vector<std::string> names = price_models();
+        const std::vector<std::string_view> known(names.begin(), names.end());
+        throw InputError(
+            fmt::format("unknown price model '{}'{}; choose one of {}", name, did_you_mean(name, known), join(known)));
+    }
+    return std::make_shared<const PriceModel>(std::string{name}, std::move(kernels));
+}
+
+std::string covariance_table(const std::vector<ShippedKernels>& learned) {
+    std::string text = "family,kind,expert,bound,smoothness,noise,band,term,amplitude,task_correlation,lengths\n";
+    std::set<std::pair<std::string, std::string>> done;
+    for (const ShippedKernels& shipped : learned) {
+        const MeasuredKernels& k = shipped.kernels;
+        if (!done.emplace(shipped.family, k.kind).second) continue;
+        for (std::size_t e = 0; e < k.experts.size(); ++e) {
+            const auto& [overlapped, c] = k.experts[e];
+            for (std::size_t t = 0; t < c.terms.size(); ++t) {
+                text +=
+                    fmt::format("{},{},{},{},{},{:.4g},{:.3g},{},{:.4g},{:.4g},{}\n", shipped.family, k.kind, e,
+                                overlapped ? "overlapped" : "in-turn",
+                                c.smoothness == Smoothness::gaussian ? "gaussian" : "matern32", c.noise, k.band, t,
+                                c.terms[t].amplitude, c.terms[t].task_correlation, lengths_text(c.terms[t].lengths));
+            }
+        }
+    }
+    return text;
+}
+
+}  // namespace rehearse::models

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The price models that are built into the binary: names in, measured kernels with what interpolates them out. Their
+// tables are calibrate/deepbench/*.csv, learned by `rehearse validate --set deepbench --learn`.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/price_model.hpp"
+
+namespace rehearse::models {
+
+/// One kind and type of one model, with what the tables say of it beyond MeasuredKernels.
+struct ShippedKernels {
+    std::string model;                        // "v100"
+    std::string device, precision, snapshot;  // as DeepBench names them
+    std::string family;                       // devices that share one covariance: gpu, tensor, knl
+    bool teaches = true;                      // whether the family's covariance was learned from it
+    MeasuredKernels kernels;
+};
+/// All of them, or those of one model.
+std::vector<ShippedKernels> shipped_kernels(std::string_view model = "");
+
+std::vector<std::string> price_models();
+/// InputError when there is no such model.
+std::shared_ptr<const PriceModel> load_price_model(std::string_view name);
+
+/// covariance.csv, from the experts of one kernel set a family and kind.
+std::string covariance_table(const std::vector<ShippedKernels>& learned);
+
+}  // namespace rehearse::models

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/price_models.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <functional>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/prices.hpp"
+#include "models/kernel_samples.hpp"
+#include "models/models.hpp"
+
+namespace rehearse::models {
+namespace {
+
+using testing::HasSubstr;
+
+std::string message(const std::function<void()>& call) {
+    try {
+        call();
+    } catch (const InputError& error) {
+        return error.what();
+    }
+    return "no error";
+}
+
+const std::string conv_header = "device,precision,direction,W,H,C,N,K,R,S,pad_h,pad_w,stride_h,stride_w,time_us\n";
+
+TEST(Csv, ReadsQuotesCommentsAndCarriageReturns) {
+    const Csv table{"# said before\na,b\r\n1,\"x, \"\"y\"\"\"\r\n\n2,z\n", "t.csv"};
+    ASSERT_EQ(table.size(), 2U);
+    EXPECT_EQ(table.text(0, "b"), "x, \"y\"");
+    EXPECT_EQ(table.whole(1, "a", 1), 2);
+}
+
+TEST(Csv, TellsFileAndLineOfEveryMistake) {
+    const auto read = [](const std::string& text) { return message([&] { read_samples(text, "t.csv"); }); };
+    EXPECT_THAT(read(""), HasSubstr("t.csv: it is empty"));
+    EXPECT_THAT(read(conv_header), HasSubstr("no rows"));
+    EXPECT_THAT(read(conv_header + "V100,fp32,fwd,7\n"), HasSubstr("t.csv:2: 4 fields, the header in line 1 has 15"));
+    EXPECT_THAT(read("device,precision,direction,W,H,C,N,K,R,S,pad_h,pad_w,stride_h,stride_w,times_us\n"
+                     "V100,fp32,fwd,7,7,8,8,8,3,3,1,1,1,1,5\n"),
+                HasSubstr("t.csv:1: no column 'time_us' (did you mean 'times_us'?)"));
+    EXPECT_THAT(read(conv_header + "V100,fp32,fwd,7,7,8,8,8,3,3,1,1,1,1,5\nV100,fp32,fwd,7,7,-8,8,8,3,3,1,1,1,1,5\n"),
+                HasSubstr("t.csv:3: C is '-8'"));
+    EXPECT_THAT(read(conv_header + "V100,fp32,fwd,7,7,8,8,8,3,3,1,1,1,1,nan\n"),
+                HasSubstr("t.csv:2: time_us is 'nan'"));
+    EXPECT_THAT(read(conv_header + "V100,fp32,up,7,7,8,8,8,3,3,1,1,1,1,5\n"), HasSubstr("direction is 'up'"));
+    EXPECT_THAT(read(conv_header + "V100,fp32,fwd,2,2,8,8,8,9,9,1,1,1,1,5\n"), HasSubstr("does not fit"));
+    EXPECT_THAT(read(conv_header + "\"V100,fp32,fwd,2,2,8,8,8,9,9,1,1,1,1,5\n"), HasSubstr("t.csv:2: a quote"));
+}
+
+// y = W x in column-major: {m, k} x {k, n}; its gradients transpose one side each.
+TEST(Samples, OfProductsAreTheLayersThatMakeThem) {
+    const auto rows = read_samples(
+        "device,precision,M,N,K,a_t,b_t,time_us\n"
+        "V100,fp32,1000,32,2048,N,N,10\n"
+        "V100,fp16_tc,2048,32,1000,T,N,10\n"
+        "V100,fp32,1000,2048,32,N,T,10\n",
+        "g.csv");
+    const MatMul layer{1, 1000, 2048, false};
+    EXPECT_EQ(rows.at(0).sample.problem, (Problem{layer, Pass::forward, 32, DataType::f32}));
+    EXPECT_EQ(rows.at(1).sample.problem, (Problem{layer, Pass::backward_data, 32, DataType::f16}));
+    EXPECT_EQ(rows.at(2).sample.problem, (Problem{layer, Pass::backward_weights, 32, DataType::f32}));
+    EXPECT_DOUBLE_EQ(rows.at(2).sample.time.value, 1e-5);
+    EXPECT_THAT(message([] { read_samples("device,precision,M,N,K,a_t,b_t,time_us\nV,p,1,1,1,T,T,1\n", "g.csv"); }),
+                HasSubstr("g.csv:2: a_t and b_t"));
+}
+
+TEST(PriceModels, AreThereForEveryDeviceThatWasMeasured) {
+    EXPECT_THAT(price_models(),
+                testing::IsSupersetOf({"v100", "v100-cudnn7.3", "p100", "titanx-maxwell", "titanx-pascal", "knl7250"}));
+    for (const ShippedKernels& shipped : shipped_kernels()) {
+        SCOPED_TRACE(shipped.model + " " + shipped.kernels.kind);
+        EXPECT_GE(shipped.kernels.samples.size(), 111U);
+        EXPECT_EQ(shipped.kernels.experts.size(), 2U);
+        EXPECT_THAT(shipped.kernels.source, HasSubstr("Baidu DeepBench"));
+    }
+    EXPECT_THAT(message([] { load_price_model("v10"); }), HasSubstr("(did you mean 'v100'?)"));
+}
+
+TEST(PriceModels, AreWrittenAsTheyAreRead) {
+    std::string table = read_file(REHEARSE_SOURCE_DIR "/calibrate/deepbench/covariance.csv");
+    EXPECT_EQ(table.substr(table.find("family,")), covariance_table(shipped_kernels()));
+}
+
+// The smallest time of a kernel that was measured twice in the sheets' own rows: 1x1 of 56x56, 64 -> 256, batch 8 and
+// 16, on one V100 (da81ba7): the model must give back what it has seen, to the noise that it assumes.
+TEST(PriceModels, GiveBackWhatTheyHaveSeen) {
+    for (const ShippedKernels& shipped : shipped_kernels("v100")) {
+        const KernelPrices prices{shipped.kernels};
+        double worst = 0, sum = 0;
+        for (const KernelSample& sample : shipped.kernels.samples) {
+            const double error = std::abs(prices.at(sample.problem)->log_time - std::log(sample.time.value));
+            worst = std::max(worst, error);
+            sum += error;
+        }
+        EXPECT_LT(sum / static_cast<double>(shipped.kernels.samples.size()), 0.05);
+        EXPECT_LT(worst, 0.5);
+    }
+}
+
+// More work takes longer: doubling the batch, 1 to 256 images, of a layer of ResNet-50. 2 % for ripples in between.
+TEST(PriceModels, GrowWithTheBatch) {
+    for (const char* name : {"v100", "p100", "knl7250", "titanx-pascal"}) {
+        const auto model = load_price_model(name);
+        for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
+            Seconds before;
+            for (std::int64_t batch = 1; batch <= 256; batch *= 2) {
+                const Conv2d layer{128, 28, 28, 128, Window{3, 3, 1, 1, 1, 1, 1, 1}};
+                const auto answer = model->answer({layer, pass, batch, DataType::f32});
+                ASSERT_TRUE(answer);
+                EXPECT_GT(answer->time.value, 0.98 * before.value) << name << " batch " << batch;
+                before = answer->time;
+            }
+        }
+    }
+}
+
+TEST(PriceModels, AreUsedByTheMachinesThatNameThem) {
+    const Problem layer{Conv2d{128, 28, 28, 128, Window{3, 3, 1, 1, 1, 1, 1, 1}}, Pass::forward, 32, DataType::f32};
+    for (const char* name : {"summit", "cori-knl", "titanx-server"}) {
+        const Machine machine = load_machine(name);
+        EXPECT_THAT(price(layer, machine.classes.at(0)).source, HasSubstr("DeepBench")) << name;
+        const Machine again = parse_machine(to_toml(machine), "again.toml");
+        EXPECT_EQ(price(layer, again.classes.at(0)).time, price(layer, machine.classes.at(0)).time);
+    }
+    EXPECT_THAT(message([] {
+                    parse_machine(
+                        "name = \"x\"\n[[device]]\nname = \"d\"\nmemory = { value = \"1GB\", source = \"s\" }\n"
+                        "price_model = \"v1000\"\n",
+                        "x.toml");
+                }),
+                testing::AllOf(HasSubstr("x.toml:5"), HasSubstr("did you mean 'v100'?")));
+}
+
+}  // namespace
+}  // namespace rehearse::models
