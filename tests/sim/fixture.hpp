@@ -25,7 +25,8 @@ inline const DeviceClass& plain_device() {
                                     .memory_bandwidth = {1_GBps, "test"},
                                     .launch = {Seconds{0}, "test"},
                                     .efficiencies = {},
-                                    .measured = {}};
+                                    .measured = {},
+                                    .model = {}};
     return device;
 }
 
