@@ -15,7 +15,7 @@
 
 namespace rehearse::cli {
 
-/// What is fused where --fuse is not given (docs/decisions/0008).
+/// What is fused where --fuse is not given (docs/decisions/0010-fusion-is-a-pass-and-off.md).
 inline constexpr std::string_view default_fuse = "off";
 /// --fuse, on every command that makes or measures a network.
 void add_fuse(CLI::App& app, std::string& fuse);

@@ -118,6 +118,7 @@ TEST_F(BadInput, OfPredictions) {
                     {"predict --devices 6 --trace /no/such/folder/t.json", "/no/such/folder"},
                     {"predict --devices 6 --trace mine.json", "--force"},
                     {"predict --devices 6 --steps 0", "--steps"},
+                    {"predict --devices 6 --fuse conv-rely", "did you mean 'conv-relu'"},
                     {"predict --machine this-host --devices 1", "calibrate"}});
     EXPECT_EQ(read("mine.json"), "precious");
 }

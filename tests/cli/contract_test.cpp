@@ -162,6 +162,15 @@ TEST_F(Contract, MoreDevicesAreFasterAndLessEfficient) {
     }
 }
 
+TEST_F(Contract, FusedNetworksMoveFewerBytes) {
+    const auto point = [&](const std::string& fuse) {
+        return json("predict --model resnet50 --devices 1 --batch 32 --fuse " + fuse)["points"][0];
+    };
+    const Json off = point("off"), some = point("bn-relu"), on = point("on");
+    EXPECT_LT(some["compute_s"], off["compute_s"]);
+    EXPECT_LT(on["compute_s"], some["compute_s"]);
+}
+
 TEST_F(Contract, EveryPriceIsExplained) {
     const Json rows = json("predict --model lenet5 --machine titanx-server --devices 4 --explain")["explanation"];
     ASSERT_GT(rows.size(), 3U);
