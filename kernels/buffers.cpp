@@ -47,7 +47,7 @@ bool gradient_reads_src(const Op& op) {
 }
 
 bool gradient_reads_dst(const Op& op) {
-    return std::holds_alternative<Softmax>(op) || std::holds_alternative<Attention>(op);
+    return std::holds_alternative<Softmax>(op) || std::holds_alternative<Attention>(op) || has_fused_relu(op);
 }
 
 void refuse_view(DataType held, DataType taken) {

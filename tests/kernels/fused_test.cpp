@@ -45,7 +45,7 @@ TEST(Fused, EveryOperatorHasABackendForAllItsPasses) {
 
 // Of a batch normalization with a shortcut, whichever gradients somebody wants.
 TEST(Fused, GradientsThatNobodyWantsAreLeftOut) {
-    const BatchNorm op{19, 3, 5, true, true};
+    const BatchNorm op{.channels = 19, .height = 3, .width = 5, .relu = true, .add = true};
     for (const Backend* backend : backends()) {
         if (!backend->supports({op, Pass::backward_data, 2, DataType::f32}).yes) continue;
         SCOPED_TRACE(full_name(*backend));
