@@ -51,14 +51,17 @@ down() {
     rm -rf "$folder"
 }
 
+# What a container or an old kernel may not allow: then its reason is ours.
+try() { "$@" 2> "$folder/why" || refuse "'$*': $(cat "$folder/why")"; }
+
 # $1 namespace, $2 device: a queue of 8 MB drops nothing that TCP sends here.
-limit() { ip netns exec "$1" tc qdisc add dev "$2" root tbf rate "$rate" burst 128kb limit 8mb; }
+limit() { try ip netns exec "$1" tc qdisc add dev "$2" root tbf rate "$rate" burst 128kb limit 8mb; }
 
 add_host() {
     local host=$name-h$1 port=port$1
     ip netns add "$host"
     ip -n "$host" link set lo up
-    ip -n "$name-switch" link add "$port" type veth peer name eth0 netns "$host"
+    try ip -n "$name-switch" link add "$port" type veth peer name eth0 netns "$host"
     ip -n "$name-switch" link set "$port" master bridge up
     ip -n "$host" addr add "10.77.0.$(($1 + 1))/24" dev eth0
     ip -n "$host" link set eth0 up
@@ -81,8 +84,9 @@ shift
 exec ip netns exec "\$host" unshare --uts sh -c "hostname \$host && exec \$*"
 EOF
     chmod +x "$folder/agent"
-    ip netns add "$name-switch" 2> "$folder/why" || refuse "no network namespaces here: $(cat "$folder/why")"
-    ip -n "$name-switch" link add bridge type bridge
+    try ip netns add "$name-switch"
+    try ip netns exec "$name-switch" unshare --uts true
+    try ip -n "$name-switch" link add bridge type bridge
     ip -n "$name-switch" link set bridge up
     for ((i = 0; i < hosts; ++i)); do add_host "$i"; done
 }
