@@ -3,6 +3,7 @@
 #include "bench/ceilings.hpp"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
@@ -85,7 +86,8 @@ protected:
         std::ofstream(folder / "shared_cpu_list") << shared << '\n';
     }
     void TearDown() override { std::filesystem::remove_all(root_); }
-    std::filesystem::path root_ = std::filesystem::path{testing::TempDir()} / "rehearse_caches";
+    std::filesystem::path root_ =
+        std::filesystem::path{testing::TempDir()} / ("rehearse_caches" + std::to_string(::getpid()));
 };
 
 TEST_F(Sysfs, TellsSizesSharersAndHowManyThereAre) {
