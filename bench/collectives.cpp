@@ -167,22 +167,7 @@ TrafficSample sample_of(const Traffic& traffic, const Work& work, const std::vec
 
 }  // namespace
 
-std::string_view name_of(const Traffic& traffic) {
-    if (!traffic.kind) return "p2p";
-    switch (*traffic.kind) {
-        case CollectiveKind::all_reduce:
-            return "allreduce";
-        case CollectiveKind::reduce_scatter:
-            return "reducescatter";
-        case CollectiveKind::all_gather:
-            return "allgather";
-        case CollectiveKind::broadcast:
-            return "broadcast";
-        case CollectiveKind::all_to_all:
-            return "alltoall";
-    }
-    return "?";
-}
+std::string_view name_of(const Traffic& traffic) { return traffic.kind ? pass_of(*traffic.kind) : "p2p"; }
 
 double bus_factor(const Traffic& traffic, std::int64_t ranks) {
     const double others = static_cast<double>(ranks - 1) / static_cast<double>(ranks);

@@ -89,6 +89,22 @@ std::string_view to_string(CollectiveKind kind) {
     return "?";
 }
 
+std::string_view pass_of(CollectiveKind kind) {
+    switch (kind) {
+        case CollectiveKind::all_reduce:
+            return "allreduce";
+        case CollectiveKind::reduce_scatter:
+            return "reducescatter";
+        case CollectiveKind::all_gather:
+            return "allgather";
+        case CollectiveKind::broadcast:
+            return "broadcast";
+        case CollectiveKind::all_to_all:
+            return "alltoall";
+    }
+    return "?";
+}
+
 std::vector<CollectiveKind> collective_kinds() {
     using enum CollectiveKind;
     return {all_reduce, reduce_scatter, all_gather, broadcast, all_to_all};

@@ -13,6 +13,8 @@ namespace rehearse {
 
 enum class CollectiveKind { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all };
 std::string_view to_string(CollectiveKind kind);  // "all-reduce"
+/// "allreduce", as one word: on the command line, as the pass of an event, at the end of a step's name.
+std::string_view pass_of(CollectiveKind kind);
 std::vector<CollectiveKind> collective_kinds();
 
 /// A name of algorithms(kind). "hierarchical(inside,across)" has one of the others inside the node and one across

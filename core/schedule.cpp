@@ -39,22 +39,6 @@ std::string_view to_string(Precision precision) {
     return "?";
 }
 
-std::string_view pass_of(CollectiveKind kind) {
-    switch (kind) {
-        case CollectiveKind::all_reduce:
-            return "allreduce";
-        case CollectiveKind::reduce_scatter:
-            return "reducescatter";
-        case CollectiveKind::all_gather:
-            return "allgather";
-        case CollectiveKind::broadcast:
-            return "broadcast";
-        case CollectiveKind::all_to_all:
-            return "alltoall";
-    }
-    return "?";
-}
-
 std::string_view to_string(Optimizer optimizer) {
     switch (optimizer) {
         case Optimizer::sgd:

@@ -51,9 +51,6 @@ struct Communicate {
     int micro_batch = 0;
 };
 
-/// "allreduce", "reducescatter", ...: the pass of its events, and the end of its step's name.
-std::string_view pass_of(CollectiveKind kind);
-
 /// To or from the rank `offset` further along `axis`; the n-th Send to a rank meets its n-th Recv on the stream of the
 /// same tensors (activations or gradients).
 struct Send {
