@@ -94,6 +94,7 @@ struct Step {
 struct Bucket {
     std::vector<int> layers;
     std::int64_t elements = 0;
+    int partial = -1;  // the mesh axis along which each rank has a part of these gradients only: they are summed first
 };
 
 /// A rank holds, of dimension `dim` of a weight tensor, the piece at its coordinate on `axis`; of `blocks` tensors that
@@ -111,6 +112,7 @@ struct Origin {
     int layer = -1;         // of the whole network; -1: a Communication that the whole network has not
     int tensor = 0;         // its first weight tensor is this one of that layer's
     std::vector<Cut> cuts;  // of its weights
+    int partial = -1;       // the mesh axis whose ranks each see a part of what the weights' gradient is a sum over
     bool operator==(const Origin&) const = default;
 };
 

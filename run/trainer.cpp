@@ -172,7 +172,7 @@ private:
     void gather_gradients() {
         for (const Step& step : schedule_.classes[static_cast<std::size_t>(class_of(schedule_, world_.rank()))].steps) {
             const auto* action = std::get_if<Communicate>(&step.action);
-            if (action == nullptr || action->kind != CollectiveKind::reduce_scatter) continue;
+            if (action == nullptr || action->bucket < 0 || action->kind != CollectiveKind::reduce_scatter) continue;
             const std::vector<std::int64_t> ranks = group_of(schedule_.mesh, action->axis, world_.rank());
             kernels::Communicator group = world_.split(ranks.front(), world_.rank());
             const Collective gather{CollectiveKind::all_gather, {}, {group.size(), group.size()}, action->elements};

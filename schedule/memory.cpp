@@ -28,6 +28,8 @@ struct DataGradientReads {
     Reads operator()(const Interaction&) const { return {.src = true}; }
     Reads operator()(const Softmax&) const { return {.dst = true}; }
     Reads operator()(const SoftmaxLoss&) const { return {.src = true}; }
+    Reads operator()(const SoftmaxTerms&) const { return {true, true}; }
+    Reads operator()(const TermsLoss&) const { return {.src = true}; }
     Reads operator()(const Unknown&) const { return {true, true}; }
     Reads operator()(const auto&) const { return {}; }  // linear in src: conv2d, matmul, add, concat, dropout, ...
 };
@@ -151,7 +153,7 @@ private:
         if (forward) masks_[own].make(step);
         if (!forward) masks_[own].touch(step);
         // The loss needs no gradient from outside; another output of the network gets one from somewhere.
-        if (!forward && !std::holds_alternative<SoftmaxLoss>(layer.op)) {
+        if (!forward && !is_loss(layer.op)) {
             gradients_[of(stored_as_[index], compute.micro_batch)].touch(step);
         }
     }
@@ -220,7 +222,7 @@ Shares shares_of(const Schedule& schedule, const RankClass& rank_class) {
             shares.optimizer = part(update->sharded);
         }
         if (const auto* communicate = std::get_if<Communicate>(&step.action);
-            communicate != nullptr && communicate->kind == CollectiveKind::reduce_scatter) {
+            communicate != nullptr && communicate->bucket >= 0 && communicate->kind == CollectiveKind::reduce_scatter) {
             shares.gradients = part(communicate->axis);
         }
     }

@@ -107,7 +107,7 @@ TEST(Pipeline, OneFOneBOnTwoStagesDrawnByHand) {
 TEST(Buckets, CloseWhenTheyReachTheLimit) {
     const auto sizes = [](Bytes first, Bytes limit, DataType type) {
         std::vector<std::int64_t> result;
-        for (const Bucket& bucket : make_buckets(tower(5), type, first, limit)) result.push_back(bucket.elements / 72);
+        for (const Bucket& bucket : make_buckets(whole(tower(5)), type, first, limit)) result.push_back(bucket.elements / 72);
         return result;
     };
     EXPECT_THAT(sizes(Bytes{1}, Bytes{576}, DataType::f32), ElementsAre(1, 2, 2)) << "exactly two layers are enough";
@@ -116,7 +116,7 @@ TEST(Buckets, CloseWhenTheyReachTheLimit) {
     EXPECT_THAT(sizes(Bytes{1e6}, Bytes{576}, DataType::f32), ElementsAre(2, 2, 1)) << "first is never the larger";
     EXPECT_THAT(sizes(Bytes{1}, Bytes{576}, DataType::f16), ElementsAre(1, 4)) << "half as many bytes an element";
     EXPECT_THAT(sizes(Bytes{1e6}, Bytes{1e9}, DataType::f32), ElementsAre(5));
-    EXPECT_THAT(make_buckets(tower(5), DataType::f32, Bytes{1}, Bytes{577})[1].layers, ElementsAre(4, 3, 2));
+    EXPECT_THAT(make_buckets(whole(tower(5)), DataType::f32, Bytes{1}, Bytes{577})[1].layers, ElementsAre(4, 3, 2));
 }
 
 struct Setting {
