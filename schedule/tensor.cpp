@@ -44,7 +44,7 @@ bool TensorSplitter::all_lie(Lies as) {
 }
 
 Origin TensorSplitter::origin(std::vector<Cut> cuts, int tensor) const {
-    return {static_cast<int>(index_), tensor, std::move(cuts), -1};
+    return {static_cast<int>(index_), tensor, std::move(cuts), {}};
 }
 
 int TensorSplitter::append(std::string name, Op op, std::vector<int> inputs, Origin origin) {
@@ -84,7 +84,7 @@ TensorSplitter::Held TensorSplitter::by_piece(Op op, std::vector<Cut> cuts, Lies
     std::vector<int> inputs;
     for (std::size_t i = 0; i < layer().inputs.size(); ++i) inputs.push_back(source(i).at);
     Origin from = origin(std::move(cuts));
-    if (lies == Lies::rows && parameters(op) > 0) from.partial = axis_.index;
+    if (lies == Lies::rows && parameters(op) > 0) from.summed = {axis_.index};
     return {append(layer().name, std::move(op), std::move(inputs), std::move(from)), lies};
 }
 
@@ -102,7 +102,7 @@ TensorSplitter::Held TensorSplitter::by_rows(Op op, Cut rows, bool bias) {
     if (!bias) return made;
     const Shape& shape = part_.network.layers[static_cast<std::size_t>(made.at)].output;
     Origin from = origin({}, 1);
-    if (made.lies == Lies::rows) from.partial = axis_.index;
+    if (made.lies == Lies::rows) from.summed = {axis_.index};
     made.at = append(layer().name + ".bias", Bias{shape, feature_dim(shape)}, {made.at}, std::move(from));
     return made;
 }
@@ -124,7 +124,7 @@ bool TensorSplitter::has_rows(const Shape& shape) const {
 
 Part whole(const Network& network) {
     Part part{network, {}, {}};
-    for (std::size_t i = 0; i < network.layers.size(); ++i) part.origins.push_back({static_cast<int>(i), 0, {}, -1});
+    for (std::size_t i = 0; i < network.layers.size(); ++i) part.origins.push_back({static_cast<int>(i), 0, {}, {}});
     return part;
 }
 

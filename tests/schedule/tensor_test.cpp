@@ -41,7 +41,7 @@ TEST(SplitTensor, ColumnsThenRowsCostOneSum) {
               "loss < b.bias\n");
     EXPECT_THAT(part.origins[1].cuts, testing::ElementsAre(Cut{0, 1, 1, 1}, Cut{1, 0, 1, 1}));
     EXPECT_THAT(part.origins[3].cuts, testing::ElementsAre(Cut{0, 0, 1, 1}));
-    EXPECT_EQ(part.origins[5], (Origin{3, 1, {}, -1}));
+    EXPECT_EQ(part.origins[5], (Origin{3, 1, {}, {}}));
     EXPECT_EQ(part.origins[4].layer, -1);
 }
 
@@ -147,7 +147,7 @@ TEST(SplitTensor, OnSequencesGivesEachRankItsRows) {
         const Layer& layer = part.network.layers[i];
         if (!std::holds_alternative<LayerNorm>(layer.op) && !std::holds_alternative<Add>(layer.op)) continue;
         EXPECT_EQ(layer.output, (Shape{2, 8})) << layer.name;
-        EXPECT_EQ(part.origins[i].partial, parameters(layer.op) > 0 ? 0 : -1) << layer.name;
+        EXPECT_EQ(part.origins[i].summed, (parameters(layer.op) > 0 ? std::vector<int>{0} : std::vector<int>{})) << layer.name;
     }
 }
 
