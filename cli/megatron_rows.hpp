@@ -25,8 +25,8 @@ std::vector<MegatronRow> read_megatron(std::string_view text, const std::string&
 /// vTrain's single- and multi-node tables.
 std::vector<MegatronRow> shipped_megatron();
 
-/// As Megatron-LM lays it out: tensor inside data inside pipe, stages of equally many blocks, 1F1B, one sum of gradients
-/// at the end. On more than a node activations are computed again block by block.
+/// As Megatron-LM lays it out: tensor inside data inside pipe, stages of equally many blocks, 1F1B, one sum of
+/// gradients at the end. On more than a node activations are computed again block by block.
 std::string plan_of(const MegatronRow& row, std::int64_t devices_per_node);
 /// The vocabulary of GPT-2, padded for the ranks that share it.
 std::string network_of(const MegatronRow& row);

@@ -119,8 +119,9 @@ Report validate_megatron(const MegatronOptions& options, const Common& common, d
     });
     std::map<std::string, Errors> cold, anchored;
     Errors all_cold, all_anchored;
-    Report report{document("validation", {{"set", "megatron"}, {"samples", options.samples}, {"machine", options.machine}}),
-                  tables(), ""};
+    Report report{
+        document("validation", {{"set", "megatron"}, {"samples", options.samples}, {"machine", options.machine}}),
+        tables(), ""};
     Json list = Json::array();
     std::map<std::string, int> reasons;
     for (const MegatronAnswer& answer : answers) {
@@ -149,8 +150,9 @@ Report validate_megatron(const MegatronOptions& options, const Common& common, d
     if (!all_anchored.errors.empty()) summary["anchored"] = all_anchored.json();
     if (!all_cold.errors.empty()) summary["cold"] = all_cold.json();
     report.document["rows"] = std::move(list);
-    report.footer = "cold: from the machine file alone; anchored: scaled by the smallest row of the same width, micro-batch "
-                    "and tensor ranks";
+    report.footer =
+        "cold: from the machine file alone; anchored: scaled by the smallest row of the same width, micro-batch "
+        "and tensor ranks";
     for (const auto& [why, count] : reasons) report.footer += fmt::format("\n{} rows skipped: {}", count, why);
     median = all_cold.errors.empty() ? 0 : all_cold.quantile(0.5);
     return report;

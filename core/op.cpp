@@ -163,9 +163,7 @@ bool reads_integers(const Op& op) {
     return std::holds_alternative<Embedding>(op) || std::holds_alternative<EmbeddingBag>(op);
 }
 
-bool is_loss(const Op& op) {
-    return std::holds_alternative<SoftmaxLoss>(op) || std::holds_alternative<TermsLoss>(op);
-}
+bool is_loss(const Op& op) { return std::holds_alternative<SoftmaxLoss>(op) || std::holds_alternative<TermsLoss>(op); }
 
 bool gradients_together(const Op& op) {
     return std::holds_alternative<BatchNorm>(op) || std::holds_alternative<LayerNorm>(op);

@@ -11,11 +11,11 @@ namespace rehearse {
 namespace {
 
 constexpr std::array<std::string_view, 30> kinds{
-    "input",     "conv2d",    "matmul",        "pool",        "batchnorm", "lrn",           "activation",
-    "add",       "concat",    "channelpad",    "dropout",     "flatten",   "softmax",       "softmaxloss",
-    "sgd",       "conv3d",    "convtranspose", "resize",      "bias",      "communication", "attention",
-    "layernorm", "embedding", "embeddingbag",  "interaction", "adam",      "lamb",          "unknown",
-    "softmaxterms", "termsloss"};
+    "input",       "conv2d",        "matmul",    "pool",       "batchnorm",     "lrn",
+    "activation",  "add",           "concat",    "channelpad", "dropout",       "flatten",
+    "softmax",     "softmaxloss",   "sgd",       "conv3d",     "convtranspose", "resize",
+    "bias",        "communication", "attention", "layernorm",  "embedding",     "embeddingbag",
+    "interaction", "adam",          "lamb",      "unknown",    "softmaxterms",  "termsloss"};
 static_assert(std::variant_size_v<Op> == kinds.size());
 
 // "1" when all are equal, else "1x2".

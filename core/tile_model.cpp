@@ -35,7 +35,8 @@ public:
     Work of(const MatMul& op, Pass pass) const {
         const double rows = static_cast<double>(batch_ * op.m);
         Seconds time = product_time(product_sizes(op, pass, batch_), 1, model_, device_, type_);
-        if (op.activation || (op.bias && pass == Pass::backward_weights)) time += memory(rows * static_cast<double>(op.n));
+        if (op.activation || (op.bias && pass == Pass::backward_weights))
+            time += memory(rows * static_cast<double>(op.n));
         return {time, model_.dense_kernels.value};
     }
 
@@ -84,8 +85,8 @@ bool of_transformers(const Op& op) {
            std::holds_alternative<SoftmaxLoss>(op) || std::holds_alternative<SoftmaxTerms>(op) ||
            std::holds_alternative<TermsLoss>(op) || std::holds_alternative<LayerNorm>(op) ||
            std::holds_alternative<Embedding>(op) || std::holds_alternative<Activation>(op) ||
-           std::holds_alternative<Add>(op) || std::holds_alternative<Dropout>(op) ||
-           std::holds_alternative<Bias>(op) || std::holds_alternative<Communication>(op) || updated(op).has_value();
+           std::holds_alternative<Add>(op) || std::holds_alternative<Dropout>(op) || std::holds_alternative<Bias>(op) ||
+           std::holds_alternative<Communication>(op) || updated(op).has_value();
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct TileModel {
     Sourced<double> loss_passes;  // how many times the classes' scores do, forward and again backward
     Sourced<Seconds> issue;       // what the host takes for one kernel that the framework calls
     Sourced<double> dense_kernels, attention_kernels, loss_kernels;  // of one pass of each; other operators have one
-    double error = 0;                                                // relative error of a price, one standard deviation
+    double error = 0;  // relative error of a price, one standard deviation
 };
 
 /// Of 16-bit operators of transformers, and of updates; nothing for convolutions and what else is not known here.

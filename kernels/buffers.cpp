@@ -74,8 +74,8 @@ BufferSizes::BufferSizes(const Problem& problem, std::int64_t workspace)
         ids_ = src_.front();
         src_.clear();
         const auto* table = std::get_if<Embedding>(&problem.op);
-        vocabulary_ = table != nullptr ? table->vocabulary * table->parts
-                                       : std::get<EmbeddingBag>(problem.op).vocabulary;
+        vocabulary_ =
+            table != nullptr ? table->vocabulary * table->parts : std::get<EmbeddingBag>(problem.op).vocabulary;
     }
 }
 

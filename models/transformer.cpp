@@ -120,11 +120,13 @@ constexpr std::string_view any_gpt = "gpt-";
 /// "gpt-h1024-a16-l24-v50257": a decoder of these sizes, as wide a table of positions as the sequence asks for.
 Transformer parse_gpt(std::string_view name, std::int64_t sequence) {
     const auto fail = [&](std::string_view why) {
-        return InputError(fmt::format("network '{}': {}; a decoder of any size is written gpt-hHIDDEN-aHEADS-lLAYERS, then "
-                                      "-vWORDS and @TOKENS if they are not {} and 2048",
-                                      name, why, gpt_words));
+        return InputError(
+            fmt::format("network '{}': {}; a decoder of any size is written gpt-hHIDDEN-aHEADS-lLAYERS, then "
+                        "-vWORDS and @TOKENS if they are not {} and 2048",
+                        name, why, gpt_words));
     };
-    Transformer size{.name = "gpt", .layers = 0, .hidden = 0, .heads = 0, .vocabulary = gpt_words, .positions = sequence};
+    Transformer size{
+        .name = "gpt", .layers = 0, .hidden = 0, .heads = 0, .vocabulary = gpt_words, .positions = sequence};
     for (const std::string_view part : split(name.substr(any_gpt.size()), '-')) {
         std::int64_t* const to = part.starts_with('h')   ? &size.hidden
                                  : part.starts_with('a') ? &size.heads
@@ -134,7 +136,8 @@ Transformer parse_gpt(std::string_view name, std::int64_t sequence) {
         if (to == nullptr) throw fail(fmt::format("'{}' is no size", part));
         *to = parse_int(part.substr(1), fmt::format("network '{}'", name));
     }
-    if (size.layers < 1 || size.hidden < 1 || size.heads < 1 || size.vocabulary < 1) throw fail("a size is missing or 0");
+    if (size.layers < 1 || size.hidden < 1 || size.heads < 1 || size.vocabulary < 1)
+        throw fail("a size is missing or 0");
     if (size.hidden % size.heads != 0) {
         throw fail(fmt::format("{} heads do not share a width of {} evenly", size.heads, size.hidden));
     }

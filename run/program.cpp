@@ -363,7 +363,8 @@ void Program::prepare_pieces(ReadyStep& ready, const Communicate& communicate) {
             for (std::int64_t part = 0; part < joint.parts; ++part) take(joint, part, from, place(part));
         };
     }
-    const std::span<float> to = forward ? own.output : room_for_gradient(ready, communicate.layer, communicate.micro_batch);
+    const std::span<float> to =
+        forward ? own.output : room_for_gradient(ready, communicate.layer, communicate.micro_batch);
     if (gathers) {
         ready.after = [joint, data = ready.data, to] { join(joint, data, to); };
     } else {

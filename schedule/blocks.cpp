@@ -59,7 +59,8 @@ std::vector<int> even_blocks(const Network& network, int pieces) {
     std::erase_if(blocks, [&](const Chunk& segment) { return !is_block(network, segment); });
     const auto count = static_cast<int>(blocks.size());
     if (count == 0 || count % pieces != 0) {
-        throw InputError(fmt::format("{} blocks cannot be dealt out to {} stages evenly: leave out cut=blocks", count, pieces));
+        throw InputError(
+            fmt::format("{} blocks cannot be dealt out to {} stages evenly: leave out cut=blocks", count, pieces));
     }
     std::vector<int> ends;
     for (int piece = 1; piece < pieces; ++piece) ends.push_back(blocks[at(piece * count / pieces - 1)].end);

@@ -113,10 +113,9 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
                         .tensor = plan.tensor_sum.value_or(Algorithm{}),
                         .recompute = plan.recompute};
     const std::int64_t tensor = axis_size(schedule.mesh, "tensor");
-    Part part =
-        tensor == 1
-            ? whole(network)
-            : split_tensor(network, {"tensor", axis_index(schedule.mesh, "tensor"), tensor, plan.sequence});
+    Part part = tensor == 1
+                    ? whole(network)
+                    : split_tensor(network, {"tensor", axis_index(schedule.mesh, "tensor"), tensor, plan.sequence});
     std::vector<Stage> made = make_stages(std::move(part), plan, schedule, machine);
     if (stages > 1) schedule.class_axes.push_back(axis_index(schedule.mesh, "pipe"));
     for (std::size_t s = 0; s < made.size(); ++s) {

@@ -136,8 +136,8 @@ constexpr std::array table{
     Word{{"recompute", "on|off|blocks|attention", recompute_text, "data"}, read_recompute},
     Word{{"recompute", "on|off|blocks|attention", recompute_text, "tensor"}, read_recompute},
     Word{{"recompute", "on|off|blocks|attention", recompute_text, "pipe"}, read_recompute},
-    Word{{"cut", "prices|blocks", "where stages end: the costliest costs least; equally many blocks each; default prices",
-          "pipe"},
+    Word{{"cut", "prices|blocks",
+          "where stages end: the costliest costs least; equally many blocks each; default prices", "pipe"},
          read_cut},
 };
 

@@ -167,7 +167,8 @@ private:
                 if (needed_[at(i)]) compute(i, Pass::backward_data, "");
                 return;
             case Movement::spread:
-                if (needed_[at(i)]) give(i, collective(i, CollectiveKind::reduce_scatter, Pass::backward_data, none, ""));
+                if (needed_[at(i)])
+                    give(i, collective(i, CollectiveKind::reduce_scatter, Pass::backward_data, none, ""));
                 return;
             case Movement::slice:
             case Movement::scatter:

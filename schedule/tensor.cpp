@@ -30,8 +30,9 @@ Part TensorSplitter::run() {
             fmt::format("network '{}' has no layer that can be cut into {} equal parts", network_.name, parts_));
     }
     if (axis_.sequence && std::ranges::none_of(held_, [](const Held& held) { return held.lies == Lies::rows; })) {
-        throw InputError(fmt::format(
-            "network '{}' has no sequence that {} ranks can share evenly: leave out sequence=on", network_.name, parts_));
+        throw InputError(
+            fmt::format("network '{}' has no sequence that {} ranks can share evenly: leave out sequence=on",
+                        network_.name, parts_));
     }
     return std::move(part_);
 }
@@ -89,8 +90,8 @@ TensorSplitter::Held TensorSplitter::by_piece(Op op, std::vector<Cut> cuts, Lies
 }
 
 TensorSplitter::Held TensorSplitter::by_columns(Op op, std::vector<Cut> cuts) {
-    int input = source(0).lies == Lies::rows ? communicate(Movement::spread, layer().name, source(0).at, 0)
-                                             : whole(source(0));
+    int input =
+        source(0).lies == Lies::rows ? communicate(Movement::spread, layer().name, source(0).at, 0) : whole(source(0));
     if (needed_[index_] && source(0).lies != Lies::rows) input = communicate(Movement::copy, layer().name, input);
     cut_any_ = true;
     return {append(layer().name, std::move(op), {input}, origin(std::move(cuts))), Lies::features};
@@ -114,7 +115,8 @@ TensorSplitter::Held TensorSplitter::summed(const std::string& name, int partial
 }
 
 TensorSplitter::Held TensorSplitter::to_rows(Held made) {
-    if (made.lies != Lies::whole || !has_rows(part_.network.layers[static_cast<std::size_t>(made.at)].output)) return made;
+    if (made.lies != Lies::whole || !has_rows(part_.network.layers[static_cast<std::size_t>(made.at)].output))
+        return made;
     return {communicate(Movement::slice, layer().name, made.at, 0), Lies::rows};
 }
 

@@ -23,7 +23,8 @@ struct TensorAxis {
 /// - a layer whose input every rank has gives each rank some of the output's columns or filters ("column parallel");
 /// - one whose input lies in pieces multiplies them by its rows or channels, and the ranks add up ("row parallel");
 /// - attention has some of its heads on each rank, the dense layer before it their queries, keys and values;
-/// - a table of words lies on the ranks in equal shares, whose rows are added up; the scores that share it lie in pieces,
+/// - a table of words lies on the ranks in equal shares, whose rows are added up; the scores that share it lie in
+/// pieces,
 ///   and the loss gathers three numbers a row from each rank;
 /// - what works on each channel by itself stays in pieces; what needs all of them gathers first.
 /// A layer that cannot be cut evenly is computed on every rank. So an MLP or an attention block costs one sum forward

@@ -215,12 +215,14 @@ TEST(SoftmaxTerms, OfAllRanksMakeTheWholeLoss) {
     for (std::int64_t rank = 0; rank < parts; ++rank) {
         Tensors& own = ranks[rank];
         for (std::int64_t row = 0; row < batch * rows; ++row) {
-            for (std::int64_t i = 0; i < 3; ++i) own.diff_dst[row * 3 + i] = loss.diff_src[0][(row * parts + rank) * 3 + i];
+            for (std::int64_t i = 0; i < 3; ++i)
+                own.diff_dst[row * 3 + i] = loss.diff_src[0][(row * parts + rank) * 3 + i];
         }
         own.run(loops, Pass::backward_data);
         for (std::int64_t row = 0; row < batch * rows; ++row) {
             for (std::int64_t i = 0; i < classes; ++i) {
-                EXPECT_NEAR(own.diff_src[0][row * classes + i], whole.diff_src[0][(row * parts + rank) * classes + i], 1e-7);
+                EXPECT_NEAR(own.diff_src[0][row * classes + i], whole.diff_src[0][(row * parts + rank) * classes + i],
+                            1e-7);
             }
         }
     }

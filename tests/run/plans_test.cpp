@@ -65,14 +65,9 @@ Result train_checked(const Network& network, std::string_view plan, std::int64_t
 
 /// Heads, a vocabulary and rows that eight ranks can share, with dropout.
 Network decoder(std::int64_t heads) {
-    return models::transformer({.name = "decoder",
-                                .layers = 2,
-                                .hidden = 32,
-                                .heads = heads,
-                                .vocabulary = 48,
-                                .positions = 16,
-                                .keep = 0.75},
-                               16);
+    return models::transformer(
+        {.name = "decoder", .layers = 2, .hidden = 32, .heads = heads, .vocabulary = 48, .positions = 16, .keep = 0.75},
+        16);
 }
 
 /// Four heads on eight ranks are computed by all; the tied table stays on one stage.
