@@ -83,6 +83,36 @@ TEST(Transformers, FoldedAgreesWithExact) {
     }
 }
 
+/// Iterations of Megatron-LM on Selene that nothing was fitted on, within 10 %: Narayanan et al. 2021, table 1 (1.7B
+/// and 18.4B: 137 and 135 TFLOP/s a GPU by their count of operations), Korthikanti et al. 2022, table 5 (22B).
+TEST(Transformers, TakeAsLongAsPublished) {
+    struct Published {
+        const char* network;
+        std::int64_t devices, batch;
+        const char* plan;
+        double seconds;
+    };
+    const Machine machine = models::load_machine("selene");
+    for (const Published& run : {
+             Published{"megatron-1.7b", 32, 16, "data=32:recompute=blocks:overlap=off:bucket=1TB:first=1TB,tensor=1",
+                       3.528},
+             Published{"megatron-18.4b", 256, 32,
+                       "data=32:microbatch=8:recompute=blocks:overlap=off:bucket=1TB:first=1TB,tensor=8", 9.399},
+             Published{"gpt-h6144-a64-l48-v51200@2048", 8, 4, "tensor=8:recompute=blocks", 1.42},
+             Published{"gpt-h6144-a64-l48-v51200@2048", 8, 4, "tensor=8:recompute=attention:sequence=on", 1.10},
+         }) {
+        const schedule::Job job{.devices = run.devices,
+                                .batch_per_device = run.batch,
+                                .global_batch = {},
+                                .precision = Precision::mixed,
+                                .optimizer = Optimizer::adam};
+        const Schedule schedule =
+            schedule::make_schedule(models::load_network(run.network), machine, schedule::parse_plan(run.plan), job);
+        const double step = step_time(simulate(schedule, machine, {.mode = Mode::folded}).timeline).value;
+        EXPECT_NEAR(step / run.seconds, 1, 0.1) << run.network << " " << run.plan;
+    }
+}
+
 /// Layers of equal cost, messages that cost nothing: the bubble is the one of the theory, to rounding.
 TEST(Pipeline, BubbleIsTheOneOfTheTheory) {
     Machine machine = cluster(2);
