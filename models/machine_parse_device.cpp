@@ -2,9 +2,11 @@
 // [[device]], its efficiencies and measured prices.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "core/text.hpp"
+#include "models/machine_files.hpp"
 #include "models/machine_parse.hpp"
 #include "models/price_models.hpp"
 
@@ -75,15 +77,40 @@ std::pair<std::string, Measured> parse_price(Reader reader) {
     return {std::move(problem), std::move(measured)};
 }
 
-}  // namespace
+void parse_price_model(Reader& reader, DeviceClass& device) {
+    auto table = reader.table_if_one("price_model", fmt::format("device '{}': price_model", device.name));
+    try {
+        if (!table) {
+            const std::string model = reader.text("price_model", "");
+            if (!model.empty()) device.model = load_price_model(model);
+            return;
+        }
+        Likeness likeness;
+        likeness.like = table->text("like");
+        if (table->has("processors")) likeness.processors = table->count("processors");
+        if (table->has("fraction")) likeness.fraction = table->number("fraction");
+        if (likeness.fraction <= 0) table->fail("fraction", "fraction must be above zero");
+        likeness.error = relative_error(*table);
+        likeness.source = table->source();
+        table->done();
+        device.model = transferred_price_model(likeness, device);
+    } catch (const InputError& error) {
+        if (std::string_view{error.what()}.find("unknown price model") != 0) throw;
+        reader.fail("price_model", error.what());
+    }
+}
 
-DeviceClass parse_device(Reader reader) {
-    DeviceClass device;
-    device.name = reader.text("name");
-    reader.set_where(fmt::format("device '{}'", device.name));
-    device.memory = reader.figure<Bytes>("memory");
-    device.memory_bandwidth = reader.figure_if_given<Bandwidth>("memory_bandwidth");
-    device.launch = reader.figure_if_given<Seconds>("launch");
+// What is given comes before what `device` has.
+template <typename Q>
+void take(Reader& reader, std::string_view key, Sourced<Q>& figure) {
+    const Sourced<Q> given = reader.figure_if_given<Q>(key);
+    if (!given.source.empty()) figure = given;
+}
+
+void parse_device(Reader& reader, DeviceClass& device) {
+    take(reader, "memory", device.memory);
+    take(reader, "memory_bandwidth", device.memory_bandwidth);
+    take(reader, "launch", device.launch);
     if (auto peak = reader.table("peak", fmt::format("device '{}': peak", device.name))) {
         for (const DataType type : data_types) {
             const auto rate = peak->figure_if_given<FlopRate>(to_string(type));
@@ -91,20 +118,53 @@ DeviceClass parse_device(Reader reader) {
         }
         peak->done();
     }
-    if (const std::string model = reader.text("price_model", ""); !model.empty()) {
-        try {
-            device.model = load_price_model(model);
-        } catch (const InputError& error) {
-            reader.fail("price_model", error.what());
-        }
-    }
+    parse_price_model(reader, device);
+    std::vector<Efficiency> efficiencies;
     for (const Reader& row : reader.tables("efficiency", fmt::format("device '{}': efficiency", device.name)))
-        device.efficiencies.push_back(parse_efficiency(row));
+        efficiencies.push_back(parse_efficiency(row));
+    device.efficiencies.insert(device.efficiencies.begin(), efficiencies.begin(), efficiencies.end());
     for (const Reader& row : reader.tables("price", fmt::format("device '{}': price", device.name))) {
         const auto [place, fresh] = device.measured.insert(parse_price(row));
         if (!fresh) row.fail("problem", fmt::format("'{}' has two prices", place->first));
     }
     reader.done();
+}
+
+// Of models/devices.toml; nothing when it has no such device, with the names that it has.
+std::optional<DeviceClass> catalogued(std::string_view name, std::vector<std::string>& names) {
+    static const toml::table catalog = toml::parse(device_catalog(), std::string_view{"models/devices.toml"});
+    Reader top(catalog, "models/devices.toml", "");
+    for (Reader reader : top.tables("device", "device")) {
+        DeviceClass device;
+        device.name = reader.text("name");
+        names.push_back(device.name);
+        if (device.name != name) continue;
+        reader.set_where(fmt::format("device '{}'", device.name));
+        parse_device(reader, device);
+        return device;
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+DeviceClass parse_device(Reader reader) {
+    DeviceClass device;
+    const std::string name = reader.text("name"), like = reader.text("like", "");
+    reader.set_where(fmt::format("device '{}'", name));
+    if (!like.empty()) {
+        std::vector<std::string> names;
+        auto known = catalogued(like, names);
+        const std::vector<std::string_view> views(names.begin(), names.end());
+        if (!known)
+            reader.fail("like", fmt::format("no device '{}' is known{}; there are {}", like, did_you_mean(like, views),
+                                            join(views)));
+        device = *std::move(known);
+    } else if (!reader.has("memory")) {
+        reader.text("memory");  // says that it is missing
+    }
+    device.name = name;
+    parse_device(reader, device);
     return device;
 }
 

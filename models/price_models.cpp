@@ -135,6 +135,27 @@ std::shared_ptr<const PriceModel> load_price_model(std::string_view name) {
     return std::make_shared<const PriceModel>(std::string{name}, std::move(kernels));
 }
 
+std::shared_ptr<const PriceModel> transferred_price_model(const Likeness& likeness, const DeviceClass& device) {
+    std::vector<MeasuredKernels> kernels;
+    for (MeasuredKernels known : load_price_model(likeness.like)->kernels()) {
+        const auto peak = device.peak.find(known.type);
+        if (peak == device.peak.end()) continue;
+        known.target = known.sheet;
+        known.target->peak = peak->second.value * likeness.fraction;
+        known.target->bandwidth = device.memory_bandwidth.value;
+        if (likeness.processors > 0) known.target->processors = likeness.processors;
+        known.transfer = likeness.error;
+        known.source = fmt::format("{}, for {} ({})", known.source, device.name, likeness.source);
+        kernels.push_back(std::move(known));
+    }
+    const std::string processors =
+        likeness.processors > 0 ? fmt::format("processors = {}, ", likeness.processors) : std::string{};
+    // As a machine file says it.
+    std::string name = fmt::format("{{ like = \"{}\", {}fraction = {}, error = {}, source = \"{}\" }}", likeness.like,
+                                   processors, likeness.fraction, likeness.error, likeness.source);
+    return std::make_shared<const PriceModel>(std::move(name), std::move(kernels));
+}
+
 std::string covariance_table(const std::vector<ShippedKernels>& learned) {
     std::string text = "family,kind,expert,bound,smoothness,noise,band,term,amplitude,task_correlation,lengths\n";
     std::set<std::pair<std::string, std::string>> done;
