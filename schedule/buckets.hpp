@@ -2,6 +2,7 @@
 // Gradient buckets (Li et al. 2020, "PyTorch Distributed"): small gradients are sent together, early ones first.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "core/schedule.hpp"
@@ -9,15 +10,21 @@
 
 namespace rehearse::schedule {
 
-/// Layers with weights, packed in the order in which the backward pass makes their gradients. A bucket closes as soon
-/// as it holds `limit` bytes (the first: the smaller of `first` and `limit`), so it is at least that large, but the
-/// last.
-std::vector<Bucket> make_buckets(const Network& network, DataType wire, Bytes first, Bytes limit);
+/// Of each layer of a part, the axis along which ranks have the same weights, each with a part of their gradient:
+/// data's joined with those of Origin::summed, added to the mesh as needed; -1 where there is none, or where the data
+/// axis itself cuts the weights. InputError when these axes do not stand next to each other.
+std::vector<int> axes_of_sums(const Part& part, Mesh& mesh);
+
+/// Layers with weights, packed in the order in which the backward pass makes their gradients, those of one axis
+/// together. A bucket closes as soon as it holds `limit` bytes (the first: the smaller of `first` and `limit`), so it
+/// is at least that large, but the last.
+std::vector<Bucket> make_buckets(const Network& network, DataType wire, Bytes first, Bytes limit,
+                                 std::span<const int> axes);
 
 /// As Horovod packs (Sergeev and Del Balso 2018): a thread wakes every `cycle` and sends together what has become ready
-/// since, at most `limit` bytes in a bucket unless one layer has more. `backward` is how long the backward pass of
-/// each layer takes.
+/// since, of one axis, at most `limit` bytes in a bucket unless one layer has more. `backward`: seconds that the backward
+/// pass of each layer takes.
 std::vector<Bucket> make_cycled_buckets(const Network& network, DataType wire, Bytes limit, Seconds cycle,
-                                        const std::vector<double>& backward);
+                                        std::span<const double> backward, std::span<const int> axes);
 
 }  // namespace rehearse::schedule

@@ -76,16 +76,18 @@ std::vector<Stage> make_stages(Part part, const Plan& plan, const Schedule& sche
     }
 }
 
-std::vector<Bucket> buckets_of(const Part& part, const Plan& plan, const Schedule& schedule, const Machine& machine) {
+std::vector<Bucket> buckets_of(const Part& part, const std::vector<int>& axes, const Plan& plan,
+                               const Schedule& schedule, const Machine& machine) {
     const DataType wire = wire_type(schedule.precision);
-    if (plan.cycle <= Seconds{0}) return make_buckets(part.network, wire, plan.first_bucket, plan.bucket);
+    if (plan.cycle <= Seconds{0}) return make_buckets(part.network, wire, plan.first_bucket, plan.bucket, axes);
     if (priced_device(machine) == nullptr) {
         throw InputError(fmt::format("--plan '{}': cycle={} needs prices of the backward pass, and {} has none: run "
                                      "`rehearse calibrate`, or leave cycle out",
                                      plan.text, to_string(plan.cycle), machine.name));
     }
     return make_cycled_buckets(part.network, wire, plan.bucket, plan.cycle,
-                               layer_costs(part, schedule, machine, {Pass::backward_data, Pass::backward_weights}));
+                               layer_costs(part, schedule, machine, {Pass::backward_data, Pass::backward_weights}),
+                               axes);
 }
 
 Order order_of(const Plan& plan, int stage, PipelineShape shape) {
@@ -118,10 +120,9 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
                         plan.text, plan.zero));
     }
 
-    const StepOptions options{.sum = {axis_index(schedule.mesh, "data"),
-                                      choose_all_reduce(plan, machine, schedule.mesh), plan.overlap, plan.zero},
-                              .tensor = plan.tensor_sum.value_or(Algorithm{}),
-                              .recompute = plan.recompute};
+    StepOptions options{.sum = {.overlap = plan.overlap, .zero = plan.zero},
+                        .tensor = plan.tensor_sum.value_or(Algorithm{}),
+                        .recompute = plan.recompute};
     const std::int64_t tensor = axis_size(schedule.mesh, "tensor");
     Part part =
         tensor == 1 ? whole(network) : split_tensor(network, "tensor", axis_index(schedule.mesh, "tensor"), tensor);
@@ -130,7 +131,11 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     for (std::size_t s = 0; s < made.size(); ++s) {
         RankClass stage{
             .name = stages > 1 ? fmt::format("stage{}", s) : "all", .part = std::move(made[s].part), .steps = {}};
-        stage.part.buckets = buckets_of(stage.part, plan, schedule, machine);
+        const std::vector<int> axes = axes_of_sums(stage.part, schedule.mesh);
+        for (const int axis : axes) {
+            if (axis >= 0) options.sum.algorithms[axis] = choose_all_reduce(plan, machine, schedule.mesh, axis);
+        }
+        stage.part.buckets = buckets_of(stage.part, axes, plan, schedule, machine);
         const PipelineShape shape{static_cast<int>(stages), schedule.micro_batches, plan.chunks};
         make_steps(schedule, order_of(plan, static_cast<int>(s), shape), made[s].chunks, options, stage);
         schedule.classes.push_back(std::move(stage));
