@@ -12,6 +12,7 @@
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
 #if REHEARSE_HAS_SIM
+#include "cli/validate_megatron.hpp"
 #include "cli/validate_published.hpp"
 #endif
 #include "cli/validation_report.hpp"
@@ -39,7 +40,7 @@ struct Options {
     Common common;
     std::string set = "deepbench";
     Leave leave = Leave::shape;
-    std::string samples, filter, fail_over, learn, rules, plot;
+    std::string samples, filter, fail_over, learn, rules, plot, machine = "vtrain-a100";
     bool rows = false;
 };
 
@@ -136,14 +137,25 @@ int learn(const Options& options) {
     return good;
 }
 
-int published(const Options& options, [[maybe_unused]] double allowed) {
-#if REHEARSE_HAS_SIM
-    double median = 0;
-    const std::string file = options.set == "published" ? "" : options.set;
-    print(validate_published({file, options.filter, options.rules, options.plot, options.rows}, median), options.common);
+int verdict(const Options& options, double median, double allowed) {
     if (median <= allowed) return good;
     talk(options.common, fmt::format("median error {:.1f} % is over {:.1f} %", 100 * median, 100 * allowed));
     return check_failed;
+}
+
+/// Of steps, not of kernels.
+int simulated(const Options& options, [[maybe_unused]] double allowed) {
+#if REHEARSE_HAS_SIM
+    double median = 0;
+    if (options.set == "megatron") {
+        print(validate_megatron({options.samples, options.machine, options.filter}, options.common, median),
+              options.common);
+    } else {
+        const std::string file = options.set == "published" ? "" : options.set;
+        print(validate_published({file, options.filter, options.rules, options.plot, options.rows}, median),
+              options.common);
+    }
+    return verdict(options, median, allowed);
 #else
     throw BackendError("validate --set " + options.set + ": this build has no SimGrid (REHEARSE_SIM=ON)");
 #endif
@@ -152,14 +164,14 @@ int published(const Options& options, [[maybe_unused]] double allowed) {
 void check_set(const Options& options) {
     const std::string& set = options.set;
     const bool replays = set == "published" || set.ends_with(".csv");
-    if (!replays && set != "deepbench") {
-        constexpr std::string_view sets[] = {"deepbench", "published"};
+    if (!replays && set != "deepbench" && set != "megatron") {
+        constexpr std::string_view sets[] = {"deepbench", "published", "megatron"};
         throw InputError(fmt::format("--set '{}': choose one of {}, or give a .csv file with the columns of published "
                                      "figures{}",
                                      set, join(sets), did_you_mean(set, sets)));
     }
     if (replays && !(options.samples.empty() && options.learn.empty())) {
-        throw InputError("--samples and --learn are of --set deepbench");
+        throw InputError("--samples is of --set deepbench and megatron, --learn of deepbench");
     }
     if (!replays && !options.rules.empty()) throw InputError("--rules is of --set published");
 }
@@ -167,7 +179,7 @@ void check_set(const Options& options) {
 int validate(const Options& options) {
     check_set(options);
     const double allowed = share_or_infinity("--fail-over", options.fail_over);
-    if (options.set != "deepbench") return published(options, allowed);
+    if (options.set != "deepbench") return simulated(options, allowed);
     if (!options.learn.empty()) return learn(options);
     Validation result = options.samples.empty() ? cross_validated(options) : priced(options);
     keep_matching(result.rows, options);
@@ -180,10 +192,7 @@ int validate(const Options& options) {
     print(report_of(result, configuration(options)), options.common);
     std::vector<Judged> cold = judged(result.rows, [](const JudgedRow& row) { return !row.fitted; });
     if (cold.empty()) cold = judged(result.rows, [](const JudgedRow&) { return true; });
-    const double median = calibrate::summarize(cold).median;
-    if (median <= allowed) return good;
-    talk(options.common, fmt::format("median error {:.1f} % is over {:.1f} %", 100 * median, 100 * allowed));
-    return check_failed;
+    return verdict(options, calibrate::summarize(cold).median, allowed);
 }
 
 }  // namespace
@@ -191,17 +200,21 @@ int validate(const Options& options) {
 Run add_validate(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("--set", options->set,
-                   "deepbench: prices of kernels, by cross-validation or of --samples; published: training runs and "
-                   "collectives that others measured; or a file of such")
-        ->option_text("deepbench|published|FILE.csv")
+                   "deepbench: prices of kernels, by cross-validation or of --samples; megatron: iteration times of "
+                   "transformers on A100s, vTrain's or of --samples; published: training runs and collectives that "
+                   "others measured; or a file of such")
+        ->option_text("deepbench|megatron|published|FILE.csv")
         ->capture_default_str();
-    app.add_option("--samples", options->samples, "price the rows of this file (columns of DeepBench's conv or gemm)")
+    app.add_option("--samples", options->samples,
+                   "the rows of this file (columns of DeepBench's conv or gemm, or of vTrain's tables)")
         ->option_text("FILE.csv");
     add_choice<Leave>(
         app, "--leave", options->leave,
         {{"shape", Leave::shape}, {"family", Leave::family}, {"problem", Leave::problem}},
         "what cross-validation holds out together: all passes of a shape, of a shape at every batch, or one "
         "kernel alone");
+    app.add_option("--machine", options->machine, "of --set megatron; default vtrain-a100")
+        ->option_text("NAME|FILE.toml");
     app.add_option("--filter", options->filter, "only groups \"device type kind pass\", or published rows, that match")
         ->option_text("REGEX");
     app.add_option("--fail-over", options->fail_over, "exit 1 when the median error of unseen rows is larger")

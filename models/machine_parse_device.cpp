@@ -7,6 +7,7 @@
 
 #include "core/text.hpp"
 #include "models/machine_files.hpp"
+#include "core/tile_model.hpp"
 #include "models/machine_parse.hpp"
 #include "models/price_models.hpp"
 
@@ -100,6 +101,32 @@ void parse_price_model(Reader& reader, DeviceClass& device) {
     }
 }
 
+Sourced<double> share(Reader& reader, std::string_view key) {
+    const auto figure = reader.figure<double>(key);
+    if (figure.value > 1) reader.fail(key, fmt::format("{} is {}: it is a share, at most 1", key, figure.value));
+    return figure;
+}
+
+TileModel parse_tiles(Reader reader) {
+    TileModel model;
+    model.processors = reader.figure<double>("processors");
+    model.large_tile = share(reader, "large_tile");
+    model.small_tile = share(reader, "small_tile");
+    model.depth = reader.figure<double>("depth");
+    model.unaligned = reader.figure<double>("unaligned");
+    model.memory = share(reader, "memory");
+    model.score_passes = reader.figure_if_given<double>("score_passes");
+    model.loss_passes = reader.figure<double>("loss_passes");
+    model.issue = reader.figure<Seconds>("issue");
+    model.dense_kernels = reader.figure<double>("dense_kernels");
+    model.attention_kernels = reader.figure<double>("attention_kernels");
+    model.loss_kernels = reader.figure<double>("loss_kernels");
+    model.error = relative_error(reader);
+    reader.done();
+    return model;
+}
+
+
 // What is given comes before what `device` has.
 template <typename Q>
 void take(Reader& reader, std::string_view key, Sourced<Q>& figure) {
@@ -119,6 +146,9 @@ void parse_device(Reader& reader, DeviceClass& device) {
         peak->done();
     }
     parse_price_model(reader, device);
+    if (auto tiles = reader.table("tiles", fmt::format("device '{}': tiles", device.name))) {
+        device.tiles = std::make_shared<const TileModel>(parse_tiles(*tiles));
+    }
     std::vector<Efficiency> efficiencies;
     for (const Reader& row : reader.tables("efficiency", fmt::format("device '{}': efficiency", device.name)))
         efficiencies.push_back(parse_efficiency(row));
