@@ -7,9 +7,9 @@
 #include <array>
 #include <cmath>
 
-#include "cli/job.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "models/fuse.hpp"
 #include "models/models.hpp"
 #include "sim/price.hpp"
 #include "sim/simulate.hpp"
@@ -118,7 +118,7 @@ const Machine& Replayer::machine(const std::string& name) {
 const Network& Replayer::network(const std::string& name, const std::string& fuse) {
     const auto found = networks_.find({name, fuse});
     if (found != networks_.end()) return found->second;
-    return networks_.emplace(std::pair{name, fuse}, load_network(name, fuse)).first->second;
+    return networks_.emplace(std::pair{name, fuse}, models::fuse(models::load_network(name), models::parse_fusions(fuse))).first->second;
 }
 
 const Schedule& Replayer::schedule(const TrainingRun& run) {

@@ -62,11 +62,7 @@ TrainingSet training_set(const MeasuredKernels& kernels, const Expert& expert) {
 }
 
 KernelPrices::KernelPrices(const MeasuredKernels& kernels)
-    : sheet_(kernels.target.value_or(kernels.sheet)),
-      experts_(kernels.experts),
-      processes_(condition(kernels)),
-      band_(kernels.band),
-      transfer_(kernels.transfer) {}
+    : sheet_(kernels.sheet), experts_(kernels.experts), processes_(condition(kernels)), band_(kernels.band) {}
 
 std::optional<KernelPrice> KernelPrices::at(const Problem& problem) const {
     const auto point = kernel_point(problem, sheet_);
@@ -78,9 +74,7 @@ std::optional<KernelPrice> KernelPrices::at(const Problem& problem) const {
         estimates.back().mean += log_bound(*point, experts_[i]);
         prior += processes_[i].prior_variance() / static_cast<double>(experts_.size());
     }
-    KernelPrice price = combine(estimates, band_, prior);
-    price.deviation = std::min(band_limit, std::hypot(price.deviation, transfer_));
-    return price;
+    return combine(estimates, band_, prior);
 }
 
 PriceModel::PriceModel(std::string name, std::vector<MeasuredKernels> kernels)

@@ -36,10 +36,6 @@ struct MeasuredKernels {
     std::vector<Expert> experts;
     double band = 1;     // what the experts' standard deviation is multiplied by, from their errors at shapes left out
     std::string source;  // "Baidu DeepBench (Apache-2.0) da81ba7, V100"
-    /// Where it is not the measured device that is priced but one like it: the other's sheet, whose bounds the measured
-    /// shares are taken of, and what that adds to the deviation.
-    std::optional<DeviceSheet> target{};
-    double transfer = 0;
 };
 
 /// `log_time` is the natural logarithm of seconds, `deviation` one standard deviation of it, at most `band_limit`.
@@ -71,7 +67,7 @@ private:
     DeviceSheet sheet_;
     std::vector<Expert> experts_;
     std::vector<GaussianProcess> processes_;
-    double band_, transfer_;
+    double band_;
 };
 
 /// What a device class refers to. Conditioning is put off to the first question (milliseconds a kind and type), and
@@ -79,7 +75,7 @@ private:
 class PriceModel {
 public:
     PriceModel(std::string name, std::vector<MeasuredKernels> kernels);
-    const std::string& name() const { return name_; }  // as a machine file refers to it
+    const std::string& name() const { return name_; }
     const std::vector<MeasuredKernels>& kernels() const { return kernels_; }
 
     struct Answer {

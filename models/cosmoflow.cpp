@@ -5,6 +5,7 @@
 
 #include "models/builder.hpp"
 #include "models/zoo.hpp"
+#include "models/zoo_replayed.hpp"
 
 namespace rehearse::models {
 namespace {

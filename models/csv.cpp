@@ -91,10 +91,8 @@ double Csv::positive(std::size_t row, std::string_view name) const {
     fail(row, fmt::format("{} is '{}', a number above zero was expected", name, text(row, name)));
 }
 
-std::string Csv::place(std::size_t row) const { return fmt::format("{}:{}", origin_, rows_[row].line); }
-
 void Csv::fail(std::size_t row, std::string_view what) const {
-    throw InputError(fmt::format("{}: {}", place(row), what));
+    throw InputError(fmt::format("{}:{}: {}", origin_, rows_[row].line, what));
 }
 
 }  // namespace rehearse::models

@@ -26,8 +26,6 @@ public:
     std::int64_t whole(std::size_t row, std::string_view column, std::int64_t least) const;
     /// Above zero, finite.
     double positive(std::size_t row, std::string_view column) const;
-    /// "file.csv:12", where the row stands.
-    std::string place(std::size_t row) const;
     [[noreturn]] void fail(std::size_t row, std::string_view what) const;
 
 private:

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "models/builder.hpp"
-#include "models/zoo.hpp"
+#include "models/zoo_replayed.hpp"
 
 namespace rehearse::models {
 namespace {

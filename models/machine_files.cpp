@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
+#include "models/machine_transport.hpp"
 #include "models/models.hpp"
 #include "models/this_host.hpp"
 
@@ -14,7 +15,7 @@ namespace rehearse::models {
 namespace {
 
 Machine shipped(const MachineFile& file, std::string_view transport = "") {
-    return parse_machine(file.text, fmt::format("models/machines/{}.toml", file.name), transport);
+    return parse_machine_with(file.text, fmt::format("models/machines/{}.toml", file.name), transport);
 }
 
 }  // namespace
@@ -42,7 +43,7 @@ Machine load_machine(const std::string& name_or_file) {
         if (file.name == wanted) return shipped(file, transport);
         names.push_back(file.name);
     }
-    if (wanted.ends_with(".toml")) return parse_machine(read_file(wanted), wanted, transport);
+    if (wanted.ends_with(".toml")) return parse_machine_with(read_file(wanted), wanted, transport);
     if (name_or_file.find('/') != std::string::npos) return parse_machine(read_file(name_or_file), name_or_file);
     throw InputError(fmt::format("unknown machine '{}'{}; choose one of {}, or give the path of a .toml file",
                                  wanted, did_you_mean(wanted, names), join(names)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/machine_parse.hpp"
+#include "models/machine_transport.hpp"
 
 #include <algorithm>
 
@@ -43,28 +43,6 @@ void parse_messagings(Reader& top, Machine& machine) {
     messaging->done();
 }
 
-// All are read, so that a mistake shows whichever is wanted.
-void parse_transports(Reader& top, Machine& machine, std::string_view wanted) {
-    std::vector<std::string> names;
-    Machine chosen = machine;
-    if (auto transports = top.table("transport", "transport")) {
-        names = transports->keys();
-        for (const std::string& name : names) {
-            Machine changed = machine;
-            parse_transport(*transports->table(name, fmt::format("transport '{}'", name)), changed);
-            if (name == wanted) chosen = std::move(changed);
-        }
-        transports->done();
-    }
-    if (wanted.empty()) return;
-    const std::vector<std::string_view> known(names.begin(), names.end());
-    if (std::ranges::find(known, wanted) == known.end())
-        top.fail("transport", fmt::format("{} has no transport '{}'{}; it has: {}", machine.name, wanted,
-                                          did_you_mean(wanted, known), known.empty() ? "none" : join(known)));
-    machine = std::move(chosen);
-    machine.name += fmt::format("@{}", wanted);
-}
-
 void parse_host(Reader& top) {  // what it means, this_host.cpp knows
     auto host = top.table("host", "host");
     if (!host) return;
@@ -76,7 +54,11 @@ void parse_host(Reader& top) {  // what it means, this_host.cpp knows
 
 }  // namespace
 
-Machine parse_machine(std::string_view text, const std::string& origin, std::string_view transport) {
+Machine parse_machine(std::string_view text, const std::string& origin) {
+    return parse_machine_with(text, origin, "");
+}
+
+Machine parse_machine_with(std::string_view text, const std::string& origin, std::string_view transport) {
     const toml::table table = parse_toml(text, origin);
     Reader top(table, origin, "");
     const std::string schema = top.text("schema", std::string(machine_schema));
@@ -104,7 +86,7 @@ Machine parse_machine(std::string_view text, const std::string& origin, std::str
         top.fail(fmt::format("{} nodes and no [fabric] between them", node_count(machine)));
     }
     parse_messagings(top, machine);
-    parse_transports(top, machine, transport);
+    parse_transports(top, table, machine, transport);
     for (const Reader& reader : top.tables("storage", "storage")) {
         machine.storage.push_back(parse_storage(reader));
         refuse_twins(machine.storage, reader, "storage tiers");

@@ -20,8 +20,6 @@ NodeKind parse_node(Reader reader, const std::vector<DeviceClass>& classes, bool
 /// `nodes` of the machine must find a place in it; more than one needs a link.
 Fabric parse_fabric(Reader reader, std::int64_t nodes);
 Messaging parse_messaging(Reader reader);
-/// What another software or network than the machine's usual one changes: link, latencies, messaging.
-void parse_transport(Reader reader, Machine& machine);
 StorageTier parse_storage(Reader reader);
 
 }  // namespace rehearse::models

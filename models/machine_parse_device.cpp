@@ -79,25 +79,22 @@ std::pair<std::string, Measured> parse_price(Reader reader) {
 }
 
 void parse_price_model(Reader& reader, DeviceClass& device) {
-    auto table = reader.table_if_one("price_model", fmt::format("device '{}': price_model", device.name));
+    auto table = reader.table("likeness", fmt::format("device '{}': likeness", device.name));
+    Reader& asked = table ? *table : reader;
+    const std::string_view key = table ? "like" : "price_model";
     try {
-        if (!table) {
-            const std::string model = reader.text("price_model", "");
-            if (!model.empty()) device.model = load_price_model(model);
-            return;
-        }
-        Likeness likeness;
-        likeness.like = table->text("like");
+        const std::string model = table ? table->text("like") : reader.text("price_model", "");
+        if (!table && !model.empty()) device.model = load_price_model(model);
+        if (!table) return;
+        Likeness likeness{model, 0, 1, relative_error(*table), table->source()};
         if (table->has("processors")) likeness.processors = table->count("processors");
         if (table->has("fraction")) likeness.fraction = table->number("fraction");
-        if (likeness.fraction <= 0) table->fail("fraction", "fraction must be above zero");
-        likeness.error = relative_error(*table);
-        likeness.source = table->source();
+        if (likeness.fraction <= 0) throw InputError("fraction must be above zero");
         table->done();
         device.model = transferred_price_model(likeness, device);
     } catch (const InputError& error) {
-        if (std::string_view{error.what()}.find("unknown price model") != 0) throw;
-        reader.fail("price_model", error.what());
+        if (std::string_view{error.what()}.find(".toml:") != std::string_view::npos) throw;
+        asked.fail(key, error.what());
     }
 }
 
@@ -125,7 +122,6 @@ TileModel parse_tiles(Reader reader) {
     reader.done();
     return model;
 }
-
 
 // What is given comes before what `device` has.
 template <typename Q>

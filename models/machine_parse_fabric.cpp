@@ -2,8 +2,6 @@
 // [fabric], [messaging.*] and [[storage]].
 #include <array>
 #include <limits>
-#include <type_traits>
-#include <utility>
 
 #include "core/text.hpp"
 #include "models/machine_parse.hpp"
@@ -106,19 +104,6 @@ Messaging parse_messaging(Reader reader) {
                                 messaging.error));
     reader.done();
     return messaging;
-}
-
-void parse_transport(Reader reader, Machine& machine) {
-    const auto take = [&](std::string_view key, auto& figure) {
-        auto given = reader.figure_if_given<std::decay_t<decltype(figure.value)>>(key);
-        if (!given.source.empty()) figure = std::move(given);
-    };
-    take("link", machine.fabric.link);
-    take("latency", machine.fabric.latency);
-    take("hop_latency", machine.fabric.hop_latency);
-    if (auto inside = reader.table("inside", "transport: inside")) machine.inside = parse_messaging(*inside);
-    if (auto across = reader.table("across", "transport: across")) machine.across = parse_messaging(*across);
-    reader.done();
 }
 
 StorageTier parse_storage(Reader reader) {

@@ -131,11 +131,6 @@ std::optional<Reader> Reader::table(std::string_view key, std::string where) {
     return Reader(*node->as_table(), origin_, std::move(where), source_);
 }
 
-std::optional<Reader> Reader::table_if_one(std::string_view key, std::string where) {
-    const toml::node* node = table_->get(key);
-    return node != nullptr && node->is_table() ? table(key, std::move(where)) : std::nullopt;
-}
-
 std::vector<Reader> Reader::tables(std::string_view key, std::string_view where) {
     asked_.emplace_back(key);
     std::vector<Reader> result;
@@ -148,14 +143,6 @@ std::vector<Reader> Reader::tables(std::string_view key, std::string_view where)
     }
     return result;
 }
-
-std::vector<std::string> Reader::keys() const {
-    std::vector<std::string> names;
-    for (const auto& [key, node] : *table_) names.emplace_back(key.str());
-    return names;
-}
-
-std::string Reader::place() const { return fmt::format("{}:{}", origin_, table_->source().begin.line); }
 
 void Reader::done() const {
     const std::vector<std::string_view> known(asked_.begin(), asked_.end());

@@ -49,15 +49,9 @@ public:
     }
 
     std::optional<Reader> table(std::string_view key, std::string where);
-    /// The same; nothing when the key holds something else.
-    std::optional<Reader> table_if_one(std::string_view key, std::string where);
     /// The elements of [[key]] or key = [{...}]; none when absent.
     std::vector<Reader> tables(std::string_view key, std::string_view where);
 
-    /// Of this table, as written.
-    std::vector<std::string> keys() const;
-    /// "file.toml:12", where the table stands.
-    std::string place() const;
     /// Unknown keys are errors: call it when all known ones were asked for.
     void done() const;
     void set_where(std::string where) { where_ = std::move(where); }

@@ -59,7 +59,8 @@ std::string device(const DeviceClass& device) {
            figure("launch", device.launch);
     if (device.model != nullptr) {
         const std::string& name = device.model->name();
-        out += fmt::format("price_model = {}\n", name.starts_with('{') ? name : quoted(name));
+        out += name.starts_with('{') ? fmt::format("likeness = {}\n", name)
+                                     : fmt::format("price_model = {}\n", quoted(name));
     }
     if (!device.peak.empty()) out += "[device.peak]\n";
     for (const auto& [type, rate] : device.peak) out += figure(to_string(type), rate);

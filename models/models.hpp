@@ -34,7 +34,7 @@ std::vector<MachineName> machines();
 /// A machine that ships with Rehearse by name, "this-host", or a .toml file by path. InputError: file:line, what is
 /// wrong, what would be right.
 Machine load_machine(const std::string& name_or_file);
-Machine parse_machine(std::string_view toml, const std::string& origin, std::string_view transport = "");
+Machine parse_machine(std::string_view toml, const std::string& origin);
 
 /// What hwloc sees of this host: cores as devices of class "core", memory, caches. Peak, memory bandwidth, messaging
 /// and prices are measured by `rehearse calibrate`, never guessed: without a calibration file they are absent.

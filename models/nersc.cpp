@@ -8,7 +8,7 @@
 
 #include "models/builder.hpp"
 #include "models/transformer.hpp"
-#include "models/zoo.hpp"
+#include "models/zoo_replayed.hpp"
 
 namespace rehearse::models {
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -140,11 +141,20 @@ std::shared_ptr<const PriceModel> transferred_price_model(const Likeness& likene
     for (MeasuredKernels known : load_price_model(likeness.like)->kernels()) {
         const auto peak = device.peak.find(known.type);
         if (peak == device.peak.end()) continue;
-        known.target = known.sheet;
-        known.target->peak = peak->second.value * likeness.fraction;
-        known.target->bandwidth = device.memory_bandwidth.value;
-        if (likeness.processors > 0) known.target->processors = likeness.processors;
-        known.transfer = likeness.error;
+        DeviceSheet sheet = known.sheet;
+        sheet.peak = peak->second.value * likeness.fraction;
+        sheet.bandwidth = device.memory_bandwidth.value;
+        if (likeness.processors > 0) sheet.processors = likeness.processors;
+        // What it would have taken there: the same multiple of the bound.
+        for (KernelSample& sample : known.samples) {
+            const auto here = kernel_point(sample.problem, sheet), there = kernel_point(sample.problem, known.sheet);
+            require(here && there, "a measured kernel can be priced");
+            sample.time = sample.time * (here->bounds.overlapped() / there->bounds.overlapped());
+        }
+        for (Expert& expert : known.experts) {
+            expert.covariance.noise = std::hypot(expert.covariance.noise, likeness.error);
+        }
+        known.sheet = sheet;
         known.source = fmt::format("{}, for {} ({})", known.source, device.name, likeness.source);
         kernels.push_back(std::move(known));
     }

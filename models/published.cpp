@@ -43,7 +43,7 @@ std::vector<PublishedRow> read_published(std::string_view text, const std::strin
     for (std::size_t i = 0; i < csv.size(); ++i) {
         PublishedRow row;
         for (const std::string& column : csv.header()) row.columns[column] = csv.text(i, column);
-        row.origin = csv.place(i);
+        row.origin = fmt::format("{}: row '{}'", origin, row.text("id"));
         if (!row.text("n_devices").empty()) row.devices = csv.whole(i, "n_devices", 1);
         row.value = csv.positive(i, "value");
         rows.push_back(std::move(row));

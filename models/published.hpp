@@ -16,7 +16,7 @@ struct PublishedRow {
     std::map<std::string, std::string, std::less<>> columns;
     std::int64_t devices = 0;  // 0: not said
     double value = 0;          // in `unit`
-    std::string origin;        // "azure.csv:12", for messages
+    std::string origin;        // "azure.csv: row '...'", for messages
 
     const std::string& text(std::string_view column) const;
     std::optional<double> number(std::string_view column) const;  // nothing when empty; InputError when no number

@@ -97,13 +97,16 @@ void ReplayRules::add(std::string_view text, const std::string& origin) {
         throw InputError(fmt::format("{}:{}: not TOML: {}", origin, error.source().begin.line, error.description()));
     }
     Reader top(table, origin, "");
+    std::size_t next = 0;
     for (Reader& reader : top.tables("rule", "rule")) {
+        const toml::table& written = *(*table["rule"].as_array())[next++].as_table();
         auto rule = std::make_shared<Rule>();
         reader.text("why");
-        rule->origin = reader.place();
+        rule->origin = fmt::format("{}:{}", origin, written.source().begin.line);
         auto when = reader.table("when", "rule: when");
         if (!when) reader.fail("'when' is missing: the columns that the rule looks at");
-        for (const std::string& column : when->keys()) {
+        for (const auto& [key, node] : *written["when"].as_table()) {
+            const std::string column{key.str()};
             if (column == "id") when->fail(column, "a rule must not look at the id: it would know the answer");
             rule->when.emplace_back(column, pattern(*when, column));
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of networks that ship with Rehearse, and the one door for names and files.
 #include "models/zoo.hpp"
+#include "models/zoo_replayed.hpp"
 
 #include <array>
 

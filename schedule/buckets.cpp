@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
@@ -54,26 +53,6 @@ std::vector<Bucket> make_buckets(const Network& network, DataType wire, Bytes fi
         bucket.elements += count;
         const Bytes enough = entry->second == 0 ? std::min(first, limit) : limit;
         if (static_cast<double>(bucket.elements) * size_of(wire) >= enough) open.erase(entry);
-    }
-    return buckets;
-}
-
-std::vector<Bucket> make_cycled_buckets(const Network& network, DataType wire, Bytes limit, Seconds cycle,
-                                        std::span<const double> backward, std::span<const int> axes) {
-    std::vector<Bucket> buckets;
-    double now = 0;
-    std::int64_t open_at = -1;  // the wake-up that sends the last bucket
-    for (std::size_t i = network.layers.size(); i-- > 0;) {
-        now += backward[i];
-        const std::int64_t count = parameters(network.layers[i].op);
-        if (count == 0) continue;
-        const auto sent_at = static_cast<std::int64_t>(std::ceil(now / cycle.value));
-        const bool open = sent_at == open_at && buckets.back().axis == axes[i] &&
-                          static_cast<double>(buckets.back().elements + count) * size_of(wire) <= limit;
-        if (!open) buckets.push_back({{}, 0, axes[i]});
-        open_at = sent_at;
-        buckets.back().layers.push_back(static_cast<int>(i));
-        buckets.back().elements += count;
     }
     return buckets;
 }

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/schedule.hpp"
-#include "core/units.hpp"
 
 namespace rehearse::schedule {
 
@@ -20,11 +19,5 @@ std::vector<int> axes_of_sums(const Part& part, Mesh& mesh);
 /// is at least that large, but the last.
 std::vector<Bucket> make_buckets(const Network& network, DataType wire, Bytes first, Bytes limit,
                                  std::span<const int> axes);
-
-/// As Horovod packs (Sergeev and Del Balso 2018): a thread wakes every `cycle` and sends together what has become ready
-/// since, of one axis, at most `limit` bytes in a bucket unless one layer has more. `backward`: seconds that the backward
-/// pass of each layer takes.
-std::vector<Bucket> make_cycled_buckets(const Network& network, DataType wire, Bytes limit, Seconds cycle,
-                                        std::span<const double> backward, std::span<const int> axes);
 
 }  // namespace rehearse::schedule

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 
 #include "core/error.hpp"
 #include "core/prices.hpp"
@@ -48,21 +47,14 @@ int micro_batches(const Plan& plan, std::int64_t stages, std::int64_t batch) {
     return count;
 }
 
-/// The class of the devices, if it has prices.
-const DeviceClass* priced_device(const Machine& machine) {
-    const DeviceClass* device = machine.classes.empty() ? nullptr : &rehearse::class_of(machine, 0);
-    return device == nullptr || (device->peak.empty() && device->measured.empty()) ? nullptr : device;
-}
-
 /// What one micro-batch costs in each layer: by price where the machine's devices have prices, else by operations.
-std::vector<double> layer_costs(const Part& part, const Schedule& schedule, const Machine& machine,
-                                std::initializer_list<Pass> passes = {Pass::forward, Pass::backward_data,
-                                                                      Pass::backward_weights}) {
-    const DeviceClass* device = priced_device(machine);
+std::vector<double> layer_costs(const Part& part, const Schedule& schedule, const Machine& machine) {
+    const DeviceClass* device = machine.classes.empty() ? nullptr : &rehearse::class_of(machine, 0);
+    if (device != nullptr && device->peak.empty() && device->measured.empty()) device = nullptr;
     std::vector<double> costs;
     for (const Layer& layer : part.network.layers) {
         double cost = 0;
-        for (const Pass pass : passes) {
+        for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
             if (!has_pass(layer.op, pass)) continue;
             const Problem problem{layer.op, pass, micro_batch_size(schedule), compute_type(schedule.precision)};
             cost += device == nullptr ? flops(layer.op, pass).value : price(problem, *device).time.value;
@@ -84,20 +76,6 @@ std::vector<Stage> make_stages(Part part, const Plan& plan, const Schedule& sche
     } catch (const InputError& error) {
         throw InputError(fmt::format("--plan '{}': network '{}': {}", plan.text, part.network.name, error.what()));
     }
-}
-
-std::vector<Bucket> buckets_of(const Part& part, const std::vector<int>& axes, const Plan& plan,
-                               const Schedule& schedule, const Machine& machine) {
-    const DataType wire = wire_type(schedule.precision);
-    if (plan.cycle <= Seconds{0}) return make_buckets(part.network, wire, plan.first_bucket, plan.bucket, axes);
-    if (priced_device(machine) == nullptr) {
-        throw InputError(fmt::format("--plan '{}': cycle={} needs prices of the backward pass, and {} has none: run "
-                                     "`rehearse calibrate`, or leave cycle out",
-                                     plan.text, to_string(plan.cycle), machine.name));
-    }
-    return make_cycled_buckets(part.network, wire, plan.bucket, plan.cycle,
-                               layer_costs(part, schedule, machine, {Pass::backward_data, Pass::backward_weights}),
-                               axes);
 }
 
 Order order_of(const Plan& plan, int stage, PipelineShape shape) {
@@ -147,7 +125,8 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
         for (const int axis : axes) {
             if (axis >= 0) options.sum.algorithms[axis] = choose_all_reduce(plan, machine, schedule.mesh, axis);
         }
-        stage.part.buckets = buckets_of(stage.part, axes, plan, schedule, machine);
+        stage.part.buckets =
+            make_buckets(stage.part.network, wire_type(job.precision), plan.first_bucket, plan.bucket, axes);
         const PipelineShape shape{static_cast<int>(stages), schedule.micro_batches, plan.chunks};
         make_steps(schedule, order_of(plan, static_cast<int>(s), shape), made[s].chunks, options, stage);
         schedule.classes.push_back(std::move(stage));

@@ -39,11 +39,6 @@ void read_tensor_sum(Plan& plan, std::string_view value) { plan.tensor_sum = par
 void read_bucket(Plan& plan, std::string_view value) { plan.bucket = read_positive_size(value); }
 void read_first_bucket(Plan& plan, std::string_view value) { plan.first_bucket = read_positive_size(value); }
 
-void read_cycle(Plan& plan, std::string_view value) {
-    plan.cycle = parse_quantity<Seconds>(value);
-    if (plan.cycle <= Seconds{0}) throw InputError(fmt::format("cycle={}: it must be more than 0", value));
-}
-
 bool read_switch(std::string_view name, std::string_view value) {
     if (value != "on" && value != "off") throw InputError(fmt::format("{}={}: write {}=on or off", name, value, name));
     return value == "on";
@@ -115,9 +110,6 @@ constexpr std::array table{
     Word{{"bucket", "SIZE", "gradients are sent in buckets of at least SIZE; default 25MB", "data"}, read_bucket},
     Word{{"first", "SIZE", "the first bucket is sent at SIZE already, when that is less; default 1MB", "data"},
          read_first_bucket},
-    Word{{"cycle", "TIME",
-          "Horovod: every TIME what is ready is sent, buckets hold at most SIZE (its defaults: cycle=5ms:bucket=64MB)", "data"},
-         read_cycle},
     Word{{"overlap", "on|off", "off: nothing is sent before the whole backward pass has ended; default on", "data"},
          read_overlap},
     Word{{"zero", "0|1|2|3",

@@ -21,7 +21,6 @@ struct Plan {
     std::optional<Algorithm> all_reduce{};  // absent: hierarchical(ring,halving) across full nodes, else ring
     Bytes bucket{25e6};                     // gradients are sent in buckets of at least this size (PyTorch DDP: 25 MB)
     Bytes first_bucket{1e6};                // the first bucket may be smaller, so that sending starts early (DDP: 1 MB)
-    Seconds cycle{0};                       // above 0: what is ready is sent at each multiple of it (Horovod)
     bool overlap = true;                    // all-reduce while the backward pass goes on
     int zero = 0;                           // ZeRO's stage
     std::optional<Algorithm> tensor_sum{};  // of the sums inside layers; absent: ring

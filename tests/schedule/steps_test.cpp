@@ -184,24 +184,6 @@ TEST(Buckets, AreSummedAlongDataAndWhatElseEachLayerNeeds) {
     EXPECT_THROW(axes_of_sums(part, mesh), InputError) << "data stands between pipe and tensor";
 }
 
-// Each layer takes a second; a thread that wakes every two sends what two layers have made.
-TEST(Buckets, OfACycleHoldWhatWasMadeInIt) {
-    std::vector<double> backward(tower(5).layers.size(), 1);
-    backward.back() = 0;  // the loss
-    const std::vector<int> axes(backward.size(), 0);
-    const auto layers = [&](Bytes limit, Seconds cycle) {
-        std::vector<std::vector<int>> result;
-        for (const Bucket& bucket : make_cycled_buckets(tower(5), DataType::f32, limit, cycle, backward, axes)) {
-            result.push_back(bucket.layers);
-        }
-        return result;
-    };
-    using Layers = std::vector<int>;
-    EXPECT_THAT(layers(Bytes{1e6}, Seconds{2}), ElementsAre(Layers{5, 4}, Layers{3, 2}, Layers{1}));
-    EXPECT_THAT(layers(Bytes{1e6}, Seconds{10}), ElementsAre(Layers{5, 4, 3, 2, 1}));
-    EXPECT_THAT(layers(Bytes{600}, Seconds{10}), ElementsAre(Layers{5, 4}, Layers{3, 2}, Layers{1})) << "288 B a layer";
-}
-
 struct Setting {
     Network network;
     std::string plan;
