@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/error.hpp"
+#include "core/tile_model.hpp"
 #include "core/timeline.hpp"
 #include "models/csv.hpp"
 #include "models/kernel_files.hpp"
@@ -20,14 +21,15 @@ namespace rehearse::cli {
 namespace {
 
 constexpr double ninety_percent = 1.645;  // standard deviations that hold the middle 90 % of a normal
-/// The rows that the figures of the machine file vtrain-a100 were fitted on (docs/calibration.md).
+constexpr std::int64_t node = 8;          // GPUs of every machine here
+/// The rows that the figures of the machine file vtrain-server were fitted on (docs/calibration.md).
 constexpr std::int64_t fitted_layers = 12;
 
 bool is_fitted(const MegatronRow& row, const Machine& machine) {
-    return machine.name == "vtrain-a100" && row.devices <= 8 && row.pipe == 1 && row.layers == fitted_layers;
+    return machine.name == "vtrain-server" && row.devices <= node && row.pipe == 1 && row.layers == fitted_layers;
 }
 
-bool recomputes(const MegatronRow& row, std::int64_t devices_per_node) { return row.devices > devices_per_node; }
+bool recomputes(const MegatronRow& row) { return row.devices > node; }
 
 struct Predicted {
     Seconds middle, low, high;
@@ -40,19 +42,20 @@ Predicted predict(const MegatronRow& row, const Machine& machine) {
                             .global_batch = {},
                             .precision = Precision::mixed,
                             .optimizer = Optimizer::adam};
-    const std::int64_t inside = devices_per_node(machine.nodes.front());
-    const Schedule schedule = make_schedule(network, machine, schedule::parse_plan(plan_of(row, inside)), job);
-    const auto step = [&](Quantile quantile) {
-        const sim::Options options{.mode = sim::Mode::folded, .quantile = quantile};
-        return summarize(sim::simulate(schedule, machine, options).timeline).step;
-    };
-    const Seconds middle = step(nominal), high = step({ninety_percent});
-    return {middle, Seconds{middle.value * middle.value / high.value}, high};
+    const Schedule schedule = make_schedule(network, machine, schedule::parse_plan(plan_of(row)), job);
+    const sim::Options options{.mode = sim::Mode::folded};
+    const Summary summary = summarize(sim::simulate(schedule, machine, options).timeline);
+    // Prices of kernels err together, and so do those of messages: no second simulation for the band.
+    const double kernels = machine.classes.front().tiles == nullptr ? 0.5 : machine.classes.front().tiles->error;
+    const Seconds reach =
+        ninety_percent * (kernels * (summary.compute + summary.bubble) + machine.across.error * summary.exposed_comm);
+    const double factor = 1 + reach / summary.step;
+    return {summary.step, summary.step / factor, factor * summary.step};
 }
 
 using Series = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>;
-Series series_of(const MegatronRow& row, std::int64_t inside) {
-    return {row.hidden, row.heads, row.sequence, row.micro_batch, row.tensor, recomputes(row, inside)};
+Series series_of(const MegatronRow& row) {
+    return {row.hidden, row.heads, row.sequence, row.micro_batch, row.tensor, recomputes(row)};
 }
 
 /// The header's first name would be taken for a comment.
@@ -107,9 +110,9 @@ std::vector<MegatronRow> shipped_megatron() {
     return rows;
 }
 
-std::string plan_of(const MegatronRow& row, std::int64_t devices_per_node) {
+std::string plan_of(const MegatronRow& row) {
     const std::int64_t micro_batches = row.global_batch / row.data / row.micro_batch;
-    const std::string recompute = recomputes(row, devices_per_node) ? ":recompute=blocks" : "";
+    const std::string recompute = recomputes(row) ? ":recompute=blocks" : "";
     return fmt::format("pipe={}:microbatches={}{}{},data={}:overlap=off:bucket=1TB:first=1TB,tensor={}", row.pipe,
                        micro_batches, row.pipe > 1 ? ":cut=blocks" : "", recompute, row.data, row.tensor);
 }
@@ -121,9 +124,16 @@ std::string network_of(const MegatronRow& row) {
     return fmt::format("gpt-h{}-a{}-l{}-v{}@{}", row.hidden, row.heads, row.layers, padded, row.sequence);
 }
 
-std::vector<MegatronAnswer> answer_megatron(const std::vector<MegatronRow>& rows, const Machine& machine,
+std::vector<MegatronAnswer> answer_megatron(const std::vector<MegatronRow>& rows, const std::string& machine,
                                             const std::function<void(std::size_t done)>& progress) {
-    const std::int64_t inside = devices_per_node(machine.nodes.front());
+    std::map<std::string, Machine> machines;
+    const auto machine_of = [&](const MegatronRow& row) -> const Machine& {
+        const std::string usual = row.devices > node ? "vtrain-a100" : "vtrain-server";
+        const std::string& name = machine.empty() ? usual : machine;
+        const auto known = machines.find(name);
+        return known != machines.end() ? known->second
+                                       : machines.emplace(name, models::load_machine(name)).first->second;
+    };
     std::vector<MegatronAnswer> answers;
     std::map<Series, std::size_t> anchors;
     const auto size_of = [&](std::size_t i) {
@@ -133,13 +143,13 @@ std::vector<MegatronAnswer> answer_megatron(const std::vector<MegatronRow>& rows
     for (const MegatronRow& row : rows) {
         answers.push_back({.row = row});
         MegatronAnswer& answer = answers.back();
-        answer.fitted = is_fitted(row, machine);
+        answer.fitted = is_fitted(row, machine_of(row));
         try {
-            const Predicted predicted = predict(row, machine);
+            const Predicted predicted = predict(row, machine_of(row));
             answer.cold = predicted.middle;
             answer.low = predicted.low;
             answer.high = predicted.high;
-            const auto [entry, fresh] = anchors.try_emplace(series_of(row, inside), answers.size() - 1);
+            const auto [entry, fresh] = anchors.try_emplace(series_of(row), answers.size() - 1);
             if (!fresh && size_of(answers.size() - 1) < size_of(entry->second)) entry->second = answers.size() - 1;
         } catch (const InputError& error) {
             answer.skipped = error.what();
@@ -148,7 +158,7 @@ std::vector<MegatronAnswer> answer_megatron(const std::vector<MegatronRow>& rows
     }
     for (std::size_t i = 0; i < answers.size(); ++i) {
         if (!answers[i].skipped.empty()) continue;
-        const MegatronAnswer& anchor = answers[anchors.at(series_of(answers[i].row, inside))];
+        const MegatronAnswer& anchor = answers[anchors.at(series_of(answers[i].row))];
         if (&anchor == &answers[i]) continue;
         answers[i].anchor = anchor.row.id;
         answers[i].anchored = (anchor.row.published.value / anchor.cold.value) * answers[i].cold;

@@ -27,7 +27,7 @@ std::vector<MegatronRow> shipped_megatron();
 
 /// As Megatron-LM lays it out: tensor inside data inside pipe, stages of equally many blocks, 1F1B, one sum of
 /// gradients at the end. On more than a node activations are computed again block by block.
-std::string plan_of(const MegatronRow& row, std::int64_t devices_per_node);
+std::string plan_of(const MegatronRow& row);
 /// The vocabulary of GPT-2, padded for the ranks that share it.
 std::string network_of(const MegatronRow& row);
 
@@ -42,7 +42,8 @@ struct MegatronAnswer {
 
 /// Anchored: the prediction times published over predicted of the row of the same width, micro-batch, sequence, tensor
 /// ranks and recomputation that has the fewest layers, stages and devices.
-std::vector<MegatronAnswer> answer_megatron(const std::vector<MegatronRow>& rows, const Machine& machine,
+/// Where `machine` is empty: on vtrain-server up to a node of eight, else on vtrain-a100.
+std::vector<MegatronAnswer> answer_megatron(const std::vector<MegatronRow>& rows, const std::string& machine,
                                             const std::function<void(std::size_t done)>& progress);
 
 }  // namespace rehearse::cli

@@ -40,7 +40,7 @@ struct Options {
     Common common;
     std::string set = "deepbench";
     Leave leave = Leave::shape;
-    std::string samples, filter, fail_over, learn, rules, plot, machine = "vtrain-a100";
+    std::string samples, filter, fail_over, learn, rules, plot, machine;
     bool rows = false;
 };
 
@@ -213,7 +213,7 @@ Run add_validate(CLI::App& app) {
         {{"shape", Leave::shape}, {"family", Leave::family}, {"problem", Leave::problem}},
         "what cross-validation holds out together: all passes of a shape, of a shape at every batch, or one "
         "kernel alone");
-    app.add_option("--machine", options->machine, "of --set megatron; default vtrain-a100")
+    app.add_option("--machine", options->machine, "of --set megatron; default: those that the tables are from")
         ->option_text("NAME|FILE.toml");
     app.add_option("--filter", options->filter, "only groups \"device type kind pass\", or published rows, that match")
         ->option_text("REGEX");

@@ -12,7 +12,6 @@
 #include "cli/megatron_rows.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "models/models.hpp"
 
 namespace rehearse::cli {
 
@@ -53,14 +52,14 @@ void add(Errors& errors, const MegatronAnswer& answer) {
     if (answer.low <= answer.row.published && answer.row.published <= answer.high) ++errors.in_band;
 }
 
-Json row_json(const MegatronAnswer& answer, std::int64_t inside) {
+Json row_json(const MegatronAnswer& answer) {
     const MegatronRow& row = answer.row;
     Json json{{"id", row.id},
               {"system", row.set},
               {"model", network_of(row)},
               {"devices", row.devices},
               {"global_batch", row.global_batch},
-              {"plan", plan_of(row, inside)},
+              {"plan", plan_of(row)},
               {"published", row.published.value},
               {"source", "VIA-Research/vTrain (MIT)"}};
     if (!answer.skipped.empty()) {
@@ -88,7 +87,7 @@ std::vector<MegatronRow> rows_of(const MegatronOptions& options) {
     try {
         const std::regex pattern{options.filter};
         std::erase_if(rows, [&](const MegatronRow& row) {
-            return !std::regex_search(row.id + " " + network_of(row) + " " + plan_of(row, 8), pattern);
+            return !std::regex_search(row.id + " " + network_of(row) + " " + plan_of(row), pattern);
         });
     } catch (const std::regex_error& error) {
         throw InputError(fmt::format("--filter '{}': not a regular expression: {}", options.filter, error.what()));
@@ -112,9 +111,8 @@ std::vector<Table> tables() {
 }  // namespace
 
 Report validate_megatron(const MegatronOptions& options, const Common& common, double& median) {
-    const Machine machine = models::load_machine(options.machine);
     const std::vector<MegatronRow> rows = rows_of(options);
-    const std::vector<MegatronAnswer> answers = answer_megatron(rows, machine, [&](std::size_t done) {
+    const std::vector<MegatronAnswer> answers = answer_megatron(rows, options.machine, [&](std::size_t done) {
         if (done % 100 == 0) talk(common, fmt::format("{} of {} rows", done, rows.size()));
     });
     std::map<std::string, Errors> cold, anchored;
@@ -125,7 +123,7 @@ Report validate_megatron(const MegatronOptions& options, const Common& common, d
     Json list = Json::array();
     std::map<std::string, int> reasons;
     for (const MegatronAnswer& answer : answers) {
-        list.push_back(row_json(answer, devices_per_node(machine.nodes.front())));
+        list.push_back(row_json(answer));
         if (!answer.skipped.empty()) {
             ++reasons[answer.skipped];
             continue;

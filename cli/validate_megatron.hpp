@@ -10,7 +10,7 @@ namespace rehearse::cli {
 
 struct MegatronOptions {
     std::string samples;  // a file with vTrain's columns; empty: what is shipped
-    std::string machine = "vtrain-a100";
+    std::string machine;  // empty: those that the tables were measured on
     std::string filter;
 };
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 namespace rehearse {
 
@@ -20,6 +21,12 @@ constexpr std::array tiles{Tile{256, 128, 0}, Tile{128, 256, 0}, Tile{128, 128, 
 constexpr std::array cuts_of_k{1.0, 2.0, 4.0};
 
 bool aligned(double size) { return std::fmod(size, 8) == 0; }
+
+template <typename Operator>
+constexpr bool is_elementwise(const Operator& /*op*/) {
+    return std::is_same_v<Operator, LayerNorm> || std::is_same_v<Operator, Activation> ||
+           std::is_same_v<Operator, Add> || std::is_same_v<Operator, Dropout> || std::is_same_v<Operator, Bias>;
+}
 
 class Transformers {
 public:
@@ -53,7 +60,7 @@ public:
         const double shown = fused && op.causal ? 0.5 * (1 + 1 / q) : 1;
         Seconds time = shown * (backward ? 2.0 * pair : pair);
         if (fused && backward) time += shown * product(q, k, d);
-        time += memory((backward ? 2 : 1) * heads * d * (2 * q + 2 * k));
+        time += memory(model_.elementwise_passes.value * (backward ? 2 : 1) * heads * d * (2 * q + 2 * k));
         time += memory((backward ? 1.5 : 1) * model_.score_passes.value * heads * q * k);
         return {time, (backward ? 1.5 : 1) * model_.attention_kernels.value};
     }
@@ -61,7 +68,8 @@ public:
     Work of(const SoftmaxLoss& op, Pass pass) const { return loss(op.rows * elements(op.image) * op.classes, pass); }
     Work of(const SoftmaxTerms& op, Pass pass) const { return loss(op.rows * op.classes, pass); }
     Work of(const auto& op, Pass pass) const {
-        const Bytes bytes = bytes_moved(op, pass, type_, batch_);
+        const double passes = is_elementwise(op) ? model_.elementwise_passes.value : 1;
+        const Bytes bytes = passes * bytes_moved(op, pass, type_, batch_);
         return {bytes / (device_.memory_bandwidth.value * model_.memory.value), 1};
     }
 

@@ -21,6 +21,9 @@ struct TileModel {
     Sourced<double> depth;       // values of k in whose time a tile is begun and stored
     Sourced<double> unaligned;   // slowdown where a size is no multiple of 8 values (16 bytes: Tensor Cores' loads)
     Sourced<double> memory;      // share of the memory bandwidth that kernels reach
+    /// How many times the bytes that must move elementwise operators and normalizations do move, those of attention's
+    /// operands too: 1 where the framework fuses them.
+    Sourced<double> elementwise_passes;
     /// Of attention: how many times its scores, in 16 bits, cross the memory interface forward; half as often again
     /// backward. 0: fused (Dao et al. 2022), they never do, and backward computes them again.
     Sourced<double> score_passes;

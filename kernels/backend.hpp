@@ -76,8 +76,9 @@ public:
 inline constexpr Bytes any_scratch{std::numeric_limits<double>::infinity()};
 /// What a rank's kernels may take of scratch memory where the user does not say: 1 GiB.
 inline constexpr Bytes default_scratch_limit{1024.0 * 1024.0 * 1024.0};
-/// In which type products are summed: `chunked` adds a few in f16 and the sums of these in f32.
-enum class Accumulation { f32, chunked, f16 };
+/// In which type products are summed: `chunked` adds a few in f16 and the sums of these in f32. `tf32` sums in f32
+/// products of f32 numbers that were rounded to 10 bits of fraction first.
+enum class Accumulation { f32, chunked, f16, tf32 };
 std::string_view to_string(Accumulation accumulation);
 
 /// One implementation of operators: plain loops, oneDNN, an algorithm of ours.

@@ -112,6 +112,7 @@ TileModel parse_tiles(Reader reader) {
     model.depth = reader.figure<double>("depth");
     model.unaligned = reader.figure<double>("unaligned");
     model.memory = share(reader, "memory");
+    model.elementwise_passes = reader.figure<double>("elementwise_passes");
     model.score_passes = reader.figure_if_given<double>("score_passes");
     model.loss_passes = reader.figure<double>("loss_passes");
     model.issue = reader.figure<Seconds>("issue");

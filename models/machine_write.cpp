@@ -47,10 +47,10 @@ std::string tiles(const TileModel& model) {
     return "[device.tiles]\n" + figure("processors", model.processors) + figure("large_tile", model.large_tile) +
            figure("small_tile", model.small_tile) + figure("depth", model.depth) +
            figure("unaligned", model.unaligned) + figure("memory", model.memory) +
-           figure("score_passes", model.score_passes) + figure("loss_passes", model.loss_passes) +
-           figure("issue", model.issue) + figure("dense_kernels", model.dense_kernels) +
-           figure("attention_kernels", model.attention_kernels) + figure("loss_kernels", model.loss_kernels) +
-           fmt::format("error = {}\n", model.error);
+           figure("elementwise_passes", model.elementwise_passes) + figure("score_passes", model.score_passes) +
+           figure("loss_passes", model.loss_passes) + figure("issue", model.issue) +
+           figure("dense_kernels", model.dense_kernels) + figure("attention_kernels", model.attention_kernels) +
+           figure("loss_kernels", model.loss_kernels) + fmt::format("error = {}\n", model.error);
 }
 
 std::string device(const DeviceClass& device) {

@@ -114,9 +114,7 @@ Machine detect_this_host() {
     return machine;
 }
 
-std::string tuned_path() {
-    return (std::filesystem::path{this_host_path()}.parent_path() / "tuned.db").string();
-}
+std::string tuned_path() { return (std::filesystem::path{this_host_path()}.parent_path() / "tuned.db").string(); }
 
 std::string this_host_path() {
     std::filesystem::path path = folder("REHEARSE_HOME");

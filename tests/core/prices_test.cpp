@@ -82,6 +82,7 @@ DeviceClass tiled() {
     model.small_tile = {0.75, "assumed"};
     model.depth = {64, "assumed"};
     model.unaligned = {2, "assumed"};
+    model.elementwise_passes = {2, "counted"};
     model.score_passes = {6, "counted"};
     model.loss_passes = {8, "counted"};
     model.issue = {1_us, "measured"};
@@ -111,7 +112,7 @@ TEST(Tiles, AreDealtOutInWaves) {
 
 TEST(Tiles, PriceTheRestByBytesAndNothingUnderTheHostsCalls) {
     const Price norm = price({LayerNorm{1024, 4096}, Pass::forward, 1, DataType::f16}, tiled());
-    EXPECT_NEAR(norm.time.value, 2 * (2 * 1024 * 4096 + 2 * 4096) / 500e9, 1e-12);
+    EXPECT_NEAR(norm.time.value, 2 * 2 * (2 * 1024 * 4096 + 2 * 4096) / 500e9, 1e-12);
     EXPECT_EQ(norm.error, 0.1);
     EXPECT_DOUBLE_EQ(price({LayerNorm{8, 8}, Pass::forward, 1, DataType::f16}, tiled()).time.value, 1e-6);
     EXPECT_DOUBLE_EQ(price({MatMul{8, 8, 8}, Pass::forward, 1, DataType::f16}, tiled()).time.value, 3e-6);

@@ -26,7 +26,7 @@ inline void expect_equal(const DeviceClass& a, const DeviceClass& b) {
     if (a.tiles != nullptr) {
         for (const auto figure :
              {&TileModel::processors, &TileModel::large_tile, &TileModel::small_tile, &TileModel::depth,
-              &TileModel::unaligned, &TileModel::memory, &TileModel::score_passes, &TileModel::loss_passes,
+              &TileModel::unaligned, &TileModel::memory, &TileModel::score_passes, &TileModel::elementwise_passes, &TileModel::loss_passes,
               &TileModel::dense_kernels, &TileModel::attention_kernels, &TileModel::loss_kernels}) {
             expect_equal((*a.tiles).*figure, (*b.tiles).*figure, "tiles");
         }
