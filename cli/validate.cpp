@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far prices are from measured kernels that they were not fitted on.
+// How far prices are from measured kernels that they were not fitted on, and steps from published ones.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,12 +11,14 @@
 #include "calibrate/learn.hpp"
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
-#include "cli/validation_report.hpp"
 #if REHEARSE_HAS_SIM
 #include "cli/validate_megatron.hpp"
+#include "cli/validate_published.hpp"
 #endif
+#include "cli/validation_report.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/text.hpp"
 #include "models/kernel_samples.hpp"
 #include "models/price_models.hpp"
 
@@ -29,8 +31,6 @@ using calibrate::Judged;
 using calibrate::Leave;
 using models::ShippedKernels;
 
-enum class Set { deepbench, published, megatron };
-
 std::string_view word_of(Leave leave) {
     if (leave == Leave::problem) return "problem";
     return leave == Leave::shape ? "shape" : "family";
@@ -38,9 +38,10 @@ std::string_view word_of(Leave leave) {
 
 struct Options {
     Common common;
-    Set set = Set::deepbench;
+    std::string set = "deepbench";
     Leave leave = Leave::shape;
-    std::string samples, filter, fail_over, learn, machine;
+    std::string samples, filter, fail_over, learn, rules, plot, machine;
+    bool rows = false;
 };
 
 JudgedRow row_of(const ShippedKernels& shipped, const Judged& judged) {
@@ -136,25 +137,49 @@ int learn(const Options& options) {
     return good;
 }
 
-int megatron(const Options& options, [[maybe_unused]] double allowed) {
-#if REHEARSE_HAS_SIM
-    double median = 0;
-    print(validate_megatron({options.samples, options.machine, options.filter}, options.common, median),
-          options.common);
+int verdict(const Options& options, double median, double allowed) {
     if (median <= allowed) return good;
     talk(options.common, fmt::format("median error {:.1f} % is over {:.1f} %", 100 * median, 100 * allowed));
     return check_failed;
+}
+
+/// Of steps, not of kernels.
+int simulated(const Options& options, [[maybe_unused]] double allowed) {
+#if REHEARSE_HAS_SIM
+    double median = 0;
+    if (options.set == "megatron") {
+        print(validate_megatron({options.samples, options.machine, options.filter}, options.common, median),
+              options.common);
+    } else {
+        const std::string file = options.set == "published" ? "" : options.set;
+        print(validate_published({file, options.filter, options.rules, options.plot, options.rows}, median),
+              options.common);
+    }
+    return verdict(options, median, allowed);
 #else
-    throw BackendError("validate --set megatron: this build has no SimGrid (REHEARSE_SIM=ON)");
+    throw BackendError("validate --set " + options.set + ": this build has no SimGrid (REHEARSE_SIM=ON)");
 #endif
 }
 
-int validate(const Options& options) {
-    if (options.set == Set::published) {
-        throw InputError("--set published: not written yet; --set deepbench holds prices to measured kernels");
+void check_set(const Options& options) {
+    const std::string& set = options.set;
+    const bool replays = set == "published" || set.ends_with(".csv");
+    if (!replays && set != "deepbench" && set != "megatron") {
+        constexpr std::string_view sets[] = {"deepbench", "published", "megatron"};
+        throw InputError(fmt::format("--set '{}': choose one of {}, or give a .csv file with the columns of published "
+                                     "figures{}",
+                                     set, join(sets), did_you_mean(set, sets)));
     }
+    if (replays && !(options.samples.empty() && options.learn.empty())) {
+        throw InputError("--samples is of --set deepbench and megatron, --learn of deepbench");
+    }
+    if (!replays && !options.rules.empty()) throw InputError("--rules is of --set published");
+}
+
+int validate(const Options& options) {
+    check_set(options);
     const double allowed = share_or_infinity("--fail-over", options.fail_over);
-    if (options.set == Set::megatron) return megatron(options, allowed);
+    if (options.set != "deepbench") return simulated(options, allowed);
     if (!options.learn.empty()) return learn(options);
     Validation result = options.samples.empty() ? cross_validated(options) : priced(options);
     keep_matching(result.rows, options);
@@ -167,20 +192,19 @@ int validate(const Options& options) {
     print(report_of(result, configuration(options)), options.common);
     std::vector<Judged> cold = judged(result.rows, [](const JudgedRow& row) { return !row.fitted; });
     if (cold.empty()) cold = judged(result.rows, [](const JudgedRow&) { return true; });
-    const double median = calibrate::summarize(cold).median;
-    if (median <= allowed) return good;
-    talk(options.common, fmt::format("median error {:.1f} % is over {:.1f} %", 100 * median, 100 * allowed));
-    return check_failed;
+    return verdict(options, calibrate::summarize(cold).median, allowed);
 }
 
 }  // namespace
 
 Run add_validate(CLI::App& app) {
     const auto options = std::make_shared<Options>();
-    add_choice<Set>(app, "--set", options->set,
-                    {{"deepbench", Set::deepbench}, {"published", Set::published}, {"megatron", Set::megatron}},
-                    "deepbench: prices of kernels, by cross-validation or of --samples; megatron: iteration times of "
-                    "transformers on A100s, vTrain's or of --samples; published: not written yet");
+    app.add_option("--set", options->set,
+                   "deepbench: prices of kernels, by cross-validation or of --samples; megatron: iteration times of "
+                   "transformers on A100s, vTrain's or of --samples; published: training runs and collectives that "
+                   "others measured; or a file of such")
+        ->option_text("deepbench|megatron|published|FILE.csv")
+        ->capture_default_str();
     app.add_option("--samples", options->samples,
                    "the rows of this file (columns of DeepBench's conv or gemm, or of vTrain's tables)")
         ->option_text("FILE.csv");
@@ -191,10 +215,15 @@ Run add_validate(CLI::App& app) {
         "kernel alone");
     app.add_option("--machine", options->machine, "of --set megatron; default: those that the tables are from")
         ->option_text("NAME|FILE.toml");
-    app.add_option("--filter", options->filter, "only groups \"device type kind pass\" that match")
+    app.add_option("--filter", options->filter, "only groups \"device type kind pass\", or published rows, that match")
         ->option_text("REGEX");
     app.add_option("--fail-over", options->fail_over, "exit 1 when the median error of unseen rows is larger")
         ->option_text("15%");
+    app.add_option("--rules", options->rules, "more rules that map published rows to what is simulated")
+        ->option_text("FILE.toml");
+    app.add_option("--plot", options->plot, "charts of published rows and their predictions, as SVG in this folder")
+        ->option_text("FOLDER");
+    app.add_flag("--rows", options->rows, "every published row with its predictions, not groups alone");
     app.add_option("--learn", options->learn, "learn the covariances anew and write them (a minute)")
         ->option_text("FILE.csv");
     add_common(app, options->common);

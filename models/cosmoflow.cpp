@@ -5,6 +5,7 @@
 
 #include "models/builder.hpp"
 #include "models/zoo.hpp"
+#include "models/zoo_replayed.hpp"
 
 namespace rehearse::models {
 namespace {
@@ -45,6 +46,20 @@ Network cosmoflow_mlperf() {
     for (int i = 1; i <= 5; ++i) {
         x = conv_relu(b, i, x, std::int64_t{16} << i, cube(3, 1, 1));
         x = b.max_pool(fmt::format("pool{}", i), x, cube(2, 2));
+    }
+    x = b.dropout("drop1", dense_relu(b, 1, b.flatten("flatten", x), 128), 0.5);
+    x = b.dropout("drop2", dense_relu(b, 2, x, 64), 0.5);
+    b.loss(b.dense("fc3", x, 4));
+    return b.build();
+}
+
+// The small one of NERSC's cosmoflow-benchmark (commit 43e746e, from its row in calibrate/published): four red shifts,
+// five convolutions of 16 filters of 2^3 without padding, each with a max pool; 72.7 thousand parameters.
+Network cosmoflow_small() {
+    NetworkBuilder b("cosmoflow-small", {4, 128, 128, 128});
+    int x = NetworkBuilder::input;
+    for (int i = 1; i <= 5; ++i) {
+        x = b.max_pool(fmt::format("pool{}", i), conv_relu(b, i, x, 16, cube(2)), cube(2, 2));
     }
     x = b.dropout("drop1", dense_relu(b, 1, b.flatten("flatten", x), 128), 0.5);
     x = b.dropout("drop2", dense_relu(b, 2, x, 64), 0.5);

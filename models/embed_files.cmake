@@ -5,7 +5,7 @@
 string(REPLACE "," ";" FILES "${FILES}")
 set(rows "")
 foreach(file ${FILES})
-  get_filename_component(name ${file} NAME_WE)
+  get_filename_component(name ${file} NAME_WLE)
   file(READ ${file} text)
   if(text MATCHES "\\)text\"")
     message(FATAL_ERROR "${file} holds the end of a raw string")

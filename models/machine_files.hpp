@@ -12,5 +12,8 @@ struct MachineFile {
 };
 /// Defined in a source that embed_files.cmake writes.
 std::span<const MachineFile> machine_files();
+std::span<const MachineFile> device_files();
+/// models/devices.toml: devices that several machines have.
+std::string_view device_catalog();
 
 }  // namespace rehearse::models

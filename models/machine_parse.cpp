@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/machine_parse.hpp"
+#include "models/machine_transport.hpp"
 
 #include <algorithm>
 
@@ -55,6 +55,10 @@ void parse_host(Reader& top) {  // what it means, this_host.cpp knows
 }  // namespace
 
 Machine parse_machine(std::string_view text, const std::string& origin) {
+    return parse_machine_with(text, origin, "");
+}
+
+Machine parse_machine_with(std::string_view text, const std::string& origin, std::string_view transport) {
     const toml::table table = parse_toml(text, origin);
     Reader top(table, origin, "");
     const std::string schema = top.text("schema", std::string(machine_schema));
@@ -82,6 +86,7 @@ Machine parse_machine(std::string_view text, const std::string& origin) {
         top.fail(fmt::format("{} nodes and no [fabric] between them", node_count(machine)));
     }
     parse_messagings(top, machine);
+    parse_transports(top, table, machine, transport);
     for (const Reader& reader : top.tables("storage", "storage")) {
         machine.storage.push_back(parse_storage(reader));
         refuse_twins(machine.storage, reader, "storage tiers");

@@ -2,9 +2,11 @@
 // [[device]], its efficiencies and measured prices.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "core/text.hpp"
+#include "models/machine_files.hpp"
 #include "core/tile_model.hpp"
 #include "models/machine_parse.hpp"
 #include "models/price_models.hpp"
@@ -76,6 +78,26 @@ std::pair<std::string, Measured> parse_price(Reader reader) {
     return {std::move(problem), std::move(measured)};
 }
 
+void parse_price_model(Reader& reader, DeviceClass& device) {
+    auto table = reader.table("likeness", fmt::format("device '{}': likeness", device.name));
+    Reader& asked = table ? *table : reader;
+    const std::string_view key = table ? "like" : "price_model";
+    try {
+        const std::string model = table ? table->text("like") : reader.text("price_model", "");
+        if (!table && !model.empty()) device.model = load_price_model(model);
+        if (!table) return;
+        Likeness likeness{model, 0, 1, relative_error(*table), table->source()};
+        if (table->has("processors")) likeness.processors = table->count("processors");
+        if (table->has("fraction")) likeness.fraction = table->number("fraction");
+        if (likeness.fraction <= 0) throw InputError("fraction must be above zero");
+        table->done();
+        device.model = transferred_price_model(likeness, device);
+    } catch (const InputError& error) {
+        if (std::string_view{error.what()}.find(".toml:") != std::string_view::npos) throw;
+        asked.fail(key, error.what());
+    }
+}
+
 Sourced<double> share(Reader& reader, std::string_view key) {
     const auto figure = reader.figure<double>(key);
     if (figure.value > 1) reader.fail(key, fmt::format("{} is {}: it is a share, at most 1", key, figure.value));
@@ -102,15 +124,17 @@ TileModel parse_tiles(Reader reader) {
     return model;
 }
 
-}  // namespace
+// What is given comes before what `device` has.
+template <typename Q>
+void take(Reader& reader, std::string_view key, Sourced<Q>& figure) {
+    const Sourced<Q> given = reader.figure_if_given<Q>(key);
+    if (!given.source.empty()) figure = given;
+}
 
-DeviceClass parse_device(Reader reader) {
-    DeviceClass device;
-    device.name = reader.text("name");
-    reader.set_where(fmt::format("device '{}'", device.name));
-    device.memory = reader.figure<Bytes>("memory");
-    device.memory_bandwidth = reader.figure_if_given<Bandwidth>("memory_bandwidth");
-    device.launch = reader.figure_if_given<Seconds>("launch");
+void parse_device(Reader& reader, DeviceClass& device) {
+    take(reader, "memory", device.memory);
+    take(reader, "memory_bandwidth", device.memory_bandwidth);
+    take(reader, "launch", device.launch);
     if (auto peak = reader.table("peak", fmt::format("device '{}': peak", device.name))) {
         for (const DataType type : data_types) {
             const auto rate = peak->figure_if_given<FlopRate>(to_string(type));
@@ -118,23 +142,56 @@ DeviceClass parse_device(Reader reader) {
         }
         peak->done();
     }
-    if (const std::string model = reader.text("price_model", ""); !model.empty()) {
-        try {
-            device.model = load_price_model(model);
-        } catch (const InputError& error) {
-            reader.fail("price_model", error.what());
-        }
-    }
+    parse_price_model(reader, device);
     if (auto tiles = reader.table("tiles", fmt::format("device '{}': tiles", device.name))) {
         device.tiles = std::make_shared<const TileModel>(parse_tiles(*tiles));
     }
+    std::vector<Efficiency> efficiencies;
     for (const Reader& row : reader.tables("efficiency", fmt::format("device '{}': efficiency", device.name)))
-        device.efficiencies.push_back(parse_efficiency(row));
+        efficiencies.push_back(parse_efficiency(row));
+    device.efficiencies.insert(device.efficiencies.begin(), efficiencies.begin(), efficiencies.end());
     for (const Reader& row : reader.tables("price", fmt::format("device '{}': price", device.name))) {
         const auto [place, fresh] = device.measured.insert(parse_price(row));
         if (!fresh) row.fail("problem", fmt::format("'{}' has two prices", place->first));
     }
     reader.done();
+}
+
+// Of models/devices.toml; nothing when it has no such device, with the names that it has.
+std::optional<DeviceClass> catalogued(std::string_view name, std::vector<std::string>& names) {
+    static const toml::table catalog = toml::parse(device_catalog(), std::string_view{"models/devices.toml"});
+    Reader top(catalog, "models/devices.toml", "");
+    for (Reader reader : top.tables("device", "device")) {
+        DeviceClass device;
+        device.name = reader.text("name");
+        names.push_back(device.name);
+        if (device.name != name) continue;
+        reader.set_where(fmt::format("device '{}'", device.name));
+        parse_device(reader, device);
+        return device;
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+DeviceClass parse_device(Reader reader) {
+    DeviceClass device;
+    const std::string name = reader.text("name"), like = reader.text("like", "");
+    reader.set_where(fmt::format("device '{}'", name));
+    if (!like.empty()) {
+        std::vector<std::string> names;
+        auto known = catalogued(like, names);
+        const std::vector<std::string_view> views(names.begin(), names.end());
+        if (!known)
+            reader.fail("like", fmt::format("no device '{}' is known{}; there are {}", like, did_you_mean(like, views),
+                                            join(views)));
+        device = *std::move(known);
+    } else if (!reader.has("memory")) {
+        reader.text("memory");  // says that it is missing
+    }
+    device.name = name;
+    parse_device(reader, device);
     return device;
 }
 

@@ -57,7 +57,11 @@ std::string device(const DeviceClass& device) {
     std::string out = fmt::format("\n[[device]]\nname = {}\n", quoted(device.name));
     out += figure("memory", device.memory) + figure("memory_bandwidth", device.memory_bandwidth) +
            figure("launch", device.launch);
-    if (device.model != nullptr) out += fmt::format("price_model = {}\n", quoted(device.model->name()));
+    if (device.model != nullptr) {
+        const std::string& name = device.model->name();
+        out += name.starts_with('{') ? fmt::format("likeness = {}\n", name)
+                                     : fmt::format("price_model = {}\n", quoted(name));
+    }
     if (!device.peak.empty()) out += "[device.peak]\n";
     for (const auto& [type, rate] : device.peak) out += figure(to_string(type), rate);
     if (device.tiles != nullptr) out += tiles(*device.tiles);

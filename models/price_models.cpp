@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -133,6 +134,36 @@ std::shared_ptr<const PriceModel> load_price_model(std::string_view name) {
             fmt::format("unknown price model '{}'{}; choose one of {}", name, did_you_mean(name, known), join(known)));
     }
     return std::make_shared<const PriceModel>(std::string{name}, std::move(kernels));
+}
+
+std::shared_ptr<const PriceModel> transferred_price_model(const Likeness& likeness, const DeviceClass& device) {
+    std::vector<MeasuredKernels> kernels;
+    for (MeasuredKernels known : load_price_model(likeness.like)->kernels()) {
+        const auto peak = device.peak.find(known.type);
+        if (peak == device.peak.end()) continue;
+        DeviceSheet sheet = known.sheet;
+        sheet.peak = peak->second.value * likeness.fraction;
+        sheet.bandwidth = device.memory_bandwidth.value;
+        if (likeness.processors > 0) sheet.processors = likeness.processors;
+        // What it would have taken there: the same multiple of the bound.
+        for (KernelSample& sample : known.samples) {
+            const auto here = kernel_point(sample.problem, sheet), there = kernel_point(sample.problem, known.sheet);
+            require(here && there, "a measured kernel can be priced");
+            sample.time = sample.time * (here->bounds.overlapped() / there->bounds.overlapped());
+        }
+        for (Expert& expert : known.experts) {
+            expert.covariance.noise = std::hypot(expert.covariance.noise, likeness.error);
+        }
+        known.sheet = sheet;
+        known.source = fmt::format("{}, for {} ({})", known.source, device.name, likeness.source);
+        kernels.push_back(std::move(known));
+    }
+    const std::string processors =
+        likeness.processors > 0 ? fmt::format("processors = {}, ", likeness.processors) : std::string{};
+    // As a machine file says it.
+    std::string name = fmt::format("{{ like = \"{}\", {}fraction = {}, error = {}, source = \"{}\" }}", likeness.like,
+                                   processors, likeness.fraction, likeness.error, likeness.source);
+    return std::make_shared<const PriceModel>(std::move(name), std::move(kernels));
 }
 
 std::string covariance_table(const std::vector<ShippedKernels>& learned) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/machine.hpp"
 #include "core/price_model.hpp"
 
 namespace rehearse::models {
@@ -26,6 +27,17 @@ std::vector<ShippedKernels> shipped_kernels(std::string_view model = "");
 std::vector<std::string> price_models();
 /// InputError when there is no such model.
 std::shared_ptr<const PriceModel> load_price_model(std::string_view name);
+
+/// A device that was not measured itself: as `like`, in shares of its own peak (times `fraction`) and bandwidth.
+struct Likeness {
+    std::string like;
+    std::int64_t processors = 0;  // 0: as many
+    double fraction = 1;          // of what `like` reaches of its peak
+    double error = 0;             // of the price, beside that of `like`: relative, one standard deviation
+    std::string source;
+};
+/// Of the types whose peak the device has. InputError as load_price_model.
+std::shared_ptr<const PriceModel> transferred_price_model(const Likeness& likeness, const DeviceClass& device);
 
 /// covariance.csv, from the experts of one kernel set a family and kind.
 std::string covariance_table(const std::vector<ShippedKernels>& learned);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of networks that ship with Rehearse, and the one door for names and files.
 #include "models/zoo.hpp"
+#include "models/zoo_replayed.hpp"
 
 #include <array>
 
@@ -38,11 +39,21 @@ constexpr std::array networks{
     ModelName{"resnet50", "He et al. 2016, stride in the 3x3 (v1.5), 3x224x224, 1000 classes", resnet50},
     ModelName{"resnet101", "He et al. 2016, stride in the 3x3 (v1.5), 3x224x224, 1000 classes", resnet101},
     ModelName{"resnet152", "He et al. 2016, stride in the 3x3 (v1.5), 3x224x224, 1000 classes", resnet152},
+    ModelName{"resnet50-v1", "He et al. 2016, stride in the first 1x1, 3x224x224, 1000 classes", resnet50_v1},
+    ModelName{"resnet101-v1", "He et al. 2016, stride in the first 1x1, 3x224x224, 1000 classes", resnet101_v1},
+    ModelName{"resnet152-v1", "He et al. 2016, stride in the first 1x1, 3x224x224, 1000 classes", resnet152_v1},
+    ModelName{"resnet50-v2", "He et al. 2016 (identity mappings), 3x224x224, 1000 classes", resnet50_v2},
+    ModelName{"resnet101-v2", "He et al. 2016 (identity mappings), 3x224x224, 1000 classes", resnet101_v2},
+    ModelName{"resnet152-v2", "He et al. 2016 (identity mappings), 3x224x224, 1000 classes", resnet152_v2},
+    ModelName{"inception-v3", "Szegedy et al. 2016 without the auxiliary head, 3x299x299, 1000 classes", inception_v3},
+    ModelName{"lstm-4x512", "four LSTM layers of 512 over 64 steps, each two products over all steps", lstm_4x512},
+    ModelName{"encoder-4x512", "a transformer encoder, four layers of 512, 512 tokens", encoder_4x512},
     ModelName{"mobilenet-v1", "Howard et al. 2017, 3x224x224, 1000 classes", mobilenet_v1},
     ModelName{"densenet121", "Huang et al. 2017, 3x224x224, 1000 classes", densenet121},
     ModelName{"unet3d", "Cicek et al. 2016 with padded convolutions, 3x128x128x128, 3 classes a voxel", unet3d},
     ModelName{"cosmoflow", "Mathuriya et al. 2018, 1x128x128x128, 3 parameters", cosmoflow},
     ModelName{"cosmoflow-mlperf", "MLPerf HPC, 4x128x128x128, 4 parameters", cosmoflow_mlperf},
+    ModelName{"cosmoflow-small", "NERSC cosmoflow-benchmark, 4x128x128x128, 4 parameters", cosmoflow_small},
     ModelName{"deeplabv3plus", "Kurth et al. 2018, ResNet-50 core, 16x768x1152, 3 classes a pixel", deeplabv3plus},
     ModelName{"tiramisu", "Kurth et al. 2018, growth 32, 16x768x1152, 3 classes a pixel", tiramisu},
     ModelName{"hep-cnn", "Kurth et al. 2017, 3x224x224, 2 classes", hep_cnn},

@@ -8,8 +8,8 @@
 
 namespace rehearse::sim {
 
-Seconds collective_time(const Call& call, const Mesh& mesh, const Machine& machine, Mode mode) {
-    const Wiring wiring{machine};
+Seconds collective_time(const Call& call, const Mesh& mesh, const Machine& machine, Mode mode, Quantile quantile) {
+    const Wiring wiring{machine, quantile};
     std::vector<double> ready(static_cast<std::size_t>(ranks(mesh)), 0);
     if (mode == Mode::exact) {
         const Begun begun{call, Seconds{0}};

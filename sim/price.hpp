@@ -11,6 +11,7 @@ namespace rehearse::sim {
 /// From when all ranks of the mesh enter it until the last has left it. Folded: by counting alone, as on large
 /// machines; exact: every message a flow of SimGrid's; automatic: as exact while its messages are few. InputError as
 /// simulate.
-Seconds collective_time(const Call& call, const Mesh& mesh, const Machine& machine, Mode mode = Mode::automatic);
+Seconds collective_time(const Call& call, const Mesh& mesh, const Machine& machine, Mode mode = Mode::automatic,
+                        Quantile quantile = nominal);
 
 }  // namespace rehearse::sim

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/process.hpp"
@@ -80,10 +81,82 @@ TEST_F(Validate, RefusesWhatItCannotRead) {
     EXPECT_EQ(run("validate --fail-over much").code, 2);
     write("other.csv", header + "Abacus,fp32,fwd,20,20,200,8,300,3,3,1,1,1,1,500\n");
     EXPECT_EQ(run("validate --samples other.csv").code, 2);
-    const Output published = run("validate --set published");
-    EXPECT_EQ(published.code, 2);
-    EXPECT_THAT(published.err, HasSubstr("not written yet"));
 }
+
+#ifdef REHEARSE_HAS_SIM
+class Published : public Program {
+protected:
+    const std::string header =
+        "id,system,machine,device,n_devices,model,precision,strategy,batch_per_device,global_batch,metric,value,unit,"
+        "extra,provenance\n";
+    // A machine of DGX-1s, whose links are fast: two devices are nearly twice as fast as one.
+    std::string row(const std::string& id, int devices, const std::string& metric, double value,
+                    const std::string& unit, const std::string& provenance = "read:table") const {
+        return fmt::format("{},Bench,DGX-1-V100,V100,{},ResNet-50,fp32,sync data-parallel,64,{},{},{},{},synthetic,{}\n",
+                           id, devices, 64 * devices, metric, value, unit, provenance);
+    }
+    Json validated(const std::string& rows, const std::string& options = "") {
+        write("rows.csv", header + rows);
+        const Output output = run("validate --set rows.csv --format json " + options);
+        EXPECT_EQ(output.code, 0) << output.err;
+        return Json::parse(output.out);
+    }
+};
+
+// Whatever the published figure of one device is, two devices are predicted from it.
+TEST_F(Published, RowsAreAnchoredOnTheSmallestRunOfTheirKind) {
+    for (const double one : {100.0, 1000.0}) {
+        const Json json = validated(row("a", 1, "train_throughput", one, "images/s") +
+                                    row("b", 2, "train_throughput", 2 * one, "images/s"));
+        const Json& a = json["rows"][0];
+        const Json& b = json["rows"][1];
+        EXPECT_EQ(a["anchor"], "") << "nothing smaller to anchor it on";
+        EXPECT_EQ(b["anchor"], "a");
+        EXPECT_LT(b["predicted"], 2 * one);
+        EXPECT_GT(b["predicted"], 1.8 * one);
+        EXPECT_LE(b["low"], b["predicted"]);
+        EXPECT_GE(b["high"], b["predicted"]);
+        EXPECT_EQ(a["cold_predicted"], validated(row("c", 1, "train_throughput", 7, "images/s"))["rows"][0]["predicted"])
+            << "a cold prediction knows no published figure";
+        EXPECT_EQ(json["summary"]["anchored"]["rows"], 1);
+        EXPECT_EQ(json["summary"]["cold"]["rows"], 2);
+    }
+}
+
+// 1,281,167 images of an epoch at r images/s take 1,281,167 / r seconds; a step of 64 takes 64 / r.
+TEST_F(Published, MetricsAgree) {
+    const Json json = validated(row("t", 1, "train_throughput", 300, "images/s") +
+                                row("e", 1, "epoch_time", 4000, "s") + row("m", 1, "epoch_time", 60, "min") +
+                                row("i", 1, "iteration_time", 200, "ms"));
+    const double rate = json["rows"][0]["predicted"];
+    EXPECT_NEAR(json["rows"][1]["predicted"].get<double>() * rate, 1281167, 1);
+    EXPECT_NEAR(json["rows"][2]["predicted"].get<double>() * 60 * rate, 1281167, 1);
+    EXPECT_NEAR(json["rows"][3]["predicted"].get<double>() * 1e-3 * rate, 64, 1e-3);
+}
+
+TEST_F(Published, WhatIsMissingIsSaid) {
+    const Json json = validated(row("ok", 1, "train_throughput", 300, "images/s") +
+                                "x,Bench,Abacus,D,1,ResNet-50,fp32,sync data-parallel,64,64,train_throughput,3,images/s,,read\n"
+                                "y,Bench,DGX-1-V100,V100,1,SuperNet,fp32,sync data-parallel,64,64,train_throughput,3,images/s,,read\n"
+                                "z,Bench,DGX-1-V100,V100,1,ResNet-50,fp32,sync data-parallel,64,64,top1_accuracy,75,%,,read\n" +
+                                row("w", 1, "train_throughput", 300, "images/s", "memory"));
+    EXPECT_THAT(json["rows"][1]["skipped"].get<std::string>(), HasSubstr("no rule maps machine 'Abacus'"));
+    EXPECT_THAT(json["rows"][2]["skipped"].get<std::string>(), HasSubstr("no rule maps model 'SuperNet'"));
+    EXPECT_THAT(json["rows"][3]["skipped"].get<std::string>(), HasSubstr("top1_accuracy"));
+    EXPECT_EQ(json["summary"]["cold"]["rows"], 1);
+    EXPECT_EQ(json["summary"]["memory"]["rows"], 1) << "figures from memory are shown apart";
+}
+
+TEST_F(Published, BadInputIsRefused) {
+    EXPECT_EQ(run("validate --set publisht").code, 2);
+    EXPECT_THAT(run("validate --set publisht").err, HasSubstr("did you mean 'published'?"));
+    EXPECT_EQ(run("validate --set absent.csv").code, 2);
+    write("bad.csv", "id,system\na,b\n");
+    EXPECT_THAT(run("validate --set bad.csv").err, HasSubstr("no column 'machine'"));
+    EXPECT_EQ(run("validate --set published --samples bad.csv").code, 2);
+    EXPECT_EQ(run("validate --set published --filter nothing-like-it").code, 2);
+}
+#endif
 
 // What docs/calibration.md promises, on rows that nothing was fitted on.
 TEST_F(Validate, KeepsTheErrorsOfTransformersThatAreDocumented) {

@@ -47,7 +47,8 @@ void PrintTo(const Published& it, std::ostream* out) { *out << it.name; }
 
 // torchvision.models: parameters and GFLOPS (multiply-adds) of AlexNet, VGG, ResNet. LeNet-5: 61,706 without the
 // trainable sub-sampling. GoogLeNet: Caffe's bvlc_googlenet. ResNet-32: He et al. 2016, table 6 (0.46 M), 69 M
-// multiply-adds.
+// multiply-adds. ResNet-50 with the stride in the first 1x1: 3.86 (timm, MLPerf's comparison of v1 and v1.5). Inception
+// v3: torchvision's less its auxiliary head.
 class Zoo : public testing::TestWithParam<Published> {};
 
 TEST_P(Zoo, HasThePublishedParametersAndMultiplyAdds) {
@@ -69,6 +70,8 @@ INSTANTIATE_TEST_SUITE_P(Published, Zoo,
                                          Published{"resnet50", 25'557'032, 4.09, 0.006, 1000},
                                          Published{"resnet101", 44'549'160, 7.80, 0.006, 1000},
                                          Published{"resnet152", 60'192'808, 11.51, 0.006, 1000},
+                                         Published{"resnet50-v1", 25'557'032, 3.86, 0.01, 1000},
+                                         Published{"inception-v3", 27'161'264 - 3'326'696, 5.71, 0.01, 1000},
                                          Published{"mobilenet-v1", 4'231'976, 0.569, 0.0006, 1000},
                                          Published{"densenet121", 7'978'856, 2.83, 0.006, 1000}),
                          [](const auto& test) {
@@ -76,6 +79,17 @@ INSTANTIATE_TEST_SUITE_P(Published, Zoo,
                              std::ranges::replace(name, '-', '_');
                              return name;
                          });
+
+// 4 x 8 x 16 + 16, four times 8 x 16 x 16 + 16, 432 x 128 + 128, 128 x 64 + 64, 64 x 4 + 4: the 0.0727 M of its table.
+TEST(CosmoFlowSmall, HasItsParameters) {
+    EXPECT_EQ(parameters(load_network("cosmoflow-small")), 528 + 4 * 2064 + 55424 + 8256 + 260);
+}
+
+// PyTorch's LSTM has 4 x 512 x (512 + 512 + 2) weights a layer, a transformer layer 12 x 512^2 beside biases and norms.
+TEST(NerscNetworks, HaveTheWeightsOfTheirOriginals) {
+    EXPECT_NEAR(static_cast<double>(parameters(load_network("lstm-4x512"))), 4.0 * 4 * 512 * 1026, 0.01 * 8.4e6);
+    EXPECT_NEAR(static_cast<double>(parameters(load_network("encoder-4x512"))), 4 * 12 * 512.0 * 512, 0.08 * 12.6e6);
+}
 
 // Networks whose papers give their size and the operations of training one sample: forward and both gradients, 2 a
 // multiply-add. `share` of the published operations is ours to within 0.2 %.

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/replay.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "models/fuse.hpp"
+#include "models/models.hpp"
+#include "sim/price.hpp"
+#include "sim/simulate.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using models::PublishedRow;
+using models::ReplaySettings;
+
+std::string setting(const ReplaySettings& settings, std::string_view name) {
+    const auto found = settings.find(name);
+    return found == settings.end() ? std::string{} : found->second;
+}
+
+std::string needed(const ReplaySettings& settings, std::string_view name, const PublishedRow& row,
+                   std::string_view column) {
+    std::string value = setting(settings, name);
+    if (value.empty()) throw InputError(fmt::format("no rule maps {} '{}' to a {}", column, row.text(column), name));
+    return value;
+}
+
+double number(const ReplaySettings& settings, std::string_view name, std::optional<double> otherwise) {
+    std::string text = setting(settings, name);
+    std::erase(text, ',');
+    if (text.empty()) return otherwise.value_or(0);
+    const double factor = text.back() == 'K' || text.back() == 'k' ? 1024 : 1;
+    if (factor > 1) text.pop_back();
+    return factor * parse_number(text, name);
+}
+
+template <typename Value, std::size_t count>
+Value choice(const std::array<Value, count>& values, const std::string& text, std::string_view what, Value otherwise) {
+    if (text.empty()) return otherwise;
+    const auto found = std::ranges::find_if(values, [&](Value value) { return to_string(value) == text; });
+    if (found == values.end()) throw InputError(fmt::format("{} '{}' is not known", what, text));
+    return *found;
+}
+
+// Every problem of the schedule at `scale` times its price.
+Machine priced(Machine machine, const Schedule& schedule, ComputeScale scale) {
+    for (DeviceClass& device : machine.classes) {
+        std::map<std::string, Measured> prices;
+        const auto add = [&](const Problem& problem) {
+            std::string name = to_string(problem);
+            if (prices.contains(name)) return;
+            const Price known = price(problem, device);
+            prices.emplace(std::move(name), Measured{scale.factor * known.time, scale.error.value_or(known.error), 1,
+                                                     fmt::format("{:.3g} times: {}", scale.factor, known.source)});
+        };
+        for (const RankClass& rank_class : schedule.classes) {
+            for (const Step& step : rank_class.steps) {
+                if (const auto* compute = std::get_if<Compute>(&step.action)) add(compute->problem);
+                if (const auto* update = std::get_if<Update>(&step.action)) add(update->problem);
+            }
+        }
+        device.measured = std::move(prices);
+    }
+    return machine;
+}
+
+}  // namespace
+
+TrainingRun training_run(const PublishedRow& row, const ReplaySettings& settings) {
+    TrainingRun run;
+    run.network = needed(settings, "network", row, "model");
+    run.machine = needed(settings, "machine", row, "machine");
+    run.plan = needed(settings, "plan", row, "strategy");
+    if (const std::string fuse = setting(settings, "fuse"); !fuse.empty()) run.fuse = fuse;
+    run.precision = choice(std::array{Precision::fp32, Precision::fp16, Precision::bf16, Precision::mixed},
+                           needed(settings, "precision", row, "precision"), "precision", Precision::fp32);
+    run.optimizer = choice(std::array{Optimizer::sgd, Optimizer::adam, Optimizer::lamb}, setting(settings, "optimizer"),
+                           "optimizer", Optimizer::sgd);
+    run.devices = row.devices;
+    if (run.devices < 1) throw InputError("the number of devices is not said");
+    const double global = number(settings, "global_batch", row.number("global_batch"));
+    const double batch = number(settings, "batch", row.number("batch_per_device"));
+    const double copies = number(settings, "copies", static_cast<double>(run.devices));
+    if (batch > 0 && setting(settings, "global_batch").empty()) {
+        run.batch = std::max<std::int64_t>(1, std::llround(batch * static_cast<double>(run.devices) / copies));
+    } else if (global > 0) {
+        run.batch = std::max<std::int64_t>(1, std::llround(global / copies));
+    } else {
+        throw InputError("the batch is not said");
+    }
+    return run;
+}
+
+CollectiveRun collective_run(const PublishedRow& row, const ReplaySettings& settings) {
+    CollectiveRun run;
+    run.kind = needed(settings, "collective", row, "model");
+    run.machine = needed(settings, "machine", row, "machine");
+    run.algorithm = setting(settings, "algorithm");
+    run.devices = row.devices;
+    run.bytes = std::llround(number(settings, "bytes", std::nullopt));
+    if (run.devices < 2 || run.bytes < 1) throw InputError("the bytes or the devices of the collective are not said");
+    return run;
+}
+
+const Machine& Replayer::machine(const std::string& name) {
+    const auto found = machines_.find(name);
+    return found != machines_.end() ? found->second : machines_.emplace(name, models::load_machine(name)).first->second;
+}
+
+const Network& Replayer::network(const std::string& name, const std::string& fuse) {
+    const auto found = networks_.find({name, fuse});
+    if (found != networks_.end()) return found->second;
+    return networks_.emplace(std::pair{name, fuse}, models::fuse(models::load_network(name), models::parse_fusions(fuse))).first->second;
+}
+
+const Schedule& Replayer::schedule(const TrainingRun& run) {
+    if (last_.second == nullptr || last_.first != run) {
+        const schedule::Job job{.devices = run.devices,
+                                .batch_per_device = run.batch,
+                                .precision = run.precision,
+                                .optimizer = run.optimizer};
+        last_ = {run, std::make_shared<const Schedule>(make_schedule(network(run.network, run.fuse), machine(run.machine),
+                                                                     schedule::parse_plan(run.plan), job))};
+    }
+    return *last_.second;
+}
+
+StepResult Replayer::step(const TrainingRun& run, ComputeScale scale, Quantile quantile) {
+    const std::tuple key{run, scale.factor, scale.error.value_or(-1), quantile.z};
+    const auto known = steps_.find(key);
+    if (known != steps_.end()) return known->second;
+    const Schedule& schedule = this->schedule(run);
+    const Machine machine = priced(this->machine(run.machine), schedule, scale);
+    const sim::Prediction prediction =
+        sim::simulate(schedule, machine, {.mode = sim::Mode::folded, .quantile = quantile});
+    const StepResult result{summarize(prediction.timeline).step, static_cast<double>(global_batch(schedule)),
+                            static_cast<double>(run.devices)};
+    steps_.emplace(key, result);
+    return result;
+}
+
+StepResult Replayer::time(const CollectiveRun& run, Quantile quantile) {
+    // One message is the broadcast to a second device.
+    const bool message = run.kind == "p2p";
+    const auto kinds = collective_kinds();
+    const auto kind =
+        std::ranges::find_if(kinds, [&](CollectiveKind k) { return to_string(k) == run.kind || pass_of(k) == run.kind; });
+    if (!message && kind == kinds.end()) throw InputError(fmt::format("'{}' is no collective", run.kind));
+    sim::Call call{.kind = message ? CollectiveKind::broadcast : *kind, .elements = std::max<std::int64_t>(1, run.bytes / 4)};
+    if (message) call.algorithm.name = "tree";
+    if (!run.algorithm.empty()) call.algorithm = parse_algorithm(run.algorithm, call.kind);
+    const Mesh mesh{{{"data", run.devices}}};
+    const Seconds time = sim::collective_time(call, mesh, machine(run.machine), sim::Mode::folded, quantile);
+    return {time, static_cast<double>(run.bytes), static_cast<double>(run.devices)};
+}
+
+double fitted_scale(Replayer& replayer, const TrainingRun& run, Seconds step) {
+    const auto excess = [&](double factor) { return (replayer.step(run, {.factor = factor}).step - step).value; };
+    double before = 1, above = excess(before);
+    double factor = std::max(0.01, step.value / (step.value + above));
+    // Secants: a step is nearly a straight line over the factor.
+    for (int i = 0; i < 8 && run.devices > 1; ++i) {
+        const double now = excess(factor);
+        if (std::abs(now) < 1e-4 * step.value || now == above) break;
+        const double next = factor - now * (factor - before) / (now - above);
+        before = factor;
+        above = now;
+        factor = std::clamp(next, 0.01, 100.0);
+    }
+    return factor;
+}
+
+}  // namespace rehearse::cli

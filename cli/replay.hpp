@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as others made them, simulated: what one step, or one collective, takes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "cli/measure.hpp"
+#include "core/machine.hpp"
+#include "core/network.hpp"
+#include "core/prices.hpp"
+#include "schedule/plan.hpp"
+
+namespace rehearse::cli {
+
+/// All that a step depends on.
+struct TrainingRun {
+    std::string network, fuse = "off", machine, plan = "data";
+    std::int64_t devices = 1;
+    std::int64_t batch = 0;         // a copy of the network; or
+    std::int64_t global_batch = 0;  // of all of them
+    Precision precision = Precision::fp32;
+    Optimizer optimizer = Optimizer::sgd;
+    auto operator<=>(const TrainingRun&) const = default;
+};
+
+/// From a row's settings and columns. InputError says which configuration is missing.
+TrainingRun training_run(const models::PublishedRow& row, const models::ReplaySettings& settings);
+
+/// A collective or a message by itself.
+struct CollectiveRun {
+    std::string kind, algorithm, machine;
+    std::int64_t devices = 2, bytes = 0;
+    auto operator<=>(const CollectiveRun&) const = default;
+};
+CollectiveRun collective_run(const models::PublishedRow& row, const models::ReplaySettings& settings);
+
+/// Prices of computation, multiplied. `error` replaces the prices' own where the factor was measured.
+struct ComputeScale {
+    double factor = 1;
+    std::optional<double> error{};
+};
+
+/// Keeps networks, machines and steps that it was asked for.
+class Replayer {
+public:
+    /// InputError and InfeasibleError as predict. Whether it fits in memory is not asked: the run was made.
+    StepResult step(const TrainingRun& run, ComputeScale scale = {}, Quantile quantile = nominal);
+    StepResult time(const CollectiveRun& run, Quantile quantile = nominal);
+    const Machine& machine(const std::string& name);
+
+private:
+    const Network& network(const std::string& name, const std::string& fuse);
+    const Schedule& schedule(const TrainingRun& run);
+
+    std::map<std::string, Machine> machines_;
+    std::map<std::pair<std::string, std::string>, Network> networks_;
+    std::pair<TrainingRun, std::shared_ptr<const Schedule>> last_;
+    std::map<std::tuple<TrainingRun, double, double, double>, StepResult> steps_;
+};
+
+/// The factor on computation with which the run takes `step`; when its communication alone takes longer, the factor
+/// that comes nearest.
+double fitted_scale(Replayer& replayer, const TrainingRun& run, Seconds step);
+
+}  // namespace rehearse::cli

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/replay_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "core/error.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using models::PublishedRow;
+
+constexpr double ninety_percent = 1.645;  // standard deviations that hold the middle 90 % of a normal
+// Two frameworks on one device differ by 5 % (the tables' own spread: Piz Daint's ReFrame and Sarus rows); so do two
+// versions of one.
+constexpr double framework_error = 0.05;
+// What a step measured elsewhere on the same system says of this one: the spread of repeated runs and cards (DeepBench:
+// 0.6 % median, 2.7 % p90 between two cards of a kind).
+constexpr double anchor_error = 0.02;
+
+// Cards of a kind differ: by 0.6 % (median) and 2.7 % (p90) between the two of a kind that DeepBench has, which is a
+// standard deviation of 0.6 to 1.2 % of one.
+constexpr double card_spread = 0.01;
+
+// A synchronous step waits for the slowest of its devices: the mean of the largest of n normal ones (Blom 1958).
+double slowest_of(double n) {
+    const double below = (n - std::numbers::pi / 8) / (n - std::numbers::pi / 4 + 1);
+    double low = 0, high = 10;
+    while (high - low > 1e-6) {
+        const double middle = (low + high) / 2;
+        (0.5 * std::erfc(-middle / std::numbers::sqrt2) < below ? low : high) = middle;
+    }
+    return 1 + card_spread * low;
+}
+
+bool is_from_memory(const PublishedRow& row) { return row.text("provenance").starts_with("memory"); }
+
+/// What must agree for one row to be another's anchor.
+struct Series {
+    std::string system, machine, network, precision, fuse, data, batch;
+    auto operator<=>(const Series&) const = default;
+};
+
+/// A row that tells how long one step took.
+struct Known {
+    std::size_t index = 0;
+    TrainingRun run;
+    Seconds step;
+    std::string strategy;
+};
+
+class Judge {
+public:
+    Judge(std::vector<PublishedRow> all, const models::ReplayRules& rules) {
+        for (PublishedRow& row : all) {
+            rows_.push_back({std::move(row), {}, {}, {}, {}, {}});
+            rows_.back().settings = rules.settings(rows_.back().row);
+            rows_.back().from_memory = is_from_memory(rows_.back().row);
+        }
+        for (std::size_t i = 0; i < rows_.size(); ++i) learn(i);
+    }
+
+    std::vector<ReplayedRow> answer(const std::function<bool(const PublishedRow&)>& wanted) {
+        std::vector<ReplayedRow> answered;
+        for (std::size_t i = 0; i < rows_.size(); ++i) {
+            if (!wanted(rows_[i].row)) continue;
+            try {
+                answer(i);
+            } catch (const InputError& error) {
+                rows_[i].skipped = error.what();
+            } catch (const InfeasibleError& error) {
+                rows_[i].skipped = error.what();
+            }
+            answered.push_back(rows_[i]);
+        }
+        return answered;
+    }
+
+private:
+    std::string setting(std::size_t i, std::string_view name) const {
+        const auto found = rows_[i].settings.find(name);
+        return found == rows_[i].settings.end() ? std::string{} : found->second;
+    }
+
+    Series series_of(std::size_t i, const TrainingRun& run) const {
+        const PublishedRow& row = rows_[i].row;
+        return {row.text("system"),  row.text("machine") + row.text("device"), run.network,
+                std::string{to_string(run.precision)}, run.fuse, setting(i, "data"), fmt::format("{}", run.batch)};
+    }
+
+    // Keeps a row that others can be anchored on.
+    void learn(std::size_t i) {
+        const PublishedRow& row = rows_[i].row;
+        if (rows_[i].from_memory || !setting(i, "skip").empty() || !setting(i, "collective").empty()) return;
+        try {
+            const std::optional<Measure> measure = measure_of(row, rows_[i].settings);
+            if (!measure || is_relative(*measure) || is_collective(*measure)) return;
+            const Yardstick yardstick = yardstick_of(row, rows_[i].settings, *measure);
+            const TrainingRun run = training_run(row, rows_[i].settings);
+            const double samples = samples_of(i, run);
+            const Seconds step = step_of(row.value, samples, static_cast<double>(run.devices), yardstick);
+            known_[series_of(i, run)].push_back({i, run, step, row.text("strategy")});
+        } catch (const InputError&) {  // told when the row itself is asked for
+        }
+    }
+
+    double samples_of(std::size_t i, const TrainingRun& run) const {
+        const std::string copies = setting(i, "copies");
+        const double count = copies.empty() ? static_cast<double>(run.devices) : std::stod(copies);
+        return count * static_cast<double>(run.batch);
+    }
+
+    /// The smallest run of the series that is smaller than this one; of equally small ones that of the same strategy.
+    const Known* anchor_of(std::size_t i, const TrainingRun& run) const {
+        const auto series = known_.find(series_of(i, run));
+        if (series == known_.end()) return nullptr;
+        const Known* best = nullptr;
+        const auto rank = [&](const Known& known) {
+            return std::pair{known.run.devices, known.strategy != rows_[i].row.text("strategy")};
+        };
+        for (const Known& known : series->second) {
+            if (known.index == i || known.run.devices >= run.devices) continue;
+            if (best == nullptr || rank(known) < rank(*best)) best = &known;
+        }
+        return best;
+    }
+
+    void answer(std::size_t i) {
+        const PublishedRow& row = rows_[i].row;
+        if (const std::string why = setting(i, "skip"); !why.empty()) throw InputError(why);
+        const std::optional<Measure> measure = measure_of(row, rows_[i].settings);
+        if (!measure) throw InputError(fmt::format("a '{}' is not what a simulated step tells of", row.text("metric")));
+        const Yardstick yardstick = yardstick_of(row, rows_[i].settings, *measure);
+        if (is_collective(*measure)) {
+            const CollectiveRun run = collective_run(row, rows_[i].settings);
+            rows_[i].cold = band(yardstick, error(i, 0), [&](Quantile q) { return replayer_.time(run, q); });
+            return;
+        }
+        const TrainingRun run = training_run(row, rows_[i].settings);
+        rows_[i].cold = answered(i, run, yardstick, {}, error(i, framework_error));
+        const Known* anchor = anchor_of(i, run);
+        if (anchor == nullptr) return;
+        const auto [factor, fresh] = factors_.try_emplace(anchor->index, 0);
+        if (fresh) {
+            const double slowest = slowest_of(static_cast<double>(anchor->run.devices));
+            factor->second = fitted_scale(replayer_, anchor->run, anchor->step / slowest);
+        }
+        rows_[i].anchored = answered(i, run, yardstick, {factor->second, anchor_error}, 0);
+        rows_[i].anchor = rows_[anchor->index].row.text("id");
+    }
+
+    double error(std::size_t i, double otherwise) const {
+        const std::string given = setting(i, "error");
+        return given.empty() ? otherwise : std::stod(given);
+    }
+
+    Answer answered(std::size_t i, const TrainingRun& run, Yardstick yardstick, ComputeScale scale, double added) {
+        const bool relative = is_relative(yardstick.measure);
+        TrainingRun base = run;
+        const std::string baseline = setting(i, "baseline");
+        base.devices = baseline.empty() ? 1 : std::stoll(baseline);
+        return band(yardstick, added, [&](Quantile quantile) {
+            if (relative) yardstick.baseline = slowest(replayer_.step(base, scale, quantile));
+            return slowest(replayer_.step(run, scale, quantile));
+        });
+    }
+
+    static StepResult slowest(StepResult result) {
+        result.step = result.step * slowest_of(result.devices);
+        return result;
+    }
+
+    /// The figure at nominal prices, and at those of both ends of their 90 % band; `added` comes on top.
+    template <typename Step>
+    Answer band(const Yardstick& yardstick, double added, const Step& step) {
+        const auto figure = [&](double z) {
+            const StepResult result = step(Quantile{z});
+            return figure_of(result, yardstick);
+        };
+        Answer answer{.predicted = figure(0)};
+        const double low = figure(-ninety_percent), high = figure(ninety_percent);
+        const auto reach = [&](double end) {
+            return std::exp(std::hypot(std::log(end / answer.predicted), ninety_percent * added));
+        };
+        answer.low = answer.predicted / reach(std::min(low, high));
+        answer.high = answer.predicted * reach(std::max(low, high));
+        return answer;
+    }
+
+    std::vector<ReplayedRow> rows_;
+    std::map<Series, std::vector<Known>> known_;
+    std::map<std::size_t, double> factors_;  // by anchor
+    Replayer replayer_;
+};
+
+}  // namespace
+
+double error_of(const Answer& answer, double published) { return std::abs(answer.predicted - published) / published; }
+
+std::vector<ReplayedRow> replay_rows(std::vector<PublishedRow> all, const models::ReplayRules& rules,
+                                     const std::function<bool(const PublishedRow&)>& wanted) {
+    return Judge{std::move(all), rules}.answer(wanted);
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/validate_published.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "calibrate/validate_kernels.hpp"
+#include "cli/published_pictures.hpp"
+#include "cli/replay_rows.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using models::PublishedRow;
+
+/// Errors of some rows, and whether each lies in its band.
+struct Errors {
+    std::vector<double> errors;
+    int in_band = 0;
+
+    void add(const Answer& answer, double published) {
+        errors.push_back(error_of(answer, published));
+        if (answer.low <= published && published <= answer.high) ++in_band;
+    }
+    double quantile(double q) const {
+        std::vector<double> sorted = errors;
+        std::ranges::sort(sorted);
+        const double at = q * static_cast<double>(sorted.size() - 1);
+        const auto below = static_cast<std::size_t>(at);
+        const std::size_t above = std::min(below + 1, sorted.size() - 1);
+        return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+    }
+    Json json() const {
+        return {{"rows", errors.size()},
+                {"median_error", quantile(0.5)},
+                {"p90_error", quantile(0.9)},
+                {"in_band", static_cast<double>(in_band) / static_cast<double>(errors.size())}};
+    }
+};
+
+struct Group {
+    int rows = 0, skipped = 0;
+    Errors cold, anchored;
+};
+
+std::string searched(const PublishedRow& row) {
+    std::string text;
+    for (const char* column : {"id", "system", "machine", "device", "model", "precision", "strategy", "metric"}) {
+        text += row.text(column) + " ";
+    }
+    return text;
+}
+
+std::function<bool(const PublishedRow&)> matching(const std::string& filter) {
+    if (filter.empty()) return [](const PublishedRow&) { return true; };
+    try {
+        return [pattern = std::regex{filter}](const PublishedRow& row) {
+            return std::regex_search(searched(row), pattern);
+        };
+    } catch (const std::regex_error& error) {
+        throw InputError(fmt::format("--filter '{}': not a regular expression: {}", filter, error.what()));
+    }
+}
+
+Json row_json(const ReplayedRow& replayed) {
+    const PublishedRow& row = replayed.row;
+    Json json{{"id", row.text("id")},           {"system", row.text("system")},     {"machine", row.text("machine")},
+              {"model", row.text("model")},     {"devices", row.devices},           {"precision", row.text("precision")},
+              {"metric", row.text("metric")},   {"unit", row.text("unit")},         {"published", row.value},
+              {"source", row.text("provenance")}, {"from_memory", replayed.from_memory}};
+    if (!replayed.cold) {
+        json["skipped"] = replayed.skipped;
+        return json;
+    }
+    const Answer& best = replayed.anchored ? *replayed.anchored : *replayed.cold;
+    json.update({{"predicted", best.predicted},
+                 {"error", error_of(best, row.value)},
+                 {"low", best.low},
+                 {"high", best.high},
+                 {"anchor", replayed.anchor},
+                 {"cold_predicted", replayed.cold->predicted},
+                 {"cold_error", error_of(*replayed.cold, row.value)},
+                 {"cold_low", replayed.cold->low},
+                 {"cold_high", replayed.cold->high}});
+    return json;
+}
+
+void add_errors(Json& json, const char* name, const Errors& errors) {
+    if (errors.errors.empty()) return;
+    for (const auto& [key, value] : errors.json().items()) {
+        json[key == "rows" ? fmt::format("{}_rows", name) : fmt::format("{}_{}", name, key)] = value;
+    }
+}
+
+Json groups_json(const std::vector<ReplayedRow>& rows) {
+    std::vector<std::pair<std::string, std::string>> order;
+    std::map<std::pair<std::string, std::string>, Group> groups;
+    for (const ReplayedRow& row : rows) {
+        const std::pair name{row.row.text("system"), row.row.text("machine")};
+        if (!groups.contains(name)) order.push_back(name);
+        Group& group = groups[name];
+        ++group.rows;
+        if (!row.cold) ++group.skipped;
+        if (!row.cold || row.from_memory) continue;
+        group.cold.add(*row.cold, row.row.value);
+        if (row.anchored) group.anchored.add(*row.anchored, row.row.value);
+    }
+    Json list = Json::array();
+    for (const auto& name : order) {
+        const Group& group = groups[name];
+        const Errors& best = group.anchored.errors.empty() ? group.cold : group.anchored;
+        Json json{{"set", "published"}, {"system", name.first}, {"machine", name.second}, {"rows", group.rows},
+                  {"skipped", group.skipped}};
+        if (!best.errors.empty()) {
+            const Json all = best.json();
+            for (const char* key : {"median_error", "p90_error", "in_band"}) json[key] = all[key];
+        }
+        add_errors(json, "anchored", group.anchored);
+        add_errors(json, "cold", group.cold);
+        list.push_back(json);
+    }
+    return list;
+}
+
+void summarize(const std::vector<ReplayedRow>& rows, Report& report, double& median) {
+    Errors anchored, cold, memory;
+    std::map<std::string, int> reasons;
+    for (const ReplayedRow& row : rows) {
+        if (!row.cold) {
+            ++reasons[row.skipped];
+            continue;
+        }
+        (row.from_memory ? memory : cold).add(*row.cold, row.row.value);
+        if (row.anchored && !row.from_memory) anchored.add(*row.anchored, row.row.value);
+    }
+    Json& summary = report.document["summary"] = Json::object();
+    const auto add = [&](const char* name, const Errors& errors, std::string_view what) {
+        if (errors.errors.empty()) return;
+        const Json json = summary[name] = errors.json();
+        report.footer += fmt::format("{}: {} rows, error {:.1f} % median, {:.1f} % p90; {:.0f} % in their band ({})\n", name,
+                                     errors.errors.size(), 100 * errors.quantile(0.5), 100 * errors.quantile(0.9),
+                                     100 * json["in_band"].get<double>(), what);
+    };
+    add("anchored", anchored, "scaled to the smallest run of the same kind");
+    add("cold", cold, "nothing measured on the system");
+    add("memory", memory, "cold; figures that were written down from memory");
+    for (const auto& [why, count] : reasons) report.footer += fmt::format("{} rows skipped: {}\n", count, why);
+    if (!report.footer.empty()) report.footer.pop_back();
+    const Errors& judged = anchored.errors.empty() ? cold : anchored;
+    median = judged.errors.empty() ? 0 : judged.quantile(0.5);
+}
+
+std::vector<Table> tables(bool rows) {
+    std::vector<Table> tables{{"groups",
+                      "error = |predicted - published| / published; the band should hold 90 %",
+                      {{"system", "system"},
+                       {"machine", "machine"},
+                       {"rows", "rows", Show::count},
+                       {"skipped", "skipped", Show::count},
+                       {"anchored_rows", "anchored", Show::count},
+                       {"anchored_median_error", "median", Show::percent},
+                       {"anchored_p90_error", "p90", Show::percent},
+                       {"anchored_in_band", "in band", Show::percent},
+                       {"cold_rows", "cold", Show::count},
+                       {"cold_median_error", "median", Show::percent},
+                       {"cold_p90_error", "p90", Show::percent},
+                       {"cold_in_band", "in band", Show::percent}}}};
+    if (!rows) return tables;
+    tables.insert(tables.begin(), {"rows",
+                                   "each row; predicted is anchored where there is an anchor, else cold",
+                                   {{"id", "id"},
+                                    {"devices", "devices", Show::count},
+                                    {"published", "published", Show::number},
+                                    {"predicted", "predicted", Show::number},
+                                    {"error", "error", Show::percent},
+                                    {"low", "low", Show::number},
+                                    {"high", "high", Show::number},
+                                    {"cold_predicted", "cold", Show::number},
+                                    {"cold_error", "error", Show::percent},
+                                    {"skipped", "  skipped"}}});
+    return tables;
+}
+
+}  // namespace
+
+Report validate_published(const PublishedOptions& options, double& median) {
+    const auto all = options.file.empty() ? models::shipped_published()
+                                          : models::read_published(read_file(options.file), options.file);
+    models::ReplayRules rules = models::shipped_replay_rules();
+    if (!options.rules.empty()) rules.add(read_file(options.rules), options.rules);
+    const std::vector<ReplayedRow> rows = replay_rows(all, rules, matching(options.filter));
+    if (rows.empty()) {
+        throw InputError(options.filter.empty() ? fmt::format("{}: it has no rows", options.file)
+                                                : fmt::format("--filter '{}' matches no row", options.filter));
+    }
+    if (!options.plot.empty()) draw_published(rows, options.plot);
+    Report report{document("validation", {{"set", options.file.empty() ? "published" : options.file},
+                                          {"filter", options.filter}}),
+                  {},
+                  ""};
+    report.document["groups"] = groups_json(rows);
+    summarize(rows, report, median);
+    Json& list = report.document["rows"] = Json::array();
+    for (const ReplayedRow& row : rows) list.push_back(row_json(row));
+    report.tables = tables(options.rows);
+    return report;
+}
+
+}  // namespace rehearse::cli
