@@ -46,12 +46,28 @@ TEST_F(Contract, MachinesGiveASourceForEveryFigure) {
 }
 
 TEST_F(Contract, HelpHasExamplesAndVersionIsThere) {
-    for (const char* command : {"predict", "run", "compare", "bench", "calibrate", "validate", "export", "models", "machines"}) {
+    for (const char* command : {"predict", "run", "schedule", "compare", "bench", "calibrate", "validate", "export", "models", "machines"}) {
         const Output output = run(std::string{command} + " --help");
         EXPECT_EQ(output.code, 0);
         EXPECT_THAT(output.out, HasSubstr("Examples:"));
     }
     EXPECT_THAT(run("--version").out, HasSubstr("rehearse 0."));
+}
+
+TEST_F(Contract, ScheduleIsListedAndDrawn) {
+    const Json schedule = json("schedule --model lenet5 --plan pipe=2:microbatches=4 --steps");
+    EXPECT_EQ(schedule["schema"], "rehearse.schedule/1");
+    EXPECT_EQ(schedule["ticks"], 3 * (4 + 1));
+    EXPECT_EQ(schedule["classes"][0]["idle_share"], 0.2);
+    EXPECT_EQ(schedule["classes"][0]["boxes"].size(), 8U);
+    EXPECT_EQ(schedule["steps"][0]["class"], "stage0");
+    // GPipe of two stages and micro-batches, drawn by hand.
+    EXPECT_THAT(run("schedule --model lenet5 --plan pipe=2:schedule=gpipe:microbatches=2 --draw").out,
+                HasSubstr("\n"
+                          "stage0 F0 F1 .  .  B0--- B1---\n"
+                          "stage1 .  F0 F1 B0--- B1--- .  .\n"));
+    EXPECT_EQ(run("schedule --ticks 0,1").code, 2);
+    EXPECT_EQ(run("schedule --plan pipe=2:schedule=gpipes").code, 2);
 }
 
 #if REHEARSE_HAS_BENCH
