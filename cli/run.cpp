@@ -58,16 +58,17 @@ void check(const Options& options) {
     check_writable(options.common.output, options.common);
     if (!options.trace.empty()) trace::format_of(options.trace);
     if (options.run.steps < 1) throw InputError(fmt::format("--steps {}: at least 1", options.run.steps));
-    if (options.job.precision != Precision::fp32) {
-        throw InputError(
-            fmt::format("--precision {}: run computes in fp32 in this version", to_string(options.job.precision)));
+    if (!(options.run.loss_scale >= 1 && options.run.loss_scale <= 0x1p24F)) {
+        throw InputError(fmt::format("--loss-scale {}: from 1 to 16777216", options.run.loss_scale));
     }
 }
 
 void print_step(int step, const run::StepReport& report) {
     if (step == 0) std::cout << "step        loss      time   samples/s  exposed comm\n";
-    std::cout << fmt::format("{:4}  {:10.5f}  {:>8}  {:10.1f}  {:>12}\n", step, report.loss, to_string(report.seconds),
-                             report.samples_per_s, to_string(report.exposed_comm))
+    const std::string skipped =
+        report.skipped ? fmt::format("  skipped: gradients overflow at loss scale {}", report.loss_scale) : "";
+    std::cout << fmt::format("{:4}  {:10.5f}  {:>8}  {:10.1f}  {:>12}{}\n", step, report.loss,
+                             to_string(report.seconds), report.samples_per_s, to_string(report.exposed_comm), skipped)
               << std::flush;
 }
 
@@ -79,7 +80,9 @@ Json steps_of(const run::Result& result) {
                          {"loss", s.loss},
                          {"seconds", s.seconds.value},
                          {"samples_per_s", s.samples_per_s},
-                         {"exposed_comm_s", s.exposed_comm.value}});
+                         {"exposed_comm_s", s.exposed_comm.value},
+                         {"loss_scale", s.loss_scale},
+                         {"skipped", s.skipped}});
     }
     return steps;
 }
@@ -129,7 +132,7 @@ int train(const run::Session& session, const Options& options) {
     run::Options asked = options.run;
     asked.learning_rate = options.learning_rate.value_or(run::default_learning_rate(options.job.optimizer));
     if (asked.check_gradients) {
-        const schedule::Job alone{1, micro_batch_size(schedule), {}, options.job.precision, options.job.optimizer};
+        const schedule::Job alone{1, micro_batch_size(schedule), {}, Precision::fp32, options.job.optimizer};
         asked.alone = std::make_shared<const Schedule>(
             make_schedule(network, job_machine(session), schedule::parse_plan("data"), alone));
     }
@@ -190,6 +193,10 @@ Run add_run(CLI::App& app) {
         ->option_text("X");
     app.add_option("--weight-decay", options->run.weight_decay,
                    "SGD adds it to the gradient, Adam and LAMB to the step")
+        ->capture_default_str()
+        ->option_text("X");
+    app.add_option("--loss-scale", options->run.loss_scale,
+                   "of --precision fp16 and mixed, at the start: halved when gradients overflow")
         ->capture_default_str()
         ->option_text("X");
     app.add_flag("--check-gradients", options->run.check_gradients,

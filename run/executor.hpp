@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <tuple>
@@ -69,6 +70,9 @@ private:
     void make_wires(const Schedule& schedule, const kernels::Communicator& world);
     Wire message(const Schedule& schedule, const Step& step, int axis, std::int64_t offset, std::int64_t rank,
                  std::size_t count);
+    /// Whether any rank says so.
+    bool agreed(bool overflow);
+    bool go_on_agreeing();
     void communicate();
     void communicate_once();
     /// Goes on with a stream; whether anything has happened.
@@ -88,6 +92,10 @@ private:
     std::map<Edge, kernels::Communicator> edges_;
     std::map<std::size_t, Wire> wires_;  // by step
     std::vector<Lane> lanes_;
+    std::optional<kernels::Communicator> agreement_;  // where ranks may find different gradients
+    kernels::RankProgram agreement_rounds_;
+    std::unique_ptr<kernels::Operation> agreeing_;
+    bool agreed_ = true;  // in this training step; for the communication thread
     std::vector<Interval> times_;
     std::vector<bool> awaited_;  // some step of the other stream waits for it
 
@@ -97,6 +105,9 @@ private:
     int iteration_ = -1;          // that the communication thread is to run
     int communicated_ = -1;       // that it has run
     std::exception_ptr failure_;  // the first one
+    enum class Flag { none, asked, known };
+    Flag flag_state_ = Flag::none;
+    float flag_ = 0;
     bool stop_ = false;
     std::atomic<bool> stopping_ = false;  // what a wait for messages looks at
     kernels::Idle attentive_ = kernels::attentive(), considerate_ = kernels::considerate();

@@ -46,10 +46,12 @@ struct Options {
     kernels::Choices tuned{};  // followed where no backend and no algorithm is asked for; the same on all ranks
     std::uint64_t seed = 1;
     float learning_rate = 0.05F, momentum = 0.9F, weight_decay = 0;
+    float loss_scale = 65536;      // of fp16 and mixed, at the start; halved when gradients overflow
+    int growth_interval = 2000;    // and doubled after so many steps without
     bool check_gradients = false;  // compare with the same global batch on one rank; the result's gradient_error
     bool record = true;            // events into the timeline
-    /// What check_gradients compares with where the plan cuts the network: the whole of it on one rank, a step being
-    /// one micro-batch.
+    /// What check_gradients compares with where the plan cuts the network or computes in 16 bits: the whole of it on
+    /// one rank in fp32, a step being one micro-batch.
     std::shared_ptr<const Schedule> alone{};
 };
 
@@ -60,6 +62,8 @@ struct StepReport {
     double loss = 0;                // mean over the global batch, before the step's update
     Seconds seconds, exposed_comm;  // of the rank that took longest
     double samples_per_s = 0;
+    float loss_scale = 1;  // in this step
+    bool skipped = false;  // nothing was updated: gradients had overflowed
 };
 
 struct Result {

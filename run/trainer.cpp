@@ -72,7 +72,14 @@ void check_job(const kernels::Communicator& world, const Schedule& schedule, con
     if (options.steps < 1) throw InputError(fmt::format("--steps {}: at least 1 is needed", options.steps));
 }
 
-std::vector<float> copy_of(std::span<const float> values) { return {values.begin(), values.end()}; }
+/// The type that sums of gradients are sent in.
+DataType wire_of(const Schedule& schedule) {
+    for (const Step& step : schedule.classes.front().steps) {
+        const auto* sum = std::get_if<Communicate>(&step.action);
+        if (sum != nullptr && sum->bucket >= 0 && sum->kind != CollectiveKind::all_gather) return sum->type;
+    }
+    return DataType::f32;
+}
 
 class Trainer {
 public:
@@ -82,7 +89,11 @@ public:
           options_(options),
           samples_(schedule.network, key(options.seed, data_of)),
           wish_{options.backend, options.algorithm, options.scratch_limit, options.tuned},
-          hyperparameters_{options.learning_rate, options.momentum, options.weight_decay},
+          hyperparameters_{.learning_rate = options.learning_rate,
+                           .momentum = options.momentum,
+                           .weight_decay = options.weight_decay,
+                           .loss_scale = options.loss_scale,
+                           .growth_interval = options.growth_interval},
           program_(schedule, world.rank(), wish_, key(options.seed, weights_of), hyperparameters_),
           executor_(schedule, program_, world, probe),
           recording_(executor_.bytes_sent(), options.record ? options.steps : 0) {
@@ -97,7 +108,7 @@ public:
         const double first_time = now();
         const double first_ahead = measure_ahead(world_);
         for (int step = 0; step < options_.steps; ++step) {
-            if (step + 1 == options_.steps) weights_before_ = copy_of(program_.tensors().weights());
+            if (step + 1 == options_.steps) weights_before_ = floats_of(program_.tensors().weights());
             result.steps.push_back(train_step(step));
             if (report && world_.rank() == 0) report(step, result.steps.back());
         }
@@ -106,8 +117,8 @@ public:
         result.timeline = make_timeline(schedule_, world_, recording_);
         result.timeline.title = title();
         if (options_.check_gradients) gather_gradients();
-        result.weights = copy_of(program_.tensors().weights());
-        result.gradients = copy_of(program_.tensors().gradients());
+        result.weights = floats_of(program_.tensors().weights());
+        result.gradients = floats_of(program_.tensors().gradients());
         if (options_.check_gradients) check(result);
         return result;
     }
@@ -118,7 +129,12 @@ private:
         world_.barrier(kernels::attentive());
         executor_.run(step, dropout_seed(step), shard_ * schedule_.batch_per_rank);
         if (options_.record) recording_.add(executor_.times());
-        return reported();
+        StepReport report = reported();
+        report.loss_scale = last_scale_ = program_.loss_scale();
+        report.skipped = program_.skips();
+        skipped_.push_back(report.skipped);
+        if (program_.scales()) program_.adapt_scale();
+        return report;
     }
 
     std::uint64_t dropout_seed(int step) const {
@@ -176,13 +192,16 @@ private:
             const std::vector<std::int64_t> ranks = group_of(schedule_.mesh, action->axis, world_.rank());
             kernels::Communicator group = world_.split(ranks.front(), world_.rank());
             const Collective gather{CollectiveKind::all_gather, {}, {group.size(), group.size()}, action->elements};
-            group.run({gather, group.rank()}, kernels::floats(program_.tensors().bucket(action->bucket).gradients));
+            const kernels::View gradients = program_.tensors().bucket(action->bucket).gradients;
+            group.run({gather, group.rank()},
+                      {gradients.type(), {static_cast<std::byte*>(gradients.bytes()), gradients.size_bytes()}});
         }
     }
 
     void check(Result& result) {
-        GradientCheck checked = is_whole(schedule_) ? check_shards(result) : check_own_part();
-        if (!is_whole(schedule_)) {
+        const bool equal_bits = is_whole(schedule_) && schedule_.precision == Precision::fp32;
+        GradientCheck checked = equal_bits ? check_shards(result) : check_own_part();
+        if (!equal_bits) {
             const std::vector<double> all = world_.all_gather(std::vector{checked.error, checked.tolerance});
             for (std::size_t i = 0; i < all.size(); i += 2) {
                 if (all[i] / all[i + 1] > checked.error / checked.tolerance) checked = {all[i], all[i + 1]};
@@ -201,19 +220,23 @@ private:
         std::ranges::copy(weights_before_, program_.tensors().weights().begin());
         const GradientCheck checked = check_gradients(
             program_, shards_, schedule_.batch_per_rank, dropout_seed(step),
-            [&](std::int64_t shard) { load(step, shard * schedule_.batch_per_rank, program_); }, result.gradients);
+            [&](std::int64_t shard) { load(step, shard * schedule_.batch_per_rank, program_); }, result.gradients,
+            wire_of(schedule_));
         std::ranges::copy(result.weights, program_.tensors().weights().begin());
         return checked;
     }
 
     GradientCheck check_own_part() {
         if (!options_.alone)
-            throw InputError("gradients of a plan that cuts the network need the whole to compare with");
+            throw InputError(
+                "gradients of a plan that cuts the network, or in 16 bits, need the whole to compare with");
         return check_part(schedule_, world_.rank(), program_, *options_.alone,
                           {.wish = wish_,
                            .weights_seed = key(options_.seed, weights_of),
                            .hyperparameters = hyperparameters_,
                            .steps = options_.steps,
+                           .skipped = skipped_,
+                           .scale = last_scale_,
                            .dropout_seed = [this](int step) { return dropout_seed(step); },
                            .load = [this](int step, std::int64_t first, Program& to) { load(step, first, to); }});
     }
@@ -229,6 +252,8 @@ private:
     Recording recording_;
     std::int64_t shards_ = 1, shard_ = 0;
     std::vector<float> weights_before_;  // the last step's update
+    std::vector<bool> skipped_;          // of each step
+    float last_scale_ = 1;
 };
 
 }  // namespace

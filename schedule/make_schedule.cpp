@@ -6,12 +6,12 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/precision.hpp"
 #include "core/prices.hpp"
 #include "schedule/buckets.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/mesh.hpp"
 #include "schedule/plan.hpp"
-#include "schedule/precision.hpp"
 #include "schedule/steps.hpp"
 #include "schedule/tensor.hpp"
 
@@ -98,10 +98,11 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
                         plan.text, plan.zero));
     }
 
-    const StepOptions options{.sum = {axis_index(schedule.mesh, "data"),
-                                      choose_all_reduce(plan, machine, schedule.mesh), plan.overlap, plan.zero},
-                              .tensor = plan.tensor_sum.value_or(Algorithm{}),
-                              .recompute = plan.recompute};
+    const StepOptions options{
+        .sum = {axis_index(schedule.mesh, "data"), choose_all_reduce(plan, machine, schedule.mesh), plan.overlap,
+                plan.zero, plan.compress.value_or(wire_type(job.precision))},
+        .tensor = plan.tensor_sum.value_or(Algorithm{}),
+        .recompute = plan.recompute};
     const std::int64_t tensor = axis_size(schedule.mesh, "tensor");
     Part part =
         tensor == 1 ? whole(network) : split_tensor(network, "tensor", axis_index(schedule.mesh, "tensor"), tensor);

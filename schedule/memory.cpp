@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "schedule/precision.hpp"
+#include "core/precision.hpp"
 
 namespace rehearse::schedule {
 

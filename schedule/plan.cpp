@@ -64,6 +64,13 @@ void read_zero(Plan& plan, std::string_view value) {
     plan.zero = value.front() - '0';
 }
 
+void read_compress(Plan& plan, std::string_view value) {
+    if (value != "fp16" && value != "bf16") {
+        throw InputError(fmt::format("compress={}: write fp16 or bf16, what gradients are rounded to", value));
+    }
+    plan.compress = value == "fp16" ? DataType::f16 : DataType::bf16;
+}
+
 void read_pipeline(Plan& plan, std::string_view value) {
     std::vector<std::string_view> names;
     for (const PipelineStrategy& strategy : pipeline_strategies()) {
@@ -94,6 +101,9 @@ constexpr std::array table{
     Word{{"zero", "0|1|2",
           "ZeRO: 1, each rank updates its share of the weights; 2, gets only its share of the gradients", "data"},
          read_zero},
+    Word{{"compress", "fp16|bf16", "gradients are rounded for the wire, and summed in 16 bits; default: as they are",
+          "data"},
+         read_compress},
     Word{{"microbatches", "N", "the batch in N parts, gradients added up; default 1", "data"}, read_micro_batches},
     Word{{"tensor", "N", "N ranks share each large layer (Megatron-LM)", {}}, read_tensor},
     Word{{"allreduce", "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)",

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "schedule/precision.hpp"
+#include "core/precision.hpp"
 
 namespace rehearse::schedule {
 
@@ -194,7 +194,8 @@ private:
         // What this item overwrites must have left.
         if (!started_ && !item_.forward) after.push_back(last_gradient_sent());
         started_ = true;
-        const Problem problem{layers_[at(i)].op, pass, micro_batch_size(schedule_), compute_type(schedule_.precision)};
+        const Op& op = layers_[at(i)].op;
+        const Problem problem{op, pass, micro_batch_size(schedule_), compute_type(schedule_.precision, op)};
         last_compute_ = append(name_of(i, to_string(pass), suffix), Stream::compute,
                                Compute{i, problem, item_.micro_batch}, std::move(after));
     }
@@ -252,25 +253,31 @@ private:
     }
 
     int bucket_collective(int b, CollectiveKind kind, std::vector<int> after) {
-        const Communicate action{.kind = kind,
-                                 .axis = options_.sum.axis,
-                                 .elements = buckets_[at(b)].elements,
-                                 .type = wire_type(schedule_.precision),
-                                 .algorithm = kind == CollectiveKind::all_reduce ? options_.sum.algorithm : Algorithm{},
-                                 .bucket = b};
+        const Communicate action{
+            .kind = kind,
+            .axis = options_.sum.axis,
+            .elements = buckets_[at(b)].elements,
+            .type = kind == CollectiveKind::all_gather ? compute_type(schedule_.precision) : options_.sum.wire,
+            .algorithm = kind == CollectiveKind::all_reduce ? options_.sum.algorithm : Algorithm{},
+            .bucket = b};
         return append(fmt::format("bucket{}:{}", b, pass_of(kind)), Stream::communication, action, std::move(after));
     }
 
     void update() {
+        // Whether any gradient has overflowed decides about all updates.
+        std::vector<int> all_sums;
+        if (scales_loss(schedule_.precision)) all_sums = ready_by_;
         const bool sharded = options_.sum.zero > 0 && options_.sum.axis != none;
         const std::int64_t ranks = sharded ? schedule_.mesh.axes[at(options_.sum.axis)].size : 1;
         for (std::size_t b = 0; b < buckets_.size(); ++b) {
             const std::int64_t count = (buckets_[b].elements + ranks - 1) / ranks;
             const Op op = update_op(schedule_.optimizer, count, tensors(network_, buckets_[b]));
             const Problem problem{op, Pass::update, 1, update_type(schedule_.precision)};
-            const int step = append(
-                fmt::format("bucket{}:update", b), Stream::compute,
-                Update{static_cast<int>(b), problem, sharded && ranks > 1 ? options_.sum.axis : none}, {ready_by_[b]});
+            std::vector<int> after = b == 0 ? all_sums : std::vector<int>{};
+            after.push_back(ready_by_[b]);
+            const int step =
+                append(fmt::format("bucket{}:update", b), Stream::compute,
+                       Update{static_cast<int>(b), problem, sharded && ranks > 1 ? options_.sum.axis : none}, after);
             if (ranks > 1) bucket_collective(static_cast<int>(b), CollectiveKind::all_gather, {step});
         }
     }

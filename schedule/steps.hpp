@@ -18,6 +18,7 @@ struct GradientSum {
     /// ZeRO (Rajbhandari et al. 2020): 0, every rank updates all weights; 1, each updates its piece, from all
     /// gradients; 2, each gets the sum of its piece's gradients only. Then the ranks gather the weights.
     int zero = 0;
+    DataType wire = DataType::f32;  // of the sums
 };
 
 struct StepOptions {
