@@ -65,10 +65,12 @@ void check(const Options& options) {
 
 void print_step(int step, const run::StepReport& report) {
     if (step == 0) std::cout << "step        loss      time   samples/s  exposed comm\n";
+    const std::string iou = report.mean_iou >= 0 ? fmt::format("  mean IoU {:.3f}", report.mean_iou) : "";
     const std::string skipped =
         report.skipped ? fmt::format("  skipped: gradients overflow at loss scale {}", report.loss_scale) : "";
-    std::cout << fmt::format("{:4}  {:10.5f}  {:>8}  {:10.1f}  {:>12}{}\n", step, report.loss,
-                             to_string(report.seconds), report.samples_per_s, to_string(report.exposed_comm), skipped)
+    std::cout << fmt::format("{:4}  {:10.5f}  {:>8}  {:10.1f}  {:>12}{}{}\n", step, report.loss,
+                             to_string(report.seconds), report.samples_per_s, to_string(report.exposed_comm), iou,
+                             skipped)
               << std::flush;
 }
 
@@ -76,13 +78,15 @@ Json steps_of(const run::Result& result) {
     Json steps = Json::array();
     for (std::size_t i = 0; i < result.steps.size(); ++i) {
         const run::StepReport& s = result.steps[i];
-        steps.push_back({{"step", i},
+        steps.push_back({{"step", result.first_step + static_cast<int>(i)},
                          {"loss", s.loss},
                          {"seconds", s.seconds.value},
                          {"samples_per_s", s.samples_per_s},
                          {"exposed_comm_s", s.exposed_comm.value},
+                         {"input_wait_s", s.input_wait.value},
                          {"loss_scale", s.loss_scale},
                          {"skipped", s.skipped}});
+        if (s.mean_iou >= 0) steps.back()["mean_iou"] = s.mean_iou;
     }
     return steps;
 }
@@ -91,6 +95,7 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     Json config = configuration(options.job);
     config["steps"] = options.run.steps;
     config["seed"] = options.run.seed;
+    config["data"] = options.run.data;
     Report report{document("run", config), {}, ""};
     report.document["model"] = schedule.network.name;
     report.document["machine"] = "this-host";
@@ -150,7 +155,7 @@ int train(const run::Session& session, const Options& options) {
     if (diverged != result.steps.end()) {
         talk(options.common, fmt::format("rehearse: the training diverged: the loss of step {} is {}; a smaller "
                                          "--learning-rate may help",
-                                         diverged - result.steps.begin(), diverged->loss));
+                                         result.first_step + (diverged - result.steps.begin()), diverged->loss));
         return check_failed;
     }
     if (live) std::cout << '\n';
@@ -199,6 +204,19 @@ Run add_run(CLI::App& app) {
                    "of --precision fp16 and mixed, at the start: halved when gradients overflow")
         ->capture_default_str()
         ->option_text("X");
+    app.add_option(
+           "--data", options->run.data,
+           "synthetic, climate (16-channel weather maps for deeplabv3plus-small and tiramisu-small), idx:FOLDER "
+           "(MNIST's files), or an HDF5 file with data sets 'data' and 'labels'")
+        ->capture_default_str()
+        ->option_text("synthetic|climate|idx:FOLDER|FILE.h5");
+    app.add_option("--checkpoint", options->run.checkpoint, "save the state of the training to this folder")
+        ->option_text("DIR");
+    app.add_option("--checkpoint-every", options->run.checkpoint_every, "steps between two of them")
+        ->capture_default_str()
+        ->option_text("N");
+    app.add_flag("--resume", options->run.resume,
+                 "go on from the newest checkpoint of the folder, under this plan or another; --steps counts all");
     app.add_flag("--check-gradients", options->run.check_gradients,
                  "compare the gradients with those of one rank; exit 1 when they differ");
     app.add_option("--trace", options->trace, "write the measured timeline (.pftrace, .json or .csv)")

@@ -8,8 +8,11 @@
 #include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "core/text.hpp"
 #include "models/models.hpp"
+#include "picture/pipeline.hpp"
+#include "picture/write.hpp"
 #include "schedule/draw.hpp"
 
 namespace rehearse::cli {
@@ -18,13 +21,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::string_view as_text = "-";
+
 struct Options {
     Common common;
     JobOptions job;
     std::string machine;
     std::optional<std::int64_t> devices;
     std::vector<std::int64_t> ticks{1, 2};
-    bool draw = false, steps = false;
+    std::string draw;  // "-": as text
+    bool steps = false;
 };
 
 /// Any machine with that many devices, without prices: stages are balanced by operations.
@@ -122,8 +128,38 @@ Report report_of(const Options& options, const Schedule& schedule, const schedul
                                   {"after", "after"}}});
     }
     report.tables.push_back(classes);
-    if (options.draw) report.footer = '\n' + schedule::draw(chart);
+    if (options.draw == as_text) report.footer = '\n' + schedule::draw(chart);
     return report;
+}
+
+picture::Activity activity_of(schedule::BoxKind kind) {
+    switch (kind) {
+        case schedule::BoxKind::forward:
+        case schedule::BoxKind::again:
+            return picture::Activity::forward;
+        case schedule::BoxKind::backward:
+            return picture::Activity::backward_data;
+        case schedule::BoxKind::weights:
+            return picture::Activity::backward_weights;
+        case schedule::BoxKind::update:
+            break;
+    }
+    return picture::Activity::update;
+}
+
+picture::PipelineDrawing drawing_of(const Schedule& schedule, const schedule::BoxChart& chart) {
+    picture::PipelineDrawing drawing{.title = fmt::format("{}, {}", schedule.network.name, schedule.plan),
+                                     .subtitle = "each pass of one chunk as drawn, messages without time",
+                                     .clock = false};
+    for (std::size_t i = 0; i < chart.lanes.size(); ++i) {
+        drawing.lanes.push_back(chart.lanes[i].name);
+        for (const schedule::ComputeBox& box : chart.lanes[i].boxes) {
+            const auto start = static_cast<double>(box.start), length = static_cast<double>(box.length);
+            drawing.boxes.push_back({i, start, start + length, activity_of(box.kind), box.micro_batch, box.chunk,
+                                     schedule::label(box, chart.chunks)});
+        }
+    }
+    return drawing;
 }
 
 schedule::Ticks ticks_of(const Options& options) {
@@ -136,13 +172,22 @@ schedule::Ticks ticks_of(const Options& options) {
 
 int show(const Options& options) {
     const schedule::Ticks ticks = ticks_of(options);
+    const bool to_file = !options.draw.empty() && options.draw != as_text;
+    if (to_file) {
+        picture::check_suffix(options.draw);
+        check_writable(options.draw, options.common);
+    }
     const Network network = load_network(options.job.model, options.job.fuse, options.job.allow_unknown);
     const schedule::Plan plan = schedule::parse_plan(options.job.plan);
     const std::int64_t devices = options.devices.value_or(devices_of(plan));
     if (devices < 1) throw InputError(fmt::format("--devices {}: at least 1 is needed", devices));
     const Machine machine = options.machine.empty() ? nameless(devices) : models::load_machine(options.machine);
     const Schedule schedule = make_schedule(network, machine, plan, job_for(options.job, devices));
-    print(report_of(options, schedule, schedule::boxes(schedule, ticks)), options.common);
+    const schedule::BoxChart chart = schedule::boxes(schedule, ticks);
+    print(report_of(options, schedule, chart), options.common);
+    if (!to_file) return good;
+    replace_file(options.draw, encoded(picture::pipeline_picture(drawing_of(schedule, chart)), options.draw));
+    talk(options.common, fmt::format("picture: {}", options.draw));
     return good;
 }
 
@@ -156,9 +201,12 @@ Run add_schedule(CLI::App& app) {
     app.add_option("--machine", options->machine,
                    "balance stages by this machine's prices; default: by operations alone")
         ->option_text("NAME|FILE.toml");
-    app.add_flag("--draw", options->draw,
-                 "what each stage computes in each tick, if messages took no time: F forward, B backward, W weights' "
-                 "gradients put off, R forward again, . nothing");
+    app.add_option("--draw", options->draw,
+                   "what each stage computes in each tick, if messages took no time: F forward, B backward, W weights' "
+                   "gradients put off, R forward again, . nothing; as text, or as a picture into FILE")
+        ->expected(0, 1)
+        ->default_str(std::string{as_text})
+        ->option_text("[FILE.svg|png|pdf]");
     app.add_flag("--steps", options->steps, "every step of every rank class, and what it waits for");
     app.add_option("--ticks", options->ticks, "how long a forward and a backward pass of one chunk are drawn")
         ->delimiter(',')

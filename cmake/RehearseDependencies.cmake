@@ -86,6 +86,9 @@ if(NOT REHEARSE_CLI)
   rehearse_note("CLI     off  switched off (REHEARSE_CLI=OFF): libraries and their tests only")
 endif()
 
+pkg_check_modules(hdf5 QUIET IMPORTED_TARGET hdf5)
+rehearse_option(HDF5 "${hdf5_FOUND}" "run: checkpoints and .h5 data (HDF5 ${hdf5_VERSION})" "HDF5 (libhdf5-dev)")
+
 find_package(CUDAToolkit QUIET)
 rehearse_note("CUDA    off  no CUDA kernels written yet (toolkit ${CUDAToolkit_VERSION})")
 rehearse_note("GUI     off  rehearse-gui is not written yet")

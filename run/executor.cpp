@@ -17,6 +17,10 @@ bool carries_gradients(const Step& step) {
     return step.stream == Stream::send_gradients || step.stream == Stream::receive_gradients;
 }
 
+kernels::Operand operand_of(kernels::View data) {
+    return {data.type(), {static_cast<std::byte*>(data.bytes()), data.size_bytes()}};
+}
+
 }  // namespace
 
 Executor::Executor(const Schedule& schedule, Program& program, const kernels::Communicator& world, Probe probe)
@@ -119,13 +123,13 @@ Executor::Wire Executor::message(const Schedule& schedule, const Step& step, int
 }
 
 void Executor::run(int iteration, std::uint64_t seed, std::int64_t first_sample) {
+    program_.begin_step();
     {
         const std::lock_guard lock{mutex_};
         done_.assign(done_.size(), false);
         iteration_ = iteration;
     }
     changed_.notify_all();
-    program_.begin_step();
     const std::span<ReadyStep> steps = program_.steps();
     bool decided = !program_.scales();  // whether this step updates anything
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -147,6 +151,17 @@ void Executor::run(int iteration, std::uint64_t seed, std::int64_t first_sample)
     changed_.wait(lock, [&] { return communicated_ == iteration || failure_; });
     compute_is_idle_ = false;
     if (failure_) std::rethrow_exception(failure_);
+}
+
+void Executor::sum_kept_gradients() {
+    for (const auto& [index, wire] : wires_) {
+        ReadyStep& ready = program_.steps()[index];
+        const auto* sum = std::get_if<Communicate>(&ready.step->action);
+        if (sum == nullptr || sum->bucket < 0 || sum->kind == CollectiveKind::all_gather) continue;
+        if (ready.before) ready.before();
+        wire.group->run(wire.rounds, operand_of(ready.data));
+        Program::finish(ready);
+    }
 }
 
 // The compute stream waits; the other thread does it, beside what is under way there.
@@ -249,9 +264,7 @@ bool Executor::go_on(Lane& lane) {
         if (probe_) probe_(iteration_, *ready.step);
         if (ready.before) ready.before();
         const Wire& wire = wires_.at(index);
-        const std::span<std::byte> bytes{static_cast<std::byte*>(ready.data.bytes()), ready.data.size_bytes()};
-        lane.under_way =
-            std::make_unique<kernels::Operation>(*wire.group, wire.rounds, kernels::Operand{ready.data.type(), bytes});
+        lane.under_way = std::make_unique<kernels::Operation>(*wire.group, wire.rounds, operand_of(ready.data));
     }
     if (!lane.under_way->test()) return false;
     lane.under_way.reset();

@@ -45,6 +45,9 @@ public:
     /// One training step. What a step throws, on either thread, is thrown here; the executor is of no use after that.
     void run(int iteration, std::uint64_t seed, std::int64_t first_sample);
 
+    /// Between two steps, collective: the sums that the next one would begin with, of the gradients kept for it.
+    void sum_kept_gradients();
+
     /// Of the last run, step by step.
     std::span<const Interval> times() const { return times_; }
     /// What this rank sends in each step, in bytes.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loss scaling of a program: when a step is skipped, and what the scale becomes.
 #include <algorithm>
-#include <cmath>
+#include <cstdint>
 
 #include "kernels/convert.hpp"
 #include "run/program.hpp"
@@ -12,17 +12,17 @@ namespace {
 
 constexpr float largest_scale = 0x1p24F;  // beyond it a gradient of 1 / 256 overflows in f16
 
-bool is_finite(kernels::ConstView values) {
-    const auto all = [](auto elements) {
-        return std::ranges::all_of(elements, [](auto value) { return std::isfinite(static_cast<float>(value)); });
-    };
-    if (values.type() == DataType::f16) return all(values.as<Float16>());
-    return values.type() == DataType::bf16 ? all(values.as<BFloat16>()) : all(values.as<float>());
+// An exponent of ones is infinity, or no number.
+bool is_finite(kernels::ConstView gradients) {
+    constexpr std::uint16_t exponent = 0x7C00;
+    bool finite = true;  // without a way out, so that it is done by vectors
+    for (const Float16 gradient : gradients.as<Float16>()) finite &= (gradient.bits & exponent) != exponent;
+    return finite;
 }
 
 }  // namespace
 
-bool Program::has_overflowed() const { return !is_finite(tensors_->gradients()); }
+bool Program::has_overflowed() const { return applies() && !is_finite(tensors_->applied()); }
 
 // Where the whole sums of all gradients are on every rank, all see the same.
 bool Program::may_differ() const {
@@ -40,8 +40,26 @@ void Program::unscale(ReadyStep& ready) {
     unscaled_.resize(std::max(unscaled_.size(), ready.scaled.size()));
     const std::span<float> gradients = std::span{unscaled_}.first(ready.scaled.size());
     kernels::convert(ready.scaled, gradients);
-    for (float& value : gradients) value /= scale_;
+    for (float& value : gradients) value /= applied_scale();
     ready.buffers.diff_weights = gradients;
+}
+
+ProgramState Program::state() const {
+    std::int64_t updates = 0;
+    for (const ReadyStep& ready : steps_) updates = std::max(updates, ready.buffers.update_count);
+    return {scale_, good_steps_, updates, begun_, made_scale_};
+}
+
+void Program::set_state(const ProgramState& state) {
+    if (scales()) {
+        scale_ = state.loss_scale;
+        made_scale_ = state.made_scale;
+    }
+    good_steps_ = static_cast<int>(state.good_steps);
+    begun_ = state.begun;
+    for (ReadyStep& ready : steps_) {
+        if (std::holds_alternative<Update>(ready.step->action)) ready.buffers.update_count = state.updates;
+    }
 }
 
 void Program::adapt_scale() {

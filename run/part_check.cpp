@@ -35,10 +35,16 @@ public:
         const auto layers = static_cast<int>(alone_.network.layers.size());
         if (perturbation > 0) perturb(program, static_cast<std::uint64_t>(perturbation));
         Trained trained;
+        std::vector<float> before(program.tensors().gradients().size());  // of the step before
         for (int step = 0; step < options_.steps; ++step) {
             sum_gradients(program, step);
+            if (schedule_.lag > 0) {
+                std::vector<float> made = floats_of(program.tensors().gradients());
+                assign(program.tensors().gradients(), before);
+                before = std::move(made);
+            }
             if (step + 1 == options_.steps) trained.gradients = of_layers(program, layers, &LayerTensors::gradients);
-            if (options_.skipped.size() > at(step) && options_.skipped[at(step)]) continue;
+            if (step < schedule_.lag || (options_.skipped.size() > at(step) && options_.skipped[at(step)])) continue;
             for (ReadyStep& ready : program.steps()) {
                 if (std::holds_alternative<Update>(ready.step->action)) program.compute(ready, 0, 0);
             }
@@ -151,7 +157,7 @@ GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& o
             indices_of_weights(schedule, origin, own.part().network.layers[i].op, coordinates);
         if (places.empty()) continue;
         const LayerTensors mine = own.tensors().layer(static_cast<int>(i));
-        std::vector<float> gradients = floats_of(mine.gradients);
+        std::vector<float> gradients = floats_of(own.tensors().parameters_of(static_cast<int>(i)).applied);
         for (float& gradient : gradients) gradient /= options.scale;
         const bool skipped = !options.skipped.empty() && options.skipped.back();  // then they are not finite
         if (!skipped) compare(&Trained::gradients, gradients, origin.layer, places);

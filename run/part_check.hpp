@@ -37,6 +37,7 @@ struct AloneOptions {
 /// measured (Monte Carlo arithmetic, Parker 1997): the whole network trains three times more, with each weight changed
 /// once by a random part of sqrt(k) 2^-24 of itself, k its layer's fan-in, which is what a sum of k rounded terms errs
 /// by (Higham and Mary 2019); eight times the largest of the three changes is allowed, and 2^-18 at least.
+/// With lag=1 each update is by the gradients of the step before it; the first step has none.
 /// Where `schedule` computes in 16 bits, `alone` still computes in f32. A layer then rounds its weights, its input and
 /// its output, each by half a unit u (2^-11 in f16, 2^-8 in bf16), and so do the gradients: each weight is changed by 3
 /// u.

@@ -46,6 +46,10 @@ Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, 
     for (const kernels::PassChoices& choices : choices_) backends.push_back(of(choices, Pass::forward).backend);
     tensors_ = std::make_unique<Tensors>(schedule, rank_class_, rank, backends, seed);
     reserve_scratch();
+    if (const SoftmaxLoss& loss = loss_of(schedule.network); !loss.image.empty()) {
+        pixel_classes_ = loss.classes;
+        confusion_.resize(at(loss.classes * loss.classes));
+    }
     for (const Step& step : rank_class_.steps) {
         ReadyStep ready;
         ready.step = &step;
@@ -288,7 +292,7 @@ void Program::prepare(ReadyStep& ready, const Communicate& communicate) {
     if (communicate.bucket >= 0) {
         const BucketTensors& bucket = tensors_->bucket(communicate.bucket);
         const bool weights = communicate.kind == CollectiveKind::all_gather;
-        ready.data = !weights ? bucket.gradients : bucket.copy.empty() ? bucket.weights : bucket.copy;
+        ready.data = !weights ? bucket.applied : bucket.copy.empty() ? bucket.weights : bucket.copy;
         if (!weights) send_as(ready, communicate.type);
         require(ready.data.type() == communicate.type, "what is sent is of the type that is sent");
         return;
@@ -349,7 +353,7 @@ void Program::prepare(ReadyStep& ready, const Update& update, const Wish& wish) 
     ready.kernel = &kernel_of(problem, of(choices, Pass::update), wish.scratch_limit);
     const auto mine = [&](kernels::View whole) { return whole.subspan(at(own.begin), at(own.end - own.begin)); };
     ready.buffers.weights = mine(bucket.weights);
-    ready.buffers.diff_weights = mine(bucket.gradients);
+    ready.buffers.diff_weights = mine(bucket.applied);
     ready.buffers.momentum = mine(bucket.momentum);
     if (!bucket.copy.empty()) ready.buffers.weights_copy = mine(bucket.copy);
     if (scales()) ready.scaled = ready.buffers.diff_weights;
@@ -366,7 +370,12 @@ void Program::prepare(ReadyStep& ready, const Update& update, const Wish& wish) 
 
 void Program::begin_step() {
     loss_ = 0;
+    std::ranges::fill(confusion_, 0.0);
     tensors_->round_input();
+    if (schedule_.lag == 0) return;
+    tensors_->keep_gradients();
+    kept_scale_ = std::exchange(made_scale_, scale_);
+    ++begun_;
 }
 
 void Program::finish(const ReadyStep& ready) {
@@ -389,7 +398,7 @@ void Program::compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_s
         ready.buffers.first_sample = first_sample + compute->micro_batch * micro_batch_size(schedule_);
     }
     if (std::holds_alternative<Update>(ready.step->action)) {
-        if (skips_) return;
+        if (skips_ || !applies()) return;
         ++ready.buffers.update_count;
         if (scales()) unscale(ready);
     }
@@ -398,6 +407,7 @@ void Program::compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_s
     finish(ready);
     if (!ready.is_loss) return;
     for (const float loss : ready.buffers.dst) loss_ += loss;
+    if (pixel_classes_ > 0) count_pixels(ready);
 }
 
 void Program::compute_gradients(std::uint64_t seed, std::int64_t first_sample) {

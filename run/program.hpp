@@ -49,6 +49,14 @@ struct ReadyStep {
     kernels::ConstView scaled{};  // gradients, of an update where the loss is scaled
 };
 
+/// What a program counts.
+struct ProgramState {
+    float loss_scale = 1;
+    std::int64_t good_steps = 0, updates = 0;
+    std::int64_t begun = 0;  // steps, with lag=1
+    float made_scale = 1;    // of the gradients that these have left
+};
+
 class Program {
 public:
     /// The steps of the rank's class, on its memory. `schedule` outlives the program.
@@ -63,6 +71,10 @@ public:
     /// Loss of each of this rank's samples, summed since begin_step; 0 on a rank that does not compute it.
     double loss() const { return loss_; }
     bool has_loss() const { return has_loss_; }
+    /// Classes of the network's loss where it has one label a pixel; else 0. Then how many pixels of each class (rows)
+    /// this rank's scores took for which (columns), since begin_step.
+    std::int64_t pixel_classes() const { return pixel_classes_; }
+    std::span<const double> confusion() const { return confusion_; }
     void begin_step();
 
     /// A kernel of the compute stream. `seed` is one a training step, `first_sample` where this rank's samples lie in
@@ -72,6 +84,14 @@ public:
     /// before their update; a step in which any of them is not finite updates nothing.
     bool scales() const { return scales_loss(schedule_.precision); }
     float loss_scale() const { return scale_; }
+    /// Of the gradients that this step updates by.
+    float applied_scale() const { return schedule_.lag > 0 ? kept_scale_ : scale_; }
+    /// The first step of lag=1 has no gradients to update by.
+    bool applies() const { return schedule_.lag == 0 || begun_ > 1; }
+    /// Between two steps: what is not in a tensor.
+    ProgramState state() const;
+    float made_scale() const { return made_scale_; }
+    void set_state(const ProgramState& state);
     bool has_overflowed() const;  // any gradient of this rank
     /// Whether ranks may differ in that.
     bool may_differ() const;
@@ -100,6 +120,7 @@ private:
     /// Gradients of the layer's inputs: where each goes, and what is added to what came before.
     kernels::View give(ReadyStep& ready, int layer, int input, int micro_batch, std::int64_t& used);
     kernels::View part_of_scratch(std::size_t size, DataType type, std::int64_t& used) const;
+    void count_pixels(const ReadyStep& ready);
     void compute_loss_in_f32(ReadyStep& ready);
     void send_as(ReadyStep& ready, DataType type);
     void unscale(ReadyStep& ready);
@@ -119,11 +140,12 @@ private:
     std::unique_ptr<Tensors> tensors_;
     Arena scratch_;  // of one step
     Slice scratch_all_;
-    std::vector<std::vector<std::byte>> joints_;   // pieces that are gathered, of each layer that gathers
-    std::vector<float> logits_, logit_gradients_;  // of one micro-batch, where layers compute in 16 bits
-    std::vector<std::vector<std::byte>> sent_;     // gradients in the type that they are sent in
-    std::vector<float> unscaled_;                  // gradients of one bucket
-    float scale_ = 1;
+    std::vector<std::vector<std::byte>> joints_;         // pieces that are gathered, of each layer that gathers
+    std::vector<float> logits_, logit_gradients_;        // of one micro-batch, where layers compute in 16 bits
+    std::vector<std::vector<std::byte>> sent_;           // gradients in the type that they are sent in
+    std::vector<float> unscaled_;                        // gradients of one bucket
+    float scale_ = 1, made_scale_ = 1, kept_scale_ = 1;  // made_: of the gradients that this step makes
+    std::int64_t begun_ = 0;
     int good_steps_ = 0;
     bool skips_ = false;
     std::vector<ReadyStep> steps_;
@@ -131,6 +153,11 @@ private:
     std::set<int> has_weight_gradient_;           // layers: some earlier micro-batch has
     bool has_loss_ = false;
     double loss_ = 0;
+    std::int64_t pixel_classes_ = 0;
+    std::vector<double> confusion_;
 };
+
+/// Intersection over union of each class that occurs or is taken for one, their mean.
+double mean_iou(std::span<const double> confusion, std::int64_t classes);
 
 }  // namespace rehearse::run

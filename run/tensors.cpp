@@ -180,6 +180,7 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
     const Slice weights = arena_.reserve(all, update), momentum = arena_.reserve(all, update);
     const Slice gradients = arena_.reserve(all, wire_type(schedule.precision));
     const Slice second_moment = arena_.reserve(moments(schedule.optimizer) > 1 ? all : 0, update);
+    const Slice applied = schedule.lag == 0 ? gradients : arena_.reserve(all, wire_type(schedule.precision));
     const Slice copy = update == type ? weights : arena_.reserve(all, type);
     arena_.allocate();
 
@@ -196,9 +197,12 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
     weights_ = arena_.view(weights);
     copy_ = arena_.view(copy);
     gradients_ = arena_.view(gradients);
+    applied_ = arena_.view(applied);
+    momentum_ = arena_.view(momentum);
+    second_moment_ = arena_.view(second_moment);
     input_ = arena_.at(input);
     read_input_ = arena_.view(read_input);
-    place_parameters(rank_class.part, arena_.view(momentum), arena_.view(second_moment));
+    place_parameters(rank_class.part);
     initialise_parameters(schedule, rank_class.part, rank, seed);
     share_weights(network);
     round_weights();
@@ -240,7 +244,7 @@ void Tensors::initialise_parameters(const Schedule& schedule, const Part& part, 
         if (origin.cuts.empty() && origin.tensor == 0 && whole.op == part.network.layers[i].op) {
             std::vector<float> drawn(layers_[i].weights.size());
             initialise(whole.op, own, drawn);
-            set_weights(static_cast<int>(i), drawn);
+            assign(parameters_of(static_cast<int>(i)).weights, drawn);
             continue;
         }
         std::vector<float> drawn(at(parameters(whole.op))), kept;
@@ -248,35 +252,37 @@ void Tensors::initialise_parameters(const Schedule& schedule, const Part& part, 
         for (const std::int64_t index : indices_of_weights(schedule, origin, part.network.layers[i].op, coordinates)) {
             kept.push_back(drawn[at(index)]);
         }
-        set_weights(static_cast<int>(i), kept);
+        assign(parameters_of(static_cast<int>(i)).weights, kept);
     }
 }
 
-kernels::View Tensors::master(int layer) const {
+Tensors::Parameters Tensors::parameters_of(int layer) const {
     const kernels::View read = layers_[at(layer)].weights;
     const std::ptrdiff_t bytes = static_cast<std::byte*>(read.bytes()) - static_cast<std::byte*>(copy_.bytes());
-    const auto unit = static_cast<std::ptrdiff_t>(size_of(copy_.type()).value);
-    return weights_.subspan(static_cast<std::size_t>(bytes / unit), read.size());
+    const auto first = static_cast<std::size_t>(bytes / static_cast<std::ptrdiff_t>(size_of(copy_.type()).value));
+    const auto of = [&](kernels::View all) { return all.empty() ? all : all.subspan(first, read.size()); };
+    return {of(weights_), of(momentum_), of(second_moment_), of(gradients_), of(applied_)};
 }
 
-void Tensors::set_weights(int layer, std::span<const float> values) const {
-    const kernels::View own = master(layer);
-    if (own.type() == DataType::f32) {
-        std::ranges::copy(values, own.begin());
+void Tensors::keep_gradients() const { copy(gradients_, applied_); }
+
+void assign(kernels::View to, std::span<const float> values) {
+    if (to.type() == DataType::f32) {
+        std::ranges::copy(values, to.begin());
     } else {
-        kernels::convert(values, own);
+        kernels::convert(values, to);
     }
 }
 
 // The weights of layer i are those of every slot's.
-void Tensors::place_parameters(const Part& part, kernels::View momentum, kernels::View second_moment) {
+void Tensors::place_parameters(const Part& part) {
     std::size_t begin = 0;
     for (const Bucket& bucket : part.buckets) {
         const auto size = at(bucket.elements);
         require(begin + size <= weights_.size(), "buckets hold each layer once");
-        buckets_.push_back(
-            {weights_.subspan(begin, size), gradients_.subspan(begin, size), momentum.subspan(begin, size)});
-        if (!second_moment.empty()) buckets_.back().second_moment = second_moment.subspan(begin, size);
+        buckets_.push_back({weights_.subspan(begin, size), gradients_.subspan(begin, size),
+                            momentum_.subspan(begin, size), applied_.subspan(begin, size)});
+        if (!second_moment_.empty()) buckets_.back().second_moment = second_moment_.subspan(begin, size);
         if (copy_.bytes() != weights_.bytes()) buckets_.back().copy = copy_.subspan(begin, size);
         std::size_t next = begin;
         for (const int index : bucket.layers) {

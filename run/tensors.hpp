@@ -46,6 +46,7 @@ struct LayerTensors {
 /// what these read.
 struct BucketTensors {
     kernels::View weights, gradients, momentum;
+    kernels::View applied{};                   // what is summed and updated by: the gradients, or the last step's
     kernels::View second_moment{}, copy{};     // empty unless the optimizer has one, unless types differ
     std::vector<std::int64_t> tensor_sizes{};  // of its tensors, one after the other
 };
@@ -68,9 +69,14 @@ public:
     int diff_stored_as(int index) const { return diff_stored_as_[static_cast<std::size_t>(index)]; }
     kernels::View weights() const { return weights_; }  // of all buckets, as the optimizer has them
     kernels::View gradients() const { return gradients_; }
+    /// What the schedule sums and updates by: with lag=1 the gradients that the last step had made.
+    kernels::View applied() const { return applied_; }
+    void keep_gradients() const;  // for the next step
     /// Of one layer that has weights of its own: what the optimizer has; round_weights() makes the layers read it.
-    kernels::View master(int layer) const;
-    void set_weights(int layer, std::span<const float> values) const;
+    struct Parameters {
+        kernels::View weights, momentum, second_moment, gradients, applied;
+    };
+    Parameters parameters_of(int layer) const;
     std::span<float> input() const { return input_; }  // of the whole step; empty where the part has none
     /// What is in input(), in the type that the layers read.
     void round_input() const;
@@ -88,7 +94,7 @@ private:
     void find_views(const Network& network);
     void make_integers(const Schedule& schedule, const Network& network);
     void share_weights(const Network& network);
-    void place_parameters(const Part& part, kernels::View momentum, kernels::View second_moment);
+    void place_parameters(const Part& part);
     void initialise_parameters(const Schedule& schedule, const Part& part, std::int64_t rank, std::uint64_t seed);
 
     Arena arena_;
@@ -96,7 +102,7 @@ private:
     std::vector<LayerTensors> layers_;  // by micro-batch (of the input) or slot, then by layer
     std::vector<BucketTensors> buckets_;
     std::vector<int> stored_as_, diff_stored_as_;
-    kernels::View weights_, copy_, gradients_;
+    kernels::View weights_, copy_, gradients_, applied_, momentum_, second_moment_;
     std::span<float> input_;
     kernels::View read_input_;  // the same memory where layers compute in f32
     std::vector<std::int32_t> labels_, indices_;
@@ -104,8 +110,9 @@ private:
     std::size_t count_;  // of layers
 };
 
-/// Any type as f32.
+/// Any type as f32, and f32 as any type.
 std::vector<float> floats_of(kernels::ConstView values);
+void assign(kernels::View to, std::span<const float> values);
 
 /// The loss that the network is trained for, the first one; InputError when it has none.
 const SoftmaxLoss& loss_of(const Network& network);

@@ -11,11 +11,13 @@
 #include "core/error.hpp"
 #include "kernels/comm/idle.hpp"
 #include "run/clock.hpp"
-#include "run/data.hpp"
 #include "run/gradient_check.hpp"
 #include "run/part_check.hpp"
+#include "run/prefetch.hpp"
 #include "run/random.hpp"
 #include "run/record.hpp"
+#include "run/samples.hpp"
+#include "run/saver.hpp"
 
 namespace rehearse::run {
 
@@ -23,51 +25,17 @@ namespace {
 
 enum Purpose : std::uint64_t { weights_of, data_of, dropout_of };
 
-// What the synthetic data are for.
-class Samples {
-public:
-    Samples(const Network& network, std::uint64_t seed) : loss_(loss_of(network)), seed_(seed) {
-        for (const Layer& layer : network.layers) {
-            const auto* input = std::get_if<Input>(&layer.op);
-            if (input == nullptr) continue;
-            if (input->vocabulary == 0) {
-                pictures_.emplace(input->shape, loss_.classes, seed, loss_.image);
-                continue;
-            }
-            const bool next_is_label = loss_.rows > 1;
-            tokens_.emplace(next_is_label ? std::min(input->vocabulary, loss_.classes) : input->vocabulary, seed);
-            ids_.resize(static_cast<std::size_t>(elements(input->shape)));
-        }
-        if (loss_.rows == 1 || loss_.rows == static_cast<std::int64_t>(ids_.size())) return;
-        throw InputError(
-            fmt::format("network '{}' has a loss of {} rows a sample: the synthetic data have one label a "
-                        "sample, a pixel or a token",
-                        network.name, loss_.rows));
-    }
-
-    // `input` and `ids` are empty where nobody reads them.
-    void fill(std::int64_t sample, std::span<float> input, std::span<std::int32_t> ids,
-              std::span<std::int32_t> labels) {
-        if (pictures_ && !input.empty()) pictures_->fill(sample, input);
-        if (loss_.rows > 1) return tokens_->fill(sample, ids.empty() ? std::span{ids_} : ids, labels);
-        if (pictures_) pictures_->fill_labels(sample, labels);
-        if (!pictures_) labels.front() = synthetic_label(sample, loss_.classes, seed_);
-        if (tokens_ && !ids.empty()) tokens_->fill_class(sample, labels.front(), ids);
-    }
-
-private:
-    SoftmaxLoss loss_;
-    std::uint64_t seed_;
-    std::optional<SyntheticTask> pictures_;
-    std::optional<SyntheticTokens> tokens_;
-    std::vector<std::int32_t> ids_;  // of one sample, where only the labels are of use
-};
-
 void check_job(const kernels::Communicator& world, const Schedule& schedule, const Options& options) {
     const std::int64_t needed = ranks(schedule.mesh);
     if (needed != world.size()) {
         throw InputError(fmt::format("the plan '{}' is for {} ranks, but this job has {}: start it with mpirun -n {}",
                                      schedule.plan, needed, world.size(), needed));
+    }
+    if (options.checkpoint_every < 1) {
+        throw InputError(fmt::format("--checkpoint-every {}: at least 1 step", options.checkpoint_every));
+    }
+    if (options.resume && options.checkpoint.empty()) {
+        throw InputError("--resume: say where from with --checkpoint DIR");
     }
     if (options.steps < 1) throw InputError(fmt::format("--steps {}: at least 1 is needed", options.steps));
 }
@@ -87,7 +55,7 @@ public:
         : world_(world),
           schedule_(schedule),
           options_(options),
-          samples_(schedule.network, key(options.seed, data_of)),
+          samples_(schedule.network, key(options.seed, data_of), options.data),
           wish_{options.backend, options.algorithm, options.scratch_limit, options.tuned},
           hyperparameters_{.learning_rate = options.learning_rate,
                            .momentum = options.momentum,
@@ -96,7 +64,8 @@ public:
                            .growth_interval = options.growth_interval},
           program_(schedule, world.rank(), wish_, key(options.seed, weights_of), hyperparameters_),
           executor_(schedule, program_, world, probe),
-          recording_(executor_.bytes_sent(), options.record ? options.steps : 0) {
+          recording_(executor_.bytes_sent(), options.record ? options.steps : 0),
+          saver_(world, schedule, options, program_, executor_) {
         const int axis = axis_index(schedule.mesh, "data");
         if (axis < 0) return;
         shards_ = schedule.mesh.axes[static_cast<std::size_t>(axis)].size;
@@ -105,49 +74,80 @@ public:
 
     Result train(const Report& report) {
         Result result;
+        const int first = result.first_step = saver_.begin();
+        skipped_.assign(static_cast<std::size_t>(first), false);
+        if (options_.data != "synthetic") {
+            prefetch_.emplace(first, options_.steps, own_batch(), [this](int step, Batch& batch) {
+                fill(step, shard_ * schedule_.batch_per_rank, program_.samples(), batch.input, batch.ids, batch.labels);
+            });
+        }
         const double first_time = now();
         const double first_ahead = measure_ahead(world_);
-        for (int step = 0; step < options_.steps; ++step) {
+        for (int step = first; step < options_.steps; ++step) {
             if (step + 1 == options_.steps) weights_before_ = floats_of(program_.tensors().weights());
             result.steps.push_back(train_step(step));
+            saver_.after(step);
             if (report && world_.rank() == 0) report(step, result.steps.back());
         }
+        prefetch_.reset();
         const double last_ahead = measure_ahead(world_);
         recording_.align({first_time, first_ahead, now(), last_ahead});
         result.timeline = make_timeline(schedule_, world_, recording_);
         result.timeline.title = title();
         if (options_.check_gradients) gather_gradients();
         result.weights = floats_of(program_.tensors().weights());
-        result.gradients = floats_of(program_.tensors().gradients());
+        result.gradients = floats_of(program_.tensors().applied());
         if (options_.check_gradients) check(result);
         return result;
     }
 
 private:
+    Batch own_batch() {
+        Tensors& tensors = program_.tensors();
+        return {std::vector<float>(tensors.input().size()), std::vector<std::int32_t>(tensors.indices().size()),
+                std::vector<std::int32_t>(tensors.labels().size())};
+    }
+
     StepReport train_step(int step) {
-        load(step, shard_ * schedule_.batch_per_rank, program_);
+        const double asked = now();
+        take_samples(step);
+        const double waited = now() - asked;
         world_.barrier(kernels::attentive());
         executor_.run(step, dropout_seed(step), shard_ * schedule_.batch_per_rank);
         if (options_.record) recording_.add(executor_.times());
         StepReport report = reported();
-        report.loss_scale = last_scale_ = program_.loss_scale();
+        report.input_wait = Seconds{waited};
+        report.loss_scale = program_.loss_scale();
+        last_scale_ = program_.applied_scale();
         report.skipped = program_.skips();
         skipped_.push_back(report.skipped);
         if (program_.scales()) program_.adapt_scale();
         return report;
     }
 
+    // What is made up is made before the step's clock starts, so that a step is measured as it is predicted; what is
+    // read, or takes long to make, comes from a thread of its own.
+    void take_samples(int step) {
+        if (!prefetch_) return load(step, shard_ * schedule_.batch_per_rank, program_);
+        const Batch& batch = prefetch_->next();
+        std::ranges::copy(batch.input, program_.tensors().input().begin());
+        std::ranges::copy(batch.ids, program_.tensors().indices().begin());
+        std::ranges::copy(batch.labels, program_.tensors().labels().begin());
+    }
+
     std::uint64_t dropout_seed(int step) const {
         return key(key(options_.seed, dropout_of), static_cast<std::uint64_t>(step));
     }
 
-    // The samples of a program, from `first` of the global batch on, are made before the step's clock starts: nobody
-    // reads them from anywhere.
+    // The samples of a program, from `first` of the global batch on.
     void load(int step, std::int64_t first, Program& program) {
-        const std::span<std::int32_t> labels = program.tensors().labels();
-        const std::span<std::int32_t> ids = program.tensors().indices();
-        const std::span<float> input = program.tensors().input();
-        const auto samples = static_cast<std::size_t>(program.samples());
+        Tensors& tensors = program.tensors();
+        fill(step, first, program.samples(), tensors.input(), tensors.indices(), tensors.labels());
+    }
+
+    void fill(int step, std::int64_t first, std::int64_t count, std::span<float> input, std::span<std::int32_t> ids,
+              std::span<std::int32_t> labels) {
+        const auto samples = static_cast<std::size_t>(count);
         const std::size_t size = input.size() / samples, rows = labels.size() / samples;
         const std::size_t words = ids.size() / samples;
         for (std::size_t i = 0; i < samples; ++i) {
@@ -164,17 +164,22 @@ private:
         timeline.events = events_of(schedule_, world_.rank(), last.bytes_sent(), last.times(), last.times().front());
         const Summary summary = summarize(timeline);
         const double samples = program_.has_loss() ? static_cast<double>(schedule_.batch_per_rank) : 0;
-        const std::vector<double> own{program_.loss(), summary.step.value, summary.exposed_comm.value, samples};
+        const std::int64_t classes = program_.pixel_classes();
+        std::vector<double> own{program_.loss(), summary.step.value, summary.exposed_comm.value, samples};
+        own.insert(own.end(), program_.confusion().begin(), program_.confusion().end());
         const std::vector<double> all = world_.all_gather(own);
         StepReport report;
         double counted = 0;  // the ranks along the tensor axis have the same samples
+        std::vector<double> confusion(program_.confusion().size());
         for (std::size_t i = 0; i < all.size(); i += own.size()) counted += all[i + 3];
         for (std::size_t i = 0; i < all.size(); i += own.size()) {
+            for (std::size_t c = 0; c < confusion.size(); ++c) confusion[c] += all[i + 4 + c];
             report.loss += all[i] / counted;
             if (all[i + 1] < report.seconds.value) continue;
             report.seconds = Seconds{all[i + 1]};
             report.exposed_comm = Seconds{all[i + 2]};
         }
+        if (classes > 0) report.mean_iou = mean_iou(confusion, classes);
         report.samples_per_s = static_cast<double>(global_batch(schedule_)) / report.seconds.value;
         return report;
     }
@@ -192,14 +197,14 @@ private:
             const std::vector<std::int64_t> ranks = group_of(schedule_.mesh, action->axis, world_.rank());
             kernels::Communicator group = world_.split(ranks.front(), world_.rank());
             const Collective gather{CollectiveKind::all_gather, {}, {group.size(), group.size()}, action->elements};
-            const kernels::View gradients = program_.tensors().bucket(action->bucket).gradients;
+            const kernels::View gradients = program_.tensors().bucket(action->bucket).applied;
             group.run({gather, group.rank()},
                       {gradients.type(), {static_cast<std::byte*>(gradients.bytes()), gradients.size_bytes()}});
         }
     }
 
     void check(Result& result) {
-        const bool equal_bits = is_whole(schedule_) && schedule_.precision == Precision::fp32;
+        const bool equal_bits = is_whole(schedule_) && schedule_.precision == Precision::fp32 && schedule_.lag == 0;
         GradientCheck checked = equal_bits ? check_shards(result) : check_own_part();
         if (!equal_bits) {
             const std::vector<double> all = world_.all_gather(std::vector{checked.error, checked.tolerance});
@@ -250,7 +255,9 @@ private:
     Program program_;
     Executor executor_;
     Recording recording_;
+    Saver saver_;
     std::int64_t shards_ = 1, shard_ = 0;
+    std::optional<Prefetch> prefetch_;
     std::vector<float> weights_before_;  // the last step's update
     std::vector<bool> skipped_;          // of each step
     float last_scale_ = 1;

@@ -91,6 +91,7 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     schedule.plan = with_sizes(plan, schedule.mesh);
     schedule.precision = job.precision;
     schedule.optimizer = job.optimizer;
+    schedule.lag = plan.lag;
     if (job.optimizer == Optimizer::lamb && plan.zero > 0) {
         throw InputError(
             fmt::format("--plan '{}': with zero={} a rank updates a piece of the weights, but LAMB needs the "
@@ -100,7 +101,7 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
 
     const StepOptions options{
         .sum = {axis_index(schedule.mesh, "data"), choose_all_reduce(plan, machine, schedule.mesh), plan.overlap,
-                plan.zero, plan.compress.value_or(wire_type(job.precision))},
+                plan.zero, plan.compress.value_or(wire_type(job.precision)), plan.lag},
         .tensor = plan.tensor_sum.value_or(Algorithm{}),
         .recompute = plan.recompute};
     const std::int64_t tensor = axis_size(schedule.mesh, "tensor");

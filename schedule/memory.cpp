@@ -243,7 +243,7 @@ MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class) {
     use.weights =
         count * size_of(compute_type(schedule.precision)) + static_cast<double>(network.state) * size_of(DataType::f32);
     if (update != compute_type(schedule.precision)) use.master_weights = shares.optimizer * count * size_of(update);
-    use.gradients = shares.gradients * count * size_of(wire_type(schedule.precision));
+    use.gradients = (shares.gradients + schedule.lag) * count * size_of(wire_type(schedule.precision));
     use.optimizer = static_cast<double>(moments(schedule.optimizer)) * shares.optimizer * count * size_of(update);
     Walk(schedule, rank_class).add_peak(use);
     for (const Step& step : rank_class.steps) {

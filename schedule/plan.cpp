@@ -64,6 +64,11 @@ void read_zero(Plan& plan, std::string_view value) {
     plan.zero = value.front() - '0';
 }
 
+void read_lag(Plan& plan, std::string_view value) {
+    if (value != "0" && value != "1") throw InputError(fmt::format("lag={}: write 0 or 1", value));
+    plan.lag = value.front() - '0';
+}
+
 void read_compress(Plan& plan, std::string_view value) {
     if (value != "fp16" && value != "bf16") {
         throw InputError(fmt::format("compress={}: write fp16 or bf16, what gradients are rounded to", value));
@@ -101,6 +106,8 @@ constexpr std::array table{
     Word{{"zero", "0|1|2",
           "ZeRO: 1, each rank updates its share of the weights; 2, gets only its share of the gradients", "data"},
          read_zero},
+    Word{{"lag", "0|1", "1: gradients are summed during the next step, and applied at its end; default 0", "data"},
+         read_lag},
     Word{{"compress", "fp16|bf16", "gradients are rounded for the wire, and summed in 16 bits; default: as they are",
           "data"},
          read_compress},
@@ -127,7 +134,6 @@ constexpr std::array words = [] {
 
 // Promised by the plan language, not yet written.
 constexpr std::array<std::string_view, 5> later_axes{"spatial", "server", "groups", "replica", "expert"};
-constexpr std::array<std::string_view, 1> later_options{"lag"};
 
 bool contains(std::span<const std::string_view> names, std::string_view name) {
     return std::ranges::find(names, name) != names.end();
@@ -155,13 +161,11 @@ const Word& find_word(std::string_view name, std::string_view axis) {
     }
     const std::string kind = axis.empty() ? "axis" : fmt::format("option of {}", axis);
     if (name.empty()) throw InputError(fmt::format("an {} is missing; what works: {}", kind, what_works(axis)));
-    const std::span<const std::string_view> later =
-        axis.empty() ? std::span<const std::string_view>{later_axes} : std::span<const std::string_view>{later_options};
-    if (contains(later, name)) {
+    if (axis.empty() && contains(later_axes, name)) {
         throw InputError(
             fmt::format("{} '{}' is not yet in this version; what works: {}", kind, name, what_works(axis)));
     }
-    names.insert(names.end(), later.begin(), later.end());
+    if (axis.empty()) names.insert(names.end(), later_axes.begin(), later_axes.end());
     throw InputError(
         fmt::format("unknown {} '{}'{}; what works: {}", kind, name, did_you_mean(name, names), what_works(axis)));
 }
@@ -230,6 +234,9 @@ void complete(Plan& plan) {
     }
     if (interleaved && plan.chunks == 1) throw InputError("schedule=interleaved needs at least 2 chunks");
     if (plan.chunks == 0) plan.chunks = interleaved ? 2 : 1;
+    if (plan.lag > 0 && !plan.overlap) {
+        throw InputError("lag=1 sums gradients beside the whole next step: it has no overlap=off");
+    }
     if (plan.micro_batches == 0 && !pipeline) plan.micro_batches = 1;
 }
 

@@ -49,6 +49,7 @@ public:
 
     void run(const Order& order, int slots) {
         slots_ = slots;
+        for (std::size_t b = 0; b < buckets_.size() && options_.sum.lag > 0; ++b) sum_gradients(static_cast<int>(b));
         for (const Item& item : order) {
             item_ = item;
             started_ = false;
@@ -125,7 +126,7 @@ private:
             for (const Pass pass : passes) {
                 compute(i, pass, "");
                 const bool gradient = pass == Pass::backward_weights || gradients_together(layer.op);
-                if (gradient && last && closes_[at(i)] != none && options_.sum.overlap) sum_gradients(closes_[at(i)]);
+                if (gradient && last && closes_[at(i)] != none && sums_beside_) sum_gradients(closes_[at(i)]);
             }
             if (passes.empty()) pass_on(i);  // a view
         }
@@ -292,9 +293,10 @@ private:
     std::vector<bool> needed_;
     Item item_;
     int slots_ = 1;
-    bool started_ = false;     // this item has computed something
-    int last_compute_ = none;  // step
-    std::vector<int> ends_;    // the last compute step of each item
+    bool started_ = false;                                                    // this item has computed something
+    const bool sums_beside_ = options_.sum.overlap && options_.sum.lag == 0;  // the backward pass that makes them
+    int last_compute_ = none;                                                 // step
+    std::vector<int> ends_;                                                   // the last compute step of each item
     // Of this item, by layer: steps of other streams that give the output, or a part of its gradient.
     std::vector<int> output_by_;
     std::vector<std::vector<int>> gradient_by_;

@@ -66,6 +66,10 @@ TEST_F(Contract, ScheduleIsListedAndDrawn) {
                 HasSubstr("\n"
                           "stage0 F0 F1 .  .  B0--- B1---\n"
                           "stage1 .  F0 F1 B0--- B1--- .  .\n"));
+    EXPECT_EQ(run("schedule --model lenet5 --plan pipe=2:microbatches=4 --draw picture.svg").code, 0);
+    EXPECT_THAT(read("picture.svg"), AllOf(HasSubstr("<svg"), HasSubstr("stage1"), HasSubstr("B3")));
+    EXPECT_EQ(run("schedule --draw picture.svg").code, 2) << "it is there already";
+    EXPECT_EQ(run("schedule --draw picture.gif").code, 2);
     EXPECT_EQ(run("schedule --ticks 0,1").code, 2);
     EXPECT_EQ(run("schedule --plan pipe=2:schedule=gpipes").code, 2);
 }

@@ -95,6 +95,24 @@ TEST(Plans, OfEightRanksGiveTheGradientsOfOne) {
                                 "tensor=2,pipe=4:microbatches=4"});
 }
 
+// Against its own semantics, written out: each update by the gradients of the step before.
+TEST(Plans, WithLagUpdateByTheLastStepsGradients) {
+    const std::int64_t size = Communicator::world().size();
+    if (size > 4) GTEST_SKIP() << "of two and four ranks";
+    std::vector<const char*> plans{"data:lag=1", "data:lag=1:zero=1", "data:lag=1:zero=2:bucket=1kB"};
+    if (size == 4) plans = {"data=2:lag=1,pipe=2:microbatches=2", "data=2:lag=1,tensor=2"};
+    for (const char* plan : plans) {
+        for (const int steps : {1, 4}) {
+            SCOPED_TRACE(std::string{plan} + ", steps " + std::to_string(steps));
+            const Result result = train_checked(convolutions(), plan, 8, steps);
+            EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+            EXPECT_LT(result.gradient_tolerance, 1e-3);
+        }
+    }
+    const Result mixed = train_checked(convolutions(), plans.front(), 8, 3, Precision::mixed);
+    EXPECT_LE(mixed.gradient_error, mixed.gradient_tolerance);
+}
+
 /// Against f32 on one rank, by what rounding to 16 bits can reach.
 void expect_gradients_in_16_bits(const std::vector<const char*>& plans) {
     for (const Precision precision : {Precision::fp16, Precision::bf16, Precision::mixed}) {

@@ -104,7 +104,8 @@ TEST(Tensors, HaveTheTypesOfThePrecision) {
     EXPECT_TRUE(in_half.bucket(0).copy.empty());
     ASSERT_EQ(in_both.weights().type(), DataType::f32);
     EXPECT_EQ(in_both.bucket(0).momentum.type(), DataType::f32);
-    const std::vector<float> master = floats_of(in_both.master(1)), read = floats_of(in_both.layer(1).weights);
+    const std::vector<float> master = floats_of(in_both.parameters_of(1).weights),
+                             read = floats_of(in_both.layer(1).weights);
     ASSERT_EQ(master.size(), read.size());
     for (std::size_t i = 0; i < master.size(); ++i) EXPECT_EQ(read[i], static_cast<float>(Float16{master[i]}));
 }
