@@ -116,25 +116,17 @@ bool own_sums_only(const RankClass& rank_class) {
 
 /// Where each rank has what it updates only, all get it all.
 void join_shards(const kernels::Communicator& world, const Schedule& schedule, Program& program) {
+    std::map<int, kernels::Communicator> groups = groups_of_buckets(world, schedule);
     const RankClass& own = schedule.classes[at(class_of(schedule, world.rank()))];
-    std::set<std::pair<int, int>> sharded;  // bucket and axis
     for (const Step& step : own.steps) {
         const auto* update = std::get_if<Update>(&step.action);
-        if (update != nullptr && update->sharded >= 0) sharded.insert({update->bucket, update->sharded});
-    }
-    for (const auto& [index, axis] : sharded) {
-        const std::vector<std::int64_t> ranks = group_of(schedule.mesh, axis, world.rank());
-        kernels::Communicator group = world.split(ranks.front(), world.rank());
-        const BucketTensors& bucket = program.tensors().bucket(index);
-        const auto count = static_cast<std::int64_t>(bucket.weights.size());
-        const Collective gather{CollectiveKind::all_gather, {}, {group.size(), group.size()}, count};
-        std::vector<kernels::View> views{bucket.weights, bucket.momentum};
-        if (!bucket.second_moment.empty()) views.push_back(bucket.second_moment);
-        if (schedule.lag > 0 && own_sums_only(own)) views.push_back(bucket.applied);
-        for (const kernels::View& view : views) {
-            group.run({gather, group.rank()},
-                      {view.type(), {static_cast<std::byte*>(view.bytes()), view.size_bytes()}});
-        }
+        if (update == nullptr || update->sharded < 0) continue;
+        const BucketTensors& bucket = program.tensors().bucket(update->bucket);
+        kernels::Communicator& group = groups.at(update->sharded);
+        join_pieces(group, bucket.weights);
+        join_pieces(group, bucket.momentum);
+        if (!bucket.second_moment.empty()) join_pieces(group, bucket.second_moment);
+        if (schedule.lag > 0 && own_sums_only(own)) join_pieces(group, bucket.applied);
     }
 }
 
@@ -143,6 +135,25 @@ void share(const kernels::Communicator& world, std::vector<float>& values) {
 }
 
 }  // namespace
+
+std::map<int, kernels::Communicator> groups_of_buckets(const kernels::Communicator& world, const Schedule& schedule) {
+    std::set<int> axes;
+    for (const RankClass& rank_class : schedule.classes) {
+        for (const Bucket& bucket : rank_class.part.buckets) axes.insert(bucket.axis);
+    }
+    std::map<int, kernels::Communicator> groups;
+    for (const int axis : axes) {
+        if (axis < 0) continue;
+        groups.emplace(axis, world.split(group_of(schedule.mesh, axis, world.rank()).front(), world.rank()));
+    }
+    return groups;
+}
+
+void join_pieces(kernels::Communicator& group, kernels::View pieces) {
+    const auto count = static_cast<std::int64_t>(pieces.size());
+    const Collective whole{CollectiveKind::all_gather, {}, {group.size(), group.size()}, count};
+    group.run({whole, group.rank()}, {pieces.type(), {static_cast<std::byte*>(pieces.bytes()), pieces.size_bytes()}});
+}
 
 Checkpoint empty_checkpoint(const Schedule& schedule) {
     Checkpoint empty{.network = schedule.network.name,

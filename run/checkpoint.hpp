@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,11 @@ struct Checkpoint {
 
 /// All sizes as the network says, all numbers 0.
 Checkpoint empty_checkpoint(const Schedule& schedule);
+
+/// Collective: by the axis of a bucket, the ranks that share it with this one, whichever buckets each of them has.
+std::map<int, kernels::Communicator> groups_of_buckets(const kernels::Communicator& world, const Schedule& schedule);
+/// Collective: where each rank of the group has its piece, all get the whole.
+void join_pieces(kernels::Communicator& group, kernels::View pieces);
 
 /// Collective. On rank 0 the state of all ranks, elsewhere nothing of use. Running statistics, which no training step
 /// reads, are those of the first copy of the network along the data axis.

@@ -121,7 +121,7 @@ std::vector<float> taken(std::span<const float> from, std::span<const std::int64
 }  // namespace
 
 bool is_whole(const Schedule& schedule) {
-    return schedule.classes.size() == 1 &&
+    return schedule.classes.size() == 1 && !gathers_weights(schedule.classes[0]) &&
            schedule.classes[0].part.network.layers.size() == schedule.network.layers.size();
 }
 
@@ -137,7 +137,7 @@ GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& o
     for (const Step& step : schedule.classes[at(class_of(schedule, rank))].steps) {
         const auto* sum = std::get_if<Communicate>(&step.action);
         if (sum == nullptr || sum->bucket < 0 || sum->type == DataType::f32) continue;
-        rounding = static_cast<double>(schedule.mesh.axes[at(sum->axis)].size) * unit_roundoff(sum->type);
+        rounding = static_cast<double>(size_of(schedule.mesh, sum->axis)) * unit_roundoff(sum->type);
     }
     const double floor = std::max(least, rounding);
     GradientCheck worst{0, floor};

@@ -49,6 +49,7 @@ struct BucketTensors {
     kernels::View applied{};                   // what is summed and updated by: the gradients, or the last step's
     kernels::View second_moment{}, copy{};     // empty unless the optimizer has one, unless types differ
     std::vector<std::int64_t> tensor_sizes{};  // of its tensors, one after the other
+    kernels::View read() const { return copy.empty() ? weights : copy; }
 };
 
 /// The weights of a bucket's layers lie one after the other in the bucket's order, so do their gradients; buckets too.

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "core/error.hpp"
 #include "kernels/comm/idle.hpp"
+#include "run/checkpoint.hpp"
 #include "run/clock.hpp"
 #include "run/gradient_check.hpp"
 #include "run/part_check.hpp"
@@ -94,7 +97,7 @@ public:
         recording_.align({first_time, first_ahead, now(), last_ahead});
         result.timeline = make_timeline(schedule_, world_, recording_);
         result.timeline.title = title();
-        if (options_.check_gradients) gather_gradients();
+        gather_pieces();
         result.weights = floats_of(program_.tensors().weights());
         result.gradients = floats_of(program_.tensors().applied());
         if (options_.check_gradients) check(result);
@@ -189,17 +192,26 @@ private:
                            schedule_.batch_per_rank);
     }
 
-    // Where each rank has the sums of its piece only.
-    void gather_gradients() {
-        for (const Step& step : schedule_.classes[static_cast<std::size_t>(class_of(schedule_, world_.rank()))].steps) {
+    const RankClass& rank_class() const {
+        return schedule_.classes[static_cast<std::size_t>(class_of(schedule_, world_.rank()))];
+    }
+
+    // Where each rank has the sums of its piece, or keeps its piece of the weights only.
+    void gather_pieces() {
+        std::map<int, kernels::Communicator> groups = groups_of_buckets(world_, schedule_);
+        std::set<int> scattered;
+        for (const Step& step : rank_class().steps) {
             const auto* action = std::get_if<Communicate>(&step.action);
-            if (action == nullptr || action->kind != CollectiveKind::reduce_scatter) continue;
-            const std::vector<std::int64_t> ranks = group_of(schedule_.mesh, action->axis, world_.rank());
-            kernels::Communicator group = world_.split(ranks.front(), world_.rank());
-            const Collective gather{CollectiveKind::all_gather, {}, {group.size(), group.size()}, action->elements};
-            const kernels::View gradients = program_.tensors().bucket(action->bucket).applied;
-            group.run({gather, group.rank()},
-                      {gradients.type(), {static_cast<std::byte*>(gradients.bytes()), gradients.size_bytes()}});
+            if (action == nullptr || action->bucket < 0 || action->kind != CollectiveKind::reduce_scatter) continue;
+            scattered.insert(action->bucket);
+        }
+        for (const int bucket : scattered) {
+            const BucketTensors& tensors = program_.tensors().bucket(bucket);
+            kernels::Communicator& group = groups.at(rank_class().part.buckets[static_cast<std::size_t>(bucket)].axis);
+            join_pieces(group, tensors.applied);
+            if (!gathers_weights(rank_class())) continue;
+            join_pieces(group, tensors.weights);
+            if (!tensors.copy.empty()) join_pieces(group, tensors.copy);
         }
     }
 

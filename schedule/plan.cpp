@@ -60,7 +60,9 @@ void read_micro_batches(Plan& plan, std::string_view value) {
 void read_chunks(Plan& plan, std::string_view value) { plan.chunks = read_count("chunks", value, 1000); }
 
 void read_zero(Plan& plan, std::string_view value) {
-    if (value != "0" && value != "1" && value != "2") throw InputError(fmt::format("zero={}: write 0, 1 or 2", value));
+    if (value.size() != 1 || value < "0" || value > "3") {
+        throw InputError(fmt::format("zero={}: write 0, 1, 2 or 3", value));
+    }
     plan.zero = value.front() - '0';
 }
 
@@ -103,8 +105,10 @@ constexpr std::array table{
          read_first_bucket},
     Word{{"overlap", "on|off", "off: nothing is sent before the whole backward pass has ended; default on", "data"},
          read_overlap},
-    Word{{"zero", "0|1|2",
-          "ZeRO: 1, each rank updates its share of the weights; 2, gets only its share of the gradients", "data"},
+    Word{{"zero", "0|1|2|3",
+          "ZeRO: 1, each rank updates its share of the weights; 2, gets only its share of the gradients; "
+          "3, keeps only its share of the weights and gathers them for each use",
+          "data"},
          read_zero},
     Word{{"lag", "0|1", "1: gradients are summed during the next step, and applied at its end; default 0", "data"},
          read_lag},
@@ -236,6 +240,13 @@ void complete(Plan& plan) {
     if (plan.chunks == 0) plan.chunks = interleaved ? 2 : 1;
     if (plan.lag > 0 && !plan.overlap) {
         throw InputError("lag=1 sums gradients beside the whole next step: it has no overlap=off");
+    }
+    if (plan.lag > 0 && plan.zero == 3) {
+        throw InputError(
+            "lag=1 with zero=3 is not supported: zero=3 sums gradients after each micro-batch; write zero=2");
+    }
+    if (plan.zero == 3 && !plan.overlap) {
+        throw InputError("zero=3 sums gradients as soon as they are made, so overlap=off cannot be; leave it out");
     }
     if (plan.micro_batches == 0 && !pipeline) plan.micro_batches = 1;
 }

@@ -62,7 +62,9 @@ void expect_equal(const Checkpoint& a, const Checkpoint& b) {
 
 std::vector<const char*> plans() {
     if (Communicator::world().size() == 2) {
-        return {"data", "pipe:microbatches=2", "tensor", "data:zero=1", "data:zero=2:bucket=1kB", "data:lag=1"};
+        return {"data",        "pipe:microbatches=2",    "tensor",
+                "data:zero=1", "data:zero=2:bucket=1kB", "data:zero=3:bucket=1kB",
+                "data:lag=1"};
     }
     return {"data=2,pipe=2:microbatches=2", "data=2:lag=1,tensor=2", "data:zero=2:lag=1"};
 }
