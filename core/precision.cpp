@@ -23,7 +23,7 @@ DataType update_type(Precision precision) {
 }
 
 DataType compute_type(Precision precision, const Op& op) {
-    return std::holds_alternative<SoftmaxLoss>(op) ? DataType::f32 : compute_type(precision);
+    return is_loss(op) ? DataType::f32 : compute_type(precision);
 }
 
 bool scales_loss(Precision precision) { return compute_type(precision) == DataType::f16; }

@@ -118,6 +118,8 @@ private:
     void prepare_take(ReadyStep& ready, const Compute& compute);
     void prepare(ReadyStep& ready, const Update& update, const Wish& wish);
     void prepare(ReadyStep& ready, const Communicate& communicate);
+    void prepare_pieces(ReadyStep& ready, const Communicate& communicate);
+    kernels::View room_for_gradient(ReadyStep& ready, int layer, int micro_batch);
     void prepare_bucket(ReadyStep& ready, const Communicate& communicate);
     void prepare(ReadyStep& ready, const Send& send);
     void prepare(ReadyStep& ready, const Recv& recv);
@@ -132,6 +134,7 @@ private:
     void accumulate(ReadyStep& ready, const Compute& compute, std::int64_t& used);
     void add_gradients_of_ties(ReadyStep& ready, const Compute& compute);
     void place_dropout(kernels::Buffers& buffers, int layer, const Dropout& dropout) const;
+    std::int64_t first_row(int layer) const;
     Movement movement(int layer) const;
 
     const Schedule& schedule_;
@@ -144,7 +147,8 @@ private:
     std::unique_ptr<Tensors> tensors_;
     Arena scratch_;  // of one step
     Slice scratch_all_;
-    std::vector<std::vector<std::byte>> joints_;         // pieces that are gathered, of each layer that gathers
+    /// Pieces that are gathered or scattered, of each layer that does, and gradients that are added to others.
+    std::vector<std::vector<std::byte>> joints_, beside_;
     std::vector<float> logits_, logit_gradients_;        // of one micro-batch, where layers compute in 16 bits
     std::vector<std::vector<std::byte>> sent_;           // gradients in the type that they are sent in
     std::vector<float> unscaled_;                        // gradients of one bucket
