@@ -22,6 +22,7 @@ std::span<const Command> commands();
 
 Run add_predict(CLI::App& app);
 Run add_run(CLI::App& app);
+Run add_schedule(CLI::App& app);
 Run add_compare(CLI::App& app);
 Run add_bench(CLI::App& app);
 Run add_calibrate(CLI::App& app);

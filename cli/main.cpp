@@ -24,6 +24,10 @@ constexpr std::array table{
             "  mpirun -n 2 rehearse run --model resnet32 --plan data --batch 32 --steps 10 --trace measured.json\n"
             "  mpirun -n 4 rehearse run --model lenet5 --plan data:allreduce=halving --check-gradients",
             add_run},
+    Command{"schedule", "what each rank does under a plan, in which order; as a picture with --draw",
+            "  rehearse schedule --model vgg16 --plan pipe=4:microbatches=8 --draw\n"
+            "  rehearse schedule --plan pipe=2:schedule=interleaved:microbatches=4,data=2 --steps --format csv",
+            add_schedule},
     Command{"compare", "a predicted and a measured timeline, step by step",
             "  rehearse compare predicted.json measured.json\n"
             "  rehearse compare predicted.json measured.json --fail-over 20% --format json",

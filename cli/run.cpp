@@ -58,16 +58,19 @@ void check(const Options& options) {
     check_writable(options.common.output, options.common);
     if (!options.trace.empty()) trace::format_of(options.trace);
     if (options.run.steps < 1) throw InputError(fmt::format("--steps {}: at least 1", options.run.steps));
-    if (options.job.precision != Precision::fp32) {
-        throw InputError(
-            fmt::format("--precision {}: run computes in fp32 in this version", to_string(options.job.precision)));
+    if (!(options.run.loss_scale >= 1 && options.run.loss_scale <= 0x1p24F)) {
+        throw InputError(fmt::format("--loss-scale {}: from 1 to 16777216", options.run.loss_scale));
     }
 }
 
 void print_step(int step, const run::StepReport& report) {
     if (step == 0) std::cout << "step        loss      time   samples/s  exposed comm\n";
-    std::cout << fmt::format("{:4}  {:10.5f}  {:>8}  {:10.1f}  {:>12}\n", step, report.loss, to_string(report.seconds),
-                             report.samples_per_s, to_string(report.exposed_comm))
+    const std::string iou = report.mean_iou >= 0 ? fmt::format("  mean IoU {:.3f}", report.mean_iou) : "";
+    const std::string skipped =
+        report.skipped ? fmt::format("  skipped: gradients overflow at loss scale {}", report.loss_scale) : "";
+    std::cout << fmt::format("{:4}  {:10.5f}  {:>8}  {:10.1f}  {:>12}{}{}\n", step, report.loss,
+                             to_string(report.seconds), report.samples_per_s, to_string(report.exposed_comm), iou,
+                             skipped)
               << std::flush;
 }
 
@@ -75,11 +78,15 @@ Json steps_of(const run::Result& result) {
     Json steps = Json::array();
     for (std::size_t i = 0; i < result.steps.size(); ++i) {
         const run::StepReport& s = result.steps[i];
-        steps.push_back({{"step", i},
+        steps.push_back({{"step", result.first_step + static_cast<int>(i)},
                          {"loss", s.loss},
                          {"seconds", s.seconds.value},
                          {"samples_per_s", s.samples_per_s},
-                         {"exposed_comm_s", s.exposed_comm.value}});
+                         {"exposed_comm_s", s.exposed_comm.value},
+                         {"input_wait_s", s.input_wait.value},
+                         {"loss_scale", s.loss_scale},
+                         {"skipped", s.skipped}});
+        if (s.mean_iou >= 0) steps.back()["mean_iou"] = s.mean_iou;
     }
     return steps;
 }
@@ -88,6 +95,7 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     Json config = configuration(options.job);
     config["steps"] = options.run.steps;
     config["seed"] = options.run.seed;
+    config["data"] = options.run.data;
     Report report{document("run", config), {}, ""};
     report.document["model"] = schedule.network.name;
     report.document["machine"] = "this-host";
@@ -129,7 +137,7 @@ int train(const run::Session& session, const Options& options) {
     run::Options asked = options.run;
     asked.learning_rate = options.learning_rate.value_or(run::default_learning_rate(options.job.optimizer));
     if (asked.check_gradients) {
-        const schedule::Job alone{1, micro_batch_size(schedule), {}, options.job.precision, options.job.optimizer};
+        const schedule::Job alone{1, micro_batch_size(schedule), {}, Precision::fp32, options.job.optimizer};
         asked.alone = std::make_shared<const Schedule>(
             make_schedule(network, job_machine(session), schedule::parse_plan("data"), alone));
     }
@@ -147,7 +155,7 @@ int train(const run::Session& session, const Options& options) {
     if (diverged != result.steps.end()) {
         talk(options.common, fmt::format("rehearse: the training diverged: the loss of step {} is {}; a smaller "
                                          "--learning-rate may help",
-                                         diverged - result.steps.begin(), diverged->loss));
+                                         result.first_step + (diverged - result.steps.begin()), diverged->loss));
         return check_failed;
     }
     if (live) std::cout << '\n';
@@ -192,6 +200,23 @@ Run add_run(CLI::App& app) {
                    "SGD adds it to the gradient, Adam and LAMB to the step")
         ->capture_default_str()
         ->option_text("X");
+    app.add_option("--loss-scale", options->run.loss_scale,
+                   "of --precision fp16 and mixed, at the start: halved when gradients overflow")
+        ->capture_default_str()
+        ->option_text("X");
+    app.add_option(
+           "--data", options->run.data,
+           "synthetic, climate (16-channel weather maps for deeplabv3plus-small and tiramisu-small), idx:FOLDER "
+           "(MNIST's files), or an HDF5 file with data sets 'data' and 'labels'")
+        ->capture_default_str()
+        ->option_text("synthetic|climate|idx:FOLDER|FILE.h5");
+    app.add_option("--checkpoint", options->run.checkpoint, "save the state of the training to this folder")
+        ->option_text("DIR");
+    app.add_option("--checkpoint-every", options->run.checkpoint_every, "steps between two of them")
+        ->capture_default_str()
+        ->option_text("N");
+    app.add_flag("--resume", options->run.resume,
+                 "go on from the newest checkpoint of the folder, under this plan or another; --steps counts all");
     app.add_flag("--check-gradients", options->run.check_gradients,
                  "compare the gradients with those of one rank; exit 1 when they differ");
     app.add_option("--trace", options->trace, "write the measured timeline (.pftrace, .json or .csv)")

@@ -86,6 +86,9 @@ if(NOT REHEARSE_CLI)
   rehearse_note("CLI     off  switched off (REHEARSE_CLI=OFF): libraries and their tests only")
 endif()
 
+pkg_check_modules(hdf5 QUIET IMPORTED_TARGET hdf5)
+rehearse_option(HDF5 "${hdf5_FOUND}" "run: checkpoints and .h5 data (HDF5 ${hdf5_VERSION})" "HDF5 (libhdf5-dev)")
+
 find_package(CUDAToolkit QUIET)
 rehearse_option(CUDA "${CUDAToolkit_FOUND}" "our convolutions on NVIDIA GPUs (CUDA ${CUDAToolkit_VERSION}; run where there is one)" "the CUDA toolkit")
 if(REHEARSE_CUDA)

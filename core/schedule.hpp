@@ -158,6 +158,7 @@ struct Schedule {
     std::vector<RankClass> classes;  // row-major over class_axes
     Bytes memory_peak;               // of the fullest rank class
     Optimizer optimizer = Optimizer::sgd;
+    int lag = 0;  // 1: a step sums the gradients of the step before it, and updates by these (Kurth et al. 2018)
 };
 int class_of(const Schedule& schedule, std::int64_t rank);
 std::int64_t global_batch(const Schedule& schedule);

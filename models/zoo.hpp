@@ -24,7 +24,9 @@ Network cosmoflow();
 Network cosmoflow_mlperf();
 Network unet3d();
 Network deeplabv3plus();
+Network deeplabv3plus_small();
 Network tiramisu();
+Network tiramisu_small();
 Network hep_cnn();
 
 /// Of the climate networks' loss.

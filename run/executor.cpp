@@ -17,6 +17,10 @@ bool carries_gradients(const Step& step) {
     return step.stream == Stream::send_gradients || step.stream == Stream::receive_gradients;
 }
 
+kernels::Operand operand_of(kernels::View data) {
+    return {data.type(), {static_cast<std::byte*>(data.bytes()), data.size_bytes()}};
+}
+
 }  // namespace
 
 Executor::Executor(const Schedule& schedule, Program& program, const kernels::Communicator& world, Probe probe)
@@ -34,6 +38,8 @@ Executor::Executor(const Schedule& schedule, Program& program, const kernels::Co
     }
     make_edges(schedule, world);
     make_wires(schedule, world);
+    const Collective agreement{CollectiveKind::all_reduce, {.name = "doubling"}, {world.size(), world.size()}, 1};
+    agreement_rounds_ = {agreement, world.rank()};
     for (int stream = 0; stream < stream_count; ++stream) {
         Lane lane;
         for (const auto& [index, wire] : wires_) {
@@ -41,7 +47,8 @@ Executor::Executor(const Schedule& schedule, Program& program, const kernels::Co
         }
         if (!lane.steps.empty()) lanes_.push_back(std::move(lane));
     }
-    if (!lanes_.empty()) thread_ = std::thread{[this] { communicate(); }};
+    if (program.scales() && program.may_differ()) agreement_.emplace(world.split(0, world.rank()));
+    if (!lanes_.empty() || agreement_) thread_ = std::thread{[this] { communicate(); }};
 }
 
 Executor::~Executor() {
@@ -116,22 +123,28 @@ Executor::Wire Executor::message(const Schedule& schedule, const Step& step, int
 }
 
 void Executor::run(int iteration, std::uint64_t seed, std::int64_t first_sample) {
+    program_.begin_step();
     {
         const std::lock_guard lock{mutex_};
         done_.assign(done_.size(), false);
         iteration_ = iteration;
     }
     changed_.notify_all();
-    program_.begin_step();
     const std::span<ReadyStep> steps = program_.steps();
+    bool decided = !program_.scales();  // whether this step updates anything
     for (std::size_t i = 0; i < steps.size(); ++i) {
         if (steps[i].step->stream != Stream::compute) continue;
         for (const int before : steps[i].step->after) wait_for(static_cast<std::size_t>(before));
         time(i, [&] {
+            if (!decided && std::holds_alternative<Update>(steps[i].step->action)) {
+                program_.skip_updates(agreed(program_.has_overflowed()));
+                decided = true;
+            }
             if (probe_) probe_(iteration, *steps[i].step);
             program_.compute(steps[i], seed, first_sample);
         });
     }
+    if (!decided) program_.skip_updates(agreed(false));  // without weights it has a voice none the less
     if (!thread_.joinable()) return;
     compute_is_idle_ = true;
     std::unique_lock lock{mutex_};
@@ -140,11 +153,60 @@ void Executor::run(int iteration, std::uint64_t seed, std::int64_t first_sample)
     if (failure_) std::rethrow_exception(failure_);
 }
 
+void Executor::sum_kept_gradients() {
+    for (const auto& [index, wire] : wires_) {
+        ReadyStep& ready = program_.steps()[index];
+        const auto* sum = std::get_if<Communicate>(&ready.step->action);
+        if (sum == nullptr || sum->bucket < 0 || sum->kind == CollectiveKind::all_gather) continue;
+        if (ready.before) ready.before();
+        wire.group->run(wire.rounds, operand_of(ready.data));
+        Program::finish(ready);
+    }
+}
+
+// The compute stream waits; the other thread does it, beside what is under way there.
+bool Executor::agreed(bool overflow) {
+    if (!agreement_) return overflow;
+    std::unique_lock lock{mutex_};
+    flag_ = overflow ? 1 : 0;
+    flag_state_ = Flag::asked;
+    changed_.notify_all();
+    compute_is_idle_ = true;
+    changed_.wait(lock, [&] { return flag_state_ == Flag::known || failure_ || stop_; });
+    compute_is_idle_ = false;
+    if (failure_) std::rethrow_exception(failure_);
+    if (stop_) throw Stopped{};
+    flag_state_ = Flag::none;
+    return flag_ > 0;
+}
+
+// One step of it; whether anything has happened.
+bool Executor::go_on_agreeing() {
+    if (!agreement_ || agreed_) return false;
+    if (agreeing_ == nullptr) {
+        {
+            const std::lock_guard lock{mutex_};
+            if (flag_state_ != Flag::asked) return false;
+        }
+        agreeing_ = std::make_unique<kernels::Operation>(*agreement_, agreement_rounds_, kernels::floats({&flag_, 1}));
+    }
+    if (!agreeing_->test()) return false;
+    agreeing_.reset();
+    agreed_ = true;
+    {
+        const std::lock_guard lock{mutex_};
+        flag_state_ = Flag::known;
+    }
+    changed_.notify_all();
+    return true;
+}
+
 std::vector<double> Executor::bytes_sent() const {
     std::vector<double> bytes(times_.size());
     for (const auto& [index, wire] : wires_) {
+        const Bytes unit = size_of(program_.steps()[index].data.type());
         for (const auto& round : wire.rounds.rounds) {
-            for (const auto& send : round.sends) bytes[index] += static_cast<double>(send.count) * sizeof(float);
+            for (const auto& send : round.sends) bytes[index] += (static_cast<double>(send.count) * unit).value;
         }
     }
     return bytes;
@@ -165,16 +227,18 @@ void Executor::communicate() {
         fail(std::current_exception());
     }
     for (Lane& lane : lanes_) lane.under_way.reset();  // on the thread that calls MPI
+    agreeing_.reset();
 }
 
 void Executor::communicate_once() {
     for (Lane& lane : lanes_) lane.next = 0;
+    agreed_ = !agreement_;
     const auto over = [](const Lane& lane) { return lane.next == lane.steps.size(); };
-    while (!std::ranges::all_of(lanes_, over)) {
-        bool moved = false;
+    while (!std::ranges::all_of(lanes_, over) || !agreed_) {
+        bool moved = go_on_agreeing();
         for (Lane& lane : lanes_) moved = go_on(lane) || moved;
         if (moved) continue;
-        if (std::ranges::any_of(lanes_, [](const Lane& lane) { return lane.under_way != nullptr; })) {
+        if (agreeing_ || std::ranges::any_of(lanes_, [](const Lane& lane) { return lane.under_way != nullptr; })) {
             give_way();
         } else {
             wait_for_work();
@@ -200,7 +264,7 @@ bool Executor::go_on(Lane& lane) {
         if (probe_) probe_(iteration_, *ready.step);
         if (ready.before) ready.before();
         const Wire& wire = wires_.at(index);
-        lane.under_way = std::make_unique<kernels::Operation>(*wire.group, wire.rounds, kernels::floats(ready.data));
+        lane.under_way = std::make_unique<kernels::Operation>(*wire.group, wire.rounds, operand_of(ready.data));
     }
     if (!lane.under_way->test()) return false;
     lane.under_way.reset();
@@ -224,6 +288,7 @@ bool Executor::is_free(const Lane& lane) const {
 void Executor::wait_for_work() {
     std::unique_lock lock{mutex_};
     changed_.wait(lock, [&] {
+        if (!agreed_ && flag_state_ == Flag::asked) return true;
         return failure_ || stop_ || std::ranges::any_of(lanes_, [&](const Lane& lane) { return is_free(lane); });
     });
     if (failure_) std::rethrow_exception(failure_);

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <tuple>
@@ -44,6 +45,9 @@ public:
     /// One training step. What a step throws, on either thread, is thrown here; the executor is of no use after that.
     void run(int iteration, std::uint64_t seed, std::int64_t first_sample);
 
+    /// Between two steps, collective: the sums that the next one would begin with, of the gradients kept for it.
+    void sum_kept_gradients();
+
     /// Of the last run, step by step.
     std::span<const Interval> times() const { return times_; }
     /// What this rank sends in each step, in bytes.
@@ -69,6 +73,9 @@ private:
     void make_wires(const Schedule& schedule, const kernels::Communicator& world);
     Wire message(const Schedule& schedule, const Step& step, int axis, std::int64_t offset, std::int64_t rank,
                  std::size_t count);
+    /// Whether any rank says so.
+    bool agreed(bool overflow);
+    bool go_on_agreeing();
     void communicate();
     void communicate_once();
     /// Goes on with a stream; whether anything has happened.
@@ -88,6 +95,10 @@ private:
     std::map<Edge, kernels::Communicator> edges_;
     std::map<std::size_t, Wire> wires_;  // by step
     std::vector<Lane> lanes_;
+    std::optional<kernels::Communicator> agreement_;  // where ranks may find different gradients
+    kernels::RankProgram agreement_rounds_;
+    std::unique_ptr<kernels::Operation> agreeing_;
+    bool agreed_ = true;  // in this training step; for the communication thread
     std::vector<Interval> times_;
     std::vector<bool> awaited_;  // some step of the other stream waits for it
 
@@ -97,6 +108,9 @@ private:
     int iteration_ = -1;          // that the communication thread is to run
     int communicated_ = -1;       // that it has run
     std::exception_ptr failure_;  // the first one
+    enum class Flag { none, asked, known };
+    Flag flag_state_ = Flag::none;
+    float flag_ = 0;
     bool stop_ = false;
     std::atomic<bool> stopping_ = false;  // what a wait for messages looks at
     kernels::Idle attentive_ = kernels::attentive(), considerate_ = kernels::considerate();

@@ -6,18 +6,22 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/half.hpp"
 
 namespace rehearse::run {
 
-double summation_tolerance(std::int64_t terms) {
-    constexpr double f32 = 0x1p-24, f64 = 0x1p-53;
+double summation_tolerance(std::int64_t terms, DataType wire) {
+    constexpr double f64 = 0x1p-53;
+    const double unit = unit_roundoff(wire);
     const auto additions = static_cast<double>(terms - 1);
-    return additions * f32 / (1 - additions * f32) + additions * f64;
+    const double roundings = wire == DataType::f32 ? additions : additions + 1;
+    return roundings * unit / (1 - roundings * unit) + additions * f64;
 }
 
 GradientCheck check_gradients(Program& program, std::int64_t shards, std::int64_t batch_per_shard, std::uint64_t seed,
-                              const std::function<void(std::int64_t shard)>& load, std::span<const float> gradients) {
-    const std::span<const float> shard_gradients = program.tensors().gradients();
+                              const std::function<void(std::int64_t shard)>& load, std::span<const float> gradients,
+                              DataType wire) {
+    const kernels::ConstView shard_gradients = program.tensors().gradients();
     require(shard_gradients.size() == gradients.size(), "gradients of the same program");
     std::vector<double> sum(gradients.size()), magnitude(gradients.size());
     for (std::int64_t shard = 0; shard < shards; ++shard) {
@@ -28,10 +32,11 @@ GradientCheck check_gradients(Program& program, std::int64_t shards, std::int64_
             magnitude[i] += std::abs(static_cast<double>(shard_gradients[i]));
         }
     }
-    GradientCheck check{0, summation_tolerance(shards)};
+    GradientCheck check{0, summation_tolerance(shards, wire)};
+    const double vanishing = wire == DataType::f16 ? static_cast<double>(shards) * 0x1p-25 : 0;
     for (std::size_t i = 0; i < sum.size(); ++i) {
-        const double difference = std::abs(static_cast<double>(gradients[i]) - sum[i]);
-        if (difference == 0) continue;
+        const double difference = std::abs(static_cast<double>(gradients[i]) - sum[i]) - vanishing;
+        if (difference <= 0) continue;
         // Something where there should be nothing, or not a number: as wrong as it can be.
         const double error = magnitude[i] > 0 && std::isfinite(difference) ? difference / magnitude[i] : 1;
         check.error = std::max(check.error, error);

@@ -22,10 +22,13 @@ struct GradientCheck {
 /// tolerance: summing n terms in f32, in any order, errs by at most g = (n-1) u / (1 - (n-1) u) of the sum of their
 /// magnitudes, u = 2^-24 (Higham 2002, section 4.2), and the terms themselves are equal bits: same kernels, as many
 /// threads, same kind of processor. So the check sees a single lost, doubled or misplaced addend. On hosts with
-/// different processors, whose kernels add in different orders, it may refuse what is only rounding.
+/// different processors, whose kernels add in different orders, it may refuse what is only rounding. Gradients that are
+/// sent in 16 bits are rounded once more each, so that g = n u / (1 - n u) with their u, and what is below f16's
+/// smallest number, 2^-24, errs by up to half of that in each of the n.
 GradientCheck check_gradients(Program& program, std::int64_t shards, std::int64_t batch_per_shard, std::uint64_t seed,
-                              const std::function<void(std::int64_t shard)>& load, std::span<const float> gradients);
+                              const std::function<void(std::int64_t shard)>& load, std::span<const float> gradients,
+                              DataType wire = DataType::f32);
 
-double summation_tolerance(std::int64_t terms);
+double summation_tolerance(std::int64_t terms, DataType wire = DataType::f32);
 
 }  // namespace rehearse::run

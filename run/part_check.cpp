@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/half.hpp"
+#include "core/precision.hpp"
 #include "run/pieces.hpp"
 #include "run/random.hpp"
 
@@ -33,9 +35,16 @@ public:
         const auto layers = static_cast<int>(alone_.network.layers.size());
         if (perturbation > 0) perturb(program, static_cast<std::uint64_t>(perturbation));
         Trained trained;
+        std::vector<float> before(program.tensors().gradients().size());  // of the step before
         for (int step = 0; step < options_.steps; ++step) {
             sum_gradients(program, step);
+            if (schedule_.lag > 0) {
+                std::vector<float> made = floats_of(program.tensors().gradients());
+                assign(program.tensors().gradients(), before);
+                before = std::move(made);
+            }
             if (step + 1 == options_.steps) trained.gradients = of_layers(program, layers, &LayerTensors::gradients);
+            if (step < schedule_.lag || (options_.skipped.size() > at(step) && options_.skipped[at(step)])) continue;
             for (ReadyStep& ready : program.steps()) {
                 if (std::holds_alternative<Update>(ready.step->action)) program.compute(ready, 0, 0);
             }
@@ -46,7 +55,7 @@ public:
 
 private:
     void sum_gradients(Program& program, int step) const {
-        const std::span<float> gradients = program.tensors().gradients();
+        const kernels::View gradients = program.tensors().gradients();
         std::vector<double> sum(gradients.size());
         const std::int64_t size = micro_batch_size(schedule_);
         for (std::int64_t first = 0; first < global_batch(schedule_); first += size) {
@@ -64,7 +73,10 @@ private:
         for (std::size_t i = 0; i < alone_.network.layers.size(); ++i) {
             const Op& op = alone_.network.layers[i].op;
             const std::int64_t inner = parameters(op) == 0 ? 1 : parameters(op) / output_channels(op);
-            const double reach = std::sqrt(static_cast<double>(std::max<std::int64_t>(inner, 1))) * 0x1p-24;
+            const DataType type = compute_type(schedule_.precision);
+            const double reach = type == DataType::f32
+                                     ? std::sqrt(static_cast<double>(std::max<std::int64_t>(inner, 1))) * 0x1p-24
+                                     : 3 * unit_roundoff(type);
             for (float& weight : program.tensors().layer(static_cast<int>(i)).weights) {
                 weight *= static_cast<float>(1 + reach * (2 * random.next() - 1));
             }
@@ -76,13 +88,10 @@ private:
         return std::max<std::int64_t>(shape.size() >= 3 ? shape.front() : shape.back(), 1);
     }
 
-    static std::vector<std::vector<float>> of_layers(Program& program, int layers,
-                                                     std::span<float> LayerTensors::*which) {
+    static std::vector<std::vector<float>> of_layers(Program& program, int layers, kernels::View LayerTensors::*which) {
         std::vector<std::vector<float>> all;
         for (int i = 0; i < layers; ++i) {
-            const LayerTensors tensors = program.tensors().layer(i);
-            const std::span<float> values = tensors.*which;
-            all.emplace_back(values.begin(), values.end());
+            all.push_back(floats_of(program.tensors().layer(i).*which));
         }
         return all;
     }
@@ -123,7 +132,15 @@ GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& o
     std::vector<Trained> changed;
     for (int i = 1; i <= perturbations; ++i) changed.push_back(whole.train(i));
     const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
-    GradientCheck worst{0, least};
+    // What is sent in 16 bits is rounded once by each rank, and by each of their additions.
+    double rounding = 0;
+    for (const Step& step : schedule.classes[at(class_of(schedule, rank))].steps) {
+        const auto* sum = std::get_if<Communicate>(&step.action);
+        if (sum == nullptr || sum->bucket < 0 || sum->type == DataType::f32) continue;
+        rounding = static_cast<double>(size_of(schedule.mesh, sum->axis)) * unit_roundoff(sum->type);
+    }
+    const double floor = std::max(least, rounding);
+    GradientCheck worst{0, floor};
     const auto compare = [&](std::vector<std::vector<float>> Trained::*which, std::span<const float> mine, int layer,
                              std::span<const std::int64_t> places) {
         const std::vector<float>& right = (expected.*which)[at(layer)];
@@ -131,7 +148,7 @@ GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& o
         for (const Trained& other : changed) {
             reach = std::max(reach, distance(taken((other.*which)[at(layer)], places), right, places));
         }
-        const double error = distance(mine, right, places), tolerance = std::max(least, allowance * reach);
+        const double error = distance(mine, right, places), tolerance = std::max(floor, allowance * reach);
         if (error / tolerance > worst.error / worst.tolerance) worst = {error, tolerance};
     };
     for (std::size_t i = 0; i < own.part().network.layers.size(); ++i) {
@@ -140,8 +157,11 @@ GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& o
             indices_of_weights(schedule, origin, own.part().network.layers[i].op, coordinates);
         if (places.empty()) continue;
         const LayerTensors mine = own.tensors().layer(static_cast<int>(i));
-        compare(&Trained::gradients, mine.gradients, origin.layer, places);
-        compare(&Trained::weights, mine.weights, origin.layer, places);
+        std::vector<float> gradients = floats_of(own.tensors().parameters_of(static_cast<int>(i)).applied);
+        for (float& gradient : gradients) gradient /= options.scale;
+        const bool skipped = !options.skipped.empty() && options.skipped.back();  // then they are not finite
+        if (!skipped) compare(&Trained::gradients, gradients, origin.layer, places);
+        compare(&Trained::weights, floats_of(mine.weights), origin.layer, places);
     }
     return worst;
 }

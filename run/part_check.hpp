@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "core/schedule.hpp"
 #include "run/gradient_check.hpp"
@@ -20,6 +21,8 @@ struct AloneOptions {
     std::uint64_t weights_seed = 0;
     Hyperparameters hyperparameters;
     int steps = 1;
+    std::vector<bool> skipped{};  // steps whose updates were left out, for gradients that overflowed
+    float scale = 1;              // that the last step's gradients were multiplied by
     std::function<std::uint64_t(int step)> dropout_seed;
     /// Puts `count` samples from `first` of the global batch of a step into a program.
     std::function<void(int step, std::int64_t first, Program& program)> load;
@@ -34,6 +37,10 @@ struct AloneOptions {
 /// measured (Monte Carlo arithmetic, Parker 1997): the whole network trains three times more, with each weight changed
 /// once by a random part of sqrt(k) 2^-24 of itself, k its layer's fan-in, which is what a sum of k rounded terms errs
 /// by (Higham and Mary 2019); eight times the largest of the three changes is allowed, and 2^-18 at least.
+/// With lag=1 each update is by the gradients of the step before it; the first step has none.
+/// Where `schedule` computes in 16 bits, `alone` still computes in f32. A layer then rounds its weights, its input and
+/// its output, each by half a unit u (2^-11 in f16, 2^-8 in bf16), and so do the gradients: each weight is changed by 3
+/// u.
 GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& own, const Schedule& alone,
                          const AloneOptions& options);
 

@@ -2,6 +2,7 @@
 #include "run/pieces.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/error.hpp"
 
@@ -72,20 +73,25 @@ Joint joint_of(const Communication& op, std::int64_t samples) {
     return joint;
 }
 
-void join(const Joint& joint, std::span<const float> pieces, std::span<float> whole) {
+void join(const Joint& joint, kernels::ConstView pieces, kernels::View whole) {
     for (std::int64_t part = 0; part < joint.parts; ++part) {
         for (std::int64_t run = 0; run < joint.outer; ++run) {
-            const auto from = pieces.subspan(at((part * joint.outer + run) * joint.inner), at(joint.inner));
-            std::ranges::copy(from, whole.begin() + (run * joint.parts + part) * joint.inner);
+            copy(pieces.subspan(at((part * joint.outer + run) * joint.inner), at(joint.inner)),
+                 whole.subspan(at((run * joint.parts + part) * joint.inner), at(joint.inner)));
         }
     }
 }
 
-void take(const Joint& joint, std::int64_t own, std::span<const float> whole, std::span<float> piece) {
+void take(const Joint& joint, std::int64_t own, kernels::ConstView whole, kernels::View piece) {
     for (std::int64_t run = 0; run < joint.outer; ++run) {
-        const auto from = whole.subspan(at((run * joint.parts + own) * joint.inner), at(joint.inner));
-        std::ranges::copy(from, piece.begin() + run * joint.inner);
+        copy(whole.subspan(at((run * joint.parts + own) * joint.inner), at(joint.inner)),
+             piece.subspan(at(run * joint.inner), at(joint.inner)));
     }
+}
+
+void copy(kernels::ConstView from, kernels::View to) {
+    require(from.type() == to.type() && from.size() == to.size(), "a copy of the same elements");
+    if (!from.empty()) std::memcpy(to.bytes(), from.bytes(), from.size_bytes());
 }
 
 }  // namespace rehearse::run

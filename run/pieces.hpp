@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/schedule.hpp"
+#include "kernels/view.hpp"
 
 namespace rehearse::run {
 
@@ -27,8 +28,11 @@ struct Joint {
 Joint joint_of(const Communication& op, std::int64_t samples);
 
 /// From piece after piece, as an all-gather leaves them, to the whole.
-void join(const Joint& joint, std::span<const float> pieces, std::span<float> whole);
+void join(const Joint& joint, kernels::ConstView pieces, kernels::View whole);
 /// One's own piece of the whole.
-void take(const Joint& joint, std::int64_t own, std::span<const float> whole, std::span<float> piece);
+void take(const Joint& joint, std::int64_t own, kernels::ConstView whole, kernels::View piece);
+
+/// to = from, of one type.
+void copy(kernels::ConstView from, kernels::View to);
 
 }  // namespace rehearse::run

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "kernels/comm/reduction.hpp"
+#include "kernels/convert.hpp"
 #include "run/pieces.hpp"
 #include "run/random.hpp"
 
@@ -17,12 +19,16 @@ namespace {
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-void check_compute(const Schedule& schedule, const Step& step, const Compute& compute) {
-    if (compute.problem.type != DataType::f32) {
-        throw InputError(fmt::format("step '{}' computes in {}: run computes in f32 in this version (--precision fp32)",
-                                     step.name, to_string(compute.problem.type)));
-    }
+void check_compute(const Schedule& schedule, const Compute& compute) {
+    require(compute.problem.type == compute_type(schedule.precision, compute.problem.op),
+            "types as precision.hpp says");
     require(compute.problem.batch == micro_batch_size(schedule), "a step computes one micro-batch");
+}
+
+/// Memory of its own for so many elements.
+kernels::View room(std::vector<std::byte>& bytes, std::size_t count, DataType type) {
+    bytes.resize(count * static_cast<std::size_t>(size_of(type).value));
+    return {bytes.data(), count, type};
 }
 
 bool again(const Step& step) { return step.name.find(":again") != std::string::npos; }
@@ -40,23 +46,28 @@ Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, 
       coordinates_(coordinates(schedule.mesh, rank)),
       hyperparameters_(hyperparameters),
       joints_(rank_class_.part.network.layers.size()),
-      beside_(joints_.size()) {
+      beside_(joints_.size()),
+      sent_(rank_class_.part.buckets.size()),
+      scale_(scales() ? hyperparameters.loss_scale : 1) {
     choose_backends(wish);
     std::vector<const kernels::Backend*> backends;  // whoever runs forward says what is kept for backward
     for (const kernels::PassChoices& choices : choices_) backends.push_back(of(choices, Pass::forward).backend);
     tensors_ = std::make_unique<Tensors>(schedule, rank_class_, rank, backends, seed);
     reserve_scratch();
+    if (const SoftmaxLoss& loss = loss_of(schedule.network); !loss.image.empty()) {
+        pixel_classes_ = loss.classes;
+        confusion_.resize(at(loss.classes * loss.classes));
+    }
     find_sums_of_micro_batches();
     for (const Step& step : rank_class_.steps) {
         ReadyStep ready;
         ready.step = &step;
         if (const auto* compute = std::get_if<Compute>(&step.action)) {
-            check_compute(schedule, step, *compute);
+            check_compute(schedule, *compute);
             prepare(ready, *compute, wish.scratch_limit);
         } else if (const auto* update = std::get_if<Update>(&step.action)) {
             prepare(ready, *update, wish);
         } else if (const auto* communicate = std::get_if<Communicate>(&step.action)) {
-            if (communicate->type != DataType::f32) refuse(step, fmt::format("sends {}", to_string(communicate->type)));
             prepare(ready, *communicate);
         } else if (const auto* send = std::get_if<Send>(&step.action)) {
             prepare(ready, *send);
@@ -76,7 +87,7 @@ void Program::find_sums_of_micro_batches() {
         if (action == nullptr || action->kind != CollectiveKind::reduce_scatter || action->bucket < 0) continue;
         if (action->micro_batch + 1 == schedule_.micro_batches) continue;
         const Range own = own_piece(action->bucket);
-        sums_[action->bucket].resize(at(own.end - own.begin));
+        sums_[action->bucket].resize(tensors_->gradients().first(at(own.end - own.begin)).size_bytes());
         const std::vector<int>& layers = part().buckets[at(action->bucket)].layers;
         summed_each_time_.insert(layers.begin(), layers.end());
     }
@@ -96,11 +107,12 @@ void Program::let_go_of_gathered_weights() {
     if (!gathers_weights(rank_class_)) return;
     const auto spoil = [this](int bucket) {
         constexpr std::int64_t marks = 16;
-        const std::span<float> all = tensors_->bucket(bucket).weights;
+        const kernels::View all = tensors_->bucket(bucket).read();
+        const std::vector<float> none{std::numeric_limits<float>::quiet_NaN()};
         const Range own = own_piece(bucket);
         for (std::int64_t i = 0; i < marks; ++i) {
             const std::int64_t place = static_cast<std::int64_t>(all.size()) * i / marks;
-            if (place < own.begin || place >= own.end) all[at(place)] = std::numeric_limits<float>::quiet_NaN();
+            if (place < own.begin || place >= own.end) assign(all.subspan(at(place), 1), none);
         }
     };
     std::vector<int> bucket_of(part().network.layers.size(), -1);
@@ -131,9 +143,9 @@ void Program::choose_backends(const Wish& wish) {
         layer_keys_.push_back(origin < 0 ? 0 : layer_key(schedule_.network.layers[at(origin)].name));
         const bool computes =
             has_pass(layers[i].op, Pass::forward) && !std::holds_alternative<Communication>(layers[i].op);
-        choices_.push_back(computes
-                               ? kernels::choose_passes(layers[i].op, micro_batch_size(schedule_), DataType::f32, wish)
-                               : kernels::PassChoices{});
+        choices_.push_back(computes ? kernels::choose_passes(layers[i].op, micro_batch_size(schedule_),
+                                                             compute_type(schedule_.precision, layers[i].op), wish)
+                                    : kernels::PassChoices{});
         has_loss_ = has_loss_ || is_loss(layers[i].op);
         check_tie(i);
     }
@@ -179,6 +191,14 @@ void Program::reserve_scratch() {
         largest = std::max(largest, sum);
     }
     scratch_all_ = scratch_.reserve(largest);
+    if (schedule_.precision != Precision::fp32) {
+        for (const Layer& layer : part().network.layers) {
+            if (!is_loss(layer.op)) continue;
+            const std::int64_t size = elements(input_shapes(layer.op).front()) * micro_batch_size(schedule_);
+            logits_.resize(std::max(logits_.size(), at(size)));
+        }
+        logit_gradients_.resize(logits_.size());
+    }
     scratch_.allocate();
 }
 
@@ -212,9 +232,11 @@ void Program::prepare(ReadyStep& ready, const Compute& compute, Bytes scratch_li
     buffers.loss_batch = global_batch(schedule_);
     buffers.first_row = first_row(compute.layer);
     if (const auto* dropout = std::get_if<Dropout>(&layer.op)) place_dropout(buffers, compute.layer, *dropout);
-    ready.is_loss = is_loss(layer.op) && compute.problem.pass == Pass::forward;
+    const bool loss = is_loss(layer.op);
+    ready.is_loss = loss && compute.problem.pass == Pass::forward;
     if (compute.problem.pass == Pass::forward) {
         buffers.dst = own.output;
+        if (loss) compute_loss_in_f32(ready);
         return;
     }
     buffers.dst_in = own.output;
@@ -226,6 +248,25 @@ void Program::prepare(ReadyStep& ready, const Compute& compute, Bytes scratch_li
     for (const int input : layer.inputs) {
         buffers.diff_src.emplace_back(give(ready, compute.layer, input, compute.micro_batch, used));
     }
+    if (loss) compute_loss_in_f32(ready);
+}
+
+// Its input, and the gradient of that, lie in 16 bits.
+void Program::compute_loss_in_f32(ReadyStep& ready) {
+    kernels::Buffers& buffers = ready.buffers;
+    if (schedule_.precision == Precision::fp32) return;
+    const kernels::ConstView stored = buffers.src.front();
+    const std::span<float> logits = std::span{logits_}.first(stored.size());
+    buffers.src.front() = logits;
+    ready.before = [stored, logits] { kernels::convert(stored, logits); };
+    if (buffers.diff_src.empty() || buffers.diff_src.front().empty()) return;
+    const kernels::View gradient = buffers.diff_src.front();
+    const std::span<float> made = std::span{logit_gradients_}.first(stored.size());
+    buffers.diff_src.front() = made;
+    ready.after = [this, made, gradient] {
+        for (float& value : made) value *= scale_;
+        kernels::convert(made, gradient);
+    };
 }
 
 // A piece of a sample's features gets its part of the whole sample's mask.
@@ -253,7 +294,7 @@ std::int64_t Program::first_row(int layer) const {
 // The first micro-batch writes the gradient of the weights, each later one writes beside it, to be added.
 void Program::accumulate(ReadyStep& ready, const Compute& compute, std::int64_t& used) {
     const Op& op = part().network.layers[at(compute.layer)].op;
-    const std::span<float> gradients = tensors_->layer(compute.layer).gradients;
+    const kernels::View gradients = tensors_->layer(compute.layer).gradients;
     if (gradients.empty()) return;
     const bool gives = compute.problem.pass == Pass::backward_weights || !has_pass(op, Pass::backward_weights);
     const bool fresh = gives && has_weight_gradient_.insert(compute.layer).second;
@@ -261,11 +302,15 @@ void Program::accumulate(ReadyStep& ready, const Compute& compute, std::int64_t&
         ready.buffers.diff_weights = gradients;
         return;
     }
-    const std::span<float> part =
-        scratch_.at({scratch_all_.offset + used, static_cast<std::int64_t>(gradients.size())});
-    used += (static_cast<std::int64_t>(part.size()) + 15) / 16 * 16;
+    const kernels::View part = part_of_scratch(gradients.size(), gradients.type(), used);
     ready.buffers.diff_weights = part;
     ready.additions.push_back({gradients, part});
+}
+
+kernels::View Program::part_of_scratch(std::size_t size, DataType type, std::int64_t& used) const {
+    const kernels::View part = scratch_.view({scratch_all_.offset + used, static_cast<std::int64_t>(size), type});
+    used += (static_cast<std::int64_t>(size) + 15) / 16 * 16;
+    return part;
 }
 
 // Whoever shares a layer's weights comes after it in the network, so before it in the backward pass. Its gradients are
@@ -273,26 +318,25 @@ void Program::accumulate(ReadyStep& ready, const Compute& compute, std::int64_t&
 void Program::add_gradients_of_ties(ReadyStep& ready, const Compute& compute) {
     const bool last = compute.micro_batch + 1 == schedule_.micro_batches;
     if (!last || compute.problem.pass != Pass::backward_weights) return;
-    const std::span<float> own = tensors_->layer(compute.layer).gradients;
+    const kernels::View own = tensors_->layer(compute.layer).gradients;
     const auto& layers = part().network.layers;
     for (std::size_t i = 0; i < layers.size(); ++i) {
         if (layers[i].weights_of != compute.layer) continue;
-        const std::span<const float> tied = tensors_->layer(static_cast<int>(i)).gradients;
+        const kernels::ConstView tied = tensors_->layer(static_cast<int>(i)).gradients;
         ready.additions.push_back({own.first(tied.size()), tied});
     }
 }
 
 // The first layer that reads an output, in the order of the backward pass, writes the gradient of that output; each
 // later one writes its part beside it, to be added.
-std::span<float> Program::give(ReadyStep& ready, int layer, int input, int micro_batch, std::int64_t& used) {
+kernels::View Program::give(ReadyStep& ready, int layer, int input, int micro_batch, std::int64_t& used) {
     const int stored = tensors_->diff_stored_as(input);
-    const std::span<float> diff = tensors_->layer(stored, micro_batch).diff;
+    const kernels::View diff = tensors_->layer(stored, micro_batch).diff;
     if (diff.empty()) return diff;
     const bool first = has_gradient_.insert({stored, micro_batch}).second;
     if (first) return diff;
     require(layer != stored, "a layer does not give to itself");
-    const std::span<float> part = scratch_.at({scratch_all_.offset + used, static_cast<std::int64_t>(diff.size())});
-    used += (static_cast<std::int64_t>(part.size()) + 15) / 16 * 16;
+    const kernels::View part = part_of_scratch(diff.size(), diff.type(), used);
     ready.additions.push_back({diff, part});
     return part;
 }
@@ -301,7 +345,7 @@ std::span<float> Program::give(ReadyStep& ready, int layer, int input, int micro
 void Program::pass_on(ReadyStep& ready, int layer, int micro_batch) {
     const int input = part().network.layers[at(layer)].inputs.front();
     const int stored = tensors_->diff_stored_as(input);
-    const std::span<float> diff = tensors_->layer(stored, micro_batch).diff;
+    const kernels::View diff = tensors_->layer(stored, micro_batch).diff;
     if (diff.empty() || tensors_->diff_stored_as(layer) == stored) {
         has_gradient_.insert({stored, micro_batch});
         return;
@@ -319,12 +363,12 @@ void Program::prepare_take(ReadyStep& ready, const Compute& compute) {
     const LayerTensors made = tensors_->layer(compute.layer, compute.micro_batch);
     const int input = layer.inputs.front();
     if (compute.problem.pass == Pass::forward) {
-        const std::span<const float> whole = tensors_->layer(input, compute.micro_batch).output;
+        const kernels::ConstView whole = tensors_->layer(input, compute.micro_batch).output;
         ready.before = [joint, own, whole, piece = made.output] { take(joint, own, whole, piece); };
         return;
     }
     std::int64_t used = 0;
-    const std::span<float> piece = give(ready, compute.layer, input, compute.micro_batch, used);
+    const kernels::View piece = give(ready, compute.layer, input, compute.micro_batch, used);
     ready.before = [joint, own, whole = made.diff, piece] { take(joint, own, whole, piece); };
 }
 
@@ -348,53 +392,63 @@ void Program::prepare_pieces(ReadyStep& ready, const Communicate& communicate) {
     const bool forward = communicate.pass == Pass::forward, gathers = communicate.kind == CollectiveKind::all_gather;
     const LayerTensors own = tensors_->layer(communicate.layer, communicate.micro_batch);
     const int input = layer.inputs.front();
-    const std::span<const float> from =
-        forward ? std::span<const float>{tensors_->layer(input, communicate.micro_batch).output} : own.diff;
-    std::vector<float>& pieces = joints_[at(communicate.layer)];
-    pieces.resize(at(joint.parts * joint.outer * joint.inner));
-    ready.data = pieces;
-    const std::size_t size = pieces.size() / at(joint.parts);
+    const kernels::ConstView from = forward ? tensors_->layer(input, communicate.micro_batch).output : own.diff;
+    const std::size_t size = at(joint.outer * joint.inner);
+    ready.data = room(joints_[at(communicate.layer)], at(joint.parts) * size, from.type());
     const auto place = [data = ready.data, size](std::int64_t part) { return data.subspan(at(part) * size, size); };
     const std::int64_t coordinate = coordinates_[at(communicate.axis)];
     if (gathers) {
-        ready.before = [from, to = place(coordinate)] { std::ranges::copy(from, to.begin()); };
+        ready.before = [from, to = place(coordinate)] { copy(from, to); };
     } else {
         ready.before = [joint, from, place] {
             for (std::int64_t part = 0; part < joint.parts; ++part) take(joint, part, from, place(part));
         };
     }
-    const std::span<float> to =
+    const kernels::View to =
         forward ? own.output : room_for_gradient(ready, communicate.layer, communicate.micro_batch);
     if (gathers) {
         ready.after = [joint, data = ready.data, to] { join(joint, data, to); };
     } else {
-        ready.after = [mine = place(coordinate), to] { std::ranges::copy(mine, to.begin()); };
+        ready.after = [mine = place(coordinate), to] { copy(mine, to); };
     }
 }
 
 // The gradient of a Communication's input: where it lies, or, when another reader of that input has given to it, memory
 // beside it, to be added.
-std::span<float> Program::room_for_gradient(ReadyStep& ready, int layer, int micro_batch) {
+kernels::View Program::room_for_gradient(ReadyStep& ready, int layer, int micro_batch) {
     const int stored = tensors_->diff_stored_as(part().network.layers[at(layer)].inputs.front());
-    const std::span<float> diff = tensors_->layer(stored, micro_batch).diff;
+    const kernels::View diff = tensors_->layer(stored, micro_batch).diff;
     if (diff.empty() || has_gradient_.insert({stored, micro_batch}).second) return diff;
-    std::vector<float>& beside = beside_[at(layer)];
-    beside.resize(diff.size());
+    const kernels::View beside = room(beside_[at(layer)], diff.size(), diff.type());
     ready.additions.push_back({diff, beside});
     return beside;
 }
 
 void Program::prepare_bucket(ReadyStep& ready, const Communicate& communicate) {
     const BucketTensors& bucket = tensors_->bucket(communicate.bucket);
-    ready.data = communicate.kind == CollectiveKind::all_gather ? bucket.weights : bucket.gradients;
+    const bool weights = communicate.kind == CollectiveKind::all_gather;
+    ready.data = weights ? bucket.read() : bucket.applied;
+    const kernels::View kept = ready.data;
+    if (!weights) send_as(ready, communicate.type);
+    require(ready.data.type() == communicate.type, "what is sent is of the type that is sent");
     const auto sum = sums_.find(communicate.bucket);
     if (communicate.kind != CollectiveKind::reduce_scatter || sum == sums_.end()) return;
     const Range own = own_piece(communicate.bucket);
-    const std::span<float> mine = ready.data.subspan(at(own.begin), at(own.end - own.begin));
-    const std::span<float> so_far = sum->second;
+    const kernels::View mine = kept.subspan(at(own.begin), at(own.end - own.begin));
+    const kernels::View so_far{sum->second.data(), mine.size(), mine.type()};
     if (communicate.micro_batch > 0) ready.additions.push_back({so_far, mine});
     if (communicate.micro_batch == 0) ready.additions.push_back({so_far, mine, true});
     if (communicate.micro_batch + 1 == schedule_.micro_batches) ready.additions.push_back({mine, so_far, true});
+}
+
+// Gradients that are kept in another type are rounded to what is sent, and the sums taken back.
+void Program::send_as(ReadyStep& ready, DataType type) {
+    const kernels::View kept = ready.data;
+    if (type == kept.type()) return;
+    const kernels::View sent = room(sent_[at(std::get<Communicate>(ready.step->action).bucket)], kept.size(), type);
+    ready.data = sent;
+    ready.before = [kept, sent] { kernels::convert(kept, sent); };
+    ready.after = [kept, sent] { kernels::convert(sent, kept); };
 }
 
 void Program::prepare(ReadyStep& ready, const Send& send) {
@@ -416,12 +470,14 @@ void Program::prepare(ReadyStep& ready, const Update& update, const Wish& wish) 
         own = own_piece(update.bucket);
         problem.op = update_op(schedule_.optimizer, own.end - own.begin, 1);
     }
-    const kernels::PassChoices choices = kernels::choose_passes(problem.op, 1, DataType::f32, wish);
+    const kernels::PassChoices choices = kernels::choose_passes(problem.op, 1, problem.type, wish);
     ready.kernel = &kernel_of(problem, of(choices, Pass::update), wish.scratch_limit);
-    const auto mine = [&](std::span<float> whole) { return whole.subspan(at(own.begin), at(own.end - own.begin)); };
+    const auto mine = [&](kernels::View whole) { return whole.subspan(at(own.begin), at(own.end - own.begin)); };
     ready.buffers.weights = mine(bucket.weights);
-    ready.buffers.diff_weights = mine(bucket.gradients);
+    ready.buffers.diff_weights = mine(bucket.applied);
     ready.buffers.momentum = mine(bucket.momentum);
+    if (!bucket.copy.empty()) ready.buffers.weights_copy = mine(bucket.copy);
+    if (scales()) ready.scaled = ready.buffers.diff_weights;
     if (!bucket.second_moment.empty()) ready.buffers.second_moment = mine(bucket.second_moment);
     if (schedule_.optimizer == Optimizer::lamb) ready.buffers.tensor_sizes = bucket.tensor_sizes;
     ready.buffers.second_factor = hyperparameters_.second_factor;
@@ -433,14 +489,27 @@ void Program::prepare(ReadyStep& ready, const Update& update, const Wish& wish) 
     ready.buffers.weight_decay = hyperparameters_.weight_decay;
 }
 
+void Program::begin_step() {
+    loss_ = 0;
+    std::ranges::fill(confusion_, 0.0);
+    tensors_->round_input();
+    if (schedule_.lag == 0) return;
+    tensors_->keep_gradients();
+    kept_scale_ = std::exchange(made_scale_, scale_);
+    ++begun_;
+}
+
 void Program::finish(const ReadyStep& ready) {
     if (ready.after) ready.after();
     for (const Addition& addition : ready.additions) {
         if (addition.first) {
-            std::ranges::copy(addition.part, addition.sum.begin());
+            copy(addition.part, addition.sum);
             continue;
         }
-        for (std::size_t i = 0; i < addition.sum.size(); ++i) addition.sum[i] += addition.part[i];
+        require(addition.part.type() == addition.sum.type(), "numbers of one type are added");
+        kernels::add(addition.sum.type(), static_cast<std::byte*>(addition.sum.bytes()),
+                     static_cast<const std::byte*>(addition.part.bytes()),
+                     static_cast<std::int64_t>(addition.sum.size()));
     }
 }
 
@@ -449,12 +518,17 @@ void Program::compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_s
         ready.buffers.seed = key(seed, layer_keys_[at(compute->layer)]);
         ready.buffers.first_sample = first_sample + compute->micro_batch * micro_batch_size(schedule_);
     }
-    if (std::holds_alternative<Update>(ready.step->action)) ++ready.buffers.update_count;
+    if (std::holds_alternative<Update>(ready.step->action)) {
+        if (skips_ || !applies()) return;
+        ++ready.buffers.update_count;
+        if (scales()) unscale(ready);
+    }
     if (ready.before) ready.before();
     if (ready.kernel != nullptr) ready.kernel->run(ready.buffers);
     finish(ready);
     if (!ready.is_loss) return;
     for (const float loss : ready.buffers.dst) loss_ += loss;
+    if (pixel_classes_ > 0) count_pixels(ready);
 }
 
 void Program::compute_gradients(std::uint64_t seed, std::int64_t first_sample) {

@@ -2,6 +2,7 @@
 // A rank's steps made ready: kernels prepared, buffers found, nothing left to decide while the clock runs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/precision.hpp"
 #include "core/schedule.hpp"
 #include "kernels/choices.hpp"
 #include "run/tensors.hpp"
@@ -21,12 +23,14 @@ namespace rehearse::run {
 struct Hyperparameters {
     float learning_rate = 0, momentum = 0, weight_decay = 0;
     float second_factor = 0.999F;  // Adam's beta 2; its beta 1 is `momentum`
+    float loss_scale = 65536;      // of f16, at the start
+    int growth_interval = 2000;    // good steps after which it is doubled
 };
 
 /// `sum += part`, where several layers read one output, or micro-batches give to one gradient.
 struct Addition {
-    std::span<float> sum;
-    std::span<const float> part;
+    kernels::View sum;
+    kernels::ConstView part;
     bool first = false;  // `sum = part`
 };
 
@@ -38,10 +42,19 @@ struct ReadyStep {
     const Step* step = nullptr;
     kernels::Kernel* kernel = nullptr;
     kernels::Buffers buffers;
-    std::span<float> data;
+    kernels::View data;
     std::function<void()> before, after;  // before the data are sent, after they have come or been computed
     std::vector<Addition> additions;      // then
     bool is_loss = false;
+    kernels::ConstView scaled{};  // gradients, of an update where the loss is scaled
+};
+
+/// What a program counts.
+struct ProgramState {
+    float loss_scale = 1;
+    std::int64_t good_steps = 0, updates = 0;
+    std::int64_t begun = 0;  // steps, with lag=1
+    float made_scale = 1;    // of the gradients that these have left
 };
 
 class Program {
@@ -58,11 +71,34 @@ public:
     /// Loss of each of this rank's samples, summed since begin_step; 0 on a rank that does not compute it.
     double loss() const { return loss_; }
     bool has_loss() const { return has_loss_; }
-    void begin_step() { loss_ = 0; }
+    /// Classes of the network's loss where it has one label a pixel; else 0. Then how many pixels of each class (rows)
+    /// this rank's scores took for which (columns), since begin_step.
+    std::int64_t pixel_classes() const { return pixel_classes_; }
+    std::span<const double> confusion() const { return confusion_; }
+    void begin_step();
 
     /// A kernel of the compute stream. `seed` is one a training step, `first_sample` where this rank's samples lie in
     /// the global batch: a Dropout's mask does not depend on how many ranks share the batch.
     void compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_sample);
+    /// Loss scaling (Micikevicius et al. 2018): the loss's gradient is multiplied by loss_scale(), the weights' divided
+    /// before their update; a step in which any of them is not finite updates nothing.
+    bool scales() const { return scales_loss(schedule_.precision); }
+    float loss_scale() const { return scale_; }
+    /// Of the gradients that this step updates by.
+    float applied_scale() const { return schedule_.lag > 0 ? kept_scale_ : scale_; }
+    /// The first step of lag=1 has no gradients to update by.
+    bool applies() const { return schedule_.lag == 0 || begun_ > 1; }
+    /// Between two steps: what is not in a tensor.
+    ProgramState state() const;
+    float made_scale() const { return made_scale_; }
+    void set_state(const ProgramState& state);
+    bool has_overflowed() const;  // any gradient of this rank
+    /// Whether ranks may differ in that.
+    bool may_differ() const;
+    void skip_updates(bool skip) { skips_ = skip; }
+    bool skips() const { return skips_; }
+    /// Halves the scale after a skipped step; doubles it after `growth_interval` good ones.
+    void adapt_scale();
     /// All forward and backward steps, on this thread: the gradients of one shard without communication or update.
     void compute_gradients(std::uint64_t seed, std::int64_t first_sample);
 
@@ -83,12 +119,17 @@ private:
     void prepare(ReadyStep& ready, const Update& update, const Wish& wish);
     void prepare(ReadyStep& ready, const Communicate& communicate);
     void prepare_pieces(ReadyStep& ready, const Communicate& communicate);
-    std::span<float> room_for_gradient(ReadyStep& ready, int layer, int micro_batch);
+    kernels::View room_for_gradient(ReadyStep& ready, int layer, int micro_batch);
     void prepare_bucket(ReadyStep& ready, const Communicate& communicate);
     void prepare(ReadyStep& ready, const Send& send);
     void prepare(ReadyStep& ready, const Recv& recv);
     /// Gradients of the layer's inputs: where each goes, and what is added to what came before.
-    std::span<float> give(ReadyStep& ready, int layer, int input, int micro_batch, std::int64_t& used);
+    kernels::View give(ReadyStep& ready, int layer, int input, int micro_batch, std::int64_t& used);
+    kernels::View part_of_scratch(std::size_t size, DataType type, std::int64_t& used) const;
+    void count_pixels(const ReadyStep& ready);
+    void compute_loss_in_f32(ReadyStep& ready);
+    void send_as(ReadyStep& ready, DataType type);
+    void unscale(ReadyStep& ready);
     void pass_on(ReadyStep& ready, int layer, int micro_batch);
     void accumulate(ReadyStep& ready, const Compute& compute, std::int64_t& used);
     void add_gradients_of_ties(ReadyStep& ready, const Compute& compute);
@@ -106,16 +147,28 @@ private:
     std::unique_ptr<Tensors> tensors_;
     Arena scratch_;  // of one step
     Slice scratch_all_;
-    std::vector<std::vector<float>> joints_;  // pieces that are gathered or scattered, of each layer that does
-    std::vector<std::vector<float>> beside_;  // gradients that are added to others
+    /// Pieces that are gathered or scattered, of each layer that does, and gradients that are added to others.
+    std::vector<std::vector<std::byte>> joints_, beside_;
+    std::vector<float> logits_, logit_gradients_;        // of one micro-batch, where layers compute in 16 bits
+    std::vector<std::vector<std::byte>> sent_;           // gradients in the type that they are sent in
+    std::vector<float> unscaled_;                        // gradients of one bucket
+    float scale_ = 1, made_scale_ = 1, kept_scale_ = 1;  // made_: of the gradients that this step makes
+    std::int64_t begun_ = 0;
+    int good_steps_ = 0;
+    bool skips_ = false;
     /// By bucket whose gradients the ranks sum after every micro-batch: this rank's piece of the sums so far.
-    std::map<int, std::vector<float>> sums_;
+    std::map<int, std::vector<std::byte>> sums_;
     std::set<int> summed_each_time_;  // layers of those buckets
     std::vector<ReadyStep> steps_;
     std::set<std::pair<int, int>> has_gradient_;  // layers and micro-batches: some earlier step has written the diff
     std::set<int> has_weight_gradient_;           // layers: some earlier micro-batch has
     bool has_loss_ = false;
     double loss_ = 0;
+    std::int64_t pixel_classes_ = 0;
+    std::vector<double> confusion_;
 };
+
+/// Intersection over union of each class that occurs or is taken for one, their mean.
+double mean_iou(std::span<const double> confusion, std::int64_t classes);
 
 }  // namespace rehearse::run

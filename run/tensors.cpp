@@ -9,6 +9,8 @@
 #include <numbers>
 
 #include "core/error.hpp"
+#include "core/precision.hpp"
+#include "kernels/convert.hpp"
 #include "run/pieces.hpp"
 #include "run/random.hpp"
 
@@ -65,9 +67,10 @@ void fill_normal(std::uint64_t seed, double deviation, std::span<float> values) 
 
 }  // namespace
 
-Slice Arena::reserve(std::int64_t count) {
-    const Slice slice{size_, count};
-    size_ += (count + line - 1) / line * line;
+Slice Arena::reserve(std::int64_t count, DataType type) {
+    const Slice slice{size_, count, type};
+    const std::int64_t floats = type == DataType::f32 ? count : (count + 1) / 2;
+    size_ += (floats + line - 1) / line * line;
     return slice;
 }
 
@@ -86,6 +89,17 @@ void Arena::Free::operator()(float* memory) const { ::operator delete[](memory, 
 
 std::span<float> Arena::at(Slice slice) const {
     return {memory_.get() + slice.offset, static_cast<std::size_t>(slice.count)};
+}
+
+kernels::View Arena::view(Slice slice) const {
+    return {memory_.get() + slice.offset, static_cast<std::size_t>(slice.count), slice.type};
+}
+
+std::vector<float> floats_of(kernels::ConstView values) {
+    if (values.type() == DataType::f32) return {values.begin(), values.end()};
+    std::vector<float> floats(values.size());
+    kernels::convert(values, floats);
+    return floats;
 }
 
 const SoftmaxLoss& loss_of(const Network& network) {
@@ -127,6 +141,7 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
     : slots_(rank_class.slots), micro_batches_(schedule.micro_batches), count_(rank_class.part.network.layers.size()) {
     const Network& network = rank_class.part.network;
     const std::int64_t batch = micro_batch_size(schedule);
+    const DataType type = compute_type(schedule.precision), update = update_type(schedule.precision);
     const std::vector<bool> wanted = wanted_gradients(network);
     find_views(network);
     make_integers(schedule, network);
@@ -134,6 +149,7 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
     const bool has_numbers = has_input && !is_integers(network.layers.front().op);
     const Slice input =
         arena_.reserve(has_numbers ? elements(network.layers.front().output) * schedule.batch_per_rank : 0);
+    const Slice read_input = type == DataType::f32 ? input : arena_.reserve(input.count, type);
     std::vector<Place> places;
     for (int slot = 0; slot < slots_; ++slot) {
         const std::size_t first = places.size();
@@ -145,37 +161,59 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
             const bool own_diff = diff_stored_as_[i] == static_cast<int>(i);
             Place place;
             if (i > 0 || !has_input) {
-                place.output = own_output ? arena_.reserve(count) : places[first + at(stored_as_[i])].output;
+                place.output = own_output ? arena_.reserve(count, compute_type(schedule.precision, layer.op))
+                                          : places[first + at(stored_as_[i])].output;
             }
-            if (wanted[i]) place.diff = own_diff ? arena_.reserve(count) : places[first + at(diff_stored_as_[i])].diff;
+            if (wanted[i]) {
+                place.diff = own_diff ? arena_.reserve(count, compute_type(schedule.precision, layer.op))
+                                      : places[first + at(diff_stored_as_[i])].diff;
+            }
             place.workspace = arena_.reserve(backends[i] == nullptr ? 0 : backends[i]->workspace(layer.op, batch));
             place.state = slot > 0 ? places[i].state : arena_.reserve(norm == nullptr ? 0 : 2 * norm->channels);
             if (slot > 0) place.tied_gradient = places[i].tied_gradient;
-            if (slot == 0 && layer.weights_of >= 0) place.tied_gradient = arena_.reserve(weights_read(layer.op));
+            if (slot == 0 && layer.weights_of >= 0)
+                place.tied_gradient = arena_.reserve(weights_read(layer.op), wire_type(schedule.precision));
             places.push_back(place);
         }
     }
     const std::int64_t all = parameters(network);
-    const Slice weights = arena_.reserve(all), gradients = arena_.reserve(all), momentum = arena_.reserve(all);
-    const Slice second_moment = arena_.reserve(moments(schedule.optimizer) > 1 ? all : 0);
+    const Slice weights = arena_.reserve(all, update), momentum = arena_.reserve(all, update);
+    const Slice gradients = arena_.reserve(all, wire_type(schedule.precision));
+    const Slice second_moment = arena_.reserve(moments(schedule.optimizer) > 1 ? all : 0, update);
+    const Slice applied = schedule.lag == 0 ? gradients : arena_.reserve(all, wire_type(schedule.precision));
+    const Slice copy = update == type ? weights : arena_.reserve(all, type);
     arena_.allocate();
 
     for (const Place& place : places) {
-        layers_.push_back({.output = arena_.at(place.output),
-                           .diff = arena_.at(place.diff),
+        layers_.push_back({.output = arena_.view(place.output),
+                           .diff = arena_.view(place.diff),
                            .workspace = arena_.at(place.workspace),
                            .state = arena_.at(place.state),
-                           .gradients = arena_.at(place.tied_gradient)});
+                           .gradients = arena_.view(place.tied_gradient)});
         // Running mean 0, running variance 1.
         const std::span<float> state = layers_.back().state;
         std::ranges::fill(state.subspan(state.size() / 2), 1.0F);
     }
-    weights_ = arena_.at(weights);
-    gradients_ = arena_.at(gradients);
+    weights_ = arena_.view(weights);
+    copy_ = arena_.view(copy);
+    gradients_ = arena_.view(gradients);
+    applied_ = arena_.view(applied);
+    momentum_ = arena_.view(momentum);
+    second_moment_ = arena_.view(second_moment);
     input_ = arena_.at(input);
-    place_parameters(rank_class.part, arena_.at(momentum), arena_.at(second_moment));
+    read_input_ = arena_.view(read_input);
+    place_parameters(rank_class.part);
     initialise_parameters(schedule, rank_class.part, rank, seed);
     share_weights(network);
+    round_weights();
+}
+
+void Tensors::round_input() const {
+    if (read_input_.type() != DataType::f32) kernels::convert(input_, read_input_);
+}
+
+void Tensors::round_weights() const {
+    if (copy_.bytes() != weights_.bytes()) kernels::convert(weights_, copy_);
 }
 
 // Labels are wherever the loss may be, ids where they are read.
@@ -204,27 +242,48 @@ void Tensors::initialise_parameters(const Schedule& schedule, const Part& part, 
         const Layer& whole = schedule.network.layers[at(origin.layer)];
         const std::uint64_t own = key(seed, layer_key(whole.name));
         if (origin.cuts.empty() && origin.tensor == 0 && whole.op == part.network.layers[i].op) {
-            initialise(whole.op, own, layers_[i].weights);
+            std::vector<float> drawn(layers_[i].weights.size());
+            initialise(whole.op, own, drawn);
+            assign(parameters_of(static_cast<int>(i)).weights, drawn);
             continue;
         }
-        std::vector<float> drawn(at(parameters(whole.op)));
+        std::vector<float> drawn(at(parameters(whole.op))), kept;
         initialise(whole.op, own, drawn);
-        const std::vector<std::int64_t> indices =
-            indices_of_weights(schedule, origin, part.network.layers[i].op, coordinates);
-        std::ranges::transform(indices, layers_[i].weights.begin(),
-                               [&](std::int64_t index) { return drawn[at(index)]; });
+        for (const std::int64_t index : indices_of_weights(schedule, origin, part.network.layers[i].op, coordinates)) {
+            kept.push_back(drawn[at(index)]);
+        }
+        assign(parameters_of(static_cast<int>(i)).weights, kept);
+    }
+}
+
+Tensors::Parameters Tensors::parameters_of(int layer) const {
+    const kernels::View read = layers_[at(layer)].weights;
+    const std::ptrdiff_t bytes = static_cast<std::byte*>(read.bytes()) - static_cast<std::byte*>(copy_.bytes());
+    const auto first = static_cast<std::size_t>(bytes / static_cast<std::ptrdiff_t>(size_of(copy_.type()).value));
+    const auto of = [&](kernels::View all) { return all.empty() ? all : all.subspan(first, read.size()); };
+    return {of(weights_), of(momentum_), of(second_moment_), of(gradients_), of(applied_)};
+}
+
+void Tensors::keep_gradients() const { copy(gradients_, applied_); }
+
+void assign(kernels::View to, std::span<const float> values) {
+    if (to.type() == DataType::f32) {
+        std::ranges::copy(values, to.begin());
+    } else {
+        kernels::convert(values, to);
     }
 }
 
 // The weights of layer i are those of every slot's.
-void Tensors::place_parameters(const Part& part, std::span<float> momentum, std::span<float> second_moment) {
+void Tensors::place_parameters(const Part& part) {
     std::size_t begin = 0;
     for (const Bucket& bucket : part.buckets) {
         const auto size = at(bucket.elements);
         require(begin + size <= weights_.size(), "buckets hold each layer once");
-        buckets_.push_back(
-            {weights_.subspan(begin, size), gradients_.subspan(begin, size), momentum.subspan(begin, size)});
-        if (!second_moment.empty()) buckets_.back().second_moment = second_moment.subspan(begin, size);
+        buckets_.push_back({weights_.subspan(begin, size), gradients_.subspan(begin, size),
+                            momentum_.subspan(begin, size), applied_.subspan(begin, size)});
+        if (!second_moment_.empty()) buckets_.back().second_moment = second_moment_.subspan(begin, size);
+        if (copy_.bytes() != weights_.bytes()) buckets_.back().copy = copy_.subspan(begin, size);
         std::size_t next = begin;
         for (const int index : bucket.layers) {
             const Op& op = part.network.layers[at(index)].op;
@@ -234,7 +293,7 @@ void Tensors::place_parameters(const Part& part, std::span<float> momentum, std:
             const auto count = at(parameters(op));
             for (int slot = 0; slot < slots_; ++slot) {
                 LayerTensors& layer = layers_[at(slot) * count_ + at(index)];
-                layer.weights = weights_.subspan(next, count);
+                layer.weights = copy_.subspan(next, count);
                 layer.gradients = gradients_.subspan(next, count);
             }
             next += count;
@@ -249,7 +308,7 @@ LayerTensors Tensors::layer(int index, int micro_batch) const {
     LayerTensors found = layers_[at(micro_batch % slots_) * count_ + at(index)];
     if (stored_as(index) == 0 && !input_.empty()) {
         const std::size_t size = input_.size() / at(micro_batches_);
-        found.output = input_.subspan(at(micro_batch) * size, size);
+        found.output = read_input_.subspan(at(micro_batch) * size, size);
     }
     return found;
 }

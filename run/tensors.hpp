@@ -13,16 +13,18 @@
 namespace rehearse::run {
 
 struct Slice {
-    std::int64_t offset = 0, count = 0;
+    std::int64_t offset = 0, count = 0;  // offset in floats, count in elements of its type
+    DataType type = DataType::f32;
 };
 
 /// Memory of many tensors, each at the start of a cache line.
 class Arena {
 public:
     /// Where the tensor will lie; spans may be asked for after `allocate`.
-    Slice reserve(std::int64_t count);
+    Slice reserve(std::int64_t count, DataType type = DataType::f32);
     void allocate();  // all zero
     std::span<float> at(Slice slice) const;
+    kernels::View view(Slice slice) const;
 
 private:
     struct Free {
@@ -33,17 +35,21 @@ private:
 };
 
 struct LayerTensors {
-    std::span<float> output;                  // of one micro-batch; a view's is its input's
-    std::span<float> diff;                    // d loss / d output; empty when nobody needs it
-    std::span<float> workspace;               // from forward to backward
-    std::span<float> state;                   // of a BatchNorm
-    std::span<float> weights{}, gradients{};  // tied: another layer's weights, but gradients of its own
+    kernels::View output;                  // of one micro-batch; a view's is its input's
+    kernels::View diff;                    // d loss / d output; empty when nobody needs it
+    std::span<float> workspace;            // from forward to backward
+    std::span<float> state;                // of a BatchNorm
+    kernels::View weights{}, gradients{};  // tied: another layer's weights, but gradients of its own
 };
 
+/// `weights` are what the optimizer changes. Where they are of another type than what layers compute with, `copy` is
+/// what these read.
 struct BucketTensors {
-    std::span<float> weights, gradients, momentum;
-    std::span<float> second_moment{};          // empty unless the optimizer has one
+    kernels::View weights, gradients, momentum;
+    kernels::View applied{};                   // what is summed and updated by: the gradients, or the last step's
+    kernels::View second_moment{}, copy{};     // empty unless the optimizer has one, unless types differ
     std::vector<std::int64_t> tensor_sizes{};  // of its tensors, one after the other
+    kernels::View read() const { return copy.empty() ? weights : copy; }
 };
 
 /// The weights of a bucket's layers lie one after the other in the bucket's order, so do their gradients; buckets too.
@@ -62,9 +68,21 @@ public:
     int stored_as(int index) const { return stored_as_[static_cast<std::size_t>(index)]; }
     /// Likewise of gradients. A `copy` or `send` whose input others read too has a gradient of its own.
     int diff_stored_as(int index) const { return diff_stored_as_[static_cast<std::size_t>(index)]; }
-    std::span<float> weights() const { return weights_; }  // of all buckets
-    std::span<float> gradients() const { return gradients_; }
+    kernels::View weights() const { return weights_; }  // of all buckets, as the optimizer has them
+    kernels::View gradients() const { return gradients_; }
+    /// What the schedule sums and updates by: with lag=1 the gradients that the last step had made.
+    kernels::View applied() const { return applied_; }
+    void keep_gradients() const;  // for the next step
+    /// Of one layer that has weights of its own: what the optimizer has; round_weights() makes the layers read it.
+    struct Parameters {
+        kernels::View weights, momentum, second_moment, gradients, applied;
+    };
+    Parameters parameters_of(int layer) const;
     std::span<float> input() const { return input_; }  // of the whole step; empty where the part has none
+    /// What is in input(), in the type that the layers read.
+    void round_input() const;
+    /// What layers read of the weights, from what the optimizer has.
+    void round_weights() const;
     std::span<std::int32_t> labels() { return labels_; }
     std::span<std::int32_t> labels(int micro_batch);
     std::span<std::int32_t> indices() { return indices_; }  // the integer input of the whole step, or empty
@@ -77,7 +95,7 @@ private:
     void find_views(const Network& network);
     void make_integers(const Schedule& schedule, const Network& network);
     void share_weights(const Network& network);
-    void place_parameters(const Part& part, std::span<float> momentum, std::span<float> second_moment);
+    void place_parameters(const Part& part);
     void initialise_parameters(const Schedule& schedule, const Part& part, std::int64_t rank, std::uint64_t seed);
 
     Arena arena_;
@@ -85,11 +103,17 @@ private:
     std::vector<LayerTensors> layers_;  // by micro-batch (of the input) or slot, then by layer
     std::vector<BucketTensors> buckets_;
     std::vector<int> stored_as_, diff_stored_as_;
-    std::span<float> weights_, gradients_, input_;
+    kernels::View weights_, copy_, gradients_, applied_, momentum_, second_moment_;
+    std::span<float> input_;
+    kernels::View read_input_;  // the same memory where layers compute in f32
     std::vector<std::int32_t> labels_, indices_;
     int micro_batches_;
     std::size_t count_;  // of layers
 };
+
+/// Any type as f32, and f32 as any type.
+std::vector<float> floats_of(kernels::ConstView values);
+void assign(kernels::View to, std::span<const float> values);
 
 /// The loss that the network is trained for, the first one; InputError when it has none.
 const SoftmaxLoss& loss_of(const Network& network);

@@ -40,16 +40,22 @@ private:
 };
 
 struct Options {
-    int steps = 5;
+    int steps = 5;                       // in all, those before the checkpoint that it goes on from included
     std::string backend{}, algorithm{};  // empty: the best of each layer
     Bytes scratch_limit = kernels::default_scratch_limit;
     kernels::Choices tuned{};  // followed where no backend and no algorithm is asked for; the same on all ranks
     std::uint64_t seed = 1;
     float learning_rate = 0.05F, momentum = 0.9F, weight_decay = 0;
-    bool check_gradients = false;  // compare with the same global batch on one rank; the result's gradient_error
-    bool record = true;            // events into the timeline
-    /// What check_gradients compares with where the plan cuts the network: the whole of it on one rank, a step being
-    /// one micro-batch.
+    float loss_scale = 65536;        // of fp16 and mixed, at the start; halved when gradients overflow
+    int growth_interval = 2000;      // and doubled after so many steps without
+    bool check_gradients = false;    // compare with the same global batch on one rank; the result's gradient_error
+    bool record = true;              // events into the timeline
+    std::string data = "synthetic";  // or "climate", "idx:FOLDER", "FILE.h5"
+    std::string checkpoint{};        // the folder to save to; empty: nothing is saved
+    int checkpoint_every = 1;        // steps
+    bool resume = false;             // go on from the newest checkpoint there, if there is one
+    /// What check_gradients compares with where the plan cuts the network or computes in 16 bits: the whole of it on
+    /// one rank in fp32, a step being one micro-batch.
     std::shared_ptr<const Schedule> alone{};
 };
 
@@ -60,18 +66,23 @@ struct StepReport {
     double loss = 0;                // mean over the global batch, before the step's update
     Seconds seconds, exposed_comm;  // of the rank that took longest
     double samples_per_s = 0;
+    Seconds input_wait;    // for the samples, before the step
+    double mean_iou = -1;  // intersection over union, mean over the classes that occur; -1: labels are not of pixels
+    float loss_scale = 1;  // of the gradients made in this step
+    bool skipped = false;  // nothing was updated: gradients had overflowed
 };
 
 struct Result {
     Timeline timeline;  // on rank 0: of all ranks, clocks aligned; elsewhere: of this rank
     std::vector<StepReport> steps;
+    int first_step = 0;              // of steps: more than 0 where it went on from a checkpoint
     std::vector<float> weights;      // of all buckets, one after the other
     std::vector<float> gradients;    // of the last step, likewise
     double gradient_error = -1;      // see run/gradient_check.hpp; -1: not asked for
     double gradient_tolerance = -1;  // derived there; an error above it is a failed check
 };
 
-/// Trains on the synthetic task of run/data.hpp. `report` is called on rank 0 after each step.
+/// Trains on the data that the options name. `report` is called on rank 0 after each step.
 /// InputError: the schedule is for another number of ranks, or holds what run cannot execute.
 Result train(const Session& session, const Schedule& schedule, const Options& options,
              const std::function<void(int step, const StepReport&)>& report = {});

@@ -12,12 +12,15 @@
 
 #include "core/error.hpp"
 #include "kernels/comm/idle.hpp"
+#include "run/checkpoint.hpp"
 #include "run/clock.hpp"
-#include "run/data.hpp"
 #include "run/gradient_check.hpp"
 #include "run/part_check.hpp"
+#include "run/prefetch.hpp"
 #include "run/random.hpp"
 #include "run/record.hpp"
+#include "run/samples.hpp"
+#include "run/saver.hpp"
 
 namespace rehearse::run {
 
@@ -25,56 +28,29 @@ namespace {
 
 enum Purpose : std::uint64_t { weights_of, data_of, dropout_of };
 
-// What the synthetic data are for.
-class Samples {
-public:
-    Samples(const Network& network, std::uint64_t seed) : loss_(loss_of(network)), seed_(seed) {
-        for (const Layer& layer : network.layers) {
-            const auto* input = std::get_if<Input>(&layer.op);
-            if (input == nullptr) continue;
-            if (input->vocabulary == 0) {
-                pictures_.emplace(input->shape, loss_.classes, seed, loss_.image);
-                continue;
-            }
-            const bool next_is_label = loss_.rows > 1;
-            tokens_.emplace(next_is_label ? std::min(input->vocabulary, loss_.classes) : input->vocabulary, seed);
-            ids_.resize(static_cast<std::size_t>(elements(input->shape)));
-        }
-        if (loss_.rows == 1 || loss_.rows == static_cast<std::int64_t>(ids_.size())) return;
-        throw InputError(
-            fmt::format("network '{}' has a loss of {} rows a sample: the synthetic data have one label a "
-                        "sample, a pixel or a token",
-                        network.name, loss_.rows));
-    }
-
-    // `input` and `ids` are empty where nobody reads them.
-    void fill(std::int64_t sample, std::span<float> input, std::span<std::int32_t> ids,
-              std::span<std::int32_t> labels) {
-        if (pictures_ && !input.empty()) pictures_->fill(sample, input);
-        if (loss_.rows > 1) return tokens_->fill(sample, ids.empty() ? std::span{ids_} : ids, labels);
-        if (pictures_) pictures_->fill_labels(sample, labels);
-        if (!pictures_) labels.front() = synthetic_label(sample, loss_.classes, seed_);
-        if (tokens_ && !ids.empty()) tokens_->fill_class(sample, labels.front(), ids);
-    }
-
-private:
-    SoftmaxLoss loss_;
-    std::uint64_t seed_;
-    std::optional<SyntheticTask> pictures_;
-    std::optional<SyntheticTokens> tokens_;
-    std::vector<std::int32_t> ids_;  // of one sample, where only the labels are of use
-};
-
 void check_job(const kernels::Communicator& world, const Schedule& schedule, const Options& options) {
     const std::int64_t needed = ranks(schedule.mesh);
     if (needed != world.size()) {
         throw InputError(fmt::format("the plan '{}' is for {} ranks, but this job has {}: start it with mpirun -n {}",
                                      schedule.plan, needed, world.size(), needed));
     }
+    if (options.checkpoint_every < 1) {
+        throw InputError(fmt::format("--checkpoint-every {}: at least 1 step", options.checkpoint_every));
+    }
+    if (options.resume && options.checkpoint.empty()) {
+        throw InputError("--resume: say where from with --checkpoint DIR");
+    }
     if (options.steps < 1) throw InputError(fmt::format("--steps {}: at least 1 is needed", options.steps));
 }
 
-std::vector<float> copy_of(std::span<const float> values) { return {values.begin(), values.end()}; }
+/// The type that sums of gradients are sent in.
+DataType wire_of(const Schedule& schedule) {
+    for (const Step& step : schedule.classes.front().steps) {
+        const auto* sum = std::get_if<Communicate>(&step.action);
+        if (sum != nullptr && sum->bucket >= 0 && sum->kind != CollectiveKind::all_gather) return sum->type;
+    }
+    return DataType::f32;
+}
 
 class Trainer {
 public:
@@ -82,12 +58,17 @@ public:
         : world_(world),
           schedule_(schedule),
           options_(options),
-          samples_(schedule.network, key(options.seed, data_of)),
+          samples_(schedule.network, key(options.seed, data_of), options.data),
           wish_{options.backend, options.algorithm, options.scratch_limit, options.tuned},
-          hyperparameters_{options.learning_rate, options.momentum, options.weight_decay},
+          hyperparameters_{.learning_rate = options.learning_rate,
+                           .momentum = options.momentum,
+                           .weight_decay = options.weight_decay,
+                           .loss_scale = options.loss_scale,
+                           .growth_interval = options.growth_interval},
           program_(schedule, world.rank(), wish_, key(options.seed, weights_of), hyperparameters_),
           executor_(schedule, program_, world, probe),
-          recording_(executor_.bytes_sent(), options.record ? options.steps : 0) {
+          recording_(executor_.bytes_sent(), options.record ? options.steps : 0),
+          saver_(world, schedule, options, program_, executor_) {
         const int axis = axis_index(schedule.mesh, "data");
         if (axis < 0) return;
         shards_ = schedule.mesh.axes[static_cast<std::size_t>(axis)].size;
@@ -96,44 +77,80 @@ public:
 
     Result train(const Report& report) {
         Result result;
+        const int first = result.first_step = saver_.begin();
+        skipped_.assign(static_cast<std::size_t>(first), false);
+        if (options_.data != "synthetic") {
+            prefetch_.emplace(first, options_.steps, own_batch(), [this](int step, Batch& batch) {
+                fill(step, shard_ * schedule_.batch_per_rank, program_.samples(), batch.input, batch.ids, batch.labels);
+            });
+        }
         const double first_time = now();
         const double first_ahead = measure_ahead(world_);
-        for (int step = 0; step < options_.steps; ++step) {
-            if (step + 1 == options_.steps) weights_before_ = copy_of(program_.tensors().weights());
+        for (int step = first; step < options_.steps; ++step) {
+            if (step + 1 == options_.steps) weights_before_ = floats_of(program_.tensors().weights());
             result.steps.push_back(train_step(step));
+            saver_.after(step);
             if (report && world_.rank() == 0) report(step, result.steps.back());
         }
+        prefetch_.reset();
         const double last_ahead = measure_ahead(world_);
         recording_.align({first_time, first_ahead, now(), last_ahead});
         result.timeline = make_timeline(schedule_, world_, recording_);
         result.timeline.title = title();
         gather_pieces();
-        result.weights = copy_of(program_.tensors().weights());
-        result.gradients = copy_of(program_.tensors().gradients());
+        result.weights = floats_of(program_.tensors().weights());
+        result.gradients = floats_of(program_.tensors().applied());
         if (options_.check_gradients) check(result);
         return result;
     }
 
 private:
+    Batch own_batch() {
+        Tensors& tensors = program_.tensors();
+        return {std::vector<float>(tensors.input().size()), std::vector<std::int32_t>(tensors.indices().size()),
+                std::vector<std::int32_t>(tensors.labels().size())};
+    }
+
     StepReport train_step(int step) {
-        load(step, shard_ * schedule_.batch_per_rank, program_);
+        const double asked = now();
+        take_samples(step);
+        const double waited = now() - asked;
         world_.barrier(kernels::attentive());
         executor_.run(step, dropout_seed(step), shard_ * schedule_.batch_per_rank);
         if (options_.record) recording_.add(executor_.times());
-        return reported();
+        StepReport report = reported();
+        report.input_wait = Seconds{waited};
+        report.loss_scale = program_.loss_scale();
+        last_scale_ = program_.applied_scale();
+        report.skipped = program_.skips();
+        skipped_.push_back(report.skipped);
+        if (program_.scales()) program_.adapt_scale();
+        return report;
+    }
+
+    // What is made up is made before the step's clock starts, so that a step is measured as it is predicted; what is
+    // read, or takes long to make, comes from a thread of its own.
+    void take_samples(int step) {
+        if (!prefetch_) return load(step, shard_ * schedule_.batch_per_rank, program_);
+        const Batch& batch = prefetch_->next();
+        std::ranges::copy(batch.input, program_.tensors().input().begin());
+        std::ranges::copy(batch.ids, program_.tensors().indices().begin());
+        std::ranges::copy(batch.labels, program_.tensors().labels().begin());
     }
 
     std::uint64_t dropout_seed(int step) const {
         return key(key(options_.seed, dropout_of), static_cast<std::uint64_t>(step));
     }
 
-    // The samples of a program, from `first` of the global batch on, are made before the step's clock starts: nobody
-    // reads them from anywhere.
+    // The samples of a program, from `first` of the global batch on.
     void load(int step, std::int64_t first, Program& program) {
-        const std::span<std::int32_t> labels = program.tensors().labels();
-        const std::span<std::int32_t> ids = program.tensors().indices();
-        const std::span<float> input = program.tensors().input();
-        const auto samples = static_cast<std::size_t>(program.samples());
+        Tensors& tensors = program.tensors();
+        fill(step, first, program.samples(), tensors.input(), tensors.indices(), tensors.labels());
+    }
+
+    void fill(int step, std::int64_t first, std::int64_t count, std::span<float> input, std::span<std::int32_t> ids,
+              std::span<std::int32_t> labels) {
+        const auto samples = static_cast<std::size_t>(count);
         const std::size_t size = input.size() / samples, rows = labels.size() / samples;
         const std::size_t words = ids.size() / samples;
         for (std::size_t i = 0; i < samples; ++i) {
@@ -150,17 +167,22 @@ private:
         timeline.events = events_of(schedule_, world_.rank(), last.bytes_sent(), last.times(), last.times().front());
         const Summary summary = summarize(timeline);
         const double samples = program_.has_loss() ? static_cast<double>(schedule_.batch_per_rank) : 0;
-        const std::vector<double> own{program_.loss(), summary.step.value, summary.exposed_comm.value, samples};
+        const std::int64_t classes = program_.pixel_classes();
+        std::vector<double> own{program_.loss(), summary.step.value, summary.exposed_comm.value, samples};
+        own.insert(own.end(), program_.confusion().begin(), program_.confusion().end());
         const std::vector<double> all = world_.all_gather(own);
         StepReport report;
         double counted = 0;  // the ranks along the tensor axis have the same samples
+        std::vector<double> confusion(program_.confusion().size());
         for (std::size_t i = 0; i < all.size(); i += own.size()) counted += all[i + 3];
         for (std::size_t i = 0; i < all.size(); i += own.size()) {
+            for (std::size_t c = 0; c < confusion.size(); ++c) confusion[c] += all[i + 4 + c];
             report.loss += all[i] / counted;
             if (all[i + 1] < report.seconds.value) continue;
             report.seconds = Seconds{all[i + 1]};
             report.exposed_comm = Seconds{all[i + 2]};
         }
+        if (classes > 0) report.mean_iou = mean_iou(confusion, classes);
         report.samples_per_s = static_cast<double>(global_batch(schedule_)) / report.seconds.value;
         return report;
     }
@@ -174,45 +196,29 @@ private:
         return schedule_.classes[static_cast<std::size_t>(class_of(schedule_, world_.rank()))];
     }
 
-    // Communicators are made by all ranks together, whichever buckets each of them has.
-    std::map<int, kernels::Communicator> groups_of_buckets() const {
-        std::set<int> axes;
-        for (const RankClass& rank_class : schedule_.classes) {
-            for (const Bucket& bucket : rank_class.part.buckets) axes.insert(bucket.axis);
-        }
-        std::map<int, kernels::Communicator> groups;
-        for (const int axis : axes) {
-            if (axis < 0) continue;
-            groups.emplace(axis, world_.split(group_of(schedule_.mesh, axis, world_.rank()).front(), world_.rank()));
-        }
-        return groups;
-    }
-
     // Where each rank has the sums of its piece, or keeps its piece of the weights only.
     void gather_pieces() {
-        std::map<int, kernels::Communicator> groups = groups_of_buckets();
+        std::map<int, kernels::Communicator> groups = groups_of_buckets(world_, schedule_);
         std::set<int> scattered;
         for (const Step& step : rank_class().steps) {
             const auto* action = std::get_if<Communicate>(&step.action);
             if (action == nullptr || action->bucket < 0 || action->kind != CollectiveKind::reduce_scatter) continue;
             scattered.insert(action->bucket);
         }
-        const auto gather = [&](int bucket, std::span<float> pieces) {
-            kernels::Communicator& group = groups.at(rank_class().part.buckets[static_cast<std::size_t>(bucket)].axis);
-            const auto elements = static_cast<std::int64_t>(pieces.size());
-            const Collective whole{CollectiveKind::all_gather, {}, {group.size(), group.size()}, elements};
-            group.run({whole, group.rank()}, kernels::floats(pieces));
-        };
         for (const int bucket : scattered) {
             const BucketTensors& tensors = program_.tensors().bucket(bucket);
-            gather(bucket, tensors.gradients);
-            if (gathers_weights(rank_class())) gather(bucket, tensors.weights);
+            kernels::Communicator& group = groups.at(rank_class().part.buckets[static_cast<std::size_t>(bucket)].axis);
+            join_pieces(group, tensors.applied);
+            if (!gathers_weights(rank_class())) continue;
+            join_pieces(group, tensors.weights);
+            if (!tensors.copy.empty()) join_pieces(group, tensors.copy);
         }
     }
 
     void check(Result& result) {
-        GradientCheck checked = is_whole(schedule_) ? check_shards(result) : check_own_part();
-        if (!is_whole(schedule_)) {
+        const bool equal_bits = is_whole(schedule_) && schedule_.precision == Precision::fp32 && schedule_.lag == 0;
+        GradientCheck checked = equal_bits ? check_shards(result) : check_own_part();
+        if (!equal_bits) {
             const std::vector<double> all = world_.all_gather(std::vector{checked.error, checked.tolerance});
             for (std::size_t i = 0; i < all.size(); i += 2) {
                 if (all[i] / all[i + 1] > checked.error / checked.tolerance) checked = {all[i], all[i + 1]};
@@ -231,19 +237,23 @@ private:
         std::ranges::copy(weights_before_, program_.tensors().weights().begin());
         const GradientCheck checked = check_gradients(
             program_, shards_, schedule_.batch_per_rank, dropout_seed(step),
-            [&](std::int64_t shard) { load(step, shard * schedule_.batch_per_rank, program_); }, result.gradients);
+            [&](std::int64_t shard) { load(step, shard * schedule_.batch_per_rank, program_); }, result.gradients,
+            wire_of(schedule_));
         std::ranges::copy(result.weights, program_.tensors().weights().begin());
         return checked;
     }
 
     GradientCheck check_own_part() {
         if (!options_.alone)
-            throw InputError("gradients of a plan that cuts the network need the whole to compare with");
+            throw InputError(
+                "gradients of a plan that cuts the network, or in 16 bits, need the whole to compare with");
         return check_part(schedule_, world_.rank(), program_, *options_.alone,
                           {.wish = wish_,
                            .weights_seed = key(options_.seed, weights_of),
                            .hyperparameters = hyperparameters_,
                            .steps = options_.steps,
+                           .skipped = skipped_,
+                           .scale = last_scale_,
                            .dropout_seed = [this](int step) { return dropout_seed(step); },
                            .load = [this](int step, std::int64_t first, Program& to) { load(step, first, to); }});
     }
@@ -257,8 +267,12 @@ private:
     Program program_;
     Executor executor_;
     Recording recording_;
+    Saver saver_;
     std::int64_t shards_ = 1, shard_ = 0;
+    std::optional<Prefetch> prefetch_;
     std::vector<float> weights_before_;  // the last step's update
+    std::vector<bool> skipped_;          // of each step
+    float last_scale_ = 1;
 };
 
 }  // namespace

@@ -6,13 +6,13 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/precision.hpp"
 #include "core/prices.hpp"
 #include "schedule/blocks.hpp"
 #include "schedule/buckets.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/mesh.hpp"
 #include "schedule/plan.hpp"
-#include "schedule/precision.hpp"
 #include "schedule/steps.hpp"
 #include "schedule/tensor.hpp"
 
@@ -102,6 +102,7 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     schedule.plan = with_sizes(plan, schedule.mesh);
     schedule.precision = job.precision;
     schedule.optimizer = job.optimizer;
+    schedule.lag = plan.lag;
     if (job.optimizer == Optimizer::lamb && plan.zero > 0) {
         throw InputError(
             fmt::format("--plan '{}': with zero={} a rank updates a piece of the weights, but LAMB needs the "
@@ -109,7 +110,10 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
                         plan.text, plan.zero));
     }
 
-    StepOptions options{.sum = {.overlap = plan.overlap, .zero = plan.zero},
+    StepOptions options{.sum = {.overlap = plan.overlap,
+                                .zero = plan.zero,
+                                .wire = plan.compress.value_or(wire_type(job.precision)),
+                                .lag = plan.lag},
                         .tensor = plan.tensor_sum.value_or(Algorithm{}),
                         .recompute = plan.recompute};
     const std::int64_t tensor = axis_size(schedule.mesh, "tensor");

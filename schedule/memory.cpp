@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "core/precision.hpp"
 #include "schedule/gathers.hpp"
-#include "schedule/precision.hpp"
 
 namespace rehearse::schedule {
 
@@ -254,7 +254,8 @@ MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class) {
     use.weights = kept.weights * size_of(compute_type(schedule.precision)) +
                   static_cast<double>(network.state) * size_of(DataType::f32);
     if (update != compute_type(schedule.precision)) use.master_weights = kept.updated * size_of(update);
-    use.gradients = kept.gradients * size_of(wire_type(schedule.precision));
+    const double waiting = schedule.lag * static_cast<double>(parameters(network));
+    use.gradients = (kept.gradients + waiting) * size_of(wire_type(schedule.precision));
     use.optimizer = static_cast<double>(moments(schedule.optimizer)) * kept.updated * size_of(update);
     Walk(schedule, rank_class).add_peak(use);
     for (const Step& step : rank_class.steps) {

@@ -81,6 +81,18 @@ void read_zero(Plan& plan, std::string_view value) {
     plan.zero = value.front() - '0';
 }
 
+void read_lag(Plan& plan, std::string_view value) {
+    if (value != "0" && value != "1") throw InputError(fmt::format("lag={}: write 0 or 1", value));
+    plan.lag = value.front() - '0';
+}
+
+void read_compress(Plan& plan, std::string_view value) {
+    if (value != "fp16" && value != "bf16") {
+        throw InputError(fmt::format("compress={}: write fp16 or bf16, what gradients are rounded to", value));
+    }
+    plan.compress = value == "fp16" ? DataType::f16 : DataType::bf16;
+}
+
 void read_pipeline(Plan& plan, std::string_view value) {
     std::vector<std::string_view> names;
     for (const PipelineStrategy& strategy : pipeline_strategies()) {
@@ -117,6 +129,11 @@ constexpr std::array table{
           "3, keeps only its share of the weights and gathers them for each use",
           "data"},
          read_zero},
+    Word{{"lag", "0|1", "1: gradients are summed during the next step, and applied at its end; default 0", "data"},
+         read_lag},
+    Word{{"compress", "fp16|bf16", "gradients are rounded for the wire, and summed in 16 bits; default: as they are",
+          "data"},
+         read_compress},
     Word{{"microbatches", "N", "the batch in N parts, gradients added up; default 1", "data"}, read_micro_batches},
     Word{{"microbatch", "N", "the batch in parts of N samples, instead of microbatches", "data"}, read_micro_batch},
     Word{{"tensor", "N", "N ranks share each large layer (Megatron-LM)", {}}, read_tensor},
@@ -149,7 +166,6 @@ constexpr std::array words = [] {
 
 // Promised by the plan language, not yet written.
 constexpr std::array<std::string_view, 5> later_axes{"spatial", "server", "groups", "replica", "expert"};
-constexpr std::array<std::string_view, 1> later_options{"lag"};
 
 bool contains(std::span<const std::string_view> names, std::string_view name) {
     return std::ranges::find(names, name) != names.end();
@@ -177,13 +193,11 @@ const Word& find_word(std::string_view name, std::string_view axis) {
     }
     const std::string kind = axis.empty() ? "axis" : fmt::format("option of {}", axis);
     if (name.empty()) throw InputError(fmt::format("an {} is missing; what works: {}", kind, what_works(axis)));
-    const std::span<const std::string_view> later =
-        axis.empty() ? std::span<const std::string_view>{later_axes} : std::span<const std::string_view>{later_options};
-    if (contains(later, name)) {
+    if (axis.empty() && contains(later_axes, name)) {
         throw InputError(
             fmt::format("{} '{}' is not yet in this version; what works: {}", kind, name, what_works(axis)));
     }
-    names.insert(names.end(), later.begin(), later.end());
+    if (axis.empty()) names.insert(names.end(), later_axes.begin(), later_axes.end());
     throw InputError(
         fmt::format("unknown {} '{}'{}; what works: {}", kind, name, did_you_mean(name, names), what_works(axis)));
 }
@@ -252,6 +266,13 @@ void complete(Plan& plan) {
     }
     if (interleaved && plan.chunks == 1) throw InputError("schedule=interleaved needs at least 2 chunks");
     if (plan.chunks == 0) plan.chunks = interleaved ? 2 : 1;
+    if (plan.lag > 0 && !plan.overlap) {
+        throw InputError("lag=1 sums gradients beside the whole next step: it has no overlap=off");
+    }
+    if (plan.lag > 0 && plan.zero == 3) {
+        throw InputError(
+            "lag=1 with zero=3 is not supported: zero=3 sums gradients after each micro-batch; write zero=2");
+    }
     if (plan.zero == 3 && !plan.overlap) {
         throw InputError("zero=3 sums gradients as soon as they are made, so overlap=off cannot be; leave it out");
     }

@@ -23,6 +23,8 @@ struct Plan {
     Bytes first_bucket{1e6};                // the first bucket may be smaller, so that sending starts early (DDP: 1 MB)
     bool overlap = true;                    // all-reduce while the backward pass goes on
     int zero = 0;                           // ZeRO's stage
+    int lag = 0;                            // steps between a gradient and its update
+    std::optional<DataType> compress{};     // gradients are rounded to this type for the wire
     std::optional<Algorithm> tensor_sum{};  // of the sums inside layers; absent: ring
     bool sequence = false;                  // sequence parallelism beside tensor parallelism
     std::string_view pipeline = "1f1b";     // a name of pipeline_strategies()

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/precision.hpp"
 #include "schedule/blocks.hpp"
 #include "schedule/gathers.hpp"
-#include "schedule/precision.hpp"
 
 namespace rehearse::schedule {
 
@@ -55,6 +55,7 @@ public:
 
     void run(const Order& order, int slots) {
         slots_ = slots;
+        for (std::size_t b = 0; b < buckets_.size() && options_.sum.lag > 0; ++b) sum_gradients(static_cast<int>(b));
         for (const Item& item : order) {
             item_ = item;
             started_ = false;
@@ -149,7 +150,7 @@ private:
             for (const Pass pass : passes) {
                 compute(i, pass, "");
                 const bool gradient = pass == Pass::backward_weights || gradients_together(layer.op);
-                const bool now = (last && options_.sum.overlap) || options_.sum.zero == 3;
+                const bool now = (last && sums_beside_) || options_.sum.zero == 3;
                 if (gradient && now && closes_[at(i)] != none) sum_gradients(closes_[at(i)]);
             }
             if (passes.empty()) pass_on(i);  // a view
@@ -227,7 +228,8 @@ private:
         // What this item overwrites must have left.
         if (!started_ && !item_.forward) after.push_back(last_gradient_sent());
         started_ = true;
-        const Problem problem{layers_[at(i)].op, pass, micro_batch_size(schedule_), compute_type(schedule_.precision)};
+        const Op& op = layers_[at(i)].op;
+        const Problem problem{op, pass, micro_batch_size(schedule_), compute_type(schedule_.precision, op)};
         last_compute_ = append(name_of(i, to_string(pass), suffix), Stream::compute,
                                Compute{i, problem, item_.micro_batch}, std::move(after));
     }
@@ -292,13 +294,14 @@ private:
     int bucket_collective(int b, CollectiveKind kind, std::vector<int> after) {
         const auto chosen = options_.sum.algorithms.find(buckets_[at(b)].axis);
         const bool choice = kind == CollectiveKind::all_reduce && chosen != options_.sum.algorithms.end();
+        const bool weights = kind == CollectiveKind::all_gather;
         const Communicate action{.kind = kind,
                                  .axis = buckets_[at(b)].axis,
                                  .elements = buckets_[at(b)].elements,
-                                 .type = wire_type(schedule_.precision),
+                                 .type = weights ? compute_type(schedule_.precision) : options_.sum.wire,
                                  .algorithm = choice ? chosen->second : Algorithm{},
                                  .bucket = b,
-                                 .micro_batch = item_.micro_batch};
+                                 .micro_batch = options_.sum.lag > 0 ? schedule_.micro_batches - 1 : item_.micro_batch};
         const bool several = options_.sum.zero == 3 && schedule_.micro_batches > 1;
         const std::string which = several ? fmt::format("#{}", item_.micro_batch) : "";
         return append(fmt::format("bucket{}:{}{}", b, pass_of(kind), which), Stream::communication, action,
@@ -306,14 +309,18 @@ private:
     }
 
     void update() {
+        // Whether any gradient has overflowed decides about all updates.
+        std::vector<int> all_sums;
+        if (scales_loss(schedule_.precision)) all_sums = ready_by_;
         for (std::size_t b = 0; b < buckets_.size(); ++b) {
             const std::int64_t ranks = options_.sum.zero > 0 ? sharing(static_cast<int>(b)) : 1;
             const std::int64_t count = (buckets_[b].elements + ranks - 1) / ranks;
             const Op op = update_op(schedule_.optimizer, count, tensors(network_, buckets_[b]));
             const Problem problem{op, Pass::update, 1, update_type(schedule_.precision)};
-            const int step =
-                append(fmt::format("bucket{}:update", b), Stream::compute,
-                       Update{static_cast<int>(b), problem, ranks > 1 ? buckets_[b].axis : none}, {ready_by_[b]});
+            std::vector<int> after = b == 0 ? all_sums : std::vector<int>{};
+            after.push_back(ready_by_[b]);
+            const int step = append(fmt::format("bucket{}:update", b), Stream::compute,
+                                    Update{static_cast<int>(b), problem, ranks > 1 ? buckets_[b].axis : none}, after);
             if (ranks > 1 && options_.sum.zero < 3)
                 bucket_collective(static_cast<int>(b), CollectiveKind::all_gather, {step});
         }
@@ -329,9 +336,10 @@ private:
     std::vector<bool> needed_;
     Item item_;
     int slots_ = 1;
-    bool started_ = false;     // this item has computed something
-    int last_compute_ = none;  // step
-    std::vector<int> ends_;    // the last compute step of each item
+    bool started_ = false;                                                    // this item has computed something
+    const bool sums_beside_ = options_.sum.overlap && options_.sum.lag == 0;  // the backward pass that makes them
+    int last_compute_ = none;                                                 // step
+    std::vector<int> ends_;                                                   // the last compute step of each item
     // Of this item, by layer: steps of other streams that give the output, or a part of its gradient.
     std::vector<int> output_by_;
     std::vector<std::vector<int>> gradient_by_;

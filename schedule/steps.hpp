@@ -19,6 +19,8 @@ struct GradientSum {
     /// gradients; 2, each gets the sum of its piece's gradients only. Then the ranks gather the weights. 3, each gets
     /// the sum of its piece's gradients after every micro-batch, and keeps its piece of the weights (gathers.hpp).
     int zero = 0;
+    DataType wire = DataType::f32;  // of the sums
+    int lag = 0;                    // 1: of what the step before this one has left, from its beginning on
 };
 
 /// What is computed again in the backward pass: nothing; all that a stage holds, at once; block after block, so that
@@ -38,6 +40,7 @@ struct StepOptions {
 ///   compute        forward 0..n | backward n ............. 0 | update 0, update 1
 ///   communication                     [bucket 0]   [bucket 1]^
 ///   ... overlap=off                                           [bucket 0] [bucket 1]
+///   ... lag=1       [bucket 0] [bucket 1] of the step before
 ///
 /// What a chunk receives may come in while the item before the one that needs it is computed, not earlier: memory for
 /// one micro-batch in advance.

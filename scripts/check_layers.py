@@ -29,6 +29,7 @@ OWNERS = {  # library: (how its headers begin, who may reach them)
     "CUDA": (r"cuda|cublas|cudnn|nccl|nvml", {"kernels"}),
     "Highway": (r"hwy/", {"kernels", "bench"}),
     "SQLite": (r"sqlite3\.h", {"kernels"}),
+    "HDF5": (r"hdf5\.h|H5", {"run"}),
     "cairo": (r"cairo", {"picture"}),
     "toml++": (r"toml\+\+|toml\.hpp", {"models"}),
     "ONNX": (r"onnx/", {"models"}),

@@ -46,12 +46,59 @@ TEST_F(Contract, MachinesGiveASourceForEveryFigure) {
 }
 
 TEST_F(Contract, HelpHasExamplesAndVersionIsThere) {
-    for (const char* command : {"predict", "run", "compare", "bench", "calibrate", "validate", "export", "models", "machines"}) {
+    for (const char* command : {"predict", "run", "schedule", "compare", "bench", "calibrate", "validate", "export", "models", "machines"}) {
         const Output output = run(std::string{command} + " --help");
         EXPECT_EQ(output.code, 0);
         EXPECT_THAT(output.out, HasSubstr("Examples:"));
     }
     EXPECT_THAT(run("--version").out, HasSubstr("rehearse 0."));
+}
+
+#if REHEARSE_HAS_MPI
+TEST_F(Contract, RunTrainsIn16Bits) {
+    const Json trained = json("run --model lenet5 --precision mixed --batch 4 --steps 2 --check-gradients --loss-scale 256");
+    EXPECT_EQ(trained["precision"], "mixed");
+    EXPECT_LE(trained["gradient_error"], trained["gradient_tolerance"]);
+    EXPECT_EQ(trained["steps"][0]["loss_scale"], 256);
+    EXPECT_EQ(trained["steps"][0]["skipped"], false);
+    EXPECT_EQ(run("run --loss-scale 0").code, 2);
+}
+
+TEST_F(Contract, RunTellsPixelsApartAndGoesOnFromACheckpoint) {
+    const std::string train = "run --model deeplabv3plus-small --data climate --batch 1 --checkpoint saved --steps ";
+    const Output first = run(train + "1");
+    if (first.err.find("no HDF5") != std::string::npos) GTEST_SKIP() << first.err;
+    ASSERT_EQ(first.code, 0) << first.err;
+    const Output again = run(train + "2");
+    EXPECT_EQ(again.code, 2);
+    EXPECT_THAT(again.err, HasSubstr("there is step-000001.h5 already; --resume goes on from it"));
+    const Json resumed = json(train + "2 --resume");
+    ASSERT_EQ(resumed["steps"].size(), 1U);
+    EXPECT_EQ(resumed["steps"][0]["step"], 1);
+    EXPECT_GT(resumed["steps"][0]["mean_iou"], 0);
+    EXPECT_EQ(run("run --resume").code, 2);
+    EXPECT_EQ(run("run --model lenet5 --data idx:nowhere").code, 2);
+}
+#endif
+
+TEST_F(Contract, ScheduleIsListedAndDrawn) {
+    const Json schedule = json("schedule --model lenet5 --plan pipe=2:microbatches=4 --steps");
+    EXPECT_EQ(schedule["schema"], "rehearse.schedule/1");
+    EXPECT_EQ(schedule["ticks"], 3 * (4 + 1));
+    EXPECT_EQ(schedule["classes"][0]["idle_share"], 0.2);
+    EXPECT_EQ(schedule["classes"][0]["boxes"].size(), 8U);
+    EXPECT_EQ(schedule["steps"][0]["class"], "stage0");
+    // GPipe of two stages and micro-batches, drawn by hand.
+    EXPECT_THAT(run("schedule --model lenet5 --plan pipe=2:schedule=gpipe:microbatches=2 --draw").out,
+                HasSubstr("\n"
+                          "stage0 F0 F1 .  .  B0--- B1---\n"
+                          "stage1 .  F0 F1 B0--- B1--- .  .\n"));
+    EXPECT_EQ(run("schedule --model lenet5 --plan pipe=2:microbatches=4 --draw picture.svg").code, 0);
+    EXPECT_THAT(read("picture.svg"), AllOf(HasSubstr("<svg"), HasSubstr("stage1"), HasSubstr("B3")));
+    EXPECT_EQ(run("schedule --draw picture.svg").code, 2) << "it is there already";
+    EXPECT_EQ(run("schedule --draw picture.gif").code, 2);
+    EXPECT_EQ(run("schedule --ticks 0,1").code, 2);
+    EXPECT_EQ(run("schedule --plan pipe=2:schedule=gpipes").code, 2);
 }
 
 #if REHEARSE_HAS_BENCH

@@ -112,16 +112,19 @@ inline Network tiny_dlrm() {
 
 /// One host with as many devices as there are ranks.
 inline Schedule schedule_of(const Network& network, std::string_view plan, std::int64_t ranks, std::int64_t batch,
-                            Optimizer optimizer = Optimizer::sgd) {
+                            Optimizer optimizer = Optimizer::sgd, Precision precision = Precision::fp32) {
     Machine machine;
     machine.name = "host";
     machine.nodes.push_back({"host", 1, {}, {}});
     for (std::int64_t i = 0; i < ranks; ++i) {
         machine.nodes[0].vertices.push_back({"core" + std::to_string(i), VertexKind::device, 0});
     }
-    return schedule::make_schedule(
-        network, machine, schedule::parse_plan(plan),
-        {.devices = ranks, .batch_per_device = batch, .global_batch = {}, .optimizer = optimizer});
+    return schedule::make_schedule(network, machine, schedule::parse_plan(plan),
+                                   {.devices = ranks,
+                                    .batch_per_device = batch,
+                                    .global_batch = {},
+                                    .precision = precision,
+                                    .optimizer = optimizer});
 }
 
 }  // namespace rehearse::test

@@ -55,10 +55,11 @@ Network convolutions() {
     return n;
 }
 
-Result train_checked(const Network& network, std::string_view plan, std::int64_t batch, int steps) {
+Result train_checked(const Network& network, std::string_view plan, std::int64_t batch, int steps,
+                     Precision precision = Precision::fp32, float loss_scale = 1024) {
     const Communicator world = Communicator::world();
-    const Schedule schedule = test::schedule_of(network, plan, world.size(), batch);
-    Options options{.steps = steps, .check_gradients = true};
+    const Schedule schedule = test::schedule_of(network, plan, world.size(), batch, Optimizer::sgd, precision);
+    Options options{.steps = steps, .loss_scale = loss_scale, .growth_interval = 2, .check_gradients = true};
     options.alone = std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, micro_batch_size(schedule)));
     return train_on(world, schedule, options, {}, {});
 }
@@ -129,6 +130,80 @@ TEST(Plans, OfEightRanksGiveTheGradientsOfOne) {
     if (Communicator::world().size() != 8) GTEST_SKIP() << "of eight ranks";
     expect_one_ranks_gradients({"data=2,pipe=2:microbatches=2,tensor=2", "pipe=2:microbatches=4,data=2:zero=1,tensor=2",
                                 "tensor=2,pipe=4:microbatches=4"});
+}
+
+// Against its own semantics, written out: each update by the gradients of the step before.
+TEST(Plans, WithLagUpdateByTheLastStepsGradients) {
+    const std::int64_t size = Communicator::world().size();
+    if (size > 4) GTEST_SKIP() << "of two and four ranks";
+    std::vector<const char*> plans{"data:lag=1", "data:lag=1:zero=1", "data:lag=1:zero=2:bucket=1kB"};
+    if (size == 4) plans = {"data=2:lag=1,pipe=2:microbatches=2", "data=2:lag=1,tensor=2"};
+    for (const char* plan : plans) {
+        for (const int steps : {1, 4}) {
+            SCOPED_TRACE(std::string{plan} + ", steps " + std::to_string(steps));
+            const Result result = train_checked(convolutions(), plan, 8, steps);
+            EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+            EXPECT_LT(result.gradient_tolerance, 1e-3);
+        }
+    }
+    const Result mixed = train_checked(convolutions(), plans.front(), 8, 3, Precision::mixed);
+    EXPECT_LE(mixed.gradient_error, mixed.gradient_tolerance);
+}
+
+/// Against f32 on one rank, by what rounding to 16 bits can reach.
+void expect_gradients_in_16_bits(const std::vector<const char*>& plans) {
+    for (const Precision precision : {Precision::fp16, Precision::bf16, Precision::mixed}) {
+        for (const char* plan : plans) {
+            SCOPED_TRACE(std::string{plan} + ", " + std::string{to_string(precision)});
+            const Result result = train_checked(convolutions(), plan, 8, 2, precision);
+            EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+            EXPECT_GT(result.gradient_error, 0x1p-20) << "f32 would be nearer";
+            EXPECT_LT(result.gradient_tolerance, precision == Precision::bf16 ? 1.5 : 0.25);
+        }
+    }
+}
+
+TEST(Plans, OfTwoRanksGiveTheGradientsOfF32In16Bits) {
+    if (Communicator::world().size() != 2) GTEST_SKIP() << "of two ranks";
+    expect_gradients_in_16_bits({"data", "tensor", "pipe", "data:zero=1:microbatches=2", "data:zero=2",
+                                 "data:zero=3:microbatches=2:bucket=1kB"});
+}
+
+TEST(Plans, OfFourRanksGiveTheGradientsOfF32In16Bits) {
+    if (Communicator::world().size() != 4) GTEST_SKIP() << "of four ranks";
+    expect_gradients_in_16_bits({"data=2,tensor=2", "pipe=2:microbatches=2,data=2:zero=1"});
+}
+
+TEST(Plans, GradientsMayBeSentIn16Bits) {
+    if (Communicator::world().size() > 4) GTEST_SKIP() << "of two and four ranks";
+    for (const char* plan : {"data:compress=fp16", "data:compress=bf16:zero=1", "data:compress=fp16:zero=2"}) {
+        SCOPED_TRACE(plan);
+        const Result result = train_checked(perceptron(), plan, 8, 2);
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+        EXPECT_GT(result.gradient_error, 0x1p-20) << "f32 would be nearer";
+    }
+}
+
+// 2^24 times the gradients is beyond 65504: every rank skips those steps, halves the scale, and goes on when it fits.
+TEST(Plans, AStepWhoseGradientsOverflowUpdatesNothing) {
+    if (Communicator::world().size() > 4) GTEST_SKIP() << "of two and four ranks";
+    for (const char* plan : {"data", "pipe=2,data"}) {
+        SCOPED_TRACE(plan);
+        const Result result = train_checked(perceptron(), plan, 8, 16, Precision::mixed, 0x1p24F);
+        ASSERT_EQ(result.steps.size(), 16U);
+        EXPECT_TRUE(result.steps.front().skipped);
+        EXPECT_FALSE(result.steps.back().skipped && result.steps[14].skipped);
+        float scale = 0x1p24F;
+        int good = 0;
+        for (const StepReport& step : result.steps) {
+            EXPECT_EQ(step.loss_scale, scale);
+            EXPECT_TRUE(std::isfinite(step.loss)) << "nothing that overflowed has come into the weights";
+            good = step.skipped ? 0 : good + 1;
+            if (step.skipped) scale /= 2;
+            if (good == 2) scale *= 2, good = 0;
+        }
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+    }
 }
 
 TEST(Plans, AWrongGradientIsFound) {

@@ -20,8 +20,7 @@ class Loaded {
 public:
     Loaded(const Network& network, const std::string& backend) : Loaded(network, Wish{backend, ""}) {}
     Loaded(const Network& network, const Wish& wish)
-        : schedule_(test::schedule_of(network, "data", 1, batch)),
-          program_(schedule_, 0, wish, 5, {}) {
+        : schedule_(test::schedule_of(network, "data", 1, batch)), program_(schedule_, 0, wish, 5, {}) {
         const SyntheticTask task{network.layers.front().output, 3, 11};
         const std::size_t size = program_.tensors().input().size() / batch;
         for (std::int64_t i = 0; i < batch; ++i) {

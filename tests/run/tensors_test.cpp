@@ -21,6 +21,10 @@ Tensors tensors_of(const Schedule& schedule, std::uint64_t seed = 1) {
     return {schedule, schedule.classes[0], 0, backends, seed};
 }
 
+std::vector<std::span<float>> spans_of(const LayerTensors& layer) {
+    return {layer.output, layer.diff, layer.workspace, layer.state};
+}
+
 TEST(Tensors, GradientsOfABucketLieTogetherInItsOrder) {
     const Schedule schedule = test::schedule_of(models::load_network("lenet5"), "data:bucket=1kB", 1, 2);
     ASSERT_GT(schedule.classes[0].part.buckets.size(), 2U);
@@ -57,7 +61,7 @@ TEST(Tensors, AFlattenIsAViewAndNothingElseOverlaps) {
             EXPECT_EQ(layer.diff.data(), tensors.layer(input).diff.data());
             continue;
         }
-        for (const std::span<float> tensor : {layer.output, layer.diff, layer.workspace, layer.state}) {
+        for (const std::span<float> tensor : spans_of(layer)) {
             std::ranges::fill(tensor, ++mark);
         }
     }
@@ -65,7 +69,7 @@ TEST(Tensors, AFlattenIsAViewAndNothingElseOverlaps) {
     for (std::size_t i = 0; i < schedule.network.layers.size(); ++i) {
         if (std::holds_alternative<Flatten>(schedule.network.layers[i].op)) continue;
         const LayerTensors& layer = tensors.layer(static_cast<int>(i));
-        for (const std::span<float> tensor : {layer.output, layer.diff, layer.workspace, layer.state}) {
+        for (const std::span<float> tensor : spans_of(layer)) {
             EXPECT_THAT(tensor, testing::Each(++mark));
             EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.data()) % 64, 0U);
         }
@@ -81,15 +85,40 @@ TEST(Tensors, OnlyWhatTheBackwardPassNeedsHasAGradient) {
     }
 }
 
+// fp16 has everything in f16; mixed keeps and updates f32 weights of which layers read a rounded copy.
+TEST(Tensors, HaveTheTypesOfThePrecision) {
+    const Network network = models::load_network("lenet5");
+    const auto make = [&](Precision precision) {
+        return test::schedule_of(network, "data", 1, 2, Optimizer::sgd, precision);
+    };
+    const Schedule half = make(Precision::fp16), mixed = make(Precision::mixed);
+    const Tensors in_half = tensors_of(half), in_both = tensors_of(mixed);
+    const int loss = static_cast<int>(network.layers.size()) - 1;
+    for (const Tensors* tensors : {&in_half, &in_both}) {
+        EXPECT_EQ(tensors->layer(1).output.type(), DataType::f16);
+        EXPECT_EQ(tensors->layer(1).weights.type(), DataType::f16);
+        EXPECT_EQ(tensors->gradients().type(), DataType::f16);
+        EXPECT_EQ(tensors->layer(loss).output.type(), DataType::f32) << "small probabilities vanish in f16";
+    }
+    EXPECT_EQ(in_half.weights().type(), DataType::f16);
+    EXPECT_TRUE(in_half.bucket(0).copy.empty());
+    ASSERT_EQ(in_both.weights().type(), DataType::f32);
+    EXPECT_EQ(in_both.bucket(0).momentum.type(), DataType::f32);
+    const std::vector<float> master = floats_of(in_both.parameters_of(1).weights),
+                             read = floats_of(in_both.layer(1).weights);
+    ASSERT_EQ(master.size(), read.size());
+    for (std::size_t i = 0; i < master.size(); ++i) EXPECT_EQ(read[i], static_cast<float>(Float16{master[i]}));
+}
+
 TEST(Weights, AreTheSameHoweverTheyAreBucketed) {
     const Network network = models::load_network("lenet5");
     const Schedule one = test::schedule_of(network, "data", 1, 1);
     const Schedule many = test::schedule_of(network, "data:bucket=1kB", 1, 1);
     const Tensors a = tensors_of(one), b = tensors_of(many), c = tensors_of(one, 2);
     for (int i = 0; i < static_cast<int>(network.layers.size()); ++i) {
-        EXPECT_THAT(a.layer(i).weights, testing::ElementsAreArray(b.layer(i).weights));
+        EXPECT_EQ(floats_of(a.layer(i).weights), floats_of(b.layer(i).weights));
     }
-    EXPECT_THAT(a.weights(), testing::Not(testing::ElementsAreArray(c.weights())));
+    EXPECT_NE(floats_of(a.weights()), floats_of(c.weights()));
 }
 
 TEST(Weights, HaveTheVarianceOfHe) {

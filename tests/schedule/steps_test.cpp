@@ -34,6 +34,35 @@ TEST(DataParallel, WithoutOverlapSendsNothingBeforeTheBackwardPassEnds) {
               "communication: bucket0:allreduce<a:backward_weights bucket1:allreduce<a:backward_weights\n");
 }
 
+// Kurth et al. 2018: what the step before has left is summed beside the whole of this one.
+TEST(DataParallel, WithLagSumsTheLastStepsGradients) {
+    EXPECT_EQ(draw(schedule_of(two_dense(), "data:first=1B:bucket=1B:lag=1", 2)),
+              "compute: a:forward relu:forward b:forward loss:forward"
+              " loss:backward_data b:backward_weights b:backward_data relu:backward_data a:backward_weights"
+              " bucket0:update<bucket0:allreduce bucket1:update<bucket1:allreduce\n"
+              "communication: bucket0:allreduce bucket1:allreduce\n");
+}
+
+TEST(DataParallel, RoundsGradientsForTheWireWhereAsked) {
+    const auto types = [](std::string_view plan, Precision precision) {
+        std::string all;
+        for (const Step& step : schedule_of(two_dense(), plan, 2, 10, precision).classes[0].steps) {
+            if (const auto* sum = std::get_if<Communicate>(&step.action)) all += to_string(sum->type);
+        }
+        return all;
+    };
+    EXPECT_EQ(types("data:zero=1", Precision::fp32), "f32f32");
+    EXPECT_EQ(types("data:compress=fp16:zero=1", Precision::fp32), "f16f32") << "weights are gathered as they are";
+    EXPECT_EQ(types("data:compress=bf16", Precision::mixed), "bf16");
+}
+
+// Whether anything overflowed, in any bucket, decides about each update.
+TEST(DataParallel, InF16NoUpdateGoesAheadOfASum) {
+    EXPECT_THAT(
+        draw(schedule_of(two_dense(), "data:first=1B:bucket=1B", 2, 10, Precision::mixed)),
+        testing::HasSubstr("bucket0:update<bucket0:allreduce<bucket1:allreduce bucket1:update<bucket1:allreduce"));
+}
+
 TEST(DataParallel, OnOneRankSendsNothing) {
     EXPECT_EQ(draw(schedule_of(two_dense(), "data", 1)),
               "compute: a:forward relu:forward b:forward loss:forward"

@@ -60,6 +60,33 @@ TEST_P(EveryPlan, FoldedAgreesWithExact) {
     }
 }
 
+// Of a step: computation and sums side by side, then the updates. Network bound or not, in both modes.
+TEST(Lag, HidesTheSumsBehindTheWholeStep) {
+    const Machine machine = cluster(4);
+    for (const std::int64_t batch : {1, 64}) {
+        const auto simulated = [&](const char* plan, Mode mode) {
+            const Schedule schedule = schedule::make_schedule(tower(4, 4096), machine, schedule::parse_plan(plan),
+                                                              {.devices = 16, .batch_per_device = batch});
+            return simulate(schedule, machine, {.mode = mode}).timeline;
+        };
+        for (const Mode mode : {Mode::exact, Mode::folded}) {
+            const Timeline timeline = simulated("data:lag=1:allreduce=ring", mode);
+            Seconds compute, sums, updates;
+            for (const Event& event : timeline.events) {
+                if (event.rank != 0) continue;
+                if (event.stream != Stream::compute) sums = std::max(sums, event.end);
+                (event.pass == "update" ? updates : compute) +=
+                    event.stream == Stream::compute ? event.end - event.start : Seconds{};
+            }
+            const double expected = (std::max(compute, sums) + updates).value;
+            // The updates of early buckets may go beside the sums of late ones.
+            EXPECT_LE(step_time(timeline).value, expected * (1 + 1e-9));
+            EXPECT_GE(step_time(timeline).value, std::max(compute, sums).value);
+            EXPECT_LE(step_time(timeline).value, step_time(simulated("data:allreduce=ring", mode)).value);
+        }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Plans, EveryPlan,
                          testing::Values("data", "tensor=16", "pipe=16", "pipe=8:microbatches=8,data=2",
                                          "data=4,tensor=4", "data=2,pipe=4:microbatches=16,tensor=2",

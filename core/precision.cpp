@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/precision.hpp"
+#include "core/precision.hpp"
 
-namespace rehearse::schedule {
+namespace rehearse {
 
 DataType compute_type(Precision precision) {
     switch (precision) {
@@ -22,4 +22,10 @@ DataType update_type(Precision precision) {
     return precision == Precision::mixed ? DataType::f32 : compute_type(precision);
 }
 
-}  // namespace rehearse::schedule
+DataType compute_type(Precision precision, const Op& op) {
+    return is_loss(op) ? DataType::f32 : compute_type(precision);
+}
+
+bool scales_loss(Precision precision) { return compute_type(precision) == DataType::f16; }
+
+}  // namespace rehearse

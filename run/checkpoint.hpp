@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of a training between two steps, of the whole network and of no plan: what one plan has saved, another may
+// go on from.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/schedule.hpp"
+#include "kernels/comm/communicator.hpp"
+#include "run/program.hpp"
+
+namespace rehearse::run {
+
+/// Numbers of one layer of the whole network, as the optimizer has them. Of tied layers, the owner's.
+struct LayerState {
+    std::vector<float> weights, momentum, second_moment;  // the last empty where the optimizer has one moment
+    std::vector<float> statistics;                        // BatchNorm: running mean and variance
+    std::vector<float> lagged;                            // summed gradients that wait for their update, with lag=1
+};
+
+struct Checkpoint {
+    std::string network, optimizer;
+    std::int64_t steps = 0;  // that have been done
+    std::int64_t global_batch = 0;
+    std::uint64_t seed = 0;
+    ProgramState program{};
+    std::vector<LayerState> layers{};  // of the network's layers
+};
+
+/// All sizes as the network says, all numbers 0.
+Checkpoint empty_checkpoint(const Schedule& schedule);
+
+/// Collective: by the axis of a bucket, the ranks that share it with this one, whichever buckets each of them has.
+std::map<int, kernels::Communicator> groups_of_buckets(const kernels::Communicator& world, const Schedule& schedule);
+/// Collective: where each rank of the group has its piece, all get the whole.
+void join_pieces(kernels::Communicator& group, kernels::View pieces);
+
+/// Collective. On rank 0 the state of all ranks, elsewhere nothing of use. Running statistics, which no training step
+/// reads, are those of the first copy of the network along the data axis.
+Checkpoint gather(const kernels::Communicator& world, const Schedule& schedule, Program& program);
+
+/// Collective. Each rank takes its part of what rank 0 has.
+void scatter(const kernels::Communicator& world, const Schedule& schedule, Checkpoint& checkpoint, Program& program);
+
+/// "this build has no HDF5 ...", or nothing.
+std::optional<std::string> why_no_checkpoints();
+
+/// A file that is either whole or not there: written under another name, to the disk, then renamed. BackendError when
+/// that fails. The newest two of a folder are kept.
+void save(const std::filesystem::path& folder, const Checkpoint& checkpoint);
+
+/// The newest of a folder; nothing where there is none.
+std::optional<std::filesystem::path> newest(const std::filesystem::path& folder);
+
+/// InputError where the file is none of ours, or of another network or optimizer.
+Checkpoint load(const std::filesystem::path& file, const Schedule& schedule);
+
+}  // namespace rehearse::run

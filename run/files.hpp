@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Labelled samples that lie in files.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/op.hpp"
+
+namespace rehearse::run {
+
+/// In which order `count` samples are taken: each once an epoch, each epoch shuffled anew (Fisher and Yates 1938).
+class Shuffle {
+public:
+    Shuffle(std::int64_t count, std::uint64_t seed);
+    /// Of the `index`-th sample of the training. Cheap within one epoch.
+    std::int64_t place(std::int64_t index);
+
+private:
+    std::int64_t epoch_ = -1;
+    std::uint64_t seed_;
+    std::vector<std::int32_t> order_;
+};
+
+/// An IDX file, as the MNIST database has them: a big-endian header with its sizes, then bytes.
+struct IdxFile {
+    Shape shape;
+    std::vector<std::uint8_t> values;
+};
+/// InputError: no such file, not of unsigned bytes, or not as long as its header says.
+IdxFile read_idx(const std::filesystem::path& file);
+
+/// Samples that can be read one by one.
+struct LabelledFile {
+    std::int64_t count = 0;
+    /// A sample's input, in place of what was there, and its labels. `input` may be empty.
+    std::function<void(std::int64_t place, std::span<float> input, std::span<std::int32_t> labels)> read;
+};
+
+/// train-images-idx3-ubyte and train-labels-idx1-ubyte of a folder; numbers from 0 to 1. Images smaller than the
+/// network's are framed by zeros, as LeCun et al. 1998 do. InputError where files and network do not fit.
+LabelledFile open_idx(const std::filesystem::path& folder, const Shape& sample, const SoftmaxLoss& loss);
+
+/// Data sets "data" {samples, ...} and "labels" {samples} or {samples, height, width} of an HDF5 file, read as they are
+/// needed. InputError where file and network do not fit; BackendError where this build has no HDF5.
+LabelledFile open_h5(const std::filesystem::path& file, const Shape& sample, const SoftmaxLoss& loss);
+
+/// InputError unless each of them is one of the classes.
+void check_labels(std::span<const std::int32_t> labels, std::int64_t classes, const std::string& where);
+
+}  // namespace rehearse::run

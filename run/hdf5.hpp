@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// HDF5 files, as much of them as is needed: groups, attributes, whole data sets and rows of them.
+#pragma once
+
+#include <hdf5.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/op.hpp"
+
+namespace rehearse::run {
+
+/// An open file, group, data set, space or attribute; closed at the end of its life. The library is of one thread: what
+/// is here waits for each other, so that samples may be read beside a checkpoint.
+class H5 {
+public:
+    H5() = default;
+    H5(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
+    H5(H5&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+    H5& operator=(H5&& other) noexcept {
+        std::swap(id_, other.id_);
+        std::swap(close_, other.close_);
+        return *this;
+    }
+    ~H5();
+    hid_t id() const { return id_; }
+    explicit operator bool() const { return id_ >= 0; }
+
+private:
+    hid_t id_ = -1;
+    herr_t (*close_)(hid_t) = nullptr;
+};
+
+/// InputError when there is no such file, or it is not HDF5.
+H5 open_file(const std::filesystem::path& path);
+/// BackendError when it cannot be made.
+H5 make_file(const std::filesystem::path& path);
+H5 make_group(const H5& parent, const std::string& name);
+/// Nothing where it is absent.
+H5 find(const H5& parent, const std::string& name);
+
+void write(const H5& parent, const std::string& name, std::span<const float> values);
+void write_attribute(const H5& parent, const std::string& name, const std::string& text);
+void write_attribute(const H5& parent, const std::string& name, double value);
+void write_attribute(const H5& parent, const std::string& name, std::int64_t value);
+
+/// InputError that names `where` when it is absent.
+std::string text_attribute(const H5& parent, const std::string& name, const std::string& where);
+double number_attribute(const H5& parent, const std::string& name, const std::string& where);
+std::int64_t integer_attribute(const H5& parent, const std::string& name, const std::string& where);
+
+bool is_data_set(const H5& object);
+/// Sizes of a data set.
+Shape shape_of(const H5& data_set);
+/// All of it; numbers of any type are converted.
+std::vector<float> floats_in(const H5& data_set, const std::string& where);
+/// Rows [first, first + count) of the first dimension, into as many elements.
+void read_rows(const H5& data_set, std::int64_t first, std::int64_t count, std::span<float> to,
+               const std::string& where);
+void read_rows(const H5& data_set, std::int64_t first, std::int64_t count, std::span<std::int32_t> to,
+               const std::string& where);
+
+}  // namespace rehearse::run

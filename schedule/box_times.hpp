@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// When each box begins: a simulation without messages, in ticks.
+#pragma once
+
+#include <vector>
+
+#include "schedule/boxes.hpp"
+
+namespace rehearse::schedule {
+
+/// A class's boxes, and which one each step is in (-1: of another stream).
+struct Boxed {
+    std::vector<ComputeBox> boxes;
+    std::vector<int> box_of;
+};
+
+/// Fills in where each box starts, from its length and what its steps wait for.
+void place(const Schedule& schedule, std::vector<Boxed>& classes);
+
+}  // namespace rehearse::schedule

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Saved under one plan, taken up under another: each number is where it was. Run under mpirun with 2 and 4 ranks.
+#include "run/checkpoint.hpp"
+
+#include <gmock/gmock.h>
+
+#include "core/error.hpp"
+#include "run/trainer.hpp"
+#include "tests/kernels/comm/mpi_main.hpp"
+#include "tests/run/networks.hpp"
+
+namespace rehearse::run {
+namespace {
+
+using kernels::Communicator;
+
+/// A folder for all ranks that is gone at the end.
+class Folder {
+public:
+    Folder() {
+        const Communicator world = Communicator::world();
+        char name[] = "/tmp/rehearse_checkpoint_XXXXXX";
+        if (world.rank() == 0) require(mkdtemp(name) != nullptr, "a folder for the test");
+        world.broadcast(std::as_writable_bytes(std::span{name}), 0);
+        path_ = name;
+    }
+    ~Folder() {
+        const Communicator world = Communicator::world();
+        world.barrier();
+        if (world.rank() == 0) std::filesystem::remove_all(path_);
+    }
+    const std::string& path() const { return path_; }
+
+private:
+    std::string path_;
+};
+
+Schedule scheduled(std::string_view plan, Optimizer optimizer = Optimizer::adam,
+                   Precision precision = Precision::fp32) {
+    return test::schedule_of(test::branches(), plan, Communicator::world().size(), 8, optimizer, precision);
+}
+
+Checkpoint trained(const Schedule& schedule, const std::string& folder, int steps, bool resume) {
+    const Communicator world = Communicator::world();
+    const Options options{.steps = steps, .learning_rate = 0.01F, .checkpoint = folder, .resume = resume};
+    train_on(world, schedule, options, {}, {});
+    world.barrier();
+    return load(newest(folder).value(), schedule);
+}
+
+void expect_equal(const Checkpoint& a, const Checkpoint& b) {
+    ASSERT_EQ(a.layers.size(), b.layers.size());
+    for (std::size_t i = 0; i < a.layers.size(); ++i) {
+        SCOPED_TRACE("layer " + std::to_string(i));
+        EXPECT_EQ(a.layers[i].weights, b.layers[i].weights);
+        EXPECT_EQ(a.layers[i].momentum, b.layers[i].momentum);
+        EXPECT_EQ(a.layers[i].second_moment, b.layers[i].second_moment);
+        EXPECT_EQ(a.layers[i].statistics, b.layers[i].statistics);
+        EXPECT_EQ(a.layers[i].lagged, b.layers[i].lagged);
+    }
+}
+
+std::vector<const char*> plans() {
+    if (Communicator::world().size() == 2) {
+        return {"data",        "pipe:microbatches=2",    "tensor",
+                "data:zero=1", "data:zero=2:bucket=1kB", "data:zero=3:bucket=1kB",
+                "data:lag=1"};
+    }
+    return {"data=2,pipe=2:microbatches=2", "data=2:lag=1,tensor=2", "data:zero=2:lag=1"};
+}
+
+TEST(Checkpoints, OnTheSamePlanAreTakenUpToTheBit) {
+    if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
+    for (const char* plan : plans()) {
+        for (const Precision precision : {Precision::fp32, Precision::mixed}) {
+            SCOPED_TRACE(std::string{plan} + ", " + std::string{to_string(precision)});
+            const Schedule schedule = scheduled(plan, Optimizer::adam, precision);
+            const Folder at_once, in_two;
+            const Checkpoint whole = trained(schedule, at_once.path(), 4, false);
+            trained(schedule, in_two.path(), 2, false);
+            const Checkpoint resumed = trained(schedule, in_two.path(), 4, true);
+            EXPECT_EQ(resumed.steps, 4);
+            EXPECT_EQ(resumed.program.updates, whole.program.updates);
+            EXPECT_EQ(resumed.program.loss_scale, whole.program.loss_scale);
+            expect_equal(whole, resumed);
+        }
+    }
+}
+
+// The state itself moves without a change; what is trained after that differs by the order of sums.
+TEST(Checkpoints, OnAnotherPlanHaveTheSameNumbers) {
+    if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
+    const Communicator world = Communicator::world();
+    const Schedule first = scheduled(world.size() == 2 ? "data:zero=1" : "data=2,tensor=2");
+    const Folder folder;
+    Checkpoint saved = trained(first, folder.path(), 2, false);
+    for (const char* plan : {"data", "tensor=2,data", "pipe=2:microbatches=2,data", "data:zero=2"}) {
+        SCOPED_TRACE(plan);
+        const Schedule schedule = scheduled(plan);
+        Program program{schedule, world.rank(), {}, 77, {}};
+        scatter(world, schedule, saved, program);
+        const Checkpoint again = gather(world, schedule, program);
+        if (world.rank() == 0) expect_equal(saved, again);
+        world.barrier();
+    }
+}
+
+TEST(Checkpoints, AreNeverOverwrittenUnasked) {
+    if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
+    const Communicator world = Communicator::world();
+    const Schedule schedule = test::schedule_of(test::branches(), "data", 1, 4);
+    if (world.rank() != 0) return;
+    const Communicator self = Communicator::self();
+    char name[] = "/tmp/rehearse_checkpoint_XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    const auto says = [&](Options options) -> std::string {
+        options.checkpoint = options.checkpoint.empty() ? name : options.checkpoint;
+        try {
+            train_on(self, schedule, options, {}, {});
+        } catch (const InputError& error) {
+            return error.what();
+        }
+        return "";
+    };
+    using testing::HasSubstr;
+    EXPECT_EQ(says({.steps = 3}), "");
+    EXPECT_THAT(says({.steps = 4}), HasSubstr("there is step-000003.h5 already; --resume goes on from it"));
+    EXPECT_THAT(says({.steps = 3, .resume = true}), HasSubstr("has 3 steps already"));
+    EXPECT_THAT(says({.steps = 4, .seed = 2, .resume = true}), HasSubstr("--seed 1, not 2"));
+    EXPECT_FALSE(std::filesystem::exists(std::string{name} + "/step-000001.h5")) << "the newest two are kept";
+    EXPECT_TRUE(std::filesystem::exists(std::string{name} + "/step-000002.h5"));
+    std::filesystem::resize_file(std::string{name} + "/step-000003.h5", 100);
+    EXPECT_THAT(says({.steps = 4, .resume = true}), HasSubstr("step-000003.h5: not an HDF5 file, or not a whole one"));
+    EXPECT_THAT(says({.steps = 4, .checkpoint = std::string{name} + "/step-000002.h5"}), HasSubstr("is a file"));
+    EXPECT_THAT(says({.steps = 4, .checkpoint = "/nowhere/at/all"}), HasSubstr("no folder that can be written to"));
+    std::filesystem::remove_all(name);
+}
+
+}  // namespace
+}  // namespace rehearse::run
+
+int main(int argc, char** argv) {
+    const rehearse::run::Session session{argc, argv};
+    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples of files and of the weather.
+#include "run/samples.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <stdexcept>
+
+#include "core/error.hpp"
+#include "models/models.hpp"
+#include "run/checkpoint.hpp"
+#include "run/prefetch.hpp"
+#include "run/program.hpp"
+
+#if REHEARSE_HAS_HDF5
+#include "run/hdf5.hpp"
+#endif
+
+namespace rehearse::run {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+template <typename Body>
+std::string refusal(const Body& body) {
+    try {
+        body();
+    } catch (const InputError& error) {
+        return error.what();
+    }
+    return "accepted";
+}
+
+class Files : public testing::Test {
+protected:
+    Files() {
+        std::string name = (std::filesystem::temp_directory_path() / "rehearse_samples_XXXXXX").string();
+        folder_ = mkdtemp(name.data());
+    }
+    ~Files() override { std::filesystem::remove_all(folder_); }
+
+    void write(const std::string& name, const std::string& bytes) const {
+        std::ofstream{folder_ / name, std::ios::binary} << bytes;
+    }
+    static std::string idx(const std::vector<int>& sizes, const std::string& values) {
+        std::string bytes{'\0', '\0', '\x08', static_cast<char>(sizes.size())};
+        for (const int size : sizes)
+            bytes += std::string{'\0', '\0', static_cast<char>(size >> 8), static_cast<char>(size)};
+        return bytes + values;
+    }
+    /// Three images of 28 x 28: image i has 51 * (i + 1) in its upper left corner, and the label i + 3.
+    void write_digits() const {
+        std::string pixels(3 * 28 * 28, '\0');
+        for (int i = 0; i < 3; ++i) pixels[static_cast<std::size_t>(i) * 28 * 28] = static_cast<char>(51 * (i + 1));
+        write("train-images-idx3-ubyte", idx({3, 28, 28}, pixels));
+        write("train-labels-idx1-ubyte", idx({3}, "\x03\x04\x05"));
+    }
+    Samples open(const std::string& network = "lenet5") const {
+        return {models::load_network(network), 1, "idx:" + folder_.string()};
+    }
+
+    std::filesystem::path folder_;
+};
+
+// LeNet-5 takes 32 x 32: two rows and columns of zeros on each side.
+TEST_F(Files, DigitsAreFramedAndComeOnceAnEpoch) {
+    write_digits();
+    Samples samples = open();
+    std::vector<float> input(32 * 32, -1);
+    std::vector<std::int32_t> label(1);
+    for (int epoch = 0; epoch < 2; ++epoch) {
+        std::set<std::int32_t> seen;
+        for (int i = 0; i < 3; ++i) {
+            samples.fill(3 * epoch + i, input, {}, label);
+            seen.insert(label[0]);
+            EXPECT_EQ(input[2 * 32 + 2], static_cast<float>(51 * (label[0] - 2)) / 255);
+            EXPECT_EQ(input[0], 0) << "what was there before is gone";
+        }
+        EXPECT_THAT(seen, ElementsAre(3, 4, 5));
+    }
+}
+
+TEST_F(Files, WrongOnesAreRefusedWithTheReason) {
+    const auto says = [&](const std::string& network = "lenet5") { return refusal([&] { open(network); }); };
+    EXPECT_THAT(says(), HasSubstr("train-images-idx3-ubyte: no such file"));
+    write_digits();
+    EXPECT_EQ(says(), "accepted");
+    EXPECT_THAT(says("resnet32"), HasSubstr("but the network takes 3x32x32"));
+    write("train-labels-idx1-ubyte", idx({3}, "\x03\x04\x0a"));
+    EXPECT_THAT(says(), HasSubstr("label 10 at place 2 is none of the network's classes, 0 to 9"));
+    write("train-labels-idx1-ubyte", idx({2}, "\x03\x04"));
+    EXPECT_THAT(says(), HasSubstr("not one label an image"));
+    write("train-labels-idx1-ubyte", idx({3}, "\x03\x04"));
+    EXPECT_THAT(says(), HasSubstr("has 10 bytes, not the 11"));
+    write("train-labels-idx1-ubyte", "PK\x03\x04");
+    EXPECT_THAT(says(), HasSubstr("not an IDX file of unsigned bytes"));
+    const Network network = models::load_network("lenet5");
+    EXPECT_THAT(refusal([&] { Samples(network, 1, "mnist"); }), HasSubstr("there are synthetic, climate, idx:FOLDER"));
+    EXPECT_THAT(refusal([&] { Samples(network, 1, "climate"); }), HasSubstr("choose deeplabv3plus-small"));
+}
+
+#if REHEARSE_HAS_HDF5
+TEST_F(Files, Hdf5RowsAreSamples) {
+    const std::string path = (folder_ / "digits.h5").string();
+    const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    const auto write_set = [&](const char* name, std::vector<hsize_t> sizes, hid_t type, const void* values) {
+        const hid_t space = H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr);
+        const hid_t set = H5Dcreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+        H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
+        H5Dclose(set);
+        H5Sclose(space);
+    };
+    std::vector<double> data(2 * 32 * 32);  // other types of numbers are converted
+    data[5] = 0.5;
+    data[32 * 32 + 5] = 0.25;
+    const std::vector<std::int64_t> labels{7, 8};
+    write_set("data", {2, 1, 32, 32}, H5T_NATIVE_DOUBLE, data.data());
+    write_set("labels", {2}, H5T_NATIVE_INT64, labels.data());
+    H5Fclose(file);
+    Samples samples{models::load_network("lenet5"), 1, path};
+    std::vector<float> input(32 * 32);
+    std::vector<std::int32_t> label(1);
+    for (int i = 0; i < 2; ++i) {
+        samples.fill(i, input, {}, label);
+        EXPECT_EQ(input[5], label[0] == 7 ? 0.5F : 0.25F);
+    }
+    EXPECT_THAT(refusal([&] { Samples(models::load_network("resnet32"), 1, path); }),
+                HasSubstr("has data of 2x1x32x32 and labels of 2; the network takes 3x32x32"));
+    write("text.h5", "not at all");
+    EXPECT_THAT(refusal([&] { Samples(models::load_network("lenet5"), 1, (folder_ / "text.h5").string()); }),
+                HasSubstr("not an HDF5 file"));
+}
+#endif
+
+TEST(FloodFill, ReachesNeighboursAndNothingElse) {
+    const std::string map =
+        "##.#"
+        ".#.#"
+        ".##."
+        "...#";
+    std::vector<bool> mask;
+    for (const char c : map) mask.push_back(c == '#');
+    EXPECT_THAT(flood_fill(mask, 4, 4, 0), ElementsAre(0, 1, 5, 9, 10));
+    EXPECT_THAT(flood_fill(mask, 4, 4, 3), ElementsAre(3, 7));
+    EXPECT_THAT(flood_fill(mask, 4, 4, 15), ElementsAre(15));
+}
+
+// What was planted is the oracle: labels come from the fields alone.
+TEST(Climate, LabelsFindWhatWasPlanted) {
+    const Climate climate{{16, 48, 72}, 5};
+    std::vector<std::int32_t> labels(48 * 72);
+    std::array<double, 3> count{};
+    int cyclones = 0, found = 0, rivers = 0, followed = 0, invented = 0;
+    for (int i = 0; i < 200; ++i) {
+        climate.fill(i, {}, labels);
+        for (const std::int32_t label : labels) ++count.at(static_cast<std::size_t>(label));
+        const Weather weather = climate.weather(i);
+        const auto at = [&](double x, double y) {
+            return labels[static_cast<std::size_t>(std::lround(y)) * 72 + static_cast<std::size_t>(std::lround(x))];
+        };
+        for (const Cyclone& each : weather.cyclones) found += at(each.x, each.y) == cyclone, ++cyclones;
+        for (const River& each : weather.rivers) followed += at(each.x, each.y) == river, ++rivers;
+        if (weather.cyclones.empty()) invented += static_cast<int>(std::ranges::count(labels, cyclone));
+        if (weather.rivers.empty()) invented += static_cast<int>(std::ranges::count(labels, river));
+    }
+    const double all = count[0] + count[1] + count[2];
+    EXPECT_GT(count[background] / all, 0.95);
+    EXPECT_GT(count[cyclone] / all, 0.001);
+    EXPECT_GT(count[river] / all, 0.005);
+    EXPECT_GT(cyclones, 50);
+    EXPECT_EQ(found, cyclones);
+    EXPECT_GE(followed, 0.9 * rivers) << "one may lie under a cyclone";
+    EXPECT_EQ(invented, 0);
+}
+
+TEST(Climate, ChannelsAreOfTheSizeThatNetworksTake) {
+    const Climate climate{{16, 48, 72}, 5};
+    constexpr int samples = 40, area = 48 * 72;
+    std::vector<float> map(16 * area), again(16 * area);
+    std::vector<std::int32_t> labels(area);
+    std::array<double, 16> sum{}, squares{};
+    for (int i = 0; i < samples; ++i) {
+        climate.fill(i, map, labels);
+        for (std::size_t c = 0; c < 16; ++c) {
+            for (std::size_t p = c * area; p < (c + 1) * area; ++p) sum[c] += map[p], squares[c] += map[p] * map[p];
+        }
+    }
+    for (std::size_t c = 0; c < 16; ++c) {
+        const double mean = sum[c] / (samples * area);
+        EXPECT_NEAR(mean, 0, 0.4) << c;
+        EXPECT_NEAR(std::sqrt(squares[c] / (samples * area) - mean * mean), 1, 0.4) << c;
+    }
+    climate.fill(samples - 1, again, labels);
+    EXPECT_EQ(map, again);
+}
+
+TEST(MeanIou, OfThreeClassesByHand) {
+    // rows: what it is, columns: what it was taken for.
+    const std::vector<double> confusion{6, 2, 0,  //
+                                        1, 3, 0,  //
+                                        0, 0, 0};
+    EXPECT_DOUBLE_EQ(mean_iou(confusion, 3), (6.0 / 9 + 3.0 / 6) / 2);
+}
+
+TEST(Prefetching, GivesEachStepInTurnAndHandsErrorsOn) {
+    Prefetch steps{2, 6, {.input = std::vector<float>(1), .ids = {}, .labels = {}}, [](int step, Batch& batch) {
+                       if (step == 5) throw InputError("no sixth step");
+                       batch.input[0] = static_cast<float>(step);
+                   }};
+    for (int step = 2; step < 5; ++step) EXPECT_EQ(steps.next().input[0], static_cast<float>(step));
+    EXPECT_THROW(steps.next(), InputError);
+}
+
+TEST(Prefetching, EndsEarlyWhereNobodyAsks) {
+    const Prefetch steps{0, 100, {.input = std::vector<float>(1), .ids = {}, .labels = {}}, [](int, Batch&) {}};
+}
+
+}  // namespace
+}  // namespace rehearse::run
