@@ -104,7 +104,8 @@ constexpr std::array table{
           "of the sums inside layers; default ring", "tensor"},
          read_tensor_sum},
     Word{{"pipe", "N", "N stages of consecutive layers, balanced by their prices", {}}, read_pipe},
-    Word{{"schedule", "1f1b|gpipe|interleaved", "in which order a stage takes the micro-batches; default 1f1b", "pipe"},
+    Word{{"schedule", "1f1b|gpipe|interleaved|pipedream",
+          "in which order a stage takes the micro-batches; default 1f1b", "pipe"},
          read_pipeline},
     Word{{"microbatches", "N", "the batch in N parts; default as many as stages", "pipe"}, read_micro_batches},
     Word{{"chunks", "N", "parts of the network a stage holds, of schedule=interleaved; default 2", "pipe"},
@@ -224,6 +225,12 @@ void complete(Plan& plan) {
     }
     if (interleaved && plan.chunks == 1) throw InputError("schedule=interleaved needs at least 2 chunks");
     if (plan.chunks == 0) plan.chunks = interleaved ? 2 : 1;
+    if (plan.pipeline == "pipedream" && plan.zero > 0) {
+        throw InputError(
+            fmt::format("schedule=pipedream keeps several versions of the weights whole, so zero={} cannot "
+                        "be; leave it out or choose schedule=1f1b",
+                        plan.zero));
+    }
     if (plan.zero == 3 && !plan.overlap) {
         throw InputError("zero=3 sums gradients as soon as they are made, so overlap=off cannot be; leave it out");
     }

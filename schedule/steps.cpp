@@ -64,13 +64,19 @@ public:
                 backward();
             }
             ends_.push_back(last_compute_);
+            if (!item.forward && options_.asynchronous) sum_and_update();
         }
+        if (!options_.asynchronous) sum_and_update();
+    }
+
+private:
+    /// What is summed while the backward pass goes on has been by now.
+    void sum_and_update() {
         const bool late = !options_.sum.overlap && options_.sum.zero < 3;
         for (std::size_t b = 0; b < buckets_.size() && late; ++b) sum_gradients(static_cast<int>(b));
         update();
     }
 
-private:
     // Forward -------------------------------------------------------------------------------------------------------
 
     void forward(const std::string& suffix) {
@@ -131,7 +137,8 @@ private:
             for (const Pass pass : passes) {
                 compute(i, pass, "");
                 const bool gradient = pass == Pass::backward_weights || gradients_together(layer.op);
-                const bool now = (last && options_.sum.overlap) || options_.sum.zero == 3;
+                const bool each_time = options_.sum.zero == 3 || (options_.asynchronous && options_.sum.overlap);
+                const bool now = (last && options_.sum.overlap) || each_time;
                 if (gradient && now && closes_[at(i)] != none) sum_gradients(closes_[at(i)]);
             }
             if (passes.empty()) pass_on(i);  // a view
@@ -261,6 +268,12 @@ private:
         ready_by_[at(b)] = bucket_collective(b, kind, {last_compute_});
     }
 
+    /// In the name of a step that a bucket has once a micro-batch.
+    std::string which_time() const {
+        const bool several = (options_.sum.zero == 3 || options_.asynchronous) && schedule_.micro_batches > 1;
+        return several ? fmt::format("#{}", item_.micro_batch) : "";
+    }
+
     /// Ranks that have the weights of a bucket.
     std::int64_t sharing(int b) const {
         return buckets_[at(b)].axis == none ? 1 : size_of(schedule_.mesh, buckets_[at(b)].axis);
@@ -276,9 +289,7 @@ private:
                                  .algorithm = choice ? chosen->second : Algorithm{},
                                  .bucket = b,
                                  .micro_batch = item_.micro_batch};
-        const bool several = options_.sum.zero == 3 && schedule_.micro_batches > 1;
-        const std::string which = several ? fmt::format("#{}", item_.micro_batch) : "";
-        return append(fmt::format("bucket{}:{}{}", b, pass_of(kind), which), Stream::communication, action,
+        return append(fmt::format("bucket{}:{}{}", b, pass_of(kind), which_time()), Stream::communication, action,
                       std::move(after));
     }
 
@@ -289,7 +300,7 @@ private:
             const Op op = update_op(schedule_.optimizer, count, tensors(network_, buckets_[b]));
             const Problem problem{op, Pass::update, 1, update_type(schedule_.precision)};
             const int step =
-                append(fmt::format("bucket{}:update", b), Stream::compute,
+                append(fmt::format("bucket{}:update{}", b, options_.asynchronous ? which_time() : ""), Stream::compute,
                        Update{static_cast<int>(b), problem, ranks > 1 ? buckets_[b].axis : none}, {ready_by_[b]});
             if (ranks > 1 && options_.sum.zero < 3)
                 bucket_collective(static_cast<int>(b), CollectiveKind::all_gather, {step});

@@ -26,6 +26,7 @@ struct StepOptions {
     Algorithm tensor;  // of the sums and gathers of layers
     bool recompute =
         false;  // forward again before each backward, keeping only what a chunk receives (Chen et al. 2016)
+    bool asynchronous = false;  // weights are updated after each micro-batch (PipeDream)
 };
 
 /// Fills `rank_class.steps` and `slots` from its part. Needs network, precision, mesh, batch_per_rank and
