@@ -15,6 +15,7 @@
 #include "core/error.hpp"
 #include "models/models.hpp"
 #include "schedule/memory.hpp"
+#include "schedule/remedies.hpp"
 #include "sim/simulate.hpp"
 #include "trace/trace.hpp"
 
@@ -129,8 +130,8 @@ void add_memory(Report& report, const Options& options, const Predicted& last) {
     report.tables.push_back(table);
 }
 
-// The table of what takes the memory, when it is too much.
-void require_memory(const Options& options, const Machine& machine, const Predicted& last) {
+// The table of what takes the memory, when it is too much, and what would make it fit.
+void require_memory(const Options& options, const Network& network, const Machine& machine, const Predicted& last) {
     if (last.point["fits"].get<bool>()) return;
     const DeviceClass& device = class_of(machine, 0);
     std::string text =
@@ -139,7 +140,15 @@ void require_memory(const Options& options, const Machine& machine, const Predic
     for (const schedule::MemoryRow& row : schedule::rows(schedule::memory_use(last.schedule))) {
         text += fmt::format("\n  {:<22} {:>10}", row.kind, to_string(row.bytes));
     }
-    throw InfeasibleError(text + "\nactivations shrink with --batch and with --precision mixed");
+    const std::vector<schedule::Remedy> remedies =
+        schedule::remedies(network, machine, schedule::parse_plan(options.job.plan),
+                           job_for(options.job, options.devices.back()), device.memory.value);
+    if (remedies.empty()) throw InfeasibleError(text + "\nno three changes of plan, batch or precision make it fit");
+    text += "\nit fits with (tried, the fullest device takes)";
+    for (const schedule::Remedy& remedy : remedies) {
+        text += fmt::format("\n  {:<44} {:>10}", remedy.text, to_string(remedy.memory));
+    }
+    throw InfeasibleError(text);
 }
 
 void check(const Options& options) {
@@ -197,7 +206,7 @@ int predict(Options& options) {
         trace::write(last.timeline, options.trace);
         talk(options.common, fmt::format("trace of {} devices: {}", options.devices.back(), options.trace));
     }
-    require_memory(options, machine, last);
+    require_memory(options, network, machine, last);
     return good;
 }
 

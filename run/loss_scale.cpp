@@ -58,7 +58,8 @@ void Program::set_state(const ProgramState& state) {
     good_steps_ = static_cast<int>(state.good_steps);
     begun_ = state.begun;
     for (ReadyStep& ready : steps_) {
-        if (std::holds_alternative<Update>(ready.step->action)) ready.buffers.update_count = state.updates;
+        const auto* update = std::get_if<Update>(&ready.step->action);
+        if (update != nullptr) ready.buffers.update_count = updates_[update->bucket] = state.updates;
     }
 }
 

@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/half.hpp"
 #include "core/precision.hpp"
+#include "core/weight_versions.hpp"
 #include "run/pieces.hpp"
 #include "run/random.hpp"
 
@@ -37,35 +38,80 @@ public:
         Trained trained;
         std::vector<float> before(program.tensors().gradients().size());  // of the step before
         for (int step = 0; step < options_.steps; ++step) {
-            sum_gradients(program, step);
+            if (asynchronous()) {
+                train_asynchronously(program, step);
+            } else {
+                sum_gradients(program, step, 0, global_batch(schedule_), micro_batch_size(schedule_));
+            }
             if (schedule_.lag > 0) {
                 std::vector<float> made = floats_of(program.tensors().gradients());
                 assign(program.tensors().gradients(), before);
                 before = std::move(made);
             }
             if (step + 1 == options_.steps) trained.gradients = of_layers(program, layers, &LayerTensors::gradients);
-            if (step < schedule_.lag || (options_.skipped.size() > at(step) && options_.skipped[at(step)])) continue;
-            for (ReadyStep& ready : program.steps()) {
-                if (std::holds_alternative<Update>(ready.step->action)) program.compute(ready, 0, 0);
-            }
+            const bool skipped = options_.skipped.size() > at(step) && options_.skipped[at(step)];
+            if (!asynchronous() && step >= schedule_.lag && !skipped) update(program);
         }
         trained.weights = of_layers(program, layers, &LayerTensors::weights);
         return trained;
     }
 
 private:
-    void sum_gradients(Program& program, int step) const {
-        const kernels::View gradients = program.tensors().gradients();
-        std::vector<double> sum(gradients.size());
+    static void update(Program& program) {
+        for (ReadyStep& ready : program.steps()) {
+            if (std::holds_alternative<Update>(ready.step->action)) program.compute(ready, 0, 0);
+        }
+    }
+
+    bool asynchronous() const {
+        return std::ranges::any_of(schedule_.classes, [](const RankClass& c) { return updates_each_micro_batch(c); });
+    }
+
+    // What PipeDream means, written out (Narayanan et al. 2019, section 3.3): the gradients of micro-batch m, on the
+    // samples that all copies of the network take as their m-th, are those at the weights that stage s has after
+    // max(0, m - (stages - 1 - s)) updates; they are the next update of every stage.
+    void train_asynchronously(Program& program, int step) const {
+        const std::span<float> weights = program.tensors().weights();
+        std::vector<std::vector<float>> after;  // so many updates, all latest weights
+        after.emplace_back(weights.begin(), weights.end());
         const std::int64_t size = micro_batch_size(schedule_);
-        for (std::int64_t first = 0; first < global_batch(schedule_); first += size) {
+        for (int m = 0; m < schedule_.micro_batches; ++m) {
+            put_stale_weights(program, after, m);
+            sum_gradients(program, step, m * size, global_batch(schedule_), schedule_.batch_per_rank);
+            std::ranges::copy(after.back(), weights.begin());
+            update(program);
+            after.emplace_back(weights.begin(), weights.end());
+        }
+    }
+
+    void put_stale_weights(Program& program, const std::vector<std::vector<float>>& after, int m) const {
+        const int pipe = axis_index(schedule_.mesh, "pipe");
+        const auto stages = static_cast<int>(pipe < 0 ? 1 : size_of(schedule_.mesh, pipe));
+        for (std::int64_t rank = 0; rank < ranks(schedule_.mesh); ++rank) {
+            const int stage = pipe < 0 ? 0 : static_cast<int>(place_on(schedule_.mesh, pipe, rank));
+            const std::vector<float>& version = after[at(std::max(0, m - (stages - 1 - stage)))];
+            for (const Origin& origin : schedule_.classes[at(class_of(schedule_, rank))].part.origins) {
+                if (origin.layer < 0) continue;
+                const std::span<float> own = program.tensors().layer(origin.layer).weights;
+                if (own.empty()) continue;
+                const auto from = version.begin() + (own.data() - program.tensors().weights().data());
+                std::copy_n(from, own.size(), own.begin());
+            }
+        }
+    }
+
+    // Of as many samples as a micro-batch has, from `first` and every `apart` further on, to the end of the batch.
+    void sum_gradients(Program& program, int step, std::int64_t first, std::int64_t end, std::int64_t apart) const {
+        const std::span<float> gradients = program.tensors().gradients();
+        std::vector<double> sum(gradients.size());
+        int count = 0;
+        for (; first < end; first += apart, ++count) {
             options_.load(step, first, program);
             program.compute_gradients(options_.dropout_seed(step), first);
             for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradients[i];
         }
         // Each micro-batch's loss was a mean over its own samples.
-        const double share = static_cast<double>(size) / static_cast<double>(global_batch(schedule_));
-        std::ranges::transform(sum, gradients.begin(), [&](double value) { return static_cast<float>(share * value); });
+        std::ranges::transform(sum, gradients.begin(), [&](double value) { return static_cast<float>(value / count); });
     }
 
     void perturb(Program& program, std::uint64_t seed) const {
@@ -122,6 +168,7 @@ std::vector<float> taken(std::span<const float> from, std::span<const std::int64
 
 bool is_whole(const Schedule& schedule) {
     return schedule.classes.size() == 1 && !gathers_weights(schedule.classes[0]) &&
+           !updates_each_micro_batch(schedule.classes[0]) &&
            schedule.classes[0].part.network.layers.size() == schedule.network.layers.size();
 }
 

@@ -29,8 +29,9 @@ struct AloneOptions {
 };
 
 /// `own` has trained its part of `schedule` for some steps. The whole network trains as many steps on this rank alone,
-/// micro-batch by micro-batch, by `alone`, a schedule of one rank with one micro-batch's samples. Then the gradients of
-/// the last step and the weights after it are compared, layer by layer.
+/// micro-batch by micro-batch (an asynchronous pipeline's by weights as old as theirs), by `alone`, a schedule of one
+/// rank with one micro-batch's samples. Then the gradients of the last step and the weights after it are compared,
+/// layer by layer.
 ///
 /// error: |own - whole's| / |whole's| in the Euclidean norm, of the layer where it is largest against its tolerance.
 /// tolerance: cut layers add up in another order, so that no bits can be compared. How far rounding can reach is

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/weight_versions.hpp"
 #include "kernels/comm/reduction.hpp"
 #include "kernels/convert.hpp"
 #include "run/pieces.hpp"
@@ -59,12 +60,14 @@ Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, 
         confusion_.resize(at(loss.classes * loss.classes));
     }
     find_sums_of_micro_batches();
+    make_weight_versions();
     for (const Step& step : rank_class_.steps) {
         ReadyStep ready;
         ready.step = &step;
         if (const auto* compute = std::get_if<Compute>(&step.action)) {
             check_compute(schedule, *compute);
             prepare(ready, *compute, wish.scratch_limit);
+            keep_version(ready, compute->micro_batch);
         } else if (const auto* update = std::get_if<Update>(&step.action)) {
             prepare(ready, *update, wish);
         } else if (const auto* communicate = std::get_if<Communicate>(&step.action)) {
@@ -91,6 +94,37 @@ void Program::find_sums_of_micro_batches() {
         const std::vector<int>& layers = part().buckets[at(action->bucket)].layers;
         summed_each_time_.insert(layers.begin(), layers.end());
     }
+}
+
+// PipeDream's weight stashing: what a micro-batch's forward pass reads is kept for its backward pass.
+void Program::make_weight_versions() {
+    asynchronous_ = updates_each_micro_batch(rank_class_);
+    if (!asynchronous_) return;
+    if (schedule_.precision != Precision::fp32) {
+        throw InputError(
+            fmt::format("run: schedule=pipedream trains in fp32 only, not in {}: its versions of the "
+                        "weights are kept in f32",
+                        to_string(schedule_.precision)));
+    }
+    for (const Bucket& bucket : part().buckets) summed_each_time_.insert(bucket.layers.begin(), bucket.layers.end());
+    if (weight_versions(rank_class_) == 1) return;
+    versions_.assign(at(rank_class_.slots), std::vector<float>(tensors_->weights().size()));
+}
+
+std::span<float> Program::version_of(std::span<float> weights, int micro_batch) {
+    if (versions_.empty() || weights.empty()) return weights;
+    const std::span<float> version = versions_[at(micro_batch % rank_class_.slots)];
+    return version.subspan(at(weights.data() - tensors_->weights().data()), weights.size());
+}
+
+void Program::keep_version(ReadyStep& ready, int micro_batch) {
+    if (versions_.empty() || !begun_micro_batches_.insert(micro_batch).second) return;
+    const std::span<const float> latest = tensors_->weights();
+    const std::span<float> version = versions_[at(micro_batch % rank_class_.slots)];
+    ready.before = [latest, version, also = std::move(ready.before)] {
+        std::ranges::copy(latest, version.begin());
+        if (also) also();
+    };
 }
 
 // This rank's share where the ranks share a bucket.
@@ -225,11 +259,11 @@ void Program::prepare(ReadyStep& ready, const Compute& compute, Bytes scratch_li
         if (reads_integers(layer.op)) break;
         buffers.src.emplace_back(tensors_->layer(input, compute.micro_batch).output);
     }
-    buffers.weights = own.weights;
+    buffers.weights = version_of(own.weights, compute.micro_batch);
     buffers.workspace = own.workspace;
     if (!again(*ready.step)) buffers.state = own.state;  // the statistics of a batch count once
     buffers.labels = tensors_->labels(compute.micro_batch);
-    buffers.loss_batch = global_batch(schedule_);
+    buffers.loss_batch = global_batch(schedule_) / (asynchronous_ ? schedule_.micro_batches : 1);
     buffers.first_row = first_row(compute.layer);
     if (const auto* dropout = std::get_if<Dropout>(&layer.op)) place_dropout(buffers, compute.layer, *dropout);
     const bool loss = is_loss(layer.op);
@@ -518,9 +552,9 @@ void Program::compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_s
         ready.buffers.seed = key(seed, layer_keys_[at(compute->layer)]);
         ready.buffers.first_sample = first_sample + compute->micro_batch * micro_batch_size(schedule_);
     }
-    if (std::holds_alternative<Update>(ready.step->action)) {
+    if (const auto* update = std::get_if<Update>(&ready.step->action)) {
         if (skips_ || !applies()) return;
-        ++ready.buffers.update_count;
+        ready.buffers.update_count = ++updates_[update->bucket];
         if (scales()) unscale(ready);
     }
     if (ready.before) ready.before();

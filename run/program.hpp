@@ -108,6 +108,9 @@ public:
 private:
     void choose_backends(const Wish& wish);
     void find_sums_of_micro_batches();
+    void make_weight_versions();
+    std::span<float> version_of(std::span<float> weights, int micro_batch);
+    void keep_version(ReadyStep& ready, int micro_batch);
     void let_go_of_gathered_weights();
     Range own_piece(int bucket) const;
     void check_inputs() const;
@@ -158,7 +161,11 @@ private:
     bool skips_ = false;
     /// By bucket whose gradients the ranks sum after every micro-batch: this rank's piece of the sums so far.
     std::map<int, std::vector<std::byte>> sums_;
-    std::set<int> summed_each_time_;  // layers of those buckets
+    std::set<int> summed_each_time_;  // layers of those buckets, or of all where each micro-batch updates them
+    bool asynchronous_ = false;       // each micro-batch updates the weights
+    std::vector<std::vector<float>> versions_;  // of all weights, by slot; none where the latest are always right
+    std::set<int> begun_micro_batches_;
+    std::map<int, std::int64_t> updates_;  // by bucket, so far
     std::vector<ReadyStep> steps_;
     std::set<std::pair<int, int>> has_gradient_;  // layers and micro-batches: some earlier step has written the diff
     std::set<int> has_weight_gradient_;           // layers: some earlier micro-batch has

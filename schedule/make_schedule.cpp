@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "core/error.hpp"
 #include "core/precision.hpp"
@@ -47,9 +49,8 @@ int micro_batches(const Plan& plan, std::int64_t stages, std::int64_t batch) {
     return count;
 }
 
-/// What one micro-batch costs in each layer: by price where the machine's devices have prices, else by operations.
-std::vector<double> layer_costs(const Part& part, const Schedule& schedule, const Machine& machine) {
-    const DeviceClass* device = machine.classes.empty() ? nullptr : &rehearse::class_of(machine, 0);
+/// What one micro-batch costs in each layer on a device: by price where it has prices, else by operations.
+std::vector<double> layer_costs(const Part& part, const Schedule& schedule, const DeviceClass* device) {
     if (device != nullptr && device->peak.empty() && device->measured.empty()) device = nullptr;
     std::vector<double> costs;
     for (const Layer& layer : part.network.layers) {
@@ -64,24 +65,54 @@ std::vector<double> layer_costs(const Part& part, const Schedule& schedule, cons
     return costs;
 }
 
+/// The classes of devices on which a stage's ranks are.
+std::set<const DeviceClass*> devices_of(int stage, const Schedule& schedule, const Machine& machine) {
+    if (machine.classes.empty()) return {nullptr};
+    if (machine.classes.size() == 1) return {&rehearse::class_of(machine, 0)};
+    std::set<const DeviceClass*> devices;
+    const int pipe = axis_index(schedule.mesh, "pipe");
+    for (std::int64_t rank = 0; rank < ranks(schedule.mesh); ++rank) {
+        if (pipe < 0 || place_on(schedule.mesh, pipe, rank) == stage)
+            devices.insert(&rehearse::class_of(machine, rank));
+    }
+    return devices;
+}
+
+/// Of each layer on each piece of the pipeline: piece c * stages + s is on stage s, whose slowest device counts.
+std::vector<std::vector<double>> costs_of_pieces(const Part& part, const Plan& plan, const Schedule& schedule,
+                                                 const Machine& machine) {
+    const auto stages = static_cast<int>(axis_size(schedule.mesh, "pipe"));
+    std::map<const DeviceClass*, std::vector<double>> on_device;
+    std::vector<std::vector<double>> costs;
+    for (int piece = 0; piece < stages * plan.chunks; ++piece) {
+        std::vector<double>& worst = costs.emplace_back(part.network.layers.size());
+        for (const DeviceClass* device : devices_of(piece % stages, schedule, machine)) {
+            const auto [known, fresh] = on_device.try_emplace(device);
+            if (fresh) known->second = layer_costs(part, schedule, device);
+            std::ranges::transform(worst, known->second, worst.begin(),
+                                   [](double a, double b) { return std::max(a, b); });
+        }
+    }
+    return costs;
+}
+
 std::vector<Stage> make_stages(Part part, const Plan& plan, const Schedule& schedule, const Machine& machine) {
     const auto stages = static_cast<int>(axis_size(schedule.mesh, "pipe"));
     const auto layers = static_cast<int>(part.network.layers.size());
     if (stages == 1 && plan.chunks == 1) return {{std::move(part), {{0, layers}}}};
     try {
-        const int pieces = stages * plan.chunks;
-        const std::vector<int> ends = plan.cut_by_blocks ? even_blocks(part.network, pieces)
-                                                         : balance(layer_costs(part, schedule, machine), pieces);
+        const std::vector<int> ends = plan.cut_by_blocks ? even_blocks(part.network, stages * plan.chunks)
+                                                         : balance(costs_of_pieces(part, plan, schedule, machine));
         return cut_stages(part, ends, stages, "pipe");
     } catch (const InputError& error) {
         throw InputError(fmt::format("--plan '{}': network '{}': {}", plan.text, part.network.name, error.what()));
     }
 }
 
-Order order_of(const Plan& plan, int stage, PipelineShape shape) {
+const PipelineStrategy& strategy_of(const Plan& plan) {
     const auto strategy = std::ranges::find(pipeline_strategies(), plan.pipeline, &PipelineStrategy::name);
     require(strategy != pipeline_strategies().end(), "a pipeline schedule that parse_plan accepted");
-    return strategy->order(stage, shape);
+    return *strategy;
 }
 
 }  // namespace
@@ -115,7 +146,8 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
                                 .wire = plan.compress.value_or(wire_type(job.precision)),
                                 .lag = plan.lag},
                         .tensor = plan.tensor_sum.value_or(Algorithm{}),
-                        .recompute = plan.recompute};
+                        .recompute = plan.recompute,
+                        .asynchronous = strategy_of(plan).asynchronous};
     const std::int64_t tensor = axis_size(schedule.mesh, "tensor");
     Part part = tensor == 1
                     ? whole(network)
@@ -132,7 +164,7 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
         stage.part.buckets =
             make_buckets(stage.part.network, wire_type(job.precision), plan.first_bucket, plan.bucket, axes);
         const PipelineShape shape{static_cast<int>(stages), schedule.micro_batches, plan.chunks};
-        make_steps(schedule, order_of(plan, static_cast<int>(s), shape), made[s].chunks, options, stage);
+        make_steps(schedule, strategy_of(plan).order(static_cast<int>(s), shape), made[s].chunks, options, stage);
         schedule.classes.push_back(std::move(stage));
     }
     schedule.memory_peak = total(memory_use(schedule));

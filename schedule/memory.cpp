@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/precision.hpp"
+#include "core/weight_versions.hpp"
 #include "schedule/gathers.hpp"
 
 namespace rehearse::schedule {
@@ -226,12 +227,13 @@ Kept kept_by(const Schedule& schedule, const RankClass& rank_class) {
         ++scattered[static_cast<std::size_t>(action->bucket)];
     }
     const bool weights_shared = gathers_weights(rank_class);
+    const int versions = weight_versions(rank_class);
     Kept kept;
     for (std::size_t b = 0; b < buckets.size(); ++b) {
         const auto whole = static_cast<double>(buckets[b].elements);
         const double piece =
             update_shared[b] ? whole / static_cast<double>(size_of(schedule.mesh, buckets[b].axis)) : whole;
-        kept.weights += weights_shared ? piece : whole;
+        kept.weights += weights_shared ? piece : versions * whole;
         kept.gradients += scattered[b] == schedule.micro_batches ? piece : whole;
         kept.updated += piece;
     }

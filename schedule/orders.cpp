@@ -40,6 +40,8 @@ Order one_f_one_b(int stage, PipelineShape shape) {
     return alternating(forwards, backwards, std::min(shape.stages - 1 - stage, shape.micro_batches));
 }
 
+Order pipedream(int stage, PipelineShape shape) { return one_f_one_b(stage, shape); }
+
 Order interleaved(int stage, PipelineShape shape) {
     const int in_round = shape.stages * shape.chunks;
     const int total = shape.micro_batches * shape.chunks;
@@ -58,6 +60,8 @@ std::span<const PipelineStrategy> pipeline_strategies() {
     static constexpr std::array strategies{
         PipelineStrategy{"1f1b", "one forward, one backward; least memory", one_f_one_b},
         PipelineStrategy{"gpipe", "all forwards, then all backwards", gpipe},
+        PipelineStrategy{"pipedream", "1f1b that updates the weights after each micro-batch, asynchronously", pipedream,
+                         true},
         PipelineStrategy{"interleaved", "1f1b with several chunks a stage; smaller bubble, more messages", interleaved},
     };
     return strategies;

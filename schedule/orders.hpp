@@ -35,9 +35,15 @@ Order one_f_one_b(int stage, PipelineShape shape);
 /// round in groups of `stages`. The bubble shrinks by the number of chunks.
 Order interleaved(int stage, PipelineShape shape);
 
+/// PipeDream (Narayanan et al. 2019): the order of 1F1B, but each stage updates its weights after each backward. The
+/// backward pass of a micro-batch uses the weights that its forward pass used ("weight stashing"): those after
+/// max(0, m - (stages - 1 - stage)) updates, for micro-batch m. A step still begins with an empty pipeline.
+Order pipedream(int stage, PipelineShape shape);
+
 struct PipelineStrategy {
     std::string_view name, summary;
     Order (*order)(int stage, PipelineShape shape);
+    bool asynchronous = false;  // each micro-batch updates the weights
 };
 std::span<const PipelineStrategy> pipeline_strategies();
 

@@ -144,7 +144,8 @@ constexpr std::array table{
           "tensor"},
          read_sequence},
     Word{{"pipe", "N", "N stages of consecutive layers, balanced by their prices", {}}, read_pipe},
-    Word{{"schedule", "1f1b|gpipe|interleaved", "in which order a stage takes the micro-batches; default 1f1b", "pipe"},
+    Word{{"schedule", "1f1b|gpipe|interleaved|pipedream",
+          "in which order a stage takes the micro-batches; default 1f1b", "pipe"},
          read_pipeline},
     Word{{"microbatches", "N", "the batch in N parts; default as many as stages", "pipe"}, read_micro_batches},
     Word{{"microbatch", "N", "the batch in parts of N samples, instead of microbatches", "pipe"}, read_micro_batch},
@@ -272,6 +273,15 @@ void complete(Plan& plan) {
     if (plan.lag > 0 && plan.zero == 3) {
         throw InputError(
             "lag=1 with zero=3 is not supported: zero=3 sums gradients after each micro-batch; write zero=2");
+    }
+    if (plan.pipeline == "pipedream" && plan.lag > 0) {
+        throw InputError("schedule=pipedream updates after every micro-batch, so lag=1 cannot be; leave it out");
+    }
+    if (plan.pipeline == "pipedream" && plan.zero > 0) {
+        throw InputError(
+            fmt::format("schedule=pipedream keeps several versions of the weights whole, so zero={} cannot "
+                        "be; leave it out or choose schedule=1f1b",
+                        plan.zero));
     }
     if (plan.zero == 3 && !plan.overlap) {
         throw InputError("zero=3 sums gradients as soon as they are made, so overlap=off cannot be; leave it out");

@@ -123,23 +123,26 @@ private:
 }  // namespace
 
 std::vector<int> balance(std::span<const double> costs, int stages) {
-    const auto layers = static_cast<int>(costs.size());
-    const auto working = std::ranges::count_if(costs, [](double cost) { return cost > 0; });
+    return balance(std::vector(at(stages), std::vector<double>(costs.begin(), costs.end())));
+}
+
+std::vector<int> balance(std::span<const std::vector<double>> costs) {
+    const auto stages = static_cast<int>(costs.size());
+    const auto layers = static_cast<int>(costs.front().size());
+    const auto working = std::ranges::count_if(costs.front(), [](double cost) { return cost > 0; });
     if (working < stages) {
         throw InputError(fmt::format("{} layers that compute cannot make {} stages", working, stages));
     }
-    std::vector<double> sum(at(layers) + 1);
-    for (int i = 0; i < layers; ++i) sum[at(i) + 1] = sum[at(i)] + costs[at(i)];
-    constexpr double never = std::numeric_limits<double>::infinity();
     // worst[s][n]: the least possible cost of the costliest of s + 1 stages that share the first n layers.
+    constexpr double never = std::numeric_limits<double>::infinity();
     std::vector<std::vector<double>> worst(at(stages), std::vector<double>(at(layers) + 1, never));
     std::vector<std::vector<int>> begins(at(stages), std::vector<int>(at(layers) + 1));
-    for (int n = 1; n <= layers; ++n) {
-        if (sum[at(n)] > 0) worst[0][at(n)] = sum[at(n)];
-    }
-    for (int s = 1; s < stages; ++s) {
+    for (int s = 0; s < stages; ++s) {
+        std::vector<double> sum(at(layers) + 1);  // of the first n layers on this stage
+        for (int i = 0; i < layers; ++i) sum[at(i) + 1] = sum[at(i)] + costs[at(s)][at(i)];
         for (int n = s + 1; n <= layers; ++n) {
-            for (int begin = n - 1; begin >= s; --begin) {
+            if (s == 0 && sum[at(n)] > 0) worst[0][at(n)] = sum[at(n)];
+            for (int begin = n - 1; s > 0 && begin >= s; --begin) {
                 const double own = sum[at(n)] - sum[at(begin)];
                 if (!(own > 0)) continue;
                 const double cost = std::max(worst[at(s) - 1][at(begin)], own);

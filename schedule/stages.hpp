@@ -14,6 +14,8 @@ namespace rehearse::schedule {
 /// exact, by dynamic programming. Each stage gets at least one layer of a cost above 0 where there are enough.
 /// InputError when there are fewer such layers than stages.
 std::vector<int> balance(std::span<const double> costs, int stages);
+/// The same for stages on unlike devices: costs[s] are those of each layer on stage s.
+std::vector<int> balance(std::span<const std::vector<double>> costs);
 
 /// Layers [begin, end) of a stage's network.
 struct Chunk {

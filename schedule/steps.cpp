@@ -65,13 +65,19 @@ public:
                 backward(chunks_[at(item.chunk)]);
             }
             ends_.push_back(last_compute_);
+            if (!item.forward && options_.asynchronous) sum_and_update();
         }
+        if (!options_.asynchronous) sum_and_update();
+    }
+
+private:
+    /// What is summed while the backward pass goes on has been by now.
+    void sum_and_update() {
         const bool late = !options_.sum.overlap && options_.sum.zero < 3;
         for (std::size_t b = 0; b < buckets_.size() && late; ++b) sum_gradients(static_cast<int>(b));
         update();
     }
 
-private:
     // Forward -------------------------------------------------------------------------------------------------------
 
     void forward(Chunk chunk, const std::string& suffix) {
@@ -150,7 +156,8 @@ private:
             for (const Pass pass : passes) {
                 compute(i, pass, "");
                 const bool gradient = pass == Pass::backward_weights || gradients_together(layer.op);
-                const bool now = (last && sums_beside_) || options_.sum.zero == 3;
+                const bool each_time = options_.sum.zero == 3 || (options_.asynchronous && options_.sum.overlap);
+                const bool now = (last && sums_beside_) || each_time;
                 if (gradient && now && closes_[at(i)] != none) sum_gradients(closes_[at(i)]);
             }
             if (passes.empty()) pass_on(i);  // a view
@@ -286,6 +293,12 @@ private:
         ready_by_[at(b)] = bucket_collective(b, kind, {last_compute_});
     }
 
+    /// In the name of a step that a bucket has once a micro-batch.
+    std::string which_time() const {
+        const bool several = (options_.sum.zero == 3 || options_.asynchronous) && schedule_.micro_batches > 1;
+        return several ? fmt::format("#{}", item_.micro_batch) : "";
+    }
+
     /// Ranks that have the weights of a bucket.
     std::int64_t sharing(int b) const {
         return buckets_[at(b)].axis == none ? 1 : size_of(schedule_.mesh, buckets_[at(b)].axis);
@@ -302,9 +315,7 @@ private:
                                  .algorithm = choice ? chosen->second : Algorithm{},
                                  .bucket = b,
                                  .micro_batch = options_.sum.lag > 0 ? schedule_.micro_batches - 1 : item_.micro_batch};
-        const bool several = options_.sum.zero == 3 && schedule_.micro_batches > 1;
-        const std::string which = several ? fmt::format("#{}", item_.micro_batch) : "";
-        return append(fmt::format("bucket{}:{}{}", b, pass_of(kind), which), Stream::communication, action,
+        return append(fmt::format("bucket{}:{}{}", b, pass_of(kind), which_time()), Stream::communication, action,
                       std::move(after));
     }
 
@@ -319,8 +330,9 @@ private:
             const Problem problem{op, Pass::update, 1, update_type(schedule_.precision)};
             std::vector<int> after = b == 0 ? all_sums : std::vector<int>{};
             after.push_back(ready_by_[b]);
-            const int step = append(fmt::format("bucket{}:update", b), Stream::compute,
-                                    Update{static_cast<int>(b), problem, ranks > 1 ? buckets_[b].axis : none}, after);
+            const int step =
+                append(fmt::format("bucket{}:update{}", b, options_.asynchronous ? which_time() : ""), Stream::compute,
+                       Update{static_cast<int>(b), problem, ranks > 1 ? buckets_[b].axis : none}, after);
             if (ranks > 1 && options_.sum.zero < 3)
                 bucket_collective(static_cast<int>(b), CollectiveKind::all_gather, {step});
         }

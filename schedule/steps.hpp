@@ -31,6 +31,7 @@ struct StepOptions {
     GradientSum sum;
     Algorithm tensor;  // of the sums and gathers of layers
     Recompute recompute = Recompute::none;
+    bool asynchronous = false;  // weights are updated after each micro-batch (PipeDream)
 };
 
 /// Fills `rank_class.steps` and `slots` from its part. Needs network, precision, mesh, batch_per_rank and

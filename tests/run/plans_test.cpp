@@ -113,17 +113,19 @@ TEST(Plans, OfTwoRanksGiveTheGradientsOfOne) {
     expect_one_ranks_gradients({"tensor", "pipe:microbatches=1", "pipe", "pipe:schedule=gpipe:microbatches=4",
                                 "pipe:microbatches=8:recompute=on", "pipe:schedule=interleaved:microbatches=4",
                                 "data:microbatches=4", "data:zero=1", "data:zero=2:bucket=1kB",
-                                "data:zero=3:bucket=1kB", "data:zero=3:microbatches=4:bucket=1kB"});
+                                "data:zero=3:bucket=1kB", "data:zero=3:microbatches=4:bucket=1kB",
+                                "pipe:schedule=pipedream:microbatches=4"});
 }
 
 TEST(Plans, OfFourRanksGiveTheGradientsOfOne) {
     if (Communicator::world().size() != 4) GTEST_SKIP() << "of four ranks";
-    expect_one_ranks_gradients({"tensor=2,data=2", "data=2,tensor=2:allreduce=doubling", "pipe=2:microbatches=4,data=2",
-                                "data=2,pipe=2:schedule=gpipe:microbatches=2", "pipe=4:microbatches=8",
-                                "pipe=2:microbatches=2,tensor=2", "data=2,pipe=2:schedule=interleaved:microbatches=2",
-                                "data:zero=2:microbatches=2", "pipe=2:microbatches=4,data=2:zero=2",
-                                "data=2:zero=3:bucket=1kB,tensor=2", "pipe=2:microbatches=4,data=2:zero=3:bucket=1kB",
-                                "pipe=2:recompute=on:microbatches=2,data=2:zero=3"});
+    expect_one_ranks_gradients(
+        {"tensor=2,data=2", "data=2,tensor=2:allreduce=doubling", "pipe=2:microbatches=4,data=2",
+         "data=2,pipe=2:schedule=gpipe:microbatches=2", "pipe=4:microbatches=8", "pipe=2:microbatches=2,tensor=2",
+         "data=2,pipe=2:schedule=interleaved:microbatches=2", "data:zero=2:microbatches=2",
+         "pipe=2:microbatches=4,data=2:zero=2", "data=2:zero=3:bucket=1kB,tensor=2",
+         "pipe=2:microbatches=4,data=2:zero=3:bucket=1kB", "pipe=2:recompute=on:microbatches=2,data=2:zero=3",
+         "pipe=4:schedule=pipedream:microbatches=8", "pipe=2:schedule=pipedream:microbatches=4,data=2:bucket=1kB"});
 }
 
 TEST(Plans, OfEightRanksGiveTheGradientsOfOne) {
@@ -204,6 +206,13 @@ TEST(Plans, AStepWhoseGradientsOverflowUpdatesNothing) {
         }
         EXPECT_LE(result.gradient_error, result.gradient_tolerance);
     }
+}
+
+TEST(Plans, PipeDreamsUpdatesAreNotThoseOfASynchronousPipeline) {
+    if (Communicator::world().size() != 2) GTEST_SKIP() << "of two ranks";
+    const Result stale = train_checked(perceptron(), "pipe:schedule=pipedream:microbatches=4", 8, 2);
+    const Result synchronous = train_checked(perceptron(), "pipe:schedule=1f1b:microbatches=4", 8, 2);
+    EXPECT_NE(stale.weights, synchronous.weights);
 }
 
 TEST(Plans, AWrongGradientIsFound) {

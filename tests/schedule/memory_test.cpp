@@ -175,6 +175,13 @@ TEST(Memory, OfZeroThreeIsPiecesAndTwoGatheredBuckets) {
     EXPECT_EQ(use("data:zero=3:microbatches=2").gradients, Bytes{4 * 36 * 4});
 }
 
+// Two layers of 72 parameters a stage; the first stage has two micro-batches in flight, each with its weights.
+TEST(Memory, OfAnAsynchronousPipelineCountsTheVersionsOfWeights) {
+    const Schedule schedule = schedule_of(tower(4), "pipe=2:schedule=pipedream:microbatches=5", 2);
+    EXPECT_EQ(memory_use(schedule, schedule.classes[0]).weights, Bytes{2 * 2 * 72 * 4});
+    EXPECT_EQ(memory_use(schedule, schedule.classes[1]).weights, Bytes{2 * 72 * 4});
+}
+
 TEST(Memory, RowsEndInTheirSum) {
     const std::vector<MemoryRow> table = rows(memory_use(schedule_of(residual(), "data", 2, 3, Precision::mixed)));
     Bytes sum;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/stages.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,6 +43,51 @@ TEST(Balance, IsTheBestOfAllCuts) {
         EXPECT_EQ(ends.back(), 8);
         EXPECT_EQ(costliest(costs, ends), best) << "seed " << seed;
     }
+}
+
+TEST(Balance, OfUnlikeDevicesIsTheBestOfAllCuts) {
+    for (std::uint32_t seed = 1; seed < 100; ++seed) {
+        std::uint32_t state = seed;
+        const auto random = [&] { return 1 + static_cast<double>((state = state * 1664525U + 1013904223U) >> 28U); };
+        std::vector<std::vector<double>> costs(3, std::vector<double>(8));
+        for (std::vector<double>& stage : costs) std::ranges::generate(stage, random);
+        const auto worst = [&](int a, int b) {
+            const auto sum = [&](std::size_t s, int from, int to) {
+                return std::accumulate(costs[s].begin() + from, costs[s].begin() + to, 0.0);
+            };
+            return std::max({sum(0, 0, a), sum(1, a, b), sum(2, b, 8)});
+        };
+        double best = 1e9;
+        for (int a = 1; a < 7; ++a) {
+            for (int b = a + 1; b < 8; ++b) best = std::min(best, worst(a, b));
+        }
+        const std::vector<int> ends = balance(costs);
+        EXPECT_EQ(worst(ends[0], ends[1]), best) << "seed " << seed;
+    }
+}
+
+// The second node's devices are three times as fast: of eight equal layers they take six.
+TEST(Balance, OfAMixedMachineGivesTheFasterDevicesMoreLayers) {
+    Machine machine = sixes();
+    machine.nodes = {node_of(1, 1), node_of(1, 1)};
+    machine.nodes[1].vertices[0].device_class = 1;
+    for (const double rate : {1e9, 3e9}) {
+        DeviceClass& device = machine.classes.emplace_back();
+        device.name = fmt::format("rate{}", machine.classes.size());
+        device.peak[DataType::f32].value = FlopRate{rate};
+        device.memory_bandwidth.value = Bandwidth{1e15};
+    }
+    Network n{.name = "wide", .layers = {}};
+    int at = add(n, "input", Input{{64}}, {});
+    for (int i = 0; i < 8; ++i) at = add(n, "dense" + std::to_string(i), MatMul{.m = 1, .n = 64, .k = 64}, {at});
+    add(n, "loss", SoftmaxLoss{64}, {at});
+    const Schedule schedule = make_schedule(n, machine, parse_plan("pipe=2"), {.devices = 2, .batch_per_device = 64});
+    const auto dense = [](const RankClass& stage) {
+        return std::ranges::count_if(stage.part.network.layers,
+                                     [](const Layer& layer) { return std::holds_alternative<MatMul>(layer.op); });
+    };
+    EXPECT_EQ(dense(schedule.classes[0]), 2);
+    EXPECT_EQ(dense(schedule.classes[1]), 6);
 }
 
 TEST(Balance, NeedsALayerThatComputesForEachStage) {

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What would make a job fit into its devices' memory: found by trying.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedule/plan.hpp"
+
+namespace rehearse::schedule {
+
+/// A plan or another option in place of the one given, as it is written on the command line.
+struct Remedy {
+    std::string text;  // "--plan data=4:zero=3", "--batch 8"
+    Bytes memory;      // of the fullest rank then
+    int changes = 1;   // how many things it changes
+};
+
+/// Plans like `plan`, and jobs like `job`, with one thing changed (ZeRO's stage, recomputation, more micro-batches,
+/// ranks of the data axis given to tensor or pipe, the batch, the precision) that take at most `capacity`; where no
+/// single change is enough, two or three, each the one that saves most. Empty when these are not enough either. Makes a
+/// schedule for each trial.
+std::vector<Remedy> remedies(const Network& network, const Machine& machine, const Plan& plan, const Job& job,
+                             Bytes capacity);
+
+}  // namespace rehearse::schedule

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/remedies.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/schedule/examples.hpp"
+
+namespace rehearse::schedule {
+namespace {
+
+Bytes taken(const Network& network, std::string_view plan, const Job& job) {
+    return make_schedule(network, sixes(), parse_plan(plan), job).memory_peak;
+}
+
+/// What a remedy says, made and measured.
+Bytes taken(const Network& network, std::string_view plan, Job job, std::string text) {
+    std::string changed{plan};
+    while (!text.empty()) {
+        const std::size_t space = text.find(' '), end = std::min(text.find(' ', space + 1), text.size());
+        const std::string option = text.substr(0, space), value = text.substr(space + 1, end - space - 1);
+        if (option == "--plan") changed = value;
+        if (option == "--batch") job.batch_per_device = std::stoll(value);
+        if (option == "--precision") job.precision = Precision::mixed;
+        text = end == text.size() ? "" : text.substr(end + 1);
+    }
+    return taken(network, changed, job);
+}
+
+constexpr std::int64_t samples = 8;
+
+TEST(Remedies, FitAndTakeWhatTheySay) {
+    const Job job{.devices = 6, .batch_per_device = samples};
+    for (const char* plan : {"data:bucket=1B", "data=3,pipe=2:microbatches=2", "tensor=2,data=3:zero=1"}) {
+        const Bytes now = taken(tower(6), plan, job);
+        for (const double share : {0.9, 0.6, 0.4}) {
+            SCOPED_TRACE(plan + std::string{" in "} + std::to_string(share));
+            const std::vector<Remedy> found = remedies(tower(6), sixes(), parse_plan(plan), job, share * now);
+            EXPECT_FALSE(found.empty());
+            for (const Remedy& remedy : found) {
+                EXPECT_LE(remedy.memory, share * now);
+                EXPECT_EQ(taken(tower(6), plan, job, remedy.text), remedy.memory) << remedy.text;
+            }
+        }
+    }
+}
+
+TEST(Remedies, AreSeveralChangesWhereOneIsNotEnough) {
+    const Job job{.devices = 6, .batch_per_device = samples};
+    const Bytes now = taken(tower(6), "data:bucket=1B", job);
+    const auto fewest = [&](double share) {
+        const std::vector<Remedy> found = remedies(tower(6), sixes(), parse_plan("data:bucket=1B"), job, share * now);
+        return found.empty() ? 0 : std::ranges::min_element(found, {}, &Remedy::changes)->changes;
+    };
+    EXPECT_EQ(fewest(0.9), 1);
+    EXPECT_GE(fewest(0.2), 2);
+    EXPECT_EQ(fewest(0.001), 0) << "nothing tried is enough";
+}
+
+TEST(Remedies, KeepTheOtherOptionsOfThePlan) {
+    const Job job{.devices = 6, .batch_per_device = samples};
+    const char* plan = "data:allreduce=hierarchical(ring,halving):bucket=1B";
+    const Bytes now = taken(tower(6), plan, job);
+    for (const Remedy& remedy : remedies(tower(6), sixes(), parse_plan(plan), job, 0.7 * now)) {
+        if (!remedy.text.starts_with("--plan")) continue;
+        EXPECT_NE(remedy.text.find("allreduce=hierarchical(ring,halving):bucket=1B"), std::string::npos) << remedy.text;
+    }
+}
+
+}  // namespace
+}  // namespace rehearse::schedule
