@@ -35,7 +35,7 @@ struct Options {
     std::optional<std::int64_t> dataset;
     int epochs = 1;
     std::string trace;
-    bool explain = false, memory = false;
+    bool explain = false, memory = false, links = false;
 };
 
 struct Predicted {
@@ -51,11 +51,12 @@ Predicted predicted(const Options& options, const Network& network, const Machin
     Predicted result;
     result.schedule =
         make_schedule(network, machine, schedule::parse_plan(options.job.plan), job_for(options.job, devices));
-    const auto simulated = [&](Quantile quantile) {
+    const bool wanted = options.links || !options.trace.empty();
+    const auto simulated = [&](Quantile quantile, bool links = false) {
         return sim::simulate(result.schedule, machine,
-                             {.mode = options.mode, .iterations = options.steps, .quantile = quantile});
+                             {.mode = options.mode, .iterations = options.steps, .quantile = quantile, .links = links});
     };
-    sim::Prediction middle = simulated(nominal);
+    sim::Prediction middle = simulated(nominal, wanted);
     const Summary summary = summarize(middle.timeline);
     Json& json = result.point = point(result.schedule, summary);
     const DeviceClass& device = class_of(machine, 0);
@@ -129,6 +130,36 @@ void add_memory(Report& report, const Options& options, const Predicted& last) {
     report.tables.push_back(table);
 }
 
+// What kinds of links carried, and in JSON single ones too.
+void add_links(Report& report, const Options& options, const Predicted& last) {
+    Table table{"links",
+                fmt::format("links of {} devices that carried something", options.devices.back()),
+                {{"kind", "links"},
+                 {"links", "number", Show::count},
+                 {"capacity_bytes_per_s", "each a second", Show::bytes},
+                 {"bytes", "bytes", Show::bytes},
+                 {"most_bytes", "busiest", Show::bytes},
+                 {"utilisation", "used", Show::percent},
+                 {"most_utilisation", "busiest used", Show::percent}}};
+    report.document["links"] = report.document["busiest_links"] = Json::array();
+    const Seconds whole = length(last.timeline);
+    for (const LinkUse& use : last.timeline.links) {
+        LinkUse most = use;
+        most.links = 1;
+        most.bytes = use.most;
+        report.document[use.name == use.kind ? "links" : "busiest_links"].push_back(
+            {{"name", use.name},
+             {"kind", use.kind},
+             {"links", use.links},
+             {"capacity_bytes_per_s", use.capacity.value},
+             {"bytes", use.bytes.value},
+             {"most_bytes", use.most.value},
+             {"utilisation", utilisation(use, whole)},
+             {"most_utilisation", utilisation(most, whole)}});
+    }
+    report.tables.push_back(table);
+}
+
 // The table of what takes the memory, when it is too much.
 void require_memory(const Options& options, const Machine& machine, const Predicted& last) {
     if (last.point["fits"].get<bool>()) return;
@@ -192,6 +223,7 @@ int predict(Options& options) {
                                   {"source", "source"}}});
     }
     if (options.memory) add_memory(report, options, last);
+    if (options.links) add_links(report, options, last);
     print(report, options.common);
     if (!options.trace.empty()) {
         trace::write(last.timeline, options.trace);
@@ -226,6 +258,8 @@ Run add_predict(CLI::App& app) {
         ->option_text("FILE");
     app.add_flag("--explain", options->explain, "what takes the time of the largest point, at which price, from where");
     app.add_flag("--memory", options->memory, "what the memory of the largest point's devices is taken by");
+    app.add_flag("--links", options->links,
+                 "what the largest point's links carry, by kind; in JSON the busiest ones too");
     add_common(app, options->common);
     return [options] { return predict(*options); };
 }

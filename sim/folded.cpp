@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "sim/bundles.hpp"
 #include "sim/collectives.hpp"
+#include "sim/traffic.hpp"
 
 namespace rehearse::sim {
 
@@ -59,8 +60,8 @@ double seconds(Seconds time) { return time.value; }
 /// order steps are taken, as long as each stream's are in order.
 class Fold {
 public:
-    Fold(const Steps& steps, const Wiring& wiring, Collectives& collectives)
-        : steps_(steps), wiring_(wiring), collectives_(collectives), bundles_(wiring) {
+    Fold(const Steps& steps, const Wiring& wiring, Collectives& collectives, Traffic* traffic)
+        : steps_(steps), wiring_(wiring), collectives_(collectives), bundles_(wiring), traffic_(traffic) {
         for (std::size_t c = 0; c < steps.schedule().classes.size(); ++c) {
             const std::vector<Step>& of_class = steps.schedule().classes[c].steps;
             ClassState& state = classes_.emplace_back();
@@ -90,6 +91,7 @@ public:
     }
 
     std::int64_t flows() const { return flows_; }
+    std::int64_t arrows() const { return arrows_; }
 
 private:
     using Key = std::tuple<CollectiveKind, int, std::int64_t, DataType, std::string>;
@@ -104,7 +106,12 @@ private:
         std::vector<Flow> flows;
         const std::int64_t apart = send.offset * stride(steps_.schedule().mesh, send.axis);
         for (const std::int64_t rank : steps_.ranks_of(c)) flows.push_back({rank, rank + apart});
-        entry->second = bundles_.add(flows);
+        entry->second = add_bundle(flows);
+    }
+
+    int add_bundle(const std::vector<Flow>& flows) {
+        if (traffic_ != nullptr) tracked_.push_back(traffic_->bundle(flows));
+        return bundles_.add(flows);
     }
 
     bool several_classes() const { return steps_.schedule().classes.size() > 1; }
@@ -137,7 +144,7 @@ private:
                     if (adds) combine = std::max(combine, wiring_.combine(flow.from, flow.to));
                 }
             }
-            const int bundle = bundles_.add(flows);
+            const int bundle = add_bundle(flows);
             const auto times = static_cast<double>(phase.repeats);
             entry->second.push_back(
                 {bundle, times * bytes.value, times * (bundles_.latency(bundle) + combine * bytes)});
@@ -191,6 +198,10 @@ private:
     }
 
     void leave(Transit gone) {
+        if (traffic_ != nullptr) {
+            traffic_->add(tracked_[at(gone.bundle())], Bytes{gone.legs[gone.leg].bytes}, Seconds{gone.start},
+                          Seconds{now_});
+        }
         const double until = now_ + seconds(gone.legs[gone.leg].afterwards);
         if (++gone.leg < gone.legs.size()) {
             gone.start = until;
@@ -200,7 +211,10 @@ private:
         }
         classes_[at(gone.rank_class)].on_the_way[stream_of(gone.rank_class, gone.step)] = false;
         end(gone.rank_class, gone.step, Seconds{gone.begun}, Seconds{until});
-        if (gone.recv >= 0) end(gone.to_class, gone.recv, Seconds{gone.begun}, Seconds{until});
+        if (gone.recv < 0) return;
+        end(gone.to_class, gone.recv, Seconds{gone.begun}, Seconds{until});
+        classes_[at(gone.rank_class)].events[at(gone.step)].flow = ++arrows_;
+        classes_[at(gone.to_class)].events[at(gone.recv)].flow = arrows_;
     }
 
     void set_out(Transit transit, Seconds start) {
@@ -254,12 +268,29 @@ private:
             state.events[at(*step)].bytes = collectives_.sent(call_of(*communicate), state.events[at(*step)].rank);
             if (several_classes()) return take_collective(c, *step, *communicate, start);
             end(c, *step, start, collective(c, stream, *communicate, *from));
+            if (traffic_ != nullptr) track(*communicate, start, state.events[at(*step)].end);
             return true;
         }
         const Seconds until = start + steps_.slowest(c, *step);
         Collectives::occupy(state.progress[at(stream)], until);
         end(c, *step, start, until);
         return true;
+    }
+
+    void track(const Communicate& communicate, Seconds start, Seconds end) {
+        const auto [entry, fresh] = spans_.try_emplace(key_of(communicate));
+        if (fresh) {
+            std::vector<Flow> flows;
+            for (const Collectives::Span& span : collectives_.spans(call_of(communicate))) {
+                flows.clear();
+                for (const Message& m : span.pattern->messages) flows.push_back({m.from, m.to});
+                entry->second.emplace_back(span, traffic_->bundle(flows));
+            }
+        }
+        for (const auto& [span, bundle] : entry->second) {
+            const Seconds whole = end - start;
+            traffic_->add(bundle, span.each, start + whole * span.begin, start + whole * span.end);
+        }
     }
 
     bool take_send(int c, int step, const Send& send, Seconds start) {
@@ -296,8 +327,8 @@ private:
     // Ranks that ended the stream's last collective early enter this one early.
     Seconds collective(int c, int stream, const Communicate& communicate, Seconds needed) {
         ClassState& state = classes_[at(c)];
-        flows_ +=
-            collectives_.messages(call_of(communicate)) * static_cast<std::int64_t>(steps_.ranks_of(c).size()) / steps_.ranks();
+        flows_ += collectives_.messages(call_of(communicate)) * static_cast<std::int64_t>(steps_.ranks_of(c).size()) /
+                  steps_.ranks();
         double& over = state.over[at(stream)];
         const bool fresh = seconds(needed) >= over && needed >= state.free[at(stream)];
         std::optional<double>& known = lasting_[key_of(communicate)];
@@ -330,16 +361,22 @@ private:
     double now_ = 0;
     std::vector<Transit> waiting_, moving_;
     std::int64_t flows_ = 0;
+    Traffic* traffic_;
+    std::vector<int> tracked_;  // by bundle: its number in the traffic
+    std::map<Key, std::vector<std::pair<Collectives::Span, int>>> spans_;
+    std::int64_t arrows_ = 0;
     /// How long a collective lasts that all ranks begin and end together.
     std::map<Key, std::optional<double>> lasting_;
 };
 
 }  // namespace
 
-Prediction simulate_folded(const Steps& steps, const Wiring& wiring, int iterations, std::int64_t followed_messages) {
+Prediction simulate_folded(const Steps& steps, const Wiring& wiring, int iterations, std::int64_t followed_messages,
+                           bool links) {
     Collectives collectives{steps.schedule().mesh, wiring, followed_messages};
     Prediction prediction{.timeline = {}, .mode = Mode::folded, .flows = 0};
-    Fold fold{steps, wiring, collectives};
+    Traffic traffic{wiring};
+    Fold fold{steps, wiring, collectives, links ? &traffic : nullptr};
     std::vector<std::vector<Event>> by_class = fold.run();
     Seconds length;
     for (std::vector<Event>& events : by_class) {
@@ -351,12 +388,14 @@ Prediction simulate_folded(const Steps& steps, const Wiring& wiring, int iterati
         for (const std::vector<Event>& events : by_class) {
             for (Event event : events) {
                 event.iteration = iteration;
+                if (event.flow != 0) event.flow += iteration * fold.arrows();
                 event.start += origin;
                 event.end += origin;
                 prediction.timeline.events.push_back(std::move(event));
             }
         }
     }
+    if (links) traffic.report(prediction.timeline, iterations, length);
     prediction.flows = fold.flows() * iterations;
     return prediction;
 }

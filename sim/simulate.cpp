@@ -63,8 +63,8 @@ Prediction simulate(const Schedule& schedule, const Machine& machine, const Opti
     const Wiring wiring{machine, options.quantile};
     const Steps steps{schedule, wiring, options.quantile};
     Prediction prediction = chosen(steps, wiring, options) == Mode::exact
-                                ? simulate_exact(steps, wiring, options.iterations)
-                                : simulate_folded(steps, wiring, options.iterations);
+                                ? simulate_exact(steps, wiring, options.iterations, options.links)
+                                : simulate_folded(steps, wiring, options.iterations, Collectives::few, options.links);
     prediction.timeline.title =
         fmt::format("{} on {}, {}, predicted", schedule.network.name, machine.name, schedule.plan);
     prediction.timeline.ranks = steps.ranks();

@@ -21,6 +21,7 @@ struct Options {
     std::int64_t exact_limit = 64;
     int iterations = 1;
     Quantile quantile = nominal;  // of every price, compute and communication
+    bool links = false;           // the timeline says what links carried and which events are of one message
 };
 
 struct Prediction {

@@ -27,6 +27,9 @@ PerByte combine_cost(const Messaging& messaging, double times) {
     return messaging.reduce.value.value > 0 ? inverse(messaging.reduce.value) * times : PerByte{0};
 }
 
+// "gpu" of "gpu3".
+std::string unnumbered(const std::string& name) { return name.substr(0, name.find_last_not_of("0123456789") + 1); }
+
 std::int64_t most_nics(const Machine& machine) {
     std::int64_t most = 0;
     for (const NodeKind& kind : machine.nodes) {
@@ -136,14 +139,15 @@ Link Wiring::node_link(const Kind& kind, std::int64_t id) const {
     if (local >= kind.nic_links) {
         const std::int64_t nic = (local - kind.nic_links) / 2;
         const Bandwidth bandwidth{1 / nic_cost_.value};
-        return {fmt::format("node{}:nic{}:{}", node, nic, local % 2 == 0 ? "up" : "down"), bandwidth};
+        const std::string_view way = local % 2 == 0 ? "up" : "down";
+        return {fmt::format("node{}:nic{}:{}", node, nic, way), fmt::format("nic:{}", way), bandwidth};
     }
     const NodeLink& link = source.links[static_cast<std::size_t>(local / 2)];
     const bool forward = local % 2 == 0;
     const std::string& a = source.vertices[static_cast<std::size_t>(forward ? link.a : link.b)].name;
     const std::string& b = source.vertices[static_cast<std::size_t>(forward ? link.b : link.a)].name;
     // Counted, because parallel links have the same ends.
-    return {fmt::format("node{}:link{}:{}>{}", node, local / 2, a, b),
+    return {fmt::format("node{}:link{}:{}>{}", node, local / 2, a, b), unnumbered(a) + ">" + unnumbered(b),
             link.bandwidth.value * (machine_.inside.fraction.value / stretch_inside_)};
 }
 
@@ -157,6 +161,17 @@ Link Wiring::link(std::int64_t id) const {
     }
     require(false, "a link inside a node");
     return {};
+}
+
+std::int64_t Wiring::alike(std::int64_t id) const {
+    require(id >= 0 && id < link_count(), "a link of the machine");
+    if (id >= first_switch_link_) {
+        return first_switch_link_ +
+               std::visit([&](const auto& s) { return s.alike(id - first_switch_link_); }, switches_);
+    }
+    const Kind* kind = kinds_.data();
+    while (id >= kind->first_link + (kind->end_node - kind->first_node) * kind->links) ++kind;
+    return kind->first_link + (id - kind->first_link) % kind->links;
 }
 
 }  // namespace rehearse::sim

@@ -29,6 +29,8 @@ public:
         return first_switch_link_ + std::visit([](const auto& s) { return s.link_count(); }, switches_);
     }
     Link link(std::int64_t id) const;
+    /// The same number for links that are alike: in the same place of a node, a level of a tree, a kind of topology.
+    std::int64_t alike(std::int64_t id) const;
 
     std::int64_t node_of(std::int64_t device) const { return place(device).node; }
     const DeviceClass& device_class(std::int64_t device) const;
