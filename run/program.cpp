@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/error.hpp"
@@ -44,6 +45,7 @@ Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, 
     for (const kernels::PassChoices& choices : choices_) backends.push_back(of(choices, Pass::forward).backend);
     tensors_ = std::make_unique<Tensors>(schedule, rank_class_, rank, backends, seed);
     reserve_scratch();
+    find_sums_of_micro_batches();
     for (const Step& step : rank_class_.steps) {
         ReadyStep ready;
         ready.step = &step;
@@ -63,6 +65,61 @@ Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, 
             refuse(step, "reads from storage");
         }
         steps_.push_back(std::move(ready));
+    }
+    let_go_of_gathered_weights();
+}
+
+void Program::find_sums_of_micro_batches() {
+    for (const Step& step : rank_class_.steps) {
+        const auto* action = std::get_if<Communicate>(&step.action);
+        if (action == nullptr || action->kind != CollectiveKind::reduce_scatter || action->bucket < 0) continue;
+        if (action->micro_batch + 1 == schedule_.micro_batches) continue;
+        const Range own = own_piece(action->bucket);
+        sums_[action->bucket].resize(at(own.end - own.begin));
+        const std::vector<int>& layers = part().buckets[at(action->bucket)].layers;
+        summed_each_time_.insert(layers.begin(), layers.end());
+    }
+}
+
+// This rank's share where the ranks share a bucket.
+Range Program::own_piece(int bucket) const {
+    const Bucket& of = part().buckets[at(bucket)];
+    const std::int64_t ranks = size_of(schedule_.mesh, of.axis);
+    return Collective{CollectiveKind::reduce_scatter, {}, {ranks, ranks}, of.elements}.chunk(
+        place_on(schedule_.mesh, of.axis, rank_at(schedule_.mesh, coordinates_)));
+}
+
+// Weights of which this rank keeps its piece only stay where they lie when they are let go: some of the others' become
+// NaN, so that whoever reads them before they are gathered again spoils the loss.
+void Program::let_go_of_gathered_weights() {
+    if (!gathers_weights(rank_class_)) return;
+    const auto spoil = [this](int bucket) {
+        constexpr std::int64_t marks = 16;
+        const std::span<float> all = tensors_->bucket(bucket).weights;
+        const Range own = own_piece(bucket);
+        for (std::int64_t i = 0; i < marks; ++i) {
+            const std::int64_t place = static_cast<std::int64_t>(all.size()) * i / marks;
+            if (place < own.begin || place >= own.end) all[at(place)] = std::numeric_limits<float>::quiet_NaN();
+        }
+    };
+    std::vector<int> bucket_of(part().network.layers.size(), -1);
+    for (std::size_t b = 0; b < part().buckets.size(); ++b) {
+        for (const int layer : part().buckets[b].layers) bucket_of[at(layer)] = static_cast<int>(b);
+    }
+    std::map<int, std::size_t> last_use;  // by bucket
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+        const Action& action = steps_[i].step->action;
+        if (const auto* compute = std::get_if<Compute>(&action)) {
+            const int owner = part().network.layers[at(compute->layer)].weights_of;
+            last_use[bucket_of[at(owner < 0 ? compute->layer : owner)]] = i;
+        } else if (const auto* gather = std::get_if<Communicate>(&action);
+                   gather != nullptr && gather->bucket >= 0 && gather->kind == CollectiveKind::all_gather) {
+            const auto used = last_use.find(gather->bucket);
+            if (used == last_use.end()) continue;
+            steps_[used->second].after = [spoil, bucket = gather->bucket] { spoil(bucket); };
+        } else if (const auto* update = std::get_if<Update>(&action); update != nullptr && update->sharded >= 0) {
+            steps_[i].after = [spoil, bucket = update->bucket] { spoil(bucket); };
+        }
     }
 }
 
@@ -185,7 +242,8 @@ void Program::accumulate(ReadyStep& ready, const Compute& compute, std::int64_t&
     const std::span<float> gradients = tensors_->layer(compute.layer).gradients;
     if (gradients.empty()) return;
     const bool gives = compute.problem.pass == Pass::backward_weights || !has_pass(op, Pass::backward_weights);
-    if (!gives || has_weight_gradient_.insert(compute.layer).second) {
+    const bool fresh = gives && has_weight_gradient_.insert(compute.layer).second;
+    if (!gives || fresh || summed_each_time_.contains(compute.layer)) {
         ready.buffers.diff_weights = gradients;
         return;
     }
@@ -252,11 +310,7 @@ void Program::prepare_take(ReadyStep& ready, const Compute& compute) {
 }
 
 void Program::prepare(ReadyStep& ready, const Communicate& communicate) {
-    if (communicate.bucket >= 0) {
-        const BucketTensors& bucket = tensors_->bucket(communicate.bucket);
-        ready.data = communicate.kind == CollectiveKind::all_gather ? bucket.weights : bucket.gradients;
-        return;
-    }
+    if (communicate.bucket >= 0) return prepare_bucket(ready, communicate);
     const LayerTensors own = tensors_->layer(communicate.layer, communicate.micro_batch);
     if (movement(communicate.layer) == Movement::gather) {
         const Layer& layer = part().network.layers[at(communicate.layer)];
@@ -276,6 +330,19 @@ void Program::prepare(ReadyStep& ready, const Communicate& communicate) {
     }
 }
 
+void Program::prepare_bucket(ReadyStep& ready, const Communicate& communicate) {
+    const BucketTensors& bucket = tensors_->bucket(communicate.bucket);
+    ready.data = communicate.kind == CollectiveKind::all_gather ? bucket.weights : bucket.gradients;
+    const auto sum = sums_.find(communicate.bucket);
+    if (communicate.kind != CollectiveKind::reduce_scatter || sum == sums_.end()) return;
+    const Range own = own_piece(communicate.bucket);
+    const std::span<float> mine = ready.data.subspan(at(own.begin), at(own.end - own.begin));
+    const std::span<float> so_far = sum->second;
+    if (communicate.micro_batch > 0) ready.additions.push_back({so_far, mine});
+    if (communicate.micro_batch == 0) ready.additions.push_back({so_far, mine, true});
+    if (communicate.micro_batch + 1 == schedule_.micro_batches) ready.additions.push_back({mine, so_far, true});
+}
+
 void Program::prepare(ReadyStep& ready, const Send& send) {
     const LayerTensors own = tensors_->layer(send.layer, send.micro_batch);
     ready.data = movement(send.layer) == Movement::send ? own.output : own.diff;
@@ -292,9 +359,7 @@ void Program::prepare(ReadyStep& ready, const Update& update, const Wish& wish) 
     Range own{0, static_cast<std::int64_t>(bucket.weights.size())};
     Problem problem = update.problem;
     if (update.sharded >= 0) {
-        const std::int64_t ranks = schedule_.mesh.axes[at(update.sharded)].size;
-        own = Collective{CollectiveKind::reduce_scatter, {}, {ranks, ranks}, own.end}.chunk(
-            coordinates_[at(update.sharded)]);
+        own = own_piece(update.bucket);
         problem.op = update_op(schedule_.optimizer, own.end - own.begin, 1);
     }
     const kernels::PassChoices choices = kernels::choose_passes(problem.op, 1, DataType::f32, wish);

@@ -39,7 +39,7 @@ struct ReadyStep {
     kernels::Kernel* kernel = nullptr;
     kernels::Buffers buffers;
     std::span<float> data;
-    std::function<void()> before, after;  // before the data are sent, after they have come
+    std::function<void()> before, after;  // before the data are sent, after they have come or been computed
     std::vector<Addition> additions;      // then
     bool is_loss = false;
 };
@@ -71,6 +71,9 @@ public:
 
 private:
     void choose_backends(const Wish& wish);
+    void find_sums_of_micro_batches();
+    void let_go_of_gathered_weights();
+    Range own_piece(int bucket) const;
     void check_inputs() const;
     void check_tie(std::size_t layer) const;
     kernels::Kernel& kernel_of(const Problem& problem, const kernels::Choice& choice, Bytes scratch_limit);
@@ -79,6 +82,7 @@ private:
     void prepare_take(ReadyStep& ready, const Compute& compute);
     void prepare(ReadyStep& ready, const Update& update, const Wish& wish);
     void prepare(ReadyStep& ready, const Communicate& communicate);
+    void prepare_bucket(ReadyStep& ready, const Communicate& communicate);
     void prepare(ReadyStep& ready, const Send& send);
     void prepare(ReadyStep& ready, const Recv& recv);
     /// Gradients of the layer's inputs: where each goes, and what is added to what came before.
@@ -100,6 +104,9 @@ private:
     Arena scratch_;  // of one step
     Slice scratch_all_;
     std::vector<std::vector<float>> joints_;  // pieces that are gathered, of each layer that gathers
+    /// By bucket whose gradients the ranks sum after every micro-batch: this rank's piece of the sums so far.
+    std::map<int, std::vector<float>> sums_;
+    std::set<int> summed_each_time_;  // layers of those buckets
     std::vector<ReadyStep> steps_;
     std::set<std::pair<int, int>> has_gradient_;  // layers and micro-batches: some earlier step has written the diff
     std::set<int> has_weight_gradient_;           // layers: some earlier micro-batch has

@@ -98,10 +98,9 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
                         plan.text, plan.zero));
     }
 
-    const StepOptions options{.sum = {axis_index(schedule.mesh, "data"),
-                                      choose_all_reduce(plan, machine, schedule.mesh), plan.overlap, plan.zero},
-                              .tensor = plan.tensor_sum.value_or(Algorithm{}),
-                              .recompute = plan.recompute};
+    StepOptions options{.sum = {.overlap = plan.overlap, .zero = plan.zero},
+                        .tensor = plan.tensor_sum.value_or(Algorithm{}),
+                        .recompute = plan.recompute};
     const std::int64_t tensor = axis_size(schedule.mesh, "tensor");
     Part part =
         tensor == 1 ? whole(network) : split_tensor(network, "tensor", axis_index(schedule.mesh, "tensor"), tensor);
@@ -110,7 +109,12 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     for (std::size_t s = 0; s < made.size(); ++s) {
         RankClass stage{
             .name = stages > 1 ? fmt::format("stage{}", s) : "all", .part = std::move(made[s].part), .steps = {}};
-        stage.part.buckets = make_buckets(stage.part.network, wire_type(job.precision), plan.first_bucket, plan.bucket);
+        const std::vector<int> axes = axes_of_sums(stage.part, schedule.mesh);
+        for (const int axis : axes) {
+            if (axis >= 0) options.sum.algorithms[axis] = choose_all_reduce(plan, machine, schedule.mesh, axis);
+        }
+        stage.part.buckets =
+            make_buckets(stage.part.network, wire_type(job.precision), plan.first_bucket, plan.bucket, axes);
         const PipelineShape shape{static_cast<int>(stages), schedule.micro_batches, plan.chunks};
         make_steps(schedule, order_of(plan, static_cast<int>(s), shape), made[s].chunks, options, stage);
         schedule.classes.push_back(std::move(stage));

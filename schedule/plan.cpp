@@ -60,7 +60,9 @@ void read_micro_batches(Plan& plan, std::string_view value) {
 void read_chunks(Plan& plan, std::string_view value) { plan.chunks = read_count("chunks", value, 1000); }
 
 void read_zero(Plan& plan, std::string_view value) {
-    if (value != "0" && value != "1" && value != "2") throw InputError(fmt::format("zero={}: write 0, 1 or 2", value));
+    if (value.size() != 1 || value < "0" || value > "3") {
+        throw InputError(fmt::format("zero={}: write 0, 1, 2 or 3", value));
+    }
     plan.zero = value.front() - '0';
 }
 
@@ -91,8 +93,10 @@ constexpr std::array table{
          read_first_bucket},
     Word{{"overlap", "on|off", "off: nothing is sent before the whole backward pass has ended; default on", "data"},
          read_overlap},
-    Word{{"zero", "0|1|2",
-          "ZeRO: 1, each rank updates its share of the weights; 2, gets only its share of the gradients", "data"},
+    Word{{"zero", "0|1|2|3",
+          "ZeRO: 1, each rank updates its share of the weights; 2, gets only its share of the gradients; "
+          "3, keeps only its share of the weights and gathers them for each use",
+          "data"},
          read_zero},
     Word{{"microbatches", "N", "the batch in N parts, gradients added up; default 1", "data"}, read_micro_batches},
     Word{{"tensor", "N", "N ranks share each large layer (Megatron-LM)", {}}, read_tensor},
@@ -220,6 +224,9 @@ void complete(Plan& plan) {
     }
     if (interleaved && plan.chunks == 1) throw InputError("schedule=interleaved needs at least 2 chunks");
     if (plan.chunks == 0) plan.chunks = interleaved ? 2 : 1;
+    if (plan.zero == 3 && !plan.overlap) {
+        throw InputError("zero=3 sums gradients as soon as they are made, so overlap=off cannot be; leave it out");
+    }
     if (plan.micro_batches == 0 && !pipeline) plan.micro_batches = 1;
 }
 

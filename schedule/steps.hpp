@@ -2,6 +2,7 @@
 // From what a rank class computes, and in which order, to its steps.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "core/schedule.hpp"
@@ -12,11 +13,11 @@ namespace rehearse::schedule {
 
 /// How ranks with the same weights bring them together after each step.
 struct GradientSum {
-    int axis = -1;  // of the mesh; -1: nobody else has these weights
-    Algorithm algorithm;
-    bool overlap = true;  // while the backward pass goes on
+    std::map<int, Algorithm> algorithms{};  // by the axis of a bucket
+    bool overlap = true;                    // while the backward pass goes on
     /// ZeRO (Rajbhandari et al. 2020): 0, every rank updates all weights; 1, each updates its piece, from all
-    /// gradients; 2, each gets the sum of its piece's gradients only. Then the ranks gather the weights.
+    /// gradients; 2, each gets the sum of its piece's gradients only. Then the ranks gather the weights. 3, each gets
+    /// the sum of its piece's gradients after every micro-batch, and keeps its piece of the weights (gathers.hpp).
     int zero = 0;
 };
 

@@ -213,7 +213,7 @@ private:
 
     void all_sent(int c, const Communicate& communicate, const Span& span, const std::string& step) {
         const Crossing& of = crossing(c, communicate.axis);
-        const std::int64_t size = steps_.schedule().mesh.axes[at(communicate.axis)].size;
+        const std::int64_t size = rehearse::size_of(steps_.schedule().mesh, communicate.axis);
         if (span.ranks != of.groups * size) return;  // some are not shown
         const Bytes whole = size_of(communicate.type) * static_cast<double>(communicate.elements);
         const Bytes least = static_cast<double>(of.groups) * least_crossing(communicate.kind, size, whole);

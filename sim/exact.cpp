@@ -155,7 +155,7 @@ private:
         if (const auto* send = std::get_if<Send>(&of.action)) message(*send, true);
         if (const auto* recv = std::get_if<Recv>(&of.action)) message(*recv, false);
         if (const auto* communicate = std::get_if<Communicate>(&of.action)) {
-            const std::int64_t size = schedule.mesh.axes[static_cast<std::size_t>(communicate->axis)].size;
+            const std::int64_t size = size_of(schedule.mesh, communicate->axis);
             const std::int64_t apart = stride(schedule.mesh, communicate->axis);
             key = {communicate->axis, state.rank - state.rank / apart % size * apart, 0, 0};
         }

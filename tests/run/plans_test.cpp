@@ -77,7 +77,8 @@ TEST(Plans, OfTwoRanksGiveTheGradientsOfOne) {
     if (Communicator::world().size() != 2) GTEST_SKIP() << "of two ranks";
     expect_one_ranks_gradients({"tensor", "pipe:microbatches=1", "pipe", "pipe:schedule=gpipe:microbatches=4",
                                 "pipe:microbatches=8:recompute=on", "pipe:schedule=interleaved:microbatches=4",
-                                "data:microbatches=4", "data:zero=1", "data:zero=2:bucket=1kB"});
+                                "data:microbatches=4", "data:zero=1", "data:zero=2:bucket=1kB",
+                                "data:zero=3:bucket=1kB", "data:zero=3:microbatches=4:bucket=1kB"});
 }
 
 TEST(Plans, OfFourRanksGiveTheGradientsOfOne) {
@@ -85,7 +86,9 @@ TEST(Plans, OfFourRanksGiveTheGradientsOfOne) {
     expect_one_ranks_gradients({"tensor=2,data=2", "data=2,tensor=2:allreduce=doubling", "pipe=2:microbatches=4,data=2",
                                 "data=2,pipe=2:schedule=gpipe:microbatches=2", "pipe=4:microbatches=8",
                                 "pipe=2:microbatches=2,tensor=2", "data=2,pipe=2:schedule=interleaved:microbatches=2",
-                                "data:zero=2:microbatches=2", "pipe=2:microbatches=4,data=2:zero=2"});
+                                "data:zero=2:microbatches=2", "pipe=2:microbatches=4,data=2:zero=2",
+                                "data=2:zero=3:bucket=1kB,tensor=2", "pipe=2:microbatches=4,data=2:zero=3:bucket=1kB",
+                                "pipe=2:recompute=on:microbatches=2,data=2:zero=3"});
 }
 
 TEST(Plans, OfEightRanksGiveTheGradientsOfOne) {

@@ -85,7 +85,7 @@ TEST(Plan, IsRefusedWithTheReasonAndWhatWouldBeRight) {
         {"data=", {"'data=' has no size", "data alone"}},
         {"data=2,data=4", {"'data' is given twice"}},
         {"data:lag=1", {"option of data 'lag' is not yet in this version", "overlap=on|off"}},
-        {"data:zero=4", {"zero=4: write 0, 1 or 2"}},
+        {"data:zero=4", {"zero=4: write 0, 1, 2 or 3"}},
         {"data:buckets=1MB", {"unknown option of data 'buckets'", "did you mean 'bucket'"}},
         {"data:", {"option of data is missing"}},
         {"data::overlap=on", {"option of data is missing"}},

@@ -54,7 +54,10 @@ TEST_P(EveryPlan, FoldedAgreesWithExact) {
                                     {.devices = 16, .batch_per_device = 32});
         const double exact = step_time(simulate(schedule, machine, {.mode = Mode::exact}).timeline).value;
         const double folded = step_time(simulate(schedule, machine, {.mode = Mode::folded}).timeline).value;
-        EXPECT_NEAR(folded / exact, 1, 0.005) << model;
+        // Gathers of several stages, which share links at their own times, are folded as flows of one pace.
+        const std::string_view plan = GetParam();
+        const bool stages_gather = plan.find("pipe") != plan.npos && plan.find("zero=3") != plan.npos;
+        EXPECT_NEAR(folded / exact, 1, stages_gather ? 0.015 : 0.005) << model;
     }
 }
 
@@ -63,7 +66,9 @@ INSTANTIATE_TEST_SUITE_P(Plans, EveryPlan,
                                          "data=4,tensor=4", "data=2,pipe=4:microbatches=16,tensor=2",
                                          "pipe=4:schedule=gpipe:microbatches=8,data=4",
                                          "pipe=4:schedule=interleaved:microbatches=8,data=4",
-                                         "pipe=2:recompute=on:microbatches=4,data=2,tensor=4", "data:microbatches=4"));
+                                         "pipe=2:recompute=on:microbatches=4,data=2,tensor=4", "data:microbatches=4",
+                                         "data:zero=3", "data:zero=3:microbatches=2",
+                                         "pipe=2:microbatches=4,data=8:zero=3"));
 
 /// Samples of a step are read while the step before is computed: only what takes longer shows, on every rank alike.
 TEST(Input, WaitsOnlyForWhatComputingDoesNotHide) {
