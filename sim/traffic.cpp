@@ -126,7 +126,7 @@ void Traffic::report_kinds(Timeline& timeline, const std::vector<double>& on_lin
     const auto kind_of = [&](std::int64_t alike) -> Kind& {
         const auto [entry, fresh] = names.try_emplace(alike);
         if (fresh) {
-            const Link link = wiring_.link(alike);
+            const Link link = wiring_.sound_link(alike);
             entry->second = {link.kind, link.bandwidth.value};
             const LinkUse unused{link.kind, link.kind, 0, link.bandwidth, Bytes{0}, Bytes{0}};
             kinds.try_emplace(entry->second, Kind{unused, {}});
@@ -164,7 +164,7 @@ std::vector<std::int64_t> Traffic::busiest(const std::vector<double>& on_link) c
     for (std::size_t id = 0; id < on_link.size(); ++id) {
         if (on_link[id] == 0) continue;
         const auto [entry, fresh] = bandwidths.try_emplace(wiring_.alike(static_cast<std::int64_t>(id)));
-        if (fresh) entry->second = wiring_.link(entry->first).bandwidth.value;
+        if (fresh) entry->second = wiring_.sound_link(entry->first).bandwidth.value;
         used.emplace_back(-on_link[id] / entry->second, static_cast<std::int64_t>(id));
     }
     const std::size_t count = std::min(listed, used.size());

@@ -32,6 +32,7 @@ public:
         return first_switch_link_ + std::visit([](const auto& s) { return s.link_count(); }, switches_);
     }
     Link link(std::int64_t id) const;
+    Link sound_link(std::int64_t id) const;  // as if it were not degraded
     /// The same number for links that are alike: in the same place of a node, a level of a tree, a kind of topology.
     std::int64_t alike(std::int64_t id) const;
 
@@ -65,9 +66,7 @@ private:
     Place place(std::int64_t device) const;
     void add_kind(const NodeKind& kind);
     Link node_link(const Kind& kind, std::int64_t id) const;
-    // As if nothing were degraded.
     Seconds sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
-    Link sound_link(std::int64_t id) const;
     void degrade(const Degraded& degraded);
 
     const Machine& machine_;
