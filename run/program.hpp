@@ -82,6 +82,8 @@ private:
     void prepare_take(ReadyStep& ready, const Compute& compute);
     void prepare(ReadyStep& ready, const Update& update, const Wish& wish);
     void prepare(ReadyStep& ready, const Communicate& communicate);
+    void prepare_pieces(ReadyStep& ready, const Communicate& communicate);
+    std::span<float> room_for_gradient(ReadyStep& ready, int layer, int micro_batch);
     void prepare_bucket(ReadyStep& ready, const Communicate& communicate);
     void prepare(ReadyStep& ready, const Send& send);
     void prepare(ReadyStep& ready, const Recv& recv);
@@ -91,6 +93,7 @@ private:
     void accumulate(ReadyStep& ready, const Compute& compute, std::int64_t& used);
     void add_gradients_of_ties(ReadyStep& ready, const Compute& compute);
     void place_dropout(kernels::Buffers& buffers, int layer, const Dropout& dropout) const;
+    std::int64_t first_row(int layer) const;
     Movement movement(int layer) const;
 
     const Schedule& schedule_;
@@ -103,7 +106,8 @@ private:
     std::unique_ptr<Tensors> tensors_;
     Arena scratch_;  // of one step
     Slice scratch_all_;
-    std::vector<std::vector<float>> joints_;  // pieces that are gathered, of each layer that gathers
+    std::vector<std::vector<float>> joints_;  // pieces that are gathered or scattered, of each layer that does
+    std::vector<std::vector<float>> beside_;  // gradients that are added to others
     /// By bucket whose gradients the ranks sum after every micro-batch: this rank's piece of the sums so far.
     std::map<int, std::vector<float>> sums_;
     std::set<int> summed_each_time_;  // layers of those buckets

@@ -29,6 +29,8 @@ struct DataGradientReads {
     Reads operator()(const Interaction&) const { return {.src = true}; }
     Reads operator()(const Softmax&) const { return {.dst = true}; }
     Reads operator()(const SoftmaxLoss&) const { return {.src = true}; }
+    Reads operator()(const SoftmaxTerms&) const { return {true, true}; }
+    Reads operator()(const TermsLoss&) const { return {.src = true}; }
     Reads operator()(const Unknown&) const { return {true, true}; }
     Reads operator()(const auto&) const { return {}; }  // linear in src: conv2d, matmul, add, concat, dropout, ...
 };
@@ -152,7 +154,7 @@ private:
         if (forward) masks_[own].make(step);
         if (!forward) masks_[own].touch(step);
         // The loss needs no gradient from outside; another output of the network gets one from somewhere.
-        if (!forward && !std::holds_alternative<SoftmaxLoss>(layer.op)) {
+        if (!forward && !is_loss(layer.op)) {
             gradients_[of(stored_as_[index], compute.micro_batch)].touch(step);
         }
     }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "schedule/blocks.hpp"
 #include "schedule/gathers.hpp"
 #include "schedule/precision.hpp"
 
@@ -58,10 +59,9 @@ public:
             item_ = item;
             started_ = false;
             if (item.forward) {
-                forward("");
+                forward(chunks_[at(item.chunk)], "");
             } else {
-                if (options_.recompute) forward(":again");
-                backward();
+                backward(chunks_[at(item.chunk)]);
             }
             ends_.push_back(last_compute_);
         }
@@ -73,9 +73,8 @@ public:
 private:
     // Forward -------------------------------------------------------------------------------------------------------
 
-    void forward(const std::string& suffix) {
+    void forward(Chunk chunk, const std::string& suffix) {
         const bool again = !suffix.empty();
-        const Chunk chunk = chunks_[at(item_.chunk)];
         for (int i = chunk.begin; i < chunk.end; ++i) {
             const Layer& layer = layers_[at(i)];
             output_by_[at(i)] = none;
@@ -87,7 +86,7 @@ private:
                 if (!again || !between_stages) communicate_forward(i, *op, suffix);
             } else if (has_pass(layer.op, Pass::forward)) {
                 // The loss is of no use to the backward pass: its gradient comes from its input.
-                if (!again || !std::holds_alternative<SoftmaxLoss>(layer.op)) compute(i, Pass::forward, suffix);
+                if (!again || !is_loss(layer.op)) compute(i, Pass::forward, suffix);
                 output_by_[at(i)] = none;
             }
         }
@@ -101,7 +100,12 @@ private:
                 output_by_[at(i)] = collective(i, CollectiveKind::all_reduce, Pass::forward, output_by_[at(i)], suffix);
                 return;
             case Movement::gather:
+            case Movement::spread:
                 output_by_[at(i)] = collective(i, CollectiveKind::all_gather, Pass::forward, output_by_[at(i)], suffix);
+                return;
+            case Movement::scatter:
+                output_by_[at(i)] =
+                    collective(i, CollectiveKind::reduce_scatter, Pass::forward, output_by_[at(i)], suffix);
                 return;
             case Movement::slice:
                 compute(i, Pass::forward, suffix);
@@ -117,15 +121,29 @@ private:
 
     // Backward ------------------------------------------------------------------------------------------------------
 
-    void backward() {
-        const Chunk chunk = chunks_[at(item_.chunk)];
+    void backward(Chunk chunk) {
         for (int i = chunk.begin; i < chunk.end; ++i) gradient_by_[at(i)].clear();
+        if (options_.recompute != Recompute::blocks) {
+            if (options_.recompute == Recompute::all) forward(chunk, ":again");
+            return backward_of(chunk);
+        }
+        const std::vector<Chunk> parts = segments(network_, chunk);
+        for (std::size_t i = parts.size(); i-- > 0;) {
+            if (is_block(network_, parts[i])) forward(parts[i], ":again");
+            backward_of(parts[i]);
+        }
+    }
+
+    void backward_of(Chunk chunk) {
         const bool last = item_.micro_batch + 1 == schedule_.micro_batches;
         for (int i = chunk.end; i-- > chunk.begin;) {
             const Layer& layer = layers_[at(i)];
             if (const auto* op = std::get_if<Communication>(&layer.op)) {
                 communicate_backward(i, *op);
                 continue;
+            }
+            if (options_.recompute == Recompute::attention && std::holds_alternative<Attention>(layer.op)) {
+                compute(i, Pass::forward, ":again");
             }
             const std::vector<Pass> passes = backward_passes(layer.op, needed_[at(i)]);
             for (const Pass pass : passes) {
@@ -148,7 +166,12 @@ private:
             case Movement::gather:
                 if (needed_[at(i)]) compute(i, Pass::backward_data, "");
                 return;
+            case Movement::spread:
+                if (needed_[at(i)])
+                    give(i, collective(i, CollectiveKind::reduce_scatter, Pass::backward_data, none, ""));
+                return;
             case Movement::slice:
+            case Movement::scatter:
                 if (needed_[at(i)]) give(i, collective(i, CollectiveKind::all_gather, Pass::backward_data, none, ""));
                 return;
             case Movement::send:
@@ -220,13 +243,13 @@ private:
 
     int collective(int i, CollectiveKind kind, Pass pass, int needs, std::string_view suffix) {
         const auto& op = std::get<Communication>(layers_[at(i)].op);
-        const Shape& widest =
-            kind == CollectiveKind::all_gather && pass == Pass::forward ? layers_[at(i)].output : op.shape;
+        const bool joins = op.movement == Movement::gather || op.movement == Movement::spread;
+        const Shape& widest = joins ? layers_[at(i)].output : op.shape;
         Communicate action{.kind = kind,
                            .axis = axis_index(schedule_.mesh, op.axis),
                            .elements = micro_batch_size(schedule_) * elements(widest),
                            .type = compute_type(schedule_.precision),
-                           .algorithm = options_.tensor,
+                           .algorithm = kind == CollectiveKind::all_reduce ? options_.tensor : Algorithm{},
                            .layer = i,
                            .pass = pass,
                            .micro_batch = item_.micro_batch};

@@ -21,11 +21,14 @@ struct GradientSum {
     int zero = 0;
 };
 
+/// What is computed again in the backward pass: nothing; all that a stage holds, at once; block after block, so that
+/// only one block's activations are held (Chen et al. 2016); attention alone (Korthikanti et al. 2022).
+enum class Recompute { none, all, blocks, attention };
+
 struct StepOptions {
     GradientSum sum;
     Algorithm tensor;  // of the sums and gathers of layers
-    bool recompute =
-        false;  // forward again before each backward, keeping only what a chunk receives (Chen et al. 2016)
+    Recompute recompute = Recompute::none;
 };
 
 /// Fills `rank_class.steps` and `slots` from its part. Needs network, precision, mesh, batch_per_rank and

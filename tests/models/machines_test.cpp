@@ -42,7 +42,9 @@ TEST_P(Shipped, MachineIsTheFileInTheSourceTree) {
     EXPECT_EQ(load_machine(GetParam()).name, GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Machines, Shipped, testing::Values("summit", "cori-knl", "adam-commodity", "titanx-server"),
+INSTANTIATE_TEST_SUITE_P(Machines, Shipped,
+                         testing::Values("summit", "cori-knl", "selene", "dgx-a100", "azure-ndm-a100-v4", "vtrain-a100",
+                                         "eos", "adam-commodity", "titanx-server"),
                          [](const auto& test) {
                              std::string name = test.param;
                              std::ranges::replace(name, '-', '_');
@@ -56,7 +58,8 @@ TEST(Machines, AreListedWithSummaries) {
         EXPECT_FALSE(machine.summary.empty());
     }
     EXPECT_THAT(names,
-                testing::UnorderedElementsAre("summit", "cori-knl", "adam-commodity", "titanx-server", "this-host"));
+                testing::UnorderedElementsAre("summit", "cori-knl", "selene", "dgx-a100", "azure-ndm-a100-v4",
+                                              "vtrain-a100", "eos", "adam-commodity", "titanx-server", "this-host"));
 }
 
 TEST(Machines, AnUnknownNameIsAnsweredWithTheNearestOne) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every way to split a training run, with real tensors: gradients and weights are those of one rank. Run under mpirun
 // with 2, 4 and 8 ranks.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "run/trainer.hpp"
@@ -60,6 +61,39 @@ Result train_checked(const Network& network, std::string_view plan, std::int64_t
     Options options{.steps = steps, .check_gradients = true};
     options.alone = std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, micro_batch_size(schedule)));
     return train_on(world, schedule, options, {}, {});
+}
+
+/// Heads, a vocabulary and rows that eight ranks can share, with dropout.
+Network decoder(std::int64_t heads) {
+    return models::transformer(
+        {.name = "decoder", .layers = 2, .hidden = 32, .heads = heads, .vocabulary = 48, .positions = 16, .keep = 0.75},
+        16);
+}
+
+/// Four heads on eight ranks are computed by all; the tied table stays on one stage.
+void expect_transformers_gradients(const std::vector<const char*>& plans) {
+    for (const std::int64_t heads : {4, 8}) {
+        for (const char* plan : plans) {
+            SCOPED_TRACE(fmt::format("{} heads, {}", heads, plan));
+            const Result result = train_checked(decoder(heads), plan, 4, 2);
+            EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+            EXPECT_LT(result.gradient_tolerance, 1e-3);
+        }
+    }
+}
+
+TEST(Plans, OfTransformersGiveTheGradientsOfOneRank) {
+    const std::int64_t ranks = Communicator::world().size();
+    if (ranks == 2) {
+        expect_transformers_gradients({"tensor", "tensor:sequence=on", "tensor:sequence=on:allreduce=doubling",
+                                       "data:recompute=blocks:microbatches=2", "tensor:recompute=attention",
+                                       "tensor:sequence=on:recompute=blocks"});
+    } else if (ranks == 4) {
+        expect_transformers_gradients({"tensor", "tensor:sequence=on", "data=2:microbatches=2,tensor=2:sequence=on",
+                                       "data=2:zero=2,tensor=2:sequence=on"});
+    } else if (ranks == 8) {
+        expect_transformers_gradients({"tensor", "tensor:sequence=on", "data=2,tensor=4:sequence=on"});
+    }
 }
 
 void expect_one_ranks_gradients(const std::vector<const char*>& plans) {

@@ -71,7 +71,7 @@ TEST(Plan, IsRefusedWithTheReasonAndWhatWouldBeRight) {
         {"data:microbatches=2,pipe=8:microbatches=4", {"'microbatches' is given twice"}},
         {"pipe=8:chunks=2", {"chunks=2 needs schedule=interleaved"}},
         {"pipe=8:schedule=interleaved:chunks=1", {"at least 2 chunks"}},
-        {"pipe=8:recompute=yes", {"recompute=on or off"}},
+        {"pipe=8:recompute=yes", {"write off, on, blocks, attention"}},
         {"spatial=2x2", {"'spatial' is not yet"}},
         {"server:shards=8", {"'server' is not yet"}},
         {"groups=8", {"'groups' is not yet"}},
