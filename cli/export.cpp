@@ -37,10 +37,12 @@ int export_timelines(const Options& options) {
 Run add_export(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("FILES", options->files, "timelines, and last the file to write")->required();
-    add_choice<trace::Format>(
-        app, "--to", options->to,
-        {{"perfetto", trace::Format::perfetto}, {"chrome", trace::Format::chrome}, {"csv", trace::Format::csv}},
-        "what to write")
+    add_choice<trace::Format>(app, "--to", options->to,
+                              {{"perfetto", trace::Format::perfetto},
+                               {"chrome", trace::Format::chrome},
+                               {"csv", trace::Format::csv},
+                               {"links", trace::Format::links}},
+                              "what to write; csv: a row an event, links: a row a link of a prediction")
         ->required();
     add_common(app, options->common);
     return [options] { return export_timelines(*options); };

@@ -49,7 +49,8 @@ constexpr std::array table{
             add_validate},
     Command{"export", "timelines to the formats of other tools; several become one file",
             "  rehearse export predicted.json measured.json --to perfetto both.pftrace\n"
-            "  rehearse export measured.pftrace --to csv events.csv",
+            "  rehearse export measured.pftrace --to csv events.csv\n"
+            "  rehearse export predicted.pftrace --to links links.csv",
             add_export},
     Command{"models", "the networks, or the layers of one",
             "  rehearse models\n  rehearse models resnet50 --format csv", add_models},

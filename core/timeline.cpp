@@ -59,6 +59,21 @@ Summary summary_of(RankStep& rank, double start, double end) {
 
 }  // namespace
 
+double utilisation(const LinkUse& use, Seconds length) {
+    const Bytes most = use.capacity * (length * static_cast<double>(use.links));
+    return most > Bytes{} ? use.bytes / most : 0;
+}
+
+Seconds length(const Timeline& timeline) {
+    if (timeline.events.empty()) return {};
+    Seconds first = timeline.events.front().start, last = timeline.events.front().end;
+    for (const Event& event : timeline.events) {
+        first = std::min(first, event.start);
+        last = std::max(last, event.end);
+    }
+    return last - first;
+}
+
 Summary summarize(const Timeline& timeline) {
     std::map<int, std::map<std::int64_t, RankStep>> iterations;
     for (const Event& event : timeline.events) {

@@ -22,14 +22,29 @@ struct Event {
     Seconds start, end;  // since the timeline's origin
     Bytes bytes;         // on the wire for communication, moved for compute
     Flops flops;
+    /// Other than 0: a message or a collective, which the events with this number send, receive or take part in.
+    std::int64_t flow = 0;
 };
 
-/// A value over time: memory in use, a link's load.
+/// A value over time, constant from each point to the next: memory in use, what a link carries.
 struct Counter {
-    std::string name;  // "memory rank 0", "link node0:nic0:up"
+    std::string name;  // "memory rank 0", "link node0:nic0:up" (LinkUse::name)
     std::string unit;  // "bytes", "B/s"
     std::vector<std::pair<Seconds, double>> points;
 };
+
+/// What a directed link carried in the whole timeline, or all links of a kind together.
+struct LinkUse {
+    std::string name;        // "node0:nic0:up"; of a kind the same as `kind`
+    std::string kind;        // "nic:up", "gpu>cpu", "switch0:up": as the name, without what tells links of a kind apart
+    std::int64_t links = 1;  // of that kind, that carried something
+    Bandwidth capacity;      // of one link, for long messages
+    Bytes bytes;             // on all of them
+    Bytes most;              // on the one that carried most
+    bool operator==(const LinkUse&) const = default;
+};
+/// The share of what the links could have carried in that time.
+double utilisation(const LinkUse& use, Seconds length);
 
 struct Timeline {
     std::string title;  // "resnet50 on summit, data=384, predicted"
@@ -37,7 +52,10 @@ struct Timeline {
     std::int64_t ranks = 1;     // of the whole job; events may be of representatives only
     std::vector<Event> events;  // ordered by (iteration, rank, start)
     std::vector<Counter> counters;
+    std::vector<LinkUse> links{};  // kinds of links, then single ones; only where it was asked for
 };
+/// From the first start to the last end of any event.
+Seconds length(const Timeline& timeline);
 
 /// One training step in figures, of the rank that ends it last: the median iteration, the first (a warm-up) left out
 /// when there are three or more. The parts add up to `step`.

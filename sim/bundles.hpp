@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "sim/rounds.hpp"
@@ -22,23 +23,34 @@ public:
     /// Its number. All bundles are added before the first rates are asked for.
     int add(std::span<const Flow> flows);
     Seconds latency(int bundle) const { return latency_[static_cast<std::size_t>(bundle)]; }
-    /// Bytes a second of each flow of each of these bundles, when they go on together; one may be named twice.
-    std::vector<double> rates(std::span<const int> bundles);
+    /// Whether one could slow the other down.
+    bool meet(int a, int b);
+    /// Bytes a second of each flow of each of these bundles, in ascending order, when they go on together; one may be
+    /// named twice. Solved once for each set.
+    const std::vector<double>& rates(const std::vector<int>& bundles);
 
 private:
-    /// A kind of link: seconds a byte of every flow, and how many flows of each bundle cross it.
-    struct Share {
+    /// Of a bundle on a kind of link: seconds a byte of each of its flows, were it alone there.
+    struct Weight {
+        int bundle = 0;
         double cost = 0;
-        std::vector<std::pair<int, std::int32_t>> flows;  // bundle, count
-        auto operator<=>(const Share&) const = default;
+        auto operator<=>(const Weight&) const = default;
+    };
+    using Share = std::vector<Weight>;  // a kind of link, by bundle: links with the same weights are one
+    struct Hash {
+        std::size_t operator()(const std::vector<int>& bundles) const;
     };
     void reduce();
+    void drop_lighter();
+    std::vector<double> solve(const std::vector<int>& bundles) const;
 
     const Wiring& wiring_;
     std::vector<Seconds> latency_;
-    std::map<std::int64_t, Share> links_;  // until reduced
-    std::vector<Share> kinds_;             // links that the same flows cross, at the same cost, are one
-    std::map<std::vector<int>, std::vector<double>> known_;
+    std::unordered_map<std::int64_t, Share> links_;  // until reduced
+    std::vector<Share> kinds_;
+    std::vector<std::vector<int>> kinds_of_;  // by bundle
+    std::vector<bool> meet_;                  // by pair
+    std::unordered_map<std::vector<int>, std::vector<double>, Hash> known_;
 };
 
 }  // namespace rehearse::sim

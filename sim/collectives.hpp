@@ -47,6 +47,14 @@ public:
     Bytes sent(const Call& call, std::int64_t rank);
     /// Messages of all groups and rounds.
     std::int64_t messages(const Call& call);
+    /// Alike rounds of a collective that all ranks begin together: the bytes of each message over all these rounds, and
+    /// when they go, as shares of the collective's time.
+    struct Span {
+        std::shared_ptr<const Pattern> pattern;
+        Bytes each;
+        double begin = 0, end = 0;
+    };
+    std::vector<Span> spans(const Call& call);
 
 private:
     struct Stage {
@@ -65,7 +73,7 @@ private:
     };
     const std::vector<Stage>& stages_of(const Call& call);
     Stage make_stage(const Call& call, const Groups& groups, const Collective& rounds, Phase phase);
-    void count_through(const Call& call, Progress& progress);
+    void count_through(const Call& call, Progress& progress, std::vector<double>* stage_ends = nullptr);
     void advance(const Stage& stage, Bytes bytes, Progress& progress);
 
     const Mesh& mesh_;

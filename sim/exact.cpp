@@ -51,14 +51,21 @@ struct RankState {
     s4u::BarrierPtr iteration;
 };
 
+// Axis of a collective (or which channel a message takes), first rank of its group (or sender), receiver, how many
+// before it.
+using FlowKey = std::tuple<int, std::int64_t, std::int64_t, std::int64_t>;
+constexpr int no_flow = -3;
+
 class Run {
 public:
-    Run(const Steps& steps, const Wiring& wiring, int iterations)
+    Run(const Steps& steps, const Wiring& wiring, int iterations, bool links)
         : steps_(steps),
           wiring_(wiring),
           iterations_(iterations),
           simulation_(wiring, steps.ranks()),
-          mail_(simulation_) {
+          traffic_(wiring),
+          links_(links),
+          mail_(simulation_, links ? &traffic_ : nullptr) {
         const Schedule& schedule = steps.schedule();
         const auto classes = static_cast<std::int64_t>(schedule.classes.size());
         for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
@@ -79,6 +86,7 @@ public:
         std::ranges::stable_sort(timeline_.events, [](const Event& a, const Event& b) {
             return std::tuple{a.iteration, a.rank, a.start} < std::tuple{b.iteration, b.rank, b.start};
         });
+        if (links_) traffic_.report(timeline_);
         return {.timeline = std::move(timeline_), .mode = Mode::exact, .flows = mail_.count()};
     }
 
@@ -124,11 +132,36 @@ private:
         const Mail::Moved taken = act(state, step, when, event.bytes);
         event.start = taken.start;
         event.end = when = taken.end;
+        if (links_) event.flow = flow_of(state, step);
         timeline_.events.push_back(std::move(event));
         if (program.waiters[i] == 0) return when;
         simulation_.sleep_until(when);
         for (int waiter = 0; waiter < program.waiters[i]; ++waiter) state.ended[i]->release();
         return when;
+    }
+
+    /// The n-th Send to a rank and its n-th Recv get the same number, and the n-th collective on all ranks of its
+    /// group.
+    std::int64_t flow_of(const RankState& state, int step) {
+        const Schedule& schedule = steps_.schedule();
+        const Step& of =
+            schedule.classes[static_cast<std::size_t>(state.rank_class)].steps[static_cast<std::size_t>(step)];
+        FlowKey key{no_flow, 0, 0, 0};
+        const auto message = [&](const auto& m, bool sends) {
+            const std::int64_t peer = state.rank + m.offset * stride(schedule.mesh, m.axis);
+            const bool gradients = of.stream == Stream::send_gradients || of.stream == Stream::receive_gradients;
+            key = {gradients ? -2 : -1, sends ? state.rank : peer, sends ? peer : state.rank, 0};
+        };
+        if (const auto* send = std::get_if<Send>(&of.action)) message(*send, true);
+        if (const auto* recv = std::get_if<Recv>(&of.action)) message(*recv, false);
+        if (const auto* communicate = std::get_if<Communicate>(&of.action)) {
+            const std::int64_t size = size_of(schedule.mesh, communicate->axis);
+            const std::int64_t apart = stride(schedule.mesh, communicate->axis);
+            key = {communicate->axis, state.rank - state.rank / apart % size * apart, 0, 0};
+        }
+        if (std::get<0>(key) == no_flow) return 0;
+        std::get<3>(key) = ++taken_[{state.rank, key}];
+        return numbers_.try_emplace(key, static_cast<std::int64_t>(numbers_.size()) + 1).first->second;
     }
 
     /// Until a message's other end comes to it, nothing goes on.
@@ -159,16 +192,20 @@ private:
     const Wiring& wiring_;
     int iterations_;
     Simulation simulation_;
+    Traffic traffic_;
+    bool links_;
     Mail mail_;
-    std::map<std::pair<int, int>, Exchanges> exchanges_;  // by class and step
+    std::map<FlowKey, std::int64_t> numbers_;
+    std::map<std::pair<std::int64_t, FlowKey>, std::int64_t> taken_;  // by rank and key without its count: the count
+    std::map<std::pair<int, int>, Exchanges> exchanges_;              // by class and step
     std::vector<Program> programs_;
     Timeline timeline_;
 };
 
 }  // namespace
 
-Prediction simulate_exact(const Steps& steps, const Wiring& wiring, int iterations) {
-    return Run{steps, wiring, iterations}.run();
+Prediction simulate_exact(const Steps& steps, const Wiring& wiring, int iterations, bool links) {
+    return Run{steps, wiring, iterations, links}.run();
 }
 
 }  // namespace rehearse::sim

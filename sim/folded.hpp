@@ -12,6 +12,6 @@ namespace rehearse::sim {
 /// apart. All iterations are alike. Its events are those of the first rank of each class, a collective's lasting until
 /// the last rank has ended it. InputError for what is not there yet: messages between classes.
 Prediction simulate_folded(const Steps& steps, const Wiring& wiring, int iterations,
-                           std::int64_t followed_messages = Collectives::few);
+                           std::int64_t followed_messages = Collectives::few, bool links = false);
 
 }  // namespace rehearse::sim

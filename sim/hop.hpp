@@ -22,7 +22,8 @@ struct Hop {
 
 /// A directed link, for people and for SimGrid.
 struct Link {
-    std::string name;  // "node0:nvlink gpu0>gpu1", "switch 1.0:up"
+    std::string name;  // "node0:link3:gpu0>gpu1", "node0:nic1:up", "switch1.0:up"
+    std::string kind;  // "gpu>gpu", "nic:up", "switch1:up"
     Bandwidth bandwidth;
 };
 

@@ -5,8 +5,10 @@
 #include <map>
 #include <span>
 #include <tuple>
+#include <unordered_map>
 
 #include "sim/exchanges.hpp"
+#include "sim/traffic.hpp"
 #include "sim/zone.hpp"
 
 namespace rehearse::sim {
@@ -17,7 +19,8 @@ class Mail {
 public:
     enum class Channel { collective, activations, gradients };  // messages of one do not match another's
 
-    explicit Mail(const Simulation& simulation) : simulation_(simulation) {}
+    /// What goes over the links is told to `traffic`, when there is one.
+    explicit Mail(Simulation& simulation, Traffic* traffic = nullptr);
 
     struct Moved {
         Seconds start, end;  // when the first began, and when the last is over
@@ -30,10 +33,24 @@ public:
 private:
     simgrid::s4u::Mailbox* box(Channel channel, std::int64_t from, std::int64_t to);
 
+    // A message while it moves, and since when at the same rate.
+    struct Flying {
+        int bundle = 0;
+        double left = 0;  // of its bytes, when last looked at
+        double since = -1, bytes = 0, rate = 0;
+    };
+    void look();
+    void land(const simgrid::s4u::CommPtr& comm);
+    void note(Flying& flying, double begin, double end, double left);
+    void flush(Flying& flying, double end);
+
     const Simulation& simulation_;
     std::map<std::tuple<Channel, std::int64_t, std::int64_t>, simgrid::s4u::Mailbox*> boxes_;  // by name is slow
     std::int64_t count_ = 0;
-    char payload_ = 0;  // SimGrid wants an address to send
+    Traffic* traffic_;
+    std::unordered_map<const simgrid::s4u::Comm*, Flying> flying_;
+    double looked_ = 0;  // when
+    char payload_ = 0;   // SimGrid wants an address to send
 };
 
 }  // namespace rehearse::sim

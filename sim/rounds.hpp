@@ -17,6 +17,7 @@ namespace rehearse::sim {
 /// A message between two devices.
 struct Flow {
     std::int64_t from = 0, to = 0;
+    bool operator==(const Flow&) const = default;
 };
 
 struct FlowCost {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "sim/certificate.hpp"
 #include "sim/exact.hpp"
 #include "sim/folded.hpp"
 #include "sim/groups.hpp"
@@ -35,6 +36,10 @@ std::int64_t message_count(const Schedule& schedule, const Wiring& wiring) {
 }
 
 Mode chosen(const Steps& steps, const Wiring& wiring, const Options& options) {
+    if (options.quorum < 1) {
+        if (options.mode != Mode::exact && steps.schedule().classes.size() == 1) return Mode::folded;
+        throw InputError("a quorum needs --mode folded and a plan without a pipeline");
+    }
     if (options.mode != Mode::automatic) return options.mode;
     if (steps.ranks() > options.exact_limit) return Mode::folded;
     const bool small = message_count(steps.schedule(), wiring) * options.iterations <= many_messages;
@@ -59,15 +64,19 @@ Prediction simulate(const Schedule& schedule, const Machine& machine, const Opti
     if (options.iterations < 1) {
         throw InputError(fmt::format("--steps: at least 1 training step, not {}", options.iterations));
     }
+    if (!(options.quorum > 0 && options.quorum <= 1)) {
+        throw InputError(fmt::format("quorum {}: a share of the ranks above 0, at most 1", options.quorum));
+    }
     check(schedule);
-    const Wiring wiring{machine, options.quantile};
-    const Steps steps{schedule, wiring, options.quantile};
+    const Wiring wiring{machine, options.quantile, options.degraded};
+    const Steps steps{schedule, wiring, options.quantile, {options.pace, options.quorum}};
     Prediction prediction = chosen(steps, wiring, options) == Mode::exact
-                                ? simulate_exact(steps, wiring, options.iterations)
-                                : simulate_folded(steps, wiring, options.iterations);
+                                ? simulate_exact(steps, wiring, options.iterations, options.links)
+                                : simulate_folded(steps, wiring, options.iterations, Collectives::few, options.links);
     prediction.timeline.title =
         fmt::format("{} on {}, {}, predicted", schedule.network.name, machine.name, schedule.plan);
     prediction.timeline.ranks = steps.ranks();
+    certify(prediction.timeline, steps, wiring);
     return prediction;
 }
 

@@ -8,6 +8,7 @@
 #include "core/prices.hpp"
 #include "core/schedule.hpp"
 #include "core/timeline.hpp"
+#include "sim/pace.hpp"
 
 namespace rehearse::sim {
 
@@ -21,6 +22,10 @@ struct Options {
     std::int64_t exact_limit = 64;
     int iterations = 1;
     Quantile quantile = nominal;  // of every price, compute and communication
+    std::vector<double> pace{};   // by rank: how much longer its kernels take (paces); empty: all as priced
+    double quorum = 1;            // of each class's ranks, beginning with the fastest, that a step waits for (folded)
+    std::vector<Degraded> degraded{};
+    bool links = false;  // the timeline says what links carried and which events are of one message
 };
 
 struct Prediction {
@@ -29,6 +34,8 @@ struct Prediction {
     std::int64_t flows = 0;  // messages priced or simulated
 };
 
+/// InputError for what cannot be simulated. Every prediction has passed its certificate (certificate.hpp); logic_error
+/// when it did not, which is a bug of ours.
 Prediction simulate(const Schedule& schedule, const Machine& machine, const Options& options);
 
 }  // namespace rehearse::sim

@@ -4,29 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include "core/error.hpp"
-#include "core/text.hpp"
+#include "sim/certificate.hpp"
+#include "sim/staging.hpp"
 
 namespace rehearse::sim {
 
 namespace {
 
-const StorageTier& tier_of(const Machine& machine, const Load& load) {
-    const auto tier = std::ranges::find(machine.storage, load.tier, &StorageTier::name);
-    if (tier == machine.storage.end()) {
-        std::vector<std::string_view> names;
-        for (const StorageTier& known : machine.storage) names.push_back(known.name);
-        throw InputError(fmt::format("{}: machine '{}' has no storage tier '{}'{}; it has: {}", machine.origin,
-                                     machine.name, load.tier, did_you_mean(load.tier, names),
-                                     names.empty() ? "none" : join(names)));
-    }
-    if (!(tier->read.value.value > 0)) {
-        throw InputError(fmt::format("{}: machine '{}': storage tier '{}' needs a read bandwidth above 0",
-                                     machine.origin, machine.name, tier->name));
-    }
-    return *tier;
-}
+constexpr std::int64_t all_nodes = -1;
 
 const Problem* problem_of(const Step& step) {
     if (const auto* compute = std::get_if<Compute>(&step.action)) return &compute->problem;
@@ -70,13 +59,14 @@ struct Describe {
 
 }  // namespace
 
-Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile)
+Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, Pace pace)
     : schedule_(schedule),
       wiring_(wiring),
       quantile_(quantile),
       ranks_(rehearse::ranks(schedule.mesh)),
       ranks_of_(schedule.classes.size()),
-      durations_(schedule.classes.size()) {
+      durations_(schedule.classes.size()),
+      pace_(pace) {
     const Machine& machine = wiring.machine();
     if (ranks_ > device_count(machine)) {
         throw InputError(fmt::format("{}: {} ranks need as many devices, machine '{}' has {}", schedule.plan, ranks_,
@@ -87,9 +77,28 @@ Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile)
         ranks_of_[static_cast<std::size_t>(rank_class)].push_back(rank);
         price_class(rank_class, wiring.device_class(rank));
     }
+    if (!pace_.of_rank.empty()) find_paces();
+    count_loaders();
     for (const RankClass& rank_class : schedule.classes) {
         for (const Step& step : rank_class.steps) {
-            if (const auto* load = std::get_if<Load>(&step.action)) tier_of(machine, *load);
+            if (const auto* load = std::get_if<Load>(&step.action)) storage_tier(machine, load->tier);
+        }
+    }
+}
+
+void Steps::find_paces() {
+    require(static_cast<std::int64_t>(pace_.of_rank.size()) == ranks_, "a pace for each rank");
+    fastest_ = std::min(1.0, std::ranges::min(pace_.of_rank));
+    for (const std::vector<std::int64_t>& ranks : ranks_of_) {
+        std::map<const DeviceClass*, std::vector<double>> by_device;
+        for (const std::int64_t rank : ranks) {
+            by_device[&wiring_.device_class(rank)].push_back(pace_.of_rank[static_cast<std::size_t>(rank)]);
+        }
+        auto& of_class = class_pace_.emplace_back();
+        for (auto& [device, paces] : by_device) {
+            const double count = static_cast<double>(paces.size());
+            const auto waited = static_cast<std::int64_t>(std::ceil(pace_.quorum * count - 1e-9));
+            of_class[device] = pace_of(std::move(paces), waited);
         }
     }
 }
@@ -114,7 +123,7 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
         auto& [priced, time] = known[{compute == nullptr ? -1 : compute->layer, problem->pass}];
         if (priced == nullptr || *priced != *problem) {
             priced = problem;
-            time = at(price(*problem, device), quantile_);
+            time = std::max(at(price(*problem, device), quantile_), least_time(*problem, device));
         }
         entry->second.push_back(time);
     }
@@ -124,17 +133,32 @@ const Step& Steps::step_of(int rank_class, int step) const {
     return schedule_.classes[static_cast<std::size_t>(rank_class)].steps[static_cast<std::size_t>(step)];
 }
 
+// The first stage of a pipeline reads samples, the others do not.
+void Steps::count_loaders() {
+    for (std::size_t c = 0; c < schedule_.classes.size(); ++c) {
+        std::set<std::string> tiers;
+        for (const Step& step : schedule_.classes[c].steps) {
+            if (const auto* load = std::get_if<Load>(&step.action)) tiers.insert(load->tier);
+        }
+        for (const std::string& tier : tiers) {
+            loaders_[{tier, all_nodes}] += static_cast<std::int64_t>(ranks_of_[c].size());
+            for (const std::int64_t rank : ranks_of_[c]) ++loaders_[{tier, wiring_.node_of(rank)}];
+        }
+    }
+}
+
 Seconds Steps::load_time(const Load& load, std::int64_t rank) const {
-    const StorageTier& tier = tier_of(wiring_.machine(), load);
-    const std::int64_t sharing = tier.per_node ? wiring_.node_mates(rank, ranks_) : ranks_;
+    const StorageTier& tier = storage_tier(wiring_.machine(), load.tier);
+    const std::int64_t sharing = loaders_.at({load.tier, tier.per_node ? wiring_.node_of(rank) : all_nodes});
     return load.bytes / (tier.read.value / static_cast<double>(sharing));
 }
 
 Seconds Steps::duration(int step, std::int64_t rank) const {
     const int rank_class = class_of(rank);
     if (const auto* load = std::get_if<Load>(&step_of(rank_class, step).action)) return load_time(*load, rank);
-    return durations_[static_cast<std::size_t>(rank_class)].at(
+    const Seconds price = durations_[static_cast<std::size_t>(rank_class)].at(
         &wiring_.device_class(rank))[static_cast<std::size_t>(step)];
+    return pace_.of_rank.empty() ? price : price * pace_.of_rank[static_cast<std::size_t>(rank)];
 }
 
 Seconds Steps::slowest(int rank_class, int step) const {
@@ -144,7 +168,8 @@ Seconds Steps::slowest(int rank_class, int step) const {
         return most;
     }
     for (const auto& [device, times] : durations_[static_cast<std::size_t>(rank_class)]) {
-        most = std::max(most, times[static_cast<std::size_t>(step)]);
+        const double pace = class_pace_.empty() ? 1 : class_pace_[static_cast<std::size_t>(rank_class)].at(device);
+        most = std::max(most, times[static_cast<std::size_t>(step)] * pace);
     }
     return most;
 }

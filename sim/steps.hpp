@@ -3,6 +3,9 @@
 #pragma once
 
 #include <map>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/machine.hpp"
@@ -13,11 +16,17 @@
 
 namespace rehearse::sim {
 
+/// Which ranks are slower than their prices say, and for what share of them a step waits.
+struct Pace {
+    std::span<const double> of_rank{};  // empty: none
+    double quorum = 1;
+};
+
 class Steps {
 public:
     /// Keeps references. Rank r sits on device r. InputError when the machine has too few devices, or a price or a
     /// storage tier is missing.
-    Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile);
+    Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, Pace pace = {});
 
     const Schedule& schedule() const { return schedule_; }
     std::int64_t ranks() const { return ranks_; }
@@ -30,15 +39,20 @@ public:
 
     /// How long a Compute, Update or Load takes on this rank; a Load gets an even share of its tier's bandwidth.
     Seconds duration(int step, std::int64_t rank) const;
-    /// ... on the slowest rank of the class.
+    /// ... on the slowest rank of the class for which it waits.
     Seconds slowest(int rank_class, int step) const;
+
+    /// No rank is faster than its prices say by more than this factor, 1 or less.
+    double fastest_pace() const { return fastest_; }
 
     /// Everything but rank, iteration, times and what a collective sends.
     Event event(int rank_class, int step) const;
 
 private:
     using OnDevice = std::map<const DeviceClass*, std::vector<Seconds>>;  // by step
+    void find_paces();
     void price_class(int rank_class, const DeviceClass& device);
+    void count_loaders();
     Seconds load_time(const Load& load, std::int64_t rank) const;
     const Step& step_of(int rank_class, int step) const;
 
@@ -46,8 +60,12 @@ private:
     const Wiring& wiring_;
     Quantile quantile_;
     std::int64_t ranks_;
-    std::vector<std::vector<std::int64_t>> ranks_of_;  // by class
-    std::vector<OnDevice> durations_;                  // by class
+    std::vector<std::vector<std::int64_t>> ranks_of_;                       // by class
+    std::vector<OnDevice> durations_;                                       // by class
+    std::map<std::pair<std::string, std::int64_t>, std::int64_t> loaders_;  // ranks that read from a tier, by node
+    Pace pace_;
+    double fastest_ = 1;
+    std::vector<std::map<const DeviceClass*, double>> class_pace_;  // of the slowest rank that is waited for
 };
 
 }  // namespace rehearse::sim

@@ -37,8 +37,15 @@ Link FatTreeSwitches::link(std::int64_t id) const {
     const std::int64_t number = id / 2;
     std::size_t l = 0;
     while (number >= levels_[l].first_switch + levels_[l].switches) ++l;
-    return {fmt::format("switch{}.{}:{}", l, number - levels_[l].first_switch, id % 2 == 0 ? "up" : "down"),
+    const std::string_view way = id % 2 == 0 ? "up" : "down";
+    return {fmt::format("switch{}.{}:{}", l, number - levels_[l].first_switch, way), fmt::format("switch{}:{}", l, way),
             levels_[l].up};
+}
+
+std::int64_t FatTreeSwitches::alike(std::int64_t id) const {
+    std::size_t l = 0;
+    while (id / 2 >= levels_[l].first_switch + levels_[l].switches) ++l;
+    return 2 * levels_[l].first_switch + id % 2;
 }
 
 int FatTreeSwitches::route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
@@ -65,12 +72,14 @@ DragonflySwitches::DragonflySwitches(const Dragonfly& dragonfly, double scale)
 Link DragonflySwitches::link(std::int64_t id) const {
     if (id >= first_global_) {
         const std::int64_t pair = id - first_global_;
-        return {fmt::format("group{}>group{}", pair / groups_, pair % groups_), global_};
+        return {fmt::format("group{}>group{}", pair / groups_, pair % groups_), "group>group", global_};
     }
     const std::int64_t group = id / (routers_ * routers_);
     const std::int64_t pair = id % (routers_ * routers_);
-    return {fmt::format("group{}:router{}>router{}", group, pair / routers_, pair % routers_), local_};
+    return {fmt::format("group{}:router{}>router{}", group, pair / routers_, pair % routers_), "router>router", local_};
 }
+
+std::int64_t DragonflySwitches::alike(std::int64_t id) const { return id >= first_global_ ? first_global_ : 0; }
 
 int DragonflySwitches::route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
     const std::int64_t router_a = from / nodes_, router_b = to / nodes_;
@@ -105,8 +114,11 @@ std::int64_t TorusSwitches::link_count() const {
 
 Link TorusSwitches::link(std::int64_t id) const {
     const auto count = static_cast<std::int64_t>(dims_.size());
-    return {fmt::format("node{}:dim{}{}", id / 2 / count, id / 2 % count, id % 2 == 0 ? "+" : "-"), link_};
+    const std::string way = fmt::format("dim{}{}", id / 2 % count, id % 2 == 0 ? "+" : "-");
+    return {fmt::format("node{}:{}", id / 2 / count, way), way, link_};
 }
+
+std::int64_t TorusSwitches::alike(std::int64_t id) const { return id % (2 * static_cast<std::int64_t>(dims_.size())); }
 
 int TorusSwitches::route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
     const auto count = static_cast<std::int64_t>(dims_.size());

@@ -15,6 +15,7 @@ namespace rehearse::sim {
 struct StarSwitch {
     std::int64_t link_count() const { return 0; }
     Link link(std::int64_t) const { return {}; }
+    std::int64_t alike(std::int64_t) const { return 0; }
     int route(std::int64_t, std::int64_t, std::vector<Hop>&) const { return 1; }
 };
 
@@ -25,6 +26,7 @@ public:
     FatTreeSwitches(const FatTree& tree, std::int64_t nodes, Bandwidth node_bandwidth);
     std::int64_t link_count() const;
     Link link(std::int64_t id) const;
+    std::int64_t alike(std::int64_t id) const;
     int route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
 
 private:
@@ -47,6 +49,7 @@ public:
     DragonflySwitches(const Dragonfly& dragonfly, double scale);
     std::int64_t link_count() const { return first_global_ + groups_ * groups_; }
     Link link(std::int64_t id) const;
+    std::int64_t alike(std::int64_t id) const;
     int route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
 
 private:
@@ -61,6 +64,7 @@ public:
     TorusSwitches(const Torus& torus, double scale);
     std::int64_t link_count() const;
     Link link(std::int64_t id) const;
+    std::int64_t alike(std::int64_t id) const;
     int route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
 
 private:
@@ -69,8 +73,8 @@ private:
     Bandwidth link_;
 };
 
-/// `link_count`, `link` for people and SimGrid, and `route`, which appends the hops between the switches of two
-/// different nodes and returns the number of switches passed.
+/// `link_count`, `link` for people and SimGrid, `alike` (a link of the same level or direction), and `route`, which
+/// appends the hops between the switches of two different nodes and returns the number of switches passed.
 using Switches = std::variant<StarSwitch, FatTreeSwitches, DragonflySwitches, TorusSwitches>;
 
 /// Bandwidths are multiplied by `scale`. `nics` is that of a node. InputError when the topology has fewer places than

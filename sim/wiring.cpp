@@ -27,6 +27,20 @@ PerByte combine_cost(const Messaging& messaging, double times) {
     return messaging.reduce.value.value > 0 ? inverse(messaging.reduce.value) * times : PerByte{0};
 }
 
+// * in the pattern is any text.
+bool matches(std::string_view name, std::string_view pattern) {
+    const std::size_t star = pattern.find('*');
+    if (star == std::string_view::npos) return name == pattern;
+    if (name.substr(0, star) != pattern.substr(0, star)) return false;
+    for (std::size_t rest = star; rest <= name.size(); ++rest) {
+        if (matches(name.substr(rest), pattern.substr(star + 1))) return true;
+    }
+    return false;
+}
+
+// "gpu" of "gpu3".
+std::string unnumbered(const std::string& name) { return name.substr(0, name.find_last_not_of("0123456789") + 1); }
+
 std::int64_t most_nics(const Machine& machine) {
     std::int64_t most = 0;
     for (const NodeKind& kind : machine.nodes) {
@@ -37,7 +51,7 @@ std::int64_t most_nics(const Machine& machine) {
 
 }  // namespace
 
-Wiring::Wiring(const Machine& machine, Quantile quantile)
+Wiring::Wiring(const Machine& machine, Quantile quantile, std::span<const Degraded> degraded)
     : machine_(machine),
       stretch_inside_(stretch(machine.inside, quantile)),
       stretch_across_(stretch(machine.across, quantile)),
@@ -48,15 +62,34 @@ Wiring::Wiring(const Machine& machine, Quantile quantile)
     check_messaging(machine, machine.inside, "inside");
     kinds_.reserve(machine.nodes.size());
     for (const NodeKind& kind : machine.nodes) add_kind(kind);
-    if (node_count(machine) == 1) return;
-    check_messaging(machine, machine.across, "across");
-    if (!(machine.fabric.link.value.value > 0)) {
-        throw InputError(
-            fmt::format("{}: machine '{}': the fabric's link needs a bandwidth above 0", machine.origin, machine.name));
+    if (node_count(machine) > 1) {
+        check_messaging(machine, machine.across, "across");
+        if (!(machine.fabric.link.value.value > 0)) {
+            throw InputError(fmt::format("{}: machine '{}': the fabric's link needs a bandwidth above 0",
+                                         machine.origin, machine.name));
+        }
+        const double scale = machine.across.fraction.value / stretch_across_;
+        nic_cost_ = inverse(machine.fabric.link.value * scale);
+        switches_ = make_switches(machine, most_nics(machine), scale);
     }
-    const double scale = machine.across.fraction.value / stretch_across_;
-    nic_cost_ = inverse(machine.fabric.link.value * scale);
-    switches_ = make_switches(machine, most_nics(machine), scale);
+    for (const Degraded& one : degraded) degrade(one);
+}
+
+void Wiring::degrade(const Degraded& degraded) {
+    if (!(degraded.share > 0)) {
+        throw InputError(
+            fmt::format("degraded link '{}': {} of its bandwidth is not above 0: messages are not yet routed around "
+                        "links that fail wholly",
+                        degraded.link, degraded.share));
+    }
+    const std::size_t before = shares_.size();
+    for (std::int64_t id = 0; id < link_count(); ++id) {
+        if (matches(sound_link(id).name, degraded.link)) shares_[id] = degraded.share;
+    }
+    if (shares_.size() > before) return;
+    throw InputError(
+        fmt::format("machine '{}' has no link '{}'; predict --links --format json lists names, * is any text",
+                    machine_.name, degraded.link));
 }
 
 void Wiring::add_kind(const NodeKind& kind) {
@@ -104,6 +137,17 @@ std::int64_t Wiring::node_mates(std::int64_t device, std::int64_t end) const {
 }
 
 Seconds Wiring::route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
+    const std::size_t first = hops.size();
+    const Seconds latency = sound_route(from, to, hops);
+    if (shares_.empty()) return latency;
+    for (std::size_t i = first; i < hops.size(); ++i) {
+        const auto share = shares_.find(hops[i].link);
+        if (share != shares_.end()) hops[i].cost = hops[i].cost / share->second;
+    }
+    return latency;
+}
+
+Seconds Wiring::sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
     const Place a = place(from);
     const Place b = place(to);
     const auto append = [&](const LocalPath& path, std::int64_t first_link) {
@@ -129,6 +173,23 @@ Seconds Wiring::route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops
     return out.path.latency + fabric * stretch_across_ + in.path.latency + overhead_across_;
 }
 
+Bandwidth Wiring::egress(std::int64_t device) const {
+    const DeviceAt here = locate(machine_, device);
+    Bandwidth sum;
+    for (const NodeLink& link : machine_.nodes[static_cast<std::size_t>(here.kind)].links) {
+        if (link.a == here.vertex || link.b == here.vertex) sum += link.bandwidth.value;
+    }
+    return sum * (machine_.inside.fraction.value / stretch_inside_);
+}
+
+Bandwidth Wiring::node_egress(std::int64_t node) const {
+    if (!(nic_cost_ > PerByte{})) return {};  // the only node
+    for (const Kind& kind : kinds_) {
+        if (node < kind.end_node) return Bandwidth{static_cast<double>(kind.paths.nics()) / nic_cost_.value};
+    }
+    return {};
+}
+
 Link Wiring::node_link(const Kind& kind, std::int64_t id) const {
     const std::int64_t node = kind.first_node + (id - kind.first_link) / kind.links;
     const std::int64_t local = (id - kind.first_link) % kind.links;
@@ -136,18 +197,26 @@ Link Wiring::node_link(const Kind& kind, std::int64_t id) const {
     if (local >= kind.nic_links) {
         const std::int64_t nic = (local - kind.nic_links) / 2;
         const Bandwidth bandwidth{1 / nic_cost_.value};
-        return {fmt::format("node{}:nic{}:{}", node, nic, local % 2 == 0 ? "up" : "down"), bandwidth};
+        const std::string_view way = local % 2 == 0 ? "up" : "down";
+        return {fmt::format("node{}:nic{}:{}", node, nic, way), fmt::format("nic:{}", way), bandwidth};
     }
     const NodeLink& link = source.links[static_cast<std::size_t>(local / 2)];
     const bool forward = local % 2 == 0;
     const std::string& a = source.vertices[static_cast<std::size_t>(forward ? link.a : link.b)].name;
     const std::string& b = source.vertices[static_cast<std::size_t>(forward ? link.b : link.a)].name;
     // Counted, because parallel links have the same ends.
-    return {fmt::format("node{}:link{}:{}>{}", node, local / 2, a, b),
+    return {fmt::format("node{}:link{}:{}>{}", node, local / 2, a, b), unnumbered(a) + ">" + unnumbered(b),
             link.bandwidth.value * (machine_.inside.fraction.value / stretch_inside_)};
 }
 
 Link Wiring::link(std::int64_t id) const {
+    Link link = sound_link(id);
+    const auto share = shares_.find(id);
+    if (share != shares_.end()) link.bandwidth = link.bandwidth * share->second;
+    return link;
+}
+
+Link Wiring::sound_link(std::int64_t id) const {
     require(id >= 0 && id < link_count(), "a link of the machine");
     if (id >= first_switch_link_) {
         return std::visit([&](const auto& s) { return s.link(id - first_switch_link_); }, switches_);
@@ -157,6 +226,17 @@ Link Wiring::link(std::int64_t id) const {
     }
     require(false, "a link inside a node");
     return {};
+}
+
+std::int64_t Wiring::alike(std::int64_t id) const {
+    require(id >= 0 && id < link_count(), "a link of the machine");
+    if (id >= first_switch_link_) {
+        return first_switch_link_ +
+               std::visit([&](const auto& s) { return s.alike(id - first_switch_link_); }, switches_);
+    }
+    const Kind* kind = kinds_.data();
+    while (id >= kind->first_link + (kind->end_node - kind->first_node) * kind->links) ++kind;
+    return kind->first_link + (id - kind->first_link) % kind->links;
 }
 
 }  // namespace rehearse::sim

@@ -4,12 +4,15 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "core/machine.hpp"
 #include "core/prices.hpp"
 #include "sim/hop.hpp"
 #include "sim/node_paths.hpp"
+#include "sim/pace.hpp"
 #include "sim/switches.hpp"
 
 namespace rehearse::sim {
@@ -22,13 +25,16 @@ class Wiring {
 public:
     /// Keeps a reference to the machine. The quantile stretches every time (of its messages) by its error. InputError
     /// when a figure is missing or out of range, or nodes of several have no NIC.
-    explicit Wiring(const Machine& machine, Quantile quantile = nominal);
+    explicit Wiring(const Machine& machine, Quantile quantile = nominal, std::span<const Degraded> degraded = {});
 
     const Machine& machine() const { return machine_; }
     std::int64_t link_count() const {
         return first_switch_link_ + std::visit([](const auto& s) { return s.link_count(); }, switches_);
     }
     Link link(std::int64_t id) const;
+    Link sound_link(std::int64_t id) const;  // as if it were not degraded
+    /// The same number for links that are alike: in the same place of a node, a level of a tree, a kind of topology.
+    std::int64_t alike(std::int64_t id) const;
 
     std::int64_t node_of(std::int64_t device) const { return place(device).node; }
     const DeviceClass& device_class(std::int64_t device) const;
@@ -36,6 +42,9 @@ public:
     std::int64_t node_mates(std::int64_t device, std::int64_t end) const;
     /// Appends the links from one device to another, and returns the latency of a message between them.
     Seconds route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
+    /// What can leave a device over all its links together, and a node over all its NICs.
+    Bandwidth egress(std::int64_t device) const;
+    Bandwidth node_egress(std::int64_t node) const;
     /// What adding a received byte to a buffer costs.
     PerByte combine(std::int64_t from, std::int64_t to) const {
         return node_of(from) == node_of(to) ? combine_inside_ : combine_across_;
@@ -57,6 +66,8 @@ private:
     Place place(std::int64_t device) const;
     void add_kind(const NodeKind& kind);
     Link node_link(const Kind& kind, std::int64_t id) const;
+    Seconds sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
+    void degrade(const Degraded& degraded);
 
     const Machine& machine_;
     double stretch_inside_, stretch_across_;  // of times, by the quantile
@@ -65,6 +76,7 @@ private:
     std::vector<Kind> kinds_;
     Switches switches_;
     std::int64_t first_switch_link_ = 0;
+    std::unordered_map<std::int64_t, double> shares_;  // of degraded links
 };
 
 }  // namespace rehearse::sim

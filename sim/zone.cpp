@@ -18,6 +18,12 @@ namespace routing = simgrid::kernel::routing;
 
 namespace {
 
+// SimGrid's signals keep their listeners for ever: one listens for all simulations.
+std::function<void()>& watcher() {
+    static std::function<void()> the_watcher;
+    return the_watcher;
+}
+
 // CM02 shares bandwidth max-min and multiplies nothing; its TCP window and cross traffic are switched off. SimGrid's
 // own messages go nowhere. 64 KiB of stack an actor are plenty for ours. Times nearer than the precision (s) count as
 // equal.
@@ -39,6 +45,9 @@ s4u::Engine& engine() {
         int argc = static_cast<int>(words.size());
         auto made = std::make_unique<s4u::Engine>(&argc, argv.data());
         s4u::create_empty_zone("rehearse");
+        s4u::Engine::on_time_advance_cb([](double /*delta*/) {
+            if (watcher()) watcher()();
+        });
         return made;
     }();
     return *the_engine;
@@ -101,7 +110,14 @@ Simulation::Simulation(const Wiring& wiring, std::int64_t devices)
     for (std::int64_t device = 0; device < devices; ++device) zone_->add_host();
 }
 
-Simulation::~Simulation() = default;
+Simulation::~Simulation() {
+    if (watched_) watcher() = nullptr;
+}
+
+void Simulation::watch(std::function<void()> to_call) {
+    watcher() = std::move(to_call);
+    watched_ = true;
+}
 
 s4u::Host* Simulation::host(std::int64_t device) const { return zone_->host(device); }
 

@@ -37,6 +37,8 @@ public:
     Seconds now() const;
     /// Called by an actor.
     void sleep_until(Seconds when) const;
+    /// Called each time that the clock has gone on, until this simulation goes away: no rate changes in between.
+    void watch(std::function<void()> watcher);
     /// Until every actor has ended. BackendError when SimGrid refuses; a bug of ours when some wait for each other.
     void run() const;
 
@@ -44,6 +46,7 @@ private:
     std::unique_ptr<DeviceZone> zone_;
     Seconds origin_;
     std::int64_t at_work_ = 0;  // actors
+    bool watched_ = false;
 };
 
 }  // namespace rehearse::sim

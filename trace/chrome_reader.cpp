@@ -71,6 +71,11 @@ private:
         } else if (name == "rehearse_counter") {
             timeline_of(element).counters.push_back(
                 {std::string{need(args.text("name"), "name")}, std::string{need(args.text("unit"), "unit")}, {}});
+        } else if (name == "rehearse_link") {
+            timeline_of(element).links.push_back(
+                {std::string{need(args.text("name"), "name")}, std::string{need(args.text("kind"), "kind")},
+                 need(args.whole("links"), "links"), Bandwidth{need(args.real("capacity"), "capacity")},
+                 Bytes{need(args.real("bytes"), "bytes")}, Bytes{need(args.real("most"), "most")}});
         }
     }
 
@@ -111,6 +116,7 @@ private:
         event.iteration = small(args, "iteration");
         if (args.has("bytes")) event.bytes = Bytes{need(args.real("bytes"), "bytes")};
         if (args.has("flops")) event.flops = Flops{need(args.real("flops"), "flops")};
+        if (args.has("flow")) event.flow = need(args.whole("flow"), "flow");
         return event;
     }
 

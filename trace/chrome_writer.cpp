@@ -48,8 +48,10 @@ public:
                          process_ + 1, number, quoted_(timeline.title), timeline.measured, timeline.ranks));
         const std::vector<std::string> places = add_tracks(number, layout);
         for (const std::size_t i : layout.order) add_slice(timeline.events[i], places[layout.lane_of[i]]);
-        if (!timeline.counters.empty()) add_process(number, "counters");
+        add_arrows(number, timeline, layout, places);
+        if (!timeline.counters.empty() || !timeline.links.empty()) add_process(number, "counters");
         for (std::size_t i = 0; i < timeline.counters.size(); ++i) add_counter(i, timeline.counters[i]);
+        for (const LinkUse& use : timeline.links) add_link(use);
     }
 
     void tail() { out_.append("\n]}"); }
@@ -99,9 +101,33 @@ private:
         args += fmt::format(R"(,"micro_batch":{},"iteration":{})", event.micro_batch, event.iteration);
         if (event.bytes.value != 0) args += fmt::format(R"(,"bytes":{})", event.bytes.value);
         if (event.flops.value != 0) args += fmt::format(R"(,"flops":{})", event.flops.value);
+        if (event.flow != 0) args += fmt::format(R"(,"flow":{})", event.flow);
         line(fmt::format(R"("ph":"X",{},"ts":{},"dur":{},"name":{},"cat":"{}","args":{{{}}})", place,
                          micros(start + shift_), micros(to_ns(event.end) - start), quoted_(event.step),
                          to_string(event.stream), args));
+    }
+
+    // From slice to slice of one flow, in the order of their starts: s, t ..., f.
+    void add_arrows(std::size_t number, const Timeline& timeline, const Layout& layout,
+                    const std::vector<std::string>& places) {
+        std::unordered_map<std::int64_t, std::pair<std::int64_t, std::int64_t>> ends;  // events of a flow, written ones
+        for (const Event& event : timeline.events) ++ends[event.flow].first;
+        for (const std::size_t i : layout.order) {
+            const Event& event = timeline.events[i];
+            auto& [count, written] = ends[event.flow];
+            if (event.flow == 0 || count == 1) continue;
+            ++written;
+            const char* phase = written == 1 ? "s" : written < count ? "t" : R"(f","bp":"e)";
+            line(fmt::format(R"("ph":"{}",{},"ts":{},"id":"{}.{}","cat":"flow","name":"flow")", phase,
+                             places[layout.lane_of[i]], micros(to_ns(event.start) + shift_), number, event.flow));
+        }
+    }
+
+    void add_link(const LinkUse& use) {
+        line(fmt::format(R"("ph":"M","pid":{},"name":"rehearse_link","args":{{"name":{},"kind":{},"links":{},)"
+                         R"("capacity":{},"bytes":{},"most":{}}})",
+                         process_, quoted_(use.name), quoted_(use.kind), use.links, use.capacity.value, use.bytes.value,
+                         use.most.value));
     }
 
     // Our "counter" number tells counters of one name apart; viewers go by pid and name.

@@ -26,14 +26,28 @@ std::string cell(std::string_view text) {
 
 void write_csv(std::span<const Timeline> timelines, OutputFile& out) {
     const std::vector<std::string> labels = labels_of(timelines);
-    out.append("timeline,title,iteration,rank,stream,step,layer,pass,micro_batch,start_ns,duration_ns,bytes,flop\n");
+    out.append(
+        "timeline,title,iteration,rank,stream,step,layer,pass,micro_batch,start_ns,duration_ns,bytes,flop,flow\n");
     for (std::size_t i = 0; i < timelines.size(); ++i) {
         const std::string head = fmt::format("{},{}", labels[i], cell(timelines[i].title));
         for (const Event& e : timelines[i].events) {
             const std::int64_t start = to_ns(e.start);
-            out.append(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", head, e.iteration, e.rank,
+            out.append(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", head, e.iteration, e.rank,
                                    to_string(e.stream), cell(e.step), cell(e.layer), cell(e.pass), e.micro_batch, start,
-                                   to_ns(e.end) - start, e.bytes.value, e.flops.value));
+                                   to_ns(e.end) - start, e.bytes.value, e.flops.value, e.flow));
+        }
+    }
+}
+
+void write_links_csv(std::span<const Timeline> timelines, OutputFile& out) {
+    const std::vector<std::string> labels = labels_of(timelines);
+    out.append("timeline,title,link,kind,links,capacity_bytes_per_s,bytes,most_bytes,utilisation\n");
+    for (std::size_t i = 0; i < timelines.size(); ++i) {
+        const Seconds whole = length(timelines[i]);
+        for (const LinkUse& use : timelines[i].links) {
+            out.append(fmt::format("{},{},{},{},{},{},{},{},{:.6g}\n", labels[i], cell(timelines[i].title),
+                                   cell(use.name), cell(use.kind), use.links, use.capacity.value, use.bytes.value,
+                                   use.most.value, utilisation(use, whole)));
         }
     }
 }

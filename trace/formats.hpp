@@ -14,6 +14,7 @@ namespace rehearse::trace {
 void write_perfetto(std::span<const Timeline> timelines, OutputFile& out);
 void write_chrome(std::span<const Timeline> timelines, OutputFile& out);
 void write_csv(std::span<const Timeline> timelines, OutputFile& out);
+void write_links_csv(std::span<const Timeline> timelines, OutputFile& out);
 
 std::vector<Timeline> read_perfetto(InputFile& file);
 std::vector<Timeline> read_chrome(InputFile& file);

@@ -88,8 +88,8 @@ std::int64_t shift_of(std::span<const Timeline> timelines) {
 }
 
 std::optional<Stream> stream_named(std::string_view name) {
-    for (const Stream stream : {Stream::compute, Stream::communication, Stream::io}) {
-        if (name == to_string(stream)) return stream;
+    for (int i = 0; i < stream_count; ++i) {
+        if (name == to_string(static_cast<Stream>(i))) return static_cast<Stream>(i);
     }
     return std::nullopt;
 }

@@ -16,6 +16,8 @@ namespace rehearse::trace {
 
 /// Marks a file as ours; readers refuse any other.
 inline constexpr std::string_view schema = "rehearse.timeline/1";
+/// Names the instants of a Perfetto trace that each carry a LinkUse.
+inline constexpr std::string_view link_instant = "rehearse.link";
 
 std::int64_t to_ns(Seconds time);
 Seconds from_ns(std::int64_t ns);

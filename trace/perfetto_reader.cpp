@@ -137,6 +137,7 @@ private:
     void take_event(Sequence& sequence, const TrackEvent& event) {
         if (event.type() == TrackEvent::TYPE_INSTANT && event.name() == schema) return take_head(sequence, event);
         if (!sequence.has_head) foreign();
+        if (event.type() == TrackEvent::TYPE_INSTANT && event.name() == link_instant) take_link(sequence, event);
         switch (event.type()) {
             case TrackEvent::TYPE_SLICE_BEGIN:
                 begin_slice(sequence, event);
@@ -199,6 +200,22 @@ private:
         if (key == "iteration") event.iteration = whole(value);
         if (key == "bytes") event.bytes = Bytes{number(value)};
         if (key == "flops") event.flops = Flops{number(value)};
+        if (key == "flow") event.flow = value.int_value();
+    }
+
+    void take_link(Sequence& sequence, const TrackEvent& wire_event) {
+        LinkUse use;
+        use.links = 0;
+        for (const DebugAnnotation& value : wire_event.debug_annotations()) {
+            const std::string& key = text_of(sequence.keys, value.name_iid());
+            if (key == "name") use.name = text_of(sequence.texts, value.string_value_iid());
+            if (key == "kind") use.kind = text_of(sequence.texts, value.string_value_iid());
+            if (key == "links") use.links = value.int_value();
+            if (key == "capacity") use.capacity = Bandwidth{number(value)};
+            if (key == "bytes") use.bytes = Bytes{number(value)};
+            if (key == "most") use.most = Bytes{number(value)};
+        }
+        sequence.timeline.links.push_back(std::move(use));
     }
 
     static double number(const DebugAnnotation& value) {

@@ -70,6 +70,7 @@ public:
         const std::vector<std::uint64_t> tracks = write_tracks(layout);
         for (const std::size_t i : layout.order) write_slice(timeline.events[i], tracks[layout.lane_of[i]]);
         for (const Counter& counter : timeline.counters) write_counter(counter);
+        for (const LinkUse& use : timeline.links) write_link(use);
     }
 
 private:
@@ -187,6 +188,11 @@ private:
         annotate(begin, "iteration").set_int_value(event.iteration);
         annotate(begin, "bytes", event.bytes.value);
         annotate(begin, "flops", event.flops.value);
+        if (event.flow != 0) {
+            annotate(begin, "flow").set_int_value(event.flow);
+            // Arrows of one number join slices of all timelines: told apart by the highest bits.
+            begin.add_flow_ids((static_cast<std::uint64_t>(number_) << 48U) + static_cast<std::uint64_t>(event.flow));
+        }
         send();
         fresh_event(TrackEvent::TYPE_SLICE_END, track, to_ns(event.end));
         send();
@@ -210,6 +216,18 @@ private:
         }
     }
 
+    void write_link(const LinkUse& use) {
+        TrackEvent& event = fresh_event(TrackEvent::TYPE_INSTANT, root_, 0);
+        event.set_name(std::string{link_instant});
+        annotate(event, "name", use.name);
+        annotate(event, "kind", use.kind);
+        annotate(event, "links", static_cast<double>(use.links));
+        annotate(event, "capacity", use.capacity.value);
+        annotate(event, "bytes", use.bytes.value);
+        annotate(event, "most", use.most.value);
+        send();
+    }
+
     std::size_t number_;
     const FileHead& head_;
     Ids& ids_;
@@ -222,7 +240,8 @@ private:
 
 // A reader that has seen fewer packets knows that the file was cut, even between two packets.
 std::int64_t packets_of(const Timeline& timeline, const Layout& layout) {
-    std::size_t packets = 2 + layout.ranks.size() + layout.lanes.size() + 2 * timeline.events.size();
+    std::size_t packets =
+        2 + layout.ranks.size() + layout.lanes.size() + 2 * timeline.events.size() + timeline.links.size();
     for (const Counter& counter : timeline.counters) packets += 1 + counter.points.size();
     return static_cast<std::int64_t>(packets);
 }

@@ -60,6 +60,9 @@ void write_all(std::span<const Timeline> timelines, const std::string& path, For
         case Format::csv:
             write_csv(timelines, out);
             break;
+        case Format::links:
+            write_links_csv(timelines, out);
+            break;
     }
     out.commit();
 }

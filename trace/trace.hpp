@@ -11,7 +11,7 @@
 
 namespace rehearse::trace {
 
-enum class Format { perfetto, chrome, csv };
+enum class Format { perfetto, chrome, csv, links };  // links: CSV, one row a LinkUse
 /// By the file's ending; InputError names the endings that are known.
 Format format_of(std::string_view path);
 

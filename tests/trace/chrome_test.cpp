@@ -51,6 +51,17 @@ TEST(Chrome, WritesTheFileThatWeWroteByHand) {
 ]})");
 }
 
+TEST(Chrome, DrawsArrowsAlongAFlow) {
+    Timeline timeline = three_events();
+    timeline.events[0].flow = timeline.events[2].flow = 5;
+    timeline.events[1].flow = 6;  // alone: no arrow
+    const std::string text = written({timeline});
+    EXPECT_THAT(text, testing::HasSubstr(
+                          R"({"ph":"s","pid":1,"tid":1,"ts":0.000,"id":"0.5","cat":"flow","name":"flow"},
+{"ph":"f","bp":"e","pid":1,"tid":2,"ts":2.000,"id":"0.5","cat":"flow","name":"flow"},)"));
+    EXPECT_EQ(text.find("0.6\""), std::string::npos);
+}
+
 TEST(Chrome, PutsOverlappingEventsOnThreadsOfTheirOwn) {
     Timeline timeline = three_events();
     timeline.events[1].start = Seconds{1e-6};  // the first one ends at 1.5 us

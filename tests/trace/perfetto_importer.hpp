@@ -83,6 +83,7 @@ struct Slice {
     std::string name, category, process, track;
     std::uint64_t start = 0, end = 0;
     std::map<std::string, std::string> args;
+    std::vector<std::uint64_t> flows;
 };
 struct Shown {
     std::vector<Slice> slices;
@@ -148,9 +149,11 @@ private:
                         .track = std::string{bytes_in(track, 2)},
                         .start = time,
                         .end = 0,
-                        .args = {}};
+                        .args = {},
+                        .flows = {}};
             for (const Field& f : fields_of(event)) {
                 if (f.number == 4) slice.args[tables.keys.at(number_in(f.bytes, 1))] = argument(f.bytes, tables);
+                if (f.number == 47) slice.flows.push_back(f.value);
             }
             open_[uuid] = std::move(slice);
         } else if (type == 2) {

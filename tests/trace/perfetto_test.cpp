@@ -57,6 +57,16 @@ TEST(Perfetto, PutsTwoTimelinesOnOneAxisUnderNamesOfTheirOwn) {
     EXPECT_EQ(trace.slices.size(), 6U);
 }
 
+TEST(Perfetto, JoinsEventsOfAFlowByItsIdWithinTheirTimelineOnly) {
+    Timeline timeline = three_events();
+    timeline.events[0].flow = timeline.events[2].flow = 5;
+    const Shown trace = shown({timeline, timeline});
+    ASSERT_EQ(trace.slices.size(), 6U);
+    std::map<std::vector<std::uint64_t>, int> slices_of;
+    for (const Slice& slice : trace.slices) ++slices_of[slice.flows];
+    EXPECT_EQ(slices_of, (std::map<std::vector<std::uint64_t>, int>{{{}, 2}, {{5}, 2}, {{(1ULL << 48U) + 5}, 2}}));
+}
+
 TEST(Perfetto, LosesNoEventHoweverTheyOverlap) {
     for (unsigned seed = 1; seed <= 20; ++seed) {
         SCOPED_TRACE(seed);

@@ -72,7 +72,7 @@ inline Timeline random_timeline(unsigned seed, std::size_t events, int ranks, bo
         const double start = up_to(crowded ? 40'000 : 2'000'000'000) * 1e-12;
         const double length = up_to(4) == 0 ? 0 : up_to(crowded ? 20'000 : 500'000) * 1e-12;
         t.events.push_back({.rank = up_to(ranks - 1),
-                            .stream = static_cast<Stream>(up_to(2)),
+                            .stream = static_cast<Stream>(up_to(stream_count - 1)),
                             .step = name(),
                             .layer = name(),
                             .pass = name(),
@@ -81,7 +81,8 @@ inline Timeline random_timeline(unsigned seed, std::size_t events, int ranks, bo
                             .start = Seconds{start},
                             .end = Seconds{start + length},
                             .bytes = Bytes{up_to(1) * up_to(1'000'000) * 1e12},
-                            .flops = Flops{up_to(100) / 3.0}});
+                            .flops = Flops{up_to(100) / 3.0},
+                            .flow = up_to(1) * up_to(9)});
     }
     std::ranges::stable_sort(t.events, [](const Event& a, const Event& b) {
         return std::tie(a.iteration, a.rank, a.start.value) < std::tie(b.iteration, b.rank, b.start.value);
@@ -91,6 +92,9 @@ inline Timeline random_timeline(unsigned seed, std::size_t events, int ranks, bo
         for (int j = up_to(4); j > 0; --j)
             counter.points.emplace_back(Seconds{up_to(1000) * 1e-9}, up_to(99) / 7.0 - 5);
         t.counters.push_back(std::move(counter));
+    }
+    for (int i = up_to(3); i > 0; --i) {
+        t.links.push_back({name(), name(), up_to(4), Bandwidth{up_to(99) / 7.0}, Bytes{up_to(9) * 1e12}, Bytes{0.5}});
     }
     return t;
 }
@@ -110,6 +114,7 @@ inline void expect_equal(const Event& a, const Event& b) {
     EXPECT_NEAR(a.end.value, b.end.value, half_ns);
     EXPECT_EQ(a.bytes, b.bytes);
     EXPECT_EQ(a.flops, b.flops);
+    EXPECT_EQ(a.flow, b.flow);
 }
 
 inline void expect_equal(const Timeline& a, const Timeline& b) {
@@ -132,6 +137,7 @@ inline void expect_equal(const Timeline& a, const Timeline& b) {
             EXPECT_EQ(a.counters[i].points[j].second, b.counters[i].points[j].second);
         }
     }
+    EXPECT_EQ(a.links, b.links);
 }
 
 inline std::string path_of(const std::string& name) { return testing::TempDir() + "rehearse_trace_" + name; }

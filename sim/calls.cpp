@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/calls.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace rehearse::sim {
+
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+bool same(const Call& a, const Communicate& b) {
+    return a.elements == b.elements && a.kind == b.kind && a.axis == b.axis && a.type == b.type &&
+           a.algorithm == b.algorithm;
+}
+
+}  // namespace
+
+Calls::Calls(const Steps& steps, const Wiring& wiring, Collectives& collectives, Traffic* traffic)
+    : steps_(steps), wiring_(wiring), collectives_(collectives), traffic_(traffic), bundles_(wiring) {
+    const std::vector<RankClass>& classes = steps.schedule().classes;
+    senders_.resize(classes.size());
+    for (int c = 0; c < static_cast<int>(classes.size()); ++c) {
+        const std::vector<Step>& of_class = classes[at(c)].steps;
+        messages_.emplace_back(of_class.size(), nullptr);
+        call_of_.emplace_back(of_class.size(), -1);
+        for (int i = 0; i < static_cast<int>(of_class.size()); ++i) {
+            const Action& action = of_class[at(i)].action;
+            if (const auto* send = std::get_if<Send>(&action)) add_message(c, i, *send);
+            if (const auto* communicate = std::get_if<Communicate>(&action)) add_call(c, i, *communicate);
+        }
+    }
+}
+
+int Calls::add_bundle(const std::vector<Flow>& flows) {
+    std::uint64_t hash = 14695981039346656037U;  // FNV-1a, a pair at a time
+    for (const Flow& flow : flows)
+        hash = (hash ^ static_cast<std::uint64_t>(flow.from << 32 ^ flow.to)) * 1099511628211U;
+    for (auto [it, end] = known_.equal_range(hash); it != end; ++it) {
+        if (it->second.first == flows) return it->second.second;
+    }
+    if (traffic_ != nullptr) tracked_.push_back(traffic_->bundle(flows));
+    return known_.emplace(hash, std::pair{flows, bundles_.add(flows)})->second.second;
+}
+
+void Calls::add_message(int c, int step, const Send& send) {
+    const auto [known, fresh] = bundle_of_.try_emplace({c, send.axis, send.offset});
+    if (fresh) {
+        std::vector<Flow> flows;
+        const std::int64_t apart = send.offset * stride(steps_.schedule().mesh, send.axis);
+        for (const std::int64_t rank : steps_.ranks_of(c)) flows.push_back({rank, rank + apart});
+        known->second = {steps_.class_of(steps_.first_rank(c) + apart), add_bundle(flows)};
+        std::vector<int>& senders = senders_[at(known->second.first)];
+        if (std::ranges::find(senders, c) == senders.end()) senders.push_back(c);
+    }
+    const auto [peer, bundle] = known->second;
+    const auto entry = message_of_.try_emplace({c, send.axis, send.offset, send.bytes.value},
+                                               Message{peer, {bundle, send.bytes.value, bundles_.latency(bundle)}});
+    messages_[at(c)][at(step)] = &entry.first->second;
+}
+
+void Calls::add_call(int c, int step, const Communicate& communicate) {
+    auto found = std::ranges::find_if(calls_, [&](const OneCall& one) { return same(one.call, communicate); });
+    if (found == calls_.end()) {
+        OneCall& made = calls_.emplace_back();
+        made.call = call_of(communicate);
+        made.of_class.resize(steps_.schedule().classes.size());
+        found = std::prev(calls_.end());
+    }
+    call_of_[at(c)][at(step)] = static_cast<int>(found - calls_.begin());
+    OfClass& of = found->of_class[at(c)];
+    if (of.known) return;
+    of.known = true;
+    if (steps_.schedule().classes.size() == 1) {
+        of.sent = collectives_.sent(found->call, steps_.first_rank(c));
+        of.messages = collectives_.messages(found->call);
+    } else {
+        add_legs(c, communicate, of);
+    }
+}
+
+/// The rounds of a collective of this class's groups alone: other classes do theirs at other times.
+void Calls::add_legs(int c, const Communicate& communicate, OfClass& of) {
+    if (std::ranges::count(steps_.schedule().class_axes, communicate.axis) > 0) {
+        throw InputError(
+            fmt::format("{}: folded mode cannot yet price a collective between rank classes; "
+                        "use --mode exact",
+                        steps_.schedule().plan));
+    }
+    const Groups groups = groups_along(steps_.schedule().mesh, communicate.axis, communicate.algorithm, wiring_);
+    const Collective rounds = rounds_of(call_of(communicate), groups);
+    const std::int64_t first = groups.member_of(steps_.first_rank(c));
+    for (const Phase& phase : rounds.phases()) {
+        const std::vector<Parcel> parcels = rounds.parcels(phase.first_round);
+        if (parcels.empty()) continue;
+        std::vector<Flow> flows;
+        Bytes bytes;
+        PerByte combine;
+        const auto times = static_cast<double>(phase.repeats);
+        for (const Parcel& parcel : parcels) {
+            bytes = std::max(bytes, bytes_of(parcel, communicate.type));
+            if (parcel.from == first) of.sent += times * bytes_of(parcel, communicate.type);
+        }
+        for (std::int64_t group = 0; group < groups.count; ++group) {
+            if (steps_.class_of(groups.rank(group, 0)) != c) continue;
+            for (const Parcel& parcel : parcels) {
+                const Flow flow{groups.rank(group, parcel.from), groups.rank(group, parcel.to)};
+                flows.push_back(flow);
+                const bool adds = parcel.combine == Combine::reduce;
+                if (adds) combine = std::max(combine, wiring_.combine(flow.from, flow.to));
+            }
+        }
+        const int bundle = add_bundle(flows);
+        of.legs.push_back({bundle, times * bytes.value, times * (bundles_.latency(bundle) + combine * bytes)});
+        of.messages += phase.repeats * static_cast<std::int64_t>(flows.size());
+    }
+}
+
+const std::vector<std::pair<Collectives::Span, int>>& Calls::spans(OneCall& call) {
+    if (call.spans) return *call.spans;
+    call.spans.emplace();
+    std::vector<Flow> flows;
+    for (const Collectives::Span& span : collectives_.spans(call.call)) {
+        flows.clear();
+        for (const sim::Message& m : span.pattern->messages) flows.push_back({m.from, m.to});
+        call.spans->emplace_back(span, traffic_->bundle(flows));
+    }
+    return *call.spans;
+}
+
+}  // namespace rehearse::sim

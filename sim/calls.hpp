@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the steps of a schedule send, in the compact form in which folded mode needs it: alike steps share it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "sim/bundles.hpp"
+#include "sim/collectives.hpp"
+#include "sim/steps.hpp"
+#include "sim/traffic.hpp"
+#include "sim/transits.hpp"
+
+namespace rehearse::sim {
+
+class Calls {
+public:
+    /// Keeps references. InputError for what folded mode cannot price: a collective between rank classes.
+    Calls(const Steps& steps, const Wiring& wiring, Collectives& collectives, Traffic* traffic);
+
+    /// A Send, by all ranks of its class.
+    struct Message {
+        int to_class = 0;
+        Leg leg;
+    };
+    const Message& message(int rank_class, int step) const {
+        return *messages_[static_cast<std::size_t>(rank_class)][static_cast<std::size_t>(step)];
+    }
+
+    struct OfClass {
+        bool known = false;
+        std::vector<Leg> legs;  // of this class's groups alone, where there are several classes
+        std::int64_t messages = 0;
+        Bytes sent;  // by the class's first rank
+    };
+    struct OneCall {
+        Call call;
+        std::vector<OfClass> of_class;
+        std::optional<double> lasting;  // how long, where all ranks begin and end together
+        std::optional<std::vector<std::pair<Collectives::Span, int>>> spans;  // with their bundles in the traffic
+    };
+    OneCall& call(int rank_class, int step) {
+        return calls_[static_cast<std::size_t>(
+            call_of_[static_cast<std::size_t>(rank_class)][static_cast<std::size_t>(step)])];
+    }
+    Bytes sent(int rank_class, int step) {
+        return call(rank_class, step).of_class[static_cast<std::size_t>(rank_class)].sent;
+    }
+    const std::vector<std::pair<Collectives::Span, int>>& spans(OneCall& call);
+
+    /// Classes that send to this one.
+    const std::vector<int>& senders_to(int rank_class) const { return senders_[static_cast<std::size_t>(rank_class)]; }
+    Bundles& bundles() { return bundles_; }
+    int tracked(int bundle) const { return tracked_[static_cast<std::size_t>(bundle)]; }
+
+private:
+    void add_message(int c, int step, const Send& send);
+    void add_call(int c, int step, const Communicate& communicate);
+    void add_legs(int c, const Communicate& communicate, OfClass& of);
+    int add_bundle(const std::vector<Flow>& flows);
+
+    const Steps& steps_;
+    const Wiring& wiring_;
+    Collectives& collectives_;
+    Traffic* traffic_;
+    Bundles bundles_;
+    std::unordered_multimap<std::uint64_t, std::pair<std::vector<Flow>, int>> known_;  // by a hash of the flows
+    std::vector<int> tracked_;  // by bundle: its number in the traffic
+    std::map<std::tuple<int, int, std::int64_t>, std::pair<int, int>> bundle_of_;  // class, axis, offset: peer, bundle
+    std::map<std::tuple<int, int, std::int64_t, double>, Message> message_of_;     // and bytes
+    std::vector<std::vector<const Message*>> messages_;                            // by class and step
+    std::vector<OneCall> calls_;
+    std::vector<std::vector<int>> call_of_;  // by class and step: index into calls_
+    std::vector<std::vector<int>> senders_;  // by class
+};
+
+}  // namespace rehearse::sim

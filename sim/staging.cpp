@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/staging.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "sim/wiring.hpp"
+
+namespace rehearse::sim {
+
+Seconds Staging::time() const { return std::max({read, spread, written}); }
+
+const StorageTier& storage_tier(const Machine& machine, const std::string& name) {
+    const auto tier = std::ranges::find(machine.storage, name, &StorageTier::name);
+    if (tier == machine.storage.end()) {
+        std::vector<std::string_view> names;
+        for (const StorageTier& known : machine.storage) names.push_back(known.name);
+        throw InputError(fmt::format("{}: machine '{}' has no storage tier '{}'{}; it has: {}", machine.origin,
+                                     machine.name, name, did_you_mean(name, names),
+                                     names.empty() ? "none" : join(names)));
+    }
+    if (!(tier->read.value.value > 0)) {
+        throw InputError(fmt::format("{}: machine '{}': storage tier '{}' needs a read bandwidth above 0",
+                                     machine.origin, machine.name, tier->name));
+    }
+    return *tier;
+}
+
+Staging stage(const Machine& machine, std::int64_t nodes, const std::string& from, const std::string& to,
+              std::int64_t samples, std::int64_t kept, Bytes sample) {
+    const StorageTier& source = storage_tier(machine, from);
+    const StorageTier& target = storage_tier(machine, to);
+    if (!target.per_node || source.per_node) {
+        throw InputError(
+            fmt::format("staging from '{}' to '{}': right is from a shared tier to one inside the nodes "
+                        "(per_node = true)",
+                        from, to));
+    }
+    const Bytes own = sample * (static_cast<double>(samples) / static_cast<double>(nodes));
+    const Bytes keeps = sample * static_cast<double>(kept);
+    Staging staging{.read = sample * static_cast<double>(samples) / source.read.value,
+                    .spread = {},
+                    .written = keeps / target.read.value};
+    if (nodes > 1 && keeps > own) staging.spread = (keeps - own) / Wiring{machine}.node_egress(0);
+    return staging;
+}
+
+std::int64_t devices_until_bound(const StorageTier& tier, Bandwidth each) {
+    const double devices = tier.read.value / each;
+    return devices < 1e15 ? static_cast<std::int64_t>(std::ceil(devices)) : std::numeric_limits<std::int64_t>::max();
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples that are copied from a shared file system to storage inside the nodes before training begins.
+#pragma once
+
+#include "core/machine.hpp"
+
+namespace rehearse::sim {
+
+struct Staging {
+    Seconds read;     // every sample once from the shared tier, all nodes together
+    Seconds spread;   // what a node keeps and did not read itself, over its NICs
+    Seconds written;  // what a node keeps, into its own tier, at the rate at which that is read
+    Seconds time() const;
+};
+
+/// As for the climate runs of SC'18: each of `samples` samples is read by one node and sent to all that keep it; a node
+/// keeps `kept` of them. The three go on at the same time, so that the slowest counts. InputError when the machine
+/// lacks the tiers, or `to` is not inside the nodes.
+Staging stage(const Machine& machine, std::int64_t nodes, const std::string& from, const std::string& to,
+              std::int64_t samples, std::int64_t kept, Bytes sample);
+
+/// The tier, or InputError with those that there are.
+const StorageTier& storage_tier(const Machine& machine, const std::string& name);
+
+/// From how many devices on a shared tier is the bound, when each device reads at this rate.
+std::int64_t devices_until_bound(const StorageTier& tier, Bandwidth each);
+
+}  // namespace rehearse::sim
