@@ -83,7 +83,9 @@ rehearse_option(CAIRO "${cairo_FOUND}" "pictures as PNG and PDF (cairo ${cairo_c
 
 find_package(CUDAToolkit QUIET)
 rehearse_note("CUDA    off  no CUDA kernels written yet (toolkit ${CUDAToolkit_VERSION})")
-rehearse_note("GUI     off  rehearse-gui is not written yet")
+
+find_package(Qt6 6.2 QUIET COMPONENTS Widgets Test)
+rehearse_option(GUI "${Qt6_FOUND}" "rehearse-gui (Qt ${Qt6_VERSION})" "Qt 6 (qt6-base-dev)")
 
 find_package(GTest QUIET)
 rehearse_option(TESTS "${GTest_FOUND}" "ctest" "GoogleTest (libgtest-dev, libgmock-dev)")

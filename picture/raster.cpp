@@ -2,6 +2,7 @@
 #include "picture/raster.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace rehearse::picture {
@@ -36,21 +37,37 @@ const std::vector<Coverage>* level_for(const Lane& lane, double span, double per
     return found;
 }
 
-// The mean of the bins that a pixel covers, whole bins only: at most 3.
-void add_bins(const std::vector<Coverage>& level, double origin, double span, TimeView view, std::size_t width,
-              std::span<Sums> sums, std::span<std::uint32_t> counts) {
+// Adds, to each pixel, the mean of the lane's bins under it.
+void add_bins(const std::vector<Coverage>& level, double origin, double span, TimeView view, std::span<Sums> sums) {
     const double per_bin = span / static_cast<double>(level.size());
-    const double step = (view.to - view.from) / static_cast<double>(width) / per_bin;
-    double from = (view.from - origin) / per_bin;
+    const double step = (view.to - view.from) / static_cast<double>(sums.size()) / per_bin;
+    double from = (view.from - origin) / per_bin + 0.5;
     const auto bins = static_cast<std::int64_t>(level.size());
-    for (std::size_t x = 0; x < width; ++x, from += step) {
-        const auto low = static_cast<std::int64_t>(std::floor(from + 0.5));
-        const auto high = std::max(low + 1, static_cast<std::int64_t>(std::floor(from + step + 0.5)));
-        for (std::int64_t b = low; b < high; ++b) {
-            ++counts[x];
-            if (b < 0 || b >= bins) continue;
+    auto low = static_cast<std::int64_t>(std::floor(from));
+    for (Sums& pixel : sums) {
+        from += step;
+        const auto next = static_cast<std::int64_t>(std::floor(from));
+        const std::int64_t high = std::max(low + 1, next);
+        Sums here{};
+        const auto last = std::min(high, bins);
+        for (std::int64_t b = std::max<std::int64_t>(low, 0); b < last; ++b) {
             const Coverage& bin = level[static_cast<std::size_t>(b)];
-            for (std::size_t a = 0; a < activity_count; ++a) sums[x][a] += bin[a];
+            for (std::size_t a = 0; a < activity_count; ++a) here[a] += bin[a];
+        }
+        const auto count = static_cast<std::uint32_t>(high - low);
+        for (std::size_t a = 0; a < activity_count; ++a) pixel[a] += (here[a] + (here[a] > 0 ? count - 1 : 0)) / count;
+        low = next;
+    }
+}
+
+// What does not compute is what it waits for: communication hidden behind computing is not seen.
+void add_exposed(std::span<const Sums> rank, std::span<Sums> sums) {
+    for (std::size_t x = 0; x < sums.size(); ++x) {
+        std::uint32_t left = 255;
+        for (std::size_t a = 0; a < activity_count; ++a) {
+            const std::uint32_t share = std::min(rank[x][a], left);
+            sums[x][a] += share;
+            left -= share;
         }
     }
 }
@@ -63,26 +80,32 @@ Coverage mean(const Sums& sums, std::uint32_t count) {
     return result;
 }
 
-// From the bins of one lane, without a sum where a pixel has one bin.
+// Of each of eight bytes the mean, rounded up.
+std::uint64_t mean(std::uint64_t a, std::uint64_t b) { return (a | b) - (((a ^ b) >> 1U) & 0x7F7F7F7F7F7F7F7FULL); }
+
+// From the bins of one lane: the level was chosen so that a pixel has one or two.
 void paint_bins(const std::vector<Coverage>& level, const Lanes& lanes, TimeView view, const PixelColors& colors,
                 std::span<std::uint32_t> pixels) {
     const double span = static_cast<double>(lanes.last - lanes.first);
     const double per_bin = span / static_cast<double>(level.size());
     const double step = (view.to - view.from) / static_cast<double>(pixels.size()) / per_bin;
-    double from = (view.from - static_cast<double>(lanes.first)) / per_bin + 0.5;
+    const double begin = (view.from - static_cast<double>(lanes.first)) / per_bin + 0.5;
     const auto bins = static_cast<std::int64_t>(level.size());
-    auto low = static_cast<std::int64_t>(std::floor(from));
-    for (std::uint32_t& pixel : pixels) {
-        from += step;
-        const auto next = static_cast<std::int64_t>(std::floor(from));
-        const std::int64_t high = std::max(low + 1, next);
-        Sums sums{};
-        const auto last = std::min(high, bins);
-        for (std::int64_t b = std::max<std::int64_t>(low, 0); b < last; ++b) {
-            const Coverage& bin = level[static_cast<std::size_t>(b)];
-            for (std::size_t a = 0; a < activity_count; ++a) sums[a] += bin[a];
+    const auto bin = [&](std::int64_t i) {
+        return i >= 0 && i < bins ? std::bit_cast<std::uint64_t>(level[static_cast<std::size_t>(i)]) : 0;
+    };
+    auto low = static_cast<std::int64_t>(std::floor(begin));
+    std::uint64_t before = 0;
+    std::uint32_t color = colors.of(before);
+    for (std::size_t x = 0; x < pixels.size(); ++x) {
+        const auto next = static_cast<std::int64_t>(std::floor(begin + step * static_cast<double>(x + 1)));
+        std::uint64_t shares = bin(low);
+        for (std::int64_t b = low + 1; b < next; ++b) shares = mean(shares, bin(b));
+        if (shares != before) {
+            before = shares;
+            color = colors.of(shares);
         }
-        pixel = colors.of(mean(sums, static_cast<std::uint32_t>(high - low)));
+        pixels[x] = color;
         low = next;
     }
 }
@@ -124,6 +147,13 @@ void paint_events(const Lane& lane, TimeView view, const PixelColors& colors, bo
     }
 }
 
+// Of eight bytes, at most 255.
+unsigned sum_of(std::uint64_t shares) {
+    constexpr std::uint64_t even = 0x00FF00FF00FF00FFULL;
+    const std::uint64_t pairs = (shares & even) + ((shares >> 8U) & even);
+    return std::min(static_cast<unsigned>((pairs * 0x0001000100010001ULL) >> 48U), 255U);
+}
+
 std::size_t events_in(const Lane& lane, TimeView view) {
     const std::size_t from = lane.first_after(static_cast<std::int64_t>(std::floor(view.from)));
     return lane.first_after(static_cast<std::int64_t>(std::ceil(view.to))) - from;
@@ -142,6 +172,13 @@ std::uint32_t pixel_of(Color color) {
 }
 
 PixelColors::PixelColors(Theme theme, Coloring coloring) : coloring_(coloring), idle_(pixel_of(idle_color(theme))) {
+    Coverage counted{};
+    for (std::size_t a = 0; a < activity_count; ++a) {
+        const auto activity = static_cast<Activity>(a);
+        const bool busy = computes(activity) || activity == Activity::other;
+        if (coloring == Coloring::waiting ? busy : communicates(activity)) counted[a] = 255;
+    }
+    counted_ = std::bit_cast<std::uint64_t>(counted);
     const Color ground = idle_color(theme);
     for (std::size_t a = 0; a < activity_count; ++a) {
         const Color color = color_of(static_cast<Activity>(a), theme);
@@ -154,24 +191,18 @@ PixelColors::PixelColors(Theme theme, Coloring coloring) : coloring_(coloring), 
     for (std::size_t s = 0; s < 256; ++s) heat_[s] = pixel_of(heat(static_cast<double>(s) / 255, theme));
 }
 
-std::uint32_t PixelColors::of(const Coverage& coverage) const {
+std::uint32_t PixelColors::of(const Coverage& coverage) const { return of(std::bit_cast<std::uint64_t>(coverage)); }
+
+std::uint32_t PixelColors::of(std::uint64_t shares) const {
     if (coloring_ != Coloring::activity) {
-        const bool wait = coloring_ == Coloring::waiting;
-        unsigned sum = 0;
-        for (std::size_t a = 0; a < activity_count; ++a) {
-            const auto activity = static_cast<Activity>(a);
-            if (wait ? computes(activity) || activity == Activity::other : communicates(activity)) sum += coverage[a];
-        }
-        sum = std::min(sum, 255U);
-        return heat_[wait ? 255 - sum : sum];
+        const unsigned sum = sum_of(shares & counted_);
+        return heat_[coloring_ == Coloring::waiting ? 255 - sum : sum];
     }
-    unsigned sum = 0;
-    std::size_t most = 0;
-    for (std::size_t a = 0; a < activity_count; ++a) {
-        sum += coverage[a];
-        if (coverage[a] > coverage[most]) most = a;
-    }
-    return shades_[most][std::min(sum, 255U)];
+    if (shares == 0) return idle_;
+    const auto coverage = std::bit_cast<Coverage>(shares);
+    unsigned most = 0;  // the share, and below it which
+    for (unsigned a = 0; a < activity_count; ++a) most = std::max(most, (coverage[a] << 3U) | (7 - a));
+    return shades_[7 - (most & 7U)][sum_of(shares)];
 }
 
 void paint(const Lane& lane, const Lanes& lanes, TimeView view, const PixelColors& colors, bool boxes,
@@ -186,19 +217,23 @@ void paint(const Lane& lane, const Lanes& lanes, TimeView view, const PixelColor
     }
 }
 
-void paint(std::span<const Lane* const> group, const Lanes& lanes, TimeView view, const PixelColors& colors,
+void paint(std::span<const RankLanes> group, const Lanes& lanes, TimeView view, const PixelColors& colors,
            std::span<std::uint32_t> pixels) {
-    if (group.size() == 1) return paint(*group[0], lanes, view, colors, false, pixels);
+    if (group.size() == 1 && group[0].size() == 1) return paint(*group[0][0], lanes, view, colors, false, pixels);
     const double span = static_cast<double>(lanes.last - lanes.first);
     const double per_pixel = (view.to - view.from) / static_cast<double>(std::max<std::size_t>(pixels.size(), 1));
-    std::vector<Sums> sums(pixels.size(), Sums{});
-    std::vector<std::uint32_t> counts(pixels.size(), 0);
-    for (const Lane* lane : group) {
-        const auto* level = level_for(*lane, span, per_pixel);
-        if (level == nullptr) level = &lane->levels().front();
-        add_bins(*level, static_cast<double>(lanes.first), span, view, pixels.size(), sums, counts);
+    std::vector<Sums> sums(pixels.size(), Sums{}), rank(pixels.size());
+    for (const RankLanes& of_rank : group) {
+        std::ranges::fill(rank, Sums{});
+        for (const Lane* lane : of_rank) {
+            const auto* level = level_for(*lane, span, per_pixel);
+            if (level == nullptr) level = &lane->levels().front();
+            add_bins(*level, static_cast<double>(lanes.first), span, view, rank);
+        }
+        add_exposed(rank, sums);
     }
-    for (std::size_t x = 0; x < pixels.size(); ++x) pixels[x] = colors.of(mean(sums[x], counts[x]));
+    const auto count = static_cast<std::uint32_t>(group.size());
+    for (std::size_t x = 0; x < pixels.size(); ++x) pixels[x] = colors.of(mean(sums[x], count));
 }
 
 std::vector<NamedBox> named_boxes(const Lane& lane, TimeView view, std::size_t width, double least) {

@@ -88,7 +88,8 @@ std::int64_t shift_of(std::span<const Timeline> timelines) {
 }
 
 std::optional<Stream> stream_named(std::string_view name) {
-    for (const Stream stream : {Stream::compute, Stream::communication, Stream::io}) {
+    for (int i = 0; i < stream_count; ++i) {
+        const auto stream = static_cast<Stream>(i);
         if (name == to_string(stream)) return stream;
     }
     return std::nullopt;
