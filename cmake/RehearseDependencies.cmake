@@ -81,6 +81,11 @@ rehearse_option(SQLITE "${SQLite3_FOUND}" "tuned kernels are kept (SQLite ${SQLi
 pkg_check_modules(cairo QUIET IMPORTED_TARGET cairo cairo-pdf)
 rehearse_option(CAIRO "${cairo_FOUND}" "pictures as PNG and PDF (cairo ${cairo_cairo_VERSION}; SVG needs nothing)" "cairo (libcairo2-dev)")
 
+option(REHEARSE_CLI "the program rehearse; without it only the libraries and their tests" ON)
+if(NOT REHEARSE_CLI)
+  rehearse_note("CLI     off  switched off (REHEARSE_CLI=OFF): libraries and their tests only")
+endif()
+
 find_package(CUDAToolkit QUIET)
 rehearse_note("CUDA    off  no CUDA kernels written yet (toolkit ${CUDAToolkit_VERSION})")
 
