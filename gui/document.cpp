@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "trace/perfetto_scan.hpp"
 #include "trace/trace.hpp"
 
 namespace rehearse::gui {
@@ -20,6 +21,7 @@ using Json = nlohmann::json;
 
 // Beyond so many events a timeline is kept as lanes only: a list of events with their texts takes five times as much.
 constexpr std::size_t most_events = 2'000'000;
+constexpr std::uintmax_t scanned_from = 100'000'000;  // bytes: about a million events
 
 std::string head_of(const std::string& path) {
     std::error_code error;
@@ -78,16 +80,76 @@ std::vector<Json> rows_of(const Json& document, const char* key) {
 
 std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
-std::vector<Document> timelines_of(const std::string& path) {
+std::string label_of(const std::string& path, bool measured) {
+    return fmt::format("{} ({})", file_name(path), measured ? "measured" : "predicted");
+}
+
+// A large Perfetto file goes into lanes without a list of its events. Nothing when it is not regular: the reader says
+// what is wrong with it.
+std::optional<Document> scanned(const std::string& path, const Progress& progress) {
+    std::optional<picture::LanesBuilder> builder;
+    std::vector<std::uint32_t> whats;
+    std::vector<std::size_t> lane_of;  // by track, one more than the lane
+    Document document;
+    document.path = path;
+    const trace::ScanVisitor visitor{
+        .head =
+            [&](const Timeline& head) {
+                builder.emplace(head.title, head.measured, head.ranks);
+                document.label = label_of(path, head.measured);
+            },
+        .what =
+            [&](const Event& event) {
+                whats.push_back(builder->what({event.step, event.layer, event.pass, event.micro_batch,
+                                               event.bytes.value, event.flops.value, picture::activity_of(event)}));
+            },
+        .event =
+            [&](const trace::ScannedEvent& event) {
+                if (lane_of.size() <= event.track) lane_of.resize(event.track + 1, 0);
+                std::size_t& lane = lane_of[event.track];
+                if (lane == 0) lane = 1 + builder->lane(event.rank, event.stream, std::string{to_string(event.stream)});
+                builder->add(lane - 1, event.start, event.end - event.start, whats[event.what], event.iteration);
+            },
+        .counter = [&](Counter counter) { builder->add(std::move(counter)); },
+        .progress = progress};
+    if (!trace::scan_perfetto(path, visitor) || !builder) return std::nullopt;
+    document.lanes = std::make_shared<picture::Lanes>(builder->finish());
+    return document;
+}
+
+std::vector<Document> timelines_of(const std::string& path, const Progress& progress) {
+    std::error_code error;
+    if (std::filesystem::file_size(path, error) > scanned_from && !error) {
+        if (auto document = scanned(path, progress)) return {std::move(*document)};
+    }
     std::vector<Document> documents;
     for (Timeline& timeline : trace::read_all(path)) {
         Document& document = documents.emplace_back();
         document.path = path;
-        document.label = fmt::format("{} ({})", file_name(path), timeline.measured ? "measured" : "predicted");
+        document.label = label_of(path, timeline.measured);
         document.lanes = std::make_shared<picture::Lanes>(picture::lanes_of(timeline));
         if (timeline.events.size() <= most_events) document.timeline = std::make_shared<Timeline>(std::move(timeline));
     }
     return documents;
+}
+
+// Of repetitions under one name, the one in the middle.
+Benchmarks medians(Benchmarks all) {
+    std::vector<Benchmark> rows;
+    std::vector<std::vector<Benchmark>> of_name;
+    for (Benchmark& row : all.rows) {
+        const auto known = std::ranges::find(rows, row.name, &Benchmark::name);
+        const auto place = static_cast<std::size_t>(known - rows.begin());
+        if (known == rows.end()) rows.push_back(row), of_name.emplace_back();
+        of_name[place].push_back(std::move(row));
+    }
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const auto middle = of_name[i].begin() + static_cast<std::ptrdiff_t>(of_name[i].size() / 2);
+        std::ranges::nth_element(of_name[i], middle, {}, &Benchmark::seconds);
+        rows[i] = *middle;
+    }
+    all.rows = std::move(rows);
+    return all;
 }
 
 }  // namespace
@@ -136,7 +198,7 @@ Benchmarks parse_benchmarks(const std::string& json, const std::string& origin) 
                                number(row, "B/s"), number(row, "peak_fraction"), text(row, "error_message")});
     }
     if (result.rows.empty()) throw InputError(origin + ": no benchmarks in it");
-    return result;
+    return medians(std::move(result));
 }
 
 std::vector<Document> load(const std::string& path, const Progress& progress) {
@@ -145,7 +207,7 @@ std::vector<Document> load(const std::string& path, const Progress& progress) {
     const auto has = [&](const char* word) { return head.find(word) != std::string::npos; };
     const std::size_t first = head.find_first_not_of(" \t\r\n");
     const bool json = first != std::string::npos && (head[first] == '{' || head[first] == '[') && !has_label;
-    if (!json) return timelines_of(path);
+    if (!json) return timelines_of(path, progress);
     Document document;
     document.path = path;
     document.label = file_name(path);
@@ -153,7 +215,7 @@ std::vector<Document> load(const std::string& path, const Progress& progress) {
         document.prediction = std::make_shared<Prediction>(parse_prediction(read_file(path), path));
         return {document};
     }
-    if (has("\"rehearse.timeline/")) return timelines_of(path);
+    if (has("\"rehearse.timeline/")) return timelines_of(path, progress);
     if (has("\"benchmarks\"") && !has("\"traceEvents\"")) {
         document.benchmarks = std::make_shared<Benchmarks>(parse_benchmarks(read_file(path), path));
         return {document};

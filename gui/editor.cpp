@@ -71,11 +71,11 @@ public:
         all->setContentsMargins(0, 0, 0, 0);
         all->addWidget(split);
         memory_->show([this](picture::Size size, picture::Theme theme) {
-            if (check_.memory.empty()) return canvas(size, palette(theme), "");
+            if (check_.memory.empty()) return picture::canvas(size, picture::palette(theme), "");
             return memory_picture(check_.memory, check_.capacity_bytes, "Memory of a device", size.width, theme);
         });
         curve_->show([this](picture::Size size, picture::Theme theme) {
-            if (prediction_ == nullptr) return canvas(size, palette(theme), "");
+            if (prediction_ == nullptr) return picture::canvas(size, picture::palette(theme), "");
             return xy_chart(
                 scaling_chart({curve_of(*prediction_)}, picture::ScalingMetric::throughput, "Predicted scaling",
                               coarse_ ? "the ends first; the other points are being simulated"
@@ -103,6 +103,7 @@ private:
             auto* widget = new QComboBox;
             widget->setObjectName(name);
             widget->setEditable(editable);
+            widget->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
             form->addRow(label, widget);
             combos_.push_back({widget, field});
             connect(widget, &QComboBox::currentTextChanged, this, [this](const QString&) { edited(); });
@@ -304,7 +305,7 @@ private:
     std::shared_ptr<const Prediction> prediction_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
     int asked_ = 0, running_ = -1, asked_traces_ = 0;
-    bool putting_ = false, coarse_ = false;
+    bool putting_ = true, coarse_ = false;  // until all fields are there
 };
 
 }  // namespace

@@ -152,6 +152,12 @@ bool PictureView::event(QEvent* event) {
     return QWidget::event(event);
 }
 
+// The room is that of the scroll area around.
+bool PictureView::eventFilter(QObject* watched, QEvent* event) {
+    if (event->type() == QEvent::Resize) remake();
+    return QWidget::eventFilter(watched, event);
+}
+
 void PictureView::mouseReleaseEvent(QMouseEvent* event) {
     const picture::Mark* mark = mark_at(event->position());
     if (event->button() == Qt::LeftButton && mark != nullptr && clicked) clicked(*mark);
@@ -164,11 +170,32 @@ void PictureView::contextMenuEvent(QContextMenuEvent* event) {
     menu.exec(event->globalPos());
 }
 
+picture::Picture note(picture::Size size, picture::Theme theme, const std::string& text) {
+    const auto& colors = picture::palette(theme);
+    picture::Picture picture = picture::canvas(size, colors, "");
+    picture.marks.push_back({picture::Text{{size.width / 2, size.height / 2}, text, 13, picture::Anchor::middle},
+                             colors.faint_text,
+                             {},
+                             ""});
+    return picture;
+}
+
+PictureView::Maker careful(PictureView::Maker maker) {
+    return [maker = std::move(maker)](picture::Size size, picture::Theme theme) {
+        try {
+            return maker(size, theme);
+        } catch (const std::exception& error) {
+            return note(size, theme, error.what());
+        }
+    };
+}
+
 QWidget* scrolled(PictureView* view) {
     auto* area = new QScrollArea;
     area->setWidget(view);
     area->setWidgetResizable(true);
     area->setFrameShape(QFrame::NoFrame);
+    area->viewport()->installEventFilter(view);
     return area;
 }
 

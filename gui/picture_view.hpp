@@ -36,6 +36,7 @@ protected:
     void paintEvent(QPaintEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
     bool event(QEvent* event) override;
+    bool eventFilter(QObject* watched, QEvent* event) override;
     void mouseReleaseEvent(QMouseEvent* event) override;
     void contextMenuEvent(QContextMenuEvent* event) override;
 
@@ -44,6 +45,12 @@ private:
     picture::Theme theme_ = picture::Theme::light;
     picture::Picture picture_;
 };
+
+/// A few words in the middle of an empty page.
+picture::Picture note(picture::Size size, picture::Theme theme, const std::string& text);
+
+/// A picture that cannot be made says why in its place.
+PictureView::Maker careful(PictureView::Maker maker);
 
 /// In a scroll area, as large as the room.
 QWidget* scrolled(PictureView* view);

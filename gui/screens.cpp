@@ -17,27 +17,6 @@ namespace rehearse::gui {
 
 namespace {
 
-picture::Picture note(picture::Size size, picture::Theme theme, const std::string& text) {
-    const auto& colors = palette(theme);
-    picture::Picture picture = canvas(size, colors, "");
-    picture.marks.push_back({picture::Text{{size.width / 2, size.height / 2}, text, 13, picture::Anchor::middle},
-                             colors.faint_text,
-                             {},
-                             ""});
-    return picture;
-}
-
-// A picture that cannot be made says why in its place.
-PictureView::Maker careful(PictureView::Maker maker) {
-    return [maker = std::move(maker)](picture::Size size, picture::Theme theme) {
-        try {
-            return maker(size, theme);
-        } catch (const std::exception& error) {
-            return note(size, theme, error.what());
-        }
-    };
-}
-
 const Prediction* current(const Session& session) {
     const Document* document = session.at(session.prediction);
     return document != nullptr ? document->prediction.get() : nullptr;

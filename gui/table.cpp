@@ -11,13 +11,14 @@
 #include <QSortFilterProxyModel>
 
 #include "core/units.hpp"
+#include "picture/ticks.hpp"
 
 namespace rehearse::gui {
 
 Value seconds(double s) { return {to_string(Seconds{s}), s}; }
 Value bytes(double b) { return {to_string(Bytes{b}), b}; }
 Value percent(double share) { return {fmt::format("{:.1f} %", 100 * share), share}; }
-Value count(double n) { return {fmt::format("{:.6g}", n), n}; }
+Value count(double n) { return {picture::text_of(n, picture::Unit::none), n}; }
 Value rate(double per_second, const std::string& unit) {
     if (unit == "FLOP/s") return {to_string(FlopRate{per_second}), per_second};
     if (unit == "B/s") return {to_string(Bandwidth{per_second}), per_second};

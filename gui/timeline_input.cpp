@@ -91,8 +91,7 @@ void TimelineView::mousePressEvent(QMouseEvent* event) {
         mouseMoveEvent(event);
     } else if (press_.x() < plot().left()) {
         const TimelineRow* row = row_at(press_.y());
-        if (row != nullptr && row->ranks.size() == 1 && !(row->is_lane && !row->is_open))
-            open_rank(row->rank, !row->is_open);
+        if (row != nullptr && row->ranks.size() == 1 && row->lanes.size() > 1) open_rank(row->rank, !row->is_open);
     } else if (event->button() == Qt::MiddleButton || (event->modifiers() & Qt::ShiftModifier)) {
         drag_ = Drag::pan;
     } else if (event->button() == Qt::LeftButton) {

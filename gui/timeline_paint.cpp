@@ -118,13 +118,12 @@ void TimelineView::draw_heads(QPainter& painter) {
         const bool selected = selected_ && std::ranges::find(row.lanes, selected_->lane) != row.lanes.end();
         if (middle - 8 < free_from && !(selected && row.is_lane)) continue;
         free_from = middle + 8;
-        const bool lane_of_rank = row.is_lane && row.ranks[0][0]->size() > 0 && !row.is_open && row.name[0] != 'r';
-        painter.setPen(qcolor(selected ? colors.series[0] : lane_of_rank ? colors.faint_text : colors.text));
+        painter.setPen(qcolor(selected ? colors.series[0] : row.is_child ? colors.faint_text : colors.text));
         QString text = QString::fromStdString(row.name);
         if (row.is_pinned) text = QString::fromUtf8("★ ") + text;
         const bool can_open = !row.is_lane && row.ranks.size() == 1 && row.lanes.size() > 1 && row.height >= 12;
         if (can_open) text = QString::fromUtf8(row.is_open ? "▾ " : "▸ ") + text;
-        const int indent = lane_of_rank ? 24 : 8;
+        const int indent = row.is_child ? 24 : 8;
         painter.drawText(QRectF(indent, middle - 10, size::heads - indent - 8, 20), Qt::AlignVCenter | Qt::AlignLeft,
                          elided(text, painter.fontMetrics(), size::heads - indent - 8));
     }
@@ -245,7 +244,7 @@ void TimelineView::draw_flows(QPainter& painter) {
         if (!to) continue;
         const QPointF a = from->center(), b = to->center();
         QPainterPath curve(a);
-        const double bend = 30 + std::abs(b.x() - a.x()) / 2;
+        const double bend = 8 + std::abs(b.x() - a.x()) / 2;
         curve.cubicTo(a + QPointF(bend, 0), b - QPointF(bend, 0), b);
         painter.drawPath(curve);
         painter.setBrush(color);

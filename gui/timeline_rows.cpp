@@ -73,7 +73,7 @@ std::vector<TimelineRow> lay_out(const picture::Lanes& lanes, const RowChoice& c
     std::vector<TimelineRow> rows;
     if (ranks.empty()) return rows;
     const double share = room / static_cast<double>(ranks.size()) * choice.zoom;
-    const double height = std::clamp(std::floor(share), 1.0, std::max(rank_height * choice.zoom, 2.0));
+    const double height = std::clamp(std::floor(share), 1.0, std::max(2 * rank_height * choice.zoom, 2.0));
     const auto group = static_cast<std::size_t>(std::max(1.0, std::ceil(1 / std::max(share, 1e-6))));
     double y = 0;
     for (std::size_t i = 0; i < ranks.size();) {
@@ -96,7 +96,7 @@ std::vector<TimelineRow> lay_out(const picture::Lanes& lanes, const RowChoice& c
             lane.lanes = {of_row[l]};
             lane.name = name_of_lane(lanes.lanes[of_row[l]]);
             lane.rank = lanes.lanes[of_row[l]].rank;
-            lane.is_lane = true;
+            lane.is_lane = lane.is_child = true;
             lane.y = y;
             lane.height = lane_height;
             y += lane_height;

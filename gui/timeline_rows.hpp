@@ -17,6 +17,7 @@ struct TimelineRow {
     std::string name;
     double y = 0, height = 1;
     bool is_lane = false, is_open = false, is_pinned = false;
+    bool is_child = false;  // a lane below its rank
     std::int64_t rank = 0;  // the first
 };
 

@@ -31,6 +31,7 @@ void TimelineView::show(std::shared_ptr<const picture::Lanes> lanes) {
     map_ = QImage();
     if (lanes_ != nullptr) {
         choice_.open = open_at_first(*lanes_);
+        limits_ = {static_cast<double>(lanes_->first), static_cast<double>(lanes_->last)};
         show_all();
     }
     relayout();
@@ -63,14 +64,19 @@ void TimelineView::set_critical_path(bool on) {
 
 void TimelineView::set_view(picture::TimeView view) {
     if (lanes_ == nullptr) return;
-    const auto first = static_cast<double>(lanes_->first), last = static_cast<double>(lanes_->last);
+    const double first = limits_.from, last = limits_.to;
     const double margin = 0.01 * (last - first);
     const double span = std::clamp(view.to - view.from, 10.0, last - first + 2 * margin);
     const double middle = (view.from + view.to) / 2;
-    view_.from = std::clamp(middle - span / 2, first - margin, last + margin - span);
+    view_.from = std::max(std::min(middle - span / 2, last + margin - span), first - margin);
     view_.to = view_.from + span;
     changed();
     if (view_changed) view_changed();
+}
+
+void TimelineView::set_limits(picture::TimeView limits) {
+    limits_ = limits;
+    set_view(view_);
 }
 
 void TimelineView::zoom(double factor, double at_ns) {

@@ -31,6 +31,8 @@ public:
     void set_critical_path(bool on);
 
     void set_view(picture::TimeView view);
+    /// The time that can be looked at, in place of the timeline's own: for two on one axis.
+    void set_limits(picture::TimeView limits);
     void zoom(double factor, double at_ns);
     void pan(double share);
     void show_all();
@@ -97,7 +99,7 @@ private:
     picture::Theme theme_ = picture::Theme::light;
     picture::Coloring coloring_ = picture::Coloring::activity;
     picture::PixelColors colors_{picture::Theme::light, picture::Coloring::activity};
-    picture::TimeView view_;
+    picture::TimeView view_, limits_;
     RowChoice choice_;
     std::vector<TimelineRow> rows_;
     double content_height_ = 0, scroll_ = 0;

@@ -75,6 +75,7 @@ Window::Window(bool remembers, const QString& program) : runner_(program), remem
 
 Window::~Window() {
     *stop_ = true;
+    delete takeCentralWidget();  // screens look at the session to their end
     QThreadPool::globalInstance()->waitForDone();
 }
 
@@ -122,6 +123,8 @@ void Window::make_docks() {
         widget->setObjectName(name);
         list = new QListWidget;
         list->setMinimumWidth(150);
+        list->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+        list->setTextElideMode(Qt::ElideMiddle);
         widget->setWidget(list);
         addDockWidget(Qt::LeftDockWidgetArea, widget);
         return widget;

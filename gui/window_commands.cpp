@@ -15,6 +15,7 @@
 #include <QMenuBar>
 #include <QPainter>
 #include <QSettings>
+#include <QStackedWidget>
 
 #include "gui/picture_view.hpp"
 #include "gui/window.hpp"

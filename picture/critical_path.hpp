@@ -13,7 +13,8 @@ struct EventAt {
 };
 
 /// The other ends of a message or collective: the same step of a collective, or the send of a receive,
-/// of the same micro-batch and iteration on other ranks, that goes on at the same time. Empty for what is no communication.
+/// of the same micro-batch and iteration on other ranks, that goes on at the same time. Empty for what is no
+/// communication.
 std::vector<EventAt> partners(const Lanes& lanes, EventAt of);
 
 /// How long after its end nothing on its rank begins: so much later it could have ended without being missed there.

@@ -68,10 +68,11 @@ std::vector<Point> places(const NodeKind& node, Box box) {
     }
     std::vector<Point> at(node.vertices.size());
     const bool no_bridges = rows[1].empty();
+    const std::size_t each = std::max<std::size_t>(rows[0].size() / std::max<std::size_t>(rows[1].size(), 1), 1);
     for (std::size_t r = 0; r < 3; ++r) {
         for (std::size_t i = 0; i < rows[r].size(); ++i) {
             // A row of many devices waves, so that links between neighbours do not lie on each other.
-            const double wave = r == 0 && rows[r].size() > 2 ? (i % 2 == 0 ? -1 : 1) * box.height * 0.1 : 0;
+            const double wave = r == 0 && rows[r].size() > 2 ? (i % each % 2 == 0 ? -1 : 1) * box.height * 0.1 : 0;
             const double y = no_bridges ? (r == 0 ? 0.4 : 0.85) : (r == 0 ? 0.24 : r == 1 ? 0.62 : 0.92);
             at[static_cast<std::size_t>(rows[r][i])] = {
                 box.left + box.width * (static_cast<double>(i) + 0.5) / static_cast<double>(rows[r].size()),

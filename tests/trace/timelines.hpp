@@ -72,7 +72,7 @@ inline Timeline random_timeline(unsigned seed, std::size_t events, int ranks, bo
         const double start = up_to(crowded ? 40'000 : 2'000'000'000) * 1e-12;
         const double length = up_to(4) == 0 ? 0 : up_to(crowded ? 20'000 : 500'000) * 1e-12;
         t.events.push_back({.rank = up_to(ranks - 1),
-                            .stream = static_cast<Stream>(up_to(2)),
+                            .stream = static_cast<Stream>(up_to(stream_count - 1)),
                             .step = name(),
                             .layer = name(),
                             .pass = name(),
