@@ -14,7 +14,10 @@
 #include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "models/models.hpp"
+#include "picture/scaling.hpp"
+#include "picture/write.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/remedies.hpp"
 #include "sim/simulate.hpp"
@@ -37,7 +40,7 @@ struct Options {
     std::optional<std::int64_t> baseline;
     std::optional<std::int64_t> dataset;
     int epochs = 1;
-    std::string trace;
+    std::string trace, plot;
     bool explain = false, memory = false, links = false;
 };
 
@@ -205,11 +208,30 @@ void check(const Options& options) {
     check_writable(options.trace, options.common);
     if (!options.trace.empty()) trace::format_of(options.trace);
     check(options.conditions);
+    check_writable(options.plot, options.common);
+    if (!options.plot.empty()) picture::check_suffix(options.plot);
     if (options.steps < 1) throw InputError(fmt::format("--steps {}: at least 1", options.steps));
     if (options.epochs < 1) throw InputError(fmt::format("--epochs {}: at least 1", options.epochs));
     if (options.dataset && *options.dataset < 1) {
         throw InputError(fmt::format("--dataset {}: at least 1 sample", *options.dataset));
     }
+}
+
+// Throughput over devices with its band; of a point that does not fit, too.
+void write_plot(const Options& options, const Json& points) {
+    if (options.plot.empty()) return;
+    picture::ScalingCurve curve{options.job.plan, {}};
+    for (const Json& p : points) {
+        curve.points.push_back({p["devices"].get<double>(), p["step_s"].get<double>(), p["step_low_s"].get<double>(),
+                                p["step_high_s"].get<double>(), p["samples_per_s"].get<double>(),
+                                p["efficiency"].get<double>(), p["fits"].get<bool>()});
+    }
+    const picture::Chart chart = picture::scaling_chart(
+        {curve}, picture::ScalingMetric::throughput, fmt::format("{} on {}", options.job.model, options.machine),
+        fmt::format("plan {}, {}; band: error of the prices; dashed: perfect scaling", options.job.plan,
+                    to_string(options.job.precision)));
+    replace_file(options.plot, picture::encoded(picture::xy_chart(chart), options.plot));
+    talk(options.common, fmt::format("scaling curve: {}", options.plot));
 }
 
 int predict(Options& options) {
@@ -254,6 +276,7 @@ int predict(Options& options) {
     if (options.memory) add_memory(report, options, last);
     if (options.links) add_links(report, options, last);
     print(report, options.common);
+    write_plot(options, points);
     if (!options.trace.empty()) {
         trace::write(last.timeline, options.trace);
         talk(options.common, fmt::format("trace of {} devices: {}", options.devices.back(), options.trace));
@@ -285,6 +308,7 @@ Run add_predict(CLI::App& app) {
     app.add_option("--epochs", options->epochs, "epochs of the training")->capture_default_str()->option_text("E");
     app.add_option("--trace", options->trace, "write the timeline of the largest point (.pftrace, .json or .csv)")
         ->option_text("FILE");
+    app.add_option("--plot", options->plot, "draw throughput over devices (.svg, .png or .pdf)")->option_text("FILE");
     app.add_flag("--explain", options->explain, "what takes the time of the largest point, at which price, from where");
     app.add_flag("--memory", options->memory, "what the memory of the largest point's devices is taken by");
     add_conditions(app, options->conditions);

@@ -103,7 +103,9 @@ if(REHEARSE_CUDA)
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   endif()
 endif()
-rehearse_note("GUI     off  rehearse-gui is not written yet")
+
+find_package(Qt6 6.2 QUIET COMPONENTS Widgets Test)
+rehearse_option(GUI "${Qt6_FOUND}" "rehearse-gui (Qt ${Qt6_VERSION})" "Qt 6 (qt6-base-dev)")
 
 find_package(GTest QUIET)
 rehearse_option(TESTS "${GTest_FOUND}" "ctest" "GoogleTest (libgtest-dev, libgmock-dev)")

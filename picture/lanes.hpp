@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "picture/activity.hpp"
@@ -71,7 +72,8 @@ struct Lanes {
     std::vector<What> whats;
     std::vector<Lane> lanes;  // by rank, stream, number
     std::vector<Counter> counters;
-    std::int64_t first = 0, last = 1;  // ns; last > first
+    std::map<std::int64_t, std::string> rank_names;  // of another program's processes
+    std::int64_t first = 0, last = 1;                // ns; last > first
 
     std::size_t size() const;
     std::size_t memory_bytes() const;

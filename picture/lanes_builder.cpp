@@ -172,7 +172,7 @@ Lanes LanesBuilder::finish() {
     if (lanes.empty()) result_.first = 0;
     result_.last = std::max(result_.last, result_.first + 1);
     std::ranges::stable_sort(lanes, [](const Lane& a, const Lane& b) {
-        return std::tuple{a.rank, a.stream, a.number} < std::tuple{b.rank, b.stream, b.number};
+        return std::tuple{a.rank, a.stream} < std::tuple{b.rank, b.stream};  // parts of a lane stay together
     });
     result_.lanes = std::move(lanes);
     for (Lane& lane : result_.lanes) build(lane);

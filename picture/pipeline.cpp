@@ -13,7 +13,7 @@ namespace rehearse::picture {
 
 namespace {
 
-constexpr double margin = 16, row = 26, row_gap = 5, strip = 5, label_size = 11, number_size = 11;
+constexpr double margin = 16, row = 26, row_gap = 5, strip = 5, label_size = 11, number_size = 10;
 constexpr double axis_height = 34;
 
 bool any_strip(const PipelineDrawing& drawing) {
@@ -70,7 +70,7 @@ void draw_box(Picture& picture, const Frame& frame, const PipelineBox& box, doub
         {Rectangle{{left + inset, top}, width - 2 * inset, row, width > 8 ? 2.0 : 0.0}, fill, {}, box.title});
     if (box.micro_batch < 0) return;
     const std::string number = fmt::format("{}", box.micro_batch);
-    if (text_width(number, number_size) + 2 > width) return;
+    if (text_width(number, number_size) + 1 > width) return;
     picture.marks.push_back(
         {Text{{(left + right) / 2, top + row / 2 + half_height(number_size)}, number, number_size, Anchor::middle},
          readable_on(fill),

@@ -2,6 +2,7 @@
 #include "picture/raster.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace rehearse::picture {
@@ -36,23 +37,39 @@ const std::vector<Coverage>* level_for(const Lane& lane, double span, double per
     return found;
 }
 
-// The mean of the bins that a pixel covers, whole bins only: at most 3.
-void add_bins(const std::vector<Coverage>& level, double origin, double span, TimeView view, std::size_t width,
-              std::span<Sums> sums, std::span<std::uint32_t> counts) {
-    const double per_bin = span / static_cast<double>(level.size());
-    const double step = (view.to - view.from) / static_cast<double>(width) / per_bin;
-    double from = (view.from - origin) / per_bin;
-    const auto bins = static_cast<std::int64_t>(level.size());
-    for (std::size_t x = 0; x < width; ++x, from += step) {
-        const auto low = static_cast<std::int64_t>(std::floor(from + 0.5));
-        const auto high = std::max(low + 1, static_cast<std::int64_t>(std::floor(from + step + 0.5)));
-        for (std::int64_t b = low; b < high; ++b) {
-            ++counts[x];
-            if (b < 0 || b >= bins) continue;
-            const Coverage& bin = level[static_cast<std::size_t>(b)];
-            for (std::size_t a = 0; a < activity_count; ++a) sums[x][a] += bin[a];
-        }
+// Of eight bytes, at most 255.
+unsigned sum_of(std::uint64_t shares) {
+    constexpr std::uint64_t even = 0x00FF00FF00FF00FFULL;
+    const std::uint64_t pairs = (shares & even) + ((shares >> 8U) & even);
+    return std::min(static_cast<unsigned>((pairs * 0x0001000100010001ULL) >> 48U), 255U);
+}
+
+// Of each of eight bytes the mean, rounded up.
+std::uint64_t mean(std::uint64_t a, std::uint64_t b) { return (a | b) - (((a ^ b) >> 1U) & 0x7F7F7F7F7F7F7F7FULL); }
+
+// What one rank does in a pixel; at most 255 of 255 in all.
+struct Shares {
+    std::uint64_t of_each = 0;  // a byte an activity
+    unsigned used = 0;
+};
+
+// What does not fit any more is hidden: communication behind computing is not seen.
+void add(Shares& pixel, std::uint64_t shares) {
+    if (shares == 0 || pixel.used == 255) return;
+    const unsigned sum = sum_of(shares);
+    if (pixel.used + sum <= 255) {
+        pixel.of_each += shares;
+        pixel.used += sum;
+        return;
     }
+    const auto more = std::bit_cast<Coverage>(shares);
+    auto of_each = std::bit_cast<Coverage>(pixel.of_each);
+    for (std::size_t a = 0; a < activity_count && pixel.used < 255; ++a) {
+        const unsigned share = std::min<unsigned>(more[a], 255 - pixel.used);
+        of_each[a] = static_cast<std::uint8_t>(of_each[a] + share);
+        pixel.used += share;
+    }
+    pixel.of_each = std::bit_cast<std::uint64_t>(of_each);
 }
 
 Coverage mean(const Sums& sums, std::uint32_t count) {
@@ -63,64 +80,76 @@ Coverage mean(const Sums& sums, std::uint32_t count) {
     return result;
 }
 
-// From the bins of one lane, without a sum where a pixel has one bin.
-void paint_bins(const std::vector<Coverage>& level, const Lanes& lanes, TimeView view, const PixelColors& colors,
-                std::span<std::uint32_t> pixels) {
+// Calls `put(pixel, shares)` for each: of a level that was chosen so that a pixel has one or two bins.
+template <typename Put>
+void each_pixel(const std::vector<Coverage>& level, const Lanes& lanes, TimeView view, std::size_t width, Put put) {
     const double span = static_cast<double>(lanes.last - lanes.first);
     const double per_bin = span / static_cast<double>(level.size());
-    const double step = (view.to - view.from) / static_cast<double>(pixels.size()) / per_bin;
-    double from = (view.from - static_cast<double>(lanes.first)) / per_bin + 0.5;
+    const double step = (view.to - view.from) / static_cast<double>(width) / per_bin;
+    const double begin = (view.from - static_cast<double>(lanes.first)) / per_bin + 0.5;
     const auto bins = static_cast<std::int64_t>(level.size());
-    auto low = static_cast<std::int64_t>(std::floor(from));
-    for (std::uint32_t& pixel : pixels) {
-        from += step;
-        const auto next = static_cast<std::int64_t>(std::floor(from));
-        const std::int64_t high = std::max(low + 1, next);
-        Sums sums{};
-        const auto last = std::min(high, bins);
-        for (std::int64_t b = std::max<std::int64_t>(low, 0); b < last; ++b) {
-            const Coverage& bin = level[static_cast<std::size_t>(b)];
-            for (std::size_t a = 0; a < activity_count; ++a) sums[a] += bin[a];
-        }
-        pixel = colors.of(mean(sums, static_cast<std::uint32_t>(high - low)));
+    const auto bin = [&](std::int64_t i) {
+        return i >= 0 && i < bins ? std::bit_cast<std::uint64_t>(level[static_cast<std::size_t>(i)]) : 0;
+    };
+    auto low = static_cast<std::int64_t>(std::floor(begin));
+    for (std::size_t x = 0; x < width; ++x) {
+        const auto next = static_cast<std::int64_t>(std::floor(begin + step * static_cast<double>(x + 1)));
+        std::uint64_t shares = bin(low);
+        for (std::int64_t b = low + 1; b < next; ++b) shares = mean(shares, bin(b));
+        put(x, shares);
         low = next;
     }
 }
 
-// From the events themselves: each pixel's time is counted, and the events that lie wholly in one pixel are skipped
-// over when they are many.
-void paint_events(const Lane& lane, TimeView view, const PixelColors& colors, bool boxes,
-                  std::span<std::uint32_t> pixels) {
-    const auto width = static_cast<std::int64_t>(pixels.size());
+void paint_bins(const std::vector<Coverage>& level, const Lanes& lanes, TimeView view, const PixelColors& colors,
+                std::span<std::uint32_t> pixels) {
+    std::uint64_t before = 0;
+    std::uint32_t color = colors.of(before);
+    each_pixel(level, lanes, view, pixels.size(), [&](std::size_t x, std::uint64_t shares) {
+        if (shares != before) color = colors.of(before = shares);
+        pixels[x] = color;
+    });
+}
+
+// Calls `put(pixel, shares)` for each, from the events themselves: exact at every zoom, and as long as they are few.
+template <typename Put>
+void each_pixel_of_events(const Lane& lane, TimeView view, std::size_t pixels, Put put) {
+    const auto width = static_cast<std::int64_t>(pixels);
     const Scale scale{view.from, (view.to - view.from) / static_cast<double>(width)};
-    std::vector<std::array<float, activity_count>> shares(pixels.size(), std::array<float, activity_count>{});
+    std::vector<std::array<float, activity_count>> shares(pixels, std::array<float, activity_count>{});
     std::size_t i = lane.first_after(static_cast<std::int64_t>(std::floor(view.from)));
-    const std::size_t first = i;
     for (; i < lane.size() && static_cast<double>(lane.start(i)) < view.to; ++i) {
         const double left = std::max(scale.pixel(lane.start(i)), 0.0);
         const double right = std::min(scale.pixel(lane.end(i)), static_cast<double>(width));
-        const auto begin = static_cast<std::int64_t>(left);
         const auto end = std::min(static_cast<std::int64_t>(right), width - 1);
         const auto a = static_cast<std::size_t>(lane.activity(i));
-        for (std::int64_t x = begin; x <= end; ++x) {
+        for (auto x = static_cast<std::int64_t>(left); x <= end; ++x) {
             const double low = std::max(left, static_cast<double>(x));
             const double high = std::min(right, static_cast<double>(x + 1));
             shares[static_cast<std::size_t>(x)][a] += static_cast<float>(std::max(high - low, 0.004));
         }
     }
-    for (std::size_t x = 0; x < pixels.size(); ++x) {
+    for (std::size_t x = 0; x < pixels; ++x) {
         Coverage coverage{};
         for (std::size_t a = 0; a < activity_count; ++a) {
             coverage[a] = static_cast<std::uint8_t>(std::min(shares[x][a] * 255 + 0.5F, 255.0F));
         }
-        pixels[x] = colors.of(coverage);
+        put(x, std::bit_cast<std::uint64_t>(coverage));
     }
+}
+
+void paint_events(const Lane& lane, TimeView view, const PixelColors& colors, bool boxes,
+                  std::span<std::uint32_t> pixels) {
+    each_pixel_of_events(lane, view, pixels.size(),
+                         [&](std::size_t x, std::uint64_t shares) { pixels[x] = colors.of(shares); });
     if (!boxes || colors.coloring() != Coloring::activity) return;
-    for (i = first; i < lane.size() && static_cast<double>(lane.start(i)) < view.to; ++i) {
+    const auto width = static_cast<double>(pixels.size());
+    const Scale scale{view.from, (view.to - view.from) / width};
+    std::size_t i = lane.first_after(static_cast<std::int64_t>(std::floor(view.from)));
+    for (; i < lane.size() && static_cast<double>(lane.start(i)) < view.to; ++i) {
         const double left = scale.pixel(lane.start(i));
         if (scale.pixel(lane.end(i)) - left < 3 || left < 0) continue;
-        pixels[static_cast<std::size_t>(std::min(left, static_cast<double>(width - 1)))] =
-            colors.edge(lane.activity(i));
+        pixels[static_cast<std::size_t>(std::min(left, width - 1))] = colors.edge(lane.activity(i));
     }
 }
 
@@ -142,6 +171,13 @@ std::uint32_t pixel_of(Color color) {
 }
 
 PixelColors::PixelColors(Theme theme, Coloring coloring) : coloring_(coloring), idle_(pixel_of(idle_color(theme))) {
+    Coverage counted{};
+    for (std::size_t a = 0; a < activity_count; ++a) {
+        const auto activity = static_cast<Activity>(a);
+        const bool busy = computes(activity) || activity == Activity::other;
+        if (coloring == Coloring::waiting ? busy : communicates(activity)) counted[a] = 255;
+    }
+    counted_ = std::bit_cast<std::uint64_t>(counted);
     const Color ground = idle_color(theme);
     for (std::size_t a = 0; a < activity_count; ++a) {
         const Color color = color_of(static_cast<Activity>(a), theme);
@@ -154,24 +190,18 @@ PixelColors::PixelColors(Theme theme, Coloring coloring) : coloring_(coloring), 
     for (std::size_t s = 0; s < 256; ++s) heat_[s] = pixel_of(heat(static_cast<double>(s) / 255, theme));
 }
 
-std::uint32_t PixelColors::of(const Coverage& coverage) const {
+std::uint32_t PixelColors::of(const Coverage& coverage) const { return of(std::bit_cast<std::uint64_t>(coverage)); }
+
+std::uint32_t PixelColors::of(std::uint64_t shares) const {
     if (coloring_ != Coloring::activity) {
-        const bool wait = coloring_ == Coloring::waiting;
-        unsigned sum = 0;
-        for (std::size_t a = 0; a < activity_count; ++a) {
-            const auto activity = static_cast<Activity>(a);
-            if (wait ? computes(activity) || activity == Activity::other : communicates(activity)) sum += coverage[a];
-        }
-        sum = std::min(sum, 255U);
-        return heat_[wait ? 255 - sum : sum];
+        const unsigned sum = sum_of(shares & counted_);
+        return heat_[coloring_ == Coloring::waiting ? 255 - sum : sum];
     }
-    unsigned sum = 0;
-    std::size_t most = 0;
-    for (std::size_t a = 0; a < activity_count; ++a) {
-        sum += coverage[a];
-        if (coverage[a] > coverage[most]) most = a;
-    }
-    return shades_[most][std::min(sum, 255U)];
+    if (shares == 0) return idle_;
+    const auto coverage = std::bit_cast<Coverage>(shares);
+    unsigned most = 0;  // the share, and below it which
+    for (unsigned a = 0; a < activity_count; ++a) most = std::max(most, (coverage[a] << 3U) | (7 - a));
+    return shades_[7 - (most & 7U)][sum_of(shares)];
 }
 
 void paint(const Lane& lane, const Lanes& lanes, TimeView view, const PixelColors& colors, bool boxes,
@@ -186,19 +216,30 @@ void paint(const Lane& lane, const Lanes& lanes, TimeView view, const PixelColor
     }
 }
 
-void paint(std::span<const Lane* const> group, const Lanes& lanes, TimeView view, const PixelColors& colors,
+void paint(std::span<const RankLanes> group, const Lanes& lanes, TimeView view, const PixelColors& colors,
            std::span<std::uint32_t> pixels) {
-    if (group.size() == 1) return paint(*group[0], lanes, view, colors, false, pixels);
+    if (group.size() == 1 && group[0].size() == 1) return paint(*group[0][0], lanes, view, colors, false, pixels);
     const double span = static_cast<double>(lanes.last - lanes.first);
     const double per_pixel = (view.to - view.from) / static_cast<double>(std::max<std::size_t>(pixels.size(), 1));
-    std::vector<Sums> sums(pixels.size(), Sums{});
-    std::vector<std::uint32_t> counts(pixels.size(), 0);
-    for (const Lane* lane : group) {
-        const auto* level = level_for(*lane, span, per_pixel);
-        if (level == nullptr) level = &lane->levels().front();
-        add_bins(*level, static_cast<double>(lanes.first), span, view, pixels.size(), sums, counts);
+    std::vector<Sums> sums(group.size() > 1 ? pixels.size() : 0, Sums{});
+    std::vector<Shares> rank(pixels.size());
+    for (const RankLanes& of_rank : group) {
+        std::ranges::fill(rank, Shares{});
+        for (const Lane* lane : of_rank) {
+            const auto* level = level_for(*lane, span, per_pixel);
+            const auto put = [&](std::size_t x, std::uint64_t shares) { add(rank[x], shares); };
+            level != nullptr ? each_pixel(*level, lanes, view, pixels.size(), put)
+                             : each_pixel_of_events(*lane, view, pixels.size(), put);
+        }
+        for (std::size_t x = 0; x < sums.size(); ++x) {
+            const auto of_each = std::bit_cast<Coverage>(rank[x].of_each);
+            for (std::size_t a = 0; a < activity_count; ++a) sums[x][a] += of_each[a];
+        }
     }
-    for (std::size_t x = 0; x < pixels.size(); ++x) pixels[x] = colors.of(mean(sums[x], counts[x]));
+    const auto count = static_cast<std::uint32_t>(group.size());
+    for (std::size_t x = 0; x < pixels.size(); ++x) {
+        pixels[x] = group.size() > 1 ? colors.of(mean(sums[x], count)) : colors.of(rank[x].of_each);
+    }
 }
 
 std::vector<NamedBox> named_boxes(const Lane& lane, TimeView view, std::size_t width, double least) {

@@ -28,6 +28,8 @@ class PixelColors {
 public:
     PixelColors(Theme theme, Coloring coloring);
     std::uint32_t of(const Coverage& coverage) const;
+    /// The same of the eight shares as one number.
+    std::uint32_t of(std::uint64_t shares) const;
     std::uint32_t of(Activity activity) const { return full_[static_cast<std::size_t>(activity)]; }
     std::uint32_t edge(Activity activity) const { return edge_[static_cast<std::size_t>(activity)]; }
     std::uint32_t idle() const { return idle_; }
@@ -39,6 +41,7 @@ private:
     std::array<std::uint32_t, activity_count> full_{}, edge_{};
     std::array<std::uint32_t, 256> heat_{};
     std::uint32_t idle_ = 0;
+    std::uint64_t counted_ = 0;  // a byte of ones for each activity that the heat counts
 };
 
 /// Part of the time axis, in ns since the origin; a fraction of a nanosecond is not lost.
@@ -50,8 +53,10 @@ struct TimeView {
 void paint(const Lane& lane, const Lanes& lanes, TimeView view, const PixelColors& colors, bool boxes,
            std::span<std::uint32_t> pixels);
 
-/// The mean of several lanes, for views with more lanes than pixels.
-void paint(std::span<const Lane* const> group, const Lanes& lanes, TimeView view, const PixelColors& colors,
+/// All lanes of a rank in one row: what it computes, and of the rest of the time what it waits for; the mean over the
+/// ranks of a group, for views with more ranks than pixels.
+using RankLanes = std::vector<const Lane*>;
+void paint(std::span<const RankLanes> group, const Lanes& lanes, TimeView view, const PixelColors& colors,
            std::span<std::uint32_t> pixels);
 
 /// A box that is wide enough for a name.

@@ -122,6 +122,10 @@ std::string text_of(double value, Unit unit) {
         case Unit::share:
             return fmt::format("{:.4g} %", 100 * value);
     }
+    if (std::abs(value) >= 1e6 && std::abs(value) < 1e15) {  // as people say them
+        const bool giga = std::abs(value) >= 1e9;
+        return fmt::format("{:.4g} {}", value / (giga ? 1e9 : 1e6), giga ? 'G' : 'M');
+    }
     return fmt::format("{:.6g}", value);
 }
 

@@ -15,8 +15,9 @@ namespace {
 constexpr double margin = 16, label_size = 11;
 
 struct Row {
-    std::vector<const Lane*> lanes;
+    std::vector<RankLanes> ranks;
     std::string name;
+    bool is_lane() const { return ranks.size() == 1 && ranks[0].size() == 1; }
 };
 
 std::string name_of(const Lane& lane) {
@@ -24,18 +25,30 @@ std::string name_of(const Lane& lane) {
     return lane.number > 0 ? fmt::format("{} {}", name, lane.number + 1) : name;
 }
 
+// One row a lane where there is room, else one a rank, else one a group of ranks.
 std::vector<Row> rows_of(const Lanes& lanes, const TimelineView& view) {
-    std::vector<std::size_t> which = view.rows;
-    for (std::size_t i = 0; which.size() < lanes.lanes.size() && view.rows.empty(); ++i) which.push_back(i);
-    const std::size_t group = std::max<std::size_t>((which.size() + view.most_rows - 1) / view.most_rows, 1);
     std::vector<Row> rows;
-    for (std::size_t i = 0; i < which.size(); i += group) {
-        Row& row = rows.emplace_back();
-        for (std::size_t j = i; j < std::min(i + group, which.size()); ++j) {
-            row.lanes.push_back(&lanes.lanes[which[j]]);
+    if (!view.rows.empty() || lanes.lanes.size() <= view.most_rows / 6) {
+        for (std::size_t i = 0; i < lanes.lanes.size(); ++i) {
+            if (!view.rows.empty() && std::ranges::find(view.rows, i) == view.rows.end()) continue;
+            rows.push_back({{{&lanes.lanes[i]}}, name_of(lanes.lanes[i])});
         }
-        row.name = group == 1 ? name_of(*row.lanes[0])
-                              : fmt::format("ranks {}-{}", row.lanes.front()->rank, row.lanes.back()->rank);
+        return rows;
+    }
+    std::vector<RankLanes> ranks;
+    for (const Lane& lane : lanes.lanes) {
+        if (ranks.empty() || ranks.back().front()->rank != lane.rank) ranks.emplace_back();
+        ranks.back().push_back(&lane);
+    }
+    const std::size_t group = (ranks.size() + view.most_rows - 1) / view.most_rows;
+    for (std::size_t i = 0; i < ranks.size(); i += group) {
+        const std::size_t end = std::min(i + group, ranks.size());
+        Row& row = rows.emplace_back();
+        row.ranks.assign(ranks.begin() + static_cast<std::ptrdiff_t>(i),
+                         ranks.begin() + static_cast<std::ptrdiff_t>(end));
+        row.name = fmt::format("rank {}", row.ranks.front().front()->rank);
+        if (end - i > 1)
+            row.name = fmt::format("ranks {}-{}", row.ranks.front().front()->rank, row.ranks.back().front()->rank);
     }
     return rows;
 }
@@ -148,14 +161,10 @@ Picture timeline_picture(const Lanes& lanes, const TimelineView& view, double wi
     for (std::size_t r = 0; r < rows.size(); ++r) {
         const Point at{plot.left, plot.top + static_cast<double>(r) * row_height};
         const double height = row_height > 5 ? row_height - 1 : row_height;
-        if (rows[r].lanes.size() == 1) {
-            paint(*rows[r].lanes[0], lanes, time, pixel_colors, false, pixels);
-        } else {
-            paint(rows[r].lanes, lanes, time, pixel_colors, pixels);
-        }
+        paint(rows[r].ranks, lanes, time, pixel_colors, pixels);
         draw_pixels(picture, at, height, pixels, pixel_colors.idle());
-        if (names && rows[r].lanes.size() == 1 && view.coloring == Coloring::activity) {
-            draw_names(picture, at, height, *rows[r].lanes[0], lanes, time, pixels.size(), theme);
+        if (names && rows[r].is_lane() && view.coloring == Coloring::activity) {
+            draw_names(picture, at, height, *rows[r].ranks[0][0], lanes, time, pixels.size(), theme);
         }
         const bool spaced = names || r % static_cast<std::size_t>(std::ceil(14 / row_height)) == 0;
         if (!spaced) continue;

@@ -109,7 +109,8 @@ public:
     }
 
     bool start_array(std::size_t /*unknown*/) {
-        const bool elements = !path_.empty() && path_.back() == Where::root && key_ == "traceEvents";
+        // Chrome also reads a bare array of events.
+        const bool elements = path_.empty() || (path_.back() == Where::root && key_ == "traceEvents");
         path_.push_back(elements ? Where::elements : Where::elsewhere);
         saw_elements_ = saw_elements_ || elements;
         return true;

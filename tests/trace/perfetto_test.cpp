@@ -3,11 +3,16 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
+#include <optional>
+#include <tuple>
 
 #include "core/error.hpp"
 #include "tests/trace/perfetto_importer.hpp"
 #include "tests/trace/timelines.hpp"
+#include "trace/perfetto_scan.hpp"
 #include "trace/trace.hpp"
 
 namespace rehearse::trace {
@@ -117,6 +122,74 @@ TEST(Perfetto, RefusesATraceOfAnotherProgram) {
     } catch (const InputError& error) {
         EXPECT_THAT(error.what(), testing::HasSubstr("a Perfetto trace of another program (byte 0)"));
     }
+    ::unlink(path.c_str());
+}
+
+// Everything that a scan tells, as a timeline again.
+std::optional<Timeline> scanned(const std::string& path) {
+    Timeline timeline;
+    std::vector<Event> kinds;
+    const ScanVisitor visitor{.head = [&](const Timeline& head) { timeline = head; },
+                              .what = [&](const Event& event) { kinds.push_back(event); },
+                              .event =
+                                  [&](const ScannedEvent& event) {
+                                      Event& added = timeline.events.emplace_back(kinds.at(event.what));
+                                      EXPECT_EQ(added.stream, event.stream);
+                                      added.rank = event.rank;
+                                      added.iteration = event.iteration;
+                                      added.start = Seconds{static_cast<double>(event.start) * 1e-9};
+                                      added.end = Seconds{static_cast<double>(event.end) * 1e-9};
+                                  },
+                              .counter = [&](Counter counter) { timeline.counters.push_back(std::move(counter)); },
+                              .progress = {}};
+    if (!scan_perfetto(path, visitor)) return std::nullopt;
+    const auto key = [](const Event& e) {
+        return std::tie(e.iteration, e.rank, e.start.value, e.end.value, e.stream, e.step, e.layer, e.pass,
+                        e.micro_batch, e.bytes, e.flops);
+    };
+    std::ranges::sort(timeline.events, [&](const Event& a, const Event& b) { return key(a) < key(b); });
+    return timeline;
+}
+
+TEST(Perfetto, IsScannedAsItIsRead) {
+    const std::string path = path_of(fmt::format("scan_{}.pftrace", ::getpid()));
+    for (unsigned seed = 1; seed <= 20; ++seed) {
+        SCOPED_TRACE(seed);
+        write(random_timeline(seed, 200, 5, seed % 2 == 0), path);
+        const auto found = scanned(path);
+        ASSERT_TRUE(found);
+        Timeline expected = read(path);
+        const auto key = [](const Event& e) {
+            return std::tie(e.iteration, e.rank, e.start.value, e.end.value, e.stream, e.step, e.layer, e.pass,
+                            e.micro_batch, e.bytes, e.flops);
+        };
+        for (Event& event : expected.events) {  // both from whole nanoseconds
+            event.start = Seconds{static_cast<double>(std::llround(event.start.value * 1e9)) * 1e-9};
+            event.end = Seconds{static_cast<double>(std::llround(event.end.value * 1e9)) * 1e-9};
+        }
+        std::ranges::sort(expected.events, [&](const Event& a, const Event& b) { return key(a) < key(b); });
+        expect_equal(*found, expected);
+    }
+    ::unlink(path.c_str());
+}
+
+TEST(Perfetto, IsNotScannedWhenItIsCutOrDamaged) {
+    const std::string path = path_of(fmt::format("scan_cut_{}.pftrace", ::getpid()));
+    write(three_events(), path);
+    const std::string whole = content_of(path);
+    ASSERT_TRUE(scanned(path));
+    for (std::size_t length = 0; length < whole.size(); ++length) {
+        put(path, whole.substr(0, length));
+        EXPECT_FALSE(scanned(path)) << length;
+    }
+    for (std::size_t at = 0; at < whole.size(); ++at) {  // any answer, but no crash
+        std::string damaged = whole;
+        damaged[at] = static_cast<char>(damaged[at] ^ 0x41);
+        put(path, damaged);
+        scanned(path);
+    }
+    write({three_events(), three_events()}, path, Format::perfetto);
+    EXPECT_FALSE(scanned(path));  // two timelines
     ::unlink(path.c_str());
 }
 

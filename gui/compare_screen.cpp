@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// A predicted timeline above a measured one, and what differs.
+#include <QBoxLayout>
+#include <QComboBox>
+#include <QLabel>
+#include <QSplitter>
+#include <QTabWidget>
+
+#include "gui/pages.hpp"
+#include "gui/picture_view.hpp"
+#include "gui/session.hpp"
+#include "gui/timeline_view.hpp"
+
+namespace rehearse::gui {
+
+namespace {
+
+bool has_events(const Document& d) { return d.timeline != nullptr; }
+
+// Two timelines whose views move together, and what differs.
+class Compare : public Screen {
+public:
+    explicit Compare(Session& session)
+        : Screen(session), table_(new Table), waterfall_(new PictureView), verdict_(new QLabel) {
+        auto* split = new QSplitter(Qt::Vertical);
+        auto* tools = new QHBoxLayout;
+        tools->setContentsMargins(8, 6, 8, 4);
+        for (std::size_t i = 0; i < 2; ++i) {
+            files_[i] = new QComboBox;
+            files_[i]->setMinimumWidth(240);
+            views_[i] = new TimelineView;
+            tools->addWidget(new QLabel(i == 0 ? "predicted" : "measured"));
+            tools->addWidget(files_[i]);
+            tools->addSpacing(12);
+            split->addWidget(views_[i]);
+            connect(files_[i], &QComboBox::activated, this, [this](int) { compare(); });
+            views_[i]->view_changed = [this, i] {
+                if (following_) return;
+                following_ = true;
+                views_[1 - i]->set_view(views_[i]->view());
+                following_ = false;
+            };
+        }
+        tools->addWidget(verdict_);
+        tools->addStretch();
+        table_->setObjectName("differences");
+        verdict_->setObjectName("compare_verdict");
+        auto* tabs = new QTabWidget;
+        tabs->setDocumentMode(true);
+        tabs->addTab(scrolled(waterfall_), "Waterfall");
+        tabs->addTab(table_, "Steps");
+        split->addWidget(tabs);
+        split->setSizes({220, 220, 330});
+        auto* all = new QVBoxLayout(this);
+        all->setContentsMargins(0, 0, 0, 0);
+        all->setSpacing(0);
+        all->addLayout(tools);
+        all->addWidget(split);
+        waterfall_->show([this](picture::Size size, picture::Theme theme) {
+            if (!comparison_) return note(size, theme, problem_);
+            return waterfall_picture(waterfall_of(*comparison_), size.width, theme);
+        });
+    }
+    void refresh() override {
+        if (!isVisible()) return;  // done when it is shown: comparing takes time
+        const auto with = session_.with(has_events);
+        for (std::size_t i = 0; i < 2; ++i) {
+            const QVariant before = files_[i]->currentData();
+            files_[i]->clear();
+            for (const int d : with) files_[i]->addItem(QString::fromStdString(session_.at(d)->label), d);
+            int choice = before.isValid() ? files_[i]->findData(before) : -1;
+            for (std::size_t d = 0; choice < 0 && d < with.size(); ++d) {
+                if (session_.at(with[d])->timeline->measured == (i == 1)) choice = static_cast<int>(d);
+            }
+            files_[i]->setCurrentIndex(choice);
+        }
+        compare();
+    }
+    void set_theme(picture::Theme theme) override {
+        for (TimelineView* view : views_) view->set_theme(theme);
+        waterfall_->set_theme(theme);
+    }
+    picture::Picture picture() const override { return waterfall_->shown(); }
+
+private:
+    // Both from 0 to the end of the longer one; the first step of both is shown at first.
+    void share_axis(const std::array<const Document*, 2>& chosen) {
+        if (chosen[0] == nullptr || chosen[1] == nullptr || chosen == shown_) return;
+        shown_ = chosen;
+        picture::TimeView limits{1e300, -1e300};
+        double step = 0;
+        for (const Document* document : chosen) {
+            limits.from = std::min(limits.from, static_cast<double>(document->lanes->first));
+            limits.to = std::max(limits.to, static_cast<double>(document->lanes->last));
+            step = std::max(step, summarize(*document->timeline).step.value * 1e9);
+        }
+        for (TimelineView* view : views_) view->set_limits(limits);
+        views_[0]->set_view({limits.from - 0.01 * step, limits.from + 1.15 * step});
+    }
+
+    void compare() {
+        std::array<const Document*, 2> chosen{};
+        for (std::size_t i = 0; i < 2; ++i) {
+            chosen[i] = files_[i]->currentData().isValid() ? session_.at(files_[i]->currentData().toInt()) : nullptr;
+            const auto lanes = chosen[i] != nullptr ? chosen[i]->lanes : nullptr;
+            if (lanes != views_[i]->lanes()) views_[i]->show(lanes);
+        }
+        share_axis(chosen);
+        comparison_.reset();
+        problem_ = "Open a predicted and a measured timeline";
+        Rows rows{{"step", "predicted", "measured", "error", "kind"}, {}};
+        if (chosen[0] != nullptr && chosen[1] != nullptr) {
+            try {
+                comparison_ = trace::compare(*chosen[0]->timeline, *chosen[1]->timeline);
+            } catch (const std::exception& error) {
+                problem_ = error.what();
+            }
+        }
+        verdict_->clear();
+        if (comparison_) {
+            const auto add = [&](const std::vector<trace::Row>& of, const char* kind) {
+                for (const trace::Row& row : of)
+                    rows.rows.push_back({{row.name, {}},
+                                         seconds(row.predicted.value),
+                                         seconds(row.measured.value),
+                                         percent(row.error),
+                                         {kind, {}}});
+            };
+            add({comparison_->whole}, "whole step"), add(comparison_->passes, "pass"),
+                add(comparison_->layers, "layer"), add(comparison_->steps, "step");
+            for (const auto& name : comparison_->only_predicted)
+                rows.rows.push_back({{name, {}}, {}, {}, {}, {"only predicted", {}}});
+            for (const auto& name : comparison_->only_measured)
+                rows.rows.push_back({{name, {}}, {}, {}, {}, {"only measured", {}}});
+            verdict_->setText(QString("<b>%1 %</b> off: predicted %2, measured %3")
+                                  .arg(100 * comparison_->whole.error, 0, 'f', 1)
+                                  .arg(QString::fromStdString(to_string(comparison_->whole.predicted)),
+                                       QString::fromStdString(to_string(comparison_->whole.measured))));
+        }
+        table_->show(std::move(rows));
+        waterfall_->remake();
+    }
+    std::array<QComboBox*, 2> files_{};
+    std::array<TimelineView*, 2> views_{};
+    Table* table_;
+    PictureView* waterfall_;
+    QLabel* verdict_;
+    std::optional<trace::Comparison> comparison_;
+    std::string problem_;
+    std::array<const Document*, 2> shown_{};
+    bool following_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Screen> make_compare(Session& session) { return std::make_unique<Compare>(session); }
+
+}  // namespace rehearse::gui

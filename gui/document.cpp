@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gui/document.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "trace/perfetto_scan.hpp"
+#include "trace/trace.hpp"
+
+namespace rehearse::gui {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// Beyond so many events a timeline is kept as lanes only: a list of events with their texts takes five times as much.
+constexpr std::size_t most_events = 2'000'000;
+constexpr std::uintmax_t scanned_from = 100'000'000;  // bytes: about a million events
+
+std::string head_of(const std::string& path) {
+    std::error_code error;
+    if (std::filesystem::is_directory(path, error)) throw InputError(path + ": it is a directory");
+    std::ifstream file(path, std::ios::binary);
+    if (!file) throw InputError(fmt::format("{}: cannot read: {}", path, std::generic_category().message(errno)));
+    std::string head(65536, '\0');
+    file.read(head.data(), static_cast<std::streamsize>(head.size()));
+    head.resize(static_cast<std::size_t>(file.gcount()));
+    if (head.empty()) throw InputError(path + ": the file is empty");
+    return head;
+}
+
+Json parsed(const std::string& json, const std::string& origin) {
+    try {
+        return Json::parse(json);
+    } catch (const Json::parse_error& error) {
+        const bool short_of = error.byte >= json.size();
+        throw InputError(short_of ? fmt::format("{}: cut off at byte {}: its JSON does not end", origin, json.size())
+                                  : fmt::format("{}: broken at byte {}: {}", origin, error.byte, error.what()));
+    }
+}
+
+double number(const Json& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_number() ? found->get<double>() : 0;
+}
+std::int64_t whole(const Json& object, const char* key) { return static_cast<std::int64_t>(number(object, key)); }
+std::string text(const Json& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+Point point_of(const Json& p) {
+    Point point;
+    point.devices = whole(p, "devices"), point.nodes = whole(p, "nodes");
+    point.global_batch = whole(p, "global_batch");
+    point.step_s = number(p, "step_s"), point.step_low_s = number(p, "step_low_s");
+    point.step_high_s = number(p, "step_high_s"), point.samples_per_s = number(p, "samples_per_s");
+    point.flops_per_s = number(p, "flops_per_s"), point.speedup = number(p, "speedup");
+    point.efficiency = number(p, "efficiency"), point.compute_s = number(p, "compute_s");
+    point.exposed_comm_s = number(p, "exposed_comm_s"), point.bubble_s = number(p, "bubble_s");
+    point.io_wait_s = number(p, "io_wait_s"), point.memory_peak_bytes = number(p, "memory_peak_bytes");
+    point.memory_capacity_bytes = number(p, "memory_capacity_bytes");
+    point.fits = !p.contains("fits") || p["fits"] == true;
+    point.mode = text(p, "mode"), point.training_s = number(p, "training_s");
+    point.node_hours = number(p, "node_hours"), point.simulation_wall_s = number(p, "simulation_wall_s");
+    return point;
+}
+
+std::vector<Json> rows_of(const Json& document, const char* key) {
+    const auto found = document.find(key);
+    if (found == document.end() || !found->is_array()) return {};
+    return {found->begin(), found->end()};
+}
+
+std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
+std::string label_of(const std::string& path, bool measured) {
+    return fmt::format("{} ({})", file_name(path), measured ? "measured" : "predicted");
+}
+
+// A large Perfetto file goes into lanes without a list of its events. Nothing when it is not regular: the reader says
+// what is wrong with it.
+std::optional<Document> scanned(const std::string& path, const Progress& progress) {
+    std::optional<picture::LanesBuilder> builder;
+    std::vector<std::uint32_t> whats;
+    std::vector<std::size_t> lane_of;  // by track, one more than the lane
+    Document document;
+    document.path = path;
+    const trace::ScanVisitor visitor{
+        .head =
+            [&](const Timeline& head) {
+                builder.emplace(head.title, head.measured, head.ranks);
+                document.label = label_of(path, head.measured);
+            },
+        .what =
+            [&](const Event& event) {
+                whats.push_back(builder->what({event.step, event.layer, event.pass, event.micro_batch,
+                                               event.bytes.value, event.flops.value, picture::activity_of(event)}));
+            },
+        .event =
+            [&](const trace::ScannedEvent& event) {
+                if (lane_of.size() <= event.track) lane_of.resize(event.track + 1, 0);
+                std::size_t& lane = lane_of[event.track];
+                if (lane == 0) lane = 1 + builder->lane(event.rank, event.stream, std::string{to_string(event.stream)});
+                builder->add(lane - 1, event.start, event.end - event.start, whats[event.what], event.iteration);
+            },
+        .counter = [&](Counter counter) { builder->add(std::move(counter)); },
+        .progress = progress};
+    if (!trace::scan_perfetto(path, visitor) || !builder) return std::nullopt;
+    document.lanes = std::make_shared<picture::Lanes>(builder->finish());
+    return document;
+}
+
+std::vector<Document> timelines_of(const std::string& path, const Progress& progress) {
+    std::error_code error;
+    if (std::filesystem::file_size(path, error) > scanned_from && !error) {
+        if (auto document = scanned(path, progress)) return {std::move(*document)};
+    }
+    std::vector<Document> documents;
+    for (Timeline& timeline : trace::read_all(path)) {
+        Document& document = documents.emplace_back();
+        document.path = path;
+        document.label = label_of(path, timeline.measured);
+        document.lanes = std::make_shared<picture::Lanes>(picture::lanes_of(timeline));
+        if (timeline.events.size() <= most_events) document.timeline = std::make_shared<Timeline>(std::move(timeline));
+    }
+    return documents;
+}
+
+// Of repetitions under one name, the one in the middle.
+Benchmarks medians(Benchmarks all) {
+    std::vector<Benchmark> rows;
+    std::vector<std::vector<Benchmark>> of_name;
+    for (Benchmark& row : all.rows) {
+        const auto known = std::ranges::find(rows, row.name, &Benchmark::name);
+        const auto place = static_cast<std::size_t>(known - rows.begin());
+        if (known == rows.end()) rows.push_back(row), of_name.emplace_back();
+        of_name[place].push_back(std::move(row));
+    }
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const auto middle = of_name[i].begin() + static_cast<std::ptrdiff_t>(of_name[i].size() / 2);
+        std::ranges::nth_element(of_name[i], middle, {}, &Benchmark::seconds);
+        rows[i] = *middle;
+    }
+    all.rows = std::move(rows);
+    return all;
+}
+
+}  // namespace
+
+Prediction parse_prediction(const std::string& json, const std::string& origin) {
+    const Json document = parsed(json, origin);
+    const std::string schema = document.is_object() ? text(document, "schema") : "";
+    if (!schema.starts_with("rehearse.prediction/")) {
+        throw InputError(
+            fmt::format("{}: not a prediction (schema '{}'): right would be the output of rehearse predict "
+                        "--format json",
+                        origin, schema));
+    }
+    Prediction prediction{text(document, "model"),
+                          text(document, "machine"),
+                          text(document, "plan"),
+                          text(document, "precision"),
+                          {},
+                          {},
+                          {}};
+    for (const Json& row : rows_of(document, "points")) prediction.points.push_back(point_of(row));
+    if (prediction.points.empty()) throw InputError(origin + ": a prediction without points");
+    std::ranges::stable_sort(prediction.points, {}, &Point::devices);
+    for (const Json& row : rows_of(document, "explanation")) {
+        prediction.explanation.push_back({text(row, "what"), text(row, "source"), whole(row, "steps"),
+                                          number(row, "total_s"), number(row, "share"), number(row, "error")});
+    }
+    for (const Json& row : rows_of(document, "memory")) {
+        prediction.memory.push_back({text(row, "class"), text(row, "kind"), number(row, "bytes")});
+    }
+    return prediction;
+}
+
+Benchmarks parse_benchmarks(const std::string& json, const std::string& origin) {
+    const Json document = parsed(json, origin);
+    Benchmarks result;
+    if (const auto context = document.find("context"); context != document.end()) {
+        result.host = text(*context, "host_name");
+        result.date = text(*context, "date");
+    }
+    for (const Json& row : rows_of(document, "benchmarks")) {
+        if (text(row, "run_type") == "aggregate" && text(row, "aggregate_name") != "median") continue;
+        const std::string unit = text(row, "time_unit");
+        const double scale = unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "us" ? 1e-6 : 1e-9;
+        result.rows.push_back({text(row, "name"), number(row, "real_time") * scale, number(row, "flop/s"),
+                               number(row, "B/s"), number(row, "peak_fraction"), text(row, "error_message")});
+    }
+    if (result.rows.empty()) throw InputError(origin + ": no benchmarks in it");
+    return medians(std::move(result));
+}
+
+std::vector<Document> load(const std::string& path, const Progress& progress) {
+    const std::string head = head_of(path);
+    const bool has_label = path.find('#') != std::string::npos && !std::filesystem::exists(path);
+    const auto has = [&](const char* word) { return head.find(word) != std::string::npos; };
+    const std::size_t first = head.find_first_not_of(" \t\r\n");
+    const bool json = first != std::string::npos && (head[first] == '{' || head[first] == '[') && !has_label;
+    if (!json) return timelines_of(path, progress);
+    Document document;
+    document.path = path;
+    document.label = file_name(path);
+    if (has("\"rehearse.prediction/")) {
+        document.prediction = std::make_shared<Prediction>(parse_prediction(read_file(path), path));
+        return {document};
+    }
+    if (has("\"rehearse.timeline/")) return timelines_of(path, progress);
+    if (has("\"benchmarks\"") && !has("\"traceEvents\"")) {
+        document.benchmarks = std::make_shared<Benchmarks>(parse_benchmarks(read_file(path), path));
+        return {document};
+    }
+    if (has("\"rehearse.")) {
+        throw InputError(path +
+                         ": JSON of Rehearse, but none that is shown here: right would be a prediction, a "
+                         "timeline or benchmarks");
+    }
+    return {load_foreign(path, progress)};
+}
+
+}  // namespace rehearse::gui

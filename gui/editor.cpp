@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// An experiment: its words at the left, at the right what can be said of it at once, and the curve as it comes.
+#include <QApplication>
+#include <QBoxLayout>
+#include <QClipboard>
+#include <QComboBox>
+#include <QDir>
+#include <QFormLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QSpinBox>
+#include <QSplitter>
+#include <QTemporaryDir>
+#include <QThreadPool>
+#include <QTimer>
+#include <QToolButton>
+#include <QUndoStack>
+
+#include "gui/pages.hpp"
+#include "gui/picture_view.hpp"
+#include "gui/session.hpp"
+#include "models/models.hpp"
+#include "schedule/plan.hpp"
+
+namespace rehearse::gui {
+
+namespace {
+
+class Change : public QUndoCommand {
+public:
+    Change(Experiment before, Experiment after, std::function<void(const Experiment&)> put)
+        : QUndoCommand("edit"), before_(std::move(before)), after_(std::move(after)), put_(std::move(put)) {}
+    void undo() override { put_(before_); }
+    void redo() override { put_(after_); }
+
+private:
+    Experiment before_, after_;
+    std::function<void(const Experiment&)> put_;
+};
+
+QStringList arguments_of(const Experiment& experiment, const std::string& devices = {}) {
+    QStringList list;
+    for (const std::string& word : arguments(experiment, devices)) list << QString::fromStdString(word);
+    return list << "--format"
+                << "json"
+                << "-q";
+}
+
+// The smallest and the largest: the first answer.
+std::string ends_of(const Experiment& experiment) {
+    const auto numbers = devices_of(experiment);
+    return std::to_string(numbers.front()) + (numbers.size() > 1 ? "," + std::to_string(numbers.back()) : "");
+}
+
+class Editor : public Screen {
+public:
+    explicit Editor(Session& session) : Screen(session), shown_(session.experiment) {
+        auto* split = new QSplitter;
+        split->addWidget(make_form());
+        auto* right = new QSplitter(Qt::Vertical);
+        curve_ = new PictureView;
+        curve_->setObjectName("curve");
+        memory_ = new PictureView;
+        right->addWidget(scrolled(curve_));
+        right->addWidget(scrolled(memory_));
+        right->setSizes({460, 240});
+        split->addWidget(right);
+        split->setSizes({380, 900});
+        auto* all = new QVBoxLayout(this);
+        all->setContentsMargins(0, 0, 0, 0);
+        all->addWidget(split);
+        memory_->show([this](picture::Size size, picture::Theme theme) {
+            if (check_.memory.empty()) return picture::canvas(size, picture::palette(theme), "");
+            return memory_picture(check_.memory, check_.capacity_bytes, "Memory of a device", size.width, theme);
+        });
+        curve_->show([this](picture::Size size, picture::Theme theme) {
+            if (prediction_ == nullptr) return picture::canvas(size, picture::palette(theme), "");
+            return xy_chart(
+                scaling_chart({curve_of(*prediction_)}, picture::ScalingMetric::throughput, "Predicted scaling",
+                              coarse_ ? "the ends first; the other points are being simulated"
+                                      : "band: error of the prices; dashed: perfect scaling"),
+                size, theme);
+        });
+        delay_.setSingleShot(true);
+        delay_.setInterval(60);
+        connect(&delay_, &QTimer::timeout, this, [this] { look(); });
+        put(shown_);
+    }
+
+    ~Editor() override { *alive_ = false; }
+
+    void refresh() override {}
+    void set_theme(picture::Theme theme) override { curve_->set_theme(theme), memory_->set_theme(theme); }
+    picture::Picture picture() const override { return curve_->shown(); }
+
+private:
+    QWidget* make_form() {
+        auto* box = new QWidget;
+        auto* form = new QFormLayout;
+        form->setFieldGrowthPolicy(QFormLayout::ExpandingFieldsGrow);
+        const auto combo = [&](const char* name, const char* label, std::string Experiment::*field, bool editable) {
+            auto* widget = new QComboBox;
+            widget->setObjectName(name);
+            widget->setEditable(editable);
+            widget->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+            form->addRow(label, widget);
+            combos_.push_back({widget, field});
+            connect(widget, &QComboBox::currentTextChanged, this, [this](const QString&) { edited(); });
+            return widget;
+        };
+        for (const auto& model : models::zoo())
+            names_ << QString::fromUtf8(model.name.data(), static_cast<qsizetype>(model.name.size()));
+        combo("model", "Network", &Experiment::model, true)->addItems(names_);
+        auto* machine = combo("machine", "Machine", &Experiment::machine, true);
+        for (const auto& each : models::machines()) machine->addItem(QString::fromStdString(each.name));
+        combo("precision", "Precision", &Experiment::precision, false)->addItems({"fp32", "fp16", "bf16", "mixed"});
+        combo("optimizer", "Optimizer", &Experiment::optimizer, false)->addItems({"sgd", "adam", "lamb"});
+        const auto line = [&](const char* name, const char* label, std::string Experiment::*field) {
+            auto* widget = new QLineEdit;
+            widget->setObjectName(name);
+            form->addRow(label, widget);
+            lines_.push_back({widget, field});
+            connect(widget, &QLineEdit::textChanged, this, [this](const QString&) { edited(); });
+        };
+        line("plan", "Plan", &Experiment::plan);
+        line("devices", "Devices", &Experiment::devices);
+        batch_ = new QSpinBox;
+        batch_->setObjectName("batch");
+        batch_->setRange(1, 1'000'000);
+        form->addRow("Batch a device", batch_);
+        connect(batch_, &QSpinBox::valueChanged, this, [this](int) { edited(); });
+        verdict_ = new QLabel;
+        verdict_->setObjectName("verdict");
+        verdict_->setWordWrap(true);
+        verdict_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+        auto* all = new QVBoxLayout(box);
+        all->setContentsMargins(14, 12, 10, 12);
+        all->addLayout(form);
+        all->addSpacing(6);
+        all->addWidget(verdict_);
+        all->addSpacing(6);
+        all->addLayout(make_buttons());
+        all->addWidget(plan_help());
+        all->addStretch();
+        return box;
+    }
+
+    QLayout* make_buttons() {
+        auto* buttons = new QHBoxLayout;
+        const auto button = [&](const char* name, const QString& text, auto action) {
+            auto* widget = new QPushButton(text);
+            widget->setObjectName(name);
+            connect(widget, &QPushButton::clicked, this, action);
+            buttons->addWidget(widget);
+            return widget;
+        };
+        button("predict", "Predict", [this] { predict(); })->setDefault(true);
+        auto* undo = button("undo", "Undo", [this] { undo_.undo(); });
+        auto* redo = button("redo", "Redo", [this] { undo_.redo(); });
+        button("copy", "Copy as command",
+               [this] { QApplication::clipboard()->setText(QString::fromStdString(command_line(shown_))); });
+        const auto enable = [this, undo, redo] {
+            undo->setEnabled(undo_.canUndo()), redo->setEnabled(undo_.canRedo());
+        };
+        connect(&undo_, &QUndoStack::indexChanged, this, enable);
+        enable();
+        return buttons;
+    }
+
+    static QWidget* plan_help() {
+        QString text = "<b>Words of a plan</b><br>";
+        for (const schedule::PlanWord& word : schedule::plan_words()) {
+            const auto q = [](std::string_view s) {
+                return QString::fromUtf8(s.data(), static_cast<qsizetype>(s.size())).toHtmlEscaped();
+            };
+            text += QString("<span style='font-family:monospace'>%1%2</span> <i>%3</i><br>")
+                        .arg(word.axis.empty() ? "" : "&nbsp;&nbsp;:", q(word.name) + "=" + q(word.values),
+                             q(word.summary));
+        }
+        auto* label = new QLabel(text);
+        label->setWordWrap(true);
+        label->setTextFormat(Qt::RichText);
+        QFont font = label->font();
+        font.setPointSizeF(font.pointSizeF() * 0.85);
+        label->setFont(font);
+        return label;
+    }
+
+    // From the fields into a command that can be undone.
+    void edited() {
+        if (putting_) return;
+        Experiment now = shown_;
+        for (const auto& [widget, field] : combos_) now.*field = widget->currentText().toStdString();
+        for (const auto& [widget, field] : lines_) now.*field = widget->text().toStdString();
+        now.batch = batch_->value();
+        if (now == shown_) return;
+        undo_.push(new Change(shown_, now, [this](const Experiment& e) { put(e); }));
+    }
+
+    void put(const Experiment& experiment) {
+        putting_ = true;
+        shown_ = session_.experiment = experiment;
+        for (const auto& [widget, field] : combos_) {
+            const QString text = QString::fromStdString(experiment.*field);
+            if (widget->currentText() == text) continue;
+            widget->isEditable() ? widget->setEditText(text) : widget->setCurrentText(text);
+        }
+        for (const auto& [widget, field] : lines_) {
+            const QString text = QString::fromStdString(experiment.*field);
+            if (widget->text() != text) widget->setText(text);
+        }
+        batch_->setValue(experiment.batch);
+        putting_ = false;
+        delay_.start();
+    }
+
+    // The check in a thread of its own, the curve in a process; what an older edit asked for is dropped.
+    void look() {
+        const int asked = ++asked_;
+        session_.runner->cancel(running_);
+        const Experiment experiment = shown_;
+        QThreadPool::globalInstance()->start([this, asked, experiment, alive = alive_] {
+            const Check found = check(experiment);
+            QMetaObject::invokeMethod(QCoreApplication::instance(), [this, asked, found, alive] {
+                if (*alive && asked == asked_) show(found);
+            });
+        });
+        try {
+            const auto numbers = devices_of(experiment);
+            coarse_ = numbers.size() > 2;
+            ask(asked, coarse_ ? ends_of(experiment) : std::string{});
+        } catch (const std::exception&) {
+        }  // the check says it
+    }
+
+    void ask(int asked, const std::string& devices) {
+        running_ = session_.runner->start(
+            "curve of " + QString::fromStdString(shown_.model), arguments_of(shown_, devices),
+            [this, asked, devices](const Runner::Result& result) {
+                if (asked != asked_ || !result.good) return;
+                try {
+                    prediction_ =
+                        std::make_shared<Prediction>(parse_prediction(result.out.toStdString(), "rehearse predict"));
+                } catch (const std::exception& error) {
+                    return session_.warn(error.what());
+                }
+                const bool more = coarse_ && !devices.empty();
+                coarse_ = more;
+                curve_->remake();
+                if (more) ask(asked, {});
+            });
+    }
+
+    void show(const Check& found) {
+        check_ = found;
+        const bool good = found.problem.empty();
+        verdict_->setText(QString("<span style='color:%1'><b>%2</b></span> %3")
+                              .arg(good ? "#009e73" : "#d55e00", good ? "✓ can be run" : "✗",
+                                   QString::fromStdString(good ? found.summary : found.problem).toHtmlEscaped()));
+        memory_->remake();
+    }
+
+    // The whole, with its timeline, into the session.
+    void predict() {
+        if (!folder_.isValid()) return session_.warn("no temporary folder: is the disk full? " + folder_.errorString());
+        const QString trace =
+            folder_.filePath(QString("%1-%2.pftrace").arg(QString::fromStdString(shown_.model)).arg(++asked_traces_));
+        QStringList list = arguments_of(shown_) << "--explain"
+                                                << "--memory"
+                                                << "--trace" << trace;
+        session_.runner->start(
+            "predict " + QString::fromStdString(shown_.model), list, [this, trace](const Runner::Result& result) {
+                if (!result.good) {
+                    if (!result.message.isEmpty()) session_.warn(result.message);
+                    return;
+                }
+                try {
+                    Document document;
+                    document.prediction =
+                        std::make_shared<Prediction>(parse_prediction(result.out.toStdString(), "rehearse predict"));
+                    document.label = document.prediction->model + " on " + document.prediction->machine + ", " +
+                                     document.prediction->plan;
+                    session_.add(std::move(document));
+                    session_.open(trace);
+                    session_.go("overview");
+                } catch (const std::exception& error) {
+                    session_.warn(error.what());
+                }
+            });
+        session_.go("runs");
+    }
+
+    Experiment shown_;
+    QStringList names_;
+    std::vector<std::pair<QComboBox*, std::string Experiment::*>> combos_;
+    std::vector<std::pair<QLineEdit*, std::string Experiment::*>> lines_;
+    QSpinBox* batch_ = nullptr;
+    QLabel* verdict_ = nullptr;
+    PictureView *curve_ = nullptr, *memory_ = nullptr;
+    QUndoStack undo_;
+    QTimer delay_;
+    QTemporaryDir folder_;
+    Check check_;
+    std::shared_ptr<const Prediction> prediction_;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+    int asked_ = 0, running_ = -1, asked_traces_ = 0;
+    bool putting_ = true, coarse_ = false;  // until all fields are there
+};
+
+}  // namespace
+
+std::unique_ptr<Screen> make_editor(Session& session) { return std::make_unique<Editor>(session); }
+
+}  // namespace rehearse::gui

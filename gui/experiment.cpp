@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gui/experiment.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "models/models.hpp"
+#include "schedule/memory.hpp"
+#include "schedule/plan.hpp"
+
+namespace rehearse::gui {
+
+namespace {
+
+template <typename Kind>
+Kind named(const std::string& word, std::initializer_list<Kind> kinds) {
+    for (const Kind kind : kinds) {
+        if (to_string(kind) == word) return kind;
+    }
+    throw InputError(fmt::format("'{}' is not one of the choices", word));
+}
+
+std::string quoted(const std::string& word) {
+    const bool plain = !word.empty() && std::ranges::all_of(word, [](char c) {
+        return (std::isalnum(static_cast<unsigned char>(c)) != 0) ||
+               std::string_view{"-_=,.:/@%+"}.find(c) != std::string_view::npos;
+    });
+    if (plain) return word;
+    std::string result = "'";
+    for (const char c : word) result += c == '\'' ? std::string{"'\\''"} : std::string(1, c);
+    return result + "'";
+}
+
+}  // namespace
+
+std::vector<std::string> arguments(const Experiment& experiment, const std::string& devices) {
+    return {"predict",
+            "--model",
+            experiment.model,
+            "--machine",
+            experiment.machine,
+            "--devices",
+            devices.empty() ? experiment.devices : devices,
+            "--plan",
+            experiment.plan,
+            "--batch",
+            fmt::format("{}", experiment.batch),
+            "--precision",
+            experiment.precision,
+            "--optimizer",
+            experiment.optimizer};
+}
+
+std::string command_line(const Experiment& experiment) {
+    std::string line = "rehearse";
+    for (const std::string& word : arguments(experiment)) line += ' ' + quoted(word);
+    return line;
+}
+
+std::vector<std::int64_t> devices_of(const Experiment& experiment) {
+    std::vector<std::int64_t> numbers;
+    for (const std::string_view word : split(experiment.devices, ',')) {
+        numbers.push_back(parse_int(word, "devices"));
+        if (numbers.back() < 1) throw InputError(fmt::format("devices: {} is not a number of devices", word));
+    }
+    std::ranges::sort(numbers);
+    return numbers;
+}
+
+Check check(const Experiment& experiment) {
+    Check result;
+    try {
+        const Machine machine = models::load_machine(experiment.machine);
+        const Network network = models::load_network(experiment.model);
+        const std::int64_t devices = devices_of(experiment).back();
+        schedule::Job job;
+        job.devices = devices;
+        job.batch_per_device = experiment.batch;
+        job.precision =
+            named(experiment.precision, {Precision::fp32, Precision::fp16, Precision::bf16, Precision::mixed});
+        job.optimizer = named(experiment.optimizer, {Optimizer::sgd, Optimizer::adam, Optimizer::lamb});
+        const Schedule schedule = make_schedule(network, machine, schedule::parse_plan(experiment.plan), job);
+        const DeviceClass& device = class_of(machine, 0);
+        result.capacity_bytes = device.memory.value.value;
+        for (const RankClass& rank_class : schedule.classes) {
+            for (const schedule::MemoryRow& row : schedule::rows(schedule::memory_use(schedule, rank_class))) {
+                if (row.kind == "total") continue;
+                result.memory.push_back({rank_class.name, std::string{row.kind}, row.bytes.value});
+            }
+        }
+        result.summary =
+            fmt::format("{}: {} nodes, global batch {}, {} micro-batch{} of {}, {} of {} memory", schedule.plan,
+                        locate(machine, devices - 1).node + 1, global_batch(schedule), schedule.micro_batches,
+                        schedule.micro_batches == 1 ? "" : "es", micro_batch_size(schedule),
+                        to_string(schedule.memory_peak), to_string(device.memory.value));
+        if (schedule.memory_peak > device.memory.value) {
+            result.problem = fmt::format("does not fit: {} of a device's {}", to_string(schedule.memory_peak),
+                                         to_string(device.memory.value));
+        }
+    } catch (const std::exception& error) {
+        result.problem = error.what();
+    }
+    return result;
+}
+
+}  // namespace rehearse::gui

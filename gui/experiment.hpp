@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the editor edits: the words of `rehearse predict`, and what can be said of them without simulating. No Qt here.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gui/document.hpp"
+
+namespace rehearse::gui {
+
+struct Experiment {
+    std::string model = "resnet50", machine = "summit", plan = "data", precision = "mixed", optimizer = "sgd";
+    std::string devices = "6,48,384,1536,6144,27648";
+    int batch = 32;
+    bool operator==(const Experiment&) const = default;
+};
+
+/// "--model", "resnet50", ...; with `devices` in place of the experiment's.
+std::vector<std::string> arguments(const Experiment& experiment, const std::string& devices = {});
+/// As one types it in a shell.
+std::string command_line(const Experiment& experiment);
+/// InputError when a number is none.
+std::vector<std::int64_t> devices_of(const Experiment& experiment);
+
+struct Check {
+    std::string problem;  // empty: can be run
+    std::string summary;  // "mesh data=384, 64 nodes, global batch 12288"
+    std::vector<MemoryPart> memory;
+    double capacity_bytes = 0;
+};
+/// Mesh, divisibility and memory of the largest number of devices: a second of computing at most.
+Check check(const Experiment& experiment);
+
+}  // namespace rehearse::gui

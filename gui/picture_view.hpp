@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shows a picture: replays its marks, shows their titles under the pointer, copies and saves it.
+#pragma once
+
+#include <QWidget>
+#include <functional>
+
+#include "picture/chart.hpp"
+
+class QPainter;
+
+namespace rehearse::gui {
+
+/// The marks on a painter, in points of the picture.
+void replay(QPainter& painter, const picture::Picture& picture);
+
+class PictureView : public QWidget {
+public:
+    /// Makes the picture for the room that there is; it may be higher than asked for, and is then scrolled.
+    using Maker = std::function<picture::Picture(picture::Size, picture::Theme)>;
+
+    explicit PictureView(QWidget* parent = nullptr);
+    void show(Maker maker);
+    void set_theme(picture::Theme theme);
+    void remake();
+    const picture::Picture& shown() const { return picture_; }
+    /// The mark with a title under a place, or null.
+    const picture::Mark* mark_at(QPointF at) const;
+    void copy() const;
+    /// By the suffix: .svg, .png, .pdf. InputError, BackendError.
+    void save(const QString& path) const;
+
+    std::function<void(const picture::Mark&)> clicked;
+
+protected:
+    void paintEvent(QPaintEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
+    bool event(QEvent* event) override;
+    bool eventFilter(QObject* watched, QEvent* event) override;
+    void mouseReleaseEvent(QMouseEvent* event) override;
+    void contextMenuEvent(QContextMenuEvent* event) override;
+
+private:
+    Maker maker_;
+    picture::Theme theme_ = picture::Theme::light;
+    picture::Picture picture_;
+};
+
+/// A few words in the middle of an empty page.
+picture::Picture note(picture::Size size, picture::Theme theme, const std::string& text);
+
+/// A picture that cannot be made says why in its place.
+PictureView::Maker careful(PictureView::Maker maker);
+
+/// In a scroll area, as large as the room.
+QWidget* scrolled(PictureView* view);
+
+/// Asks for a name and saves; what goes wrong is a message.
+void ask_and_save(QWidget* parent, const picture::Picture& picture);
+
+}  // namespace rehearse::gui

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two pipelines, planned or from timelines, below each other.
+#include <QBoxLayout>
+#include <QComboBox>
+#include <QLabel>
+#include <QSpinBox>
+
+#include "gui/pages.hpp"
+#include "gui/picture_view.hpp"
+#include "gui/session.hpp"
+#include "schedule/orders.hpp"
+
+namespace rehearse::gui {
+
+namespace {
+
+bool has_events(const Document& d) { return d.timeline != nullptr; }
+
+// A pipeline to draw: one that is planned, or a timeline that is open.
+class PipelineChoice : public QWidget {
+public:
+    PipelineChoice(Session& session, const char* strategy, std::function<void()> changed)
+        : session_(session), changed_(std::move(changed)) {
+        auto* row = new QHBoxLayout(this);
+        row->setContentsMargins(0, 0, 0, 0);
+        row->addWidget(what_ = new QComboBox);
+        what_->setMinimumWidth(220);
+        const auto spin = [&](const char* label, int value, int most) {
+            auto* box = new QSpinBox;
+            box->setRange(1, most);
+            box->setValue(value);
+            row->addWidget(new QLabel(label));
+            row->addWidget(box);
+            connect(box, &QSpinBox::valueChanged, this, [this](int) { changed_(); });
+            return box;
+        };
+        stages_ = spin("stages", 4, 64);
+        micro_batches_ = spin("micro-batches", 8, 512);
+        chunks_ = spin("chunks", 1, 8);
+        row->addStretch();
+        fill();
+        what_->setCurrentIndex(what_->findData(QString(strategy)));
+        connect(what_, &QComboBox::activated, this, [this](int) {
+            if (what_->currentData().toString() == "interleaved" && chunks_->value() == 1) chunks_->setValue(2);
+            changed_();
+        });
+    }
+
+    void fill() {
+        const QVariant before = what_->currentData();
+        what_->clear();
+        for (const auto& strategy : schedule::pipeline_strategies()) {
+            const QString name = QString::fromUtf8(strategy.name.data(), static_cast<qsizetype>(strategy.name.size()));
+            what_->addItem("planned: " + name, name);
+        }
+        for (const int i : session_.with(has_events)) what_->addItem(QString::fromStdString(session_.at(i)->label), i);
+        what_->setCurrentIndex(std::max(what_->findData(before), 0));
+    }
+
+    void show_document(int i) { what_->setCurrentIndex(std::max(what_->findData(i), 0)); }
+
+    std::optional<picture::PipelineDrawing> drawing() const {
+        const QVariant choice = what_->currentData();
+        const bool planned = choice.metaType().id() == QMetaType::QString;
+        for (QSpinBox* box : {stages_, micro_batches_, chunks_}) box->setEnabled(planned);
+        if (planned)
+            return planned_pipeline(choice.toString().toStdString(), stages_->value(), micro_batches_->value(),
+                                    chunks_->value());
+        const Document* document = session_.at(choice.toInt());
+        if (document == nullptr || document->timeline == nullptr) return std::nullopt;
+        return picture::pipeline_of(*document->timeline);
+    }
+
+private:
+    Session& session_;
+    std::function<void()> changed_;
+    QComboBox* what_;
+    QSpinBox *stages_, *micro_batches_, *chunks_;
+};
+
+class Pipeline : public Screen {
+public:
+    explicit Pipeline(Session& session) : Screen(session), view_(new PictureView) {
+        view_->setObjectName("pipeline_picture");
+        for (PipelineChoice*& choice : choices_) {
+            choice =
+                new PipelineChoice(session, &choice == choices_.data() ? "gpipe" : "1f1b", [this] { view_->remake(); });
+        }
+        auto* tools = new QGridLayout;
+        tools->setContentsMargins(8, 6, 8, 0);
+        tools->addWidget(choices_[0], 0, 0);
+        tools->addWidget(choices_[1], 1, 0);
+        auto* all = new QVBoxLayout(this);
+        all->setContentsMargins(0, 0, 0, 0);
+        all->addLayout(tools);
+        all->addWidget(scrolled(view_));
+        view_->show([this](picture::Size size, picture::Theme theme) { return made(size, theme); });
+    }
+    void refresh() override {
+        if (!isVisible()) return;  // done when it is shown
+        const Document* document = session_.at(session_.timeline);
+        for (PipelineChoice* choice : choices_) choice->fill();
+        if (document != nullptr && document->timeline != nullptr && session_.timeline != shown_)
+            choices_[1]->show_document(shown_ = session_.timeline);
+        view_->remake();
+    }
+    void set_theme(picture::Theme theme) override { view_->set_theme(theme); }
+    picture::Picture picture() const override { return view_->shown(); }
+
+private:
+    // On one axis where both have the same unit of time, below each other with their own otherwise.
+    picture::Picture made(picture::Size size, picture::Theme theme) const {
+        try {
+            std::vector<picture::PipelineDrawing> drawings;
+            for (const PipelineChoice* choice : choices_) {
+                if (auto drawing = choice->drawing()) drawings.push_back(std::move(*drawing));
+            }
+            if (drawings.empty()) return note(size, theme, "Choose a strategy or a timeline");
+            if (drawings.size() == 1 || drawings[0].clock == drawings[1].clock)
+                return pipelines_picture(drawings, size.width, theme);
+            double height = 0;
+            for (const auto& each : drawings) height += height_of(each);
+            picture::Picture picture = picture::canvas({size.width, height}, picture::palette(theme), "pipelines");
+            double top = 0;
+            for (const auto& each : drawings) {
+                draw(picture, {0, top, size.width, height_of(each)}, each, time_of(each), theme);
+                top += height_of(each);
+            }
+            return picture;
+        } catch (const std::exception& error) {
+            return note(size, theme, error.what());
+        }
+    }
+    std::array<PipelineChoice*, 2> choices_{};
+    PictureView* view_;
+    int shown_ = -1;
+};
+
+}  // namespace
+
+std::unique_ptr<Screen> make_pipeline(Session& session) { return std::make_unique<Pipeline>(session); }
+
+}  // namespace rehearse::gui

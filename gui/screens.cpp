@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// The screens that show a prediction or benchmarks.
+#include <fmt/format.h>
+
+#include <QBoxLayout>
+#include <QComboBox>
+#include <QLabel>
+#include <QSplitter>
+#include <QTabWidget>
+
+#include "core/error.hpp"
+#include "gui/pages.hpp"
+#include "gui/picture_view.hpp"
+#include "gui/session.hpp"
+
+namespace rehearse::gui {
+
+namespace {
+
+const Prediction* current(const Session& session) {
+    const Document* document = session.at(session.prediction);
+    return document != nullptr ? document->prediction.get() : nullptr;
+}
+
+class Overview : public Screen {
+public:
+    explicit Overview(Session& session) : Screen(session), points_(new QComboBox), view_(new PictureView) {
+        view_->setObjectName("overview_picture");
+        auto* tools = new QHBoxLayout;
+        tools->setContentsMargins(8, 6, 8, 0);
+        tools->addWidget(points_);
+        tools->addStretch();
+        auto* all = new QVBoxLayout(this);
+        all->setContentsMargins(0, 0, 0, 0);
+        all->addLayout(tools);
+        all->addWidget(scrolled(view_));
+        connect(points_, &QComboBox::activated, this, [this](int i) {
+            session_.point = i;
+            view_->remake();
+        });
+        view_->clicked = [this](const picture::Mark& mark) {
+            if (const auto colon = mark.title.find(':'); colon != std::string::npos)
+                session_.go(mark.title.substr(0, colon));
+        };
+        view_->show(careful([this](picture::Size size, picture::Theme theme) {
+            if (const Prediction* prediction = current(session_)) {
+                return overview_picture(
+                    *prediction, session_.point < 0 ? SIZE_MAX : static_cast<std::size_t>(session_.point), size, theme);
+            }
+            const Document* document = session_.at(session_.timeline);
+            if (document != nullptr && document->timeline != nullptr)
+                return overview_picture(*document->timeline, size, theme);
+            return note(size, theme, "Open a prediction or a timeline, or predict an experiment");
+        }));
+    }
+    void refresh() override {
+        points_->clear();
+        const Prediction* prediction = current(session_);
+        points_->setVisible(prediction != nullptr && prediction->points.size() > 1);
+        if (prediction != nullptr) {
+            for (const Point& p : prediction->points) points_->addItem(QString("%1 devices").arg(p.devices));
+            points_->setCurrentIndex(session_.point < 0 ? points_->count() - 1 : session_.point);
+        }
+        view_->remake();
+    }
+    void set_theme(picture::Theme theme) override { view_->set_theme(theme); }
+    picture::Picture picture() const override { return view_->shown(); }
+
+private:
+    QComboBox* points_;
+    PictureView* view_;
+};
+
+class Scaling : public Screen {
+public:
+    explicit Scaling(Session& session)
+        : Screen(session), metric_(new QComboBox), view_(new PictureView), front_(new PictureView), table_(new Table) {
+        metric_->addItems({"throughput", "efficiency", "time of a step"});
+        table_->setObjectName("points");
+        view_->setObjectName("scaling_picture");
+        auto* tools = new QHBoxLayout;
+        tools->setContentsMargins(8, 6, 8, 0);
+        tools->addWidget(metric_);
+        auto* hint = new QLabel("a point opens its run");
+        hint->setEnabled(false);
+        tools->addWidget(hint);
+        tools->addStretch();
+        auto* top = new QSplitter;
+        top->addWidget(scrolled(view_));
+        top->addWidget(scrolled(front_));
+        top->setSizes({600, 500});
+        auto* split = new QSplitter(Qt::Vertical);
+        split->addWidget(top);
+        split->addWidget(table_);
+        split->setSizes({520, 220});
+        auto* all = new QVBoxLayout(this);
+        all->setContentsMargins(0, 0, 0, 0);
+        all->addLayout(tools);
+        all->addWidget(split);
+        connect(metric_, &QComboBox::currentIndexChanged, this, [this](int) { view_->remake(); });
+        view_->show(careful([this](picture::Size size, picture::Theme theme) {
+            std::vector<picture::ScalingCurve> curves;
+            for (const auto& prediction : shown_) curves.push_back(curve_of(*prediction));
+            if (curves.empty())
+                return note(size, theme, "Open predictions (rehearse predict --format json) to compare their scaling");
+            return xy_chart(
+                scaling_chart(curves, static_cast<picture::ScalingMetric>(metric_->currentIndex()), "Scaling",
+                              "band: error of the prices behind the prediction; dashed: perfect scaling"),
+                size, theme);
+        }));
+        front_->show(careful([this](picture::Size size, picture::Theme theme) {
+            return shown_.empty() ? note(size, theme, "") : pareto_picture(shown_, size, theme);
+        }));
+        table_->activated_row = [this](int row) { open_point(row); };
+        view_->clicked = front_->clicked = [this](const picture::Mark& mark) {
+            const std::int64_t devices = std::atoll(mark.title.c_str());
+            for (std::size_t i = 0; i < places_.size(); ++i) {
+                const auto& [document, point] = places_[i];
+                if (session_.at(document)->prediction->points[point].devices == devices)
+                    return open_point(static_cast<int>(i));
+            }
+        };
+    }
+    void refresh() override {
+        shown_.clear();
+        places_.clear();
+        Rows rows{{"network", "machine", "plan", "devices", "nodes", "batch", "step", "low", "high", "samples/s",
+                   "efficiency", "exposed comm", "memory", "fits"},
+                  {}};
+        for (const int i : session_.with([](const Document& d) { return d.prediction != nullptr; })) {
+            const Prediction& prediction = *session_.at(i)->prediction;
+            shown_.push_back(session_.at(i)->prediction);
+            for (std::size_t p = 0; p < prediction.points.size(); ++p) {
+                const Point& point = prediction.points[p];
+                places_.emplace_back(i, p);
+                rows.rows.push_back({{prediction.model, {}},
+                                     {prediction.machine, {}},
+                                     {prediction.plan, {}},
+                                     count(static_cast<double>(point.devices)),
+                                     count(static_cast<double>(point.nodes)),
+                                     count(static_cast<double>(point.global_batch)),
+                                     seconds(point.step_s),
+                                     seconds(point.step_low_s),
+                                     seconds(point.step_high_s),
+                                     count(point.samples_per_s),
+                                     percent(point.efficiency),
+                                     seconds(point.exposed_comm_s),
+                                     bytes(point.memory_peak_bytes),
+                                     {point.fits ? "yes" : "no", {}}});
+            }
+        }
+        table_->show(std::move(rows));
+        view_->remake();
+        front_->remake();
+    }
+    void set_theme(picture::Theme theme) override { view_->set_theme(theme), front_->set_theme(theme); }
+    picture::Picture picture() const override { return view_->shown(); }
+
+private:
+    void open_point(int row) {
+        std::tie(session_.prediction, session_.point) =
+            std::pair{places_[static_cast<std::size_t>(row)].first,
+                      static_cast<int>(places_[static_cast<std::size_t>(row)].second)};
+        session_.refresh();
+        session_.go("overview");
+    }
+    QComboBox* metric_;
+    PictureView *view_, *front_;
+    Table* table_;
+    std::vector<std::shared_ptr<const Prediction>> shown_;
+    std::vector<std::pair<int, std::size_t>> places_;  // of the table's rows
+};
+
+class Memory : public Screen {
+public:
+    explicit Memory(Session& session) : Screen(session), view_(new PictureView), time_(new PictureView) {
+        auto* tabs = new QTabWidget;
+        tabs->setDocumentMode(true);
+        tabs->addTab(scrolled(view_), "By kind");
+        tabs->addTab(scrolled(time_), "Over time");
+        auto* all = new QVBoxLayout(this);
+        all->setContentsMargins(0, 0, 0, 0);
+        all->addWidget(tabs);
+        view_->show(careful([this](picture::Size size, picture::Theme theme) {
+            const Prediction* prediction = current(session_);
+            if (prediction == nullptr || prediction->memory.empty())
+                throw InputError("Open a prediction made with --memory, or predict an experiment");
+            return memory_picture(prediction->memory, prediction->points.back().memory_capacity_bytes,
+                                  fmt::format("Memory of a device: {} on {}, {}", prediction->model,
+                                              prediction->machine, prediction->plan),
+                                  size.width, theme);
+        }));
+        time_->show(careful([this](picture::Size size, picture::Theme theme) {
+            const Document* document = session_.at(session_.timeline);
+            if (document == nullptr) throw InputError("Open a timeline with counters of memory");
+            return memory_over_time(*document->lanes, size, theme);
+        }));
+    }
+    void refresh() override { view_->remake(), time_->remake(); }
+    void set_theme(picture::Theme theme) override { view_->set_theme(theme), time_->set_theme(theme); }
+    picture::Picture picture() const override { return view_->shown(); }
+
+private:
+    PictureView *view_, *time_;
+};
+
+class Kernels : public Screen {
+public:
+    explicit Kernels(Session& session) : Screen(session), view_(new PictureView), table_(new Table) {
+        auto* split = new QSplitter(Qt::Vertical);
+        split->addWidget(scrolled(view_));
+        split->addWidget(table_);
+        split->setSizes({560, 240});
+        auto* all = new QVBoxLayout(this);
+        all->setContentsMargins(0, 0, 0, 0);
+        all->addWidget(split);
+        view_->show(careful([this](picture::Size size, picture::Theme theme) {
+            const Document* document = session_.at(session_.benchmarks);
+            if (document == nullptr)
+                throw InputError("Open the JSON of rehearse bench --out, or of any Google Benchmark");
+            return kernels_picture(*document->benchmarks, size, theme);
+        }));
+    }
+    void refresh() override {
+        Rows rows{{"benchmark", "time", "rate", "bandwidth", "of the peak", "error"}, {}};
+        if (const Document* document = session_.at(session_.benchmarks)) {
+            for (const Benchmark& b : document->benchmarks->rows) {
+                const auto unless_0 = [](double v, Value shown) { return v > 0 ? shown : Value{}; };
+                rows.rows.push_back({{b.name, {}},
+                                     seconds(b.seconds),
+                                     unless_0(b.flops_per_s, rate(b.flops_per_s, "FLOP/s")),
+                                     unless_0(b.bytes_per_s, rate(b.bytes_per_s, "B/s")),
+                                     unless_0(b.peak_fraction, percent(b.peak_fraction)),
+                                     {b.error, {}}});
+            }
+        }
+        table_->show(std::move(rows));
+        view_->remake();
+    }
+    void set_theme(picture::Theme theme) override { view_->set_theme(theme); }
+    picture::Picture picture() const override { return view_->shown(); }
+
+private:
+    PictureView* view_;
+    Table* table_;
+};
+
+}  // namespace
+
+std::unique_ptr<Screen> make_overview(Session& session) { return std::make_unique<Overview>(session); }
+std::unique_ptr<Screen> make_scaling(Session& session) { return std::make_unique<Scaling>(session); }
+std::unique_ptr<Screen> make_memory(Session& session) { return std::make_unique<Memory>(session); }
+std::unique_ptr<Screen> make_kernels(Session& session) { return std::make_unique<Kernels>(session); }
+
+}  // namespace rehearse::gui

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gui/table.hpp"
+
+#include <fmt/format.h>
+
+#include <QApplication>
+#include <QClipboard>
+#include <QContextMenuEvent>
+#include <QHeaderView>
+#include <QMenu>
+#include <QSortFilterProxyModel>
+
+#include "core/units.hpp"
+#include "picture/ticks.hpp"
+
+namespace rehearse::gui {
+
+Value seconds(double s) { return {to_string(Seconds{s}), s}; }
+Value bytes(double b) { return {to_string(Bytes{b}), b}; }
+Value percent(double share) { return {fmt::format("{:.1f} %", 100 * share), share}; }
+Value count(double n) { return {picture::text_of(n, picture::Unit::none), n}; }
+Value rate(double per_second, const std::string& unit) {
+    if (unit == "FLOP/s") return {to_string(FlopRate{per_second}), per_second};
+    if (unit == "B/s") return {to_string(Bandwidth{per_second}), per_second};
+    return {fmt::format("{:.5g} {}", per_second, unit), per_second};
+}
+
+std::string to_csv(const Rows& rows) {
+    const auto quoted = [](const std::string& text) {
+        if (text.find_first_of(",\"\n") == std::string::npos) return text;
+        std::string result = "\"";
+        for (const char c : text) result += c == '"' ? std::string{"\"\""} : std::string(1, c);
+        return result + '"';
+    };
+    std::string csv;
+    for (std::size_t c = 0; c < rows.titles.size(); ++c) csv += (c == 0 ? "" : ",") + quoted(rows.titles[c]);
+    csv += '\n';
+    for (const auto& row : rows.rows) {
+        for (std::size_t c = 0; c < row.size(); ++c) {
+            csv += (c == 0 ? "" : ",") + (row[c].number ? fmt::format("{}", *row[c].number) : quoted(row[c].text));
+        }
+        csv += '\n';
+    }
+    return csv;
+}
+
+void TableModel::show(Rows rows) {
+    beginResetModel();
+    rows_ = std::move(rows);
+    endResetModel();
+}
+
+int TableModel::rowCount(const QModelIndex& parent) const {
+    return parent.isValid() ? 0 : static_cast<int>(rows_.rows.size());
+}
+int TableModel::columnCount(const QModelIndex& parent) const {
+    return parent.isValid() ? 0 : static_cast<int>(rows_.titles.size());
+}
+
+QVariant TableModel::data(const QModelIndex& index, int role) const {
+    if (!checkIndex(index, CheckIndexOption::IndexIsValid)) return {};
+    const auto& row = rows_.rows[static_cast<std::size_t>(index.row())];
+    if (static_cast<std::size_t>(index.column()) >= row.size()) return {};
+    const Value& value = row[static_cast<std::size_t>(index.column())];
+    if (role == Qt::DisplayRole || role == Qt::ToolTipRole) return QString::fromStdString(value.text);
+    if (role == Qt::UserRole)
+        return value.number ? QVariant(*value.number) : QVariant(QString::fromStdString(value.text));
+    if (role == Qt::TextAlignmentRole) {
+        return QVariant((value.number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+    }
+    return {};
+}
+
+QVariant TableModel::headerData(int section, Qt::Orientation orientation, int role) const {
+    if (orientation != Qt::Horizontal || role != Qt::DisplayRole || section < 0 || section >= columnCount()) return {};
+    return QString::fromStdString(rows_.titles[static_cast<std::size_t>(section)]);
+}
+
+Table::Table(QWidget* parent)
+    : QTableView(parent), model_(new TableModel(this)), sorted_(new QSortFilterProxyModel(this)) {
+    sorted_->setSourceModel(model_);
+    sorted_->setSortRole(Qt::UserRole);
+    sorted_->setFilterKeyColumn(-1);
+    sorted_->setFilterCaseSensitivity(Qt::CaseInsensitive);
+    setModel(sorted_);
+    setSortingEnabled(true);
+    sortByColumn(-1, Qt::AscendingOrder);
+    setAlternatingRowColors(true);
+    setShowGrid(false);
+    setSelectionBehavior(SelectRows);
+    setEditTriggers(NoEditTriggers);
+    setWordWrap(false);
+    verticalHeader()->hide();
+    verticalHeader()->setDefaultSectionSize(24);
+    horizontalHeader()->setStretchLastSection(true);
+    horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+    connect(this, &QTableView::doubleClicked, this, [this](const QModelIndex& index) {
+        if (activated_row) activated_row(sorted_->mapToSource(index).row());
+    });
+}
+
+void Table::show(Rows rows) {
+    model_->show(std::move(rows));
+    resizeColumnsToContents();
+    for (int c = 0; c < model_->columnCount(); ++c) setColumnWidth(c, std::min(columnWidth(c) + 12, 420));
+}
+
+void Table::filter(const QString& text) { sorted_->setFilterFixedString(text); }
+
+void Table::contextMenuEvent(QContextMenuEvent* event) {
+    QMenu menu(this);
+    menu.addAction("Copy as CSV",
+                   [this] { QApplication::clipboard()->setText(QString::fromStdString(to_csv(model_->rows()))); });
+    menu.exec(event->globalPos());
+}
+
+}  // namespace rehearse::gui

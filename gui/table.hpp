@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows on screen: sorted by value, filtered by text, copied as CSV.
+#pragma once
+
+#include <QAbstractTableModel>
+#include <QTableView>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+class QSortFilterProxyModel;
+
+namespace rehearse::gui {
+
+/// A text, or a number with how it is shown.
+struct Value {
+    std::string text;
+    std::optional<double> number;  // sorts, and goes to CSV, in base units
+};
+Value seconds(double s);
+Value bytes(double b);
+Value percent(double share);
+Value count(double n);
+Value rate(double per_second, const std::string& unit);
+
+struct Rows {
+    std::vector<std::string> titles;
+    std::vector<std::vector<Value>> rows;
+};
+/// RFC 4180, numbers in base units.
+std::string to_csv(const Rows& rows);
+
+class TableModel : public QAbstractTableModel {
+public:
+    using QAbstractTableModel::QAbstractTableModel;
+    void show(Rows rows);
+    const Rows& rows() const { return rows_; }
+
+    int rowCount(const QModelIndex& parent = {}) const override;
+    int columnCount(const QModelIndex& parent = {}) const override;
+    QVariant data(const QModelIndex& index, int role = Qt::DisplayRole) const override;
+    QVariant headerData(int section, Qt::Orientation orientation, int role = Qt::DisplayRole) const override;
+
+private:
+    Rows rows_;
+};
+
+class Table : public QTableView {
+public:
+    explicit Table(QWidget* parent = nullptr);
+    void show(Rows rows);
+    void filter(const QString& text);
+    const TableModel& model_of_rows() const { return *model_; }
+
+    std::function<void(int)> activated_row;  // of the rows as they were given
+
+protected:
+    void contextMenuEvent(QContextMenuEvent* event) override;
+
+private:
+    TableModel* model_;
+    QSortFilterProxyModel* sorted_;
+};
+
+}  // namespace rehearse::gui

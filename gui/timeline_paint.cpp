@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of pixels first, and what stands on them after.
+#include <fmt/format.h>
+
+#include <QPainter>
+#include <QPainterPath>
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "gui/theme.hpp"
+#include "gui/timeline_size.hpp"
+#include "gui/timeline_view.hpp"
+#include "picture/ticks.hpp"
+
+namespace rehearse::gui {
+
+namespace {
+
+constexpr std::size_t most_names = 4000;
+
+QFont small_font() {
+    QFont font("DejaVu Sans");
+    font.setPixelSize(11);
+    return font;
+}
+
+QString elided(const QString& text, const QFontMetrics& metrics, double room) {
+    return metrics.elidedText(text, Qt::ElideRight, static_cast<int>(room));
+}
+
+}  // namespace
+
+void TimelineView::paintEvent(QPaintEvent* /*event*/) {
+    QPainter painter(this);
+    painter.setFont(small_font());
+    const auto& colors = picture::palette(theme_);
+    painter.fillRect(rect(), qcolor(colors.background));
+    if (lanes_ == nullptr || rows_.empty()) {
+        painter.setPen(qcolor(colors.faint_text));
+        painter.drawText(rect(), Qt::AlignCenter,
+                         lanes_ == nullptr ? "Open a timeline (Ctrl+O), or drop one here" : "No rank has such a name");
+        return;
+    }
+    if (stale_) render();
+    painter.drawImage(plot().topLeft(), image_);
+    draw_names(painter);
+    draw_ruler(painter);
+    draw_path(painter);
+    draw_flows(painter);
+    draw_selection(painter);
+    draw_heads(painter);
+    draw_map(painter);
+}
+
+// One line of pixels a row, copied as often as the row is high.
+void TimelineView::render() {
+    const QSize room = plot().size();
+    if (image_.size() != room) image_ = QImage(room, QImage::Format_RGB32);
+    const auto width = static_cast<std::size_t>(room.width());
+    std::vector<std::uint32_t> line(width);
+    const std::vector<std::uint32_t> ground(width, picture::pixel_of(picture::palette(theme_).background));
+    const auto copy = [&](int y, const std::vector<std::uint32_t>& from) {
+        if (y >= 0 && y < room.height()) std::memcpy(image_.scanLine(y), from.data(), width * sizeof(std::uint32_t));
+    };
+    int free_from = 0;
+    for (const TimelineRow& row : rows_) {
+        const int top = static_cast<int>(std::lround(row.y - scroll_));
+        const int bottom = static_cast<int>(std::lround(row.y + row.height - scroll_));
+        if (bottom <= 0) continue;
+        if (top >= room.height()) break;
+        if (row.is_lane) {
+            paint(*row.ranks[0][0], *lanes_, view_, colors_, true, line);
+        } else {
+            paint(row.ranks, *lanes_, view_, colors_, line);
+        }
+        const int edge = row.height >= 6 ? 1 : 0;
+        for (int y = std::max(free_from, 0); y < top + edge; ++y) copy(y, ground);
+        for (int y = std::max(top + edge, 0); y < std::min(bottom - edge, room.height()); ++y) copy(y, line);
+        free_from = bottom - edge;
+    }
+    for (int y = std::max(free_from, 0); y < room.height(); ++y) copy(y, ground);
+    stale_ = false;
+}
+
+void TimelineView::draw_names(QPainter& painter) {
+    names_drawn_ = 0;
+    if (coloring_ != picture::Coloring::activity) return;
+    const QFontMetrics metrics = painter.fontMetrics();
+    painter.save();
+    painter.setClipRect(plot());
+    for (const TimelineRow& row : rows_) {
+        const double top = y_of(row);
+        if (!row.is_lane || top + row.height < plot().top() || top > plot().bottom()) continue;
+        const picture::Lane& lane = *row.ranks[0][0];
+        for (const auto& box : named_boxes(lane, view_, static_cast<std::size_t>(plot().width()), 26)) {
+            if (++names_drawn_ > most_names) break;
+            const picture::What& what = lanes_->whats[lane.what(box.event)];
+            QString name = QString::fromStdString(what.step);
+            if (box.right - box.left > 90 && what.micro_batch > 0) name += QString(" · %1").arg(what.micro_batch);
+            painter.setPen(qcolor(picture::readable_on(picture::color_of(what.activity, theme_))));
+            painter.drawText(QRectF(plot().left() + box.left + 4, top, box.right - box.left - 6, row.height),
+                             Qt::AlignVCenter | Qt::AlignLeft, elided(name, metrics, box.right - box.left - 6));
+        }
+    }
+    painter.restore();
+}
+
+void TimelineView::draw_heads(QPainter& painter) {
+    const auto& colors = picture::palette(theme_);
+    painter.save();
+    painter.fillRect(QRect(0, size::map, size::heads, height()), palette().window());
+    painter.setClipRect(QRect(0, plot().top(), size::heads, plot().height()));
+    double free_from = -1e9;
+    for (const TimelineRow& row : rows_) {
+        const double top = y_of(row), middle = top + row.height / 2;
+        if (top + row.height < plot().top() || top > plot().bottom()) continue;
+        const bool selected = selected_ && std::ranges::find(row.lanes, selected_->lane) != row.lanes.end();
+        if (middle - 8 < free_from && !(selected && row.is_lane)) continue;
+        free_from = middle + 8;
+        painter.setPen(qcolor(selected ? colors.series[0] : row.is_child ? colors.faint_text : colors.text));
+        QString text = QString::fromStdString(row.name);
+        if (row.is_pinned) text = QString::fromUtf8("★ ") + text;
+        const bool can_open = !row.is_lane && row.ranks.size() == 1 && row.lanes.size() > 1 && row.height >= 12;
+        if (can_open) text = QString::fromUtf8(row.is_open ? "▾ " : "▸ ") + text;
+        const int indent = row.is_child ? 24 : 8;
+        painter.drawText(QRectF(indent, middle - 10, size::heads - indent - 8, 20), Qt::AlignVCenter | Qt::AlignLeft,
+                         elided(text, painter.fontMetrics(), size::heads - indent - 8));
+    }
+    painter.restore();
+    painter.setPen(qcolor(colors.grid));
+    painter.drawLine(size::heads - 1, size::map, size::heads - 1, height());
+}
+
+void TimelineView::draw_ruler(QPainter& painter) {
+    const auto& colors = picture::palette(theme_);
+    const QRect ruler(0, size::map, width(), size::ruler);
+    painter.fillRect(ruler, palette().window());
+    const picture::Range range{view_.from * 1e-9, view_.to * 1e-9};
+    for (const double value : picture::linear_ticks(range, std::max(plot().width() / 120, 2)).major) {
+        const double x = x_of(value * 1e9);
+        if (x < plot().left()) continue;
+        QColor grid = qcolor(colors.axis);
+        grid.setAlpha(40);
+        painter.setPen(grid);
+        painter.drawLine(QPointF(x, plot().top()), QPointF(x, height()));
+        painter.setPen(qcolor(colors.axis));
+        painter.drawLine(QPointF(x, ruler.bottom() - 5), QPointF(x, ruler.bottom()));
+        painter.setPen(qcolor(colors.text));
+        painter.drawText(QRectF(x - 60, ruler.top() + 2, 120, 18), Qt::AlignCenter,
+                         QString::fromStdString(picture::text_of(value, picture::Unit::seconds)));
+    }
+    painter.setPen(qcolor(colors.faint_text));
+    const double span = (view_.to - view_.from) * 1e-9;
+    painter.drawText(QRect(8, ruler.top(), size::heads - 12, ruler.height()), Qt::AlignVCenter | Qt::AlignLeft,
+                     QString::fromStdString(fmt::format("{} shown", to_string(Seconds{span}))));
+}
+
+// All ranks in one row over the whole time; what the view shows of it is framed.
+void TimelineView::draw_map(QPainter& painter) {
+    const QRect room(plot().left(), 4, plot().width(), size::map - 8);
+    const double first = static_cast<double>(lanes_->first), last = static_cast<double>(lanes_->last);
+    if (map_.width() != room.width()) {
+        std::vector<picture::RankLanes> ranks;
+        for (const TimelineRow& row : lay_out(*lanes_, {}, 1e9))
+            ranks.insert(ranks.end(), row.ranks.begin(), row.ranks.end());
+        map_ = QImage(room.width(), 1, QImage::Format_RGB32);
+        const std::span line(reinterpret_cast<std::uint32_t*>(map_.scanLine(0)),
+                             static_cast<std::size_t>(room.width()));
+        paint(ranks, *lanes_, {first, last}, colors_, line);
+    }
+    painter.fillRect(QRect(0, 0, width(), size::map), palette().window());
+    painter.drawImage(room, map_);
+    const auto x = [&](double ns) { return room.left() + (ns - first) / (last - first) * room.width(); };
+    const QRectF shown(QPointF(std::max<double>(x(view_.from), room.left()), room.top()),
+                       QPointF(std::min<double>(x(view_.to), room.right()), room.bottom()));
+    QColor shade = palette().window().color();
+    shade.setAlpha(170);
+    painter.fillRect(QRectF(room.topLeft(), QPointF(shown.left(), room.bottom() + 1)), shade);
+    painter.fillRect(QRectF(QPointF(shown.right(), room.top()), QPointF(room.right() + 1, room.bottom() + 1)), shade);
+    painter.setPen(QPen(palette().highlight().color(), 1.5));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRect(shown);
+    painter.setPen(qcolor(picture::palette(theme_).faint_text));
+    painter.drawText(QRect(8, 0, size::heads - 12, size::map), Qt::AlignVCenter | Qt::AlignLeft, "whole timeline");
+}
+
+std::optional<QRectF> TimelineView::rect_of(picture::EventAt event) const {
+    const TimelineRow* row = row_of_lane(event.lane);
+    if (row == nullptr) return std::nullopt;
+    const picture::Lane& lane = lanes_->lanes[event.lane];
+    const double left = x_of(static_cast<double>(lane.start(event.event)));
+    const double right = x_of(static_cast<double>(lane.end(event.event)));
+    return QRectF(left, y_of(*row), std::max(right - left, 1.5), row->height);
+}
+
+void TimelineView::draw_path(QPainter& painter) {
+    if (!path_on_ || path_.empty()) return;
+    painter.save();
+    painter.setClipRect(plot());
+    painter.setRenderHint(QPainter::Antialiasing);
+    QColor veil = qcolor(picture::palette(theme_).background);
+    veil.setAlpha(110);
+    painter.fillRect(plot(), veil);
+    const QColor color = theme_ == picture::Theme::dark ? QColor(255, 214, 80) : QColor(200, 30, 60);
+    std::optional<QRectF> before;
+    double drawn_to = -1e9;
+    for (const picture::PathStep& step : path_) {
+        const auto box = rect_of(step.at);
+        if (!box) continue;
+        if (box->right() >= plot().left() && box->left() <= plot().right()) {
+            const bool thin = box->width() < 2 && before && before->top() == box->top();
+            if (!thin || box->right() > drawn_to + 1) {
+                painter.fillRect(QRectF(box->left(), box->bottom() - std::min(4.0, box->height()), box->width(),
+                                        std::min(4.0, box->height())),
+                                 color);
+                drawn_to = box->right();
+            }
+            if (before && before->top() != box->top()) {
+                painter.setPen(QPen(color, 1.2));
+                painter.drawLine(QPointF(box->left(), before->bottom() - 2), QPointF(box->left(), box->bottom() - 2));
+            }
+        }
+        before = box;
+    }
+    painter.restore();
+}
+
+// From the middle of the selection to its partners, as curves.
+void TimelineView::draw_flows(QPainter& painter) {
+    if (!selected_ || partners_.empty()) return;
+    const auto from = rect_of(*selected_);
+    if (!from) return;
+    painter.save();
+    painter.setClipRect(plot());
+    painter.setRenderHint(QPainter::Antialiasing);
+    QColor color = qcolor(picture::palette(theme_).text);
+    color.setAlpha(partners_.size() > 40 ? 60 : 190);
+    painter.setPen(QPen(color, partners_.size() > 40 ? 1 : 1.6));
+    painter.setBrush(Qt::NoBrush);
+    const std::size_t step = partners_.size() / 2000 + 1;
+    for (std::size_t i = 0; i < partners_.size(); i += step) {
+        const auto to = rect_of(partners_[i]);
+        if (!to) continue;
+        const QPointF a = from->center(), b = to->center();
+        QPainterPath curve(a);
+        const double bend = 8 + std::abs(b.x() - a.x()) / 2;
+        curve.cubicTo(a + QPointF(bend, 0), b - QPointF(bend, 0), b);
+        painter.drawPath(curve);
+        painter.setBrush(color);
+        painter.drawEllipse(b, 3, 3);
+        painter.setBrush(Qt::NoBrush);
+    }
+    painter.restore();
+}
+
+void TimelineView::draw_selection(QPainter& painter) {
+    painter.save();
+    painter.setClipRect(plot());
+    if (area_) {
+        QColor color = palette().highlight().color();
+        color.setAlpha(50);
+        double top = 1e9, bottom = -1e9;
+        for (const TimelineRow& row : rows_) {
+            const bool inside = std::ranges::any_of(
+                row.lanes, [&](std::size_t l) { return std::ranges::binary_search(area_->lanes, l); });
+            if (!inside) continue;
+            top = std::min(top, y_of(row));
+            bottom = std::max(bottom, y_of(row) + row.height);
+        }
+        const QRectF box(QPointF(x_of(area_->from), top), QPointF(x_of(area_->to), bottom));
+        painter.fillRect(box, color);
+        painter.setPen(QPen(palette().highlight().color(), 1));
+        painter.drawRect(box);
+    }
+    if (selected_) {
+        if (const auto box = rect_of(*selected_)) {
+            painter.setPen(QPen(qcolor(picture::palette(theme_).text), 2));
+            painter.setBrush(Qt::NoBrush);
+            painter.drawRect(box->adjusted(0, 1, 0, -1));
+        }
+    }
+    if (pointer_.x() >= plot().left() && drag_ == Drag::none) {
+        QColor color = qcolor(picture::palette(theme_).text);
+        color.setAlpha(90);
+        painter.setPen(QPen(color, 1, Qt::DotLine));
+        painter.drawLine(QPointF(pointer_.x(), plot().top()), QPointF(pointer_.x(), height()));
+    }
+    painter.restore();
+}
+
+}  // namespace rehearse::gui

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The timeline on screen: a mini-map, a ruler, names at the left, rows of pixels, and over them the selection, its
+// arrows, the critical path and marked areas. Keys as in Perfetto.
+#pragma once
+
+#include <QImage>
+#include <QWidget>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "gui/timeline_rows.hpp"
+#include "picture/critical_path.hpp"
+
+class QPainter;
+
+namespace rehearse::gui {
+
+class TimelineView : public QWidget {
+public:
+    struct Area {
+        double from = 0, to = 0;  // ns
+        std::vector<std::size_t> lanes;
+    };
+
+    explicit TimelineView(QWidget* parent = nullptr);
+    void show(std::shared_ptr<const picture::Lanes> lanes);
+    void set_theme(picture::Theme theme);
+    void set_coloring(picture::Coloring coloring);
+    void set_filter(const std::string& filter);
+    void set_critical_path(bool on);
+
+    void set_view(picture::TimeView view);
+    /// The time that can be looked at, in place of the timeline's own: for two on one axis.
+    void set_limits(picture::TimeView limits);
+    void zoom(double factor, double at_ns);
+    void pan(double share);
+    void show_all();
+    /// The selection, or the marked area; all when that is shown already.
+    void focus();
+    void select(std::optional<picture::EventAt> event);
+    void select_area(std::optional<Area> area);
+    /// The next event whose step has the text, after the selection; false when there is none.
+    bool find_next(const std::string& text, bool backwards = false);
+    void next_on_lane(int by);
+    void open_rank(std::int64_t rank, bool open);
+    void pin_rank_of_selection();
+
+    const std::shared_ptr<const picture::Lanes>& lanes() const { return lanes_; }
+    picture::TimeView view() const { return view_; }
+    const std::optional<picture::EventAt>& selected() const { return selected_; }
+    const std::optional<Area>& area() const { return area_; }
+    const std::vector<picture::PathStep>& path() const { return path_; }
+    const std::vector<TimelineRow>& rows() const { return rows_; }
+    std::size_t visible_events_drawn() const { return names_drawn_; }
+
+    std::function<void()> selection_changed, view_changed;
+    std::function<void(double ns)> cursor_moved;
+
+protected:
+    void paintEvent(QPaintEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
+    void keyPressEvent(QKeyEvent* event) override;
+    void mousePressEvent(QMouseEvent* event) override;
+    void mouseMoveEvent(QMouseEvent* event) override;
+    void mouseReleaseEvent(QMouseEvent* event) override;
+    void mouseDoubleClickEvent(QMouseEvent* event) override;
+    void wheelEvent(QWheelEvent* event) override;
+    bool event(QEvent* event) override;
+    void leaveEvent(QEvent* event) override;
+
+private:
+    QRect plot() const;
+    double ns_at(double x) const;
+    double x_of(double ns) const;
+    double y_of(const TimelineRow& row) const;
+    const TimelineRow* row_at(double y) const;
+    const TimelineRow* row_of_lane(std::size_t lane) const;
+    std::optional<picture::EventAt> event_at(QPointF at) const;
+    void relayout();
+    void changed();
+    void scroll(double by);
+    void reveal(picture::EventAt event);
+    std::string text_of(picture::EventAt event) const;
+
+    void render();
+    void draw_rows(QPainter& painter);
+    void draw_names(QPainter& painter);
+    void draw_heads(QPainter& painter);
+    void draw_ruler(QPainter& painter);
+    void draw_map(QPainter& painter);
+    void draw_flows(QPainter& painter);
+    void draw_path(QPainter& painter);
+    void draw_selection(QPainter& painter);
+    std::optional<QRectF> rect_of(picture::EventAt event) const;
+    bool show_tip(QEvent* event);
+
+    std::shared_ptr<const picture::Lanes> lanes_;
+    picture::Theme theme_ = picture::Theme::light;
+    picture::Coloring coloring_ = picture::Coloring::activity;
+    picture::PixelColors colors_{picture::Theme::light, picture::Coloring::activity};
+    picture::TimeView view_, limits_;
+    RowChoice choice_;
+    std::vector<TimelineRow> rows_;
+    double content_height_ = 0, scroll_ = 0;
+    std::optional<picture::EventAt> selected_;
+    std::vector<picture::EventAt> partners_;
+    std::optional<Area> area_;
+    std::vector<picture::PathStep> path_;
+    bool path_on_ = false;
+    QImage image_, map_;
+    bool stale_ = true;
+    std::size_t names_drawn_ = 0;
+    enum class Drag { none, area, pan, map } drag_ = Drag::none;
+    QPointF press_, pointer_{-1, -1};
+    picture::TimeView press_view_;
+};
+
+}  // namespace rehearse::gui

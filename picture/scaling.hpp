@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a training run scales: curves over the number of devices, with bands and what perfect scaling would be.
+#pragma once
+
+#include "picture/chart.hpp"
+
+namespace rehearse::picture {
+
+struct ScalingPoint {
+    double devices = 1;
+    double step_s = 0, low_s = 0, high_s = 0;  // low and high: the band of the step's time
+    double samples_per_s = 0;
+    double efficiency = 1;
+    bool fits = true;
+};
+
+struct ScalingCurve {
+    std::string name;  // "data on summit"
+    std::vector<ScalingPoint> points;
+};
+
+enum class ScalingMetric { throughput, efficiency, step };
+
+/// Throughput on two logarithmic axes with the line of perfect scaling from each curve's first point (dashed), or
+/// efficiency or the step's time over the logarithm of devices. Dots' titles name their point: "384 devices: ...".
+/// InputError without a point.
+Chart scaling_chart(const std::vector<ScalingCurve>& curves, ScalingMetric metric, const std::string& title,
+                    const std::string& subtitle = "");
+
+}  // namespace rehearse::picture

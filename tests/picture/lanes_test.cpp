@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lanes against loops over the events, and pixels against the share of time that each of them is.
+#include "picture/lanes.hpp"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "picture/raster.hpp"
+#include "picture/timeline_picture.hpp"
+
+namespace rehearse::picture {
+namespace {
+
+What what(std::string step, Activity activity) { return {std::move(step), "", "", 0, 0, 0, activity}; }
+
+struct Plain {
+    std::int64_t start, end;
+    Activity activity;
+};
+
+// `count` events that follow each other with gaps, of two kinds; the same as plain intervals.
+Lanes random_lane(int count, std::vector<Plain>& plain, unsigned seed = 7) {
+    std::mt19937 random(seed);
+    LanesBuilder builder("t", false, 1);
+    const auto lane = builder.lane(0, Stream::compute, "compute");
+    const auto forward = builder.what(what("f", Activity::forward));
+    const auto update = builder.what(what("u", Activity::update));
+    std::int64_t now = 0;
+    for (int i = 0; i < count; ++i) {
+        now += random() % 50;
+        const std::int64_t length = random() % 100;
+        const bool is_forward = random() % 3 != 0;
+        builder.add(lane, now, length, is_forward ? forward : update);
+        plain.push_back({now, now + length, is_forward ? Activity::forward : Activity::update});
+        now += length;
+    }
+    return builder.finish();
+}
+
+TEST(Lanes, StatisticsOfAnAreaAreThoseOfALoopOverAllEvents) {
+    std::vector<Plain> plain;
+    const Lanes lanes = random_lane(1000, plain);
+    std::mt19937 random(1);
+    const std::vector<std::size_t> which{0};
+    for (int trial = 0; trial < 200; ++trial) {
+        std::int64_t from = static_cast<std::int64_t>(random() % static_cast<unsigned>(lanes.last));
+        std::int64_t to = static_cast<std::int64_t>(random() % static_cast<unsigned>(lanes.last));
+        if (from > to) std::swap(from, to);
+        if (from == to) ++to;
+        std::array<std::int64_t, activity_count> busy{};
+        for (const Plain& p : plain) {
+            busy[static_cast<std::size_t>(p.activity)] +=
+                std::max<std::int64_t>(0, std::min(p.end, to) - std::max(p.start, from));
+        }
+        EXPECT_EQ(statistics(lanes, which, from, to).busy, busy) << from << " to " << to;
+    }
+}
+
+TEST(Lanes, FindTheEventUnderThePointer) {
+    std::vector<Plain> plain;
+    const Lanes lanes = random_lane(300, plain);
+    for (std::int64_t ns = 0; ns < lanes.last; ns += 7) {
+        std::optional<std::size_t> expected;
+        for (std::size_t i = 0; i < plain.size(); ++i) {
+            if (plain[i].start <= ns && ns < plain[i].end) expected = i;
+        }
+        EXPECT_EQ(lanes.lanes[0].at(ns), expected) << ns;
+    }
+}
+
+TEST(Lanes, StatisticsByStepCountWhatBegins) {
+    std::vector<Plain> plain;
+    const Lanes lanes = random_lane(400, plain);
+    const std::vector<std::size_t> which{0};
+    std::int64_t total = 0;
+    std::size_t count = 0;
+    for (const Plain& p : plain) {
+        if (p.start < 1000 || p.start >= 20000 || p.activity != Activity::forward) continue;
+        total += p.end - p.start;
+        ++count;
+    }
+    const auto rows = statistics_by_step(lanes, which, 1000, 20000);
+    const auto f = std::ranges::find(rows, "f", &NamedStatistics::step);
+    ASSERT_NE(f, rows.end());
+    EXPECT_EQ(f->total, total);
+    EXPECT_EQ(f->count, count);
+}
+
+TEST(Lanes, OverlappingEventsComeOnLanesOfTheirOwn) {
+    LanesBuilder builder("t", false, 1);
+    const auto lane = builder.lane(5, Stream::compute, "calls");
+    const auto w = builder.what(what("f", Activity::forward));
+    builder.add(lane, 10, 5, w);   // inside the next
+    builder.add(lane, 0, 100, w);  // given out of order
+    builder.add(lane, 20, 5, w);
+    builder.add(lane, 12, 1, w);  // inside the first
+    const Lanes lanes = builder.finish();
+    ASSERT_EQ(lanes.lanes.size(), 3U);
+    EXPECT_EQ(lanes.lanes[0].size(), 1U);
+    EXPECT_EQ(lanes.lanes[1].size(), 2U);
+    EXPECT_EQ(lanes.lanes[2].start(0), 12);
+    EXPECT_EQ(lanes.lanes[2].number, 2);
+}
+
+TEST(Lanes, KeepDurationsBeyondFourSeconds) {
+    LanesBuilder builder("t", false, 1);
+    const auto lane = builder.lane(0, Stream::compute, "c");
+    const auto w = builder.what(what("f", Activity::forward));
+    builder.add(lane, 0, 10'000'000'000, w);
+    const Lanes lanes = builder.finish();
+    EXPECT_EQ(lanes.lanes[0].end(0), 10'000'000'000);
+    EXPECT_EQ(lanes.last, 10'000'000'000);
+}
+
+TEST(Lanes, TakeAtMostFortyBytesAnEvent) {
+    std::vector<Plain> plain;
+    const Lanes lanes = random_lane(100000, plain);
+    EXPECT_LT(static_cast<double>(lanes.memory_bytes()) / 100000, 40);
+}
+
+// The share of computing in the colour of `waiting` is read back from the table of colours.
+double busy_of(std::uint32_t pixel, const PixelColors& colors) {
+    for (int share = 0; share <= 255; ++share) {
+        Coverage coverage{};
+        coverage[0] = static_cast<std::uint8_t>(share);
+        if (colors.of(coverage) == pixel) return share / 255.0;
+    }
+    return -1;
+}
+
+TEST(Raster, APixelShowsTheShareOfItsTimeAtEveryZoom) {
+    std::vector<Plain> plain;
+    const Lanes lanes = random_lane(20000, plain);
+    const PixelColors colors(Theme::light, Coloring::waiting);
+    const auto span = static_cast<double>(lanes.last - lanes.first);
+    for (const double zoom : {1.0, 8.0, 300.0}) {
+        const TimeView view{0.3 * span, 0.3 * span + span / zoom * 0.6};
+        std::vector<std::uint32_t> pixels(64);
+        paint(lanes.lanes[0], lanes, view, colors, false, pixels);
+        for (std::size_t x = 0; x < pixels.size(); ++x) {
+            const double width = (view.to - view.from) / 64;
+            const double from = view.from + static_cast<double>(x) * width, to = from + width;
+            double busy = 0;
+            for (const Plain& p : plain) {
+                busy += std::max(
+                    0.0, std::min(static_cast<double>(p.end), to) - std::max(static_cast<double>(p.start), from));
+            }
+            // A pixel of the pyramid has between one and three bins of its own, so a bin at each side may be its
+            // neighbour's; shares here are near 0.6 +- 0.3. Colours of 256 steps that repeat: 0.02 more.
+            EXPECT_NEAR(busy_of(pixels[x], colors), busy / width, zoom > 100 ? 0.03 : 0.25) << zoom << " " << x;
+        }
+    }
+}
+
+TEST(Raster, CommunicationBehindComputingIsNotSeenInTheRowOfARank) {
+    LanesBuilder builder("t", false, 1);
+    const auto f = builder.what(what("f", Activity::forward));
+    const auto c = builder.what(what("c", Activity::collective));
+    builder.add(builder.lane(0, Stream::compute, "compute"), 0, 500, f);
+    builder.add(builder.lane(0, Stream::communication, "communication"), 250, 750, c);
+    const Lanes lanes = builder.finish();
+    const PixelColors colors(Theme::light, Coloring::activity);
+    std::vector<std::uint32_t> pixels(4);
+    const std::vector<RankLanes> rank{{&lanes.lanes[0], &lanes.lanes[1]}};
+    paint(rank, lanes, {0, 1000}, colors, pixels);
+    EXPECT_EQ(pixels[0], colors.of(Activity::forward));
+    EXPECT_EQ(pixels[1], colors.of(Activity::forward));
+    EXPECT_EQ(pixels[2], colors.of(Activity::collective));
+    EXPECT_EQ(pixels[3], colors.of(Activity::collective));
+}
+
+TEST(Raster, RareShortEventsAreSeenAtFullZoomOut) {
+    LanesBuilder builder("t", false, 1);
+    const auto lane = builder.lane(0, Stream::compute, "c");
+    const auto w = builder.what(what("f", Activity::forward));
+    builder.add(lane, 0, 1, w);
+    builder.add(lane, 999'999'999, 1, w);
+    const Lanes lanes = builder.finish();
+    const PixelColors colors(Theme::light, Coloring::activity);
+    std::vector<std::uint32_t> pixels(100);
+    paint(lanes.lanes[0], lanes, {0, 1e9}, colors, false, pixels);
+    EXPECT_NE(pixels.front(), colors.idle());
+    EXPECT_NE(pixels.back(), colors.idle());
+    EXPECT_EQ(pixels[50], colors.idle());
+}
+
+TEST(TimelinePicture, NamesTheBoxesThatAreWideEnough) {
+    LanesBuilder builder("step", false, 1);
+    const auto lane = builder.lane(0, Stream::compute, "compute");
+    builder.add(lane, 0, 500, builder.what(what("conv1:forward", Activity::forward)));
+    builder.add(lane, 500, 1, builder.what(what("tiny", Activity::update)));
+    builder.add(lane, 600, 400, builder.what(what("conv2:forward", Activity::forward)));
+    const Picture picture = timeline_picture(builder.finish());
+    std::vector<std::string> texts;
+    for (const Mark& mark : picture.marks) {
+        if (const auto* text = std::get_if<Text>(&mark.shape)) texts.push_back(text->text);
+    }
+    EXPECT_THAT(texts, testing::IsSupersetOf({"conv1:forward", "conv2:forward", "rank 0 compute", "step"}));
+    EXPECT_THAT(texts, testing::Not(testing::Contains("tiny")));
+}
+
+}  // namespace
+}  // namespace rehearse::picture
