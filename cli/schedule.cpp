@@ -148,9 +148,10 @@ picture::Activity activity_of(schedule::BoxKind kind) {
 }
 
 picture::PipelineDrawing drawing_of(const Schedule& schedule, const schedule::BoxChart& chart) {
-    picture::PipelineDrawing drawing{.title = fmt::format("{}, {}", schedule.network.name, schedule.plan),
-                                     .subtitle = "each pass of one chunk as drawn, messages without time",
-                                     .clock = false};
+    picture::PipelineDrawing drawing;
+    drawing.title = fmt::format("{}, {}", schedule.network.name, schedule.plan);
+    drawing.subtitle = "each pass of one chunk as drawn, messages without time";
+    drawing.clock = false;
     for (std::size_t i = 0; i < chart.lanes.size(); ++i) {
         drawing.lanes.push_back(chart.lanes[i].name);
         for (const schedule::ComputeBox& box : chart.lanes[i].boxes) {

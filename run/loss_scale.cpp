@@ -46,7 +46,9 @@ void Program::unscale(ReadyStep& ready) {
 
 ProgramState Program::state() const {
     std::int64_t updates = 0;
-    for (const ReadyStep& ready : steps_) updates = std::max(updates, ready.buffers.update_count);
+    for (const ReadyStep& ready : steps_) {
+        if (std::holds_alternative<Update>(ready.step->action)) updates = ready.buffers.update_count;
+    }
     return {scale_, good_steps_, updates, begun_, made_scale_};
 }
 

@@ -13,7 +13,10 @@ namespace rehearse::run {
 
 Samples::Samples(const Network& network, std::uint64_t seed, const std::string& source)
     : loss_(loss_of(network)), seed_(seed) {
-    if (source == "synthetic") return make_up(network);
+    if (source == "synthetic") {
+        make_up(network);
+        return;
+    }
     const auto* input = std::get_if<Input>(&network.layers.front().op);
     if (input == nullptr || input->vocabulary > 0) {
         throw InputError(

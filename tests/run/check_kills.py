@@ -39,7 +39,7 @@ def main():
         _, _, right, seconds = run(job, peace, plan, -1, 0)
         reached = killed = 0
         for i in range(kills):
-            begins, done, state, _ = run(job, war, plan, i % ranks, int(draw.uniform(0, 0.3 * seconds) * 1e6))
+            begins, done, state, _ = run(job, war, plan, i % ranks, int(draw.uniform(0.1, 0.8) * seconds * 1e6))
             if begins is not None and begins < reached:
                 sys.exit(f"kill {i}: begins at step {begins}, but {reached} had been done")
             reached = max([reached, *done])

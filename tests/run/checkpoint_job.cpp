@@ -50,6 +50,11 @@ int train(const run::Session& session, char** argv) {
         const auto file = run::newest(folder);
         say(fmt::format("begins {}", file ? run::load(*file, schedule).steps : 0));
     }
+    // Killed after its last checkpoint, before it could say so.
+    if (const auto file = run::newest(folder); file && run::load(*file, schedule).steps == options.steps) {
+        if (speaks) say(fmt::format("state {:016x}", hash_of(run::load(*file, schedule))));
+        return 0;
+    }
     std::jthread killer;
     if (session.rank() == std::atoi(argv[4])) {
         killer = std::jthread{[us = std::atoi(argv[5])](const std::stop_token& stop) {

@@ -160,7 +160,9 @@ void expect_gradients_in_16_bits(const std::vector<const char*>& plans) {
             const Result result = train_checked(convolutions(), plan, 8, 2, precision);
             EXPECT_LE(result.gradient_error, result.gradient_tolerance);
             EXPECT_GT(result.gradient_error, 0x1p-20) << "f32 would be nearer";
-            EXPECT_LT(result.gradient_tolerance, precision == Precision::bf16 ? 1.5 : 0.25);
+            // Wide where a changed weight makes a pool take another pixel: 0.6 in f16, 2.1 in bf16.
+            EXPECT_LT(result.gradient_tolerance, precision == Precision::bf16 ? 4 : 1);
+            EXPECT_LT(result.gradient_error, precision == Precision::bf16 ? 1 : 0.25);
         }
     }
 }
