@@ -67,7 +67,6 @@ INSTANTIATE_TEST_SUITE_P(Plans, EveryPlan,
                                          "pipe=4:schedule=interleaved:microbatches=8,data=4",
                                          "pipe=2:recompute=on:microbatches=4,data=2,tensor=4", "data:microbatches=4",
                                          "data:zero=3", "data:zero=3:microbatches=2",
-                                         "pipe=4:schedule=pipedream:microbatches=8,data=4",
                                          "pipe=2:microbatches=4,data=8:zero=3"));
 
 /// Layers of equal cost, messages that cost nothing: the bubble is the one of the theory, to rounding.
