@@ -95,7 +95,6 @@ INSTANTIATE_TEST_SUITE_P(Plans, EveryPlan,
                                          "pipe=4:schedule=interleaved:microbatches=8,data=4",
                                          "pipe=2:recompute=on:microbatches=4,data=2,tensor=4", "data:microbatches=4",
                                          "data:zero=3", "data:zero=3:microbatches=2",
-                                         "pipe=4:schedule=pipedream:microbatches=8,data=4",
                                          "pipe=2:microbatches=4,data=8:zero=3"));
 
 /// Heads, vocabulary and rows in pieces: as many collectives as there are, in both modes.
