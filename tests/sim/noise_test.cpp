@@ -28,14 +28,15 @@ double mean_of_largest(std::int64_t n, double sigma) {
     return sum;
 }
 
-// 400 samples: the largest of n varies by less than 0.45 sigma (n >= 16), so their mean by 0.0225 sigma; four of these.
+// The largest of 16 normal variables has a standard deviation of 0.55, of more a smaller one (Tippett 1925); the mean of
+// 400 of them 0.0275, a tenth more where they are log-normal. Four of these.
 TEST(Paces, LargestIsThatOfOrderStatistics) {
     const double sigma = 0.05;
     for (const std::int64_t n : {16, 64, 1024}) {
         double sum = 0;
         for (int sample = 0; sample < 400; ++sample)
             sum += pace_of(paces(n, summit_like(200), {}, {sigma, 7}, sample), n);
-        EXPECT_NEAR(sum / 400, mean_of_largest(n, sigma), 4 * 0.0225 * sigma) << n;
+        EXPECT_NEAR(sum / 400, mean_of_largest(n, sigma), 4 * 0.03 * sigma) << n;
     }
 }
 
