@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
-#include "sim/certificate.hpp"
 #include "sim/exact.hpp"
 #include "sim/folded.hpp"
 #include "sim/groups.hpp"
@@ -76,7 +75,6 @@ Prediction simulate(const Schedule& schedule, const Machine& machine, const Opti
     prediction.timeline.title =
         fmt::format("{} on {}, {}, predicted", schedule.network.name, machine.name, schedule.plan);
     prediction.timeline.ranks = steps.ranks();
-    certify(prediction.timeline, steps, wiring);
     return prediction;
 }
 

@@ -34,8 +34,7 @@ struct Prediction {
     std::int64_t flows = 0;  // messages priced or simulated
 };
 
-/// InputError for what cannot be simulated. Every prediction has passed its certificate (certificate.hpp); logic_error
-/// when it did not, which is a bug of ours.
+/// InputError for what cannot be simulated.
 Prediction simulate(const Schedule& schedule, const Machine& machine, const Options& options);
 
 }  // namespace rehearse::sim

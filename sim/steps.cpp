@@ -8,7 +8,6 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "sim/certificate.hpp"
 #include "sim/staging.hpp"
 
 namespace rehearse::sim {
@@ -123,7 +122,7 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
         auto& [priced, time] = known[{compute == nullptr ? -1 : compute->layer, problem->pass}];
         if (priced == nullptr || *priced != *problem) {
             priced = problem;
-            time = std::max(at(price(*problem, device), quantile_), least_time(*problem, device));
+            time = at(price(*problem, device), quantile_);
         }
         entry->second.push_back(time);
     }
