@@ -84,15 +84,28 @@ public:
         });
         delay_.setSingleShot(true);
         delay_.setInterval(60);
-        connect(&delay_, &QTimer::timeout, this, [this] { look(); });
+        connect(&delay_, &QTimer::timeout, this, [this] {
+            if (isVisible()) look();
+        });
         put(shown_);
     }
 
     ~Editor() override { *alive_ = false; }
 
-    void refresh() override {}
+    // A machine or a network was dropped on the window.
+    void refresh() override {
+        if (session_.experiment == shown_) return;
+        undo_.push(new Change(shown_, session_.experiment, [this](const Experiment& e) { put(e); }));
+    }
     void set_theme(picture::Theme theme) override { curve_->set_theme(theme), memory_->set_theme(theme); }
     picture::Picture picture() const override { return curve_->shown(); }
+
+protected:
+    // What nobody sees is not simulated.
+    void showEvent(QShowEvent* event) override {
+        Screen::showEvent(event);
+        if (asked_ == 0 || !(looked_ == shown_)) delay_.start();
+    }
 
 private:
     QWidget* make_form() {
@@ -219,7 +232,7 @@ private:
     void look() {
         const int asked = ++asked_;
         session_.runner->cancel(running_);
-        const Experiment experiment = shown_;
+        const Experiment experiment = looked_ = shown_;
         QThreadPool::globalInstance()->start([this, asked, experiment, alive = alive_] {
             const Check found = check(experiment);
             QMetaObject::invokeMethod(QCoreApplication::instance(), [this, asked, found, alive] {
@@ -291,7 +304,7 @@ private:
         session_.go("runs");
     }
 
-    Experiment shown_;
+    Experiment shown_, looked_;
     QStringList names_;
     std::vector<std::pair<QComboBox*, std::string Experiment::*>> combos_;
     std::vector<std::pair<QLineEdit*, std::string Experiment::*>> lines_;
@@ -300,7 +313,7 @@ private:
     PictureView *curve_ = nullptr, *memory_ = nullptr;
     QUndoStack undo_;
     QTimer delay_;
-    QTemporaryDir folder_;
+    QTemporaryDir folder_{QDir::tempPath() + "/rehearse-run-XXXXXX"};  // not of the next session
     Check check_;
     std::shared_ptr<const Prediction> prediction_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

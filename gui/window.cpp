@@ -300,7 +300,7 @@ void Window::keep() {
     QStringList open;
     for (const Document& document : session_.documents) {
         const QString path = QString::fromStdString(document.path);
-        if (!path.isEmpty() && !path.contains("/rehearse-gui-") && !open.contains(path)) open << path;
+        if (!path.isEmpty() && !path.contains("/rehearse-run-") && !open.contains(path)) open << path;
     }
     settings.setValue("open", open);
     settings.setValue("experiment/model", QString::fromStdString(session_.experiment.model));

@@ -88,9 +88,10 @@ public:
             next = Where::root;
         else if (path_.back() == Where::root && key_ == "otherData")
             next = Where::head;
-        else if (path_.back() == Where::elements)
+        else if (path_.back() == Where::elements) {
             next = Where::element;
-        else if (path_.back() == Where::element && key_ == "args")
+            saw_elements_ = true;
+        } else if (path_.back() == Where::element && key_ == "args")
             next = Where::args;
         if (next == Where::head || next == Where::element) {
             element_.fields.clear();
@@ -108,11 +109,12 @@ public:
         return true;
     }
 
+    // Chrome also reads a bare array of events.
     bool start_array(std::size_t /*unknown*/) {
-        // Chrome also reads a bare array of events.
-        const bool elements = path_.empty() || (path_.back() == Where::root && key_ == "traceEvents");
-        path_.push_back(elements ? Where::elements : Where::elsewhere);
-        saw_elements_ = saw_elements_ || elements;
+        const bool named = !path_.empty() && path_.back() == Where::root && key_ == "traceEvents";
+        const bool bare = path_.empty();
+        path_.push_back(named || bare ? Where::elements : Where::elsewhere);
+        saw_elements_ = saw_elements_ || named;
         return true;
     }
 

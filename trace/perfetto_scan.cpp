@@ -181,7 +181,7 @@ private:
             if (field.number == 2) name = field.bytes;
             if (field.number == 8) counter = field.bytes, counts = true;
         }
-        if (uuid == 0 || uuid > 100'000'000) throw Irregular{};
+        if (uuid == 0 || uuid > 4'000'000) throw Irregular{};
         if (starts_.size() <= uuid) starts_.resize(uuid + 1), is_open_.resize(uuid + 1);
         if (!counts) return;
         counter_of_[uuid] = counters_.size();
@@ -247,6 +247,7 @@ private:
             if (key.value == iteration_key_) event.iteration = static_cast<int>(number.value);
             return;
         }
+        if (annotation.size() > 127) throw Irregular{};
         kind_.push_back(static_cast<char>(annotation.size()));  // apart from each other; lengths are below 128
         kind_.append(annotation);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our Perfetto files event by event, without a list of events: tens of millions a second, for those who keep them in
-// less memory than a Timeline takes.
+// Our Perfetto files event by event, without a list of events, for those who keep them in less memory than a Timeline
+// takes.
 #pragma once
 
 #include <cstdint>
