@@ -2,6 +2,8 @@
 // A team on the GPU: one thread's view of its block.
 #pragma once
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/gpu.hpp"

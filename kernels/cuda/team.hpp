@@ -15,10 +15,8 @@
 
 #include "core/half.hpp"
 
-// The one thing that needs the preprocessor: what is compiled for both sides.
+// The one thing that needs the preprocessor: what is compiled for both sides. CUDA's headers are device.cuh's.
 #ifdef __CUDACC__
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #define REHEARSE_BOTH __host__ __device__
 #define REHEARSE_UNROLL _Pragma("unroll")
 #else
