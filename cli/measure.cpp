@@ -21,21 +21,34 @@ struct Word {
     Measure measure;
 };
 constexpr std::array words{
-    Word{"train_throughput", Measure::throughput},     Word{"throughput", Measure::throughput},
-    Word{"iteration_time", Measure::step},             Word{"step_time", Measure::step},
-    Word{"step", Measure::step},                       Word{"epoch_time", Measure::epoch},
-    Word{"train_epoch_time", Measure::epoch},          Word{"epoch", Measure::epoch},
-    Word{"time_to_train", Measure::training},          Word{"training", Measure::training},
-    Word{"sustained_TFs", Measure::flop_rate},         Word{"sustained_PFs", Measure::flop_rate},
-    Word{"sustained_EFs", Measure::flop_rate},         Word{"flop_rate", Measure::flop_rate},
+    Word{"train_throughput", Measure::throughput},
+    Word{"throughput", Measure::throughput},
+    Word{"iteration_time", Measure::step},
+    Word{"step_time", Measure::step},
+    Word{"step", Measure::step},
+    Word{"epoch_time", Measure::epoch},
+    Word{"train_epoch_time", Measure::epoch},
+    Word{"epoch", Measure::epoch},
+    Word{"time_to_train", Measure::training},
+    Word{"training", Measure::training},
+    Word{"sustained_TFs", Measure::flop_rate},
+    Word{"sustained_PFs", Measure::flop_rate},
+    Word{"sustained_EFs", Measure::flop_rate},
+    Word{"flop_rate", Measure::flop_rate},
     Word{"achieved_TFs_per_gpu", Measure::flop_rate_per_device},
     Word{"flop_rate_per_device", Measure::flop_rate_per_device},
-    Word{"scaling_efficiency", Measure::efficiency},   Word{"weak_scaling_efficiency", Measure::efficiency},
-    Word{"efficiency", Measure::efficiency},           Word{"speedup", Measure::speedup},
-    Word{"speedup_vs_1_node", Measure::speedup},       Word{"time", Measure::time},
-    Word{"latency", Measure::time},                    Word{"busbw", Measure::bus_bandwidth},
-    Word{"bus_bandwidth", Measure::bus_bandwidth},     Word{"bandwidth", Measure::bandwidth},
-    Word{"bidir_bandwidth", Measure::both_directions}, Word{"both_directions", Measure::both_directions},
+    Word{"scaling_efficiency", Measure::efficiency},
+    Word{"weak_scaling_efficiency", Measure::efficiency},
+    Word{"efficiency", Measure::efficiency},
+    Word{"speedup", Measure::speedup},
+    Word{"speedup_vs_1_node", Measure::speedup},
+    Word{"time", Measure::time},
+    Word{"latency", Measure::time},
+    Word{"busbw", Measure::bus_bandwidth},
+    Word{"bus_bandwidth", Measure::bus_bandwidth},
+    Word{"bandwidth", Measure::bandwidth},
+    Word{"bidir_bandwidth", Measure::both_directions},
+    Word{"both_directions", Measure::both_directions},
 };
 
 struct Unit {
@@ -43,11 +56,10 @@ struct Unit {
     double value;
 };
 constexpr std::array units{
-    Unit{"s", 1},           Unit{"ms", 1e-3},        Unit{"us", 1e-6},        Unit{"min", 60},
-    Unit{"h", 3600},        Unit{"days", 86400},     Unit{"%", 0.01},         Unit{"x", 1},
-    Unit{"samples/s", 1},   Unit{"images/s", 1},     Unit{"sequences/s", 1},  Unit{"tokens/s", 1},
-    Unit{"GF/s", 1e9},      Unit{"TF/s", 1e12},      Unit{"PF/s", 1e15},      Unit{"EF/s", 1e18},
-    Unit{"TF/s/GPU", 1e12}, Unit{"PF/s/GPU", 1e15},  Unit{"TFLOPS", 1e12},    Unit{"GB/s", 1e9},
+    Unit{"s", 1},           Unit{"ms", 1e-3},       Unit{"us", 1e-6},       Unit{"min", 60},      Unit{"h", 3600},
+    Unit{"days", 86400},    Unit{"%", 0.01},        Unit{"x", 1},           Unit{"samples/s", 1}, Unit{"images/s", 1},
+    Unit{"sequences/s", 1}, Unit{"tokens/s", 1},    Unit{"GF/s", 1e9},      Unit{"TF/s", 1e12},   Unit{"PF/s", 1e15},
+    Unit{"EF/s", 1e18},     Unit{"TF/s/GPU", 1e12}, Unit{"PF/s/GPU", 1e15}, Unit{"TFLOPS", 1e12}, Unit{"GB/s", 1e9},
     Unit{"MB/s", 1e6},      Unit{"hours", 3600},
 };
 

@@ -18,12 +18,12 @@ enum class Measure {
     training,    // time of all epochs
     flop_rate,   // operations a second, as the source counts a sample's
     flop_rate_per_device,
-    efficiency,        // throughput a device, relative to the baseline's
-    speedup,           // throughput, relative to the baseline's
-    time,              // of a collective
-    bus_bandwidth,     // of an all-reduce, as nccl-tests define it
-    bandwidth,         // bytes over time
-    both_directions,   // bytes over time, of two messages that cross each other
+    efficiency,       // throughput a device, relative to the baseline's
+    speedup,          // throughput, relative to the baseline's
+    time,             // of a collective
+    bus_bandwidth,    // of an all-reduce, as nccl-tests define it
+    bandwidth,        // bytes over time
+    both_directions,  // bytes over time, of two messages that cross each other
 };
 bool is_relative(Measure measure);
 bool is_collective(Measure measure);
@@ -34,15 +34,15 @@ std::optional<Measure> measure_of(const models::PublishedRow& row, const models:
 /// One step of a run, as simulated.
 struct StepResult {
     Seconds step;
-    double samples = 0;   // all devices together
+    double samples = 0;  // all devices together
     double devices = 0;
 };
 
 /// What a figure is worked out with, beside the step.
 struct Yardstick {
     Measure measure = Measure::throughput;
-    double unit = 1;          // of the figure, in base units: 1e12 of TF/s, 60 of min
-    double dataset = 0;       // samples of an epoch
+    double unit = 1;     // of the figure, in base units: 1e12 of TF/s, 60 of min
+    double dataset = 0;  // samples of an epoch
     double epochs = 1;
     double sample_flops = 0;  // of the source's own count
     std::optional<StepResult> baseline{};

@@ -43,12 +43,13 @@ std::map<std::string, Curves> charts_of(const std::vector<ReplayedRow>& rows) {
     for (const ReplayedRow& replayed : rows) {
         const models::PublishedRow& row = replayed.row;
         if (!replayed.cold || row.devices < 1) continue;
-        const std::string title =
-            fmt::format("{}, {}, {} ({})", row.text("system"), row.text("machine"), row.text("metric"), row.text("unit"));
+        const std::string title = fmt::format("{}, {}, {} ({})", row.text("system"), row.text("machine"),
+                                              row.text("metric"), row.text("unit"));
         const auto machine = replayed.settings.find("machine"), data = replayed.settings.find("data");
         std::string name = fmt::format("{} {}", row.text("model"), row.text("precision"));
         if (data != replayed.settings.end() && data->second == "files") name += ", files";
-        if (const std::size_t at = machine->second.find('@'); at != std::string::npos) name += machine->second.substr(at);
+        if (const std::size_t at = machine->second.find('@'); at != std::string::npos)
+            name += machine->second.substr(at);
         charts[title][name].by_devices.emplace(row.devices, &replayed);
     }
     for (auto& [title, curves] : charts) {

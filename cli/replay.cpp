@@ -118,7 +118,9 @@ const Machine& Replayer::machine(const std::string& name) {
 const Network& Replayer::network(const std::string& name, const std::string& fuse) {
     const auto found = networks_.find({name, fuse});
     if (found != networks_.end()) return found->second;
-    return networks_.emplace(std::pair{name, fuse}, models::fuse(models::load_network(name), models::parse_fusions(fuse))).first->second;
+    return networks_
+        .emplace(std::pair{name, fuse}, models::fuse(models::load_network(name), models::parse_fusions(fuse)))
+        .first->second;
 }
 
 const Schedule& Replayer::schedule(const TrainingRun& run) {
@@ -127,8 +129,8 @@ const Schedule& Replayer::schedule(const TrainingRun& run) {
                                 .batch_per_device = run.batch,
                                 .precision = run.precision,
                                 .optimizer = run.optimizer};
-        last_ = {run, std::make_shared<const Schedule>(make_schedule(network(run.network, run.fuse), machine(run.machine),
-                                                                     schedule::parse_plan(run.plan), job))};
+        last_ = {run, std::make_shared<const Schedule>(make_schedule(
+                          network(run.network, run.fuse), machine(run.machine), schedule::parse_plan(run.plan), job))};
     }
     return *last_.second;
 }
@@ -151,10 +153,11 @@ StepResult Replayer::time(const CollectiveRun& run, Quantile quantile) {
     // One message is the broadcast to a second device.
     const bool message = run.kind == "p2p";
     const auto kinds = collective_kinds();
-    const auto kind =
-        std::ranges::find_if(kinds, [&](CollectiveKind k) { return to_string(k) == run.kind || pass_of(k) == run.kind; });
+    const auto kind = std::ranges::find_if(
+        kinds, [&](CollectiveKind k) { return to_string(k) == run.kind || pass_of(k) == run.kind; });
     if (!message && kind == kinds.end()) throw InputError(fmt::format("'{}' is no collective", run.kind));
-    sim::Call call{.kind = message ? CollectiveKind::broadcast : *kind, .elements = std::max<std::int64_t>(1, run.bytes / 4)};
+    sim::Call call{.kind = message ? CollectiveKind::broadcast : *kind,
+                   .elements = std::max<std::int64_t>(1, run.bytes / 4)};
     if (message) call.algorithm.name = "tree";
     if (!run.algorithm.empty()) call.algorithm = parse_algorithm(run.algorithm, call.kind);
     const Mesh mesh{{{"data", run.devices}}};

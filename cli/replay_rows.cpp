@@ -89,8 +89,13 @@ private:
 
     Series series_of(std::size_t i, const TrainingRun& run) const {
         const PublishedRow& row = rows_[i].row;
-        return {row.text("system"),  row.text("machine") + row.text("device"), run.network,
-                std::string{to_string(run.precision)}, run.fuse, setting(i, "data"), fmt::format("{}", run.batch)};
+        return {row.text("system"),
+                row.text("machine") + row.text("device"),
+                run.network,
+                std::string{to_string(run.precision)},
+                run.fuse,
+                setting(i, "data"),
+                fmt::format("{}", run.batch)};
     }
 
     // Keeps a row that others can be anchored on.

@@ -166,9 +166,10 @@ void check_set(const Options& options) {
     const bool replays = set == "published" || set.ends_with(".csv");
     if (!replays && set != "deepbench" && set != "megatron") {
         constexpr std::string_view sets[] = {"deepbench", "published", "megatron"};
-        throw InputError(fmt::format("--set '{}': choose one of {}, or give a .csv file with the columns of published "
-                                     "figures{}",
-                                     set, join(sets), did_you_mean(set, sets)));
+        throw InputError(
+            fmt::format("--set '{}': choose one of {}, or give a .csv file with the columns of published "
+                        "figures{}",
+                        set, join(sets), did_you_mean(set, sets)));
     }
     if (replays && !(options.samples.empty() && options.learn.empty())) {
         throw InputError("--samples is of --set deepbench and megatron, --learn of deepbench");

@@ -70,10 +70,17 @@ std::function<bool(const PublishedRow&)> matching(const std::string& filter) {
 
 Json row_json(const ReplayedRow& replayed) {
     const PublishedRow& row = replayed.row;
-    Json json{{"id", row.text("id")},           {"system", row.text("system")},     {"machine", row.text("machine")},
-              {"model", row.text("model")},     {"devices", row.devices},           {"precision", row.text("precision")},
-              {"metric", row.text("metric")},   {"unit", row.text("unit")},         {"published", row.value},
-              {"source", row.text("provenance")}, {"from_memory", replayed.from_memory}};
+    Json json{{"id", row.text("id")},
+              {"system", row.text("system")},
+              {"machine", row.text("machine")},
+              {"model", row.text("model")},
+              {"devices", row.devices},
+              {"precision", row.text("precision")},
+              {"metric", row.text("metric")},
+              {"unit", row.text("unit")},
+              {"published", row.value},
+              {"source", row.text("provenance")},
+              {"from_memory", replayed.from_memory}};
     if (!replayed.cold) {
         json["skipped"] = replayed.skipped;
         return json;
@@ -115,7 +122,10 @@ Json groups_json(const std::vector<ReplayedRow>& rows) {
     for (const auto& name : order) {
         const Group& group = groups[name];
         const Errors& best = group.anchored.errors.empty() ? group.cold : group.anchored;
-        Json json{{"set", "published"}, {"system", name.first}, {"machine", name.second}, {"rows", group.rows},
+        Json json{{"set", "published"},
+                  {"system", name.first},
+                  {"machine", name.second},
+                  {"rows", group.rows},
                   {"skipped", group.skipped}};
         if (!best.errors.empty()) {
             const Json all = best.json();
@@ -143,8 +153,8 @@ void summarize(const std::vector<ReplayedRow>& rows, Report& report, double& med
     const auto add = [&](const char* name, const Errors& errors, std::string_view what) {
         if (errors.errors.empty()) return;
         const Json json = summary[name] = errors.json();
-        report.footer += fmt::format("{}: {} rows, error {:.1f} % median, {:.1f} % p90; {:.0f} % in their band ({})\n", name,
-                                     errors.errors.size(), 100 * errors.quantile(0.5), 100 * errors.quantile(0.9),
+        report.footer += fmt::format("{}: {} rows, error {:.1f} % median, {:.1f} % p90; {:.0f} % in their band ({})\n",
+                                     name, errors.errors.size(), 100 * errors.quantile(0.5), 100 * errors.quantile(0.9),
                                      100 * json["in_band"].get<double>(), what);
     };
     add("anchored", anchored, "scaled to the smallest run of the same kind");
@@ -158,19 +168,19 @@ void summarize(const std::vector<ReplayedRow>& rows, Report& report, double& med
 
 std::vector<Table> tables(bool rows) {
     std::vector<Table> tables{{"groups",
-                      "error = |predicted - published| / published; the band should hold 90 %",
-                      {{"system", "system"},
-                       {"machine", "machine"},
-                       {"rows", "rows", Show::count},
-                       {"skipped", "skipped", Show::count},
-                       {"anchored_rows", "anchored", Show::count},
-                       {"anchored_median_error", "median", Show::percent},
-                       {"anchored_p90_error", "p90", Show::percent},
-                       {"anchored_in_band", "in band", Show::percent},
-                       {"cold_rows", "cold", Show::count},
-                       {"cold_median_error", "median", Show::percent},
-                       {"cold_p90_error", "p90", Show::percent},
-                       {"cold_in_band", "in band", Show::percent}}}};
+                               "error = |predicted - published| / published; the band should hold 90 %",
+                               {{"system", "system"},
+                                {"machine", "machine"},
+                                {"rows", "rows", Show::count},
+                                {"skipped", "skipped", Show::count},
+                                {"anchored_rows", "anchored", Show::count},
+                                {"anchored_median_error", "median", Show::percent},
+                                {"anchored_p90_error", "p90", Show::percent},
+                                {"anchored_in_band", "in band", Show::percent},
+                                {"cold_rows", "cold", Show::count},
+                                {"cold_median_error", "median", Show::percent},
+                                {"cold_p90_error", "p90", Show::percent},
+                                {"cold_in_band", "in band", Show::percent}}}};
     if (!rows) return tables;
     tables.insert(tables.begin(), {"rows",
                                    "each row; predicted is anchored where there is an anchor, else cold",
@@ -200,8 +210,8 @@ Report validate_published(const PublishedOptions& options, double& median) {
                                                 : fmt::format("--filter '{}' matches no row", options.filter));
     }
     if (!options.plot.empty()) draw_published(rows, options.plot);
-    Report report{document("validation", {{"set", options.file.empty() ? "published" : options.file},
-                                          {"filter", options.filter}}),
+    Report report{document("validation",
+                           {{"set", options.file.empty() ? "published" : options.file}, {"filter", options.filter}}),
                   {},
                   ""};
     report.document["groups"] = groups_json(rows);

@@ -46,8 +46,8 @@ Machine load_machine(const std::string& name_or_file) {
     if (wanted.ends_with(".toml")) return parse_machine_with(read_file(wanted), wanted, transport);
     if (name_or_file.ends_with(".toml") || name_or_file.find('/') != std::string::npos)
         return parse_machine(read_file(name_or_file), name_or_file);
-    throw InputError(fmt::format("unknown machine '{}'{}; choose one of {}, or give the path of a .toml file",
-                                 wanted, did_you_mean(wanted, names), join(names)));
+    throw InputError(fmt::format("unknown machine '{}'{}; choose one of {}, or give the path of a .toml file", wanted,
+                                 did_you_mean(wanted, names), join(names)));
 }
 
 }  // namespace rehearse::models

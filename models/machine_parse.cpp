@@ -54,9 +54,7 @@ void parse_host(Reader& top) {  // what it means, this_host.cpp knows
 
 }  // namespace
 
-Machine parse_machine(std::string_view text, const std::string& origin) {
-    return parse_machine_with(text, origin, "");
-}
+Machine parse_machine(std::string_view text, const std::string& origin) { return parse_machine_with(text, origin, ""); }
 
 Machine parse_machine_with(std::string_view text, const std::string& origin, std::string_view transport) {
     const toml::table table = parse_toml(text, origin);

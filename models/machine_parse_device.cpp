@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/text.hpp"
-#include "models/machine_files.hpp"
 #include "core/tile_model.hpp"
+#include "models/machine_files.hpp"
 #include "models/machine_parse.hpp"
 #include "models/price_models.hpp"
 

@@ -149,7 +149,7 @@ std::shared_ptr<const PriceModel> transferred_price_model(const Likeness& likene
         for (KernelSample& sample : known.samples) {
             const auto here = kernel_point(sample.problem, sheet), there = kernel_point(sample.problem, known.sheet);
             require(here && there, "a measured kernel can be priced");
-            sample.time = sample.time * (here->bounds.overlapped() / there->bounds.overlapped());
+            sample.time = sample.time * (here->bounds.overlapped().value / there->bounds.overlapped().value);
         }
         for (Expert& expert : known.experts) {
             expert.covariance.noise = std::hypot(expert.covariance.noise, likeness.error);

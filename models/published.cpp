@@ -14,9 +14,9 @@ namespace rehearse::models {
 
 namespace {
 
-constexpr std::array needed{"id",        "system",           "machine",      "device", "n_devices",
-                            "model",     "precision",        "strategy",     "metric", "value",
-                            "unit",      "batch_per_device", "global_batch", "extra",  "provenance"};
+constexpr std::array needed{"id",    "system",           "machine",      "device", "n_devices",
+                            "model", "precision",        "strategy",     "metric", "value",
+                            "unit",  "batch_per_device", "global_batch", "extra",  "provenance"};
 
 }  // namespace
 

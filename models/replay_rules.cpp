@@ -78,7 +78,8 @@ struct ReplayRules::Rule {
             const std::string name = text.substr(i + 1, end - i - 1);
             const auto group = groups.find(name);
             if (group == groups.end()) {
-                throw InputError(fmt::format("{}: '{{{}}}' is no column and no group of one in '{}'", origin, name, text));
+                throw InputError(
+                    fmt::format("{}: '{{{}}}' is no column and no group of one in '{}'", origin, name, text));
             }
             result += group->second;
             i = end;

@@ -92,8 +92,9 @@ protected:
     // A machine of DGX-1s, whose links are fast: two devices are nearly twice as fast as one.
     std::string row(const std::string& id, int devices, const std::string& metric, double value,
                     const std::string& unit, const std::string& provenance = "read:table") const {
-        return fmt::format("{},Bench,DGX-1-V100,V100,{},ResNet-50,fp32,sync data-parallel,64,{},{},{},{},synthetic,{}\n",
-                           id, devices, 64 * devices, metric, value, unit, provenance);
+        return fmt::format(
+            "{},Bench,DGX-1-V100,V100,{},ResNet-50,fp32,sync data-parallel,64,{},{},{},{},synthetic,{}\n", id, devices,
+            64 * devices, metric, value, unit, provenance);
     }
     Json validated(const std::string& rows, const std::string& options = "") {
         write("rows.csv", header + rows);
@@ -116,7 +117,8 @@ TEST_F(Published, RowsAreAnchoredOnTheSmallestRunOfTheirKind) {
         EXPECT_GT(b["predicted"], 1.8 * one);
         EXPECT_LE(b["low"], b["predicted"]);
         EXPECT_GE(b["high"], b["predicted"]);
-        EXPECT_EQ(a["cold_predicted"], validated(row("c", 1, "train_throughput", 7, "images/s"))["rows"][0]["predicted"])
+        EXPECT_EQ(a["cold_predicted"],
+                  validated(row("c", 1, "train_throughput", 7, "images/s"))["rows"][0]["predicted"])
             << "a cold prediction knows no published figure";
         EXPECT_EQ(json["summary"]["anchored"]["rows"], 1);
         EXPECT_EQ(json["summary"]["cold"]["rows"], 2);
@@ -125,9 +127,9 @@ TEST_F(Published, RowsAreAnchoredOnTheSmallestRunOfTheirKind) {
 
 // 1,281,167 images of an epoch at r images/s take 1,281,167 / r seconds; a step of 64 takes 64 / r.
 TEST_F(Published, MetricsAgree) {
-    const Json json = validated(row("t", 1, "train_throughput", 300, "images/s") +
-                                row("e", 1, "epoch_time", 4000, "s") + row("m", 1, "epoch_time", 60, "min") +
-                                row("i", 1, "iteration_time", 200, "ms"));
+    const Json json =
+        validated(row("t", 1, "train_throughput", 300, "images/s") + row("e", 1, "epoch_time", 4000, "s") +
+                  row("m", 1, "epoch_time", 60, "min") + row("i", 1, "iteration_time", 200, "ms"));
     const double rate = json["rows"][0]["predicted"];
     EXPECT_NEAR(json["rows"][1]["predicted"].get<double>() * rate, 1281167, 1);
     EXPECT_NEAR(json["rows"][2]["predicted"].get<double>() * 60 * rate, 1281167, 1);
@@ -135,11 +137,12 @@ TEST_F(Published, MetricsAgree) {
 }
 
 TEST_F(Published, WhatIsMissingIsSaid) {
-    const Json json = validated(row("ok", 1, "train_throughput", 300, "images/s") +
-                                "x,Bench,Abacus,D,1,ResNet-50,fp32,sync data-parallel,64,64,train_throughput,3,images/s,,read\n"
-                                "y,Bench,DGX-1-V100,V100,1,SuperNet,fp32,sync data-parallel,64,64,train_throughput,3,images/s,,read\n"
-                                "z,Bench,DGX-1-V100,V100,1,ResNet-50,fp32,sync data-parallel,64,64,top1_accuracy,75,%,,read\n" +
-                                row("w", 1, "train_throughput", 300, "images/s", "memory"));
+    const Json json =
+        validated(row("ok", 1, "train_throughput", 300, "images/s") +
+                  "x,Bench,Abacus,D,1,ResNet-50,fp32,sync data-parallel,64,64,train_throughput,3,images/s,,read\n"
+                  "y,Bench,DGX-1-V100,V100,1,SuperNet,fp32,sync data-parallel,64,64,train_throughput,3,images/s,,read\n"
+                  "z,Bench,DGX-1-V100,V100,1,ResNet-50,fp32,sync data-parallel,64,64,top1_accuracy,75,%,,read\n" +
+                  row("w", 1, "train_throughput", 300, "images/s", "memory"));
     EXPECT_THAT(json["rows"][1]["skipped"].get<std::string>(), HasSubstr("no rule maps machine 'Abacus'"));
     EXPECT_THAT(json["rows"][2]["skipped"].get<std::string>(), HasSubstr("no rule maps model 'SuperNet'"));
     EXPECT_THAT(json["rows"][3]["skipped"].get<std::string>(), HasSubstr("top1_accuracy"));

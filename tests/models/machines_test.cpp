@@ -52,7 +52,8 @@ TEST_P(Shipped, MachineIsTheFileInTheSourceTree) {
 
 INSTANTIATE_TEST_SUITE_P(Machines, Shipped, testing::ValuesIn(shipped_names()), [](const auto& test) {
     std::string name = test.param;
-    std::ranges::replace_if(name, [](char c) { return c == '-' || c == '.'; }, '_');
+    std::ranges::replace_if(
+        name, [](char c) { return c == '-' || c == '.'; }, '_');
     return name;
 });
 

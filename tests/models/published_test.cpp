@@ -24,9 +24,9 @@ const std::string header =
     "provenance\n";
 
 PublishedRow row(const std::string& strategy, const std::string& model = "GPT") {
-    return read_published(header + fmt::format("a,S,M,D,8,{},fp16,\"{}\",1,8,throughput,2.5,samples/s,,read\n", model,
-                                               strategy),
-                          "t.csv")
+    return read_published(
+               header + fmt::format("a,S,M,D,8,{},fp16,\"{}\",1,8,throughput,2.5,samples/s,,read\n", model, strategy),
+               "t.csv")
         .at(0);
 }
 
@@ -85,9 +85,7 @@ TEST(ReplayRules, TheLastRuleThatMatchesWins) {
 }
 
 TEST(ReplayRules, RefuseWhatTheyMustNotDo) {
-    const auto add = [](std::string text) {
-        return [text = std::move(text)] { ReplayRules{}.add(text, "r.toml"); };
-    };
+    const auto add = [](std::string text) { return [text = std::move(text)] { ReplayRules{}.add(text, "r.toml"); }; };
     EXPECT_THAT(add("[[rule]]\nwhy = \"x\"\nwhen = { id = 'a' }\nplan = \"data\"\n"),
                 ThrowsMessage<InputError>(HasSubstr("must not look at the id")));
     EXPECT_THAT(add("[[rule]]\nwhy = \"x\"\nwhen = { model = 'a(' }\n"),
