@@ -147,7 +147,7 @@ TEST(Program, AddsGradientsWhereCoreSaysSo) {
          {test::branches(), "data=2:zero=2:microbatches=3"},
          {test::branches(), "data=2:zero=3:microbatches=2"},
          {models::load_network("resnet32"), "data=2:microbatches=2"},
-         {test::tiny_transformer(TransformerKind::decoder), "data=2:microbatches=2"}}};
+         {test::tiny_transformer(models::TransformerKind::decoder), "data=2:microbatches=2"}}};
     for (const auto& [network, plan] : cases) {
         SCOPED_TRACE(network.name + " " + plan);
         const std::int64_t ranks = std::string_view{plan}.find("=2") == std::string_view::npos ? 1 : 2;
