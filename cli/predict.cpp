@@ -19,6 +19,7 @@
 #include "picture/write.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/remedies.hpp"
+#include "sim/choose.hpp"
 #include "sim/simulate.hpp"
 #include "trace/trace.hpp"
 
@@ -53,8 +54,9 @@ double wall_s() { return std::chrono::duration<double>(std::chrono::steady_clock
 Predicted predicted(const Options& options, const Network& network, const Machine& machine, std::int64_t devices) {
     const double begin = wall_s();
     Predicted result;
-    result.schedule =
-        make_schedule(network, machine, schedule::parse_plan(options.job.plan), job_for(options.job, devices));
+    const schedule::Plan plan = schedule::parse_plan(options.job.plan);
+    result.schedule = make_schedule(network, machine, plan, job_for(options.job, devices));
+    if (plan.all_reduce && plan.all_reduce->name == "auto") sim::choose_all_reduce(result.schedule, machine);
     const bool wanted = options.links || !options.trace.empty();
     const auto simulated = [&](Quantile quantile, bool links = false) {
         return sim::simulate(result.schedule, machine,

@@ -138,7 +138,7 @@ Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh
     const Placement placement = place(machine, ranks(mesh));
     const std::int64_t apart = stride(mesh, axis);
     const std::int64_t mates = placement.per_node / apart;
-    if (!plan.all_reduce) {
+    if (!plan.all_reduce || plan.all_reduce->name == "auto") {
         const bool even = placement.uneven.empty() && placement.per_node % apart == 0 &&
                           size_of(mesh, axis) % std::max<std::int64_t>(mates, 1) == 0;
         const bool alone = size_of(mesh, axis) < ranks(mesh) && mates < 2;

@@ -8,6 +8,8 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "core/gradient_sums.hpp"
+#include "core/text.hpp"
 #include "sim/staging.hpp"
 
 namespace rehearse::sim {
@@ -112,7 +114,10 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
     if (!fresh) return;
     // Each micro-batch of a layer costs the same.
     std::map<std::pair<int, Pass>, std::pair<const Problem*, Seconds>> known;
-    for (const Step& step : schedule_.classes[static_cast<std::size_t>(rank_class)].steps) {
+    const RankClass& of = schedule_.classes[static_cast<std::size_t>(rank_class)];
+    const std::vector<std::vector<Problem>> sums = gradient_sums(schedule_, of);
+    for (std::size_t i = 0; i < of.steps.size(); ++i) {
+        const Step& step = of.steps[i];
         const Problem* problem = problem_of(step);
         if (problem == nullptr) {
             entry->second.push_back(Seconds{0});
@@ -125,6 +130,7 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
             time = at(price(*problem, device), quantile_);
         }
         entry->second.push_back(time);
+        for (const Problem& sum : sums[i]) entry->second.back() += at(price(sum, device), quantile_);
     }
 }
 

@@ -107,7 +107,7 @@ struct TensorTile {
         if constexpr (elements_per_word == 2) {
             return static_cast<std::uint32_t>(second.bits) << 16 | first.bits;
         } else {
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
             std::uint32_t bits;
             asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(first));
             return bits;

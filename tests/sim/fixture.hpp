@@ -26,7 +26,8 @@ inline const DeviceClass& plain_device() {
                                     .launch = {Seconds{0}, "test"},
                                     .efficiencies = {},
                                     .measured = {},
-                                    .model = {}};
+                                    .model = {},
+                                    .tiles = {}};
     return device;
 }
 
