@@ -138,7 +138,8 @@ std::shared_ptr<const PriceModel> load_price_model(std::string_view name) {
 
 std::shared_ptr<const PriceModel> transferred_price_model(const Likeness& likeness, const DeviceClass& device) {
     std::vector<MeasuredKernels> kernels;
-    for (MeasuredKernels known : load_price_model(likeness.like)->kernels()) {
+    const std::shared_ptr<const PriceModel> model = load_price_model(likeness.like);
+    for (MeasuredKernels known : model->kernels()) {
         const auto peak = device.peak.find(known.type);
         if (peak == device.peak.end()) continue;
         DeviceSheet sheet = known.sheet;

@@ -111,7 +111,7 @@ void Program::make_weight_versions() {
     versions_.assign(at(rank_class_.slots), std::vector<float>(tensors_->weights().size()));
 }
 
-std::span<float> Program::version_of(std::span<float> weights, int micro_batch) {
+kernels::View Program::version_of(kernels::View weights, int micro_batch) {
     if (versions_.empty() || weights.empty()) return weights;
     const std::span<float> version = versions_[at(micro_batch % rank_class_.slots)];
     return version.subspan(at(weights.data() - tensors_->weights().data()), weights.size());

@@ -109,7 +109,7 @@ private:
     void choose_backends(const Wish& wish);
     void find_sums_of_micro_batches();
     void make_weight_versions();
-    std::span<float> version_of(std::span<float> weights, int micro_batch);
+    kernels::View version_of(kernels::View weights, int micro_batch);
     void keep_version(ReadyStep& ready, int micro_batch);
     void let_go_of_gathered_weights();
     Range own_piece(int bucket) const;

@@ -94,7 +94,7 @@ TEST_F(Contract, ScheduleIsListedAndDrawn) {
     // GPipe of two stages and micro-batches, drawn by hand.
     EXPECT_THAT(run("schedule --model lenet5 --plan pipe=2:schedule=gpipe:microbatches=2 --draw").out,
                 HasSubstr("\n"
-                          "stage0 F0 F1 .  .  B0--- B1---\n"
+                          "stage0 F0 F1 .  .  .  B0--- B1---\n"
                           "stage1 .  F0 F1 B0--- B1--- .  .\n"));
     EXPECT_EQ(run("schedule --model lenet5 --plan pipe=2:microbatches=4 --draw picture.svg").code, 0);
     EXPECT_THAT(read("picture.svg"), AllOf(HasSubstr("<svg"), HasSubstr("stage1"), HasSubstr("B3")));

@@ -175,11 +175,11 @@ TEST_F(Validate, KeepsTheErrorsOfTransformersThatAreDocumented) {
 }
 
 TEST_F(Validate, SaysWhatIsWrongWithARowOfTransformers) {
-    const std::string header =
+    const std::string columns =
         "# GPUs,global batch,micro batch,hidden size,attention heads,# layers,sequence length,tensor parallelism,data "
         "parallelism,pipeline parallelism,iteration time (ms)\n";
     const auto told = [&](const std::string& rows) {
-        write("rows.csv", header + rows);
+        write("rows.csv", columns + rows);
         const Output output = run("validate --set megatron --samples {}/rows.csv");
         EXPECT_EQ(output.code, 2);
         return output.err;

@@ -120,6 +120,10 @@ TEST(Fuse, LeavesParametersAndTheWorkOfEveryNetworkAsTheyAre) {
         // A fused GELU computes its slope beside its value, so that backward need not.
         const Network without_gelu = fuse(before, parse_fusions("conv-relu,matmul-relu,bn-relu,bn-add-relu"));
         EXPECT_EQ(flops(without_gelu, Pass::forward), flops(before, Pass::forward));
+        if (model.name.starts_with("lstm")) {  // nothing stands alone in it
+            EXPECT_EQ(drawn(after), drawn(before));
+            continue;
+        }
         EXPECT_LT(after.layers.size(), before.layers.size());
         EXPECT_LT(activation_bytes(after, DataType::f32), activation_bytes(before, DataType::f32));
         EXPECT_EQ(drawn(fuse(after, all)), drawn(after)) << "nothing is left to fuse";

@@ -138,13 +138,14 @@ TEST(DataParallel, AccumulatesOverMicroBatchesAndSumsOnce) {
 TEST(TensorParallel, OnTwoRanksDrawnByHand) {
     EXPECT_EQ(draw(schedule_of(tower(3), "tensor=2", 2)),
               "compute: dense0:forward dense1:forward dense1.bias:forward<dense1.sum:allreduce"
-              " dense2:forward loss:forward<dense2.gather:allgather"
-              " loss:backward_data dense2.gather:backward_data dense2:backward_weights dense2:backward_data"
+              " dense2:forward loss.terms:forward loss:forward<loss.gather:allgather"
+              " loss:backward_data loss.gather:backward_data loss.terms:backward_data"
+              " dense2:backward_weights dense2:backward_data"
               " dense1.bias:backward_weights<dense2.copy:gradient_allreduce"
               " dense1.bias:backward_data<dense2.copy:gradient_allreduce"
               " dense1:backward_weights dense1:backward_data dense0:backward_weights"
               " bucket0:update\n"
-              "communication: dense1.sum:allreduce<dense1:forward dense2.gather:allgather<dense2:forward"
+              "communication: dense1.sum:allreduce<dense1:forward loss.gather:allgather<loss.terms:forward"
               " dense2.copy:gradient_allreduce<dense2:backward_data\n");
 }
 

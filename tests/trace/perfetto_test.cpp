@@ -159,6 +159,7 @@ TEST(Perfetto, IsScannedAsItIsRead) {
         const auto found = scanned(path);
         ASSERT_TRUE(found);
         Timeline expected = read(path);
+        for (Event& event : expected.events) event.flow = 0;  // a scan does not tell which belong together
         const auto key = [](const Event& e) {
             return std::tie(e.iteration, e.rank, e.start.value, e.end.value, e.stream, e.step, e.layer, e.pass,
                             e.micro_batch, e.bytes, e.flops);
