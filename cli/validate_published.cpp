@@ -100,7 +100,8 @@ Json row_json(const ReplayedRow& replayed) {
 
 void add_errors(Json& json, const char* name, const Errors& errors) {
     if (errors.errors.empty()) return;
-    for (const auto& [key, value] : errors.json().items()) {
+    const Json all = errors.json();  // outlives the loop
+    for (const auto& [key, value] : all.items()) {
         json[key == "rows" ? fmt::format("{}_rows", name) : fmt::format("{}_{}", name, key)] = value;
     }
 }

@@ -130,6 +130,7 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
             time = at(price(*problem, device), quantile_);
         }
         entry->second.push_back(time);
+        if (device.tiles != nullptr) continue;  // its counted passes over memory contain them
         for (const Problem& sum : sums[i]) entry->second.back() += at(price(sum, device), quantile_);
     }
 }
