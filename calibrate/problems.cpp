@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "core/gradient_sums.hpp"
+
 namespace rehearse::calibrate {
 
 namespace {
@@ -49,6 +51,9 @@ void add_schedule(Distinct& found, const Schedule& schedule) {
             const bool kernel = compute != nullptr && !std::holds_alternative<Communication>(compute->problem.op);
             if (kernel) found.add(compute->problem, touched);
             if (const auto* update = std::get_if<Update>(&step.action)) found.add(update->problem, touched);
+        }
+        for (const std::vector<Problem>& sums : gradient_sums(schedule, program)) {
+            for (const Problem& sum : sums) found.add(sum, touched);
         }
     }
 }

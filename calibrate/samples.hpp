@@ -41,9 +41,17 @@ struct HostFigures {
     Figure<Seconds> launch;
 };
 
+/// One message out and one in, with nothing else to do and while the rank computes.
+struct OverlapSample {
+    Bytes size;
+    Seconds alone, beside;
+    Seconds lost;  // of the computation
+};
+
 struct Messages {
     std::vector<MessageSample> samples;
     Figure<Bandwidth> reduce;  // incoming data added to a buffer
+    std::vector<OverlapSample> overlap{};
 };
 
 struct Samples {
@@ -52,6 +60,8 @@ struct Samples {
     std::vector<Sample> compute;
     HostFigures figures;
     std::optional<Messages> messages;  // between ranks of one node
+    std::optional<Messages> across{};  // between nodes
+    std::int64_t nodes = 1;            // that measured
 };
 
 }  // namespace rehearse::calibrate

@@ -17,6 +17,9 @@ namespace {
 }  // namespace
 
 #if !REHEARSE_HAS_SIM
+Run add_explain(CLI::App& app) {
+    return absent(app, "explain: this build has no SimGrid (install libsimgrid-dev, configure with REHEARSE_SIM=ON)");
+}
 Run add_predict(CLI::App& app) {
     return absent(app, "predict: this build has no SimGrid (install libsimgrid-dev, configure with REHEARSE_SIM=ON)");
 }

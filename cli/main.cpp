@@ -35,6 +35,10 @@ constexpr std::array table{
             "  rehearse bench stream --plot sizes.png\n"
             "  mpirun -n 2 rehearse bench allreduce --min 64KiB --max 64MiB --algorithm halving,auto,mpi",
             add_bench},
+    Command{"explain", "where a price comes from: of a kernel on a device, or of a step of a prediction",
+            "  rehearse explain conv2d:n32c64h56w56k64r3s3:pad1:stride1:f16:forward --machine summit\n"
+            "  rehearse explain --model resnet50 --machine summit --devices 384 --step bucket0:allreduce",
+            add_explain},
     Command{"calibrate", "measure this host, so that it can be predicted",
             "  mpirun -n 2 rehearse calibrate --quick\n"
             "  rehearse calibrate --quick --model vgg16 --batch 8 --machine-out my-host.toml",

@@ -16,6 +16,9 @@
 #include "models/models.hpp"
 #include "run/train.hpp"
 #include "trace/trace.hpp"
+#if REHEARSE_HAS_SIM
+#include "sim/choose.hpp"
+#endif
 
 namespace rehearse::cli {
 
@@ -28,14 +31,14 @@ struct Options {
     JobOptions job;
     run::Options run;
     std::optional<float> learning_rate;  // absent: what the optimizer usually takes
-    std::string trace;
+    std::string trace, machine;
     Tune tune = Tune::on;
 };
 
 // The hosts that mpirun chose, as a machine: what a plan needs to know, without any figure.
 // Hosts as mpirun filled them. Stages are cut by the prices that `predict` would take, where this host has been
 // measured, so that both cut alike.
-Machine job_machine(const run::Session& session) {
+Machine job_machine(const run::Session& session, const std::string& priced) {
     const std::int64_t local = session.local_size();
     NodeKind host{"host", (session.size() + local - 1) / local, {}, {}};
     for (std::int64_t i = 0; i < local; ++i) {
@@ -43,7 +46,9 @@ Machine job_machine(const run::Session& session) {
     }
     Machine machine;
     machine.name = "mpirun";
-    if (std::filesystem::exists(models::this_host_path())) {
+    if (!priced.empty()) {
+        machine.classes = models::load_machine(priced).classes;
+    } else if (std::filesystem::exists(models::this_host_path())) {
         machine.classes = models::load_machine("this-host").classes;
     } else {
         machine.classes.resize(1);
@@ -122,16 +127,29 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     return report;
 }
 
+// As `predict` on the same machine chooses.
+void settle([[maybe_unused]] Schedule& schedule, const schedule::Plan& plan,
+            [[maybe_unused]] const std::string& machine) {
+    if (!plan.all_reduce || plan.all_reduce->name != "auto") return;
+#if REHEARSE_HAS_SIM
+    sim::choose_all_reduce(schedule, models::load_machine(machine.empty() ? "this-host" : machine));
+#else
+    throw BackendError("allreduce=auto: this build has no SimGrid to price algorithms with: name one");
+#endif
+}
+
 int train(const run::Session& session, const Options& options) {
     const Network network = load_network(options.job.model, options.job.fuse, options.job.allow_unknown);
-    const Schedule schedule = make_schedule(network, job_machine(session), schedule::parse_plan(options.job.plan),
-                                            job_for(options.job, session.size()));
+    const schedule::Plan plan = schedule::parse_plan(options.job.plan);
+    Schedule schedule =
+        make_schedule(network, job_machine(session, options.machine), plan, job_for(options.job, session.size()));
+    settle(schedule, plan, options.machine);
     run::Options asked = options.run;
     asked.learning_rate = options.learning_rate.value_or(run::default_learning_rate(options.job.optimizer));
     if (asked.check_gradients) {
         const schedule::Job alone{1, micro_batch_size(schedule), {}, options.job.precision, options.job.optimizer};
         asked.alone = std::make_shared<const Schedule>(
-            make_schedule(network, job_machine(session), schedule::parse_plan("data"), alone));
+            make_schedule(network, job_machine(session, options.machine), schedule::parse_plan("data"), alone));
     }
     const bool speaks = session.rank() == 0;
     const bool live = speaks && options.common.format == Format::table && options.common.output.empty();
@@ -174,6 +192,8 @@ Run add_run(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     options->job.model = "resnet32";
     add_job(app, options->job);
+    app.add_option("--machine", options->machine, "the machine file whose prices balance stages, as predict takes it")
+        ->option_text("NAME|FILE.toml");
     app.add_option("--steps", options->run.steps, "training steps")->capture_default_str()->option_text("N");
     app.add_option("--backend", options->run.backend, "use only this one (onednn, cpu, reference)")
         ->option_text("NAME");

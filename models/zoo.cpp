@@ -35,6 +35,8 @@ constexpr std::array networks{
     ModelName{"vgg19", "Simonyan and Zisserman 2015, configuration E, 3x224x224, 1000 classes", vgg19},
     ModelName{"googlenet", "Szegedy et al. 2015 without auxiliary heads, 3x224x224, 1000 classes", googlenet},
     ModelName{"resnet32", "He et al. 2016 for CIFAR-10, 3x32x32, parameter-free shortcuts", resnet32},
+    ModelName{"vgg8", "six 3x3 convolutions as in VGG and two dense layers, 3x32x32, 10 classes", vgg8},
+    ModelName{"mlp", "three dense layers, 3072-1024-1024-10, 3x32x32, 10 classes", mlp},
     ModelName{"resnet50", "He et al. 2016, stride in the 3x3 (v1.5), 3x224x224, 1000 classes", resnet50},
     ModelName{"resnet101", "He et al. 2016, stride in the 3x3 (v1.5), 3x224x224, 1000 classes", resnet101},
     ModelName{"resnet152", "He et al. 2016, stride in the 3x3 (v1.5), 3x224x224, 1000 classes", resnet152},

@@ -9,6 +9,8 @@
 namespace rehearse::models {
 
 Network lenet5();
+Network vgg8();
+Network mlp();
 Network alexnet();
 Network vgg16();
 Network vgg19();

@@ -139,7 +139,7 @@ Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh
     const int data = axis_index(mesh, "data");
     const std::int64_t apart = data < 0 ? 1 : stride(mesh, data);
     const std::int64_t mates = placement.per_node / apart;
-    if (!plan.all_reduce) {
+    if (!plan.all_reduce || plan.all_reduce->name == "auto") {
         const bool even = placement.uneven.empty() && placement.per_node % apart == 0 &&
                           axis_size(mesh, "data") % std::max<std::int64_t>(mates, 1) == 0;
         const bool alone = mesh.axes.size() > 1 && mates < 2;

@@ -34,7 +34,10 @@ void read_data(Plan& plan, std::string_view size) { add_axis(plan, "data", size)
 void read_tensor(Plan& plan, std::string_view size) { add_axis(plan, "tensor", size); }
 void read_pipe(Plan& plan, std::string_view size) { add_axis(plan, "pipe", size); }
 
-void read_all_reduce(Plan& plan, std::string_view value) { plan.all_reduce = parse_algorithm(value); }
+// Who executes or predicts the schedule settles `auto`, bucket by bucket; here it is as if nothing had been said.
+void read_all_reduce(Plan& plan, std::string_view value) {
+    plan.all_reduce = value == "auto" ? Algorithm{.name = "auto"} : parse_algorithm(value);
+}
 void read_tensor_sum(Plan& plan, std::string_view value) { plan.tensor_sum = parse_algorithm(value); }
 void read_bucket(Plan& plan, std::string_view value) { plan.bucket = read_positive_size(value); }
 void read_first_bucket(Plan& plan, std::string_view value) { plan.first_bucket = read_positive_size(value); }
@@ -83,8 +86,10 @@ struct Word {
 constexpr std::array table{
     Word{{"data", "N", "N copies of the network, each on its share of the batch; without =N: as many as devices", {}},
          read_data},
-    Word{{"allreduce", "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|doubletree|torus[(RxC)]",
-          "how gradients are summed; default hierarchical(ring,halving) across full nodes, else ring", "data"},
+    Word{{"allreduce", "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|doubletree|torus[(RxC)]|auto",
+          "how gradients are summed; default hierarchical(ring,halving) across full nodes, else ring; auto: what the "
+          "machine's prices say is fastest",
+          "data"},
          read_all_reduce},
     Word{{"bucket", "SIZE", "gradients are sent in buckets of at least SIZE; default 25MB", "data"}, read_bucket},
     Word{{"first", "SIZE", "the first bucket is sent at SIZE already, when that is less; default 1MB", "data"},

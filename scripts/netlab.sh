@@ -9,14 +9,15 @@
 #   scripts/netlab.sh run 2 --rate 10gbit COMMAND...    brings hosts up for this one command, and takes them down
 #
 # --name NAME tells several labs apart (default: by the calling shell), --per-host R starts R ranks on each host.
-# Needs root, iproute2 and Open MPI. Latency cannot be added where the kernel has no netem; a burst of 128 kB passes
-# above the rate (tbf's bucket must hold one packet of 64 kB).
+# Needs root, iproute2 and Open MPI. One rank a host has a core of its own while there are cores, then they share them in
+# turn. Latency cannot be added where the kernel has no netem; a burst of 64 kB passes above the rate (a bucket must hold
+# one packet of 64 kB).
 set -euo pipefail
 
 refuse() { echo "netlab: cannot: $*" >&2; exit 3; }
 wrong() { echo "netlab: $*; see the head of $0" >&2; exit 2; }
 
-name=rh$PPID rate=1gbit per_host=1 word=${1:-} hosts=
+name=rh$PPID rate=1gbit burst=64kb per_host=1 word=${1:-} hosts=
 case $word in up | run | down) shift ;; *) wrong "'$word': up, run or down" ;; esac
 if [[ $word != down ]]; then
     hosts=${1:-}
@@ -54,8 +55,18 @@ down() {
 # What a container or an old kernel may not allow: then its reason is ours.
 try() { "$@" 2> "$folder/why" || refuse "'$*': $(cat "$folder/why")"; }
 
-# $1 namespace, $2 device: a queue of 8 MB drops nothing that TCP sends here.
-limit() { try ip netns exec "$1" tc qdisc add dev "$2" root tbf rate "$rate" burst 128kb limit 8mb; }
+# $1 namespace, $2 device: a queue of 8 MB drops nothing that TCP sends here. Acknowledgements go first: behind the data
+# of the other direction they would halve the rate of two hosts that send to each other at the same time.
+limit() {
+    local rule=(ip netns exec "$1" tc) link="htb rate $rate burst $burst cburst $burst"
+    try "${rule[@]}" qdisc add dev "$2" root handle 1: htb default 20
+    try "${rule[@]}" class add dev "$2" parent 1: classid 1:1 $link
+    try "${rule[@]}" class add dev "$2" parent 1:1 classid 1:10 $link prio 0
+    try "${rule[@]}" class add dev "$2" parent 1:1 classid 1:20 $link prio 1
+    try "${rule[@]}" qdisc add dev "$2" parent 1:10 bfifo limit 1mb
+    try "${rule[@]}" qdisc add dev "$2" parent 1:20 bfifo limit 8mb
+    try "${rule[@]}" filter add dev "$2" parent 1: protocol ip prio 1 u32 match u16 0x0000 0xff80 at 2 flowid 1:10
+}
 
 add_host() {
     local host=$name-h$1 port=port$1
@@ -65,6 +76,8 @@ add_host() {
     ip -n "$name-switch" link set "$port" master bridge up
     ip -n "$host" addr add "10.77.0.$(($1 + 1))/24" dev eth0
     ip -n "$host" link set eth0 up
+    # Others than Reno may hold back to measure the path.
+    ip netns exec "$host" sysctl -qw net.ipv4.tcp_congestion_control=reno 2> /dev/null || true
     limit "$host" eth0
     limit "$name-switch" "$port"
     mkdir -p "/etc/netns/$host"
@@ -81,7 +94,9 @@ up() {
 #!/bin/sh
 host=\$1
 shift
-exec ip netns exec "\$host" unshare --uts sh -c "hostname \$host && exec \$*"
+pin=
+[ -z "\$NETLAB_PIN" ] || pin="taskset -c \$((\${host##*-h} % $(nproc)))"
+exec ip netns exec "\$host" unshare --uts sh -c "hostname \$host && exec \$pin \$*"
 EOF
     chmod +x "$folder/agent"
     try ip netns add "$name-switch"
@@ -99,9 +114,10 @@ run() {
         ip netns list | grep -q "^$name-h$i\b" || wrong "$name has no host $i: bring up as many"
         list+=${list:+,}$name-h$i:$per_host
     done
+    [[ $per_host -gt 1 ]] || export NETLAB_PIN=1
     "$folder/agent" "$name-h0" mpirun --allow-run-as-root --host "$list" -n $((hosts * per_host)) \
         --mca plm_rsh_agent "$folder/agent" --mca orte_tmpdir_base "$folder" --mca pml ob1 --mca btl tcp,self \
-        --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 --mca mpi_yield_when_idle 1 "$(printf '%q ' "$@")"
+        --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 --mca mpi_yield_when_idle 1 --bind-to none "$(printf '%q ' "$@")"
 }
 
 case $word in

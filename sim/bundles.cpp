@@ -11,21 +11,28 @@ namespace rehearse::sim {
 
 int Bundles::add(std::span<const Flow> flows) {
     require(kinds_.empty(), "bundles are added before rates are asked for");
-    const int bundle = static_cast<int>(latency_.size());
-    Seconds latency;
+    const int bundle = static_cast<int>(ways_.size());
+    Way way;
     std::vector<Hop> hops;
     for (const Flow& flow : flows) {
         hops.clear();
-        latency = std::max(latency, wiring_.route(flow.from, flow.to, hops));
+        way.latency = std::max(way.latency, wiring_.route(flow.from, flow.to, hops));
+        way.across = way.across || wiring_.across(flow.from, flow.to);
         for (const Hop& hop : hops) {
+            way.alone = std::max(way.alone, hop.cost);
             Share& share = links_[hop.link];
             share.cost = hop.cost.value;
             if (share.flows.empty() || share.flows.back().first != bundle) share.flows.emplace_back(bundle, 0);
             ++share.flows.back().second;
         }
     }
-    latency_.push_back(latency);
+    ways_.push_back(way);
     return bundle;
+}
+
+Seconds Bundles::latency(int bundle, Bytes bytes) const {
+    const Way& way = ways_[static_cast<std::size_t>(bundle)];
+    return way.latency + wiring_.beyond(way.across, bytes, way.alone);
 }
 
 void Bundles::reduce() {

@@ -21,7 +21,8 @@ public:
 
     /// Its number. All bundles are added before the first rates are asked for.
     int add(std::span<const Flow> flows);
-    Seconds latency(int bundle) const { return latency_[static_cast<std::size_t>(bundle)]; }
+    /// From when the last of a message's bytes has left until it is there.
+    Seconds latency(int bundle, Bytes bytes) const;
     /// Bytes a second of each flow of each of these bundles, when they go on together; one may be named twice.
     std::vector<double> rates(std::span<const int> bundles);
 
@@ -34,8 +35,13 @@ private:
     };
     void reduce();
 
+    struct Way {
+        Seconds latency;
+        PerByte alone;  // on its slowest hop
+        bool across = false;
+    };
     const Wiring& wiring_;
-    std::vector<Seconds> latency_;
+    std::vector<Way> ways_;                // the longest of each bundle
     std::map<std::int64_t, Share> links_;  // until reduced
     std::vector<Share> kinds_;             // links that the same flows cross, at the same cost, are one
     std::map<std::vector<int>, std::vector<double>> known_;

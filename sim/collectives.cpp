@@ -156,7 +156,7 @@ void Collectives::advance(const Stage& stage, Bytes bytes, Progress& progress) {
     for (std::size_t i = 0; i < count; ++i) {
         const Message& m = pattern.messages[i];
         const MessageCost& cost = pattern.costs[static_cast<std::size_t>(m.cost)];
-        const double sent = end_[i] + cost.latency.value;
+        const double sent = end_[i] + (cost.latency + wiring_.beyond(cost.across, bytes, cost.alone)).value;
         const double received = stage.reduces ? sent + (cost.combine * bytes).value : sent;
         double& from = progress.ready[static_cast<std::size_t>(m.from)];
         double& to = progress.ready[static_cast<std::size_t>(m.to)];

@@ -140,7 +140,7 @@ private:
             const int bundle = bundles_.add(flows);
             const auto times = static_cast<double>(phase.repeats);
             entry->second.push_back(
-                {bundle, times * bytes.value, times * (bundles_.latency(bundle) + combine * bytes)});
+                {bundle, times * bytes.value, times * (bundles_.latency(bundle, bytes) + combine * bytes)});
             messages_of_[entry->first] += phase.repeats * static_cast<std::int64_t>(flows.size());
         }
     }
@@ -191,7 +191,8 @@ private:
     }
 
     void leave(Transit gone) {
-        const double until = now_ + seconds(gone.legs[gone.leg].afterwards);
+        double until = now_ + seconds(gone.legs[gone.leg].afterwards);
+        if (gone.leg + 1 == gone.legs.size()) until += seconds(steps_.extra(gone.rank_class, gone.step));
         if (++gone.leg < gone.legs.size()) {
             gone.start = until;
             gone.left = gone.legs[gone.leg].bytes;
@@ -253,7 +254,9 @@ private:
         if (const auto* communicate = std::get_if<Communicate>(&action)) {
             state.events[at(*step)].bytes = collectives_.sent(call_of(*communicate), state.events[at(*step)].rank);
             if (several_classes()) return take_collective(c, *step, *communicate, start);
-            end(c, *step, start, collective(c, stream, *communicate, *from));
+            const Seconds alone = collective(c, stream, *communicate, *from), extra = steps_.extra(c, *step);
+            if (extra > Seconds{0}) Collectives::catch_up(state.progress[at(stream)], alone + extra);
+            end(c, *step, start, alone + extra);
             return true;
         }
         const Seconds until = start + steps_.slowest(c, *step);
@@ -276,7 +279,7 @@ private:
         if (!from) return false;
         start = std::max({start, *from, classes_[at(peer)].free[at(static_cast<int>(stream))]});
         const int bundle = bundle_of_.at({c, send.axis, send.offset});
-        set_out({c, step, peer, *other, {{bundle, send.bytes.value, bundles_.latency(bundle)}}}, start);
+        set_out({c, step, peer, *other, {{bundle, send.bytes.value, bundles_.latency(bundle, send.bytes)}}}, start);
         flows_ += static_cast<std::int64_t>(steps_.ranks_of(c).size());
         return true;
     }
@@ -296,8 +299,8 @@ private:
     // Ranks that ended the stream's last collective early enter this one early.
     Seconds collective(int c, int stream, const Communicate& communicate, Seconds needed) {
         ClassState& state = classes_[at(c)];
-        flows_ +=
-            collectives_.messages(call_of(communicate)) * static_cast<std::int64_t>(steps_.ranks_of(c).size()) / steps_.ranks();
+        flows_ += collectives_.messages(call_of(communicate)) * static_cast<std::int64_t>(steps_.ranks_of(c).size()) /
+                  steps_.ranks();
         double& over = state.over[at(stream)];
         const bool fresh = seconds(needed) >= over && needed >= state.free[at(stream)];
         std::optional<double>& known = lasting_[key_of(communicate)];

@@ -2,6 +2,7 @@
 // (Schedule, Machine, prices) in, predicted Timeline out.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "core/machine.hpp"
@@ -20,7 +21,9 @@ struct Options {
     Mode mode = Mode::automatic;
     std::int64_t exact_limit = 64;
     int iterations = 1;
-    Quantile quantile = nominal;  // of every price, compute and communication
+    Quantile quantile = nominal;         // of every price, compute and communication
+    std::optional<Quantile> messages{};  // of messages instead
+    double computation = 1;              // times the price of every computation
 };
 
 struct Prediction {

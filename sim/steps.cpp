@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/gradient_sums.hpp"
 #include "core/text.hpp"
 
 namespace rehearse::sim {
@@ -70,10 +71,11 @@ struct Describe {
 
 }  // namespace
 
-Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile)
+Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, double computation)
     : schedule_(schedule),
       wiring_(wiring),
       quantile_(quantile),
+      computation_(computation),
       ranks_(rehearse::ranks(schedule.mesh)),
       ranks_of_(schedule.classes.size()),
       durations_(schedule.classes.size()) {
@@ -104,7 +106,10 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
     if (!fresh) return;
     // Each micro-batch of a layer costs the same.
     std::map<std::pair<int, Pass>, std::pair<const Problem*, Seconds>> known;
-    for (const Step& step : schedule_.classes[static_cast<std::size_t>(rank_class)].steps) {
+    const RankClass& of = schedule_.classes[static_cast<std::size_t>(rank_class)];
+    const std::vector<std::vector<Problem>> sums = gradient_sums(schedule_, of);
+    for (std::size_t i = 0; i < of.steps.size(); ++i) {
+        const Step& step = of.steps[i];
         const Problem* problem = problem_of(step);
         if (problem == nullptr) {
             entry->second.push_back(Seconds{0});
@@ -114,9 +119,10 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
         auto& [priced, time] = known[{compute == nullptr ? -1 : compute->layer, problem->pass}];
         if (priced == nullptr || *priced != *problem) {
             priced = problem;
-            time = at(price(*problem, device), quantile_);
+            time = at(price(*problem, device), quantile_) * computation_;
         }
         entry->second.push_back(time);
+        for (const Problem& sum : sums[i]) entry->second.back() += at(price(sum, device), quantile_) * computation_;
     }
 }
 
@@ -134,7 +140,13 @@ Seconds Steps::duration(int step, std::int64_t rank) const {
     const int rank_class = class_of(rank);
     if (const auto* load = std::get_if<Load>(&step_of(rank_class, step).action)) return load_time(*load, rank);
     return durations_[static_cast<std::size_t>(rank_class)].at(
-        &wiring_.device_class(rank))[static_cast<std::size_t>(step)];
+               &wiring_.device_class(rank))[static_cast<std::size_t>(step)] +
+           extra(rank_class, step);
+}
+
+Seconds Steps::extra(int rank_class, int step) const {
+    if (extra_.empty()) return Seconds{0};
+    return extra_[static_cast<std::size_t>(rank_class)][static_cast<std::size_t>(step)];
 }
 
 Seconds Steps::slowest(int rank_class, int step) const {
@@ -146,7 +158,7 @@ Seconds Steps::slowest(int rank_class, int step) const {
     for (const auto& [device, times] : durations_[static_cast<std::size_t>(rank_class)]) {
         most = std::max(most, times[static_cast<std::size_t>(step)]);
     }
-    return most;
+    return most + extra(rank_class, step);
 }
 
 Event Steps::event(int rank_class, int step) const {

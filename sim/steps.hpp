@@ -15,9 +15,9 @@ namespace rehearse::sim {
 
 class Steps {
 public:
-    /// Keeps references. Rank r sits on device r. InputError when the machine has too few devices, or a price or a
-    /// storage tier is missing.
-    Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile);
+    /// Each price of a computation is multiplied by `computation`. Keeps references. Rank r sits on device r.
+    /// InputError when the machine has too few devices, or a price or a storage tier is missing.
+    Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, double computation = 1);
 
     const Schedule& schedule() const { return schedule_; }
     std::int64_t ranks() const { return ranks_; }
@@ -33,6 +33,11 @@ public:
     /// ... on the slowest rank of the class.
     Seconds slowest(int rank_class, int step) const;
 
+    /// What each step of each class takes longer than by itself.
+    void lengthen(std::vector<std::vector<Seconds>> extra) { extra_ = std::move(extra); }
+    /// ... of this one; that of a computation is in its duration.
+    Seconds extra(int rank_class, int step) const;
+
     /// Everything but rank, iteration, times and what a collective sends.
     Event event(int rank_class, int step) const;
 
@@ -45,9 +50,11 @@ private:
     const Schedule& schedule_;
     const Wiring& wiring_;
     Quantile quantile_;
+    double computation_;
     std::int64_t ranks_;
     std::vector<std::vector<std::int64_t>> ranks_of_;  // by class
     std::vector<OnDevice> durations_;                  // by class
+    std::vector<std::vector<Seconds>> extra_;          // by class and step; or empty
 };
 
 }  // namespace rehearse::sim

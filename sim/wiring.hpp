@@ -36,6 +36,9 @@ public:
     std::int64_t node_mates(std::int64_t device, std::int64_t end) const;
     /// Appends the links from one device to another, and returns the latency of a message between them.
     Seconds route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
+    bool across(std::int64_t from, std::int64_t to) const { return node_of(from) != node_of(to); }
+    /// What a message takes besides route()'s latency and bytes x `alone`, its slowest hop: see MessagePiece.
+    Seconds beyond(bool across, Bytes bytes, PerByte alone) const;
     /// What adding a received byte to a buffer costs.
     PerByte combine(std::int64_t from, std::int64_t to) const {
         return node_of(from) == node_of(to) ? combine_inside_ : combine_across_;

@@ -2,6 +2,7 @@
 // What scripts rely on: schemas, keys, exit codes.
 #include <gmock/gmock.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/process.hpp"
@@ -46,7 +47,8 @@ TEST_F(Contract, MachinesGiveASourceForEveryFigure) {
 }
 
 TEST_F(Contract, HelpHasExamplesAndVersionIsThere) {
-    for (const char* command : {"predict", "run", "compare", "bench", "calibrate", "validate", "export", "models", "machines"}) {
+    for (const char* command :
+         {"predict", "run", "compare", "bench", "calibrate", "validate", "export", "models", "machines"}) {
         const Output output = run(std::string{command} + " --help");
         EXPECT_EQ(output.code, 0);
         EXPECT_THAT(output.out, HasSubstr("Examples:"));
@@ -177,6 +179,64 @@ TEST_F(Contract, EveryPriceIsExplained) {
     for (const Json& row : rows) EXPECT_FALSE(row["source"].get<std::string>().empty()) << row;
     EXPECT_THAT(rows.dump(), HasSubstr("allreduce"));
 }
+
+#if REHEARSE_HAS_SIM
+TEST_F(Contract, ExplainsAKernelByItsPartsBandAndNearestSamples) {
+    const std::string problem = "conv2d:n16c64h56w56k64r3s3:pad1:stride1:f32:forward";
+    const Json explained = json("explain " + problem + " --machine summit");
+    EXPECT_EQ(explained["schema"], "rehearse.explanation/1");
+    std::map<std::string, double> parts;
+    for (const Json& part : explained["parts"]) {
+        EXPECT_FALSE(part["source"].is_null());
+        parts[part["part"]] = part["time_s"];
+    }
+    // 2 x 16 x 64 x 64 x 9 x 56 x 56 operations at the V100's 15.7 TFLOP/s.
+    EXPECT_NEAR(parts.at("compute"), 2.0 * 16 * 64 * 64 * 9 * 56 * 56 / 15.7e12, 0.01 * parts.at("compute"));
+    EXPECT_LT(parts.at("low"), parts.at("price"));
+    EXPECT_GT(parts.at("high"), parts.at("price"));
+    EXPECT_GT(parts.at("launch"), 0);
+    ASSERT_EQ(explained["samples"].size(), 5U);
+    double before = 0;
+    for (const Json& sample : explained["samples"]) {
+        EXPECT_GE(sample["distance"].get<double>(), before);
+        before = sample["distance"];
+        EXPECT_THAT(sample["problem"].get<std::string>(), testing::StartsWith("conv2d:"));
+    }
+}
+
+TEST_F(Contract, ExplainsAStepOfAPrediction) {
+    const std::string of = "explain --model resnet50 --machine summit --devices 12 --step ";
+    const Json reduce = json(of + "bucket0:allreduce");
+    EXPECT_EQ(reduce["parts"][0]["part"], "alone");
+    EXPECT_GT(reduce["parts"][0]["time_s"], 0.0);
+    EXPECT_EQ(run(of + "bucket0:allredue").code, 2);
+    EXPECT_THAT(run(of + "bucket0:allredue").err, HasSubstr("did you mean 'bucket0:allreduce'"));
+    EXPECT_EQ(run("explain --machine summit").code, 2);
+    EXPECT_EQ(run("explain matmul:n1m1n1k1:f32:forward --machine summit --device v200").code, 2);
+}
+
+TEST_F(Contract, AutoTakesNoLongerThanAnyAlgorithmByName) {
+    const auto step = [&](const std::string& algorithm) {
+        return json("predict --model lenet5 --machine adam-commodity --devices 8 --plan data:allreduce=" +
+                    algorithm)["points"][0]["exposed_comm_s"]
+            .get<double>();
+    };
+    const double chosen = step("auto");
+    for (const char* name : {"ring", "doubling", "halving", "tree"}) EXPECT_LE(chosen, step(name) * 1.001) << name;
+}
+#endif
+
+#if REHEARSE_HAS_BENCH
+TEST_F(Contract, CalibratesFromTheTextOfOthers) {
+    write("osu.txt", "# OSU MPI Latency Test v5.9\n# Size Latency (us)\n8 2.0\n1024 2.1\n65536 10.0\n4194304 420.0\n");
+    const Json made = json("calibrate --samples osu.txt --machine summit --machine-out mine.toml");
+    EXPECT_EQ(made["rows"][0]["messages"], 4);
+    const Json machine = json("machines mine.toml");
+    EXPECT_THAT(read("mine.toml"), HasSubstr("measured, osu.txt, 4 samples, residual"));
+    EXPECT_THAT(read("mine.toml"), HasSubstr("[[messaging.across.piece]]"));
+    EXPECT_EQ(run("predict --model lenet5 --machine mine.toml --devices 12").code, 0);
+}
+#endif
 
 TEST_F(Contract, CsvHasOneRowAPoint) {
     const Output output = run("predict --model lenet5 --machine cori-knl --devices 1,2,4 --format csv");

@@ -77,6 +77,15 @@ inline void expect_equal(const Messaging& a, const Messaging& b) {
     expect_equal(a.fraction, b.fraction, "fraction");
     expect_equal(a.reduce, b.reduce, "reduce");
     EXPECT_EQ(a.error, b.error);
+    ASSERT_EQ(a.pieces.size(), b.pieces.size());
+    for (std::size_t i = 0; i < a.pieces.size(); ++i) {
+        const MessagePiece &one = a.pieces[i], &two = b.pieces[i];
+        EXPECT_EQ(std::tie(one.up_to, one.overhead, one.rate, one.source),
+                  std::tie(two.up_to, two.overhead, two.rate, two.source));
+    }
+    expect_equal(a.overlap.core_time, b.overlap.core_time, "core_time");
+    expect_equal(a.overlap.core_rate, b.overlap.core_rate, "core_rate");
+    expect_equal(a.overlap.delay, b.overlap.delay, "delay");
 }
 
 inline void expect_equal(const Machine& a, const Machine& b) {
@@ -89,6 +98,8 @@ inline void expect_equal(const Machine& a, const Machine& b) {
     expect_equal(a.fabric, b.fabric);
     expect_equal(a.inside, b.inside);
     expect_equal(a.across, b.across);
+    EXPECT_EQ(std::tie(a.in_situ.bias, a.in_situ.noise, a.in_situ.source),
+              std::tie(b.in_situ.bias, b.in_situ.noise, b.in_situ.source));
     ASSERT_EQ(a.storage.size(), b.storage.size());
     for (std::size_t i = 0; i < a.storage.size(); ++i) {
         EXPECT_EQ(a.storage[i].name, b.storage[i].name);

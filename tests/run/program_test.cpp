@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "core/gradient_sums.hpp"
 #include "run/data.hpp"
 #include "tests/run/networks.hpp"
 
@@ -20,8 +21,7 @@ class Loaded {
 public:
     Loaded(const Network& network, const std::string& backend) : Loaded(network, Wish{backend, ""}) {}
     Loaded(const Network& network, const Wish& wish)
-        : schedule_(test::schedule_of(network, "data", 1, batch)),
-          program_(schedule_, 0, wish, 5, {}) {
+        : schedule_(test::schedule_of(network, "data", 1, batch)), program_(schedule_, 0, wish, 5, {}) {
         const SyntheticTask task{network.layers.front().output, 3, 11};
         const std::size_t size = program_.tensors().input().size() / batch;
         for (std::int64_t i = 0; i < batch; ++i) {
@@ -126,6 +126,45 @@ TEST(Program, GivesTheSameGradientsWhicheverImplementationWonAPass) {
     // f32 against sums in double, 1e-7 a number, and Winograd's larger tiles, 1e-5 (kernels/cpu/winograd.hpp), through
     // a few layers of batch normalization; a wrong pass differs by about 1.
     EXPECT_LT(std::sqrt(difference / norm), 1e-3);
+}
+
+std::int64_t added(const ReadyStep& ready) {
+    std::int64_t count = 0;
+    for (const Addition& addition : ready.additions) {
+        if (!addition.first) count += static_cast<std::int64_t>(addition.sum.size());
+    }
+    return count;
+}
+
+// What predictions pay for is what a rank does.
+TEST(Program, AddsGradientsWhereCoreSaysSo) {
+    const std::array<std::pair<Network, const char*>, 7> cases{
+        {{test::branches(), "data"},
+         {test::branches(), "data:microbatches=3"},
+         {test::branches(), "pipe=2:microbatches=3"},
+         {test::branches(), "pipe=2:schedule=gpipe:microbatches=2:recompute=on"},
+         {test::branches(), "tensor=2"},
+         {models::load_network("resnet32"), "data=2:microbatches=2"},
+         {test::tiny_transformer(TransformerKind::decoder), "data=2:microbatches=2"}}};
+    for (const auto& [network, plan] : cases) {
+        SCOPED_TRACE(network.name + " " + plan);
+        const std::int64_t ranks = std::string_view{plan}.find("=2") == std::string_view::npos ? 1 : 2;
+        const Schedule schedule = test::schedule_of(network, plan, ranks, batch);
+        std::int64_t all = 0;
+        for (std::int64_t rank = 0; rank < ranks; ++rank) {
+            Program program{schedule, rank, {}, 1, {}};
+            const RankClass& own = schedule.classes[static_cast<std::size_t>(class_of(schedule, rank))];
+            const std::vector<std::vector<Problem>> sums = gradient_sums(schedule, own);
+            for (std::size_t i = 0; i < own.steps.size(); ++i) {
+                if (own.steps[i].stream != Stream::compute) continue;
+                std::int64_t expected = 0;
+                for (const Problem& sum : sums[i]) expected += sum.batch * elements(output_shape(sum.op));
+                EXPECT_EQ(added(program.steps()[i]), expected) << own.steps[i].name;
+                all += expected;
+            }
+        }
+        EXPECT_GT(all, 0);
+    }
 }
 
 TEST(Program, RefusesAnOperatorThatNobodyRuns) {

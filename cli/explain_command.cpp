@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// rehearse explain: one problem on a device, or one step of a prediction: its price, what that is made of, the samples
+// nearest to it, its band.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "cli/command.hpp"
+#include "cli/job.hpp"
+#include "cli/report.hpp"
+#include "core/error.hpp"
+#include "core/gradient_sums.hpp"
+#include "core/price_model.hpp"
+#include "core/prices.hpp"
+#include "core/text.hpp"
+#include "models/models.hpp"
+#include "sim/band.hpp"
+#include "sim/price.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double in_ninety_percent = 1.645;  // standard deviations of a normal distribution, either side
+constexpr std::size_t most_samples = 5;
+
+struct Options {
+    Common common;
+    JobOptions job;
+    std::string machine = "this-host", device, step, problem;
+    std::int64_t devices = 1;
+};
+
+const DeviceClass& device_of(const Options& options, const Machine& machine) {
+    if (options.device.empty()) return class_of(machine, 0);
+    std::vector<std::string_view> names;
+    for (const DeviceClass& each : machine.classes) {
+        if (each.name == options.device) return each;
+        names.push_back(each.name);
+    }
+    throw InputError(fmt::format("--device '{}': machine '{}' has no such device class{}; it has {}", options.device,
+                                 machine.name, did_you_mean(options.device, names), join(names)));
+}
+
+Json part(std::string_view what, std::optional<Seconds> time, std::string source) {
+    return {{"part", what}, {"time_s", time ? Json(time->value) : Json()}, {"source", std::move(source)}};
+}
+
+void add_band(Json& parts, Seconds time, double error) {
+    const double factor = 1 + in_ninety_percent * error;
+    parts.push_back(part("low", time * (1 / factor), fmt::format("90 % band, error {:.1f} %", 100 * error)));
+    parts.push_back(part("high", time * factor, ""));
+}
+
+/// A measured problem of the same operator and pass, and how far it is: the distance of the logarithms (base 2) of
+/// operations and bytes.
+struct Near {
+    double distance = 0;
+    Problem problem;
+    Seconds time;
+    std::string source;
+};
+
+std::vector<Near> nearest(const Problem& wanted, const DeviceClass& device) {
+    std::vector<Near> all;
+    const auto log_of = [](const Problem& p) {
+        const double work = flops(p.op, p.pass, p.batch).value,
+                     moved = bytes_moved(p.op, p.pass, p.type, p.batch).value;
+        return std::pair{std::log2(std::max(work, 1.0)), std::log2(std::max(moved, 1.0))};
+    };
+    const auto [work, moved] = log_of(wanted);
+    const auto add = [&](const Problem& problem, Seconds time, std::string source) {
+        if (kind_of(problem.op) != kind_of(wanted.op) || problem.pass != wanted.pass || problem.type != wanted.type)
+            return;
+        const auto [w, m] = log_of(problem);
+        all.push_back({std::hypot(w - work, m - moved), problem, time, std::move(source)});
+    };
+    for (const auto& [name, sample] : device.measured) add(parse_problem(name), sample.median, sample.source);
+    if (device.model != nullptr) {
+        for (const MeasuredKernels& kernels : device.model->kernels()) {
+            for (const KernelSample& sample : kernels.samples) add(sample.problem, sample.time, kernels.source);
+        }
+    }
+    std::ranges::stable_sort(all, {}, &Near::distance);
+    if (all.size() > most_samples) all.resize(most_samples);
+    return all;
+}
+
+// Where the device's sheet knows them.
+void add_bounds(Json& parts, const Problem& problem, const DeviceClass& device) {
+    const auto peak = device.peak.find(problem.type);
+    const Flops work = flops(problem.op, problem.pass, problem.batch);
+    const Bytes moved = bytes_moved(problem.op, problem.pass, problem.type, problem.batch);
+    if (peak != device.peak.end())
+        parts.push_back(
+            part("compute", work / peak->second.value,
+                 fmt::format("{} at {} ({})", to_string(work), to_string(peak->second.value), peak->second.source)));
+    if (device.memory_bandwidth.value > Bandwidth{0})
+        parts.push_back(part("memory", moved / device.memory_bandwidth.value,
+                             fmt::format("{} at {} ({})", to_string(moved), to_string(device.memory_bandwidth.value),
+                                         device.memory_bandwidth.source)));
+    parts.push_back(part("launch", device.launch.value, device.launch.source));
+}
+
+Report report_of(std::string_view what, const Options& options, Json parts, Json samples) {
+    Report report{document("explanation", {{"what", what}, {"machine", options.machine}}), {}, ""};
+    report.document["parts"] = std::move(parts);
+    report.tables.push_back(
+        {"parts", std::string{what}, {{"part", "part"}, {"time_s", "time", Show::seconds}, {"source", "source"}}});
+    if (samples.empty()) return report;
+    report.document["samples"] = std::move(samples);
+    report.tables.push_back({"samples",
+                             "the nearest samples, by operations and bytes",
+                             {{"problem", "problem"},
+                              {"time_s", "measured", Show::seconds},
+                              {"flops_per_s", "rate", Show::flop_rate},
+                              {"price_s", "price", Show::seconds},
+                              {"distance", "distance", Show::number},
+                              {"source", "source"}}});
+    return report;
+}
+
+Report explain(const Problem& problem, const Options& options, const DeviceClass& device,
+               const std::vector<Problem>& sums) {
+    const Price whole = price(problem, device);
+    Json parts = Json::array({part("price", whole.time, whole.source)});
+    add_band(parts, whole.time, whole.error);
+    add_bounds(parts, problem, device);
+    for (const Problem& sum : sums) {
+        const Price added = price(sum, device);
+        parts.push_back(
+            part("and a sum of gradients", added.time, fmt::format("{}: {}", to_string(sum), added.source)));
+    }
+    Json samples = Json::array();
+    for (const Near& near : nearest(problem, device)) {
+        const Flops work = flops(near.problem.op, near.problem.pass, near.problem.batch);
+        samples.push_back({{"problem", to_string(near.problem)},
+                           {"time_s", near.time.value},
+                           {"flops_per_s", (work / near.time).value},
+                           {"price_s", price(near.problem, device).time.value},
+                           {"distance", near.distance},
+                           {"source", near.source}});
+    }
+    return report_of(to_string(problem), options, std::move(parts), std::move(samples));
+}
+
+Report explain(const Communicate& communicate, const Options& options, const Machine& machine,
+               const Schedule& schedule) {
+    const sim::Call call = sim::call_of(communicate);
+    const Seconds alone = sim::collective_time(call, schedule.mesh, machine);
+    const bool several = locate(machine, ranks(schedule.mesh) - 1).node > 0;
+    const Messaging& messaging = several ? machine.across : machine.inside;
+    const Bytes whole = size_of(call.type) * static_cast<double>(call.elements);
+    Json parts = Json::array({part("alone", alone,
+                                   fmt::format("{} of {} by {}, simulated with nothing beside it", pass_of(call.kind),
+                                               to_string(whole), to_string(call.algorithm)))});
+    add_band(parts, alone, messaging.error);
+    for (const MessagePiece& piece : messaging.pieces) {
+        const std::string range = piece.up_to > Bytes{0} ? fmt::format("up to {}", to_string(piece.up_to)) : "beyond";
+        parts.push_back(part("message " + range, piece.overhead,
+                             fmt::format("and its bytes at {} ({})", to_string(piece.rate), piece.source)));
+    }
+    if (messaging.pieces.empty()) parts.push_back(part("message", messaging.overhead.value, messaging.overhead.source));
+    parts.push_back(
+        part("links", std::nullopt,
+             fmt::format("{:.3g} of their bandwidth ({})", messaging.fraction.value, messaging.fraction.source)));
+    parts.push_back(
+        part("sums", std::nullopt, fmt::format("{} ({})", to_string(messaging.reduce.value), messaging.reduce.source)));
+    return report_of(fmt::format("{} on {} ranks", to_string(call.algorithm), ranks(schedule.mesh)), options,
+                     std::move(parts), Json::array());
+}
+
+const Step& step_of(const RankClass& rank_class, const std::string& name) {
+    std::vector<std::string_view> names;
+    for (const Step& step : rank_class.steps) {
+        if (step.name == name) return step;
+        names.push_back(step.name);
+    }
+    throw InputError(fmt::format("--step '{}': the first rank class has no such step{}; it has {} from '{}' to '{}'",
+                                 name, did_you_mean(name, names), names.size(), names.front(), names.back()));
+}
+
+Report explain_step(const Options& options, const Machine& machine) {
+    const Network network = load_network(options.job.model, options.job.fuse, options.job.allow_unknown);
+    const Schedule schedule =
+        make_schedule(network, machine, schedule::parse_plan(options.job.plan), job_for(options.job, options.devices));
+    const RankClass& first = schedule.classes.front();
+    const Step& step = step_of(first, options.step);
+    const auto index = static_cast<std::size_t>(&step - first.steps.data());
+    const DeviceClass& device = class_of(machine, 0);
+    if (const auto* compute = std::get_if<Compute>(&step.action))
+        return explain(compute->problem, options, device, gradient_sums(schedule, first)[index]);
+    if (const auto* update = std::get_if<Update>(&step.action)) return explain(update->problem, options, device, {});
+    if (const auto* shared = std::get_if<Communicate>(&step.action))
+        return explain(*shared, options, machine, schedule);
+    throw InputError(
+        fmt::format("--step '{}': only computations, updates and collectives are explained so far", step.name));
+}
+
+int run(const Options& options) {
+    check_writable(options.common.output, options.common);
+    if (options.problem.empty() == options.step.empty())
+        throw InputError(
+            "explain: give either a problem, like conv2d:n8c64h56w56k64r3s3:pad1:stride1:f32:forward, or "
+            "--step with --model");
+    const Machine machine = models::load_machine(options.machine);
+    if (!options.step.empty()) {
+        print(explain_step(options, machine), options.common);
+    } else {
+        print(explain(parse_problem(options.problem), options, device_of(options, machine), {}), options.common);
+    }
+    return good;
+}
+
+}  // namespace
+
+Run add_explain(CLI::App& app) {
+    const auto options = std::make_shared<Options>();
+    app.add_option("PROBLEM", options->problem, "one kernel, as bench and the files of samples name it");
+    app.add_option("--machine", options->machine, "a machine by name (rehearse machines) or a .toml file")
+        ->option_text("NAME|FILE.toml")
+        ->capture_default_str();
+    app.add_option("--device", options->device, "its device class; default: the first device's")->option_text("NAME");
+    app.add_option("--step", options->step, "a step of the prediction of --model, as its timeline names it")
+        ->option_text("NAME");
+    app.add_option("--devices", options->devices, "of that prediction")->capture_default_str()->option_text("N");
+    add_job(app, options->job);
+    add_common(app, options->common);
+    return [options] { return run(*options); };
+}
+
+}  // namespace rehearse::cli
