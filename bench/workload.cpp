@@ -114,10 +114,13 @@ std::int64_t Workload::floats() const {
 
 std::span<std::int32_t> Workload::make_labels() {
     const auto* loss = std::get_if<SoftmaxLoss>(&problem_.op);
-    if (loss == nullptr) return {};
-    labels_.resize(static_cast<std::size_t>(problem_.batch * loss->rows * elements(loss->image)));
+    const auto* terms = std::get_if<SoftmaxTerms>(&problem_.op);
+    if (loss == nullptr && terms == nullptr) return {};
+    const std::int64_t labels = loss != nullptr ? loss->rows * elements(loss->image) : terms->rows;
+    const std::int64_t classes = loss != nullptr ? loss->classes : terms->classes;
+    labels_.resize(static_cast<std::size_t>(problem_.batch * labels));
     for (std::size_t i = 0; i < labels_.size(); ++i) {
-        labels_[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) % loss->classes);
+        labels_[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) % classes);
     }
     return labels_;
 }

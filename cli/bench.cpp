@@ -84,8 +84,9 @@ Run add_bench(CLI::App& app) {
     using kernels::Accumulation;
     add_choice<std::optional<Accumulation>>(
         app, "--accumulate", options->accumulate,
-        {{"f32", Accumulation::f32}, {"chunked", Accumulation::chunked}, {"f16", Accumulation::f16}},
-        "only those that sum products of f16 so");
+        {{"f32", Accumulation::f32}, {"chunked", Accumulation::chunked}, {"f16", Accumulation::f16}, {"tf32", Accumulation::tf32}},
+        "only those that sum products of f16, or of f32 on a GPU's tensor cores, so");
+    app.add_flag("--list", options->list, "print the problems, one a line, and time none");
     app.add_flag("!--no-check", options->check, "do not hold the results to the reference first");
     app.add_flag("--tune", options->tune, "keep the fastest implementation of each, for run and calibrate");
     add_scratch_limit(app, options->scratch_limit);

@@ -24,7 +24,7 @@ struct BenchOptions {
     std::string fuse{default_fuse};
     std::vector<std::int64_t> batches{8};
     std::vector<int> threads;  // of stream and peak; empty: one and all
-    bool check = true, sweep = false, dark = false, tune = false;
+    bool check = true, sweep = false, dark = false, tune = false, list = false;
     Bytes scratch_limit = kernels::default_scratch_limit;
     std::uint64_t seed = 1;
     Seconds budget{20};

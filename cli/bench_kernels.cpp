@@ -227,6 +227,10 @@ std::string measure_group(const BenchOptions& options, const std::vector<Job>& g
 int bench_tuned(const BenchOptions& options) { return list_tuned(options.common); }
 
 int bench_kernels(const BenchOptions& options) {
+    if (options.list) {
+        for (const auto& each : problems_of(options)) fmt::print("{}\n", to_string(each.problem));
+        return good;
+    }
     if (options.tune) {
         bench::TuneOptions tuning;
         tuning.budget = options.budget;

@@ -12,6 +12,9 @@
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
 #include "cli/validation_report.hpp"
+#if REHEARSE_HAS_SIM
+#include "cli/validate_megatron.hpp"
+#endif
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "models/kernel_samples.hpp"
@@ -26,7 +29,7 @@ using calibrate::Judged;
 using calibrate::Leave;
 using models::ShippedKernels;
 
-enum class Set { deepbench, published };
+enum class Set { deepbench, published, megatron };
 
 std::string_view word_of(Leave leave) {
     if (leave == Leave::problem) return "problem";
@@ -37,7 +40,7 @@ struct Options {
     Common common;
     Set set = Set::deepbench;
     Leave leave = Leave::shape;
-    std::string samples, filter, fail_over, learn;
+    std::string samples, filter, fail_over, learn, machine;
 };
 
 JudgedRow row_of(const ShippedKernels& shipped, const Judged& judged) {
@@ -133,11 +136,25 @@ int learn(const Options& options) {
     return good;
 }
 
+int megatron(const Options& options, [[maybe_unused]] double allowed) {
+#if REHEARSE_HAS_SIM
+    double median = 0;
+    print(validate_megatron({options.samples, options.machine, options.filter}, options.common, median),
+          options.common);
+    if (median <= allowed) return good;
+    talk(options.common, fmt::format("median error {:.1f} % is over {:.1f} %", 100 * median, 100 * allowed));
+    return check_failed;
+#else
+    throw BackendError("validate --set megatron: this build has no SimGrid (REHEARSE_SIM=ON)");
+#endif
+}
+
 int validate(const Options& options) {
     if (options.set == Set::published) {
         throw InputError("--set published: not written yet; --set deepbench holds prices to measured kernels");
     }
     const double allowed = share_or_infinity("--fail-over", options.fail_over);
+    if (options.set == Set::megatron) return megatron(options, allowed);
     if (!options.learn.empty()) return learn(options);
     Validation result = options.samples.empty() ? cross_validated(options) : priced(options);
     keep_matching(result.rows, options);
@@ -160,15 +177,20 @@ int validate(const Options& options) {
 
 Run add_validate(CLI::App& app) {
     const auto options = std::make_shared<Options>();
-    add_choice<Set>(app, "--set", options->set, {{"deepbench", Set::deepbench}, {"published", Set::published}},
-                    "deepbench: prices of kernels, by cross-validation or of --samples; published: not written yet");
-    app.add_option("--samples", options->samples, "price the rows of this file (columns of DeepBench's conv or gemm)")
+    add_choice<Set>(app, "--set", options->set,
+                    {{"deepbench", Set::deepbench}, {"published", Set::published}, {"megatron", Set::megatron}},
+                    "deepbench: prices of kernels, by cross-validation or of --samples; megatron: iteration times of "
+                    "transformers on A100s, vTrain's or of --samples; published: not written yet");
+    app.add_option("--samples", options->samples,
+                   "the rows of this file (columns of DeepBench's conv or gemm, or of vTrain's tables)")
         ->option_text("FILE.csv");
     add_choice<Leave>(
         app, "--leave", options->leave,
         {{"shape", Leave::shape}, {"family", Leave::family}, {"problem", Leave::problem}},
         "what cross-validation holds out together: all passes of a shape, of a shape at every batch, or one "
         "kernel alone");
+    app.add_option("--machine", options->machine, "of --set megatron; default: those that the tables are from")
+        ->option_text("NAME|FILE.toml");
     app.add_option("--filter", options->filter, "only groups \"device type kind pass\" that match")
         ->option_text("REGEX");
     app.add_option("--fail-over", options->fail_over, "exit 1 when the median error of unseen rows is larger")

@@ -81,8 +81,25 @@ rehearse_option(SQLITE "${SQLite3_FOUND}" "tuned kernels are kept (SQLite ${SQLi
 pkg_check_modules(cairo QUIET IMPORTED_TARGET cairo cairo-pdf)
 rehearse_option(CAIRO "${cairo_FOUND}" "pictures as PNG and PDF (cairo ${cairo_cairo_VERSION}; SVG needs nothing)" "cairo (libcairo2-dev)")
 
+option(REHEARSE_CLI "the program rehearse; without it only the libraries and their tests" ON)
+if(NOT REHEARSE_CLI)
+  rehearse_note("CLI     off  switched off (REHEARSE_CLI=OFF): libraries and their tests only")
+endif()
+
 find_package(CUDAToolkit QUIET)
-rehearse_note("CUDA    off  no CUDA kernels written yet (toolkit ${CUDAToolkit_VERSION})")
+rehearse_option(CUDA "${CUDAToolkit_FOUND}" "our convolutions on NVIDIA GPUs (CUDA ${CUDAToolkit_VERSION}; run where there is one)" "the CUDA toolkit")
+if(REHEARSE_CUDA)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 75 80 90 CACHE STRING "compute capabilities; later ones run the last one's PTX")
+  endif()
+  if(NOT CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
+  endif()
+  enable_language(CUDA)
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know it of nvcc 12 and later
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  endif()
+endif()
 rehearse_note("GUI     off  rehearse-gui is not written yet")
 
 find_package(GTest QUIET)

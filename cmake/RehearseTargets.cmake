@@ -2,7 +2,7 @@
 # The two functions that every folder uses, and the warnings they share.
 
 add_library(rehearse_warnings INTERFACE)
-target_compile_options(rehearse_warnings INTERFACE -Wall -Wextra -Wshadow -Wpedantic)
+target_compile_options(rehearse_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wpedantic>)
 
 # rehearse_library(sim SOURCES a.cpp b.cpp USES rehearse::core PRIVATE_USES PkgConfig::simgrid)
 # One static library a folder, alias rehearse::<name>; sources in sub-folders are named by their relative path.

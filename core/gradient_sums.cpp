@@ -33,6 +33,7 @@ public:
             const bool shared = handed && readers[at(layer.inputs.front())].size() > 1;
             stored_as_.push_back(view && !shared ? stored_as_[at(layer.inputs.front())] : static_cast<int>(i));
         }
+        for (const Step& step : rank_class.steps) find_scattered(rank_class.part, step);
     }
 
     std::vector<Problem> of(const Step& step) {
@@ -47,6 +48,15 @@ public:
     }
 
 private:
+    // Buckets that the ranks share out after every micro-batch: what comes of it is added there.
+    void find_scattered(const Part& part, const Step& step) {
+        const auto* scatter = std::get_if<Communicate>(&step.action);
+        if (scatter == nullptr || scatter->kind != CollectiveKind::reduce_scatter || scatter->bucket < 0) return;
+        if (scatter->micro_batch + 1 == schedule_.micro_batches) return;
+        const std::vector<int>& layers = part.buckets[at(scatter->bucket)].layers;
+        summed_each_time_.insert(layers.begin(), layers.end());
+    }
+
     void add(const Shape& shape, std::int64_t batch, DataType type) {
         sums_.push_back({Add{shape, 2}, Pass::forward, batch, type});
     }
@@ -66,7 +76,8 @@ private:
 
     void of_weights(const Compute& compute) {
         const auto count = [&](int layer) { return Shape{weights_read(layers_[at(layer)].op)}; };
-        if (!has_weights_.insert(compute.layer).second) add(count(compute.layer), 1, compute.problem.type);
+        const bool fresh = has_weights_.insert(compute.layer).second;
+        if (!fresh && !summed_each_time_.contains(compute.layer)) add(count(compute.layer), 1, compute.problem.type);
         if (compute.micro_batch + 1 < schedule_.micro_batches) return;
         if (compute.problem.pass != Pass::backward_weights) return;
         for (std::size_t i = 0; i < layers_.size(); ++i) {
@@ -77,8 +88,7 @@ private:
     // What arrives on another stream is added there.
     void of_communicate(const Communicate& shared) {
         if (shared.layer < 0 || shared.pass == Pass::forward) return;
-        const Layer& layer = layers_[at(shared.layer)];
-        if (!moves(layer, Movement::gather)) given(layer.inputs.front(), shared.micro_batch);
+        given(layers_[at(shared.layer)].inputs.front(), shared.micro_batch);
     }
 
     // Whether it is the first gradient of this layer's output.
@@ -89,7 +99,7 @@ private:
     std::vector<bool> wanted_;
     std::vector<int> stored_as_;
     std::set<std::pair<int, int>> has_gradient_;  // layers and micro-batches
-    std::set<int> has_weights_;
+    std::set<int> has_weights_, summed_each_time_;
     std::vector<Problem> sums_;
 };
 

@@ -40,6 +40,7 @@ struct Measured {
 };
 
 class PriceModel;
+struct TileModel;
 
 struct DeviceClass {
     std::string name;
@@ -50,6 +51,7 @@ struct DeviceClass {
     std::vector<Efficiency> efficiencies;
     std::map<std::string, Measured> measured;  // by to_string(Problem)
     std::shared_ptr<const PriceModel> model;   // of kernels that were measured on other shapes; may be null
+    std::shared_ptr<const TileModel> tiles;    // of kernels on a GPU that was not measured; may be null
 };
 
 enum class VertexKind {

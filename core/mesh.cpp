@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/mesh.hpp"
 
+#include <algorithm>
+
 #include "core/error.hpp"
 
 namespace rehearse {
@@ -18,10 +20,53 @@ int axis_index(const Mesh& mesh, std::string_view name) {
     return -1;
 }
 
-std::int64_t stride(const Mesh& mesh, int axis) {
-    require(axis >= 0 && axis < static_cast<int>(mesh.axes.size()), "no such axis");
+namespace {
+
+JoinedAxes range_of(const Mesh& mesh, int axis) {
+    require(is_axis(mesh, axis), "no such axis");
+    const auto single = static_cast<int>(mesh.axes.size());
+    return axis < single ? JoinedAxes{axis, axis} : mesh.joined[static_cast<std::size_t>(axis - single)];
+}
+
+}  // namespace
+
+int join(Mesh& mesh, int first, int last) {
+    const auto single = static_cast<int>(mesh.axes.size());
+    require(first >= 0 && first <= last && last < single, "axes to join stand in the mesh, in this order");
+    if (first == last) return first;
+    const auto known = std::ranges::find(mesh.joined, JoinedAxes{first, last});
+    const auto index = static_cast<int>(known - mesh.joined.begin());
+    if (known == mesh.joined.end()) mesh.joined.push_back({first, last});
+    return single + index;
+}
+
+bool is_axis(const Mesh& mesh, int axis) {
+    return axis >= 0 && static_cast<std::size_t>(axis) < mesh.axes.size() + mesh.joined.size();
+}
+
+std::string name_of(const Mesh& mesh, int axis) {
+    const JoinedAxes range = range_of(mesh, axis);
+    std::string name = mesh.axes[static_cast<std::size_t>(range.first)].name;
+    for (int i = range.first + 1; i <= range.last; ++i) name += "+" + mesh.axes[static_cast<std::size_t>(i)].name;
+    return name;
+}
+
+std::int64_t size_of(const Mesh& mesh, int axis) {
+    const JoinedAxes range = range_of(mesh, axis);
     std::int64_t product = 1;
-    for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < mesh.axes.size(); ++i) product *= mesh.axes[i].size;
+    for (int i = range.first; i <= range.last; ++i) product *= mesh.axes[static_cast<std::size_t>(i)].size;
+    return product;
+}
+
+std::int64_t place_on(const Mesh& mesh, int axis, std::int64_t rank) {
+    return rank / stride(mesh, axis) % size_of(mesh, axis);
+}
+
+std::int64_t stride(const Mesh& mesh, int axis) {
+    std::int64_t product = 1;
+    for (auto i = static_cast<std::size_t>(range_of(mesh, axis).last) + 1; i < mesh.axes.size(); ++i) {
+        product *= mesh.axes[i].size;
+    }
     return product;
 }
 
@@ -43,7 +88,7 @@ std::int64_t rank_at(const Mesh& mesh, const std::vector<std::int64_t>& coordina
 
 std::vector<std::int64_t> group_of(const Mesh& mesh, int axis, std::int64_t rank) {
     const std::int64_t step = stride(mesh, axis);
-    const std::int64_t size = mesh.axes[static_cast<std::size_t>(axis)].size;
+    const std::int64_t size = size_of(mesh, axis);
     const std::int64_t first = rank - rank / step % size * step;
     std::vector<std::int64_t> group;
     group.reserve(static_cast<std::size_t>(size));

@@ -14,12 +14,26 @@ struct Axis {
     std::int64_t size = 1;
 };
 
+/// Axes `first` to `last`, which stand next to each other, taken as one.
+struct JoinedAxes {
+    int first = 0, last = 0;
+    bool operator==(const JoinedAxes&) const = default;
+};
+
 struct Mesh {
     std::vector<Axis> axes;
+    std::vector<JoinedAxes> joined{};  // known to all functions here as axes axes.size(), axes.size() + 1, ...
 };
 
 std::int64_t ranks(const Mesh& mesh);
 int axis_index(const Mesh& mesh, std::string_view name);  // -1 when absent
+/// The axis that `first` to `last` make together, added to the mesh if it has not been asked for before.
+int join(Mesh& mesh, int first, int last);
+bool is_axis(const Mesh& mesh, int axis);
+std::string name_of(const Mesh& mesh, int axis);  // "data", "data+height+width"
+std::int64_t size_of(const Mesh& mesh, int axis);
+/// Where a rank lies along an axis.
+std::int64_t place_on(const Mesh& mesh, int axis, std::int64_t rank);
 /// Distance in ranks between neighbours along an axis.
 std::int64_t stride(const Mesh& mesh, int axis);
 std::vector<std::int64_t> coordinates(const Mesh& mesh, std::int64_t rank);

@@ -40,7 +40,9 @@ void check_integers(const Network& network, const Layer& layer, const Fail& fail
         }
         const auto* table = std::get_if<Embedding>(&layer.op);
         const auto* bag = std::get_if<EmbeddingBag>(&layer.op);
-        const std::int64_t rows = table != nullptr ? table->vocabulary : bag != nullptr ? bag->vocabulary : 0;
+        const std::int64_t rows = table != nullptr ? table->vocabulary * table->parts
+                                  : bag != nullptr ? bag->vocabulary
+                                                   : 0;
         if (integers && input->vocabulary > rows) {
             fail(layer, fmt::format("ids go up to {}, but there are {} rows", input->vocabulary - 1, rows));
         }

@@ -56,6 +56,10 @@ std::string_view to_string(Movement movement) {
             return "gather";
         case Movement::slice:
             return "slice";
+        case Movement::scatter:
+            return "scatter";
+        case Movement::spread:
+            return "spread";
         case Movement::send:
             return "send";
         case Movement::receive:
@@ -158,6 +162,8 @@ std::optional<std::int64_t> updated(const Op& op) {
 bool reads_integers(const Op& op) {
     return std::holds_alternative<Embedding>(op) || std::holds_alternative<EmbeddingBag>(op);
 }
+
+bool is_loss(const Op& op) { return std::holds_alternative<SoftmaxLoss>(op) || std::holds_alternative<TermsLoss>(op); }
 
 bool gradients_together(const Op& op) {
     return std::holds_alternative<BatchNorm>(op) || std::holds_alternative<LayerNorm>(op);

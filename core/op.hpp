@@ -221,10 +221,14 @@ struct Bias {
 ///   copy     passes the tensor on (every rank has it)         adds the ranks' gradients
 ///   gather   joins the ranks' pieces along `dim`              takes its own piece of the gradient
 ///   slice    takes its own piece along `dim`                  joins the ranks' pieces of the gradient
+///   scatter  adds the ranks' tensors, each gets its piece         joins the ranks' pieces of the gradient
+///   spread   joins the ranks' pieces along `dim`                  adds the ranks' gradients, each gets its piece
 ///   send     gives the tensor to the rank `offset` further    receives its gradient from there
 ///   receive  gets the tensor from the rank `offset` further   sends its gradient there
-/// sum and copy are g and f of Shoeybi et al. 2019 ("Megatron-LM", section 3).
-enum class Movement { sum, copy, gather, slice, send, receive };
+/// sum and copy are g and f of Shoeybi et al. 2019 ("Megatron-LM", section 3), scatter and spread those of sequence
+/// parallelism (Korthikanti et al. 2022, section 4.2.2). The values of scatter's and spread's input and output lie as
+/// they do for gather.
+enum class Movement { sum, copy, gather, slice, scatter, spread, send, receive };
 std::string_view to_string(Movement movement);
 
 struct Communication {
@@ -232,7 +236,7 @@ struct Communication {
     std::string axis;         // of the mesh
     Shape shape;              // of one sample of the input; of what is received
     std::int64_t parts = 1;   // ranks along the axis
-    std::int64_t dim = 0;     // gather and slice
+    std::int64_t dim = 0;     // gather, slice, scatter and spread
     std::int64_t offset = 0;  // send and receive, along the axis
     bool gradient = true;     // send and receive: some layer before has weights, so that a gradient goes back
     bool operator==(const Communication&) const = default;
@@ -248,7 +252,8 @@ struct Unknown {
 
 using Op = std::variant<Input, Conv2d, MatMul, Pool2d, BatchNorm, Lrn, Activation, Add, Concat, ChannelPad, Dropout,
                         Flatten, Softmax, SoftmaxLoss, SgdUpdate, Conv3d, ConvTranspose, Resize, Bias, Communication,
-                        Attention, LayerNorm, Embedding, EmbeddingBag, Interaction, AdamUpdate, LambUpdate, Unknown>;
+                        Attention, LayerNorm, Embedding, EmbeddingBag, Interaction, AdamUpdate, LambUpdate, Unknown,
+                        SoftmaxTerms, TermsLoss>;
 
 /// The convolution, Conv2d or Conv3d without bias, that leads back from a transposed one's dst to its src: its
 /// backward_data is the transposed one's forward, and the other way round.
@@ -281,6 +286,8 @@ std::int64_t parameters(const Op& op);
 std::int64_t weights_read(const Op& op);
 /// How many parameters an optimizer's operator updates; nothing for all other operators.
 std::optional<std::int64_t> updated(const Op& op);
+/// SoftmaxLoss, or TermsLoss: what training makes small.
+bool is_loss(const Op& op);
 /// Whether the operator's one input is integers: Embedding, EmbeddingBag.
 bool reads_integers(const Op& op);
 /// Whether backward_data makes the weights' gradient too: BatchNorm, LayerNorm.

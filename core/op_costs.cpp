@@ -47,6 +47,8 @@ struct Forward {
     double operator()(const Bias& op) const { return count(op.shape); }
     double operator()(const Softmax& op) const { return 4 * static_cast<double>(op.classes); }
     double operator()(const SoftmaxLoss& op) const { return 4 * input_elements(op); }
+    double operator()(const SoftmaxTerms& op) const { return 4 * input_elements(op); }
+    double operator()(const TermsLoss& op) const { return 2 * input_elements(op); }
     // A linear combination of two pixels a dimension: a multiply-add each.
     double operator()(const Resize& op) const {
         if (op.kind == Interpolation::nearest) return 0;
@@ -136,7 +138,8 @@ Traffic traffic(const Op& op, Pass pass) {
     if (std::holds_alternative<Lrn>(op)) return {2, 2};
     if (std::holds_alternative<Activation>(op)) return {2, 1};  // src, diff_dst -> diff_src
     if (std::holds_alternative<Dropout>(op)) return {1, 2};     // diff_dst, mask -> diff_src
-    if (std::holds_alternative<SoftmaxLoss>(op)) return {2, 0};
+    if (is_loss(op)) return {2, 0};
+    if (std::holds_alternative<SoftmaxTerms>(op)) return {2, 2};
     if (std::holds_alternative<Attention>(op)) return {2, 2};  // src, dst, diff_dst -> diff_src
     if (std::holds_alternative<LayerNorm>(op)) return {2, 1};  // a row of src stays in cache
     if (std::holds_alternative<Interaction>(op)) return {2, 1};

@@ -96,6 +96,8 @@ struct Inputs {
         if (op.packed) return {rows_of(op.queries, 3 * width)};
         return {rows_of(op.queries, width), rows_of(op.keys, width), rows_of(op.keys, width)};
     }
+    std::vector<Shape> operator()(const SoftmaxTerms& op) const { return {rows_of(op.rows, op.classes)}; }
+    std::vector<Shape> operator()(const TermsLoss& op) const { return {rows_of(op.rows, 3 * op.parts)}; }
     std::vector<Shape> operator()(const LayerNorm& op) const { return {rows_of(op.rows, op.features)}; }
     std::vector<Shape> operator()(const Embedding& op) const { return {{op.tokens}}; }
     std::vector<Shape> operator()(const EmbeddingBag& op) const { return {{op.tables * op.lookups}}; }
@@ -187,14 +189,15 @@ struct Output {
         return op.shape;
     }
     Shape operator()(const Communication& op) const {
-        if (op.movement != Movement::gather && op.movement != Movement::slice) return op.shape;
+        const bool joins = op.movement == Movement::gather || op.movement == Movement::spread;
+        if (!joins && op.movement != Movement::slice && op.movement != Movement::scatter) return op.shape;
         const auto dim = static_cast<std::size_t>(op.dim);
         if (op.dim < 0 || dim >= op.shape.size() || op.parts < 1) {
             throw InputError(fmt::format("{} of dimension {} of {} over {} ranks", to_string(op.movement), op.dim,
                                          to_string(op.shape), op.parts));
         }
         Shape shape = op.shape;
-        if (op.movement == Movement::gather) {
+        if (joins) {
             shape[dim] *= op.parts;
         } else if (shape[dim] % op.parts != 0) {
             throw InputError(
@@ -221,12 +224,20 @@ struct Output {
         return rows_of(op.rows, op.features);
     }
     Shape operator()(const Embedding& op) const {
-        at_least_one("embedding", {op.tokens, op.vocabulary, op.width});
+        at_least_one("embedding", {op.tokens, op.vocabulary, op.width, op.parts});
         if (op.positions != 0 && op.positions < op.tokens) {
             throw InputError(
                 fmt::format("embedding: {} tokens need a position each, there are {}", op.tokens, op.positions));
         }
         return rows_of(op.tokens, op.width);
+    }
+    Shape operator()(const SoftmaxTerms& op) const {
+        at_least_one("softmaxterms", {op.rows, op.classes, op.parts});
+        return rows_of(op.rows, 3);
+    }
+    Shape operator()(const TermsLoss& op) const {
+        at_least_one("termsloss", {op.rows, op.parts});
+        return {1};
     }
     Shape operator()(const EmbeddingBag& op) const {
         at_least_one("embeddingbag", {op.tables, op.lookups, op.vocabulary, op.width});

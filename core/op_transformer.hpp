@@ -30,11 +30,29 @@ struct LayerNorm {
 /// Rows of a table picked by integer ids {tokens}: dst {tokens, width}, row t = weights[id_t] + positions[t] +
 /// segments[segment of t]. `positions` and `segments`, tables of their own, are left out where 0. Segments cut a sample
 /// into equal parts, as BERT's two sentences (Devlin et al. 2018, figure 2). The gradient is dense, as all-reduces sum
-/// it.
+/// it. Of a table that lies in equal shares on `parts` ranks, `vocabulary` is one rank's share: ids of other ranks'
+/// rows give nothing, and positions and segments are added by the rank with the first share (each makes their
+/// gradient).
 struct Embedding {
     std::int64_t tokens = 1, vocabulary = 1, width = 1;
     std::int64_t positions = 0, segments = 0;
+    std::int64_t parts = 1;
     bool operator==(const Embedding&) const = default;
+};
+
+/// What a rank that has `classes` of the scores of each row, of `parts` ranks, adds to the softmax cross-entropy of the
+/// row: dst {rows, 3} holds its largest score m, the sum of exp(score - m), and the score of the label or, where
+/// another rank has it, 0. Megatron-LM (Shoeybi et al. 2019, section 3) sums these one by one over the ranks; here they
+/// are gathered. The gradient takes m for a constant: what it adds through the sum and through the loss cancels.
+struct SoftmaxTerms {
+    std::int64_t classes = 1, rows = 1, parts = 1;
+    bool operator==(const SoftmaxTerms&) const = default;
+};
+
+/// The loss of {rows, 3 * parts}, the SoftmaxTerms of all ranks: as SoftmaxLoss, the mean over the rows, {1} a sample.
+struct TermsLoss {
+    std::int64_t rows = 1, parts = 1;
+    bool operator==(const TermsLoss&) const = default;
 };
 
 /// `tables` tables of `vocabulary` rows each; ids {tables * lookups}, table by table; dst {tables, width} holds the sum

@@ -235,8 +235,18 @@ std::optional<Op> parse_sequence(const Parts& parts, std::string_view kind) {
     }
     if (kind == "embedding") {
         auto f = parts.fields(0, "tvc");
-        return Embedding{f['t'], f['v'], f['c'], parts.integer_or("positions", 0), parts.integer_or("segments", 0)};
+        return Embedding{f['t'],
+                         f['v'],
+                         f['c'],
+                         parts.integer_or("positions", 0),
+                         parts.integer_or("segments", 0),
+                         parts.integer_or("parts", 1)};
     }
+    if (kind == "softmaxterms") {
+        auto f = parts.fields(0, "rc");
+        return SoftmaxTerms{f['c'], f['r'], parts.integer("parts")};
+    }
+    if (kind == "termsloss") return TermsLoss{parts.fields(0, "r")['r'], parts.integer("parts")};
     if (kind == "embeddingbag") {
         auto f = parts.fields(0, "tlvc");
         return EmbeddingBag{f['t'], f['l'], f['v'], f['c']};

@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/price_model.hpp"
+#include "core/tile_model.hpp"
 
 namespace rehearse {
 
@@ -110,6 +111,7 @@ Price price(const Problem& problem, const DeviceClass& device) {
         if (auto answer = device.model->answer(problem))
             return {answer->time + device.launch.value, answer->error, answer->source};
     }
+    if (auto answer = tile_price(problem, device)) return *answer;
     return roofline(problem, device);
 }
 

@@ -18,7 +18,7 @@ struct Price {
 };
 
 /// Measured, else interpolated between measured batches of the same op, pass and type, else from the device's price
-/// model (kernels of other shapes, core/price_model.hpp), else
+/// model (kernels of other shapes, core/price_model.hpp) or its tiles (core/tile_model.hpp), else
 /// max(flops / peak, bytes / memory bandwidth) / efficiency + launch (Williams et al. 2009).
 /// InputError when the device has neither samples nor the peak or bandwidth that the roofline needs.
 Price price(const Problem& problem, const DeviceClass& device);

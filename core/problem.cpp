@@ -10,11 +10,12 @@ namespace rehearse {
 
 namespace {
 
-constexpr std::array<std::string_view, 28> kinds{
-    "input",     "conv2d",    "matmul",        "pool",        "batchnorm", "lrn",           "activation",
-    "add",       "concat",    "channelpad",    "dropout",     "flatten",   "softmax",       "softmaxloss",
-    "sgd",       "conv3d",    "convtranspose", "resize",      "bias",      "communication", "attention",
-    "layernorm", "embedding", "embeddingbag",  "interaction", "adam",      "lamb",          "unknown"};
+constexpr std::array<std::string_view, 30> kinds{
+    "input",       "conv2d",        "matmul",    "pool",       "batchnorm",     "lrn",
+    "activation",  "add",           "concat",    "channelpad", "dropout",       "flatten",
+    "softmax",     "softmaxloss",   "sgd",       "conv3d",     "convtranspose", "resize",
+    "bias",        "communication", "attention", "layernorm",  "embedding",     "embeddingbag",
+    "interaction", "adam",          "lamb",      "unknown",    "softmaxterms",  "termsloss"};
 static_assert(std::variant_size_v<Op> == kinds.size());
 
 // "1" when all are equal, else "1x2".
@@ -122,8 +123,13 @@ struct Text {
     std::string operator()(const Embedding& op) const {
         return fmt::format("t{}v{}c{}{}{}", op.tokens, op.vocabulary, op.width,
                            op.positions == 0 ? "" : fmt::format(":positions{}", op.positions),
-                           op.segments == 0 ? "" : fmt::format(":segments{}", op.segments));
+                           op.segments == 0 ? "" : fmt::format(":segments{}", op.segments)) +
+               (op.parts == 1 ? "" : fmt::format(":parts{}", op.parts));
     }
+    std::string operator()(const SoftmaxTerms& op) const {
+        return fmt::format("r{}c{}:parts{}", op.rows, op.classes, op.parts);
+    }
+    std::string operator()(const TermsLoss& op) const { return fmt::format("r{}:parts{}", op.rows, op.parts); }
     std::string operator()(const EmbeddingBag& op) const {
         return fmt::format("t{}l{}v{}c{}", op.tables, op.lookups, op.vocabulary, op.width);
     }

@@ -84,6 +84,15 @@ std::int64_t global_batch(const Schedule& schedule) {
 
 std::int64_t micro_batch_size(const Schedule& schedule) { return schedule.batch_per_rank / schedule.micro_batches; }
 
+bool gathers_weights(const RankClass& rank_class) {
+    for (const Step& step : rank_class.steps) {
+        if (std::holds_alternative<Update>(step.action)) return false;  // from here on they are gathered to stay
+        const auto* action = std::get_if<Communicate>(&step.action);
+        if (action != nullptr && action->bucket >= 0 && action->kind == CollectiveKind::all_gather) return true;
+    }
+    return false;
+}
+
 namespace {
 
 class Checker {
@@ -96,7 +105,7 @@ public:
         micro_batch(compute.micro_batch);
     }
     void operator()(const Communicate& communicate) const {
-        require(in(communicate.axis, schedule_.mesh.axes), "a collective names an axis");
+        require(is_axis(schedule_.mesh, communicate.axis), "a collective names an axis");
         require((communicate.bucket < 0) != (communicate.layer < 0), "a collective is of a bucket or of a layer");
         if (communicate.layer >= 0) return moved(communicate.layer, communicate.micro_batch);
         require(in(communicate.bucket, part_.buckets), "a collective names a bucket");

@@ -94,6 +94,7 @@ struct Step {
 struct Bucket {
     std::vector<int> layers;
     std::int64_t elements = 0;
+    int axis = -1;  // of the mesh, perhaps joined: along it ranks have the same weights; -1: nobody else has them
 };
 
 /// A rank holds, of dimension `dim` of a weight tensor, the piece at its coordinate on `axis`; of `blocks` tensors that
@@ -111,6 +112,9 @@ struct Origin {
     int layer = -1;         // of the whole network; -1: a Communication that the whole network has not
     int tensor = 0;         // its first weight tensor is this one of that layer's
     std::vector<Cut> cuts;  // of its weights
+    /// Axes, besides data's, along which ranks have the same weights and each computes a part of their gradient. (Along
+    /// other axes than these and data's, ranks with the same weights compute the same gradient.)
+    std::vector<int> summed{};
     bool operator==(const Origin&) const = default;
 };
 
@@ -158,6 +162,9 @@ struct Schedule {
 int class_of(const Schedule& schedule, std::int64_t rank);
 std::int64_t global_batch(const Schedule& schedule);
 std::int64_t micro_batch_size(const Schedule& schedule);
+
+/// Whether ranks keep their pieces of the weights only and gather them for each use (ZeRO 3).
+bool gathers_weights(const RankClass& rank_class);
 
 /// Bug check: dependencies point backwards, layers, buckets and axes exist, no step waits for itself.
 void check(const Schedule& schedule);

@@ -31,12 +31,11 @@ struct Support {
 ///                                                                second_moment, too
 /// `weights` and `diff_weights` hold the operator's tensors one after the other, in the order of rehearse::weights(op).
 /// A tied MatMul has another layer's for `weights`, and a `diff_weights` of its own, to be added to that layer's.
-/// SoftmaxLoss: dst is the loss of each sample {batch}; backward_data ignores diff_dst, divides by `loss_batch` (and
-/// the rows or pixels of a sample).
-/// diff_* are overwritten, never added to, except that diff_src[i] of an empty span is skipped. run() checks every size
-/// and type (buffers.hpp says what may be left out).
-/// An update's weights and moments are of the problem's type, its diff_weights of any: mixed precision (Micikevicius
-/// et al. 2018) is an f32 update of f32 weights by gradients in f16, and weights_copy takes the new weights as f16.
+/// SoftmaxLoss, TermsLoss: dst is the loss of each sample {batch}; backward_data ignores diff_dst, divides by
+/// `loss_batch` (and the rows or pixels of a sample). diff_* are overwritten, never added to, except that diff_src[i]
+/// of an empty span is skipped. run() checks every size and type (buffers.hpp says what may be left out). An update's
+/// weights and moments are of the problem's type, its diff_weights of any: mixed precision (Micikevicius et al. 2018)
+/// is an f32 update of f32 weights by gradients in f16, and weights_copy takes the new weights as f16.
 struct Buffers {
     std::vector<ConstView> src;
     ConstView dst_in;  // the forward output, for a backward pass
@@ -53,7 +52,8 @@ struct Buffers {
     std::span<float> workspace;                  // kept by the caller from forward to backward of one micro-batch
     std::span<float> state;                      // BatchNorm: running mean, running variance
     std::span<const std::int32_t> labels;        // of SoftmaxLoss, {batch}, {batch, pixels} or {batch, rows}
-    std::int64_t loss_batch = 1;                 // samples that the loss is a mean over: the global batch
+    std::int64_t first_row = 0;   // of an Embedding and of SoftmaxTerms in parts: where this rank's share begins
+    std::int64_t loss_batch = 1;  // samples that the loss is a mean over: the global batch
     float learning_rate = 0, momentum_factor = 0, weight_decay = 0;  // Adam's beta 1 is momentum_factor
     float second_factor = 0.999F, epsilon = 1e-8F;                   // Adam's beta 2; what keeps its divisor from 0
     std::int64_t update_count = 1;                                   // this one included: for Adam's bias correction
@@ -76,8 +76,9 @@ public:
 inline constexpr Bytes any_scratch{std::numeric_limits<double>::infinity()};
 /// What a rank's kernels may take of scratch memory where the user does not say: 1 GiB.
 inline constexpr Bytes default_scratch_limit{1024.0 * 1024.0 * 1024.0};
-/// In which type products are summed: `chunked` adds a few in f16 and the sums of these in f32.
-enum class Accumulation { f32, chunked, f16 };
+/// In which type products are summed: `chunked` adds a few in f16 and the sums of these in f32. `tf32` sums in f32
+/// products of f32 numbers that were rounded to 10 bits of fraction first.
+enum class Accumulation { f32, chunked, f16, tf32 };
 std::string_view to_string(Accumulation accumulation);
 
 /// One implementation of operators: plain loops, oneDNN, an algorithm of ours.

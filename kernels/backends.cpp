@@ -14,6 +14,9 @@
 #include "kernels/cpu/backends.hpp"
 #include "kernels/cpu/batchnorm.hpp"
 #endif
+#if REHEARSE_HAS_CUDA
+#include "kernels/cuda/convolution.hpp"
+#endif
 #if REHEARSE_HAS_ONEDNN
 #include "kernels/onednn/backend.hpp"
 #endif
@@ -78,6 +81,16 @@ std::vector<const Backend*> present_backends() {
 #if REHEARSE_HAS_ONEDNN
     for (const Backend* backend : onednn::convolutions()) present.push_back(backend);
 #endif
+#if REHEARSE_HAS_CUDA
+    // Behind all of the CPU: who does not ask for them gets their copies to the GPU and back only in place of plain loops.
+    static const auto device = cuda::convolutions(cuda::gpu());
+    static const auto on_host = [] {
+        std::vector<std::unique_ptr<Backend>> all;
+        for (const auto& backend : device) all.push_back(cuda::staged(*backend, cuda::gpu()));
+        return all;
+    }();
+    for (const auto& backend : on_host) present.push_back(backend.get());
+#endif
     present.push_back(&reference::backend());
     return present;
 }
@@ -90,7 +103,9 @@ std::vector<Absent> missing_backends() {
 #if !REHEARSE_HAS_CPU
     absent.push_back({"cpu", "built without Highway (install libhwy-dev, configure with -DREHEARSE_CPU=ON)"});
 #endif
-    absent.push_back({"cuda", "not written yet"});
+#if !REHEARSE_HAS_CUDA
+    absent.push_back({"cuda", "built without CUDA (install the CUDA toolkit, configure with -DREHEARSE_CUDA=ON)"});
+#endif
     return absent;
 }
 

@@ -43,11 +43,13 @@ bool gradient_reads_src(const Op& op) {
     return std::holds_alternative<BatchNorm>(op) || std::holds_alternative<Lrn>(op) ||
            std::holds_alternative<Activation>(op) || std::holds_alternative<SoftmaxLoss>(op) ||
            std::holds_alternative<LayerNorm>(op) || std::holds_alternative<Attention>(op) ||
-           std::holds_alternative<Interaction>(op);
+           std::holds_alternative<Interaction>(op) || std::holds_alternative<SoftmaxTerms>(op) ||
+           std::holds_alternative<TermsLoss>(op);
 }
 
 bool gradient_reads_dst(const Op& op) {
-    return std::holds_alternative<Softmax>(op) || std::holds_alternative<Attention>(op) || has_fused_relu(op);
+    return std::holds_alternative<Softmax>(op) || std::holds_alternative<Attention>(op) ||
+           std::holds_alternative<SoftmaxTerms>(op) || has_fused_relu(op);
 }
 
 void refuse_view(DataType held, DataType taken) {
@@ -67,11 +69,13 @@ BufferSizes::BufferSizes(const Problem& problem, std::int64_t workspace)
     if (const auto* loss = std::get_if<SoftmaxLoss>(&problem.op)) {
         labels_ = problem.batch * loss->rows * elements(loss->image);
     }
+    if (const auto* terms = std::get_if<SoftmaxTerms>(&problem.op)) labels_ = problem.batch * terms->rows;
     if (reads_integers(problem.op)) {
         ids_ = src_.front();
         src_.clear();
         const auto* table = std::get_if<Embedding>(&problem.op);
-        vocabulary_ = table != nullptr ? table->vocabulary : std::get<EmbeddingBag>(problem.op).vocabulary;
+        vocabulary_ =
+            table != nullptr ? table->vocabulary * table->parts : std::get<EmbeddingBag>(problem.op).vocabulary;
     }
 }
 
@@ -134,7 +138,7 @@ void BufferSizes::check_forward(const Buffers& buffers) const {
 void BufferSizes::check_backward_data(const Buffers& buffers) const {
     check_inputs(buffers, gradient_reads_src(problem_.op));
     if (labels_ > 0) expect(buffers.labels, labels_, "labels", problem_);
-    if (labels_ == 0) expect_tensor(buffers.diff_dst, dst_, "diff_dst", problem_);
+    if (!is_loss(problem_.op)) expect_tensor(buffers.diff_dst, dst_, "diff_dst", problem_);
     if (gradient_reads_dst(problem_.op)) expect_tensor(buffers.dst_in, dst_, "dst_in", problem_);
     expect_tensor(buffers.weights, weights_, "weights", problem_);
     expect(buffers.workspace, workspace_, "workspace", problem_);

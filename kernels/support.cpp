@@ -9,6 +9,7 @@ namespace rehearse::kernels {
 
 std::string_view to_string(Accumulation accumulation) {
     if (accumulation == Accumulation::f32) return "f32";
+    if (accumulation == Accumulation::tf32) return "tf32";
     return accumulation == Accumulation::chunked ? "chunked" : "f16";
 }
 

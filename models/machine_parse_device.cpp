@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/text.hpp"
+#include "core/tile_model.hpp"
 #include "models/machine_parse.hpp"
 #include "models/price_models.hpp"
 
@@ -75,6 +76,32 @@ std::pair<std::string, Measured> parse_price(Reader reader) {
     return {std::move(problem), std::move(measured)};
 }
 
+Sourced<double> share(Reader& reader, std::string_view key) {
+    const auto figure = reader.figure<double>(key);
+    if (figure.value > 1) reader.fail(key, fmt::format("{} is {}: it is a share, at most 1", key, figure.value));
+    return figure;
+}
+
+TileModel parse_tiles(Reader reader) {
+    TileModel model;
+    model.processors = reader.figure<double>("processors");
+    model.large_tile = share(reader, "large_tile");
+    model.small_tile = share(reader, "small_tile");
+    model.depth = reader.figure<double>("depth");
+    model.unaligned = reader.figure<double>("unaligned");
+    model.memory = share(reader, "memory");
+    model.elementwise_passes = reader.figure<double>("elementwise_passes");
+    model.score_passes = reader.figure_if_given<double>("score_passes");
+    model.loss_passes = reader.figure<double>("loss_passes");
+    model.issue = reader.figure<Seconds>("issue");
+    model.dense_kernels = reader.figure<double>("dense_kernels");
+    model.attention_kernels = reader.figure<double>("attention_kernels");
+    model.loss_kernels = reader.figure<double>("loss_kernels");
+    model.error = relative_error(reader);
+    reader.done();
+    return model;
+}
+
 }  // namespace
 
 DeviceClass parse_device(Reader reader) {
@@ -97,6 +124,9 @@ DeviceClass parse_device(Reader reader) {
         } catch (const InputError& error) {
             reader.fail("price_model", error.what());
         }
+    }
+    if (auto tiles = reader.table("tiles", fmt::format("device '{}': tiles", device.name))) {
+        device.tiles = std::make_shared<const TileModel>(parse_tiles(*tiles));
     }
     for (const Reader& row : reader.tables("efficiency", fmt::format("device '{}': efficiency", device.name)))
         device.efficiencies.push_back(parse_efficiency(row));

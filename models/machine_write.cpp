@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/price_model.hpp"
+#include "core/tile_model.hpp"
 #include "models/machine_parse.hpp"
 #include "models/models.hpp"
 #include "models/this_host.hpp"
@@ -42,6 +43,16 @@ std::string names(const std::vector<std::string>& words) {
     return fmt::format("[{}]", out);
 }
 
+std::string tiles(const TileModel& model) {
+    return "[device.tiles]\n" + figure("processors", model.processors) + figure("large_tile", model.large_tile) +
+           figure("small_tile", model.small_tile) + figure("depth", model.depth) +
+           figure("unaligned", model.unaligned) + figure("memory", model.memory) +
+           figure("elementwise_passes", model.elementwise_passes) + figure("score_passes", model.score_passes) +
+           figure("loss_passes", model.loss_passes) + figure("issue", model.issue) +
+           figure("dense_kernels", model.dense_kernels) + figure("attention_kernels", model.attention_kernels) +
+           figure("loss_kernels", model.loss_kernels) + fmt::format("error = {}\n", model.error);
+}
+
 std::string device(const DeviceClass& device) {
     std::string out = fmt::format("\n[[device]]\nname = {}\n", quoted(device.name));
     out += figure("memory", device.memory) + figure("memory_bandwidth", device.memory_bandwidth) +
@@ -49,6 +60,7 @@ std::string device(const DeviceClass& device) {
     if (device.model != nullptr) out += fmt::format("price_model = {}\n", quoted(device.model->name()));
     if (!device.peak.empty()) out += "[device.peak]\n";
     for (const auto& [type, rate] : device.peak) out += figure(to_string(type), rate);
+    if (device.tiles != nullptr) out += tiles(*device.tiles);
     for (const Efficiency& row : device.efficiencies) {
         out += fmt::format("[[device.efficiency]]\nkind = {}\n", quoted(row.kind));
         if (row.pass) out += fmt::format("pass = {}\n", quoted(to_string(*row.pass)));

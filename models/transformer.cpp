@@ -18,7 +18,8 @@ namespace {
 
 using enum TransformerKind;
 
-constexpr std::int64_t bert_words = 30522, gpt_words = 50257, megatron_words = 51200;
+// Megatron-LM pads a vocabulary to a multiple of 128 for each rank that shares it: 50304 of GPT-2's 50257 words.
+constexpr std::int64_t bert_words = 30522, gpt_words = 50257, gpt_words_padded = 50304, megatron_words = 51200;
 
 // BERT: Devlin et al. 2018, section 3. GPT-2: Radford et al. 2019, table 2 (heads of 64). GPT-3: Brown et al. 2020,
 // table 2.1. Megatron-LM: Narayanan et al. 2021, table 1, sequences of 2048.
@@ -26,7 +27,7 @@ constexpr std::array transformers{
     Transformer{"bert-base", encoder, 12, 768, 12, bert_words, 512, 2},
     Transformer{"bert-large", encoder, 24, 1024, 16, bert_words, 512, 2},
     Transformer{"gpt2-xl", decoder, 48, 1600, 25, gpt_words, 1024},
-    Transformer{"gpt3-175b", decoder, 96, 12288, 96, gpt_words, 2048},
+    Transformer{"gpt3-175b", decoder, 96, 12288, 96, gpt_words_padded, 2048},
     Transformer{"megatron-1.7b", decoder, 24, 2304, 24, megatron_words, 2048},
     Transformer{"megatron-3.6b", decoder, 30, 3072, 32, megatron_words, 2048},
     Transformer{"megatron-7.5b", decoder, 36, 4096, 32, megatron_words, 2048},
@@ -112,8 +113,49 @@ const Transformer* find_transformer(std::string_view name) {
     return nullptr;
 }
 
+namespace {
+
+constexpr std::string_view any_gpt = "gpt-";
+
+/// "gpt-h1024-a16-l24-v50257": a decoder of these sizes, as wide a table of positions as the sequence asks for.
+Transformer parse_gpt(std::string_view name, std::int64_t sequence) {
+    const auto fail = [&](std::string_view why) {
+        return InputError(
+            fmt::format("network '{}': {}; a decoder of any size is written gpt-hHIDDEN-aHEADS-lLAYERS, then "
+                        "-vWORDS and @TOKENS if they are not {} and 2048",
+                        name, why, gpt_words));
+    };
+    Transformer size{
+        .name = "gpt", .layers = 0, .hidden = 0, .heads = 0, .vocabulary = gpt_words, .positions = sequence};
+    for (const std::string_view part : split(name.substr(any_gpt.size()), '-')) {
+        std::int64_t* const to = part.starts_with('h')   ? &size.hidden
+                                 : part.starts_with('a') ? &size.heads
+                                 : part.starts_with('l') ? &size.layers
+                                 : part.starts_with('v') ? &size.vocabulary
+                                                         : nullptr;
+        if (to == nullptr) throw fail(fmt::format("'{}' is no size", part));
+        *to = parse_int(part.substr(1), fmt::format("network '{}'", name));
+    }
+    if (size.layers < 1 || size.hidden < 1 || size.heads < 1 || size.vocabulary < 1)
+        throw fail("a size is missing or 0");
+    if (size.hidden % size.heads != 0) {
+        throw fail(fmt::format("{} heads do not share a width of {} evenly", size.heads, size.hidden));
+    }
+    return size;
+}
+
+}  // namespace
+
 std::optional<Network> load_transformer(std::string_view name) {
     const std::size_t at = name.find('@');
+    if (name.starts_with(any_gpt)) {
+        const bool given = at != std::string_view::npos;
+        const std::int64_t sequence =
+            given ? parse_int(name.substr(at + 1), fmt::format("sequence of '{}'", name)) : 2048;
+        Network network = transformer(parse_gpt(name.substr(0, at), sequence), sequence);
+        network.name = name;
+        return network;
+    }
     const Transformer* size = find_transformer(name.substr(0, at));
     if (size == nullptr) return std::nullopt;
     if (at == std::string_view::npos) return transformer(*size, size->positions);

@@ -30,8 +30,9 @@ Network transformer(const Transformer& size, std::int64_t sequence);
 /// A published transformer by name: bert-base, gpt2-xl, megatron-1t, ...; none of that name: nothing.
 const Transformer* find_transformer(std::string_view name);
 
-/// "gpt3-175b" with all its positions as the sequence, "bert-large@128" with 128 tokens. InputError when there are more
-/// tokens than positions.
+/// "gpt3-175b" with all its positions as the sequence, "bert-large@128" with 128 tokens,
+/// "gpt-h1024-a16-l24-v50304@1024" a decoder of any size. InputError when there are more tokens than positions, or a
+/// size cannot be.
 std::optional<Network> load_transformer(std::string_view name);
 
 }  // namespace rehearse::models

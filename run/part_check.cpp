@@ -112,7 +112,7 @@ std::vector<float> taken(std::span<const float> from, std::span<const std::int64
 }  // namespace
 
 bool is_whole(const Schedule& schedule) {
-    return schedule.classes.size() == 1 &&
+    return schedule.classes.size() == 1 && !gathers_weights(schedule.classes[0]) &&
            schedule.classes[0].part.network.layers.size() == schedule.network.layers.size();
 }
 

@@ -12,7 +12,7 @@
 
 namespace rehearse::run {
 
-/// Whether each rank computes the whole network, so that the gradients of a shard are equal bits on every rank.
+/// Whether each rank has and computes the whole network, so that the gradients of a shard are equal bits on every rank.
 bool is_whole(const Schedule& schedule);
 
 struct AloneOptions {

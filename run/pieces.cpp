@@ -63,11 +63,12 @@ std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Ori
     return indices;
 }
 
-Joint joint_of(const Communication& gather, std::int64_t samples) {
-    Joint joint{samples, gather.parts, 1};
-    for (std::size_t dim = 0; dim < gather.shape.size(); ++dim) {
-        (static_cast<std::int64_t>(dim) < gather.dim ? joint.outer : joint.inner) *= gather.shape[dim];
+Joint joint_of(const Communication& op, std::int64_t samples) {
+    Joint joint{samples, op.parts, 1};
+    for (std::size_t dim = 0; dim < op.shape.size(); ++dim) {
+        (static_cast<std::int64_t>(dim) < op.dim ? joint.outer : joint.inner) *= op.shape[dim];
     }
+    if (op.movement == Movement::slice || op.movement == Movement::scatter) joint.inner /= op.parts;
     return joint;
 }
 

@@ -23,8 +23,8 @@ std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Ori
 struct Joint {
     std::int64_t outer = 1, parts = 1, inner = 1;
 };
-/// Of a gather of `samples` samples: its output.
-Joint joint_of(const Communication& gather, std::int64_t samples);
+/// Of a gather, slice, scatter or spread of `samples` samples: the whole, of which each rank has a piece.
+Joint joint_of(const Communication& op, std::int64_t samples);
 
 /// From piece after piece, as an all-gather leaves them, to the whole.
 void join(const Joint& joint, std::span<const float> pieces, std::span<float> whole);

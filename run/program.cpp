@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/error.hpp"
@@ -38,12 +39,14 @@ Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, 
       rank_class_(schedule.classes.at(at(class_of(schedule, rank)))),
       coordinates_(coordinates(schedule.mesh, rank)),
       hyperparameters_(hyperparameters),
-      joints_(rank_class_.part.network.layers.size()) {
+      joints_(rank_class_.part.network.layers.size()),
+      beside_(joints_.size()) {
     choose_backends(wish);
     std::vector<const kernels::Backend*> backends;  // whoever runs forward says what is kept for backward
     for (const kernels::PassChoices& choices : choices_) backends.push_back(of(choices, Pass::forward).backend);
     tensors_ = std::make_unique<Tensors>(schedule, rank_class_, rank, backends, seed);
     reserve_scratch();
+    find_sums_of_micro_batches();
     for (const Step& step : rank_class_.steps) {
         ReadyStep ready;
         ready.step = &step;
@@ -64,6 +67,61 @@ Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, 
         }
         steps_.push_back(std::move(ready));
     }
+    let_go_of_gathered_weights();
+}
+
+void Program::find_sums_of_micro_batches() {
+    for (const Step& step : rank_class_.steps) {
+        const auto* action = std::get_if<Communicate>(&step.action);
+        if (action == nullptr || action->kind != CollectiveKind::reduce_scatter || action->bucket < 0) continue;
+        if (action->micro_batch + 1 == schedule_.micro_batches) continue;
+        const Range own = own_piece(action->bucket);
+        sums_[action->bucket].resize(at(own.end - own.begin));
+        const std::vector<int>& layers = part().buckets[at(action->bucket)].layers;
+        summed_each_time_.insert(layers.begin(), layers.end());
+    }
+}
+
+// This rank's share where the ranks share a bucket.
+Range Program::own_piece(int bucket) const {
+    const Bucket& of = part().buckets[at(bucket)];
+    const std::int64_t ranks = size_of(schedule_.mesh, of.axis);
+    return Collective{CollectiveKind::reduce_scatter, {}, {ranks, ranks}, of.elements}.chunk(
+        place_on(schedule_.mesh, of.axis, rank_at(schedule_.mesh, coordinates_)));
+}
+
+// Weights of which this rank keeps its piece only stay where they lie when they are let go: some of the others' become
+// NaN, so that whoever reads them before they are gathered again spoils the loss.
+void Program::let_go_of_gathered_weights() {
+    if (!gathers_weights(rank_class_)) return;
+    const auto spoil = [this](int bucket) {
+        constexpr std::int64_t marks = 16;
+        const std::span<float> all = tensors_->bucket(bucket).weights;
+        const Range own = own_piece(bucket);
+        for (std::int64_t i = 0; i < marks; ++i) {
+            const std::int64_t place = static_cast<std::int64_t>(all.size()) * i / marks;
+            if (place < own.begin || place >= own.end) all[at(place)] = std::numeric_limits<float>::quiet_NaN();
+        }
+    };
+    std::vector<int> bucket_of(part().network.layers.size(), -1);
+    for (std::size_t b = 0; b < part().buckets.size(); ++b) {
+        for (const int layer : part().buckets[b].layers) bucket_of[at(layer)] = static_cast<int>(b);
+    }
+    std::map<int, std::size_t> last_use;  // by bucket
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+        const Action& action = steps_[i].step->action;
+        if (const auto* compute = std::get_if<Compute>(&action)) {
+            const int owner = part().network.layers[at(compute->layer)].weights_of;
+            last_use[bucket_of[at(owner < 0 ? compute->layer : owner)]] = i;
+        } else if (const auto* gather = std::get_if<Communicate>(&action);
+                   gather != nullptr && gather->bucket >= 0 && gather->kind == CollectiveKind::all_gather) {
+            const auto used = last_use.find(gather->bucket);
+            if (used == last_use.end()) continue;
+            steps_[used->second].after = [spoil, bucket = gather->bucket] { spoil(bucket); };
+        } else if (const auto* update = std::get_if<Update>(&action); update != nullptr && update->sharded >= 0) {
+            steps_[i].after = [spoil, bucket = update->bucket] { spoil(bucket); };
+        }
+    }
 }
 
 void Program::choose_backends(const Wish& wish) {
@@ -76,7 +134,7 @@ void Program::choose_backends(const Wish& wish) {
         choices_.push_back(computes
                                ? kernels::choose_passes(layers[i].op, micro_batch_size(schedule_), DataType::f32, wish)
                                : kernels::PassChoices{});
-        has_loss_ = has_loss_ || std::holds_alternative<SoftmaxLoss>(layers[i].op);
+        has_loss_ = has_loss_ || is_loss(layers[i].op);
         check_tie(i);
     }
     check_inputs();
@@ -152,8 +210,9 @@ void Program::prepare(ReadyStep& ready, const Compute& compute, Bytes scratch_li
     if (!again(*ready.step)) buffers.state = own.state;  // the statistics of a batch count once
     buffers.labels = tensors_->labels(compute.micro_batch);
     buffers.loss_batch = global_batch(schedule_);
+    buffers.first_row = first_row(compute.layer);
     if (const auto* dropout = std::get_if<Dropout>(&layer.op)) place_dropout(buffers, compute.layer, *dropout);
-    ready.is_loss = std::holds_alternative<SoftmaxLoss>(layer.op) && compute.problem.pass == Pass::forward;
+    ready.is_loss = is_loss(layer.op) && compute.problem.pass == Pass::forward;
     if (compute.problem.pass == Pass::forward) {
         buffers.dst = own.output;
         return;
@@ -179,13 +238,26 @@ void Program::place_dropout(kernels::Buffers& buffers, int layer, const Dropout&
     buffers.first_element = coordinates_[at(axis)] * elements(dropout.shape);
 }
 
+// Of a table or of scores that lie in parts on the ranks.
+std::int64_t Program::first_row(int layer) const {
+    const Op& op = part().network.layers[at(layer)].op;
+    const auto* table = std::get_if<Embedding>(&op);
+    const auto* scores = std::get_if<SoftmaxTerms>(&op);
+    const std::int64_t parts = table != nullptr ? table->parts : scores != nullptr ? scores->parts : 1;
+    if (parts == 1) return 0;
+    const int axis = axis_index(schedule_.mesh, "tensor");
+    require(axis >= 0, "only the tensor axis cuts a table");
+    return coordinates_[at(axis)] * (table != nullptr ? table->vocabulary : scores->classes);
+}
+
 // The first micro-batch writes the gradient of the weights, each later one writes beside it, to be added.
 void Program::accumulate(ReadyStep& ready, const Compute& compute, std::int64_t& used) {
     const Op& op = part().network.layers[at(compute.layer)].op;
     const std::span<float> gradients = tensors_->layer(compute.layer).gradients;
     if (gradients.empty()) return;
     const bool gives = compute.problem.pass == Pass::backward_weights || !has_pass(op, Pass::backward_weights);
-    if (!gives || has_weight_gradient_.insert(compute.layer).second) {
+    const bool fresh = gives && has_weight_gradient_.insert(compute.layer).second;
+    if (!gives || fresh || summed_each_time_.contains(compute.layer)) {
         ready.buffers.diff_weights = gradients;
         return;
     }
@@ -238,42 +310,91 @@ void Program::pass_on(ReadyStep& ready, int layer, int micro_batch) {
     ready.additions.push_back({diff, tensors_->layer(layer, micro_batch).diff, first});
 }
 
-// The backward pass of a gather: one's own piece of the gradient.
+// One's own piece: of the gradient that a gather has got, of the tensor that a slice is given.
 void Program::prepare_take(ReadyStep& ready, const Compute& compute) {
-    const auto& gather = std::get<Communication>(part().network.layers[at(compute.layer)].op);
-    if (gather.movement != Movement::gather) refuse(*ready.step, "slices a tensor");
-    const Joint joint = joint_of(gather, micro_batch_size(schedule_));
-    const std::int64_t own = coordinates_[at(axis_index(schedule_.mesh, gather.axis))];
-    const int input = part().network.layers[at(compute.layer)].inputs.front();
+    const Layer& layer = part().network.layers[at(compute.layer)];
+    const auto& op = std::get<Communication>(layer.op);
+    const Joint joint = joint_of(op, micro_batch_size(schedule_));
+    const std::int64_t own = coordinates_[at(axis_index(schedule_.mesh, op.axis))];
+    const LayerTensors made = tensors_->layer(compute.layer, compute.micro_batch);
+    const int input = layer.inputs.front();
+    if (compute.problem.pass == Pass::forward) {
+        const std::span<const float> whole = tensors_->layer(input, compute.micro_batch).output;
+        ready.before = [joint, own, whole, piece = made.output] { take(joint, own, whole, piece); };
+        return;
+    }
     std::int64_t used = 0;
     const std::span<float> piece = give(ready, compute.layer, input, compute.micro_batch, used);
-    const std::span<const float> whole = tensors_->layer(compute.layer, compute.micro_batch).diff;
-    ready.before = [joint, own, whole, piece] { take(joint, own, whole, piece); };
+    ready.before = [joint, own, whole = made.diff, piece] { take(joint, own, whole, piece); };
 }
 
 void Program::prepare(ReadyStep& ready, const Communicate& communicate) {
-    if (communicate.bucket >= 0) {
-        const BucketTensors& bucket = tensors_->bucket(communicate.bucket);
-        ready.data = communicate.kind == CollectiveKind::all_gather ? bucket.weights : bucket.gradients;
-        return;
-    }
+    if (communicate.bucket >= 0) return prepare_bucket(ready, communicate);
+    if (communicate.kind != CollectiveKind::all_reduce) return prepare_pieces(ready, communicate);
     const LayerTensors own = tensors_->layer(communicate.layer, communicate.micro_batch);
-    if (movement(communicate.layer) == Movement::gather) {
-        const Layer& layer = part().network.layers[at(communicate.layer)];
-        const Joint joint = joint_of(std::get<Communication>(layer.op), micro_batch_size(schedule_));
-        const std::span<const float> piece = tensors_->layer(layer.inputs.front(), communicate.micro_batch).output;
-        std::vector<float>& pieces = joints_[at(communicate.layer)];
-        pieces.resize(own.output.size());
-        ready.data = pieces;
-        const auto place = ready.data.subspan(at(coordinates_[at(communicate.axis)]) * piece.size(), piece.size());
-        ready.before = [piece, place] { std::ranges::copy(piece, place.begin()); };
-        ready.after = [joint, data = ready.data, whole = own.output] { join(joint, data, whole); };
-    } else if (communicate.pass == Pass::forward) {
+    if (communicate.pass == Pass::forward) {
         ready.data = own.output;
     } else {
         ready.data = own.diff;
         pass_on(ready, communicate.layer, communicate.micro_batch);
     }
+}
+
+// all_gather joins the ranks' pieces, reduce_scatter adds the ranks' wholes and leaves each its piece; forward from the
+// input's output to the layer's, backward from the layer's gradient to the input's.
+void Program::prepare_pieces(ReadyStep& ready, const Communicate& communicate) {
+    const Layer& layer = part().network.layers[at(communicate.layer)];
+    const Joint joint = joint_of(std::get<Communication>(layer.op), micro_batch_size(schedule_));
+    const bool forward = communicate.pass == Pass::forward, gathers = communicate.kind == CollectiveKind::all_gather;
+    const LayerTensors own = tensors_->layer(communicate.layer, communicate.micro_batch);
+    const int input = layer.inputs.front();
+    const std::span<const float> from =
+        forward ? std::span<const float>{tensors_->layer(input, communicate.micro_batch).output} : own.diff;
+    std::vector<float>& pieces = joints_[at(communicate.layer)];
+    pieces.resize(at(joint.parts * joint.outer * joint.inner));
+    ready.data = pieces;
+    const std::size_t size = pieces.size() / at(joint.parts);
+    const auto place = [data = ready.data, size](std::int64_t part) { return data.subspan(at(part) * size, size); };
+    const std::int64_t coordinate = coordinates_[at(communicate.axis)];
+    if (gathers) {
+        ready.before = [from, to = place(coordinate)] { std::ranges::copy(from, to.begin()); };
+    } else {
+        ready.before = [joint, from, place] {
+            for (std::int64_t part = 0; part < joint.parts; ++part) take(joint, part, from, place(part));
+        };
+    }
+    const std::span<float> to =
+        forward ? own.output : room_for_gradient(ready, communicate.layer, communicate.micro_batch);
+    if (gathers) {
+        ready.after = [joint, data = ready.data, to] { join(joint, data, to); };
+    } else {
+        ready.after = [mine = place(coordinate), to] { std::ranges::copy(mine, to.begin()); };
+    }
+}
+
+// The gradient of a Communication's input: where it lies, or, when another reader of that input has given to it, memory
+// beside it, to be added.
+std::span<float> Program::room_for_gradient(ReadyStep& ready, int layer, int micro_batch) {
+    const int stored = tensors_->diff_stored_as(part().network.layers[at(layer)].inputs.front());
+    const std::span<float> diff = tensors_->layer(stored, micro_batch).diff;
+    if (diff.empty() || has_gradient_.insert({stored, micro_batch}).second) return diff;
+    std::vector<float>& beside = beside_[at(layer)];
+    beside.resize(diff.size());
+    ready.additions.push_back({diff, beside});
+    return beside;
+}
+
+void Program::prepare_bucket(ReadyStep& ready, const Communicate& communicate) {
+    const BucketTensors& bucket = tensors_->bucket(communicate.bucket);
+    ready.data = communicate.kind == CollectiveKind::all_gather ? bucket.weights : bucket.gradients;
+    const auto sum = sums_.find(communicate.bucket);
+    if (communicate.kind != CollectiveKind::reduce_scatter || sum == sums_.end()) return;
+    const Range own = own_piece(communicate.bucket);
+    const std::span<float> mine = ready.data.subspan(at(own.begin), at(own.end - own.begin));
+    const std::span<float> so_far = sum->second;
+    if (communicate.micro_batch > 0) ready.additions.push_back({so_far, mine});
+    if (communicate.micro_batch == 0) ready.additions.push_back({so_far, mine, true});
+    if (communicate.micro_batch + 1 == schedule_.micro_batches) ready.additions.push_back({mine, so_far, true});
 }
 
 void Program::prepare(ReadyStep& ready, const Send& send) {
@@ -292,9 +413,7 @@ void Program::prepare(ReadyStep& ready, const Update& update, const Wish& wish) 
     Range own{0, static_cast<std::int64_t>(bucket.weights.size())};
     Problem problem = update.problem;
     if (update.sharded >= 0) {
-        const std::int64_t ranks = schedule_.mesh.axes[at(update.sharded)].size;
-        own = Collective{CollectiveKind::reduce_scatter, {}, {ranks, ranks}, own.end}.chunk(
-            coordinates_[at(update.sharded)]);
+        own = own_piece(update.bucket);
         problem.op = update_op(schedule_.optimizer, own.end - own.begin, 1);
     }
     const kernels::PassChoices choices = kernels::choose_passes(problem.op, 1, DataType::f32, wish);

@@ -39,7 +39,7 @@ struct ReadyStep {
     kernels::Kernel* kernel = nullptr;
     kernels::Buffers buffers;
     std::span<float> data;
-    std::function<void()> before, after;  // before the data are sent, after they have come
+    std::function<void()> before, after;  // before the data are sent, after they have come or been computed
     std::vector<Addition> additions;      // then
     bool is_loss = false;
 };
@@ -71,6 +71,9 @@ public:
 
 private:
     void choose_backends(const Wish& wish);
+    void find_sums_of_micro_batches();
+    void let_go_of_gathered_weights();
+    Range own_piece(int bucket) const;
     void check_inputs() const;
     void check_tie(std::size_t layer) const;
     kernels::Kernel& kernel_of(const Problem& problem, const kernels::Choice& choice, Bytes scratch_limit);
@@ -79,6 +82,9 @@ private:
     void prepare_take(ReadyStep& ready, const Compute& compute);
     void prepare(ReadyStep& ready, const Update& update, const Wish& wish);
     void prepare(ReadyStep& ready, const Communicate& communicate);
+    void prepare_pieces(ReadyStep& ready, const Communicate& communicate);
+    std::span<float> room_for_gradient(ReadyStep& ready, int layer, int micro_batch);
+    void prepare_bucket(ReadyStep& ready, const Communicate& communicate);
     void prepare(ReadyStep& ready, const Send& send);
     void prepare(ReadyStep& ready, const Recv& recv);
     /// Gradients of the layer's inputs: where each goes, and what is added to what came before.
@@ -87,6 +93,7 @@ private:
     void accumulate(ReadyStep& ready, const Compute& compute, std::int64_t& used);
     void add_gradients_of_ties(ReadyStep& ready, const Compute& compute);
     void place_dropout(kernels::Buffers& buffers, int layer, const Dropout& dropout) const;
+    std::int64_t first_row(int layer) const;
     Movement movement(int layer) const;
 
     const Schedule& schedule_;
@@ -99,7 +106,11 @@ private:
     std::unique_ptr<Tensors> tensors_;
     Arena scratch_;  // of one step
     Slice scratch_all_;
-    std::vector<std::vector<float>> joints_;  // pieces that are gathered, of each layer that gathers
+    std::vector<std::vector<float>> joints_;  // pieces that are gathered or scattered, of each layer that does
+    std::vector<std::vector<float>> beside_;  // gradients that are added to others
+    /// By bucket whose gradients the ranks sum after every micro-batch: this rank's piece of the sums so far.
+    std::map<int, std::vector<float>> sums_;
+    std::set<int> summed_each_time_;  // layers of those buckets
     std::vector<ReadyStep> steps_;
     std::set<std::pair<int, int>> has_gradient_;  // layers and micro-batches: some earlier step has written the diff
     std::set<int> has_weight_gradient_;           // layers: some earlier micro-batch has

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "core/error.hpp"
@@ -105,7 +107,7 @@ public:
         recording_.align({first_time, first_ahead, now(), last_ahead});
         result.timeline = make_timeline(schedule_, world_, recording_);
         result.timeline.title = title();
-        if (options_.check_gradients) gather_gradients();
+        gather_pieces();
         result.weights = copy_of(program_.tensors().weights());
         result.gradients = copy_of(program_.tensors().gradients());
         if (options_.check_gradients) check(result);
@@ -168,15 +170,43 @@ private:
                            schedule_.batch_per_rank);
     }
 
-    // Where each rank has the sums of its piece only.
-    void gather_gradients() {
-        for (const Step& step : schedule_.classes[static_cast<std::size_t>(class_of(schedule_, world_.rank()))].steps) {
+    const RankClass& rank_class() const {
+        return schedule_.classes[static_cast<std::size_t>(class_of(schedule_, world_.rank()))];
+    }
+
+    // Communicators are made by all ranks together, whichever buckets each of them has.
+    std::map<int, kernels::Communicator> groups_of_buckets() const {
+        std::set<int> axes;
+        for (const RankClass& rank_class : schedule_.classes) {
+            for (const Bucket& bucket : rank_class.part.buckets) axes.insert(bucket.axis);
+        }
+        std::map<int, kernels::Communicator> groups;
+        for (const int axis : axes) {
+            if (axis < 0) continue;
+            groups.emplace(axis, world_.split(group_of(schedule_.mesh, axis, world_.rank()).front(), world_.rank()));
+        }
+        return groups;
+    }
+
+    // Where each rank has the sums of its piece, or keeps its piece of the weights only.
+    void gather_pieces() {
+        std::map<int, kernels::Communicator> groups = groups_of_buckets();
+        std::set<int> scattered;
+        for (const Step& step : rank_class().steps) {
             const auto* action = std::get_if<Communicate>(&step.action);
-            if (action == nullptr || action->kind != CollectiveKind::reduce_scatter) continue;
-            const std::vector<std::int64_t> ranks = group_of(schedule_.mesh, action->axis, world_.rank());
-            kernels::Communicator group = world_.split(ranks.front(), world_.rank());
-            const Collective gather{CollectiveKind::all_gather, {}, {group.size(), group.size()}, action->elements};
-            group.run({gather, group.rank()}, kernels::floats(program_.tensors().bucket(action->bucket).gradients));
+            if (action == nullptr || action->bucket < 0 || action->kind != CollectiveKind::reduce_scatter) continue;
+            scattered.insert(action->bucket);
+        }
+        const auto gather = [&](int bucket, std::span<float> pieces) {
+            kernels::Communicator& group = groups.at(rank_class().part.buckets[static_cast<std::size_t>(bucket)].axis);
+            const auto elements = static_cast<std::int64_t>(pieces.size());
+            const Collective whole{CollectiveKind::all_gather, {}, {group.size(), group.size()}, elements};
+            group.run({whole, group.rank()}, kernels::floats(pieces));
+        };
+        for (const int bucket : scattered) {
+            const BucketTensors& tensors = program_.tensors().bucket(bucket);
+            gather(bucket, tensors.gradients);
+            if (gathers_weights(rank_class())) gather(bucket, tensors.weights);
         }
     }
 

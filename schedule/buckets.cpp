@@ -1,22 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/buckets.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/error.hpp"
 
 namespace rehearse::schedule {
 
-std::vector<Bucket> make_buckets(const Network& network, DataType wire, Bytes first, Bytes limit) {
+namespace {
+
+int joined(const std::set<int>& axes, Mesh& mesh) {
+    if (axes.empty()) return -1;
+    const int first = *axes.begin(), last = *axes.rbegin();
+    for (int i = first; i <= last; ++i) {
+        if (axes.contains(i) || size_of(mesh, i) == 1) continue;
+        throw InputError(fmt::format(
+            "gradients are summed along '{}' and '{}' together, so no other axis may stand between them; move '{}'",
+            name_of(mesh, first), name_of(mesh, last), name_of(mesh, i)));
+    }
+    return join(mesh, first, last);
+}
+
+}  // namespace
+
+std::vector<int> axes_of_sums(const Part& part, Mesh& mesh) {
+    const int data = axis_index(mesh, "data");
+    std::vector<int> result;
+    for (const Origin& origin : part.origins) {
+        std::set<int> axes{origin.summed.begin(), origin.summed.end()};
+        const bool cut = std::ranges::find(origin.cuts, data, &Cut::axis) != origin.cuts.end();
+        if (data >= 0 && !cut) axes.insert(data);
+        result.push_back(joined(axes, mesh));
+    }
+    return result;
+}
+
+std::vector<Bucket> make_buckets(const Network& network, DataType wire, Bytes first, Bytes limit,
+                                 std::span<const int> axes) {
     std::vector<Bucket> buckets;
-    bool open = false;
+    std::map<int, std::size_t> open;  // by axis
     for (std::size_t i = network.layers.size(); i-- > 0;) {
         const std::int64_t count = parameters(network.layers[i].op);
         if (count == 0) continue;
-        if (!open) buckets.push_back({});
-        Bucket& bucket = buckets.back();
+        const auto [entry, fresh] = open.try_emplace(axes[i], buckets.size());
+        if (fresh) buckets.push_back({{}, 0, axes[i]});
+        Bucket& bucket = buckets[entry->second];
         bucket.layers.push_back(static_cast<int>(i));
         bucket.elements += count;
-        const Bytes enough = buckets.size() == 1 ? std::min(first, limit) : limit;
-        open = static_cast<double>(bucket.elements) * size_of(wire) < enough;
+        const Bytes enough = entry->second == 0 ? std::min(first, limit) : limit;
+        if (static_cast<double>(bucket.elements) * size_of(wire) >= enough) open.erase(entry);
     }
     return buckets;
 }

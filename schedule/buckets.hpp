@@ -2,15 +2,22 @@
 // Gradient buckets (Li et al. 2020, "PyTorch Distributed"): small gradients are sent together, early ones first.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "core/schedule.hpp"
 
 namespace rehearse::schedule {
 
-/// Layers with weights, packed in the order in which the backward pass makes their gradients. A bucket closes as soon
-/// as it holds `limit` bytes (the first: the smaller of `first` and `limit`), so it is at least that large, but the
-/// last.
-std::vector<Bucket> make_buckets(const Network& network, DataType wire, Bytes first, Bytes limit);
+/// Of each layer of a part, the axis along which ranks have the same weights, each with a part of their gradient:
+/// data's joined with those of Origin::summed, added to the mesh as needed; -1 where there is none, or where the data
+/// axis itself cuts the weights. InputError when these axes do not stand next to each other.
+std::vector<int> axes_of_sums(const Part& part, Mesh& mesh);
+
+/// Layers with weights, packed in the order in which the backward pass makes their gradients, those of one axis
+/// together. A bucket closes as soon as it holds `limit` bytes (the first: the smaller of `first` and `limit`), so it
+/// is at least that large, but the last.
+std::vector<Bucket> make_buckets(const Network& network, DataType wire, Bytes first, Bytes limit,
+                                 std::span<const int> axes);
 
 }  // namespace rehearse::schedule

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/prices.hpp"
+#include "schedule/blocks.hpp"
 #include "schedule/buckets.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/mesh.hpp"
@@ -28,8 +29,15 @@ void check_devices(const Machine& machine, const Job& job) {
     }
 }
 
-int micro_batches(const Plan& plan, std::int64_t stages) {
-    const int count = plan.micro_batches > 0 ? plan.micro_batches : static_cast<int>(stages);
+int micro_batches(const Plan& plan, std::int64_t stages, std::int64_t batch) {
+    int count = plan.micro_batches > 0 ? plan.micro_batches : static_cast<int>(stages);
+    if (plan.micro_batch > 0) {
+        if (batch % plan.micro_batch != 0) {
+            throw InputError(fmt::format("--plan '{}': a batch of {} is not in parts of {} samples", plan.text, batch,
+                                         plan.micro_batch));
+        }
+        count = static_cast<int>(batch / plan.micro_batch);
+    }
     if (plan.pipeline == "interleaved" && count % stages != 0) {
         throw InputError(
             fmt::format("--plan '{}': schedule=interleaved takes micro-batches in groups of pipe={}, but "
@@ -61,7 +69,9 @@ std::vector<Stage> make_stages(Part part, const Plan& plan, const Schedule& sche
     const auto layers = static_cast<int>(part.network.layers.size());
     if (stages == 1 && plan.chunks == 1) return {{std::move(part), {{0, layers}}}};
     try {
-        const std::vector<int> ends = balance(layer_costs(part, schedule, machine), stages * plan.chunks);
+        const int pieces = stages * plan.chunks;
+        const std::vector<int> ends = plan.cut_by_blocks ? even_blocks(part.network, pieces)
+                                                         : balance(layer_costs(part, schedule, machine), pieces);
         return cut_stages(part, ends, stages, "pipe");
     } catch (const InputError& error) {
         throw InputError(fmt::format("--plan '{}': network '{}': {}", plan.text, part.network.name, error.what()));
@@ -81,8 +91,9 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     Schedule schedule;
     schedule.mesh = make_mesh(plan, job.devices);
     const std::int64_t stages = axis_size(schedule.mesh, "pipe");
-    schedule.micro_batches = micro_batches(plan, stages);
-    schedule.batch_per_rank = batch_per_rank(job, axis_size(schedule.mesh, "data"), schedule.micro_batches);
+    const std::int64_t copies = axis_size(schedule.mesh, "data");
+    schedule.micro_batches = micro_batches(plan, stages, batch_per_rank(job, copies, 1));
+    schedule.batch_per_rank = batch_per_rank(job, copies, schedule.micro_batches);
     check(network);
     if (parameters(network) == 0) {
         throw InputError(fmt::format("network '{}' has no weights: there is nothing to train", network.name));
@@ -98,19 +109,24 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
                         plan.text, plan.zero));
     }
 
-    const StepOptions options{.sum = {axis_index(schedule.mesh, "data"),
-                                      choose_all_reduce(plan, machine, schedule.mesh), plan.overlap, plan.zero},
-                              .tensor = plan.tensor_sum.value_or(Algorithm{}),
-                              .recompute = plan.recompute};
+    StepOptions options{.sum = {.overlap = plan.overlap, .zero = plan.zero},
+                        .tensor = plan.tensor_sum.value_or(Algorithm{}),
+                        .recompute = plan.recompute};
     const std::int64_t tensor = axis_size(schedule.mesh, "tensor");
-    Part part =
-        tensor == 1 ? whole(network) : split_tensor(network, "tensor", axis_index(schedule.mesh, "tensor"), tensor);
+    Part part = tensor == 1
+                    ? whole(network)
+                    : split_tensor(network, {"tensor", axis_index(schedule.mesh, "tensor"), tensor, plan.sequence});
     std::vector<Stage> made = make_stages(std::move(part), plan, schedule, machine);
     if (stages > 1) schedule.class_axes.push_back(axis_index(schedule.mesh, "pipe"));
     for (std::size_t s = 0; s < made.size(); ++s) {
         RankClass stage{
             .name = stages > 1 ? fmt::format("stage{}", s) : "all", .part = std::move(made[s].part), .steps = {}};
-        stage.part.buckets = make_buckets(stage.part.network, wire_type(job.precision), plan.first_bucket, plan.bucket);
+        const std::vector<int> axes = axes_of_sums(stage.part, schedule.mesh);
+        for (const int axis : axes) {
+            if (axis >= 0) options.sum.algorithms[axis] = choose_all_reduce(plan, machine, schedule.mesh, axis);
+        }
+        stage.part.buckets =
+            make_buckets(stage.part.network, wire_type(job.precision), plan.first_bucket, plan.bucket, axes);
         const PipelineShape shape{static_cast<int>(stages), schedule.micro_batches, plan.chunks};
         make_steps(schedule, order_of(plan, static_cast<int>(s), shape), made[s].chunks, options, stage);
         schedule.classes.push_back(std::move(stage));

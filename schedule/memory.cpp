@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "schedule/gathers.hpp"
 #include "schedule/precision.hpp"
 
 namespace rehearse::schedule {
@@ -28,6 +29,8 @@ struct DataGradientReads {
     Reads operator()(const Interaction&) const { return {.src = true}; }
     Reads operator()(const Softmax&) const { return {.dst = true}; }
     Reads operator()(const SoftmaxLoss&) const { return {.src = true}; }
+    Reads operator()(const SoftmaxTerms&) const { return {true, true}; }
+    Reads operator()(const TermsLoss&) const { return {.src = true}; }
     Reads operator()(const Unknown&) const { return {true, true}; }
     Reads operator()(const auto&) const { return {}; }  // linear in src: conv2d, matmul, add, concat, dropout, ...
 };
@@ -151,7 +154,7 @@ private:
         if (forward) masks_[own].make(step);
         if (!forward) masks_[own].touch(step);
         // The loss needs no gradient from outside; another output of the network gets one from somewhere.
-        if (!forward && !std::holds_alternative<SoftmaxLoss>(layer.op)) {
+        if (!forward && !is_loss(layer.op)) {
             gradients_[of(stored_as_[index], compute.micro_batch)].touch(step);
         }
     }
@@ -205,26 +208,35 @@ private:
     std::vector<Tensor> partial_sums_;
 };
 
-/// What the ranks along the data axis share of it (ZeRO).
-struct Shares {
-    double optimizer = 1, gradients = 1;
+/// Elements that this rank keeps of weights, their gradients and the optimizer's numbers (ZeRO shares them).
+struct Kept {
+    double weights = 0, gradients = 0, updated = 0;
 };
 
-Shares shares_of(const Schedule& schedule, const RankClass& rank_class) {
-    Shares shares;
+/// Of all buckets. Gradients that are summed once for several micro-batches are kept whole until then.
+Kept kept_by(const Schedule& schedule, const RankClass& rank_class) {
+    const std::vector<Bucket>& buckets = rank_class.part.buckets;
+    std::vector<bool> update_shared(buckets.size());
+    std::vector<int> scattered(buckets.size());
     for (const Step& step : rank_class.steps) {
-        const auto part = [&](int axis) {
-            return 1 / static_cast<double>(schedule.mesh.axes[static_cast<std::size_t>(axis)].size);
-        };
-        if (const auto* update = std::get_if<Update>(&step.action); update != nullptr && update->sharded >= 0) {
-            shares.optimizer = part(update->sharded);
-        }
-        if (const auto* communicate = std::get_if<Communicate>(&step.action);
-            communicate != nullptr && communicate->kind == CollectiveKind::reduce_scatter) {
-            shares.gradients = part(communicate->axis);
-        }
+        const auto* update = std::get_if<Update>(&step.action);
+        if (update != nullptr) update_shared[static_cast<std::size_t>(update->bucket)] = update->sharded >= 0;
+        const auto* action = std::get_if<Communicate>(&step.action);
+        if (action == nullptr || action->bucket < 0 || action->kind != CollectiveKind::reduce_scatter) continue;
+        ++scattered[static_cast<std::size_t>(action->bucket)];
     }
-    return shares;
+    const bool weights_shared = gathers_weights(rank_class);
+    Kept kept;
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+        const auto whole = static_cast<double>(buckets[b].elements);
+        const double piece =
+            update_shared[b] ? whole / static_cast<double>(size_of(schedule.mesh, buckets[b].axis)) : whole;
+        kept.weights += weights_shared ? piece : whole;
+        kept.gradients += scattered[b] == schedule.micro_batches ? piece : whole;
+        kept.updated += piece;
+    }
+    if (weights_shared) kept.weights += static_cast<double>(most_gathered(rank_class));
+    return kept;
 }
 
 }  // namespace
@@ -236,15 +248,14 @@ Bytes total(const MemoryUse& use) {
 
 MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class) {
     const Network& network = rank_class.part.network;
-    const auto count = static_cast<double>(parameters(network));
     const DataType update = update_type(schedule.precision);
-    const Shares shares = shares_of(schedule, rank_class);
+    const Kept kept = kept_by(schedule, rank_class);
     MemoryUse use;
-    use.weights =
-        count * size_of(compute_type(schedule.precision)) + static_cast<double>(network.state) * size_of(DataType::f32);
-    if (update != compute_type(schedule.precision)) use.master_weights = shares.optimizer * count * size_of(update);
-    use.gradients = shares.gradients * count * size_of(wire_type(schedule.precision));
-    use.optimizer = static_cast<double>(moments(schedule.optimizer)) * shares.optimizer * count * size_of(update);
+    use.weights = kept.weights * size_of(compute_type(schedule.precision)) +
+                  static_cast<double>(network.state) * size_of(DataType::f32);
+    if (update != compute_type(schedule.precision)) use.master_weights = kept.updated * size_of(update);
+    use.gradients = kept.gradients * size_of(wire_type(schedule.precision));
+    use.optimizer = static_cast<double>(moments(schedule.optimizer)) * kept.updated * size_of(update);
     Walk(schedule, rank_class).add_peak(use);
     for (const Step& step : rank_class.steps) {
         const auto* communicate = std::get_if<Communicate>(&step.action);

@@ -134,15 +134,14 @@ std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks, int micro_b
     return batch;
 }
 
-Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh& mesh) {
+Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh& mesh, int axis) {
     const Placement placement = place(machine, ranks(mesh));
-    const int data = axis_index(mesh, "data");
-    const std::int64_t apart = data < 0 ? 1 : stride(mesh, data);
+    const std::int64_t apart = stride(mesh, axis);
     const std::int64_t mates = placement.per_node / apart;
     if (!plan.all_reduce || plan.all_reduce->name == "auto") {
         const bool even = placement.uneven.empty() && placement.per_node % apart == 0 &&
-                          axis_size(mesh, "data") % std::max<std::int64_t>(mates, 1) == 0;
-        const bool alone = mesh.axes.size() > 1 && mates < 2;
+                          size_of(mesh, axis) % std::max<std::int64_t>(mates, 1) == 0;
+        const bool alone = size_of(mesh, axis) < ranks(mesh) && mates < 2;
         if (placement.nodes > 1 && even && !alone) return {"hierarchical", "ring", "halving"};
         return {"ring", {}, {}};
     }

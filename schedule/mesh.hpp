@@ -23,9 +23,9 @@ std::int64_t axis_size(const Mesh& mesh, std::string_view name);
 /// divided so, into `micro_batches` equal parts.
 std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks, int micro_batches);
 
-/// How gradients are summed along the data axis: what the plan says; else hierarchical(ring,halving) where each of
+/// How gradients are summed along an axis: what the plan says; else hierarchical(ring,halving) where each of
 /// several nodes holds several of the ranks that sum, ring elsewhere. InputError when hierarchical is asked for and
 /// nodes hold different numbers of ranks.
-Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh& mesh);
+Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh& mesh, int axis);
 
 }  // namespace rehearse::schedule

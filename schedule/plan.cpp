@@ -47,7 +47,19 @@ bool read_switch(std::string_view name, std::string_view value) {
     return value == "on";
 }
 void read_overlap(Plan& plan, std::string_view value) { plan.overlap = read_switch("overlap", value); }
-void read_recompute(Plan& plan, std::string_view value) { plan.recompute = read_switch("recompute", value); }
+void read_sequence(Plan& plan, std::string_view value) { plan.sequence = read_switch("sequence", value); }
+void read_recompute(Plan& plan, std::string_view value) {
+    constexpr std::array<std::string_view, 4> names{"off", "on", "blocks", "attention"};  // as in Recompute
+    const auto found = std::ranges::find(names, value);
+    if (found == names.end()) {
+        throw InputError(fmt::format("recompute={}{}: write {}", value, did_you_mean(value, names), join(names)));
+    }
+    plan.recompute = static_cast<Recompute>(found - names.begin());
+}
+void read_cut(Plan& plan, std::string_view value) {
+    if (value != "prices" && value != "blocks") throw InputError(fmt::format("cut={}: write prices or blocks", value));
+    plan.cut_by_blocks = value == "blocks";
+}
 
 int read_count(std::string_view name, std::string_view value, int most) {
     const std::int64_t count = parse_int(value, name);
@@ -60,10 +72,15 @@ constexpr int most_micro_batches = 1'000'000;
 void read_micro_batches(Plan& plan, std::string_view value) {
     plan.micro_batches = read_count("microbatches", value, most_micro_batches);
 }
+void read_micro_batch(Plan& plan, std::string_view value) {
+    plan.micro_batch = read_count("microbatch", value, most_micro_batches);
+}
 void read_chunks(Plan& plan, std::string_view value) { plan.chunks = read_count("chunks", value, 1000); }
 
 void read_zero(Plan& plan, std::string_view value) {
-    if (value != "0" && value != "1" && value != "2") throw InputError(fmt::format("zero={}: write 0, 1 or 2", value));
+    if (value.size() != 1 || value < "0" || value > "3") {
+        throw InputError(fmt::format("zero={}: write 0, 1, 2 or 3", value));
+    }
     plan.zero = value.front() - '0';
 }
 
@@ -83,6 +100,10 @@ struct Word {
     void (*read)(Plan& plan, std::string_view value);
 };
 
+constexpr std::string_view recompute_text =
+    "forward again before backward, to hold fewer activations: all of a stage at once, block after block, or attention "
+    "alone; default off";
+
 constexpr std::array table{
     Word{{"data", "N", "N copies of the network, each on its share of the batch; without =N: as many as devices", {}},
          read_data},
@@ -96,22 +117,33 @@ constexpr std::array table{
          read_first_bucket},
     Word{{"overlap", "on|off", "off: nothing is sent before the whole backward pass has ended; default on", "data"},
          read_overlap},
-    Word{{"zero", "0|1|2",
-          "ZeRO: 1, each rank updates its share of the weights; 2, gets only its share of the gradients", "data"},
+    Word{{"zero", "0|1|2|3",
+          "ZeRO: 1, each rank updates its share of the weights; 2, gets only its share of the gradients; "
+          "3, keeps only its share of the weights and gathers them for each use",
+          "data"},
          read_zero},
     Word{{"microbatches", "N", "the batch in N parts, gradients added up; default 1", "data"}, read_micro_batches},
+    Word{{"microbatch", "N", "the batch in parts of N samples, instead of microbatches", "data"}, read_micro_batch},
     Word{{"tensor", "N", "N ranks share each large layer (Megatron-LM)", {}}, read_tensor},
     Word{{"allreduce", "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)",
           "of the sums inside layers; default ring", "tensor"},
          read_tensor_sum},
+    Word{{"sequence", "on|off", "between the layers that are cut, each rank has its rows of the sequence; default off",
+          "tensor"},
+         read_sequence},
     Word{{"pipe", "N", "N stages of consecutive layers, balanced by their prices", {}}, read_pipe},
     Word{{"schedule", "1f1b|gpipe|interleaved", "in which order a stage takes the micro-batches; default 1f1b", "pipe"},
          read_pipeline},
     Word{{"microbatches", "N", "the batch in N parts; default as many as stages", "pipe"}, read_micro_batches},
+    Word{{"microbatch", "N", "the batch in parts of N samples, instead of microbatches", "pipe"}, read_micro_batch},
     Word{{"chunks", "N", "parts of the network a stage holds, of schedule=interleaved; default 2", "pipe"},
          read_chunks},
-    Word{{"recompute", "on|off", "forward again before each backward, to hold fewer activations; default off", "pipe"},
-         read_recompute},
+    Word{{"recompute", "on|off|blocks|attention", recompute_text, "data"}, read_recompute},
+    Word{{"recompute", "on|off|blocks|attention", recompute_text, "tensor"}, read_recompute},
+    Word{{"recompute", "on|off|blocks|attention", recompute_text, "pipe"}, read_recompute},
+    Word{{"cut", "prices|blocks",
+          "where stages end: the costliest costs least; equally many blocks each; default prices", "pipe"},
+         read_cut},
 };
 
 constexpr std::array words = [] {
@@ -225,7 +257,13 @@ void complete(Plan& plan) {
     }
     if (interleaved && plan.chunks == 1) throw InputError("schedule=interleaved needs at least 2 chunks");
     if (plan.chunks == 0) plan.chunks = interleaved ? 2 : 1;
-    if (plan.micro_batches == 0 && !pipeline) plan.micro_batches = 1;
+    if (plan.zero == 3 && !plan.overlap) {
+        throw InputError("zero=3 sums gradients as soon as they are made, so overlap=off cannot be; leave it out");
+    }
+    if (plan.micro_batches > 0 && plan.micro_batch > 0) {
+        throw InputError("microbatches says how many parts the batch is in, microbatch how large they are: give one");
+    }
+    if (plan.micro_batches == 0 && plan.micro_batch == 0 && !pipeline) plan.micro_batches = 1;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "core/machine.hpp"
 #include "core/schedule.hpp"
+#include "schedule/steps.hpp"
 
 namespace rehearse::schedule {
 
@@ -23,10 +24,13 @@ struct Plan {
     bool overlap = true;                    // all-reduce while the backward pass goes on
     int zero = 0;                           // ZeRO's stage
     std::optional<Algorithm> tensor_sum{};  // of the sums inside layers; absent: ring
+    bool sequence = false;                  // sequence parallelism beside tensor parallelism
     std::string_view pipeline = "1f1b";     // a name of pipeline_strategies()
     int micro_batches = 0;                  // 0: as many as stages; 1 without a pipeline
+    int micro_batch = 0;                    // samples of each, instead of their number
     int chunks = 0;                         // of each stage; 0: 2 where interleaved, else 1
-    bool recompute = false;                 // activations are computed again before each backward
+    Recompute recompute = Recompute::none;  // activations are computed again before each backward
+    bool cut_by_blocks = false;             // stages of equally many blocks; else balanced by prices
 };
 
 /// InputError names the unknown axis or option, what would be right, and what the user may have meant.

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "schedule/blocks.hpp"
+#include "schedule/gathers.hpp"
 #include "schedule/precision.hpp"
 
 namespace rehearse::schedule {
@@ -42,9 +44,13 @@ public:
           needed_(needs_input_gradient(made.part.network)),
           output_by_(layers_.size(), none),
           gradient_by_(layers_.size()),
+          bucket_of_(layers_.size(), none),
           closes_(layers_.size(), none),
           ready_by_(buckets_.size(), none) {
-        for (std::size_t b = 0; b < buckets_.size(); ++b) closes_[at(buckets_[b].layers.back())] = static_cast<int>(b);
+        for (std::size_t b = 0; b < buckets_.size(); ++b) {
+            closes_[at(buckets_[b].layers.back())] = static_cast<int>(b);
+            for (const int layer : buckets_[b].layers) bucket_of_[at(layer)] = static_cast<int>(b);
+        }
     }
 
     void run(const Order& order, int slots) {
@@ -53,23 +59,22 @@ public:
             item_ = item;
             started_ = false;
             if (item.forward) {
-                forward("");
+                forward(chunks_[at(item.chunk)], "");
             } else {
-                if (options_.recompute) forward(":again");
-                backward();
+                backward(chunks_[at(item.chunk)]);
             }
             ends_.push_back(last_compute_);
         }
-        for (std::size_t b = 0; b < buckets_.size() && !options_.sum.overlap; ++b) sum_gradients(static_cast<int>(b));
+        const bool late = !options_.sum.overlap && options_.sum.zero < 3;
+        for (std::size_t b = 0; b < buckets_.size() && late; ++b) sum_gradients(static_cast<int>(b));
         update();
     }
 
 private:
     // Forward -------------------------------------------------------------------------------------------------------
 
-    void forward(const std::string& suffix) {
+    void forward(Chunk chunk, const std::string& suffix) {
         const bool again = !suffix.empty();
-        const Chunk chunk = chunks_[at(item_.chunk)];
         for (int i = chunk.begin; i < chunk.end; ++i) {
             const Layer& layer = layers_[at(i)];
             output_by_[at(i)] = none;
@@ -81,7 +86,7 @@ private:
                 if (!again || !between_stages) communicate_forward(i, *op, suffix);
             } else if (has_pass(layer.op, Pass::forward)) {
                 // The loss is of no use to the backward pass: its gradient comes from its input.
-                if (!again || !std::holds_alternative<SoftmaxLoss>(layer.op)) compute(i, Pass::forward, suffix);
+                if (!again || !is_loss(layer.op)) compute(i, Pass::forward, suffix);
                 output_by_[at(i)] = none;
             }
         }
@@ -95,7 +100,12 @@ private:
                 output_by_[at(i)] = collective(i, CollectiveKind::all_reduce, Pass::forward, output_by_[at(i)], suffix);
                 return;
             case Movement::gather:
+            case Movement::spread:
                 output_by_[at(i)] = collective(i, CollectiveKind::all_gather, Pass::forward, output_by_[at(i)], suffix);
+                return;
+            case Movement::scatter:
+                output_by_[at(i)] =
+                    collective(i, CollectiveKind::reduce_scatter, Pass::forward, output_by_[at(i)], suffix);
                 return;
             case Movement::slice:
                 compute(i, Pass::forward, suffix);
@@ -111,9 +121,20 @@ private:
 
     // Backward ------------------------------------------------------------------------------------------------------
 
-    void backward() {
-        const Chunk chunk = chunks_[at(item_.chunk)];
+    void backward(Chunk chunk) {
         for (int i = chunk.begin; i < chunk.end; ++i) gradient_by_[at(i)].clear();
+        if (options_.recompute != Recompute::blocks) {
+            if (options_.recompute == Recompute::all) forward(chunk, ":again");
+            return backward_of(chunk);
+        }
+        const std::vector<Chunk> parts = segments(network_, chunk);
+        for (std::size_t i = parts.size(); i-- > 0;) {
+            if (is_block(network_, parts[i])) forward(parts[i], ":again");
+            backward_of(parts[i]);
+        }
+    }
+
+    void backward_of(Chunk chunk) {
         const bool last = item_.micro_batch + 1 == schedule_.micro_batches;
         for (int i = chunk.end; i-- > chunk.begin;) {
             const Layer& layer = layers_[at(i)];
@@ -121,11 +142,15 @@ private:
                 communicate_backward(i, *op);
                 continue;
             }
+            if (options_.recompute == Recompute::attention && std::holds_alternative<Attention>(layer.op)) {
+                compute(i, Pass::forward, ":again");
+            }
             const std::vector<Pass> passes = backward_passes(layer.op, needed_[at(i)]);
             for (const Pass pass : passes) {
                 compute(i, pass, "");
                 const bool gradient = pass == Pass::backward_weights || gradients_together(layer.op);
-                if (gradient && last && closes_[at(i)] != none && options_.sum.overlap) sum_gradients(closes_[at(i)]);
+                const bool now = (last && options_.sum.overlap) || options_.sum.zero == 3;
+                if (gradient && now && closes_[at(i)] != none) sum_gradients(closes_[at(i)]);
             }
             if (passes.empty()) pass_on(i);  // a view
         }
@@ -141,7 +166,12 @@ private:
             case Movement::gather:
                 if (needed_[at(i)]) compute(i, Pass::backward_data, "");
                 return;
+            case Movement::spread:
+                if (needed_[at(i)])
+                    give(i, collective(i, CollectiveKind::reduce_scatter, Pass::backward_data, none, ""));
+                return;
             case Movement::slice:
+            case Movement::scatter:
                 if (needed_[at(i)]) give(i, collective(i, CollectiveKind::all_gather, Pass::backward_data, none, ""));
                 return;
             case Movement::send:
@@ -191,6 +221,9 @@ private:
                 if (pass == Pass::backward_data) after.insert(after.end(), came.begin(), came.end());
             }
         }
+        const bool gives =
+            pass == Pass::backward_weights || (pass != Pass::forward && gradients_together(layers_[at(i)].op));
+        if (gives && options_.sum.zero == 3) after.push_back(ready_by_[at(bucket_of_[at(i)])]);
         // What this item overwrites must have left.
         if (!started_ && !item_.forward) after.push_back(last_gradient_sent());
         started_ = true;
@@ -210,13 +243,13 @@ private:
 
     int collective(int i, CollectiveKind kind, Pass pass, int needs, std::string_view suffix) {
         const auto& op = std::get<Communication>(layers_[at(i)].op);
-        const Shape& widest =
-            kind == CollectiveKind::all_gather && pass == Pass::forward ? layers_[at(i)].output : op.shape;
+        const bool joins = op.movement == Movement::gather || op.movement == Movement::spread;
+        const Shape& widest = joins ? layers_[at(i)].output : op.shape;
         Communicate action{.kind = kind,
                            .axis = axis_index(schedule_.mesh, op.axis),
                            .elements = micro_batch_size(schedule_) * elements(widest),
                            .type = compute_type(schedule_.precision),
-                           .algorithm = options_.tensor,
+                           .algorithm = kind == CollectiveKind::all_reduce ? options_.tensor : Algorithm{},
                            .layer = i,
                            .pass = pass,
                            .micro_batch = item_.micro_batch};
@@ -246,32 +279,43 @@ private:
 
     void sum_gradients(int b) {
         const GradientSum& sum = options_.sum;
-        if (sum.axis == none || schedule_.mesh.axes[at(sum.axis)].size == 1) return;
+        if (sharing(b) == 1) return;
         const CollectiveKind kind = sum.zero >= 2 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
         ready_by_[at(b)] = bucket_collective(b, kind, {last_compute_});
     }
 
+    /// Ranks that have the weights of a bucket.
+    std::int64_t sharing(int b) const {
+        return buckets_[at(b)].axis == none ? 1 : size_of(schedule_.mesh, buckets_[at(b)].axis);
+    }
+
     int bucket_collective(int b, CollectiveKind kind, std::vector<int> after) {
+        const auto chosen = options_.sum.algorithms.find(buckets_[at(b)].axis);
+        const bool choice = kind == CollectiveKind::all_reduce && chosen != options_.sum.algorithms.end();
         const Communicate action{.kind = kind,
-                                 .axis = options_.sum.axis,
+                                 .axis = buckets_[at(b)].axis,
                                  .elements = buckets_[at(b)].elements,
                                  .type = wire_type(schedule_.precision),
-                                 .algorithm = kind == CollectiveKind::all_reduce ? options_.sum.algorithm : Algorithm{},
-                                 .bucket = b};
-        return append(fmt::format("bucket{}:{}", b, pass_of(kind)), Stream::communication, action, std::move(after));
+                                 .algorithm = choice ? chosen->second : Algorithm{},
+                                 .bucket = b,
+                                 .micro_batch = item_.micro_batch};
+        const bool several = options_.sum.zero == 3 && schedule_.micro_batches > 1;
+        const std::string which = several ? fmt::format("#{}", item_.micro_batch) : "";
+        return append(fmt::format("bucket{}:{}{}", b, pass_of(kind), which), Stream::communication, action,
+                      std::move(after));
     }
 
     void update() {
-        const bool sharded = options_.sum.zero > 0 && options_.sum.axis != none;
-        const std::int64_t ranks = sharded ? schedule_.mesh.axes[at(options_.sum.axis)].size : 1;
         for (std::size_t b = 0; b < buckets_.size(); ++b) {
+            const std::int64_t ranks = options_.sum.zero > 0 ? sharing(static_cast<int>(b)) : 1;
             const std::int64_t count = (buckets_[b].elements + ranks - 1) / ranks;
             const Op op = update_op(schedule_.optimizer, count, tensors(network_, buckets_[b]));
             const Problem problem{op, Pass::update, 1, update_type(schedule_.precision)};
-            const int step = append(
-                fmt::format("bucket{}:update", b), Stream::compute,
-                Update{static_cast<int>(b), problem, sharded && ranks > 1 ? options_.sum.axis : none}, {ready_by_[b]});
-            if (ranks > 1) bucket_collective(static_cast<int>(b), CollectiveKind::all_gather, {step});
+            const int step =
+                append(fmt::format("bucket{}:update", b), Stream::compute,
+                       Update{static_cast<int>(b), problem, ranks > 1 ? buckets_[b].axis : none}, {ready_by_[b]});
+            if (ranks > 1 && options_.sum.zero < 3)
+                bucket_collective(static_cast<int>(b), CollectiveKind::all_gather, {step});
         }
     }
 
@@ -291,8 +335,9 @@ private:
     // Of this item, by layer: steps of other streams that give the output, or a part of its gradient.
     std::vector<int> output_by_;
     std::vector<std::vector<int>> gradient_by_;
-    std::vector<int> closes_;    // by layer: the bucket whose last gradient it makes
-    std::vector<int> ready_by_;  // by bucket: the step that sums its gradients
+    std::vector<int> bucket_of_;  // by layer
+    std::vector<int> closes_;     // by layer: the bucket whose last gradient it makes
+    std::vector<int> ready_by_;   // by bucket: the step that sums its gradients
     std::vector<std::pair<Item, int>> sent_gradients_;
 };
 
@@ -307,6 +352,7 @@ void make_steps(const Schedule& schedule, const Order& order, const std::vector<
     rank_class.slots = most_in_flight(order, static_cast<int>(chunks.size())) + (receives ? 1 : 0);
     rank_class.slots = std::min(rank_class.slots, std::max(schedule.micro_batches, 1));
     Maker{schedule, chunks, options, rank_class}.run(order, rank_class.slots);
+    if (options.sum.zero == 3) gather_weights(schedule.mesh, wire_type(schedule.precision), rank_class);
 }
 
 }  // namespace rehearse::schedule

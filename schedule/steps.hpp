@@ -2,6 +2,7 @@
 // From what a rank class computes, and in which order, to its steps.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "core/schedule.hpp"
@@ -12,19 +13,22 @@ namespace rehearse::schedule {
 
 /// How ranks with the same weights bring them together after each step.
 struct GradientSum {
-    int axis = -1;  // of the mesh; -1: nobody else has these weights
-    Algorithm algorithm;
-    bool overlap = true;  // while the backward pass goes on
+    std::map<int, Algorithm> algorithms{};  // by the axis of a bucket
+    bool overlap = true;                    // while the backward pass goes on
     /// ZeRO (Rajbhandari et al. 2020): 0, every rank updates all weights; 1, each updates its piece, from all
-    /// gradients; 2, each gets the sum of its piece's gradients only. Then the ranks gather the weights.
+    /// gradients; 2, each gets the sum of its piece's gradients only. Then the ranks gather the weights. 3, each gets
+    /// the sum of its piece's gradients after every micro-batch, and keeps its piece of the weights (gathers.hpp).
     int zero = 0;
 };
+
+/// What is computed again in the backward pass: nothing; all that a stage holds, at once; block after block, so that
+/// only one block's activations are held (Chen et al. 2016); attention alone (Korthikanti et al. 2022).
+enum class Recompute { none, all, blocks, attention };
 
 struct StepOptions {
     GradientSum sum;
     Algorithm tensor;  // of the sums and gathers of layers
-    bool recompute =
-        false;  // forward again before each backward, keeping only what a chunk receives (Chen et al. 2016)
+    Recompute recompute = Recompute::none;
 };
 
 /// Fills `rank_class.steps` and `slots` from its part. Needs network, precision, mesh, batch_per_rank and

@@ -11,13 +11,26 @@ namespace rehearse::schedule {
 /// The whole network as one part.
 Part whole(const Network& network);
 
-/// What each of `parts` ranks along mesh axis `axis` computes; its weights are cut along that axis, the rest is the
-/// same on all. Walks the network once and keeps for each output whether every rank has it or each its piece:
+struct TensorAxis {
+    std::string name;  // of the mesh
+    int index = 0;
+    std::int64_t parts = 1;
+    bool sequence = false;  // sequence parallelism (Korthikanti et al. 2022)
+};
+
+/// What each of the ranks along a mesh axis computes; its weights are cut along that axis, the rest is the same on all.
+/// Walks the network once and keeps for each output whether every rank has it or each its piece:
 /// - a layer whose input every rank has gives each rank some of the output's columns or filters ("column parallel");
 /// - one whose input lies in pieces multiplies them by its rows or channels, and the ranks add up ("row parallel");
+/// - attention has some of its heads on each rank, the dense layer before it their queries, keys and values;
+/// - a table of words lies on the ranks in equal shares, whose rows are added up; the scores that share it lie in
+/// pieces,
+///   and the loss gathers three numbers a row from each rank;
 /// - what works on each channel by itself stays in pieces; what needs all of them gathers first.
-/// A layer that cannot be cut evenly is computed on every rank. So an MLP, an attention block or a pair of convolutions
-/// costs one sum forward and one backward, as in Megatron-LM. InputError when no layer can be cut.
-Part split_tensor(const Network& network, const std::string& axis_name, int axis, std::int64_t parts);
+/// A layer that cannot be cut evenly is computed on every rank. So an MLP or an attention block costs one sum forward
+/// and one backward, as in Megatron-LM. With `sequence` each sum leaves every rank its rows of the sequence, on which
+/// normalization, dropout and additions work; the next layer cut by columns gathers them: as many bytes, less memory.
+/// InputError when no layer can be cut.
+Part split_tensor(const Network& network, const TensorAxis& axis);
 
 }  // namespace rehearse::schedule

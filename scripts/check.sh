@@ -15,7 +15,7 @@ PART      format   clang-format would change nothing in the changed files
           test     ctest --preset NAME
           Without a PART: all of them, in this order, up to the first that fails.
 --base    changed means: since the merge base with REF (default origin/main, else main), with what is not committed
---preset  dev (default), asan, tsan, release
+--preset  dev (default), asan (libraries), asan-all, tsan, release
 TEXT
 }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Installs, builds and passes the tests: the default set on the dev build (warnings are errors), then the same under the
-# address and undefined-behaviour sanitizers. test.sh --long adds the tests labelled long.
+# Installs, builds and passes the tests: the default set on the dev build (warnings are errors), then those of the
+# libraries under the address and undefined-behaviour sanitizers (the programs too: preset asan-all). test.sh --long adds the tests labelled long.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exclude=(-LE long)

@@ -74,7 +74,7 @@ Collectives::Stage Collectives::make_stage(const Call& call, const Groups& group
 }
 
 const std::vector<Collectives::Stage>& Collectives::stages_of(const Call& call) {
-    const std::int64_t size = mesh_.axes.at(static_cast<std::size_t>(call.axis)).size;
+    const std::int64_t size = size_of(mesh_, call.axis);
     const std::int64_t elements = call.elements >= even_from * size ? 0 : call.elements;
     const auto [entry, fresh] = programs_.try_emplace(
         {call.kind, call.axis, to_string(call.algorithm), elements, pipeline_pieces(call.algorithm, call.elements)});

@@ -35,7 +35,7 @@ bool fills_nodes(const Groups& groups, const Wiring& wiring) {
 Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, const Wiring& wiring) {
     Groups groups;
     groups.stride = stride(mesh, axis);
-    groups.shape.size = mesh.axes[static_cast<std::size_t>(axis)].size;
+    groups.shape.size = size_of(mesh, axis);
     groups.count = ranks(mesh) / groups.shape.size;
     groups.shape.per_node = members_on_first_node(groups, 0, wiring);
     const bool even = groups.shape.size % groups.shape.per_node == 0;  // else Collective refuses, and says so
@@ -43,7 +43,7 @@ Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, cons
         throw InputError(
             fmt::format("all-reduce {} along axis '{}': its ranks lie unevenly on the nodes of machine '{}'; "
                         "use another algorithm or other axis sizes",
-                        to_string(algorithm), mesh.axes[static_cast<std::size_t>(axis)].name, wiring.machine().name));
+                        to_string(algorithm), name_of(mesh, axis), wiring.machine().name));
     }
     return groups;
 }

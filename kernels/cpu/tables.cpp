@@ -53,7 +53,9 @@ private:
     template <typename Visit>
     void for_each_row(const Embedding& op, const Buffers& b, std::int64_t i, Visit visit) const {
         const std::int64_t token = i % op.tokens;
-        visit(b.indices[i]);
+        const std::int64_t word = b.indices[i] - b.first_row;
+        if (word >= 0 && word < op.vocabulary) visit(word);
+        if (forward_ && b.first_row > 0) return;  // the rank with the first share adds the rest
         if (op.positions > 0) visit(op.vocabulary + token);
         if (op.segments > 0) visit(op.vocabulary + op.positions + token * op.segments / op.tokens);
     }

@@ -12,11 +12,12 @@ struct Rows {
     std::int64_t word, position, segment;  // -1: there is no such table
 };
 
-Rows rows_of(const Embedding& op, std::int64_t token, std::int32_t id) {
+Rows rows_of(const Embedding& op, std::int64_t token, std::int64_t id, bool word_alone) {
     const std::int64_t positions = op.vocabulary;  // where the next table begins, in rows
     const std::int64_t segments = positions + op.positions;
-    return {id * op.width, op.positions > 0 ? (positions + token) * op.width : -1,
-            op.segments > 0 ? (segments + token * op.segments / op.tokens) * op.width : -1};
+    return {id >= 0 && id < op.vocabulary ? id * op.width : -1,
+            op.positions > 0 && !word_alone ? (positions + token) * op.width : -1,
+            op.segments > 0 && !word_alone ? (segments + token * op.segments / op.tokens) * op.width : -1};
 }
 
 void store(const std::vector<double>& sums, std::span<float> to) {
@@ -27,8 +28,9 @@ void store(const std::vector<double>& sums, std::span<float> to) {
 
 void run(const Embedding& op, Pass pass, std::int64_t batch, const Buffers& b) {
     std::vector<double> sums(b.diff_weights.size());
+    const bool word_alone = pass == Pass::forward && b.first_row > 0;
     for (std::int64_t i = 0; i < batch * op.tokens; ++i) {
-        const Rows rows = rows_of(op, i % op.tokens, b.indices[i]);
+        const Rows rows = rows_of(op, i % op.tokens, b.indices[i] - b.first_row, word_alone);
         for (std::int64_t c = 0; c < op.width; ++c) {
             const std::int64_t at = i * op.width + c;
             double sum = 0;

@@ -22,6 +22,8 @@ void run(const Dropout& op, Pass pass, std::int64_t batch, const Buffers& buffer
 void run(const Flatten& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const Softmax& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const SoftmaxLoss& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const SoftmaxTerms& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const TermsLoss& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const Bias& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const SgdUpdate& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const Conv3d& op, Pass pass, std::int64_t batch, const Buffers& buffers);

@@ -67,4 +67,55 @@ void run(const SoftmaxLoss& op, Pass pass, std::int64_t batch, const Buffers& b)
     }
 }
 
+void run(const SoftmaxTerms& op, Pass pass, std::int64_t batch, const Buffers& b) {
+    if (pass == Pass::backward_data && b.diff_src[0].empty()) return;
+    for (std::int64_t row = 0; row < batch * op.rows; ++row) {
+        const std::span<const float> scores = b.src[0].subspan(row * op.classes, op.classes);
+        const std::int64_t label = b.labels[row] - b.first_row;
+        require(b.labels[row] >= 0 && b.labels[row] < op.classes * op.parts, "a label is one of the classes");
+        const bool own = label >= 0 && label < op.classes;
+        if (pass == Pass::forward) {
+            const double largest = *std::max_element(scores.begin(), scores.end());
+            double sum = 0;
+            for (const float score : scores) sum += std::exp(score - largest);
+            b.dst[3 * row] = static_cast<float>(largest);
+            b.dst[3 * row + 1] = static_cast<float>(sum);
+            b.dst[3 * row + 2] = own ? scores[label] : 0;
+            continue;
+        }
+        const double largest = b.dst_in[3 * row], of_sum = b.diff_dst[3 * row + 1], of_label = b.diff_dst[3 * row + 2];
+        for (std::int64_t i = 0; i < op.classes; ++i) {
+            const double diff = of_sum * std::exp(scores[i] - largest) + (own && i == label ? of_label : 0);
+            b.diff_src[0][row * op.classes + i] = static_cast<float>(diff);
+        }
+    }
+}
+
+void run(const TermsLoss& op, Pass pass, std::int64_t batch, const Buffers& b) {
+    if (pass == Pass::backward_data && b.diff_src[0].empty()) return;
+    const double share = 1 / static_cast<double>(op.rows * b.loss_batch);
+    for (std::int64_t n = 0; n < batch; ++n) {
+        double loss = 0;
+        for (std::int64_t row = n * op.rows; row < (n + 1) * op.rows; ++row) {
+            const std::span<const float> terms = b.src[0].subspan(3 * op.parts * row, 3 * op.parts);
+            double largest = terms[0], sum = 0;
+            for (std::int64_t i = 0; i < op.parts; ++i) largest = std::max<double>(largest, terms[3 * i]);
+            for (std::int64_t i = 0; i < op.parts; ++i) {
+                sum += std::exp(terms[3 * i] - largest) * terms[3 * i + 1];
+                loss -= terms[3 * i + 2];
+            }
+            loss += largest + std::log(sum);
+            if (pass == Pass::forward) continue;
+            const std::span<float> diff = b.diff_src[0];
+            for (std::int64_t i = 0; i < op.parts; ++i) {
+                float* const own = diff.data() + 3 * (op.parts * row + i);
+                own[0] = 0;
+                own[1] = static_cast<float>(share * std::exp(terms[3 * i] - largest) / sum);
+                own[2] = static_cast<float>(-share);
+            }
+        }
+        if (pass == Pass::forward) b.dst[n] = static_cast<float>(loss / static_cast<double>(op.rows));
+    }
+}
+
 }  // namespace rehearse::kernels::reference

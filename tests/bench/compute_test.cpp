@@ -58,6 +58,8 @@ std::vector<Op> tiny_operators() {
             Embedding{3, 11, 4, 5, 2},
             EmbeddingBag{2, 3, 11, 4},
             Interaction{3, 4},
+            SoftmaxTerms{5, 3, 2},
+            TermsLoss{3, 2},
             SgdUpdate{33}};
 }
 

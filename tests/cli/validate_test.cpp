@@ -85,5 +85,34 @@ TEST_F(Validate, RefusesWhatItCannotRead) {
     EXPECT_THAT(published.err, HasSubstr("not written yet"));
 }
 
+// What docs/calibration.md promises, on rows that nothing was fitted on.
+TEST_F(Validate, KeepsTheErrorsOfTransformersThatAreDocumented) {
+    const Output output = run("validate --set megatron --filter 'h2048-a16-l20.*pipe=1.*tensor=(1|8)$' --format json");
+    ASSERT_EQ(output.code, 0) << output.err;
+    const Json json = Json::parse(output.out);
+    EXPECT_EQ(json["schema"], "rehearse.validation/1");
+    EXPECT_GT(json["rows"].size(), 10U);
+    EXPECT_LT(json["summary"]["cold"]["mean_error"], 0.1);
+    EXPECT_LT(json["summary"]["anchored"]["mean_error"], 0.03);
+    for (const char* key : {"id", "published", "predicted", "error", "low", "high", "anchor", "source"})
+        EXPECT_TRUE(json["rows"][0].contains(key)) << key;
+}
+
+TEST_F(Validate, SaysWhatIsWrongWithARowOfTransformers) {
+    const std::string header =
+        "# GPUs,global batch,micro batch,hidden size,attention heads,# layers,sequence length,tensor parallelism,data "
+        "parallelism,pipeline parallelism,iteration time (ms)\n";
+    const auto told = [&](const std::string& rows) {
+        write("rows.csv", header + rows);
+        const Output output = run("validate --set megatron --samples {}/rows.csv");
+        EXPECT_EQ(output.code, 2);
+        return output.err;
+    };
+    EXPECT_THAT(told("8,32,4,1024,16,12,1024,2,2,1,219.7\n"),
+                HasSubstr("rows.csv:2: tensor 2 x data 2 x pipeline 1 are not 8"));
+    EXPECT_THAT(told("2,3,2,1024,16,12,1024,1,2,1,219.7\n"),
+                HasSubstr("rows.csv:2: a batch of 3 is not 2 ranks' micro-batches of 2"));
+}
+
 }  // namespace
 }  // namespace rehearse

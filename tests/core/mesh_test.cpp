@@ -27,5 +27,22 @@ TEST(GroupOf, GathersTheRanksAlongAnAxis) {
     EXPECT_EQ(group_of(mesh, 0, 17), (std::vector<std::int64_t>{5, 17}));
 }
 
+TEST(JoinedAxes, AreAnAxisLikeAnyOther) {
+    Mesh joined = mesh;
+    EXPECT_EQ(join(joined, 1, 1), 1);
+    const int both = join(joined, 1, 2), first = join(joined, 0, 1);
+    EXPECT_EQ(both, 3);
+    EXPECT_EQ(first, 4);
+    EXPECT_EQ(join(joined, 1, 2), both) << "asked for twice, made once";
+    EXPECT_FALSE(is_axis(joined, 5));
+    EXPECT_EQ(name_of(joined, both), "data+tensor");
+    EXPECT_EQ(size_of(joined, both), 12);
+    EXPECT_EQ(stride(joined, first), 4);
+    EXPECT_EQ(group_of(joined, first, 17), (std::vector<std::int64_t>{1, 5, 9, 13, 17, 21}));
+    EXPECT_EQ(place_on(joined, first, 17), 4);
+    EXPECT_EQ(place_on(joined, both, 17), 5);
+    EXPECT_EQ(place_on(joined, 2, 17), 1);
+}
+
 }  // namespace
 }  // namespace rehearse

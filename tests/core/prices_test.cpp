@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "core/error.hpp"
+#include "core/tile_model.hpp"
 
 namespace rehearse {
 namespace {
@@ -71,6 +72,57 @@ TEST(Quantile, MovesEachPriceByItsOwnError) {
     EXPECT_DOUBLE_EQ(at(p, high).value, 12e-3);
     EXPECT_DOUBLE_EQ(at(p, low).value, 8e-3);
     EXPECT_DOUBLE_EQ(at(Price{10_ms, 0.9, ""}, low).value, 5e-3);
+}
+
+/// Four processors of 25 TFLOPS together 100, 1 TB/s, half of each at best; a call takes 1 us.
+DeviceClass tiled() {
+    TileModel model;
+    model.processors = {4, "sheet"};
+    model.large_tile = model.memory = {0.5, "assumed"};
+    model.small_tile = {0.75, "assumed"};
+    model.depth = {64, "assumed"};
+    model.unaligned = {2, "assumed"};
+    model.elementwise_passes = {2, "counted"};
+    model.score_passes = {6, "counted"};
+    model.loss_passes = {8, "counted"};
+    model.issue = {1_us, "measured"};
+    model.dense_kernels = {3, "counted"};
+    model.attention_kernels = {10, "counted"};
+    model.loss_kernels = {4, "counted"};
+    model.error = 0.1;
+    DeviceClass d;
+    d.peak[DataType::f16] = {100_TFLOPS, "sheet"};
+    d.memory_bandwidth = {1000_GBps, "sheet"};
+    d.tiles = std::make_shared<const TileModel>(model);
+    return d;
+}
+
+TEST(Tiles, AreDealtOutInWaves) {
+    const auto time = [](std::int64_t rows, std::int64_t columns) {
+        return price({MatMul{rows, columns, 4096, false}, Pass::forward, 1, DataType::f16}, tiled()).time.value;
+    };
+    // A wave of four tiles of 256 x 128: 2 * 256 * 128 * (4096 + 64) operations at 12.5 TFLOPS each.
+    const double wave = 2 * 256 * 128 * 4160.0 / 12.5e12;
+    EXPECT_NEAR(time(512, 256), wave, 1e-9);
+    EXPECT_NEAR(time(1024, 512), 4 * wave, 1e-9);
+    // One tile more: a wave more of smaller tiles, or of all; k cut in two would write 2 * 4 * 2 * m * n bytes.
+    EXPECT_GT(time(512, 264), 1.3 * wave);
+    EXPECT_NEAR(time(1024, 512 - 1), 2 * time(1024, 512), 1e-9) << "not in pieces of 16 bytes";
+}
+
+TEST(Tiles, PriceTheRestByBytesAndNothingUnderTheHostsCalls) {
+    const Price norm = price({LayerNorm{1024, 4096}, Pass::forward, 1, DataType::f16}, tiled());
+    EXPECT_NEAR(norm.time.value, 2 * 2 * (2 * 1024 * 4096 + 2 * 4096) / 500e9, 1e-12);
+    EXPECT_EQ(norm.error, 0.1);
+    EXPECT_DOUBLE_EQ(price({LayerNorm{8, 8}, Pass::forward, 1, DataType::f16}, tiled()).time.value, 1e-6);
+    EXPECT_DOUBLE_EQ(price({MatMul{8, 8, 8}, Pass::forward, 1, DataType::f16}, tiled()).time.value, 3e-6);
+    // Scores of 16 heads, 1024 x 1024, cross memory six times: 2 * 16 * 6 * 2^20 bytes; twice as many samples, twice.
+    const Attention attention{16, 1024, 1024, 64, true, true};
+    const double one = price({attention, Pass::forward, 1, DataType::f16}, tiled()).time.value;
+    EXPECT_GT(one, 2 * 16 * 6 * 1048576.0 / 500e9);
+    EXPECT_NEAR(price({attention, Pass::forward, 2, DataType::f16}, tiled()).time.value, 2 * one, 0.01 * one);
+    // What it does not know is a roofline, as ever.
+    EXPECT_THAT(price({conv, Pass::forward, 1, DataType::f16}, tiled()).source, testing::HasSubstr("roofline"));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ struct Tensors {
     std::vector<std::int32_t> labels, indices;
     std::vector<std::int64_t> tensor_sizes;
     std::uint64_t seed = 1;
-    std::int64_t first_sample = 0;
+    std::int64_t first_sample = 0, first_row = 0;
 
     Tensors(const Op& o, std::int64_t n, const Backend& backend) : op(o), batch(n) {
         const float unset = std::numeric_limits<float>::quiet_NaN();
@@ -56,6 +56,11 @@ struct Tensors {
         if (const auto* loss = std::get_if<SoftmaxLoss>(&op)) {
             for (std::int64_t i = 0; i < batch * loss->rows * elements(loss->image); ++i) {
                 labels.push_back(static_cast<std::int32_t>(3 * i % loss->classes));
+            }
+        }
+        if (const auto* terms = std::get_if<SoftmaxTerms>(&op)) {
+            for (std::int64_t i = 0; i < batch * terms->rows; ++i) {
+                labels.push_back(static_cast<std::int32_t>(3 * i % (terms->classes * terms->parts)));
             }
         }
         if (const auto* lamb = std::get_if<LambUpdate>(&op)) {  // all but the last have one element
@@ -92,6 +97,7 @@ struct Tensors {
         b.loss_batch = batch;
         b.seed = seed;
         b.first_sample = first_sample;
+        b.first_row = first_row;
         return b;
     }
 

@@ -188,6 +188,76 @@ TEST(InteractionByHand, IsTheDenseVectorAndAllDotProducts) {
     EXPECT_THAT(t.dst, ElementsAre(1, 2, 1 * 3 + 2 * 4, 1 * 5 + 2 * 6, 3 * 5 + 4 * 6));
 }
 
+// Three ranks with four of twelve classes each: their terms make the loss and the gradient of all twelve on one.
+TEST(SoftmaxTerms, OfAllRanksMakeTheWholeLoss) {
+    const std::int64_t rows = 5, batch = 2, parts = 3, classes = 4;
+    const Backend& loops = reference::backend();
+    Tensors whole{SoftmaxLoss{.classes = parts * classes, .rows = rows}, batch, loops};
+    whole.run_forward_and_backward(loops);
+    Tensors loss{TermsLoss{rows, parts}, batch, loops};
+    std::vector<Tensors> ranks;
+    for (std::int64_t rank = 0; rank < parts; ++rank) {
+        Tensors& own = ranks.emplace_back(SoftmaxTerms{classes, rows, parts}, batch, loops);
+        own.first_row = rank * classes;
+        own.labels = whole.labels;
+        for (std::int64_t row = 0; row < batch * rows; ++row) {
+            for (std::int64_t i = 0; i < classes; ++i) {
+                own.src[0][row * classes + i] = whole.src[0][(row * parts + rank) * classes + i];
+            }
+        }
+        own.run(loops, Pass::forward);
+        for (std::int64_t row = 0; row < batch * rows; ++row) {
+            for (std::int64_t i = 0; i < 3; ++i) loss.src[0][(row * parts + rank) * 3 + i] = own.dst[row * 3 + i];
+        }
+    }
+    loss.run_forward_and_backward(loops);
+    for (std::int64_t n = 0; n < batch; ++n) EXPECT_NEAR(loss.dst[n], whole.dst[n], 1e-6);
+    for (std::int64_t rank = 0; rank < parts; ++rank) {
+        Tensors& own = ranks[rank];
+        for (std::int64_t row = 0; row < batch * rows; ++row) {
+            for (std::int64_t i = 0; i < 3; ++i)
+                own.diff_dst[row * 3 + i] = loss.diff_src[0][(row * parts + rank) * 3 + i];
+        }
+        own.run(loops, Pass::backward_data);
+        for (std::int64_t row = 0; row < batch * rows; ++row) {
+            for (std::int64_t i = 0; i < classes; ++i) {
+                EXPECT_NEAR(own.diff_src[0][row * classes + i], whole.diff_src[0][(row * parts + rank) * classes + i],
+                            1e-7);
+            }
+        }
+    }
+}
+
+// Two ranks with half of a table each add up to what one with all of it gives; each has its half's gradient.
+TEST(EmbeddingInParts, AddsUpToTheWhole) {
+    const Embedding op{.tokens = 6, .vocabulary = 8, .width = 3, .positions = 6, .segments = 2};
+    const std::int64_t half = op.vocabulary / 2 * op.width;
+    Embedding part = op;
+    part.vocabulary /= 2;
+    part.parts = 2;
+    for (const Backend* backend : backends_of(op)) {
+        SCOPED_TRACE(full_name(*backend));
+        Tensors whole{op, 2, *backend};
+        whole.run_forward_and_backward(*backend);
+        std::vector<float> sum(whole.dst.size());
+        for (std::int64_t rank = 0; rank < 2; ++rank) {
+            Tensors own{part, 2, *backend};
+            own.first_row = 4 * rank;
+            own.indices = whole.indices;
+            own.diff_dst = whole.diff_dst;
+            std::copy_n(whole.weights.begin() + rank * half, half, own.weights.begin());
+            std::copy(whole.weights.begin() + 2 * half, whole.weights.end(), own.weights.begin() + half);
+            own.run_forward_and_backward(*backend);
+            for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += own.dst[i];
+            EXPECT_TRUE(std::equal(own.diff_weights.begin(), own.diff_weights.begin() + half,
+                                   whole.diff_weights.begin() + rank * half));
+            EXPECT_TRUE(std::equal(own.diff_weights.begin() + half, own.diff_weights.end(),
+                                   whole.diff_weights.begin() + 2 * half));
+        }
+        EXPECT_EQ(sum, whole.dst);
+    }
+}
+
 TEST(SequenceLoss, OfEqualScoresIsTheLogarithmOfTheClasses) {
     const SoftmaxLoss op{.classes = 8, .rows = 4};
     for (const Backend* backend : backends_of(op)) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/machine.hpp"
+#include "core/tile_model.hpp"
 
 namespace rehearse::models {
 
@@ -21,6 +22,17 @@ inline void expect_equal(const DeviceClass& a, const DeviceClass& b) {
     expect_equal(a.memory, b.memory, "memory");
     expect_equal(a.memory_bandwidth, b.memory_bandwidth, "memory_bandwidth");
     expect_equal(a.launch, b.launch, "launch");
+    ASSERT_EQ(a.tiles == nullptr, b.tiles == nullptr);
+    if (a.tiles != nullptr) {
+        for (const auto figure :
+             {&TileModel::processors, &TileModel::large_tile, &TileModel::small_tile, &TileModel::depth,
+              &TileModel::unaligned, &TileModel::memory, &TileModel::score_passes, &TileModel::elementwise_passes, &TileModel::loss_passes,
+              &TileModel::dense_kernels, &TileModel::attention_kernels, &TileModel::loss_kernels}) {
+            expect_equal((*a.tiles).*figure, (*b.tiles).*figure, "tiles");
+        }
+        expect_equal(a.tiles->issue, b.tiles->issue, "issue");
+        EXPECT_EQ(a.tiles->error, b.tiles->error);
+    }
     ASSERT_EQ(a.efficiencies.size(), b.efficiencies.size());
     for (std::size_t i = 0; i < a.efficiencies.size(); ++i) {
         const Efficiency &one = a.efficiencies[i], &two = b.efficiencies[i];

@@ -42,7 +42,9 @@ TEST_P(Shipped, MachineIsTheFileInTheSourceTree) {
     EXPECT_EQ(load_machine(GetParam()).name, GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Machines, Shipped, testing::Values("summit", "cori-knl", "adam-commodity", "titanx-server"),
+INSTANTIATE_TEST_SUITE_P(Machines, Shipped,
+                         testing::Values("summit", "cori-knl", "selene", "selene-40gb", "dgx-a100", "azure-ndm-a100-v4",
+                                         "vtrain-a100", "vtrain-server", "eos", "adam-commodity", "titanx-server"),
                          [](const auto& test) {
                              std::string name = test.param;
                              std::ranges::replace(name, '-', '_');
@@ -55,8 +57,9 @@ TEST(Machines, AreListedWithSummaries) {
         names.push_back(machine.name);
         EXPECT_FALSE(machine.summary.empty());
     }
-    EXPECT_THAT(names,
-                testing::UnorderedElementsAre("summit", "cori-knl", "adam-commodity", "titanx-server", "this-host"));
+    EXPECT_THAT(names, testing::UnorderedElementsAre("summit", "cori-knl", "selene", "selene-40gb", "dgx-a100",
+                                                     "azure-ndm-a100-v4", "vtrain-a100", "vtrain-server", "eos",
+                                                     "adam-commodity", "titanx-server", "this-host"));
 }
 
 TEST(Machines, AnUnknownNameIsAnsweredWithTheNearestOne) {

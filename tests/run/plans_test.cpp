@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every way to split a training run, with real tensors: gradients and weights are those of one rank. Run under mpirun
 // with 2, 4 and 8 ranks.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "run/trainer.hpp"
@@ -62,6 +63,39 @@ Result train_checked(const Network& network, std::string_view plan, std::int64_t
     return train_on(world, schedule, options, {}, {});
 }
 
+/// Heads, a vocabulary and rows that eight ranks can share, with dropout.
+Network decoder(std::int64_t heads) {
+    return models::transformer(
+        {.name = "decoder", .layers = 2, .hidden = 32, .heads = heads, .vocabulary = 48, .positions = 16, .keep = 0.75},
+        16);
+}
+
+/// Four heads on eight ranks are computed by all; the tied table stays on one stage.
+void expect_transformers_gradients(const std::vector<const char*>& plans) {
+    for (const std::int64_t heads : {4, 8}) {
+        for (const char* plan : plans) {
+            SCOPED_TRACE(fmt::format("{} heads, {}", heads, plan));
+            const Result result = train_checked(decoder(heads), plan, 4, 2);
+            EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+            EXPECT_LT(result.gradient_tolerance, 1e-3);
+        }
+    }
+}
+
+TEST(Plans, OfTransformersGiveTheGradientsOfOneRank) {
+    const std::int64_t ranks = Communicator::world().size();
+    if (ranks == 2) {
+        expect_transformers_gradients({"tensor", "tensor:sequence=on", "tensor:sequence=on:allreduce=doubling",
+                                       "data:recompute=blocks:microbatches=2", "tensor:recompute=attention",
+                                       "tensor:sequence=on:recompute=blocks"});
+    } else if (ranks == 4) {
+        expect_transformers_gradients({"tensor", "tensor:sequence=on", "data=2:microbatches=2,tensor=2:sequence=on",
+                                       "data=2:zero=2,tensor=2:sequence=on"});
+    } else if (ranks == 8) {
+        expect_transformers_gradients({"tensor", "tensor:sequence=on", "data=2,tensor=4:sequence=on"});
+    }
+}
+
 void expect_one_ranks_gradients(const std::vector<const char*>& plans) {
     for (const Network& network : {perceptron(), convolutions(), test::branches()}) {
         for (const char* plan : plans) {
@@ -77,7 +111,8 @@ TEST(Plans, OfTwoRanksGiveTheGradientsOfOne) {
     if (Communicator::world().size() != 2) GTEST_SKIP() << "of two ranks";
     expect_one_ranks_gradients({"tensor", "pipe:microbatches=1", "pipe", "pipe:schedule=gpipe:microbatches=4",
                                 "pipe:microbatches=8:recompute=on", "pipe:schedule=interleaved:microbatches=4",
-                                "data:microbatches=4", "data:zero=1", "data:zero=2:bucket=1kB"});
+                                "data:microbatches=4", "data:zero=1", "data:zero=2:bucket=1kB",
+                                "data:zero=3:bucket=1kB", "data:zero=3:microbatches=4:bucket=1kB"});
 }
 
 TEST(Plans, OfFourRanksGiveTheGradientsOfOne) {
@@ -85,7 +120,9 @@ TEST(Plans, OfFourRanksGiveTheGradientsOfOne) {
     expect_one_ranks_gradients({"tensor=2,data=2", "data=2,tensor=2:allreduce=doubling", "pipe=2:microbatches=4,data=2",
                                 "data=2,pipe=2:schedule=gpipe:microbatches=2", "pipe=4:microbatches=8",
                                 "pipe=2:microbatches=2,tensor=2", "data=2,pipe=2:schedule=interleaved:microbatches=2",
-                                "data:zero=2:microbatches=2", "pipe=2:microbatches=4,data=2:zero=2"});
+                                "data:zero=2:microbatches=2", "pipe=2:microbatches=4,data=2:zero=2",
+                                "data=2:zero=3:bucket=1kB,tensor=2", "pipe=2:microbatches=4,data=2:zero=3:bucket=1kB",
+                                "pipe=2:recompute=on:microbatches=2,data=2:zero=3"});
 }
 
 TEST(Plans, OfEightRanksGiveTheGradientsOfOne) {

@@ -138,12 +138,14 @@ std::int64_t added(const ReadyStep& ready) {
 
 // What predictions pay for is what a rank does.
 TEST(Program, AddsGradientsWhereCoreSaysSo) {
-    const std::array<std::pair<Network, const char*>, 7> cases{
+    const std::array<std::pair<Network, const char*>, 9> cases{
         {{test::branches(), "data"},
          {test::branches(), "data:microbatches=3"},
          {test::branches(), "pipe=2:microbatches=3"},
          {test::branches(), "pipe=2:schedule=gpipe:microbatches=2:recompute=on"},
          {test::branches(), "tensor=2"},
+         {test::branches(), "data=2:zero=2:microbatches=3"},
+         {test::branches(), "data=2:zero=3:microbatches=2"},
          {models::load_network("resnet32"), "data=2:microbatches=2"},
          {test::tiny_transformer(TransformerKind::decoder), "data=2:microbatches=2"}}};
     for (const auto& [network, plan] : cases) {

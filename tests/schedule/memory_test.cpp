@@ -164,6 +164,17 @@ TEST(Memory, OfOutputsGrowsWithTheBatchAndNothingElseDoes) {
     }
 }
 
+// Four layers of 72 parameters, a bucket each, on two ranks: 36 of each are kept, and two buckets held at a time.
+TEST(Memory, OfZeroThreeIsPiecesAndTwoGatheredBuckets) {
+    const auto use = [](std::string_view plan) { return memory_use(schedule_of(tower(4), plan, 2)); };
+    const MemoryUse sharded = use("data:first=1B:bucket=1B:zero=3");
+    EXPECT_EQ(sharded.weights, Bytes{(4 * 36 + 2 * 72) * 4});
+    EXPECT_EQ(sharded.gradients, Bytes{4 * 36 * 4});
+    EXPECT_EQ(sharded.optimizer, Bytes{4 * 36 * 4});
+    EXPECT_EQ(use("data:zero=2:microbatches=2").gradients, Bytes{4 * 72 * 4}) << "summed once, so whole until then";
+    EXPECT_EQ(use("data:zero=3:microbatches=2").gradients, Bytes{4 * 36 * 4});
+}
+
 TEST(Memory, RowsEndInTheirSum) {
     const std::vector<MemoryRow> table = rows(memory_use(schedule_of(residual(), "data", 2, 3, Precision::mixed)));
     Bytes sum;

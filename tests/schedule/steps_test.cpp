@@ -8,7 +8,9 @@
 #include <map>
 #include <set>
 
+#include "core/error.hpp"
 #include "schedule/draw.hpp"
+#include "schedule/tensor.hpp"
 #include "tests/schedule/examples.hpp"
 
 namespace rehearse::schedule {
@@ -37,6 +39,40 @@ TEST(DataParallel, OnOneRankSendsNothing) {
               "compute: a:forward relu:forward b:forward loss:forward"
               " loss:backward_data b:backward_weights b:backward_data relu:backward_data a:backward_weights"
               " bucket0:update\n");
+}
+
+// Three buckets of one layer each, 0 is the last layer's. Two are held at a time: 1 is gathered again where the
+// backward pass comes to it only if something else has taken its place.
+TEST(DataParallel, ZeroThreeGathersWeightsOneBucketAhead) {
+    EXPECT_EQ(draw(schedule_of(tower(4), "data:first=1B:bucket=1B:zero=3", 2)),
+              "compute: dense0:forward<bucket3:allgather:forward#0 dense1:forward<bucket2:allgather:forward#0"
+              " dense2:forward<bucket1:allgather:forward#0 dense3:forward<bucket0:allgather:forward#0 loss:forward"
+              " loss:backward_data dense3:backward_weights dense3:backward_data"
+              " dense2:backward_weights dense2:backward_data"
+              " dense1:backward_weights<bucket2:allgather:backward#0 dense1:backward_data"
+              " dense0:backward_weights<bucket3:allgather:backward#0"
+              " bucket0:update<bucket0:reducescatter bucket1:update<bucket1:reducescatter"
+              " bucket2:update<bucket2:reducescatter bucket3:update<bucket3:reducescatter\n"
+              "communication: bucket3:allgather:forward#0 bucket2:allgather:forward#0"
+              " bucket1:allgather:forward#0<dense0:forward bucket0:allgather:forward#0<dense1:forward"
+              " bucket0:reducescatter<dense3:backward_weights"
+              " bucket2:allgather:backward#0<dense3:backward_data"
+              " bucket1:reducescatter<dense2:backward_weights"
+              " bucket3:allgather:backward#0<dense2:backward_data"
+              " bucket2:reducescatter<dense1:backward_weights bucket3:reducescatter<dense0:backward_weights\n");
+}
+
+TEST(DataParallel, ZeroThreeSumsGradientsAfterEveryMicroBatch) {
+    const Schedule schedule = schedule_of(two_dense(), "data:zero=3:microbatches=2:bucket=1GB:first=1GB", 2);
+    EXPECT_EQ(
+        draw(schedule),
+        "compute: a:forward#0<bucket0:allgather:forward#0 relu:forward#0 b:forward#0 loss:forward#0"
+        " loss:backward_data#0 b:backward_weights#0 b:backward_data#0 relu:backward_data#0 a:backward_weights#0"
+        " a:forward#1 relu:forward#1 b:forward#1 loss:forward#1"
+        " loss:backward_data#1 b:backward_weights#1<bucket0:reducescatter#0 b:backward_data#1"
+        " relu:backward_data#1 a:backward_weights#1<bucket0:reducescatter#0 bucket0:update<bucket0:reducescatter#1\n"
+        "communication: bucket0:allgather:forward#0 bucket0:reducescatter#0<a:backward_weights#0"
+        " bucket0:reducescatter#1<a:backward_weights#1\n");
 }
 
 // Batch normalization's weights get their gradient from backward_data, needed here though its input's gradient is not.
@@ -107,7 +143,9 @@ TEST(Pipeline, OneFOneBOnTwoStagesDrawnByHand) {
 TEST(Buckets, CloseWhenTheyReachTheLimit) {
     const auto sizes = [](Bytes first, Bytes limit, DataType type) {
         std::vector<std::int64_t> result;
-        for (const Bucket& bucket : make_buckets(tower(5), type, first, limit)) result.push_back(bucket.elements / 72);
+        for (const Bucket& bucket : make_buckets(tower(5), type, first, limit, std::vector<int>(7, 0))) {
+            result.push_back(bucket.elements / 72);
+        }
         return result;
     };
     EXPECT_THAT(sizes(Bytes{1}, Bytes{576}, DataType::f32), ElementsAre(1, 2, 2)) << "exactly two layers are enough";
@@ -116,7 +154,34 @@ TEST(Buckets, CloseWhenTheyReachTheLimit) {
     EXPECT_THAT(sizes(Bytes{1e6}, Bytes{576}, DataType::f32), ElementsAre(2, 2, 1)) << "first is never the larger";
     EXPECT_THAT(sizes(Bytes{1}, Bytes{576}, DataType::f16), ElementsAre(1, 4)) << "half as many bytes an element";
     EXPECT_THAT(sizes(Bytes{1e6}, Bytes{1e9}, DataType::f32), ElementsAre(5));
-    EXPECT_THAT(make_buckets(tower(5), DataType::f32, Bytes{1}, Bytes{577})[1].layers, ElementsAre(4, 3, 2));
+    EXPECT_THAT(make_buckets(tower(5), DataType::f32, Bytes{1}, Bytes{577}, std::vector<int>(7, 0))[1].layers,
+                ElementsAre(4, 3, 2));
+}
+
+TEST(Buckets, HoldLayersThatAreSummedAlongOneAxis) {
+    const std::vector<Bucket> buckets =
+        make_buckets(tower(5), DataType::f32, Bytes{1e6}, Bytes{1e6}, std::vector<int>{0, 0, 3, 0, 3, -1, 0});
+    ASSERT_EQ(buckets.size(), 3);
+    EXPECT_THAT(buckets[0].layers, ElementsAre(5));
+    EXPECT_EQ(buckets[0].axis, -1);
+    EXPECT_THAT(buckets[1].layers, ElementsAre(4, 2));
+    EXPECT_EQ(buckets[1].axis, 3);
+    EXPECT_THAT(buckets[2].layers, ElementsAre(3, 1));
+}
+
+TEST(Buckets, AreSummedAlongDataAndWhatElseEachLayerNeeds) {
+    Mesh mesh{{{"pipe", 2}, {"data", 2}, {"tensor", 3}}};
+    Part part = whole(two_dense());
+    part.origins[1].summed = {2};
+    part.origins[3].cuts = {{.tensor = 0, .dim = 1, .axis = 1}};
+    EXPECT_THAT(axes_of_sums(part, mesh), ElementsAre(1, 3, 1, -1, 1));
+    EXPECT_EQ(name_of(mesh, 3), "data+tensor");
+    part.origins[3].summed = {0};
+    part.origins[3].cuts = {};
+    EXPECT_THAT(axes_of_sums(part, mesh), ElementsAre(1, 3, 1, 4, 1));
+    part.origins[1].summed = {0, 2};
+    part.origins[1].cuts = {{.tensor = 0, .dim = 1, .axis = 1}};
+    EXPECT_THROW(axes_of_sums(part, mesh), InputError) << "data stands between pipe and tensor";
 }
 
 struct Setting {

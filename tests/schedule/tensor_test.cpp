@@ -4,8 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "core/error.hpp"
 #include "models/models.hpp"
+#include "models/transformer.hpp"
+#include "schedule/blocks.hpp"
+#include "schedule/plan.hpp"
 #include "tests/schedule/examples.hpp"
 
 namespace rehearse::schedule {
@@ -24,7 +29,7 @@ std::string picture(const Part& part) {
 }
 
 TEST(SplitTensor, ColumnsThenRowsCostOneSum) {
-    const Part part = split_tensor(two_dense(), "tensor", 1, 3);
+    const Part part = split_tensor(two_dense(), {"tensor", 1, 3});
     check(part.network);
     EXPECT_EQ(picture(part),
               "input\n"
@@ -36,14 +41,14 @@ TEST(SplitTensor, ColumnsThenRowsCostOneSum) {
               "loss < b.bias\n");
     EXPECT_THAT(part.origins[1].cuts, testing::ElementsAre(Cut{0, 1, 1, 1}, Cut{1, 0, 1, 1}));
     EXPECT_THAT(part.origins[3].cuts, testing::ElementsAre(Cut{0, 0, 1, 1}));
-    EXPECT_EQ(part.origins[5], (Origin{3, 1, {}}));
+    EXPECT_EQ(part.origins[5], (Origin{3, 1, {}, {}}));
     EXPECT_EQ(part.origins[4].layer, -1);
 }
 
-// Layer 0 is cut by columns, 1 by rows and so on; the input of 2 has a gradient, so it is copied; the loss needs the
-// whole of the last.
-TEST(SplitTensor, GathersBeforeWhatNeedsTheWhole) {
-    const Part part = split_tensor(tower(3), "tensor", 0, 2);
+// Layer 0 is cut by columns, 1 by rows and so on; the input of 2 has a gradient, so it is copied; the loss needs three
+// numbers of each rank's classes.
+TEST(SplitTensor, CutsColumnsAndRowsInTurn) {
+    const Part part = split_tensor(tower(3), {"tensor", 0, 2});
     check(part.network);
     EXPECT_EQ(picture(part),
               "input\n"
@@ -53,12 +58,13 @@ TEST(SplitTensor, GathersBeforeWhatNeedsTheWhole) {
               "dense1.bias 8 < dense1.sum\n"
               "dense2.copy < dense1.bias\n"
               "dense2 8x4 4 < dense2.copy\n"
-              "dense2.gather < dense2\n"
-              "loss < dense2.gather\n");
+              "loss.terms < dense2\n"
+              "loss.gather < loss.terms\n"
+              "loss < loss.gather\n");
 }
 
 TEST(SplitTensor, CutsConvolutionsByFiltersAndChannels) {
-    const Part part = split_tensor(residual(), "tensor", 0, 2);
+    const Part part = split_tensor(residual(), {"tensor", 0, 2});
     check(part.network);
     EXPECT_EQ(picture(part),
               "input\n"
@@ -76,7 +82,7 @@ TEST(SplitTensor, CutsConvolutionsByFiltersAndChannels) {
 TEST(SplitTensor, KeepsAllWeightsOfEveryNetworkOfTheZoo) {
     for (const char* name : {"alexnet", "vgg16", "resnet50", "resnet32"}) {
         const Network network = models::load_network(name);
-        const Part part = split_tensor(network, "tensor", 0, 4);
+        const Part part = split_tensor(network, {"tensor", 0, 4});
         SCOPED_TRACE(name);
         check(part.network);
         std::int64_t sum = 0;
@@ -94,8 +100,96 @@ TEST(SplitTensor, KeepsAllWeightsOfEveryNetworkOfTheZoo) {
     }
 }
 
+Network two_blocks() {
+    return models::transformer(
+        {.name = "two", .layers = 2, .hidden = 8, .heads = 4, .vocabulary = 12, .positions = 6, .keep = 1}, 6);
+}
+
+// Shoeybi et al. 2019, figure 3: queries, keys and values by columns, each with its heads; the projection by rows.
+TEST(SplitTensor, CutsAttentionByHeads) {
+    const Part part = split_tensor(two_blocks(), {"tensor", 0, 2});
+    check(part.network);
+    EXPECT_THAT(picture(part), testing::StartsWith("input\n"
+                                                   "embedding 6x8 6x8 < input\n"
+                                                   "embedding.sum < embedding\n"
+                                                   "layer0.attention_norm 8 8 < embedding.sum\n"
+                                                   "layer0.qkv.copy < layer0.attention_norm\n"
+                                                   "layer0.qkv 8x12 12 < layer0.qkv.copy\n"
+                                                   "layer0.attention < layer0.qkv\n"
+                                                   "layer0.projection 4x8 < layer0.attention\n"
+                                                   "layer0.projection.sum < layer0.projection\n"));
+    EXPECT_THAT(picture(part), testing::EndsWith("head.scores.copy < head.norm\n"
+                                                 "head.scores < head.scores.copy\n"
+                                                 "loss.terms < head.scores\n"
+                                                 "loss.gather < loss.terms\n"
+                                                 "loss < loss.gather\n"));
+    const int qkv = *find_layer(part.network, "layer0.qkv");
+    EXPECT_THAT(part.origins[static_cast<std::size_t>(qkv)].cuts,
+                testing::ElementsAre(Cut{0, 1, 0, 3}, Cut{1, 0, 0, 3}));
+    const Layer& scores = part.network.layers[static_cast<std::size_t>(*find_layer(part.network, "head.scores"))];
+    EXPECT_EQ(scores.weights_of, *find_layer(part.network, "embedding"));
+    EXPECT_EQ(std::get<MatMul>(scores.op).n, 6);
+}
+
+// Korthikanti et al. 2022, figure 5: normalization and additions on each rank's rows.
+TEST(SplitTensor, OnSequencesGivesEachRankItsRows) {
+    const Part part = split_tensor(two_blocks(), {"tensor", 0, 2, true});
+    check(part.network);
+    EXPECT_THAT(picture(part), testing::HasSubstr("layer0.mlp_norm 8 8 < layer0.attention_add\n"
+                                                  "layer0.fc1.spread < layer0.mlp_norm\n"
+                                                  "layer0.fc1 8x16 16 < layer0.fc1.spread\n"));
+    for (std::size_t i = 0; i < part.network.layers.size(); ++i) {
+        const Layer& layer = part.network.layers[i];
+        if (!std::holds_alternative<LayerNorm>(layer.op) && !std::holds_alternative<Add>(layer.op)) continue;
+        EXPECT_EQ(layer.output, (Shape{3, 8})) << layer.name;
+        EXPECT_EQ(part.origins[i].summed, (parameters(layer.op) > 0 ? std::vector<int>{0} : std::vector<int>{}))
+            << layer.name;
+    }
+}
+
+/// Collectives of one layer of one micro-batch, by kind, each of so many elements.
+std::map<CollectiveKind, int> collectives_of_layer(const char* plan, std::int64_t elements) {
+    Machine machine;
+    machine.name = "host";
+    machine.nodes.push_back({"host", 1, {}, {}});
+    for (int i = 0; i < 2; ++i) machine.nodes[0].vertices.push_back({"gpu", VertexKind::device, 0});
+    const Schedule schedule =
+        make_schedule(two_blocks(), machine, parse_plan(plan), {.devices = 2, .batch_per_device = 6});
+    std::map<CollectiveKind, int> count;
+    for (const Step& step : schedule.classes[0].steps) {
+        const auto* action = std::get_if<Communicate>(&step.action);
+        if (action == nullptr || !step.name.starts_with("layer1.") || action->micro_batch != 1) continue;
+        EXPECT_EQ(action->elements, elements) << step.name;
+        ++count[action->kind];
+    }
+    return count;
+}
+
+// Narayanan et al. 2021, section 3.2, and Korthikanti et al. 2022: two sums of b s h values forward and two backward;
+// six where forward is done again; a reduce-scatter and an all-gather in place of each.
+TEST(SplitTensor, CommunicatesAsOftenAsMegatron) {
+    using enum CollectiveKind;
+    const std::int64_t bsh = 3 * 6 * 8;
+    using Count = std::map<CollectiveKind, int>;
+    EXPECT_EQ(collectives_of_layer("tensor=2,data=1:microbatch=3", bsh), (Count{{all_reduce, 4}}));
+    EXPECT_EQ(collectives_of_layer("tensor=2:recompute=blocks,data=1:microbatch=3", bsh), (Count{{all_reduce, 6}}));
+    EXPECT_EQ(collectives_of_layer("tensor=2:recompute=attention,data=1:microbatch=3", bsh), (Count{{all_reduce, 4}}));
+    EXPECT_EQ(collectives_of_layer("tensor=2:sequence=on,data=1:microbatch=3", bsh),
+              (Count{{reduce_scatter, 4}, {all_gather, 4}}));
+}
+
+TEST(Blocks, AreDealtOutEvenly) {
+    const Network network = two_blocks();
+    const std::vector<int> ends = even_blocks(network, 2);
+    ASSERT_EQ(ends.size(), 2U);
+    EXPECT_EQ(network.layers[static_cast<std::size_t>(ends[0])].name, "layer1.attention_norm");
+    EXPECT_EQ(ends[1], static_cast<int>(network.layers.size()));
+    EXPECT_THROW(static_cast<void>(even_blocks(network, 3)), InputError);
+}
+
 TEST(SplitTensor, RefusesWhatCannotBeCut) {
-    EXPECT_THROW(static_cast<void>(split_tensor(two_dense(), "tensor", 0, 7)), InputError);
+    EXPECT_THROW(static_cast<void>(split_tensor(two_blocks(), {"tensor", 0, 4, true})), InputError);  // 6 rows on 4
+    EXPECT_THROW(static_cast<void>(split_tensor(two_dense(), {"tensor", 0, 7})), InputError);
 }
 
 }  // namespace

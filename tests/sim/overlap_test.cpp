@@ -6,7 +6,6 @@
 
 #include "fixture.hpp"
 #include "sim/band.hpp"
-#include "sim/choose.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::sim {
@@ -77,24 +76,6 @@ TEST_P(Overlapped, CommunicationThatGoesOnLongerTakesItsShare) {
 
 INSTANTIATE_TEST_SUITE_P(Modes, Overlapped, testing::Values(Mode::exact, Mode::folded),
                          [](const auto& mode) { return std::string{to_string(mode.param)}; });
-
-const Algorithm& algorithm_of(const Schedule& schedule) {
-    return std::get<Communicate>(schedule.classes[0].steps[0].action).algorithm;
-}
-
-// On eight ranks with 5 us a message: two numbers go fastest in the fewest rounds, 3 of doubling; 40 MB by the fewest
-// bytes, 7/4 of them by ring (14 messages) or halving (6).
-TEST(ChooseAllReduce, TakesFewRoundsForSmallAndFewBytesForLargeBuckets) {
-    Machine machine = one_device_nodes(8, Star{});
-    machine.across = messaging(5_us, 1, 40.0_GBps);
-    const auto chosen = [&](std::int64_t count) {
-        Schedule schedule = data_schedule(8, {all_reduce_step(0, count, parse_algorithm("tree"))});
-        choose_all_reduce(schedule, machine);
-        return algorithm_of(schedule).name;
-    };
-    EXPECT_EQ(chosen(2), "doubling");
-    EXPECT_EQ(chosen(10'000'000), "halving");
-}
 
 TEST(Band, TakesErrorsOfDifferentMeasurementsAsIndependent) {
     Machine machine = one_device_nodes(1, Star{});

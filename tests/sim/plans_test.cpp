@@ -53,7 +53,10 @@ TEST_P(EveryPlan, FoldedAgreesWithExact) {
                                     {.devices = 16, .batch_per_device = 32});
         const double exact = step_time(simulate(schedule, machine, {.mode = Mode::exact}).timeline).value;
         const double folded = step_time(simulate(schedule, machine, {.mode = Mode::folded}).timeline).value;
-        EXPECT_NEAR(folded / exact, 1, 0.005) << model;
+        // Gathers of several stages, which share links at their own times, are folded as flows of one pace.
+        const std::string_view plan = GetParam();
+        const bool stages_gather = plan.find("pipe") != plan.npos && plan.find("zero=3") != plan.npos;
+        EXPECT_NEAR(folded / exact, 1, stages_gather ? 0.015 : 0.005) << model;
     }
 }
 
@@ -62,7 +65,23 @@ INSTANTIATE_TEST_SUITE_P(Plans, EveryPlan,
                                          "data=4,tensor=4", "data=2,pipe=4:microbatches=16,tensor=2",
                                          "pipe=4:schedule=gpipe:microbatches=8,data=4",
                                          "pipe=4:schedule=interleaved:microbatches=8,data=4",
-                                         "pipe=2:recompute=on:microbatches=4,data=2,tensor=4", "data:microbatches=4"));
+                                         "pipe=2:recompute=on:microbatches=4,data=2,tensor=4", "data:microbatches=4",
+                                         "data:zero=3", "data:zero=3:microbatches=2",
+                                         "pipe=2:microbatches=4,data=8:zero=3"));
+
+/// Heads, vocabulary and rows in pieces: as many collectives as there are, in both modes.
+TEST(Transformers, FoldedAgreesWithExact) {
+    const Machine machine = cluster(4);
+    const Network network = models::load_network("gpt-h256-a8-l4-v1024@64");
+    for (const char* plan : {"data=2,tensor=4", "data=2,tensor=4:sequence=on:recompute=blocks",
+                             "pipe=2:cut=blocks:microbatch=2:recompute=attention,data=2,tensor=2:sequence=on"}) {
+        const Schedule schedule = schedule::make_schedule(network, machine, schedule::parse_plan(plan),
+                                                          {.devices = 8, .batch_per_device = 4});
+        const double exact = step_time(simulate(schedule, machine, {.mode = Mode::exact}).timeline).value;
+        const double folded = step_time(simulate(schedule, machine, {.mode = Mode::folded}).timeline).value;
+        EXPECT_NEAR(folded / exact, 1, 0.005) << plan;
+    }
+}
 
 /// Layers of equal cost, messages that cost nothing: the bubble is the one of the theory, to rounding.
 TEST(Pipeline, BubbleIsTheOneOfTheTheory) {

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/validate_megatron.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <regex>
+
+#include "cli/megatron_rows.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Errors {
+    std::vector<double> errors;
+    std::size_t in_band = 0;
+
+    double quantile(double q) const {
+        std::vector<double> sorted = errors;
+        std::ranges::sort(sorted);
+        const double at = q * static_cast<double>(sorted.size() - 1);
+        const auto below = static_cast<std::size_t>(at);
+        const std::size_t above = std::min(below + 1, sorted.size() - 1);
+        return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+    }
+    Json json() const {
+        const auto count = static_cast<double>(errors.size());
+        return {{"rows", errors.size()},
+                {"mean_error", std::accumulate(errors.begin(), errors.end(), 0.0) / count},
+                {"median_error", quantile(0.5)},
+                {"p90_error", quantile(0.9)},
+                {"in_band", static_cast<double>(in_band) / count}};
+    }
+};
+
+double error_of(Seconds predicted, Seconds published) { return std::abs(predicted / published - 1); }
+
+std::string group_of(const MegatronAnswer& answer) {
+    return fmt::format("{}{}", answer.row.set, answer.fitted ? ", fitted on" : "");
+}
+
+void add(Errors& errors, const MegatronAnswer& answer) {
+    errors.errors.push_back(error_of(answer.cold, answer.row.published));
+    if (answer.low <= answer.row.published && answer.row.published <= answer.high) ++errors.in_band;
+}
+
+Json row_json(const MegatronAnswer& answer) {
+    const MegatronRow& row = answer.row;
+    Json json{{"id", row.id},
+              {"system", row.set},
+              {"model", network_of(row)},
+              {"devices", row.devices},
+              {"global_batch", row.global_batch},
+              {"plan", plan_of(row)},
+              {"published", row.published.value},
+              {"source", "VIA-Research/vTrain (MIT)"}};
+    if (!answer.skipped.empty()) {
+        json["skipped"] = answer.skipped;
+        return json;
+    }
+    json.update({{"predicted", answer.cold.value},
+                 {"error", error_of(answer.cold, row.published)},
+                 {"low", answer.low.value},
+                 {"high", answer.high.value},
+                 {"fitted", answer.fitted},
+                 {"anchor", answer.anchor}});
+    if (answer.anchored) {
+        json["anchored_predicted"] = answer.anchored->value;
+        json["anchored_error"] = error_of(*answer.anchored, row.published);
+    }
+    return json;
+}
+
+std::vector<MegatronRow> rows_of(const MegatronOptions& options) {
+    std::vector<MegatronRow> rows = options.samples.empty()
+                                        ? shipped_megatron()
+                                        : read_megatron(read_file(options.samples), options.samples, options.samples);
+    if (options.filter.empty()) return rows;
+    try {
+        const std::regex pattern{options.filter};
+        std::erase_if(rows, [&](const MegatronRow& row) {
+            return !std::regex_search(row.id + " " + network_of(row) + " " + plan_of(row), pattern);
+        });
+    } catch (const std::regex_error& error) {
+        throw InputError(fmt::format("--filter '{}': not a regular expression: {}", options.filter, error.what()));
+    }
+    if (rows.empty()) throw InputError(fmt::format("--filter '{}' matches no row", options.filter));
+    return rows;
+}
+
+std::vector<Table> tables() {
+    return {{"groups",
+             "error = |predicted - published| / published; the band should hold 90 %",
+             {{"system", "rows of"},
+              {"kind", "prediction"},
+              {"rows", "rows", Show::count},
+              {"mean_error", "mean", Show::percent},
+              {"median_error", "median", Show::percent},
+              {"p90_error", "p90", Show::percent},
+              {"in_band", "in band", Show::percent}}}};
+}
+
+}  // namespace
+
+Report validate_megatron(const MegatronOptions& options, const Common& common, double& median) {
+    const std::vector<MegatronRow> rows = rows_of(options);
+    const std::vector<MegatronAnswer> answers = answer_megatron(rows, options.machine, [&](std::size_t done) {
+        if (done % 100 == 0) talk(common, fmt::format("{} of {} rows", done, rows.size()));
+    });
+    std::map<std::string, Errors> cold, anchored;
+    Errors all_cold, all_anchored;
+    Report report{
+        document("validation", {{"set", "megatron"}, {"samples", options.samples}, {"machine", options.machine}}),
+        tables(), ""};
+    Json list = Json::array();
+    std::map<std::string, int> reasons;
+    for (const MegatronAnswer& answer : answers) {
+        list.push_back(row_json(answer));
+        if (!answer.skipped.empty()) {
+            ++reasons[answer.skipped];
+            continue;
+        }
+        add(cold[group_of(answer)], answer);
+        if (!answer.fitted) add(all_cold, answer);
+        if (!answer.anchored) continue;
+        const double error = error_of(*answer.anchored, answer.row.published);
+        anchored[group_of(answer)].errors.push_back(error);
+        all_anchored.errors.push_back(error);
+    }
+    Json& groups = report.document["groups"] = Json::array();
+    for (const auto& [kind, errors] : {std::pair{"cold", &cold}, std::pair{"anchored", &anchored}}) {
+        for (const auto& [name, group] : *errors) {
+            Json json{{"set", "megatron"}, {"system", name}, {"kind", kind}};
+            json.update(group.json());
+            if (errors == &anchored) json.erase("in_band");
+            groups.push_back(json);
+        }
+    }
+    Json& summary = report.document["summary"] = Json::object();
+    if (!all_anchored.errors.empty()) summary["anchored"] = all_anchored.json();
+    if (!all_cold.errors.empty()) summary["cold"] = all_cold.json();
+    report.document["rows"] = std::move(list);
+    report.footer =
+        "cold: from the machine file alone; anchored: scaled by the smallest row of the same width, micro-batch "
+        "and tensor ranks";
+    for (const auto& [why, count] : reasons) report.footer += fmt::format("\n{} rows skipped: {}", count, why);
+    median = all_cold.errors.empty() ? 0 : all_cold.quantile(0.5);
+    return report;
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/tile_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+namespace rehearse {
+
+namespace {
+
+struct Tile {
+    double rows, columns;
+    int smaller;  // halvings of 256 x 128: each costs speed, as fewer values are used twice
+};
+constexpr std::array tiles{Tile{256, 128, 0}, Tile{128, 256, 0}, Tile{128, 128, 1}, Tile{64, 128, 2}, Tile{128, 64, 2}};
+constexpr std::array cuts_of_k{1.0, 2.0, 4.0};
+
+bool aligned(double size) { return std::fmod(size, 8) == 0; }
+
+template <typename Operator>
+constexpr bool is_elementwise(const Operator& /*op*/) {
+    return std::is_same_v<Operator, LayerNorm> || std::is_same_v<Operator, Activation> ||
+           std::is_same_v<Operator, Add> || std::is_same_v<Operator, Dropout> || std::is_same_v<Operator, Bias>;
+}
+
+class Transformers {
+public:
+    Transformers(const TileModel& model, const DeviceClass& device, DataType type, std::int64_t batch)
+        : model_(model), device_(device), type_(type), batch_(batch) {}
+
+    /// Seconds on the device, and kernels that the host issues.
+    struct Work {
+        Seconds time;
+        double kernels = 1;
+    };
+
+    Work of(const MatMul& op, Pass pass) const {
+        const double rows = static_cast<double>(batch_ * op.m);
+        Seconds time = product_time(product_sizes(op, pass, batch_), 1, model_, device_, type_);
+        if (op.activation || (op.bias && pass == Pass::backward_weights))
+            time += memory(rows * static_cast<double>(op.n));
+        return {time, model_.dense_kernels.value};
+    }
+
+    Work of(const Attention& op, Pass pass) const {
+        const double q = static_cast<double>(op.queries), k = static_cast<double>(op.keys);
+        const double d = static_cast<double>(op.head_size), heads = static_cast<double>(batch_ * op.heads);
+        const bool fused = model_.score_passes.value == 0, backward = pass != Pass::forward;
+        const auto product = [&](double m, double n, double depth) {
+            return product_time({m, n, depth}, batch_ * op.heads, model_, device_, type_);
+        };
+        // Scores and sums of values; backward two products for each of these, fused the scores once more. What a
+        // causal mask hides is computed unless it is fused.
+        const Seconds pair = product(q, k, d) + product(q, d, k);
+        const double shown = fused && op.causal ? 0.5 * (1 + 1 / q) : 1;
+        Seconds time = shown * (backward ? 2.0 * pair : pair);
+        if (fused && backward) time += shown * product(q, k, d);
+        time += memory(model_.elementwise_passes.value * (backward ? 2 : 1) * heads * d * (2 * q + 2 * k));
+        time += memory((backward ? 1.5 : 1) * model_.score_passes.value * heads * q * k);
+        return {time, (backward ? 1.5 : 1) * model_.attention_kernels.value};
+    }
+
+    Work of(const SoftmaxLoss& op, Pass pass) const { return loss(op.rows * elements(op.image) * op.classes, pass); }
+    Work of(const SoftmaxTerms& op, Pass pass) const { return loss(op.rows * op.classes, pass); }
+    Work of(const auto& op, Pass pass) const {
+        const double passes = is_elementwise(op) ? model_.elementwise_passes.value : 1;
+        const Bytes bytes = passes * bytes_moved(op, pass, type_, batch_);
+        return {bytes / (device_.memory_bandwidth.value * model_.memory.value), 1};
+    }
+
+private:
+    Seconds memory(double values) const {
+        return values * size_of(type_) / (device_.memory_bandwidth.value * model_.memory.value);
+    }
+    Work loss(std::int64_t scores, Pass pass) const {
+        return {memory(model_.loss_passes.value * static_cast<double>(batch_ * scores)),
+                model_.loss_kernels.value * (pass == Pass::forward ? 1 : 0.5)};
+    }
+
+    const TileModel& model_;
+    const DeviceClass& device_;
+    DataType type_;
+    std::int64_t batch_;
+};
+
+bool of_transformers(const Op& op) {
+    return std::holds_alternative<MatMul>(op) || std::holds_alternative<Attention>(op) ||
+           std::holds_alternative<SoftmaxLoss>(op) || std::holds_alternative<SoftmaxTerms>(op) ||
+           std::holds_alternative<TermsLoss>(op) || std::holds_alternative<LayerNorm>(op) ||
+           std::holds_alternative<Embedding>(op) || std::holds_alternative<Activation>(op) ||
+           std::holds_alternative<Add>(op) || std::holds_alternative<Dropout>(op) || std::holds_alternative<Bias>(op) ||
+           std::holds_alternative<Communication>(op) || updated(op).has_value();
+}
+
+}  // namespace
+
+Seconds product_time(const ProductSizes& sizes, std::int64_t count, const TileModel& model, const DeviceClass& device,
+                     DataType type) {
+    const double m = sizes.m, n = sizes.n, k = sizes.k, products = static_cast<double>(count);
+    const FlopRate processor = device.peak.at(type).value * (model.large_tile.value / model.processors.value);
+    const Bandwidth memory = device.memory_bandwidth.value * model.memory.value;
+    Seconds best{std::numeric_limits<double>::infinity()};
+    for (const Tile& tile : tiles) {
+        const double speed = std::pow(model.small_tile.value, tile.smaller);
+        const double count_of_tiles = std::ceil(m / tile.rows) * std::ceil(n / tile.columns) * products;
+        for (const double cuts : cuts_of_k) {
+            if (cuts > 1 && count > 1) break;
+            const double waves = std::ceil(count_of_tiles * cuts / model.processors.value);
+            const Flops work{2 * tile.rows * tile.columns * (k / cuts + model.depth.value)};
+            Seconds time = waves * (work / (processor * speed));
+            if (cuts > 1) time += Bytes{4 * 2 * m * n * cuts} / memory;  // parts in f32, written and read
+            best = std::min(best, time);
+        }
+    }
+    if (!aligned(m) || !aligned(n) || !aligned(k)) best = model.unaligned.value * best;
+    const Bytes moved = products * (m * k + k * n + m * n) * size_of(type);
+    return std::max(best, moved / memory);
+}
+
+std::optional<Price> tile_price(const Problem& problem, const DeviceClass& device) {
+    if (device.tiles == nullptr || !of_transformers(problem.op)) return std::nullopt;
+    const bool update = updated(problem.op).has_value();
+    if (!update && (problem.type == DataType::f32 || !device.peak.contains(problem.type))) return std::nullopt;
+    if (!(device.memory_bandwidth.value.value > 0)) return std::nullopt;
+    const TileModel& model = *device.tiles;
+    const Transformers transformers{model, device, problem.type, problem.batch};
+    const auto work = std::visit([&](const auto& op) { return transformers.of(op, problem.pass); }, problem.op);
+    const Seconds issued = work.kernels * model.issue.value;
+    const bool host = issued > work.time;
+    return Price{host ? issued : work.time, model.error,
+                 fmt::format("{} of {}, {}", host ? "the host's calls" : "tiles and bytes", device.name,
+                             host ? model.issue.source : model.large_tile.source)};
+}
+
+}  // namespace rehearse

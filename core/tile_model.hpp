@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of transformers on a GPU of which none were measured: products as tiles dealt out to its processors in waves,
+// the rest by the bytes that it moves, none of them faster than the host issues them (docs/calibration.md). The figures
+// stand in the machine file, each with its source.
+#pragma once
+
+#include <optional>
+
+#include "core/kernel_point.hpp"
+#include "core/machine.hpp"
+#include "core/prices.hpp"
+
+namespace rehearse {
+
+/// A product {m, n} = {m, k} x {k, n} is cut into tiles of 256 x 128 values or less, one a processor at a time; the
+/// last wave of tiles takes as long as a full one. k may be cut, too: the parts are then added up in memory.
+struct TileModel {
+    Sourced<double> processors;  // streaming multiprocessors
+    Sourced<double> large_tile;  // share of the peak that a full wave of tiles of 256 x 128 reaches at a long k
+    Sourced<double> small_tile;  // speed of tiles of 128 x 128 over that
+    Sourced<double> depth;       // values of k in whose time a tile is begun and stored
+    Sourced<double> unaligned;   // slowdown where a size is no multiple of 8 values (16 bytes: Tensor Cores' loads)
+    Sourced<double> memory;      // share of the memory bandwidth that kernels reach
+    /// How many times the bytes that must move elementwise operators and normalizations do move, those of attention's
+    /// operands too: 1 where the framework fuses them.
+    Sourced<double> elementwise_passes;
+    /// Of attention: how many times its scores, in 16 bits, cross the memory interface forward; half as often again
+    /// backward. 0: fused (Dao et al. 2022), they never do, and backward computes them again.
+    Sourced<double> score_passes;
+    Sourced<double> loss_passes;  // how many times the classes' scores do, forward and again backward
+    Sourced<Seconds> issue;       // what the host takes for one kernel that the framework calls
+    Sourced<double> dense_kernels, attention_kernels, loss_kernels;  // of one pass of each; other operators have one
+    double error = 0;  // relative error of a price, one standard deviation
+};
+
+/// Of 16-bit operators of transformers, and of updates; nothing for convolutions and what else is not known here.
+std::optional<Price> tile_price(const Problem& problem, const DeviceClass& device);
+
+/// Seconds of a product on the device, without the host.
+Seconds product_time(const ProductSizes& sizes, std::int64_t count, const TileModel& model, const DeviceClass& device,
+                     DataType type);
+
+}  // namespace rehearse

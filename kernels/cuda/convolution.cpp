@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which problems our convolutions take, and why not the others.
+#include "kernels/cuda/convolution.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/cuda/kernels.hpp"
+#include "kernels/support.hpp"
+
+namespace rehearse::kernels::cuda {
+namespace {
+
+constexpr double largest_index = std::numeric_limits<std::int32_t>::max();
+
+std::string refuse_all_but_convolutions(const Problem& problem) {
+    if (!std::holds_alternative<Conv2d>(problem.op) && !std::holds_alternative<Conv3d>(problem.op)) {
+        return fmt::format("runs convolutions, not {}", kind_of(problem.op));
+    }
+    if (problem.pass == Pass::update) return "runs no updates";
+    if (has_fused_relu(problem.op)) return "a fused ReLU is not implemented on the GPU";
+    const Conv3d op = volume(problem.op);
+    const double image = static_cast<double>(elements(input_shapes(Op{op})[0]));
+    const double output = static_cast<double>(elements(output_shape(Op{op})));
+    if (std::max({image, output, static_cast<double>(weight_count(op))}) > largest_index) {
+        return "an image, its output or the weights have more than 2^31 elements";
+    }
+    const Window& w = op.window;
+    const std::int64_t reach = std::max({(w.kernel_d - 1) * w.dilation_d, (w.kernel_h - 1) * w.dilation_h,
+                                         (w.kernel_w - 1) * w.dilation_w, w.pad_front, w.pad_top, w.pad_left});
+    if (reach > std::numeric_limits<std::int16_t>::max()) return "the window reaches beyond 2^15 pixels";
+    return {};
+}
+
+class Algorithm : public Backend {
+public:
+    Algorithm(Engine& engine, std::string_view name) : engine_(engine), name_(name) {}
+    std::string_view name() const final { return "cuda"; }
+    std::string_view algorithm() const final { return name_; }
+    std::int64_t workspace(const Op& /*op*/, std::int64_t /*batch*/) const final { return 0; }
+    std::string version() const final { return engine_.version(); }
+    Support supports(const Problem& problem) const final {
+        if (Support support = supported_by_any(problem); !support.yes) return support;
+        for (const std::string& reason :
+             {engine_.refusal(), refuse_all_but_convolutions(problem), refusal(problem)}) {
+            if (!reason.empty()) return {.yes = false, .reason = reason};
+        }
+        return {};
+    }
+    std::unique_ptr<Kernel> prepare(const Problem& problem) const final {
+        require_supported(*this, problem);
+        return make(problem);
+    }
+
+protected:
+    Engine& engine() const { return engine_; }
+
+private:
+    virtual std::string refusal(const Problem& problem) const = 0;
+    virtual std::unique_ptr<Kernel> make(const Problem& problem) const = 0;
+
+    Engine& engine_;
+    std::string_view name_;
+};
+
+class Direct final : public Algorithm {
+public:
+    explicit Direct(Engine& engine) : Algorithm(engine, "direct") {}
+
+private:
+    std::string refusal(const Problem& problem) const override {
+        if (problem.pass == Pass::backward_weights) return "direct has no backward_weights: gemm splits its pixels";
+        return {};
+    }
+    std::unique_ptr<Kernel> make(const Problem& problem) const override {
+        return sums_kernel(engine(), problem, true, Cores::ordinary);
+    }
+};
+
+// Implicit GEMM. 16-bit types on tensor cores; f32 on them only where TF32 was asked for by name.
+class Gemm final : public Algorithm {
+public:
+    Gemm(Engine& engine, bool tf32) : Algorithm(engine, tf32 ? "tensor-tf32" : "gemm"), tf32_(tf32) {}
+    Accumulation accumulation() const override { return tf32_ ? Accumulation::tf32 : Accumulation::f32; }
+    Bytes scratch(const Problem& problem, Bytes /*limit*/) const override {
+        if (problem.pass != Pass::backward_weights) return {};
+        return static_cast<double>(weights_scratch(problem, engine().processors())) * size_of(DataType::f32);
+    }
+
+private:
+    std::string refusal(const Problem& problem) const override {
+        if (tf32_ && problem.type != DataType::f32) return "TF32 is how f32 is multiplied: gemm runs 16-bit types";
+        if ((tf32_ || problem.type == DataType::bf16) && engine().capability() < 80) {
+            return fmt::format("{} needs compute capability 8.0, this is {}.{}", tf32_ ? "TF32" : "bf16",
+                               engine().capability() / 10, engine().capability() % 10);
+        }
+        return {};
+    }
+    std::unique_ptr<Kernel> make(const Problem& problem) const override {
+        const Cores cores = tf32_ || problem.type != DataType::f32 ? Cores::tensor : Cores::ordinary;
+        if (problem.pass == Pass::backward_weights) return weights_kernel(engine(), problem, cores);
+        return sums_kernel(engine(), problem, false, cores);
+    }
+    bool tf32_;
+};
+
+class Winograd final : public Algorithm {
+public:
+    Winograd(Engine& engine, int m) : Algorithm(engine, m == 2 ? "winograd2" : "winograd4"), m_(m) {}
+    Bytes scratch(const Problem& problem, Bytes /*limit*/) const override {
+        const WinogradShape s = winograd_shape(std::get<Conv2d>(problem.op), problem.pass, problem.batch, m_);
+        return static_cast<double>(winograd_scratch(s, m_)) * size_of(DataType::f32);
+    }
+
+private:
+    std::string refusal(const Problem& problem) const override {
+        const auto* op = std::get_if<Conv2d>(&problem.op);
+        if (op == nullptr) return "Winograd runs 2-D convolutions only";
+        if (problem.pass == Pass::backward_weights) return "Winograd has no backward_weights here";
+        if (problem.type == DataType::bf16) return "Winograd runs f32 and f16 only";
+        const Window& w = op->window;
+        if (w.kernel_h != 3 || w.kernel_w != 3) {
+            return fmt::format("Winograd needs a 3 x 3 kernel, not {} x {}", w.kernel_h, w.kernel_w);
+        }
+        if (w.stride_h != 1 || w.stride_w != 1) return "Winograd needs stride 1";
+        if (w.dilation_h != 1 || w.dilation_w != 1) return "Winograd needs dilation 1";
+        if (op->groups != 1) return fmt::format("Winograd needs one group, not {}", op->groups);
+        const WinogradShape s = winograd_shape(*op, problem.pass, problem.batch, m_);
+        if (static_cast<double>(std::max(s.channels, s.filters)) * static_cast<double>(s.tiles()) > largest_index) {
+            return "the transformed images have more than 2^31 elements a point";
+        }
+        return {};
+    }
+    std::unique_ptr<Kernel> make(const Problem& problem) const override {
+        return winograd_kernel(engine(), problem, m_);
+    }
+    int m_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Backend>> convolutions(Engine& engine) {
+    std::vector<std::unique_ptr<Backend>> all;
+    all.push_back(std::make_unique<Gemm>(engine, false));
+    all.push_back(std::make_unique<Winograd>(engine, 2));
+    all.push_back(std::make_unique<Winograd>(engine, 4));
+    all.push_back(std::make_unique<Direct>(engine));
+    all.push_back(std::make_unique<Gemm>(engine, true));
+    return all;
+}
+
+}  // namespace rehearse::kernels::cuda

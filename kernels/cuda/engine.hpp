@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What runs tasks: a GPU, or for tests a host that takes every thread's part in turn (tests/kernels/cuda_host.hpp).
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "kernels/cuda/sums.hpp"
+#include "kernels/cuda/tile.hpp"
+#include "kernels/cuda/weight_sums.hpp"
+#include "kernels/cuda/winograd.hpp"
+
+namespace rehearse::kernels::cuda {
+
+using LargeFloats = FloatTile<128, 128, 8, 8>;
+using SmallFloats = FloatTile<64, 64, 4, 4>;
+template <typename Element>
+using LargeTensor = TensorTile<Element, 128, 128, 64, 32>;
+template <typename Element>
+using SmallTensor = TensorTile<Element, 64, 64, 32, 32>;
+
+// A variant a source file: each is compiled by itself.
+template <template <typename, typename> typename Form>
+using Tiled = std::variant<Form<float, LargeFloats>, Form<float, SmallFloats>, Form<float, LargeTensor<float>>,
+                           Form<float, SmallTensor<float>>, Form<Float16, LargeTensor<Float16>>,
+                           Form<Float16, SmallTensor<Float16>>, Form<BFloat16, LargeTensor<BFloat16>>,
+                           Form<BFloat16, SmallTensor<BFloat16>>>;
+using SumsTask = Tiled<TiledSums>;
+using WeightsTask = Tiled<WeightSums>;
+using LoopTask = std::variant<DirectSums<float>, DirectSums<Float16>, DirectSums<BFloat16>, AddUp<float>,
+                              AddUp<Float16>, AddUp<BFloat16>, BiasSums<float>, BiasSums<Float16>, BiasSums<BFloat16>>;
+using WinogradTask =
+    std::variant<WinogradSource<float, 2>, WinogradSource<float, 4>, WinogradWeights<float, 2>,
+                 WinogradWeights<float, 4>, WinogradTarget<float, 2>, WinogradTarget<float, 4>,
+                 WinogradSource<Float16, 2>, WinogradSource<Float16, 4>, WinogradWeights<Float16, 2>,
+                 WinogradWeights<Float16, 4>, WinogradTarget<Float16, 2>, WinogradTarget<Float16, 4>>;
+
+/// Memory where an engine's tasks can reach it, given back when the last owner goes.
+using Memory = std::shared_ptr<std::byte>;
+
+class Engine {
+public:
+    virtual ~Engine() = default;
+    /// Empty, or why nothing can run: "no CUDA-capable device is detected".
+    virtual std::string refusal() const = 0;
+    /// "NVIDIA H200, sm_90, CUDA 13.0".
+    virtual std::string version() const = 0;
+    /// Multiprocessors, and 10 times the compute capability (75, 90).
+    virtual int processors() const = 0;
+    virtual int capability() const = 0;
+
+    /// BackendError where there is not so much left.
+    virtual Memory allocate(std::size_t bytes) = 0;
+    virtual void copy_in(void* to, const void* from, std::size_t bytes) = 0;
+    virtual void copy_out(void* to, const void* from, std::size_t bytes) = 0;
+
+    /// One after the other, in the order of the calls; returns before they have ended.
+    virtual void run(const SumsTask& task) = 0;
+    virtual void run(const WeightsTask& task) = 0;
+    virtual void run(const LoopTask& task) = 0;
+    virtual void run(const WinogradTask& task) = 0;
+    /// Seconds that the GPU takes for what `work` starts, by its own clock.
+    virtual double seconds(const std::function<void()>& work) = 0;
+    /// Bytes of the cache that all multiprocessors share.
+    virtual std::size_t cache() const = 0;
+    /// Waits for all of them. BackendError says what went wrong in any.
+    virtual void finish() = 0;
+};
+
+/// The first GPU of this process.
+Engine& gpu();
+
+}  // namespace rehearse::kernels::cuda

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gpu.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+
+namespace rehearse::kernels::cuda {
+namespace {
+
+class Gpu final : public Engine {
+public:
+    Gpu() {
+        int count = 0;
+        const cudaError_t status = cudaGetDeviceCount(&count);
+        if (status != cudaSuccess || count == 0) {
+            refusal_ = fmt::format("no GPU: {}", status == cudaSuccess ? "CUDA finds none" : cudaGetErrorString(status));
+            return;
+        }
+        check(cudaGetDeviceProperties(&properties_, 0), "cudaGetDeviceProperties");
+        if (capability() < 75) {
+            refusal_ = fmt::format("{} has compute capability {}.{}, needed is 7.5", properties_.name,
+                                   properties_.major, properties_.minor);
+            return;
+        }
+        check(cudaStreamCreate(&stream_), "cudaStreamCreate");
+        check(cudaEventCreate(&begin_), "cudaEventCreate");
+        check(cudaEventCreate(&end_), "cudaEventCreate");
+    }
+
+    std::string refusal() const override { return refusal_; }
+    std::string version() const override {
+        if (!refusal_.empty()) return {};
+        int runtime = 0;
+        check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+        return fmt::format("{}, sm_{}, CUDA {}.{}", properties_.name, capability(), runtime / 1000,
+                           runtime % 1000 / 10);
+    }
+    int processors() const override { return refusal_.empty() ? properties_.multiProcessorCount : 1; }
+    int capability() const override { return 10 * properties_.major + properties_.minor; }
+
+    Memory allocate(std::size_t bytes) override {
+        void* memory = nullptr;
+        check(cudaMalloc(&memory, bytes), fmt::format("an allocation of {} bytes", bytes).c_str());
+        return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); }};
+    }
+    void copy_in(void* to, const void* from, std::size_t bytes) override {
+        check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "a copy to the GPU");
+        finish();  // the host's memory is the caller's again
+    }
+    void copy_out(void* to, const void* from, std::size_t bytes) override {
+        check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_), "a copy from the GPU");
+        finish();
+    }
+
+    void run(const SumsTask& task) override { launch_sums(task, stream_); }
+    void run(const WeightsTask& task) override { launch_weights(task, stream_); }
+    void run(const LoopTask& task) override { launch_loops(task, stream_); }
+    void run(const WinogradTask& task) override { launch_winograd(task, stream_); }
+    double seconds(const std::function<void()>& work) override {
+        check(cudaEventRecord(begin_, stream_), "cudaEventRecord");
+        work();
+        check(cudaEventRecord(end_, stream_), "cudaEventRecord");
+        check(cudaEventSynchronize(end_), "a kernel");
+        float milliseconds = 0;
+        check(cudaEventElapsedTime(&milliseconds, begin_, end_), "cudaEventElapsedTime");
+        return 1e-3 * static_cast<double>(milliseconds);
+    }
+    std::size_t cache() const override { return static_cast<std::size_t>(properties_.l2CacheSize); }
+    void finish() override { check(cudaStreamSynchronize(stream_), "a kernel"); }
+
+private:
+    std::string refusal_;
+    cudaDeviceProp properties_{};
+    cudaStream_t stream_ = nullptr;
+    cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+}  // namespace
+
+void check(cudaError_t status, const char* what) {
+    if (status != cudaSuccess) {
+        throw BackendError(fmt::format("CUDA failed in {}: {}", what, cudaGetErrorString(status)));
+    }
+}
+
+// Never destroyed: the driver may be gone before the last of the program's static objects.
+Engine& gpu() {
+    static Gpu& only = *new Gpu;
+    return only;
+}
+
+}  // namespace rehearse::kernels::cuda

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels behind the backends of convolution.cpp: which tasks a pass takes, with which buffers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "kernels/backend.hpp"
+#include "kernels/buffers.hpp"
+#include "kernels/cuda/engine.hpp"
+
+namespace rehearse::kernels::cuda {
+
+/// Ordinary cores sum f32; tensor cores 16-bit types and, rounded to TF32, f32.
+enum class Cores { ordinary, tensor };
+
+/// A Conv2d as the volume of one plane that it is.
+Conv3d volume(const Op& op);
+/// Without the bias, which lies behind them.
+std::int64_t weight_count(const Conv3d& op);
+
+/// Checks the buffers, leaves out a gradient that nobody wants.
+class DeviceKernel : public Kernel {
+public:
+    DeviceKernel(Engine& engine, const Problem& problem) : engine_(engine), problem_(problem), sizes_(problem, 0) {}
+    void run(const Buffers& buffers) final {
+        sizes_.check(buffers);
+        if (problem_.pass == Pass::backward_data && !wants_input_gradient(buffers)) return;
+        compute(buffers);
+    }
+    Bytes scratch() const final { return Bytes{static_cast<double>(scratch_bytes_)}; }
+
+protected:
+    float* reserve(std::int64_t floats) {
+        scratch_bytes_ = static_cast<std::size_t>(floats) * sizeof(float);
+        scratch_ = engine_.allocate(scratch_bytes_);
+        return reinterpret_cast<float*>(scratch_.get());
+    }
+    Engine& engine() { return engine_; }
+    const Problem& problem() const { return problem_; }
+
+private:
+    virtual void compute(const Buffers& buffers) = 0;
+
+    Engine& engine_;
+    Problem problem_;
+    BufferSizes sizes_;
+    Memory scratch_;
+    std::size_t scratch_bytes_ = 0;
+};
+
+/// forward and backward_data by sums over terms, tile by tile or, `direct`, term by term.
+std::unique_ptr<Kernel> sums_kernel(Engine& engine, const Problem& problem, bool direct, Cores cores);
+/// backward_weights: partial sums of pixels, their sum, and the bias's.
+std::unique_ptr<Kernel> weights_kernel(Engine& engine, const Problem& problem, Cores cores);
+/// Floats of the partial sums.
+std::int64_t weights_scratch(const Problem& problem, int processors);
+
+/// forward and backward_data, f32 and f16, m of 2 or 4.
+std::unique_ptr<Kernel> winograd_kernel(Engine& engine, const Problem& problem, int m);
+/// As the tasks see it: backward_data is a convolution of the output's gradient by mirrored weights.
+WinogradShape winograd_shape(const Conv2d& op, Pass pass, std::int64_t batch, int m);
+/// Floats of weights, source and products, all transformed.
+std::int64_t winograd_scratch(const WinogradShape& shape, int m);
+
+}  // namespace rehearse::kernels::cuda

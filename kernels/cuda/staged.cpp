@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/convolution.hpp"
+#include "kernels/touched.hpp"
+
+namespace rehearse::kernels::cuda {
+namespace {
+
+class StagedKernel final : public Kernel {
+public:
+    StagedKernel(const Problem& problem, std::unique_ptr<Kernel> kernel, Engine& engine)
+        : problem_(problem), kernel_(std::move(kernel)), engine_(engine) {}
+    Bytes scratch() const override { return kernel_->scratch(); }
+    void run(const Buffers& host) override {
+        Buffers device = host;
+        std::vector<Memory> memory;
+        std::vector<std::pair<View, View>> out;
+        for_each_tensor(problem_, device, host, [&](auto& inside, const auto& outside, Use use) {
+            if (outside.empty()) return;
+            memory.push_back(engine_.allocate(outside.size_bytes()));
+            const View there{memory.back().get(), outside.size(), outside.type()};
+            if (use != Use::written) engine_.copy_in(there.bytes(), outside.bytes(), outside.size_bytes());
+            if constexpr (std::is_same_v<decltype(outside), const View&>) {
+                if (use != Use::read) out.emplace_back(there, outside);
+            }
+            inside = there;
+        });
+        kernel_->run(device);
+        engine_.finish();
+        for (const auto& [from, to] : out) engine_.copy_out(to.bytes(), from.bytes(), to.size_bytes());
+    }
+
+private:
+    Problem problem_;
+    std::unique_ptr<Kernel> kernel_;
+    Engine& engine_;
+};
+
+class Staged final : public Backend {
+public:
+    Staged(const Backend& device, Engine& engine) : device_(device), engine_(engine) {}
+    std::string_view name() const override { return device_.name(); }
+    std::string_view algorithm() const override { return device_.algorithm(); }
+    Accumulation accumulation() const override { return device_.accumulation(); }
+    Support supports(const Problem& problem) const override { return device_.supports(problem); }
+    Bytes scratch(const Problem& problem, Bytes limit) const override { return device_.scratch(problem, limit); }
+    std::string version() const override { return device_.version(); }
+    std::int64_t workspace(const Op& op, std::int64_t batch) const override { return device_.workspace(op, batch); }
+    std::unique_ptr<Kernel> prepare(const Problem& problem) const override {
+        return std::make_unique<StagedKernel>(problem, device_.prepare(problem), engine_);
+    }
+
+private:
+    const Backend& device_;
+    Engine& engine_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> staged(const Backend& device, Engine& engine) {
+    return std::make_unique<Staged>(device, engine);
+}
+
+}  // namespace rehearse::kernels::cuda

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "kernels/cuda/sums_of.hpp"
+#include "kernels/cuda/typed.hpp"
+
+namespace rehearse::kernels::cuda {
+namespace {
+
+// Launches with their terms in the engine's memory.
+struct Prepared {
+    std::vector<Launch> launches;
+    std::vector<Memory> terms;
+
+    Prepared(Engine& engine, const Conv3d& op, Pass pass, std::int64_t batch)
+        : launches(cuda::launches(op, pass, batch)) {
+        for (Launch& launch : launches) {
+            const std::size_t bytes = launch.terms.size() * sizeof(Term);
+            terms.push_back(engine.allocate(std::max<std::size_t>(bytes, sizeof(Term))));
+            if (bytes > 0) engine.copy_in(terms.back().get(), launch.terms.data(), bytes);
+            launch.sums.terms = reinterpret_cast<const Term*>(terms.back().get());
+        }
+    }
+};
+
+// forward and backward_data by sums over terms, tile by tile or term by term.
+class SumsKernel final : public DeviceKernel {
+public:
+    SumsKernel(Engine& engine, const Problem& problem, bool direct, Cores cores)
+        : DeviceKernel(engine, problem), op_(volume(problem.op)),
+          prepared_(engine, op_, problem.pass, problem.batch), direct_(direct), cores_(cores) {}
+
+private:
+    void compute(const Buffers& b) override {
+        const bool forward = problem().pass == Pass::forward;
+        for (const Launch& launch : prepared_.launches) {
+            Sums sums = launch.sums;
+            sums.source = forward ? b.src[0].bytes() : b.diff_dst.bytes();
+            sums.weights = b.weights.bytes();
+            sums.target = forward ? b.dst.bytes() : b.diff_src[0].bytes();
+            if (forward && op_.bias) sums.bias = offset(b.weights.bytes(), weight_count(op_), problem().type);
+            launch_one(sums);
+        }
+    }
+    void launch_one(const Sums& sums) {
+        if (!direct_) {
+            TiledSums<float, LargeFloats> task;
+            static_cast<Sums&>(task) = sums;
+            return engine().run(tiled<TiledSums>(task, problem().type, cores_, engine().processors()));
+        }
+        with_type(problem().type, [&]<typename Element>(Element) {
+            DirectSums<Element> task;
+            static_cast<Sums&>(task) = sums;
+            engine().run(LoopTask{task});
+        });
+    }
+
+    Conv3d op_;
+    Prepared prepared_;
+    bool direct_;
+    Cores cores_;
+};
+
+// Parts of the pixels, so that each multiprocessor has four blocks, of at least eight steps each.
+std::int64_t splits(const Sums& sums, int processors) {
+    using Small = WeightSums<float, SmallFloats>;
+    Small one;
+    static_cast<Sums&>(one) = sums;
+    const Blocks blocks = one.blocks();
+    const std::int64_t wanted = divide_up(4 * processors, blocks.x * blocks.y * blocks.z);
+    const std::int64_t steps = divide_up(column_count(sums), 8 * Small::depth);
+    return std::clamp<std::int64_t>(wanted, 1, std::min<std::int64_t>(steps, 1024));
+}
+
+// backward_weights: partial sums of pixels, their sum, and the bias's.
+class WeightsKernel final : public DeviceKernel {
+public:
+    WeightsKernel(Engine& engine, const Problem& problem, Cores cores)
+        : DeviceKernel(engine, problem), op_(volume(problem.op)),
+          prepared_(engine, op_, problem.pass, problem.batch), cores_(cores) {
+        static_cast<Sums&>(task_) = prepared_.launches.front().sums;
+        task_.splits = static_cast<std::int32_t>(splits(task_, engine.processors()));
+        task_.partial = reserve(task_.splits * weight_count(op_));
+    }
+
+private:
+    void compute(const Buffers& b) override {
+        WeightSums<float, LargeFloats> task = task_;
+        task.source = b.src[0].bytes();
+        task.target = const_cast<void*>(b.diff_dst.bytes());  // read only, as weight_sums.hpp says
+        engine().run(tiled<WeightSums>(task, problem().type, cores_, engine().processors()));
+        with_type(problem().type, [&]<typename Element>(Element) {
+            const std::int64_t count = weight_count(op_);
+            AddUp<Element> sum;
+            sum.partial = task.partial;
+            sum.to = b.diff_weights.bytes();
+            sum.count = count;
+            sum.splits = task.splits;
+            engine().run(LoopTask{sum});
+            if (!op_.bias) return;
+            BiasSums<Element> bias;
+            bias.diff = b.diff_dst.bytes();
+            bias.to = offset(b.diff_weights.bytes(), count, problem().type);
+            bias.rows = op_.filters;
+            bias.area = task.target_row;
+            bias.images = task.images;
+            engine().run(LoopTask{bias});
+        });
+    }
+
+    Conv3d op_;
+    Prepared prepared_;
+    WeightSums<float, LargeFloats> task_;
+    Cores cores_;
+};
+
+}  // namespace
+
+Conv3d volume(const Op& op) {
+    const auto* image = std::get_if<Conv2d>(&op);
+    return image != nullptr ? as_volume(*image) : std::get<Conv3d>(op);
+}
+
+std::int64_t weight_count(const Conv3d& op) { return elements(weights(Op{op})[0].shape); }
+
+std::unique_ptr<Kernel> sums_kernel(Engine& engine, const Problem& problem, bool direct, Cores cores) {
+    return std::make_unique<SumsKernel>(engine, problem, direct, cores);
+}
+
+std::unique_ptr<Kernel> weights_kernel(Engine& engine, const Problem& problem, Cores cores) {
+    return std::make_unique<WeightsKernel>(engine, problem, cores);
+}
+
+std::int64_t weights_scratch(const Problem& problem, int processors) {
+    const Conv3d op = volume(problem.op);
+    return splits(launches(op, problem.pass, problem.batch).front().sums, processors) * weight_count(op);
+}
+
+}  // namespace rehearse::kernels::cuda

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Winograd's minimal filtering, F(m x m, 3 x 3) with m of 2 or 4 (Lavin and Gray 2016, sections 4.1 and 4.3): source tiles
+// and weights are transformed, multiplied point by point as (m + 2)^2 matrix products (sums.hpp, a group a point), and
+// transformed back. Everything in between is f32.
+#pragma once
+
+#include "kernels/cuda/sums.hpp"
+
+namespace rehearse::kernels::cuda {
+
+/// Rows of B^T, G and A^T.
+template <int m>
+struct WinogradRows;
+template <>
+struct WinogradRows<2> {
+    static REHEARSE_BOTH constexpr float source(int i, int j) {
+        constexpr float rows[4][4] = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}};
+        return rows[i][j];
+    }
+    static REHEARSE_BOTH constexpr float weights(int i, int j) {
+        constexpr float rows[4][3] = {{1, 0, 0}, {.5F, .5F, .5F}, {.5F, -.5F, .5F}, {0, 0, 1}};
+        return rows[i][j];
+    }
+    static REHEARSE_BOTH constexpr float target(int i, int j) {
+        constexpr float rows[2][4] = {{1, 1, 1, 0}, {0, 1, -1, -1}};
+        return rows[i][j];
+    }
+};
+template <>
+struct WinogradRows<4> {
+    static REHEARSE_BOTH constexpr float source(int i, int j) {
+        constexpr float rows[6][6] = {{4, 0, -5, 0, 1, 0},  {0, -4, -4, 1, 1, 0}, {0, 4, -4, -1, 1, 0},
+                                      {0, -2, -1, 2, 1, 0}, {0, 2, -1, -2, 1, 0}, {0, 4, 0, -5, 0, 1}};
+        return rows[i][j];
+    }
+    static REHEARSE_BOTH constexpr float weights(int i, int j) {
+        constexpr float rows[6][3] = {{1.F / 4, 0, 0},
+                                      {-1.F / 6, -1.F / 6, -1.F / 6},
+                                      {-1.F / 6, 1.F / 6, -1.F / 6},
+                                      {1.F / 24, 1.F / 12, 1.F / 6},
+                                      {1.F / 24, -1.F / 12, 1.F / 6},
+                                      {0, 0, 1}};
+        return rows[i][j];
+    }
+    static REHEARSE_BOTH constexpr float target(int i, int j) {
+        constexpr float rows[4][6] = {
+            {1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}};
+        return rows[i][j];
+    }
+};
+
+/// What the three transforms share. Images are {images, channels, height, width} -> {images, filters, out_height,
+/// out_width}; tiles are counted row by row, image after image.
+struct WinogradShape {
+    std::int32_t images = 0, channels = 0, filters = 0, height = 0, width = 0, out_height = 0, out_width = 0;
+    std::int32_t pad_top = 0, pad_left = 0, tiles_down = 0, tiles_across = 0;
+    REHEARSE_BOTH std::int64_t tiles() const { return std::int64_t{images} * tiles_down * tiles_across; }
+};
+
+/// to {points, channels, tiles}.
+template <typename Element, int m>
+struct WinogradSource : WinogradShape {
+    static constexpr int threads = 128, n = m + 2;
+    struct Shared {};
+    struct Registers {};
+    const void* source = nullptr;
+    float* to = nullptr;
+
+    REHEARSE_BOTH Blocks blocks() const { return {divide_up(tiles(), threads), channels}; }
+    template <typename Team>
+    REHEARSE_BOTH void run(Team& team, const Block& block) const {
+        team.alone([&](int thread, Registers&) {
+            const std::int64_t tile = block.x * threads + thread;
+            if (tile < tiles()) transform(tile, block.y);
+        });
+    }
+
+private:
+    REHEARSE_BOTH void transform(std::int64_t tile, std::int64_t channel) const {
+        const std::int64_t image = tile / (tiles_down * tiles_across);
+        const auto inside = static_cast<std::int32_t>(tile - image * tiles_down * tiles_across);
+        const std::int32_t top = inside / tiles_across * m - pad_top, left = inside % tiles_across * m - pad_left;
+        const auto* plane = static_cast<const Element*>(source) + (image * channels + channel) * height * width;
+        float rows[n][n] = {};  // B^T d, column by column of d
+        REHEARSE_UNROLL
+        for (int x = 0; x < n; ++x) {
+            float column[n];
+            REHEARSE_UNROLL
+            for (int y = 0; y < n; ++y) {
+                const bool in = static_cast<std::uint32_t>(top + y) < static_cast<std::uint32_t>(height) &&
+                                static_cast<std::uint32_t>(left + x) < static_cast<std::uint32_t>(width);
+                column[y] = in ? to_float(plane[(top + y) * width + left + x]) : 0.0F;
+            }
+            REHEARSE_UNROLL
+            for (int i = 0; i < n; ++i) {
+                REHEARSE_UNROLL
+                for (int y = 0; y < n; ++y) rows[i][x] += WinogradRows<m>::source(i, y) * column[y];
+            }
+        }
+        REHEARSE_UNROLL
+        for (int i = 0; i < n; ++i) {
+            REHEARSE_UNROLL
+            for (int j = 0; j < n; ++j) {
+                float sum = 0;
+                REHEARSE_UNROLL
+                for (int x = 0; x < n; ++x) sum += WinogradRows<m>::source(j, x) * rows[i][x];
+                to[((i * n + j) * channels + channel) * tiles() + tile] = sum;
+            }
+        }
+    }
+};
+
+/// to {points, filters, channels} of weights {filters, channels, 3, 3}; `mirrored`: of the convolution that leads back,
+/// whose filters are these channels: weights {channels, filters, 3, 3} turned by half a circle.
+template <typename Element, int m>
+struct WinogradWeights : WinogradShape {
+    static constexpr int threads = 128, n = m + 2;
+    struct Shared {};
+    struct Registers {};
+    const void* weights = nullptr;
+    float* to = nullptr;
+    bool mirrored = false;
+
+    REHEARSE_BOTH Blocks blocks() const { return {divide_up(std::int64_t{filters} * channels, threads)}; }
+    template <typename Team>
+    REHEARSE_BOTH void run(Team& team, const Block& block) const {
+        team.alone([&](int thread, Registers&) {
+            const std::int64_t i = block.x * threads + thread;
+            if (i < std::int64_t{filters} * channels) transform(i / channels, i % channels);
+        });
+    }
+
+private:
+    REHEARSE_BOTH void transform(std::int64_t filter, std::int64_t channel) const {
+        const std::int64_t at = mirrored ? channel * filters + filter : filter * channels + channel;
+        const auto* taps = static_cast<const Element*>(weights) + at * 9;
+        float rows[n][3] = {};
+        REHEARSE_UNROLL
+        for (int i = 0; i < n; ++i) {
+            REHEARSE_UNROLL
+            for (int y = 0; y < 3; ++y) {
+                REHEARSE_UNROLL
+                for (int x = 0; x < 3; ++x) {
+                    rows[i][x] += WinogradRows<m>::weights(i, y) * to_float(taps[mirrored ? 8 - y * 3 - x : y * 3 + x]);
+                }
+            }
+        }
+        REHEARSE_UNROLL
+        for (int i = 0; i < n; ++i) {
+            REHEARSE_UNROLL
+            for (int j = 0; j < n; ++j) {
+                float sum = 0;
+                REHEARSE_UNROLL
+                for (int x = 0; x < 3; ++x) sum += WinogradRows<m>::weights(j, x) * rows[i][x];
+                to[((i * n + j) * std::int64_t{filters} + filter) * channels + channel] = sum;
+            }
+        }
+    }
+};
+
+/// From products {points, filters, tiles} to the target, with its bias where there is one.
+template <typename Element, int m>
+struct WinogradTarget : WinogradShape {
+    static constexpr int threads = 128, n = m + 2;
+    struct Shared {};
+    struct Registers {};
+    const float* products = nullptr;
+    const void* bias = nullptr;
+    void* target = nullptr;
+
+    REHEARSE_BOTH Blocks blocks() const { return {divide_up(tiles(), threads), filters}; }
+    template <typename Team>
+    REHEARSE_BOTH void run(Team& team, const Block& block) const {
+        team.alone([&](int thread, Registers&) {
+            const std::int64_t tile = block.x * threads + thread;
+            if (tile < tiles()) transform(tile, block.y);
+        });
+    }
+
+private:
+    REHEARSE_BOTH void transform(std::int64_t tile, std::int64_t filter) const {
+        const std::int64_t image = tile / (tiles_down * tiles_across);
+        const auto inside = static_cast<std::int32_t>(tile - image * tiles_down * tiles_across);
+        const std::int32_t top = inside / tiles_across * m, left = inside % tiles_across * m;
+        float rows[m][n] = {};
+        REHEARSE_UNROLL
+        for (int y = 0; y < n; ++y) {
+            REHEARSE_UNROLL
+            for (int x = 0; x < n; ++x) {
+                const float product = products[((y * n + x) * std::int64_t{filters} + filter) * tiles() + tile];
+                REHEARSE_UNROLL
+                for (int i = 0; i < m; ++i) rows[i][x] += WinogradRows<m>::target(i, y) * product;
+            }
+        }
+        const float offset = bias == nullptr ? 0.0F : to_float(static_cast<const Element*>(bias)[filter]);
+        auto* plane = static_cast<Element*>(target) + (image * filters + filter) * out_height * out_width;
+        REHEARSE_UNROLL
+        for (int i = 0; i < m; ++i) {
+            REHEARSE_UNROLL
+            for (int j = 0; j < m; ++j) {
+                if (top + i >= out_height || left + j >= out_width) continue;
+                float sum = offset;
+                REHEARSE_UNROLL
+                for (int x = 0; x < n; ++x) sum += WinogradRows<m>::target(j, x) * rows[i][x];
+                plane[(top + i) * out_width + left + j] = from_float<Element>(sum);
+            }
+        }
+    }
+};
+
+}  // namespace rehearse::kernels::cuda

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "picture/lanes.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+namespace rehearse::picture {
+
+namespace {
+
+constexpr std::uint32_t is_long = 0xFFFFFFFF;
+constexpr std::size_t stride = 64;  // of the prefix sums
+
+}  // namespace
+
+std::int64_t Lane::end(std::size_t i) const {
+    const std::uint32_t duration = durations_[i];
+    return starts_[i] + (duration == is_long ? long_.at(i) : static_cast<std::int64_t>(duration));
+}
+
+std::size_t Lane::first_after(std::int64_t ns) const {
+    // The events do not overlap, so only the last that begins before can still go on.
+    const auto after = std::ranges::upper_bound(starts_, ns);
+    const auto i = static_cast<std::size_t>(after - starts_.begin());
+    return i > 0 && end(i - 1) > ns ? i - 1 : i;
+}
+
+std::optional<std::size_t> Lane::at(std::int64_t ns) const {
+    const std::size_t i = first_after(ns);
+    if (i == size() || start(i) > ns) return std::nullopt;
+    return i;
+}
+
+std::array<std::int64_t, activity_count> Lane::busy_before(std::size_t i) const {
+    std::array<std::int64_t, activity_count> sum{};
+    if (prefix_.empty()) return sum;
+    const std::size_t block = std::min(i / stride, prefix_.size() - 1);
+    sum = prefix_[block];
+    for (std::size_t j = block * stride; j < i; ++j) sum[static_cast<std::size_t>(activities_[j])] += end(j) - start(j);
+    return sum;
+}
+
+std::size_t Lane::memory_bytes() const {
+    const auto bytes = [](const auto& v) { return v.capacity() * sizeof(v[0]); };
+    std::size_t sum = sizeof(Lane) + bytes(starts_) + bytes(durations_) + bytes(whats_) + bytes(activities_) +
+                      bytes(iterations_) + bytes(prefix_) + long_.size() * 64;
+    for (const auto& level : levels_) sum += bytes(level);
+    return sum;
+}
+
+std::size_t Lanes::size() const {
+    std::size_t sum = 0;
+    for (const Lane& lane : lanes) sum += lane.size();
+    return sum;
+}
+
+std::size_t Lanes::memory_bytes() const {
+    std::size_t sum = 0;
+    for (const Lane& lane : lanes) sum += lane.memory_bytes();
+    for (const What& what : whats) {
+        sum += sizeof(What) + what.step.capacity() + what.layer.capacity() + what.pass.capacity();
+    }
+    for (const Counter& counter : counters) sum += counter.points.capacity() * sizeof(counter.points[0]);
+    return sum;
+}
+
+Lanes lanes_of(const Timeline& timeline) {
+    const auto ns = [](Seconds time) { return static_cast<std::int64_t>(std::llround(time.value * 1e9)); };
+    LanesBuilder builder(timeline.title, timeline.measured, timeline.ranks);
+    for (const Event& event : timeline.events) {
+        const std::uint32_t what = builder.what({event.step, event.layer, event.pass, event.micro_batch,
+                                                 event.bytes.value, event.flops.value, activity_of(event)});
+        const std::size_t lane = builder.lane(event.rank, event.stream, std::string{to_string(event.stream)});
+        builder.add(lane, ns(event.start), ns(event.end) - ns(event.start), what, event.iteration);
+    }
+    for (const Counter& counter : timeline.counters) builder.add(counter);
+    return builder.finish();
+}
+
+Statistics statistics(const Lanes& lanes, std::span<const std::size_t> which, std::int64_t from, std::int64_t to) {
+    Statistics result;
+    for (const std::size_t l : which) {
+        const Lane& lane = lanes.lanes[l];
+        result.span += to - from;
+        const std::size_t first = lane.first_after(from);
+        const std::size_t last = lane.first_after(to - 1);  // this one may go on beyond `to`
+        const std::size_t end = last < lane.size() && lane.start(last) < to ? last + 1 : last;
+        if (first >= end) continue;
+        result.events += end - first;
+        const auto before = lane.busy_before(first);
+        const auto after = lane.busy_before(end);
+        for (std::size_t a = 0; a < activity_count; ++a) result.busy[a] += after[a] - before[a];
+        const auto cut = [&](std::size_t i, std::int64_t ns) {
+            result.busy[static_cast<std::size_t>(lane.activity(i))] -= std::max<std::int64_t>(ns, 0);
+        };
+        cut(first, from - lane.start(first));
+        cut(end - 1, lane.end(end - 1) - to);
+    }
+    return result;
+}
+
+std::vector<NamedStatistics> statistics_by_step(const Lanes& lanes, std::span<const std::size_t> which,
+                                                std::int64_t from, std::int64_t to) {
+    std::unordered_map<std::string, std::size_t> row_of;
+    std::vector<std::size_t> row_of_what(lanes.whats.size(), 0);  // one more than the row
+    std::vector<NamedStatistics> rows;
+    for (const std::size_t l : which) {
+        const Lane& lane = lanes.lanes[l];
+        for (std::size_t i = lane.first_after(from); i < lane.size() && lane.start(i) < to; ++i) {
+            if (lane.start(i) < from) continue;
+            std::size_t& number = row_of_what[lane.what(i)];
+            if (number == 0) {
+                const What& what = lanes.whats[lane.what(i)];
+                const auto [place, is_new] = row_of.try_emplace(what.step, rows.size());
+                if (is_new) rows.push_back({what.step, what.activity, 0, 0, INT64_MAX, 0});
+                number = place->second + 1;
+            }
+            NamedStatistics& row = rows[number - 1];
+            const std::int64_t duration = lane.end(i) - lane.start(i);
+            ++row.count;
+            row.total += duration;
+            row.shortest = std::min(row.shortest, duration);
+            row.longest = std::max(row.longest, duration);
+        }
+    }
+    std::ranges::stable_sort(rows, std::greater{}, &NamedStatistics::total);
+    return rows;
+}
+
+}  // namespace rehearse::picture

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// A timeline as a window needs it: one lane a rank and stream, its events in columns sorted by start, and beside them a
+// pyramid of how each bin of time is spent, so that ten million events are drawn as fast as a thousand.
+//   level 0   |f  |fb |b  |c  |   a bin holds about four events: of its time, the share of each activity in 1/255
+//   level 1   |f  b   |b  c   |   each level half as many bins
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "picture/activity.hpp"
+
+namespace rehearse::picture {
+
+/// What an event says besides when and where; shared by all events that say the same.
+struct What {
+    std::string step, layer, pass;
+    int micro_batch = 0;
+    double bytes = 0, flops = 0;
+    Activity activity = Activity::other;
+    auto operator<=>(const What&) const = default;
+};
+
+/// 255 is a whole bin.
+using Coverage = std::array<std::uint8_t, activity_count>;
+
+class Lane {
+public:
+    std::string name;       // "compute"
+    std::int64_t rank = 0;  // of the job; a process of another program's trace
+    Stream stream = Stream::compute;
+    int number = 0;  // events of one stream that overlap lie on lanes of their own
+
+    std::size_t size() const { return starts_.size(); }
+    std::int64_t start(std::size_t i) const { return starts_[i]; }
+    std::int64_t end(std::size_t i) const;
+    std::uint32_t what(std::size_t i) const { return whats_[i]; }
+    int iteration(std::size_t i) const { return iterations_[i]; }
+    Activity activity(std::size_t i) const { return activities_[i]; }
+
+    /// The first event that ends after `ns`; size() when there is none. Events of a lane never overlap.
+    std::size_t first_after(std::int64_t ns) const;
+    std::optional<std::size_t> at(std::int64_t ns) const;
+
+    const std::vector<std::vector<Coverage>>& levels() const { return levels_; }
+    /// Nanoseconds of each activity before event i.
+    std::array<std::int64_t, activity_count> busy_before(std::size_t i) const;
+    std::size_t memory_bytes() const;
+
+private:
+    friend class LanesBuilder;
+    std::vector<std::int64_t> starts_;
+    std::vector<std::uint32_t> durations_;  // the largest value: see long_
+    std::vector<std::uint32_t> whats_;
+    std::vector<Activity> activities_;
+    std::vector<std::uint16_t> iterations_;
+    std::map<std::size_t, std::int64_t> long_;  // durations of 4.3 s and more
+    std::vector<std::vector<Coverage>> levels_;
+    std::vector<std::array<std::int64_t, activity_count>> prefix_;  // before every 64th event
+};
+
+struct Lanes {
+    std::string title;
+    bool measured = false;
+    std::int64_t ranks = 0;
+    std::vector<What> whats;
+    std::vector<Lane> lanes;  // by rank, stream, number
+    std::vector<Counter> counters;
+    std::int64_t first = 0, last = 1;  // ns; last > first
+
+    std::size_t size() const;
+    std::size_t memory_bytes() const;
+};
+
+/// Lanes of one event each time, in any order.
+class LanesBuilder {
+public:
+    LanesBuilder(std::string title, bool measured, std::int64_t ranks);
+
+    std::size_t lane(std::int64_t rank, Stream stream, const std::string& name);
+    std::uint32_t what(const What& what);
+    /// Nanoseconds; a negative duration counts as none.
+    void add(std::size_t lane, std::int64_t start, std::int64_t duration, std::uint32_t what, int iteration = 0);
+    void add(Counter counter) { result_.counters.push_back(std::move(counter)); }
+    std::size_t events() const { return events_; }
+
+    Lanes finish();
+
+private:
+    void sort(Lane& lane) const;
+    std::vector<Lane> without_overlap(Lane&& lane) const;
+    void build(Lane& lane) const;
+    void append(Lane& to, std::int64_t start, std::int64_t duration, std::uint32_t what, std::uint16_t iteration) const;
+
+    Lanes result_;
+    std::map<std::tuple<std::int64_t, Stream, std::string>, std::size_t> lane_of_;
+    std::map<What, std::uint32_t> what_of_;
+    std::size_t events_ = 0;
+};
+
+Lanes lanes_of(const Timeline& timeline);
+
+/// Of the lanes and the time [from, to): how long each activity lasts in all, exact to the nanosecond, and how many
+/// events there are.
+struct Statistics {
+    std::array<std::int64_t, activity_count> busy{};  // ns, summed over lanes
+    std::size_t events = 0;
+    std::int64_t span = 0;  // ns of time in all lanes
+};
+Statistics statistics(const Lanes& lanes, std::span<const std::size_t> which, std::int64_t from, std::int64_t to);
+
+/// The same by what is done: count, total, shortest and longest of the events that begin in [from, to), the largest
+/// total first.
+struct NamedStatistics {
+    std::string step;
+    Activity activity = Activity::other;
+    std::size_t count = 0;
+    std::int64_t total = 0, shortest = 0, longest = 0;  // ns
+};
+std::vector<NamedStatistics> statistics_by_step(const Lanes& lanes, std::span<const std::size_t> which,
+                                                std::int64_t from, std::int64_t to);
+
+}  // namespace rehearse::picture

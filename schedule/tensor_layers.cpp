@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule of each operator.
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "schedule/tensor_splitter.hpp"
+
+namespace rehearse::schedule {
+
+auto TensorSplitter::split(const Conv2d& op) -> TensorSplitter::Held {
+    Conv2d mine = op;
+    std::vector<Cut> filters{cut(0, 0)};
+    if (op.bias) filters.push_back(cut(1, 0));
+    if (op.groups > 1) {
+        if (!features_in_pieces(0) || op.groups % parts_ != 0) return on_all();
+        mine.channels /= parts_;
+        mine.filters /= parts_;
+        mine.groups /= parts_;
+        return by_piece(mine, std::move(filters), Lies::features);
+    }
+    if (features_in_pieces(0)) {
+        if (op.relu) return on_all();  // it comes after the sum and the bias
+        mine.channels /= parts_;
+        mine.bias = false;
+        return by_rows(mine, cut(0, 1), op.bias);
+    }
+    if (op.filters % parts_ != 0) return on_all();
+    mine.filters /= parts_;
+    return by_columns(mine, std::move(filters));
+}
+
+auto TensorSplitter::split(const MatMul& op) -> TensorSplitter::Held {
+    MatMul mine = op;
+    if (op.tied) return split_scores(mine);
+    if (features_in_pieces(0)) {
+        if (op.activation) return on_all();  // it comes after the sum and the bias
+        mine.k /= parts_;
+        mine.bias = false;
+        return by_rows(mine, cut(0, 0), op.bias);
+    }
+    if (op.n % parts_ != 0) return on_all();
+    mine.n /= parts_;
+    const std::int64_t blocks = blocks_of_output();
+    std::vector<Cut> columns{cut(0, 1, blocks)};
+    if (op.bias) columns.push_back(cut(1, 0, blocks));
+    auto made = by_columns(mine, std::move(columns));
+    made.blocks = blocks;
+    return made;
+}
+
+/// 3 where the layer makes queries, keys and values for heads that the ranks can share.
+std::int64_t TensorSplitter::blocks_of_output() const {
+    const std::vector<int>& readers = readers_[index_];
+    if (readers.size() != 1) return 1;
+    const auto* heads = std::get_if<Attention>(&network_.layers[static_cast<std::size_t>(readers[0])].op);
+    return heads != nullptr && heads->packed && heads->heads % parts_ == 0 ? 3 : 1;
+}
+
+/// Each rank scores the words of its share of the table.
+auto TensorSplitter::split_scores(MatMul mine) -> TensorSplitter::Held {
+    const auto table = tables_cut_.find(static_cast<std::size_t>(layer().weights_of));
+    if (table == tables_cut_.end()) return on_all();
+    mine.n /= parts_;
+    std::vector<Cut> columns;
+    if (mine.bias) columns.push_back(cut(0, 0));
+    const auto made = by_columns(mine, std::move(columns));
+    part_.network.layers.back().weights_of = table->second;
+    return made;
+}
+
+/// Each rank picks the words of its share of the table; the ranks add up.
+auto TensorSplitter::split(const Embedding& op) -> TensorSplitter::Held {
+    if (op.vocabulary % parts_ != 0 || !can_cut_scores(op)) return to_rows(on_all());
+    Embedding mine = op;
+    mine.vocabulary /= parts_;
+    mine.parts = parts_;
+    tables_cut_[index_] = append(layer().name, mine, {source(0).at}, origin({cut(0, 0)}));
+    cut_any_ = true;
+    return summed(layer().name, tables_cut_[index_]);
+}
+
+/// Whoever shares the table takes all of its words.
+bool TensorSplitter::can_cut_scores(const Embedding& op) const {
+    return std::ranges::all_of(network_.layers, [&](const Layer& other) {
+        const auto* dense = std::get_if<MatMul>(&other.op);
+        return other.weights_of != static_cast<int>(index_) || (dense != nullptr && dense->n == op.vocabulary);
+    });
+}
+
+/// Each rank attends with its heads.
+auto TensorSplitter::split(const Attention& op) -> TensorSplitter::Held {
+    if (!all_lie(Lies::features) || op.heads % parts_ != 0) return on_all();
+    Attention mine = op;
+    mine.heads /= parts_;
+    return by_piece(mine, {}, Lies::features);
+}
+
+/// Each rank brings the terms of its classes.
+auto TensorSplitter::split(const SoftmaxLoss& op) -> TensorSplitter::Held {
+    if (!features_in_pieces(0) || !op.image.empty() || !op.class_weights.empty()) return on_all();
+    const SoftmaxTerms terms{op.classes / parts_, op.rows, parts_};
+    const int own = append(layer().name + ".terms", terms, {source(0).at}, origin());
+    const int all = communicate(Movement::gather, layer().name, own);
+    return {append(layer().name, TermsLoss{op.rows, parts_}, {all}, origin())};
+}
+
+auto TensorSplitter::split(const BatchNorm& op) -> TensorSplitter::Held {
+    if (!all_lie(Lies::features)) return on_all();
+    BatchNorm mine = op;
+    mine.channels /= parts_;
+    part_.network.state -= 2 * (op.channels - mine.channels);
+    return by_piece(mine, {cut(0, 0), cut(1, 0)}, Lies::features);
+}
+
+auto TensorSplitter::split(const LayerNorm& op) -> TensorSplitter::Held {
+    if (source(0).lies != Lies::rows) return on_all();
+    LayerNorm mine = op;
+    mine.rows /= parts_;
+    return by_piece(mine, {}, Lies::rows);
+}
+
+auto TensorSplitter::split(const Pool2d& op) -> TensorSplitter::Held {
+    if (!all_lie(Lies::features)) return on_all();
+    Pool2d mine = op;
+    mine.channels /= parts_;
+    return by_piece(mine, {}, Lies::features);
+}
+
+// A piece that lies in one run of a sample's memory can draw its mask as the whole's is: rows, or features of one row.
+auto TensorSplitter::split(const Dropout& op) -> TensorSplitter::Held {
+    return op.shape.size() == 2 && source(0).lies == Lies::features ? on_all() : split_elementwise(op);
+}
+
+template <typename Elementwise>
+auto TensorSplitter::split_elementwise(Elementwise op) -> TensorSplitter::Held {
+    if (all_lie(Lies::rows)) {
+        op.shape = piece_of(op.shape, 0, parts_);
+        return by_piece(std::move(op), {}, Lies::rows);
+    }
+    if (!all_lie(Lies::features)) return on_all();
+    op.shape = piece_of(op.shape, feature_dim(op.shape), parts_);
+    return by_piece(std::move(op), {}, Lies::features);
+}
+
+template auto TensorSplitter::split_elementwise(Activation op) -> TensorSplitter::Held;
+template auto TensorSplitter::split_elementwise(Add op) -> TensorSplitter::Held;
+template auto TensorSplitter::split_elementwise(Flatten op) -> TensorSplitter::Held;
+
+}  // namespace rehearse::schedule

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// How an output lies on the ranks of a tensor axis, and the rule of each operator: what it takes, what it leaves.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/schedule.hpp"
+#include "schedule/tensor.hpp"
+
+namespace rehearse::schedule {
+
+/// Every rank has all of it; or its channels (features of the last dimension); or its rows (tokens of a sequence).
+enum class Lies { whole, features, rows };
+
+class TensorSplitter {
+public:
+    TensorSplitter(const Network& network, const TensorAxis& axis);
+    Part run();
+
+private:
+    /// An output as the ranks hold it: the layer of the part that gives it.
+    struct Held {
+        int at = -1;
+        Lies lies = Lies::whole;
+        std::int64_t blocks = 1;  // in pieces of so many tensors that lie one after the other: q, k and v
+        int gathered = -1;        // the layer that gives the whole, when it has been asked for
+    };
+
+    const Layer& layer() const { return network_.layers[index_]; }
+    Held& source(std::size_t input) { return held_[static_cast<std::size_t>(layer().inputs[input])]; }
+    bool features_in_pieces(std::size_t input) { return source(input).lies == Lies::features; }
+    bool all_lie(Lies as);
+    Cut cut(int tensor, int dim, std::int64_t blocks = 1) const { return {tensor, dim, axis_.index, blocks}; }
+    Origin origin(std::vector<Cut> cuts = {}, int tensor = 0) const;
+
+    int append(std::string name, Op op, std::vector<int> inputs, Origin origin);
+    int communicate(Movement movement, const std::string& name, int from, std::int64_t dim = -1);
+    int whole(Held& held);
+
+    /// Every rank computes the layer as it is.
+    Held on_all();
+    /// Each rank computes its channels, features or rows alone, as its inputs lie.
+    Held by_piece(Op op, std::vector<Cut> cuts, Lies lies);
+    /// Some of the layer's columns or filters on each rank.
+    Held by_columns(Op op, std::vector<Cut> cuts);
+    /// Some of the layer's rows or channels on each rank; the ranks add up, then comes the bias.
+    Held by_rows(Op op, Cut rows, bool bias);
+    /// A part of a sum, to be added up over the ranks: all of it on each, or each one's rows.
+    Held summed(const std::string& name, int partial);
+    /// With sequence parallelism, what every rank has of a sequence goes on as each one's rows.
+    Held to_rows(Held made);
+    bool has_rows(const Shape& shape) const;
+
+    Held split(const Conv2d& op);
+    Held split(const MatMul& op);
+    Held split_scores(MatMul mine);
+    Held split(const Embedding& op);
+    Held split(const Attention& op);
+    Held split(const SoftmaxLoss& op);
+    Held split(const BatchNorm& op);
+    Held split(const LayerNorm& op);
+    Held split(const Pool2d& op);
+    Held split(const Dropout& op);
+    Held split(const Activation& op) { return split_elementwise(op); }
+    Held split(const Add& op) { return split_elementwise(op); }
+    Held split(const Flatten& op) { return op.shape.size() == 2 ? on_all() : split_elementwise(op); }
+    Held split(const auto&) { return on_all(); }
+    template <typename Elementwise>
+    Held split_elementwise(Elementwise op);
+    std::int64_t blocks_of_output() const;
+    bool can_cut_scores(const Embedding& op) const;
+
+    const Network& network_;
+    const TensorAxis& axis_;
+    std::int64_t parts_;
+    std::vector<bool> needed_;
+    std::vector<std::vector<int>> readers_;
+    std::vector<Held> held_;                 // by layer of the whole
+    std::map<std::size_t, int> tables_cut_;  // layers of the whole -> of the part
+    Part part_;
+    std::size_t index_ = 0;
+    bool cut_any_ = false;
+};
+
+/// The dimension along which channels or features lie: the first of an image, else the last.
+inline std::int64_t feature_dim(const Shape& shape) {
+    return shape.size() >= 3 ? 0 : static_cast<std::int64_t>(shape.size()) - 1;
+}
+inline Shape piece_of(Shape shape, std::int64_t dim, std::int64_t parts) {
+    shape[static_cast<std::size_t>(dim)] /= parts;
+    return shape;
+}
+
+}  // namespace rehearse::schedule

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Boxes where the algebra of the schedule puts them.
+#include "picture/pipeline.hpp"
+
+#include <gmock/gmock.h>
+
+#include "core/error.hpp"
+
+namespace rehearse::picture {
+namespace {
+
+using namespace literals;
+
+// GPipe on `stages` stages: forwards take 1, backwards 2; stage s starts its micro-batch m at s + m, the last stage
+// turns round, and the whole takes (stages - 1 + micro_batches) * 3.
+PipelineDrawing gpipe(int stages, int micro_batches) {
+    PipelineDrawing drawing{"gpipe", "", {}, {}, false};
+    const double turn = stages - 1 + micro_batches;
+    for (int s = 0; s < stages; ++s) {
+        drawing.lanes.push_back("stage");
+        for (int m = 0; m < micro_batches; ++m) {
+            const auto lane = static_cast<std::size_t>(s);
+            drawing.boxes.push_back({lane, 1.0 * s + m, 1.0 * s + m + 1, Activity::forward, m});
+            const double back = turn + 2.0 * (stages - 1 - s) + 2.0 * m;
+            drawing.boxes.push_back({lane, back, back + 2, Activity::backward_data, m});
+        }
+    }
+    return drawing;
+}
+
+TEST(Pipeline, IdleShareOfGPipeIsTheClosedForm) {
+    // (p - 1) / (m + p - 1), Huang et al. 2019.
+    EXPECT_DOUBLE_EQ(idle_share(gpipe(4, 8)), 3.0 / 11);
+    EXPECT_DOUBLE_EQ(idle_share(gpipe(2, 1)), 1.0 / 2);
+    EXPECT_DOUBLE_EQ(idle_share(gpipe(1, 5)), 0);
+    EXPECT_DOUBLE_EQ(idle_share(gpipe(4, 8), 2), 3.0 / 11);  // of each stage
+    EXPECT_EQ(idle_share(PipelineDrawing{}), 0);
+}
+
+std::vector<Rectangle> boxes_of(const Picture& picture, Color color) {
+    std::vector<Rectangle> found;
+    for (const Mark& mark : picture.marks) {
+        const auto* box = std::get_if<Rectangle>(&mark.shape);
+        if (box != nullptr && mark.fill == color && box->height > 20) found.push_back(*box);
+    }
+    return found;
+}
+
+TEST(Pipeline, BoxesStandWhereTimeSays) {
+    const Picture picture = pipeline_picture(gpipe(2, 2));
+    const auto track = boxes_of(picture, idle_color(Theme::light));
+    const auto forward = boxes_of(picture, color_of(Activity::forward, Theme::light));
+    const auto backward = boxes_of(picture, color_of(Activity::backward_data, Theme::light));
+    ASSERT_EQ(track.size(), 2U);
+    ASSERT_EQ(forward.size(), 4U);
+    ASSERT_EQ(backward.size(), 4U);
+    const double unit = track[0].width / 9;  // (2 - 1 + 2) * 3 units of time
+    const auto left = [&](int units) { return testing::DoubleNear(track[0].at.x + units * unit, 0.51); };  // gap 1
+    EXPECT_THAT(forward[0].at.x, left(0));
+    EXPECT_THAT(forward[1].at.x, left(1));
+    EXPECT_THAT(forward[2].at.x, left(1));
+    EXPECT_THAT(backward[2].at.x, left(3));  // of stage 1, which begins
+    EXPECT_THAT(backward[1].at.x, left(7));
+    EXPECT_NEAR(backward[1].width, 2 * unit, 1.01);
+    EXPECT_EQ(forward[2].at.y, track[1].at.y);
+}
+
+TEST(Pipeline, EachBoxHasItsNumber) {
+    const Picture picture = pipeline_picture(gpipe(2, 12));
+    int numbers = 0;
+    for (const Mark& mark : picture.marks) {
+        const auto* text = std::get_if<Text>(&mark.shape);
+        numbers += text != nullptr && text->text == "11" ? 1 : 0;
+    }
+    EXPECT_GE(numbers, 4);  // and perhaps a tick of the axis
+}
+
+TEST(Pipeline, OfManyMicroBatchesHasNoMoreMarksThanPixelsCanShow) {
+    const PipelineDrawing drawing = gpipe(2, 20000);
+    EXPECT_LT(pipeline_picture(drawing, 800).marks.size(), 2U * 2 * 800);
+}
+
+Event event(std::int64_t rank, std::string pass, int micro_batch, double start, double end,
+            Stream stream = Stream::compute) {
+    return {.rank = rank,
+            .stream = stream,
+            .step = "",
+            .layer = "",
+            .pass = std::move(pass),
+            .micro_batch = micro_batch,
+            .iteration = 0,
+            .start = Seconds{start},
+            .end = Seconds{end},
+            .bytes = {},
+            .flops = {}};
+}
+
+TEST(PipelineOf, GathersTheLayersOfAPassIntoOneBox) {
+    Timeline timeline{"t", false, 2, {}, {}};
+    timeline.events = {event(0, "forward", 0, 0, 1),       event(0, "forward", 0, 1, 2),
+                       event(0, "forward", 1, 2, 3),       event(0, "backward_weights", 0, 5, 6),
+                       event(0, "backward_data", 0, 6, 7), event(0, "backward_weights", 0, 7, 8),
+                       event(0, "update", 0, 8, 9),        event(3, "send", 0, 2, 3, Stream::send_gradients)};
+    const PipelineDrawing drawing = pipeline_of(timeline);
+    ASSERT_EQ(drawing.boxes.size(), 5U);
+    EXPECT_THAT(drawing.lanes, testing::ElementsAre("rank 0", "rank 3"));
+    EXPECT_EQ(drawing.boxes[0].end, 2);
+    EXPECT_EQ(drawing.boxes[1].micro_batch, 1);
+    EXPECT_EQ(drawing.boxes[2].activity, Activity::backward_data);
+    EXPECT_EQ(drawing.boxes[2].start, 5);
+    EXPECT_EQ(drawing.boxes[2].end, 8);
+    EXPECT_EQ(drawing.boxes[3].activity, Activity::update);
+    EXPECT_EQ(drawing.boxes[4].activity, Activity::point_to_point);
+    EXPECT_EQ(drawing.boxes[4].lane, 1U);
+    EXPECT_THROW(pipeline_of(timeline, 1), InputError);
+}
+
+TEST(PipelineOf, KeepsTheHalvesOfTheBackwardPassWhereTheyAreApart) {
+    Timeline timeline{"t", false, 1, {}, {}};
+    timeline.events = {event(0, "backward_data", 0, 0, 1), event(0, "backward_data", 0, 1, 2),
+                       event(0, "backward_weights", 0, 4, 6)};
+    const PipelineDrawing drawing = pipeline_of(timeline);
+    ASSERT_EQ(drawing.boxes.size(), 2U);
+    EXPECT_EQ(drawing.boxes[1].activity, Activity::backward_weights);
+}
+
+}  // namespace
+}  // namespace rehearse::picture
