@@ -81,6 +81,13 @@ void read_zero(Plan& plan, std::string_view value) {
     plan.zero = value.front() - '0';
 }
 
+void read_dense(Plan& plan, std::string_view value) {
+    if (value != "shared" && value != "copied") {
+        throw InputError(fmt::format("dense={}: write dense=shared or copied", value));
+    }
+    plan.share_dense = value == "shared";
+}
+
 void read_pipeline(Plan& plan, std::string_view value) {
     std::vector<std::string_view> names;
     for (const PipelineStrategy& strategy : pipeline_strategies()) {
@@ -117,6 +124,11 @@ constexpr std::array table{
           "3, keeps only its share of the weights and gathers them for each use",
           "data"},
          read_zero},
+    Word{{"dense", "copied|shared",
+          "shared: the ranks share each dense layer at the end, for the samples of all (one weird trick); default "
+          "copied",
+          "data"},
+         read_dense},
     Word{{"microbatches", "N", "the batch in N parts, gradients added up; default 1", "data"}, read_micro_batches},
     Word{{"microbatch", "N", "the batch in parts of N samples, instead of microbatches", "data"}, read_micro_batch},
     Word{{"tensor", "N", "N ranks share each large layer (Megatron-LM)", {}}, read_tensor},
@@ -253,6 +265,10 @@ void complete(Plan& plan) {
     }
     if (interleaved && plan.chunks == 1) throw InputError("schedule=interleaved needs at least 2 chunks");
     if (plan.chunks == 0) plan.chunks = interleaved ? 2 : 1;
+    if (plan.share_dense && axis_index(plan.mesh, "tensor") >= 0) {
+        throw InputError(
+            "dense=shared cuts the dense layers along data, so tensor cannot cut them, too; leave out one");
+    }
     if (plan.pipeline == "pipedream" && plan.zero > 0) {
         throw InputError(
             fmt::format("schedule=pipedream keeps several versions of the weights whole, so zero={} cannot "

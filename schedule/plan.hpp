@@ -23,6 +23,7 @@ struct Plan {
     Bytes first_bucket{1e6};                // the first bucket may be smaller, so that sending starts early (DDP: 1 MB)
     bool overlap = true;                    // all-reduce while the backward pass goes on
     int zero = 0;                           // ZeRO's stage
+    bool share_dense = false;               // one weird trick: the data axis shares the dense layers at the end
     std::optional<Algorithm> tensor_sum{};  // of the sums inside layers; absent: ring
     bool sequence = false;                  // sequence parallelism beside tensor parallelism
     std::string_view pipeline = "1f1b";     // a name of pipeline_strategies()

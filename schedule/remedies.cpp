@@ -122,9 +122,11 @@ private:
             });
         }
         try_plan([](PlanText& plan) {
-            AxisText* pipe = find(plan, "pipe");
-            if (pipe == nullptr || has(*pipe, "recompute", "on")) return false;
-            set(*pipe, "recompute", "on");
+            const auto given = [](const AxisText& axis) {
+                return std::ranges::any_of(axis.options, [](const auto& o) { return o.first == "recompute"; });
+            };
+            if (std::ranges::any_of(plan, given)) return false;
+            set(plan.front(), "recompute", "on");
             return true;
         });
         for (const int times : {2, 4, 8}) {

@@ -70,6 +70,18 @@ INSTANTIATE_TEST_SUITE_P(Plans, EveryPlan,
                                          "pipe=4:schedule=pipedream:microbatches=8,data=4",
                                          "pipe=2:microbatches=4,data=8:zero=3"));
 
+TEST(OneWeirdTrick, FoldedAgreesWithExact) {
+    const Machine machine = cluster(8);
+    for (const char* plan : {"data:dense=shared", "data=8:dense=shared,pipe=2:microbatches=4"}) {
+        const Schedule schedule =
+            schedule::make_schedule(models::load_network("vgg16"), machine, schedule::parse_plan(plan),
+                                    {.devices = 16, .batch_per_device = 32});
+        const double exact = step_time(simulate(schedule, machine, {.mode = Mode::exact}).timeline).value;
+        const double folded = step_time(simulate(schedule, machine, {.mode = Mode::folded}).timeline).value;
+        EXPECT_NEAR(folded / exact, 1, 0.005) << plan;
+    }
+}
+
 /// Layers of equal cost, messages that cost nothing: the bubble is the one of the theory, to rounding.
 TEST(Pipeline, BubbleIsTheOneOfTheTheory) {
     Machine machine = cluster(2);
