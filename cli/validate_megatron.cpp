@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <regex>
 
 #include "cli/megatron_rows.hpp"
+#include "cli/row_errors.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 
@@ -19,37 +19,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Errors {
-    std::vector<double> errors;
-    std::size_t in_band = 0;
-
-    double quantile(double q) const {
-        std::vector<double> sorted = errors;
-        std::ranges::sort(sorted);
-        const double at = q * static_cast<double>(sorted.size() - 1);
-        const auto below = static_cast<std::size_t>(at);
-        const std::size_t above = std::min(below + 1, sorted.size() - 1);
-        return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-    }
-    Json json() const {
-        const auto count = static_cast<double>(errors.size());
-        return {{"rows", errors.size()},
-                {"mean_error", std::accumulate(errors.begin(), errors.end(), 0.0) / count},
-                {"median_error", quantile(0.5)},
-                {"p90_error", quantile(0.9)},
-                {"in_band", static_cast<double>(in_band) / count}};
-    }
-};
-
 double error_of(Seconds predicted, Seconds published) { return std::abs(predicted / published - 1); }
 
 std::string group_of(const MegatronAnswer& answer) {
     return fmt::format("{}{}", answer.row.set, answer.fitted ? ", fitted on" : "");
 }
 
-void add(Errors& errors, const MegatronAnswer& answer) {
-    errors.errors.push_back(error_of(answer.cold, answer.row.published));
-    if (answer.low <= answer.row.published && answer.row.published <= answer.high) ++errors.in_band;
+void add(RowErrors& errors, const MegatronAnswer& answer) {
+    const Seconds published = answer.row.published;
+    errors.add(error_of(answer.cold, published), answer.low <= published && published <= answer.high);
 }
 
 Json row_json(const MegatronAnswer& answer) {
@@ -115,8 +93,8 @@ Report validate_megatron(const MegatronOptions& options, const Common& common, d
     const std::vector<MegatronAnswer> answers = answer_megatron(rows, options.machine, [&](std::size_t done) {
         if (done % 100 == 0) talk(common, fmt::format("{} of {} rows", done, rows.size()));
     });
-    std::map<std::string, Errors> cold, anchored;
-    Errors all_cold, all_anchored;
+    std::map<std::string, RowErrors> cold, anchored;
+    RowErrors all_cold, all_anchored;
     Report report{
         document("validation", {{"set", "megatron"}, {"samples", options.samples}, {"machine", options.machine}}),
         tables(), ""};

@@ -9,6 +9,7 @@
 #include "calibrate/validate_kernels.hpp"
 #include "cli/published_pictures.hpp"
 #include "cli/replay_rows.hpp"
+#include "cli/row_errors.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 
@@ -19,34 +20,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 using models::PublishedRow;
 
-/// Errors of some rows, and whether each lies in its band.
-struct Errors {
-    std::vector<double> errors;
-    int in_band = 0;
-
-    void add(const Answer& answer, double published) {
-        errors.push_back(error_of(answer, published));
-        if (answer.low <= published && published <= answer.high) ++in_band;
-    }
-    double quantile(double q) const {
-        std::vector<double> sorted = errors;
-        std::ranges::sort(sorted);
-        const double at = q * static_cast<double>(sorted.size() - 1);
-        const auto below = static_cast<std::size_t>(at);
-        const std::size_t above = std::min(below + 1, sorted.size() - 1);
-        return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-    }
-    Json json() const {
-        return {{"rows", errors.size()},
-                {"median_error", quantile(0.5)},
-                {"p90_error", quantile(0.9)},
-                {"in_band", static_cast<double>(in_band) / static_cast<double>(errors.size())}};
-    }
-};
+void add(RowErrors& errors, const Answer& answer, double published) {
+    errors.add(error_of(answer, published), answer.low <= published && published <= answer.high);
+}
 
 struct Group {
     int rows = 0, skipped = 0;
-    Errors cold, anchored;
+    RowErrors cold, anchored;
 };
 
 std::string searched(const PublishedRow& row) {
@@ -98,7 +78,7 @@ Json row_json(const ReplayedRow& replayed) {
     return json;
 }
 
-void add_errors(Json& json, const char* name, const Errors& errors) {
+void add_errors(Json& json, const char* name, const RowErrors& errors) {
     if (errors.errors.empty()) return;
     const Json all = errors.json();  // outlives the loop
     for (const auto& [key, value] : all.items()) {
@@ -116,13 +96,13 @@ Json groups_json(const std::vector<ReplayedRow>& rows) {
         ++group.rows;
         if (!row.cold) ++group.skipped;
         if (!row.cold || row.from_memory) continue;
-        group.cold.add(*row.cold, row.row.value);
-        if (row.anchored) group.anchored.add(*row.anchored, row.row.value);
+        add(group.cold, *row.cold, row.row.value);
+        if (row.anchored) add(group.anchored, *row.anchored, row.row.value);
     }
     Json list = Json::array();
     for (const auto& name : order) {
         const Group& group = groups[name];
-        const Errors& best = group.anchored.errors.empty() ? group.cold : group.anchored;
+        const RowErrors& best = group.anchored.errors.empty() ? group.cold : group.anchored;
         Json json{{"set", "published"},
                   {"system", name.first},
                   {"machine", name.second},
@@ -140,18 +120,18 @@ Json groups_json(const std::vector<ReplayedRow>& rows) {
 }
 
 void summarize(const std::vector<ReplayedRow>& rows, Report& report, double& median) {
-    Errors anchored, cold, memory;
+    RowErrors anchored, cold, memory;
     std::map<std::string, int> reasons;
     for (const ReplayedRow& row : rows) {
         if (!row.cold) {
             ++reasons[row.skipped];
             continue;
         }
-        (row.from_memory ? memory : cold).add(*row.cold, row.row.value);
-        if (row.anchored && !row.from_memory) anchored.add(*row.anchored, row.row.value);
+        add(row.from_memory ? memory : cold, *row.cold, row.row.value);
+        if (row.anchored && !row.from_memory) add(anchored, *row.anchored, row.row.value);
     }
     Json& summary = report.document["summary"] = Json::object();
-    const auto add = [&](const char* name, const Errors& errors, std::string_view what) {
+    const auto add = [&](const char* name, const RowErrors& errors, std::string_view what) {
         if (errors.errors.empty()) return;
         const Json json = summary[name] = errors.json();
         report.footer += fmt::format("{}: {} rows, error {:.1f} % median, {:.1f} % p90; {:.0f} % in their band ({})\n",
@@ -163,7 +143,7 @@ void summarize(const std::vector<ReplayedRow>& rows, Report& report, double& med
     add("memory", memory, "cold; figures that were written down from memory");
     for (const auto& [why, count] : reasons) report.footer += fmt::format("{} rows skipped: {}\n", count, why);
     if (!report.footer.empty()) report.footer.pop_back();
-    const Errors& judged = anchored.errors.empty() ? cold : anchored;
+    const RowErrors& judged = anchored.errors.empty() ? cold : anchored;
     median = judged.errors.empty() ? 0 : judged.quantile(0.5);
 }
 

@@ -26,12 +26,6 @@ void check_compute(const Schedule& schedule, const Compute& compute) {
     require(compute.problem.batch == micro_batch_size(schedule), "a step computes one micro-batch");
 }
 
-/// Memory of its own for so many elements.
-kernels::View room(std::vector<std::byte>& bytes, std::size_t count, DataType type) {
-    bytes.resize(count * static_cast<std::size_t>(size_of(type).value));
-    return {bytes.data(), count, type};
-}
-
 bool again(const Step& step) { return step.name.find(":again") != std::string::npos; }
 
 [[noreturn]] void refuse(const Step& step, std::string_view kind) {
@@ -93,80 +87,6 @@ void Program::find_sums_of_micro_batches() {
         sums_[action->bucket].resize(tensors_->gradients().first(at(own.end - own.begin)).size_bytes());
         const std::vector<int>& layers = part().buckets[at(action->bucket)].layers;
         summed_each_time_.insert(layers.begin(), layers.end());
-    }
-}
-
-// PipeDream's weight stashing: what a micro-batch's forward pass reads is kept for its backward pass.
-void Program::make_weight_versions() {
-    asynchronous_ = updates_each_micro_batch(rank_class_);
-    if (!asynchronous_) return;
-    if (schedule_.precision != Precision::fp32) {
-        throw InputError(
-            fmt::format("run: schedule=pipedream trains in fp32 only, not in {}: its versions of the "
-                        "weights are kept in f32",
-                        to_string(schedule_.precision)));
-    }
-    for (const Bucket& bucket : part().buckets) summed_each_time_.insert(bucket.layers.begin(), bucket.layers.end());
-    if (weight_versions(rank_class_) == 1) return;
-    versions_.assign(at(rank_class_.slots), std::vector<float>(tensors_->weights().size()));
-}
-
-kernels::View Program::version_of(kernels::View weights, int micro_batch) {
-    if (versions_.empty() || weights.empty()) return weights;
-    const std::span<float> version = versions_[at(micro_batch % rank_class_.slots)];
-    return version.subspan(at(weights.data() - tensors_->weights().data()), weights.size());
-}
-
-void Program::keep_version(ReadyStep& ready, int micro_batch) {
-    if (versions_.empty() || !begun_micro_batches_.insert(micro_batch).second) return;
-    const std::span<const float> latest = tensors_->weights();
-    const std::span<float> version = versions_[at(micro_batch % rank_class_.slots)];
-    ready.before = [latest, version, also = std::move(ready.before)] {
-        std::ranges::copy(latest, version.begin());
-        if (also) also();
-    };
-}
-
-// This rank's share where the ranks share a bucket.
-Range Program::own_piece(int bucket) const {
-    const Bucket& of = part().buckets[at(bucket)];
-    const std::int64_t ranks = size_of(schedule_.mesh, of.axis);
-    return Collective{CollectiveKind::reduce_scatter, {}, {ranks, ranks}, of.elements}.chunk(
-        place_on(schedule_.mesh, of.axis, rank_at(schedule_.mesh, coordinates_)));
-}
-
-// Weights of which this rank keeps its piece only stay where they lie when they are let go: some of the others' become
-// NaN, so that whoever reads them before they are gathered again spoils the loss.
-void Program::let_go_of_gathered_weights() {
-    if (!gathers_weights(rank_class_)) return;
-    const auto spoil = [this](int bucket) {
-        constexpr std::int64_t marks = 16;
-        const kernels::View all = tensors_->bucket(bucket).read();
-        const std::vector<float> none{std::numeric_limits<float>::quiet_NaN()};
-        const Range own = own_piece(bucket);
-        for (std::int64_t i = 0; i < marks; ++i) {
-            const std::int64_t place = static_cast<std::int64_t>(all.size()) * i / marks;
-            if (place < own.begin || place >= own.end) assign(all.subspan(at(place), 1), none);
-        }
-    };
-    std::vector<int> bucket_of(part().network.layers.size(), -1);
-    for (std::size_t b = 0; b < part().buckets.size(); ++b) {
-        for (const int layer : part().buckets[b].layers) bucket_of[at(layer)] = static_cast<int>(b);
-    }
-    std::map<int, std::size_t> last_use;  // by bucket
-    for (std::size_t i = 0; i < steps_.size(); ++i) {
-        const Action& action = steps_[i].step->action;
-        if (const auto* compute = std::get_if<Compute>(&action)) {
-            const int owner = part().network.layers[at(compute->layer)].weights_of;
-            last_use[bucket_of[at(owner < 0 ? compute->layer : owner)]] = i;
-        } else if (const auto* gather = std::get_if<Communicate>(&action);
-                   gather != nullptr && gather->bucket >= 0 && gather->kind == CollectiveKind::all_gather) {
-            const auto used = last_use.find(gather->bucket);
-            if (used == last_use.end()) continue;
-            steps_[used->second].after = [spoil, bucket = gather->bucket] { spoil(bucket); };
-        } else if (const auto* update = std::get_if<Update>(&action); update != nullptr && update->sharded >= 0) {
-            steps_[i].after = [spoil, bucket = update->bucket] { spoil(bucket); };
-        }
     }
 }
 
@@ -404,96 +324,6 @@ void Program::prepare_take(ReadyStep& ready, const Compute& compute) {
     std::int64_t used = 0;
     const kernels::View piece = give(ready, compute.layer, input, compute.micro_batch, used);
     ready.before = [joint, own, whole = made.diff, piece] { take(joint, own, whole, piece); };
-}
-
-void Program::prepare(ReadyStep& ready, const Communicate& communicate) {
-    if (communicate.bucket >= 0) return prepare_bucket(ready, communicate);
-    if (communicate.kind != CollectiveKind::all_reduce) return prepare_pieces(ready, communicate);
-    const LayerTensors own = tensors_->layer(communicate.layer, communicate.micro_batch);
-    if (communicate.pass == Pass::forward) {
-        ready.data = own.output;
-    } else {
-        ready.data = own.diff;
-        pass_on(ready, communicate.layer, communicate.micro_batch);
-    }
-}
-
-// all_gather joins the ranks' pieces, reduce_scatter adds the ranks' wholes and leaves each its piece; forward from the
-// input's output to the layer's, backward from the layer's gradient to the input's.
-void Program::prepare_pieces(ReadyStep& ready, const Communicate& communicate) {
-    const Layer& layer = part().network.layers[at(communicate.layer)];
-    const Joint joint = joint_of(std::get<Communication>(layer.op), micro_batch_size(schedule_));
-    const bool forward = communicate.pass == Pass::forward, gathers = communicate.kind == CollectiveKind::all_gather;
-    const LayerTensors own = tensors_->layer(communicate.layer, communicate.micro_batch);
-    const int input = layer.inputs.front();
-    const kernels::ConstView from = forward ? tensors_->layer(input, communicate.micro_batch).output : own.diff;
-    const std::size_t size = at(joint.outer * joint.inner);
-    ready.data = room(joints_[at(communicate.layer)], at(joint.parts) * size, from.type());
-    const auto place = [data = ready.data, size](std::int64_t part) { return data.subspan(at(part) * size, size); };
-    const std::int64_t coordinate = coordinates_[at(communicate.axis)];
-    if (gathers) {
-        ready.before = [from, to = place(coordinate)] { copy(from, to); };
-    } else {
-        ready.before = [joint, from, place] {
-            for (std::int64_t part = 0; part < joint.parts; ++part) take(joint, part, from, place(part));
-        };
-    }
-    const kernels::View to =
-        forward ? own.output : room_for_gradient(ready, communicate.layer, communicate.micro_batch);
-    if (gathers) {
-        ready.after = [joint, data = ready.data, to] { join(joint, data, to); };
-    } else {
-        ready.after = [mine = place(coordinate), to] { copy(mine, to); };
-    }
-}
-
-// The gradient of a Communication's input: where it lies, or, when another reader of that input has given to it, memory
-// beside it, to be added.
-kernels::View Program::room_for_gradient(ReadyStep& ready, int layer, int micro_batch) {
-    const int stored = tensors_->diff_stored_as(part().network.layers[at(layer)].inputs.front());
-    const kernels::View diff = tensors_->layer(stored, micro_batch).diff;
-    if (diff.empty() || has_gradient_.insert({stored, micro_batch}).second) return diff;
-    const kernels::View beside = room(beside_[at(layer)], diff.size(), diff.type());
-    ready.additions.push_back({diff, beside});
-    return beside;
-}
-
-void Program::prepare_bucket(ReadyStep& ready, const Communicate& communicate) {
-    const BucketTensors& bucket = tensors_->bucket(communicate.bucket);
-    const bool weights = communicate.kind == CollectiveKind::all_gather;
-    ready.data = weights ? bucket.read() : bucket.applied;
-    const kernels::View kept = ready.data;
-    if (!weights) send_as(ready, communicate.type);
-    require(ready.data.type() == communicate.type, "what is sent is of the type that is sent");
-    const auto sum = sums_.find(communicate.bucket);
-    if (communicate.kind != CollectiveKind::reduce_scatter || sum == sums_.end()) return;
-    const Range own = own_piece(communicate.bucket);
-    const kernels::View mine = kept.subspan(at(own.begin), at(own.end - own.begin));
-    const kernels::View so_far{sum->second.data(), mine.size(), mine.type()};
-    if (communicate.micro_batch > 0) ready.additions.push_back({so_far, mine});
-    if (communicate.micro_batch == 0) ready.additions.push_back({so_far, mine, true});
-    if (communicate.micro_batch + 1 == schedule_.micro_batches) ready.additions.push_back({mine, so_far, true});
-}
-
-// Gradients that are kept in another type are rounded to what is sent, and the sums taken back.
-void Program::send_as(ReadyStep& ready, DataType type) {
-    const kernels::View kept = ready.data;
-    if (type == kept.type()) return;
-    const kernels::View sent = room(sent_[at(std::get<Communicate>(ready.step->action).bucket)], kept.size(), type);
-    ready.data = sent;
-    ready.before = [kept, sent] { kernels::convert(kept, sent); };
-    ready.after = [kept, sent] { kernels::convert(sent, kept); };
-}
-
-void Program::prepare(ReadyStep& ready, const Send& send) {
-    const LayerTensors own = tensors_->layer(send.layer, send.micro_batch);
-    ready.data = movement(send.layer) == Movement::send ? own.output : own.diff;
-}
-
-void Program::prepare(ReadyStep& ready, const Recv& recv) {
-    const LayerTensors own = tensors_->layer(recv.layer, recv.micro_batch);
-    ready.data = movement(recv.layer) == Movement::receive ? own.output : own.diff;
-    if (movement(recv.layer) == Movement::send) pass_on(ready, recv.layer, recv.micro_batch);
 }
 
 void Program::prepare(ReadyStep& ready, const Update& update, const Wish& wish) {

@@ -20,7 +20,7 @@ std::string refuse_all_but_convolutions(const Problem& problem) {
         return fmt::format("runs convolutions, not {}", kind_of(problem.op));
     }
     if (problem.pass == Pass::update) return "runs no updates";
-    if (has_fused_relu(problem.op)) return "a fused ReLU is not implemented on the GPU";
+    if (has_fused_relu(problem.op)) return "the GPU convolves without a fused ReLU: run the network with --fuse off";
     const Conv3d op = volume(problem.op);
     const double image = static_cast<double>(elements(input_shapes(Op{op})[0]));
     const double output = static_cast<double>(elements(output_shape(Op{op})));
