@@ -229,7 +229,12 @@ void Program::place_dropout(kernels::Buffers& buffers, int layer, const Dropout&
     buffers.sample_elements = elements(whole.shape);
     if (whole.shape == dropout.shape) return;
     const int axis = axis_index(schedule_.mesh, "tensor");
-    require(axis >= 0, "only the tensor axis cuts a dropout");
+    if (axis < 0) {
+        throw InputError(
+            fmt::format("layer '{}' drops out columns of other ranks' samples (dense=shared): run draws masks "
+                        "for its own samples only; choose dense=copied, or a network without it",
+                        part().network.layers[at(layer)].name));
+    }
     buffers.first_element = coordinates_[at(axis)] * elements(dropout.shape);
 }
 

@@ -96,6 +96,13 @@ void read_compress(Plan& plan, std::string_view value) {
     plan.compress = value == "fp16" ? DataType::f16 : DataType::bf16;
 }
 
+void read_dense(Plan& plan, std::string_view value) {
+    if (value != "shared" && value != "copied") {
+        throw InputError(fmt::format("dense={}: write dense=shared or copied", value));
+    }
+    plan.share_dense = value == "shared";
+}
+
 void read_pipeline(Plan& plan, std::string_view value) {
     std::vector<std::string_view> names;
     for (const PipelineStrategy& strategy : pipeline_strategies()) {
@@ -139,6 +146,11 @@ constexpr std::array table{
     Word{{"compress", "fp16|bf16", "gradients are rounded for the wire, and summed in 16 bits; default: as they are",
           "data"},
          read_compress},
+    Word{{"dense", "copied|shared",
+          "shared: the ranks share each dense layer at the end, for the samples of all (one weird trick); default "
+          "copied",
+          "data"},
+         read_dense},
     Word{{"microbatches", "N", "the batch in N parts, gradients added up; default 1", "data"}, read_micro_batches},
     Word{{"microbatch", "N", "the batch in parts of N samples, instead of microbatches", "data"}, read_micro_batch},
     Word{{"tensor", "N", "N ranks share each large layer (Megatron-LM)", {}}, read_tensor},
@@ -281,6 +293,10 @@ void complete(Plan& plan) {
     }
     if (plan.pipeline == "pipedream" && plan.lag > 0) {
         throw InputError("schedule=pipedream updates after every micro-batch, so lag=1 cannot be; leave it out");
+    }
+    if (plan.share_dense && axis_index(plan.mesh, "tensor") >= 0) {
+        throw InputError(
+            "dense=shared cuts the dense layers along data, so tensor cannot cut them, too; leave out one");
     }
     if (plan.pipeline == "pipedream" && plan.zero > 0) {
         throw InputError(

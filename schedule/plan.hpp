@@ -25,6 +25,7 @@ struct Plan {
     int zero = 0;                           // ZeRO's stage
     int lag = 0;                            // steps between a gradient and its update
     std::optional<DataType> compress{};     // gradients are rounded to this type for the wire
+    bool share_dense = false;               // one weird trick: the data axis shares the dense layers at the end
     std::optional<Algorithm> tensor_sum{};  // of the sums inside layers; absent: ring
     bool sequence = false;                  // sequence parallelism beside tensor parallelism
     std::string_view pipeline = "1f1b";     // a name of pipeline_strategies()

@@ -96,6 +96,18 @@ INSTANTIATE_TEST_SUITE_P(Plans, EveryPlan,
                                          "data:zero=3", "data:zero=3:microbatches=2",
                                          "pipe=2:microbatches=4,data=8:zero=3"));
 
+TEST(OneWeirdTrick, FoldedAgreesWithExact) {
+    const Machine machine = cluster(8);
+    for (const char* plan : {"data:dense=shared", "data=8:dense=shared,pipe=2:microbatches=4"}) {
+        const Schedule schedule =
+            schedule::make_schedule(models::load_network("vgg16"), machine, schedule::parse_plan(plan),
+                                    {.devices = 16, .batch_per_device = 32});
+        const double exact = step_time(simulate(schedule, machine, {.mode = Mode::exact}).timeline).value;
+        const double folded = step_time(simulate(schedule, machine, {.mode = Mode::folded}).timeline).value;
+        EXPECT_NEAR(folded / exact, 1, 0.005) << plan;
+    }
+}
+
 /// Heads, vocabulary and rows in pieces: as many collectives as there are, in both modes.
 TEST(Transformers, FoldedAgreesWithExact) {
     const Machine machine = cluster(4);
