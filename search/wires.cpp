@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "search/wires.hpp"
 
-#include <optional>
+#include <algorithm>
 
 #include "core/error.hpp"
-#include "sim/price.hpp"
 
 namespace rehearse::search {
 namespace {
@@ -24,11 +23,12 @@ std::vector<std::string> all_reduces() {
 Line Wires::measured(CollectiveKind kind, const Shape& shape, const char* axis, const std::string& algorithm) {
     const auto [known, fresh] = lines_.try_emplace({shape, kind, axis, algorithm});
     if (!fresh) return known->second;
-    const Mesh mesh = mesh_of(shape);
-    sim::Call call{kind, axis_index(mesh, axis), 0, DataType::f32, parse_algorithm(algorithm, kind)};
+    if (!times_ || shape_ != shape) times_.emplace(mesh_of(shape), machine_);
+    shape_ = shape;
+    sim::Call call{kind, axis_index(mesh_of(shape), axis), 0, DataType::f32, parse_algorithm(algorithm, kind)};
     const auto seconds = [&](std::int64_t elements) {
         call.elements = elements;
-        return sim::collective_time(call, mesh, machine_, sim::Mode::folded).value;
+        return times_->time(call).value;
     };
     // Both divide evenly among powers of two, and are large enough for thousands of ranks.
     constexpr std::int64_t small = 1 << 16, large = 1 << 23;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "core/collective.hpp"
 #include "core/machine.hpp"
 #include "search/choices.hpp"
+#include "sim/price.hpp"
 
 namespace rehearse::search {
 
@@ -38,6 +40,8 @@ private:
     Line measured(CollectiveKind kind, const Shape& shape, const char* axis, const std::string& algorithm);
 
     const Machine& machine_;
+    std::optional<sim::CollectiveTimes> times_;  // on the mesh of `shape_`
+    Shape shape_;
     std::map<Shape, Sum> sums_;
     std::map<std::tuple<Shape, CollectiveKind, std::string, std::string>, Line> lines_;
 };
