@@ -50,10 +50,11 @@ search::Request request_of(const Options& options) {
 }
 
 void check(const Options& options) {
-    if (!options.job.global_batch) throw InputError("search: give --global-batch: what all plans have in common");
-    if (options.request.devices.empty()) throw InputError("search: give --devices N[,N...]");
+    if (!options.job.global_batch && options.request.devices.size() > 1) {
+        throw InputError("search: with several numbers of devices give --global-batch: what all plans have in common");
+    }
     if (options.request.simulated < 1) {
-        throw InputError(fmt::format("--simulate {}: at least 1", options.request.simulated));
+        throw InputError(fmt::format("--top {}: at least 1", options.request.simulated));
     }
     if (options.dataset && *options.dataset < 1) {
         throw InputError(fmt::format("--dataset {}: at least 1 sample", *options.dataset));
@@ -165,8 +166,9 @@ void write_script(const Options& options, const Machine& machine, const search::
     talk(options.common, fmt::format("batch script: {}", options.script));
 }
 
-int search_plans(const Options& options) {
+int search_plans(Options& options) {
     check(options);
+    if (!options.job.global_batch) options.job.global_batch = options.job.batch * options.request.devices.front();
     const Machine machine = models::load_machine(options.machine);
     const Network network = load_network(options.job.model, options.job.fuse, options.job.allow_unknown);
     std::unique_ptr<search::Store> store;
@@ -222,17 +224,19 @@ Run add_search(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     add_job(app, options->job);
     app.remove_option(app.get_option("--plan"));
-    app.remove_option(app.get_option("--batch"));
     app.add_option("--machine", options->machine, "a machine by name (rehearse machines) or a .toml file")
         ->option_text("NAME|FILE.toml")
         ->capture_default_str();
+    options->request.devices = {1};
     app.add_option("--devices", options->request.devices, "how many devices; of several numbers the best is chosen")
         ->delimiter(',')
         ->option_text("N[,N...]");
     add_choice<search::Objective>(app, "--objective", options->request.objective,
-                                  {{"time", search::Objective::time}, {"node-hours", search::Objective::node_hours}},
-                                  "what is made least; energy goes as node-hours");
-    app.add_option("--simulate", options->request.simulated, "plans that are simulated and ranked")
+                                  {{"time", search::Objective::time},
+                                   {"cost", search::Objective::node_hours},
+                                   {"energy", search::Objective::node_hours}},
+                                  "what is made least: the step, or node-hours, which energy goes with");
+    app.add_option("--top", options->request.simulated, "plans that are simulated and ranked")
         ->option_text("N")
         ->capture_default_str();
     app.add_option("--dataset", options->dataset, "samples of an epoch: adds training time and node-hours")

@@ -33,7 +33,7 @@ struct Request {
     Objective objective = Objective::time;
     double samples = 0;                 // of the whole training; 0: not known
     Limits limits{};
-    int simulated = 16;                 // plans that are simulated and ranked
+    int simulated = 10;                 // plans that are simulated and ranked
 };
 
 struct Simulated {
