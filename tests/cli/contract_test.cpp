@@ -47,9 +47,8 @@ TEST_F(Contract, MachinesGiveASourceForEveryFigure) {
 }
 
 TEST_F(Contract, HelpHasExamplesAndVersionIsThere) {
-    for (const char* command :
-         {"predict", "run", "schedule", "compare", "bench", "calibrate", "validate", "export", "models", "machines",
-          "explain"}) {
+    for (const char* command : {"predict", "run", "schedule", "compare", "bench", "calibrate", "validate", "export",
+                                "models", "machines", "explain"}) {
         const Output output = run(std::string{command} + " --help");
         EXPECT_EQ(output.code, 0);
         EXPECT_THAT(output.out, HasSubstr("Examples:"));
@@ -59,7 +58,8 @@ TEST_F(Contract, HelpHasExamplesAndVersionIsThere) {
 
 #if REHEARSE_HAS_MPI
 TEST_F(Contract, RunTrainsIn16Bits) {
-    const Json trained = json("run --model lenet5 --precision mixed --batch 4 --steps 2 --check-gradients --loss-scale 256");
+    const Json trained =
+        json("run --model lenet5 --precision mixed --batch 4 --steps 2 --check-gradients --loss-scale 256");
     EXPECT_EQ(trained["precision"], "mixed");
     EXPECT_LE(trained["gradient_error"], trained["gradient_tolerance"]);
     EXPECT_EQ(trained["steps"][0]["loss_scale"], 256);
@@ -271,6 +271,18 @@ TEST_F(Contract, AutoTakesNoLongerThanAnyAlgorithmByName) {
     };
     const double chosen = step("auto");
     for (const char* name : {"ring", "doubling", "halving", "tree"}) EXPECT_LE(chosen, step(name) * 1.001) << name;
+}
+#endif
+
+#if REHEARSE_HAS_BENCH
+TEST_F(Contract, CalibratesFromTheTextOfOthers) {
+    write("osu.txt", "# OSU MPI Latency Test v5.9\n# Size Latency (us)\n8 2.0\n1024 2.1\n65536 10.0\n4194304 420.0\n");
+    const Json made = json("calibrate --samples osu.txt --machine summit --machine-out mine.toml");
+    EXPECT_EQ(made["rows"][0]["messages"], 4);
+    const Json machine = json("machines mine.toml");
+    EXPECT_THAT(read("mine.toml"), HasSubstr("measured, osu.txt, 4 samples, residual"));
+    EXPECT_THAT(read("mine.toml"), HasSubstr("[[messaging.across.piece]]"));
+    EXPECT_EQ(run("predict --model lenet5 --machine mine.toml --devices 12").code, 0);
 }
 #endif
 
