@@ -286,7 +286,7 @@ Run add_calibrate(CLI::App& app) {
     app.add_option("--batch", options->batches, "samples a rank")->delimiter(',')->option_text("N[,N...]");
     add_fuse(app, options->fuse);
     app.add_option("--backend", options->backend, "use only this one (onednn, cpu, reference)")->option_text("NAME");
-    app.add_option("--algorithm", options->algorithm, "where it applies: direct, im2col, winograd4, ...")
+    app.add_option("--algorithm", options->algorithm, "where it applies: direct, im2col, winograd, fft, ...")
         ->option_text("NAME");
     add_tune(app, options->tune, {{"on", Tune::on}, {"off", Tune::off}, {"again", Tune::again}},
              "find the fastest implementation of each step first, where that is not known yet, and keep it for run");

@@ -61,9 +61,9 @@ void require_known_algorithm(std::string_view algorithm, std::string_view only) 
     std::vector<std::string_view> algorithms;
     for (const Backend* backend : backends()) {
         const bool listed = only.empty() || backend->name() == only;
+        if (listed && is_algorithm(*backend, algorithm)) return;
         if (listed && !backend->algorithm().empty()) algorithms.push_back(backend->algorithm());
     }
-    if (std::ranges::find(algorithms, algorithm) != algorithms.end()) return;
     const std::string of = only.empty() ? "this build" : fmt::format("backend '{}'", only);
     if (algorithms.empty()) throw InputError(fmt::format("algorithm '{}': {} has none to choose from", algorithm, of));
     throw InputError(fmt::format("unknown algorithm '{}'{}; {} has: {}", algorithm, did_you_mean(algorithm, algorithms),
@@ -217,6 +217,12 @@ std::string full_name(const Backend& backend) {
     return fmt::format("{} {}", backend.name(), backend.algorithm());
 }
 
+bool is_algorithm(const Backend& backend, std::string_view asked) {
+    const std::string_view name = backend.algorithm();
+    return !name.empty() && name.starts_with(asked) &&
+           name.find_first_not_of("0123456789", asked.size()) == std::string_view::npos;
+}
+
 const Backend& choose(const Op& op, std::int64_t batch, DataType type, std::string_view only,
                       std::string_view algorithm, Bytes limit) {
     return choose_from(backends(), op, batch, type, only, algorithm, limit);
@@ -229,7 +235,7 @@ const Backend& choose_from(std::span<const Backend* const> from, const Op& op, s
     Search search{from, op, batch, type, limit};
     const auto named = [&](const Backend& backend) { return only.empty() || backend.name() == only; };
     if (!algorithm.empty()) {
-        const auto asked = [&](const Backend& backend) { return named(backend) && backend.algorithm() == algorithm; };
+        const auto asked = [&](const Backend& backend) { return named(backend) && is_algorithm(backend, algorithm); };
         if (const Backend* found = search.first(asked); found != nullptr) return *found;
         search.refusals.clear();  // the algorithm is in the list below too
     }
