@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "sim/certificate.hpp"
 #include "sim/exact.hpp"
 #include "sim/folded.hpp"
 #include "sim/groups.hpp"
@@ -67,14 +68,16 @@ Prediction simulate(const Schedule& schedule, const Machine& machine, const Opti
         throw InputError(fmt::format("quorum {}: a share of the ranks above 0, at most 1", options.quorum));
     }
     check(schedule);
-    const Wiring wiring{machine, options.quantile, options.degraded};
+    const Wiring wiring{machine, options.quantile, options.degraded, options.nodes};
     const Steps steps{schedule, wiring, options.quantile, {options.pace, options.quorum}};
-    Prediction prediction = chosen(steps, wiring, options) == Mode::exact
-                                ? simulate_exact(steps, wiring, options.iterations, options.links)
-                                : simulate_folded(steps, wiring, options.iterations, Collectives::few, options.links);
+    Prediction prediction =
+        chosen(steps, wiring, options) == Mode::exact
+            ? simulate_exact(steps, wiring, options.iterations, options.links)
+            : simulate_folded(steps, wiring, options.iterations, options.followed_messages, options.links);
     prediction.timeline.title =
         fmt::format("{} on {}, {}, predicted", schedule.network.name, machine.name, schedule.plan);
     prediction.timeline.ranks = steps.ranks();
+    certify(prediction.timeline, steps, wiring);
     return prediction;
 }
 
