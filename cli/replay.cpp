@@ -72,6 +72,23 @@ Machine priced(Machine machine, const Schedule& schedule, ComputeScale scale) {
     return machine;
 }
 
+// Of all that the schedule computes on the machine's first device, relative.
+double price_error(const Schedule& schedule, const Machine& machine) {
+    Seconds whole, error;
+    std::map<std::string, Price> known;
+    for (const RankClass& rank_class : schedule.classes) {
+        for (const Step& step : rank_class.steps) {
+            const auto* compute = std::get_if<Compute>(&step.action);
+            if (compute == nullptr) continue;
+            const auto [entry, fresh] = known.try_emplace(to_string(compute->problem));
+            if (fresh) entry->second = price(compute->problem, machine.classes.front());
+            whole += entry->second.time;
+            error += entry->second.error * entry->second.time;
+        }
+    }
+    return whole > Seconds{} ? error / whole : 0;
+}
+
 }  // namespace
 
 TrainingRun training_run(const PublishedRow& row, const ReplaySettings& settings) {
@@ -140,11 +157,20 @@ StepResult Replayer::step(const TrainingRun& run, ComputeScale scale, Quantile q
     const auto known = steps_.find(key);
     if (known != steps_.end()) return known->second;
     const Schedule& schedule = this->schedule(run);
-    const Machine machine = priced(this->machine(run.machine), schedule, scale);
+    const bool as_it_is = scale.factor == 1 && !scale.error;
+    const Machine machine = as_it_is ? this->machine(run.machine) : priced(this->machine(run.machine), schedule, scale);
+    // Pipelines take long to simulate, and their steps grow nearly as their prices do.
+    const bool by_parts = schedule.classes.size() > 1 && quantile.z != 0;
     const sim::Prediction prediction =
-        sim::simulate(schedule, machine, {.mode = sim::Mode::folded, .quantile = quantile});
-    const StepResult result{summarize(prediction.timeline).step, static_cast<double>(global_batch(schedule)),
-                            static_cast<double>(run.devices)};
+        sim::simulate(schedule, machine,
+                      {.mode = sim::Mode::folded, .quantile = by_parts ? nominal : quantile, .followed_messages = 0});
+    const Summary summary = summarize(prediction.timeline);
+    StepResult result{summary.step, static_cast<double>(global_batch(schedule)), static_cast<double>(run.devices)};
+    if (by_parts) {
+        const Seconds error = price_error(schedule, machine) * (summary.compute + summary.bubble) +
+                              machine.across.error * summary.exposed_comm;
+        result.step = std::max(0.5 * summary.step, summary.step + quantile.z * error);
+    }
     steps_.emplace(key, result);
     return result;
 }
