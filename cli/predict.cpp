@@ -20,8 +20,8 @@
 #include "picture/write.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/remedies.hpp"
+#include "sim/band.hpp"
 #include "sim/choose.hpp"
-#include "sim/simulate.hpp"
 #include "trace/trace.hpp"
 
 namespace rehearse::cli {
@@ -60,27 +60,22 @@ Predicted predicted(const Options& options, const Network& network, const Machin
     result.schedule = make_schedule(network, machine, plan, job_for(options.job, devices));
     if (plan.all_reduce && plan.all_reduce->name == "auto") sim::choose_all_reduce(result.schedule, machine);
     add_input(result.schedule, options.conditions, machine);
-    const bool wanted = options.links || !options.trace.empty();
-    const sim::Options usual =
-        conditioned({.mode = options.mode, .iterations = options.steps}, options.conditions, machine, devices);
-    const auto simulated = [&](Quantile quantile, bool links = false) {
-        sim::Options simulation = usual;
-        simulation.quantile = quantile;
-        simulation.links = links;
-        return sim::simulate(result.schedule, machine, simulation);
-    };
-    sim::Prediction middle = simulated(nominal, wanted);
+    const bool links = options.links || !options.trace.empty();
+    const sim::Options simulated = conditioned({.mode = options.mode, .iterations = options.steps, .links = links},
+                                               options.conditions, machine, devices);
+    sim::Prediction middle = sim::simulate(result.schedule, machine, simulated);
     const Summary summary = summarize(middle.timeline);
     Json& json = result.point = point(result.schedule, summary);
     const DeviceClass& device = class_of(machine, 0);
     json["nodes"] = locate(machine, devices - 1).node + 1;
     json["mode"] = to_string(middle.mode);
-    json["step_low_s"] = summarize(simulated(low).timeline).step.value;
-    json["step_high_s"] = summarize(simulated(high).timeline).step.value;
+    const sim::Band band = sim::band(result.schedule, machine, simulated, summary.step);
+    json["step_low_s"] = band.low.value;
+    json["step_high_s"] = band.high.value;
     json["memory_capacity_bytes"] = device.memory.value.value;
     json["fits"] = result.schedule.memory_peak <= device.memory.value;
     json["flows_simulated"] = middle.flows;
-    add_noise(json, result.schedule, machine, usual, options.conditions);
+    add_noise(json, result.schedule, machine, simulated, options.conditions);
     add_storage(json, result.schedule, machine, options.conditions, options.dataset);
     json["simulation_wall_s"] = wall_s() - begin;
     result.timeline = std::move(middle.timeline);
