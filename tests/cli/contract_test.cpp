@@ -203,6 +203,28 @@ TEST_F(Contract, PredictionsHaveTheDocumentedKeys) {
     EXPECT_EQ(prediction["points"][2]["nodes"], 64);
 }
 
+TEST_F(Contract, PredictSaysWhatLinksCarryAndWhatNoiseAndReadingCost) {
+    const Json p = json(
+        "predict --model resnet50 --machine summit --devices 12 --batch 32 --precision mixed --links --noise 5% "
+        "--samples 5 "
+        "--input alpine --sample 110kB --dataset 1281167");
+    const Json& point = p["points"][0];
+    EXPECT_GT(point["noisy_step_s"], point["step_s"]);  // the slowest of 12 is slower than the mean
+    EXPECT_LE(point["noisy_p05_s"], point["noisy_p95_s"]);
+    EXPECT_EQ(point["io_wait_s"], 0.0);  // 2.5 TB/s for 12 devices
+    EXPECT_GT(point["io_bound_devices"], 12);
+    EXPECT_NEAR(point["epoch_s"].get<double>() * point["samples_per_s"].get<double>(), 1281167, 1);
+    double up = 0, down = 0;
+    for (const Json& kind : p["links"]) {
+        EXPECT_LE(kind["most_utilisation"], 1.0);
+        if (kind["kind"] == "nic:up") up = kind["bytes"];
+        if (kind["kind"] == "nic:down") down = kind["bytes"];
+    }
+    EXPECT_GT(up, 0);
+    EXPECT_DOUBLE_EQ(up, down);
+    EXPECT_EQ(p["busiest_links"][0]["links"], 1);
+}
+
 TEST_F(Contract, MoreDevicesAreFasterAndLessEfficient) {
     const Json points = json(
         "predict --model resnet50 --devices 6,48,384,3072,27648 --batch 32 --precision mixed --plan data")["points"];
