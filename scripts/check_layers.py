@@ -27,7 +27,7 @@ OWNERS = {  # library: (how its headers begin, who may reach them)
     "MPI": (r"mpi\.h", {"run", "kernels"}),
     "Qt": (r"Q[A-Z]|Qt", {"gui"}),
     "oneDNN": (r"oneapi/|dnnl", {"kernels"}),
-    "CUDA": (r"cuda|cublas|cudnn|nccl|nvml", {"kernels"}),
+    "CUDA": (r"cuda|cublas|cudnn|cufft|nccl|nvml", {"kernels"}),
     "Highway": (r"hwy/", {"kernels", "bench"}),
     "SQLite": (r"sqlite3\.h", {"kernels", "search"}),
     "HDF5": (r"hdf5\.h|H5", {"run"}),
