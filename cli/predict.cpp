@@ -9,6 +9,7 @@
 
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
+#include "cli/conditions.hpp"
 #include "cli/explain.hpp"
 #include "cli/job.hpp"
 #include "cli/report.hpp"
@@ -32,6 +33,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
     Common common;
     JobOptions job;
+    Conditions conditions;
     std::string machine = "summit";
     std::vector<std::int64_t> devices{1};
     sim::Mode mode = sim::Mode::automatic;
@@ -57,8 +59,10 @@ Predicted predicted(const Options& options, const Network& network, const Machin
     const schedule::Plan plan = schedule::parse_plan(options.job.plan);
     result.schedule = make_schedule(network, machine, plan, job_for(options.job, devices));
     if (plan.all_reduce && plan.all_reduce->name == "auto") sim::choose_all_reduce(result.schedule, machine);
+    add_input(result.schedule, options.conditions, machine);
     const bool links = options.links || !options.trace.empty();
-    const sim::Options simulated{.mode = options.mode, .iterations = options.steps, .links = links};
+    const sim::Options simulated = conditioned({.mode = options.mode, .iterations = options.steps, .links = links},
+                                               options.conditions, machine, devices);
     sim::Prediction middle = sim::simulate(result.schedule, machine, simulated);
     const Summary summary = summarize(middle.timeline);
     Json& json = result.point = point(result.schedule, summary);
@@ -71,6 +75,8 @@ Predicted predicted(const Options& options, const Network& network, const Machin
     json["memory_capacity_bytes"] = device.memory.value.value;
     json["fits"] = result.schedule.memory_peak <= device.memory.value;
     json["flows_simulated"] = middle.flows;
+    add_noise(json, result.schedule, machine, simulated, options.conditions);
+    add_storage(json, result.schedule, machine, options.conditions, options.dataset);
     json["simulation_wall_s"] = wall_s() - begin;
     result.timeline = std::move(middle.timeline);
     return result;
@@ -91,7 +97,8 @@ void add_training_time(Json& points, const Options& options) {
     if (!options.dataset) return;
     for (Json& p : points) {
         const double samples = static_cast<double>(*options.dataset) * options.epochs;
-        p["training_s"] = samples / p["samples_per_s"].get<double>();
+        p["epoch_s"] = static_cast<double>(*options.dataset) / p["samples_per_s"].get<double>();
+        p["training_s"] = samples / p["samples_per_s"].get<double>() + p.value("staging_s", 0.0);
         p["node_hours"] = p["training_s"].get<double>() / 3600 * p["nodes"].get<double>();
     }
 }
@@ -112,6 +119,15 @@ Table points_table(const Options& options) {
                  {"exposed_comm_s", "exposed comm", Show::seconds},
                  {"memory_peak_bytes", "memory", Show::bytes},
                  {"mode", "  mode", Show::text}}};
+    if (!options.conditions.noise.empty()) {
+        table.columns.push_back({"noisy_step_s", "noisy step", Show::seconds});
+        table.columns.push_back({"noisy_p95_s", "95 %", Show::seconds});
+    }
+    if (!options.conditions.input.empty()) {
+        table.columns.push_back({"io_wait_s", "I/O wait", Show::seconds});
+        table.columns.push_back({"input_bytes_per_s", "input a second", Show::bytes});
+    }
+    if (!options.conditions.stage.empty()) table.columns.push_back({"staging_s", "staging", Show::seconds});
     if (options.dataset) {
         table.columns.push_back({"training_s", "training", Show::seconds});
         table.columns.push_back({"node_hours", "node-hours", Show::number});
@@ -190,6 +206,7 @@ void check(const Options& options) {
     if (!options.trace.empty()) trace::format_of(options.trace);
     check_writable(options.plot, options.common);
     if (!options.plot.empty()) picture::check_suffix(options.plot);
+    check(options.conditions);
     if (options.steps < 1) throw InputError(fmt::format("--steps {}: at least 1", options.steps));
     if (options.epochs < 1) throw InputError(fmt::format("--epochs {}: at least 1", options.epochs));
     if (options.dataset && *options.dataset < 1) {
@@ -291,6 +308,7 @@ Run add_predict(CLI::App& app) {
     app.add_option("--plot", options->plot, "draw throughput over devices (.svg, .png or .pdf)")->option_text("FILE");
     app.add_flag("--explain", options->explain, "what takes the time of the largest point, at which price, from where");
     app.add_flag("--memory", options->memory, "what the memory of the largest point's devices is taken by");
+    add_conditions(app, options->conditions);
     app.add_flag("--links", options->links,
                  "what the largest point's links carry, by kind; in JSON the busiest ones too");
     add_common(app, options->common);

@@ -22,7 +22,7 @@ struct Edge {
 
 using Graph = std::vector<std::vector<Edge>>;
 
-Graph graph_of(const NodeKind& kind, double fraction, double stretch) {
+Graph graph_of(const NodeKind& kind, double rate, double stretch) {
     const auto vertices = static_cast<int>(kind.vertices.size());
     Graph graph(kind.vertices.size());
     for (std::size_t i = 0; i < kind.links.size(); ++i) {
@@ -34,7 +34,7 @@ Graph graph_of(const NodeKind& kind, double fraction, double stretch) {
         if (link.bandwidth.value.value <= 0) {
             throw InputError(fmt::format("node '{}': link {} needs a bandwidth above 0", kind.name, name));
         }
-        const PerByte cost = inverse(link.bandwidth.value * (fraction / stretch));
+        const PerByte cost = inverse(link.bandwidth.value * rate);
         const Seconds latency = link.latency.value * stretch;
         const auto id = static_cast<std::int64_t>(2 * i);
         graph[a].push_back({link.b, id, cost, latency});
@@ -114,8 +114,8 @@ std::vector<NicPath> nearest(std::vector<std::optional<LocalPath>> candidates) {
 
 }  // namespace
 
-NodePaths::NodePaths(const NodeKind& kind, double fraction, double stretch) {
-    const Graph graph = graph_of(kind, fraction, stretch);
+NodePaths::NodePaths(const NodeKind& kind, double rate, double stretch) {
+    const Graph graph = graph_of(kind, rate, stretch);
     const std::vector<int> devices = vertices_of(kind, VertexKind::device);
     const std::vector<int> nics = vertices_of(kind, VertexKind::nic);
     devices_ = static_cast<int>(devices.size());

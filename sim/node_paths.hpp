@@ -24,9 +24,9 @@ struct NicPath {
 /// Paths have the fewest hops, then the least latency; only bridges forward.
 class NodePaths {
 public:
-    /// Bandwidths are multiplied by `fraction` / `stretch`, latencies by `stretch`. InputError when two devices, or a
+    /// Bandwidths are multiplied by `rate`, latencies by `stretch`. InputError when two devices, or a
     /// device and every NIC of a node that has some, are not connected, or a link has no bandwidth.
-    NodePaths(const NodeKind& kind, double fraction, double stretch);
+    NodePaths(const NodeKind& kind, double rate, double stretch);
 
     int devices() const { return devices_; }
     int nics() const { return nics_; }

@@ -30,8 +30,9 @@ std::vector<double> paces(std::int64_t ranks, const Machine& machine, std::span<
             throw InputError(fmt::format("slow node {}: machine '{}' has nodes 0 to {}", one.node, machine.name,
                                          node_count(machine) - 1));
         }
-        if (!(one.times > 0))
-            throw InputError(fmt::format("slow node {}: {} times is not above 0", one.node, one.times));
+        if (!(one.times > 0) || !std::isfinite(one.times)) {
+            throw InputError(fmt::format("slow node {}: {} times is not above 0 and finite", one.node, one.times));
+        }
         std::int64_t first = 0, node = one.node;
         for (const NodeKind& kind : machine.nodes) {
             const std::int64_t here = std::min(node, kind.count);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "sim/certificate.hpp"
 #include "sim/exact.hpp"
 #include "sim/folded.hpp"
 #include "sim/groups.hpp"
@@ -72,7 +73,7 @@ Prediction simulate(const Schedule& schedule, const Machine& machine, const Opti
         throw InputError(fmt::format("quorum {}: a share of the ranks above 0, at most 1", options.quorum));
     }
     check(schedule);
-    const Wiring wiring{machine, options.messages.value_or(options.quantile), options.degraded};
+    const Wiring wiring{machine, options.messages.value_or(options.quantile), options.degraded, options.nodes};
     Steps steps{schedule, wiring, options.quantile, {options.pace, options.quorum}};
     const Mode mode = chosen(steps, wiring, options);
     const auto simulated = [&] {
@@ -88,6 +89,7 @@ Prediction simulate(const Schedule& schedule, const Machine& machine, const Opti
     prediction.timeline.title =
         fmt::format("{} on {}, {}, predicted", schedule.network.name, machine.name, schedule.plan);
     prediction.timeline.ranks = steps.ranks();
+    certify(prediction.timeline, steps, wiring);
     return prediction;
 }
 

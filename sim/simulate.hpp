@@ -27,7 +27,8 @@ struct Options {
     std::vector<double> pace{};          // by rank: how much longer its kernels take (paces); empty: all as priced
     double quorum = 1;  // of each class's ranks, beginning with the fastest, that a step waits for (folded)
     std::vector<Degraded> degraded{};
-    bool links = false;  // the timeline says what links carried and which events are of one message
+    std::vector<std::int64_t> nodes{};  // by node of the job: the machine's (placed_nodes); empty: the same
+    bool links = false;                 // the timeline says what links carried and which events are of one message
 };
 
 struct Prediction {
@@ -36,7 +37,8 @@ struct Prediction {
     std::int64_t flows = 0;  // messages priced or simulated
 };
 
-/// InputError for what cannot be simulated.
+/// InputError for what cannot be simulated. Every prediction has passed its certificate (certificate.hpp); logic_error
+/// when it did not, which is a bug of ours.
 Prediction simulate(const Schedule& schedule, const Machine& machine, const Options& options);
 
 }  // namespace rehearse::sim

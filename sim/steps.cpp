@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/gradient_sums.hpp"
 #include "core/text.hpp"
+#include "sim/bounds.hpp"
 #include "sim/staging.hpp"
 
 namespace rehearse::sim {
@@ -127,7 +128,7 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
         auto& [priced, time] = known[{compute == nullptr ? -1 : compute->layer, problem->pass}];
         if (priced == nullptr || *priced != *problem) {
             priced = problem;
-            time = at(price(*problem, device), quantile_);
+            time = std::max(at(price(*problem, device), quantile_), least_time(*problem, device));
         }
         entry->second.push_back(time);
         if (device.tiles != nullptr) continue;  // its counted passes over memory contain them

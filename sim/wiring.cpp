@@ -46,6 +46,9 @@ bool matches(std::string_view name, std::string_view pattern) {
 // "gpu" of "gpu3".
 std::string unnumbered(const std::string& name) { return name.substr(0, name.find_last_not_of("0123456789") + 1); }
 
+// Never faster than the wire, whichever end of the band.
+double rate(const Messaging& messaging, double stretch) { return std::min(1.0, messaging.fraction.value / stretch); }
+
 std::int64_t most_nics(const Machine& machine) {
     std::int64_t most = 0;
     for (const NodeKind& kind : machine.nodes) {
@@ -56,14 +59,16 @@ std::int64_t most_nics(const Machine& machine) {
 
 }  // namespace
 
-Wiring::Wiring(const Machine& machine, Quantile quantile, std::span<const Degraded> degraded)
+Wiring::Wiring(const Machine& machine, Quantile quantile, std::span<const Degraded> degraded,
+               std::vector<std::int64_t> nodes)
     : machine_(machine),
       stretch_inside_(stretch(machine.inside, quantile)),
       stretch_across_(stretch(machine.across, quantile)),
       combine_inside_(combine_cost(machine.inside, stretch_inside_)),
       combine_across_(combine_cost(machine.across, stretch_across_)),
       overhead_inside_(overhead(machine.inside) * stretch_inside_),
-      overhead_across_(overhead(machine.across) * stretch_across_) {
+      overhead_across_(overhead(machine.across) * stretch_across_),
+      nodes_(std::move(nodes)) {
     check_messaging(machine, machine.inside, "inside");
     kinds_.reserve(machine.nodes.size());
     for (const NodeKind& kind : machine.nodes) add_kind(kind);
@@ -73,18 +78,31 @@ Wiring::Wiring(const Machine& machine, Quantile quantile, std::span<const Degrad
             throw InputError(fmt::format("{}: machine '{}': the fabric's link needs a bandwidth above 0",
                                          machine.origin, machine.name));
         }
-        const double scale = machine.across.fraction.value / stretch_across_;
+        const double scale = rate(machine.across, stretch_across_);
         nic_cost_ = inverse(machine.fabric.link.value * scale);
         switches_ = make_switches(machine, most_nics(machine), scale);
     }
+    check_placement();
     for (const Degraded& one : degraded) degrade(one);
 }
 
-void Wiring::degrade(const Degraded& degraded) {
-    if (!(degraded.share > 0)) {
+void Wiring::check_placement() const {
+    if (nodes_.empty()) return;
+    if (kinds_.size() > 1) {
         throw InputError(
-            fmt::format("degraded link '{}': {} of its bandwidth is not above 0: messages are not yet routed around "
-                        "links that fail wholly",
+            fmt::format("{}: machine '{}' has nodes of several kinds: a job on it can only be placed "
+                        "contiguously",
+                        machine_.origin, machine_.name));
+    }
+    const auto [least, most] = std::ranges::minmax(nodes_);
+    require(least >= 0 && most < node_count(machine_), "a job on nodes of the machine");
+}
+
+void Wiring::degrade(const Degraded& degraded) {
+    if (!(degraded.share > 0 && degraded.share <= 1)) {
+        throw InputError(
+            fmt::format("degraded link '{}': {} of its bandwidth is not above 0 and at most 1 (messages are not yet "
+                        "routed around links that fail wholly)",
                         degraded.link, degraded.share));
     }
     const std::size_t before = shares_.size();
@@ -98,7 +116,7 @@ void Wiring::degrade(const Degraded& degraded) {
 }
 
 void Wiring::add_kind(const NodeKind& kind) {
-    Kind next{.classes = {}, .paths = NodePaths{kind, machine_.inside.fraction.value, stretch_inside_}};
+    Kind next{.classes = {}, .paths = NodePaths{kind, rate(machine_.inside, stretch_inside_), stretch_inside_}};
     if (next.paths.nics() == 0 && node_count(machine_) > 1) {
         throw InputError(fmt::format("{}: machine '{}': node '{}' has no NIC, so it reaches no other node",
                                      machine_.origin, machine_.name, kind.name));
@@ -170,7 +188,8 @@ Seconds Wiring::sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>
     append(out.path, a.first_link);
     hops.push_back({a.first_link + a.kind->nic_links + 2 * std::int64_t{out.nic}, nic_cost_});
     const std::size_t before = hops.size();
-    const int passed = std::visit([&](const auto& s) { return s.route(a.node, b.node, hops); }, switches_);
+    const int passed =
+        std::visit([&](const auto& s) { return s.route(placed(a.node), placed(b.node), hops); }, switches_);
     for (std::size_t i = before; i < hops.size(); ++i) hops[i].link += first_switch_link_;
     hops.push_back({b.first_link + b.kind->nic_links + 2 * std::int64_t{in.nic} + 1, nic_cost_});
     append(in.path, b.first_link);
@@ -190,7 +209,7 @@ Bandwidth Wiring::egress(std::int64_t device) const {
     for (const NodeLink& link : machine_.nodes[static_cast<std::size_t>(here.kind)].links) {
         if (link.a == here.vertex || link.b == here.vertex) sum += link.bandwidth.value;
     }
-    return sum * (machine_.inside.fraction.value / stretch_inside_);
+    return sum * rate(machine_.inside, stretch_inside_);
 }
 
 Bandwidth Wiring::node_egress(std::int64_t node) const {
@@ -202,7 +221,7 @@ Bandwidth Wiring::node_egress(std::int64_t node) const {
 }
 
 Link Wiring::node_link(const Kind& kind, std::int64_t id) const {
-    const std::int64_t node = kind.first_node + (id - kind.first_link) / kind.links;
+    const std::int64_t node = placed(kind.first_node + (id - kind.first_link) / kind.links);
     const std::int64_t local = (id - kind.first_link) % kind.links;
     const NodeKind& source = machine_.nodes[static_cast<std::size_t>(&kind - kinds_.data())];
     if (local >= kind.nic_links) {
@@ -217,7 +236,7 @@ Link Wiring::node_link(const Kind& kind, std::int64_t id) const {
     const std::string& b = source.vertices[static_cast<std::size_t>(forward ? link.b : link.a)].name;
     // Counted, because parallel links have the same ends.
     return {fmt::format("node{}:link{}:{}>{}", node, local / 2, a, b), unnumbered(a) + ">" + unnumbered(b),
-            link.bandwidth.value * (machine_.inside.fraction.value / stretch_inside_)};
+            link.bandwidth.value * rate(machine_.inside, stretch_inside_)};
 }
 
 Link Wiring::link(std::int64_t id) const {

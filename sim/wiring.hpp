@@ -25,7 +25,9 @@ class Wiring {
 public:
     /// Keeps a reference to the machine. The quantile stretches every time (of its messages) by its error. InputError
     /// when a figure is missing or out of range, or nodes of several have no NIC.
-    explicit Wiring(const Machine& machine, Quantile quantile = nominal, std::span<const Degraded> degraded = {});
+    /// `nodes`: which node of the machine each node of the job is (sim/placement.hpp); empty: the same.
+    explicit Wiring(const Machine& machine, Quantile quantile = nominal, std::span<const Degraded> degraded = {},
+                    std::vector<std::int64_t> nodes = {});
 
     const Machine& machine() const { return machine_; }
     std::int64_t link_count() const {
@@ -71,6 +73,10 @@ private:
     Link node_link(const Kind& kind, std::int64_t id) const;
     Seconds sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
     void degrade(const Degraded& degraded);
+    void check_placement() const;
+    std::int64_t placed(std::int64_t node) const {
+        return node < static_cast<std::int64_t>(nodes_.size()) ? nodes_[static_cast<std::size_t>(node)] : node;
+    }
 
     const Machine& machine_;
     double stretch_inside_, stretch_across_;  // of times, by the quantile
@@ -80,6 +86,7 @@ private:
     Switches switches_;
     std::int64_t first_switch_link_ = 0;
     std::unordered_map<std::int64_t, double> shares_;  // of degraded links
+    std::vector<std::int64_t> nodes_;                  // of the machine, by the job's
 };
 
 }  // namespace rehearse::sim

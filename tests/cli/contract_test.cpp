@@ -47,9 +47,8 @@ TEST_F(Contract, MachinesGiveASourceForEveryFigure) {
 }
 
 TEST_F(Contract, HelpHasExamplesAndVersionIsThere) {
-    for (const char* command :
-         {"predict", "run", "schedule", "compare", "bench", "calibrate", "validate", "export", "models", "machines",
-          "explain"}) {
+    for (const char* command : {"predict", "run", "schedule", "compare", "bench", "calibrate", "validate", "export",
+                                "models", "machines", "explain"}) {
         const Output output = run(std::string{command} + " --help");
         EXPECT_EQ(output.code, 0);
         EXPECT_THAT(output.out, HasSubstr("Examples:"));
@@ -59,7 +58,8 @@ TEST_F(Contract, HelpHasExamplesAndVersionIsThere) {
 
 #if REHEARSE_HAS_MPI
 TEST_F(Contract, RunTrainsIn16Bits) {
-    const Json trained = json("run --model lenet5 --precision mixed --batch 4 --steps 2 --check-gradients --loss-scale 256");
+    const Json trained =
+        json("run --model lenet5 --precision mixed --batch 4 --steps 2 --check-gradients --loss-scale 256");
     EXPECT_EQ(trained["precision"], "mixed");
     EXPECT_LE(trained["gradient_error"], trained["gradient_tolerance"]);
     EXPECT_EQ(trained["steps"][0]["loss_scale"], 256);
@@ -203,6 +203,28 @@ TEST_F(Contract, PredictionsHaveTheDocumentedKeys) {
     EXPECT_EQ(prediction["points"][2]["nodes"], 64);
 }
 
+TEST_F(Contract, PredictSaysWhatLinksCarryAndWhatNoiseAndReadingCost) {
+    const Json p = json(
+        "predict --model resnet50 --machine summit --devices 12 --batch 32 --precision mixed --links --noise 5% "
+        "--samples 5 "
+        "--input alpine --sample 110kB --dataset 1281167");
+    const Json& point = p["points"][0];
+    EXPECT_GT(point["noisy_step_s"], point["step_s"]);  // the slowest of 12 is slower than the mean
+    EXPECT_LE(point["noisy_p05_s"], point["noisy_p95_s"]);
+    EXPECT_EQ(point["io_wait_s"], 0.0);  // 2.5 TB/s for 12 devices
+    EXPECT_GT(point["io_bound_devices"], 12);
+    EXPECT_NEAR(point["epoch_s"].get<double>() * point["samples_per_s"].get<double>(), 1281167, 1);
+    double up = 0, down = 0;
+    for (const Json& kind : p["links"]) {
+        EXPECT_LE(kind["most_utilisation"], 1.0);
+        if (kind["kind"] == "nic:up") up = kind["bytes"];
+        if (kind["kind"] == "nic:down") down = kind["bytes"];
+    }
+    EXPECT_GT(up, 0);
+    EXPECT_DOUBLE_EQ(up, down);
+    EXPECT_EQ(p["busiest_links"][0]["links"], 1);
+}
+
 TEST_F(Contract, MoreDevicesAreFasterAndLessEfficient) {
     const Json points = json(
         "predict --model resnet50 --devices 6,48,384,3072,27648 --batch 32 --precision mixed --plan data")["points"];
@@ -271,6 +293,18 @@ TEST_F(Contract, AutoTakesNoLongerThanAnyAlgorithmByName) {
     };
     const double chosen = step("auto");
     for (const char* name : {"ring", "doubling", "halving", "tree"}) EXPECT_LE(chosen, step(name) * 1.001) << name;
+}
+#endif
+
+#if REHEARSE_HAS_BENCH
+TEST_F(Contract, CalibratesFromTheTextOfOthers) {
+    write("osu.txt", "# OSU MPI Latency Test v5.9\n# Size Latency (us)\n8 2.0\n1024 2.1\n65536 10.0\n4194304 420.0\n");
+    const Json made = json("calibrate --samples osu.txt --machine summit --machine-out mine.toml");
+    EXPECT_EQ(made["rows"][0]["messages"], 4);
+    const Json machine = json("machines mine.toml");
+    EXPECT_THAT(read("mine.toml"), HasSubstr("measured, osu.txt, 4 samples, residual"));
+    EXPECT_THAT(read("mine.toml"), HasSubstr("[[messaging.across.piece]]"));
+    EXPECT_EQ(run("predict --model lenet5 --machine mine.toml --devices 12").code, 0);
 }
 #endif
 

@@ -88,17 +88,21 @@ TEST(Folded, RunsAtThePaceOfTheSlowestDevice) {
 
 TEST(Folded, ScalesEveryPriceByItsOwnError) {
     // Compute of 1 ms with an error of a fifth, communication with one of a tenth, one deviation slower: 1.2 ms,
-    // and 1.1 times 2 (2 us + 2 MB / 10 GB/s).
+    // and 1.1 times 2 (2 us + 2 MB / 5 GB/s).
     Machine machine = one_device_nodes(2, Star{});
     const Schedule schedule =
         data_schedule(2, {compute_step(machine, "a", 1_ms), all_reduce_step(0, 1'000'000, {}, {0})});
     for (auto& [problem, measured] : machine.classes[0].measured) measured.error = 0.2;
     machine.across.error = 0.1;
-    const double reduce = 2 * (2e-6 + 2e6 / 10e9);
+    machine.across.fraction = {0.5, "test"};
+    const double reduce = 2 * (2e-6 + 2e6 / 5e9);
     EXPECT_NEAR(step_time(folded(schedule, machine, {.quantile = high}).timeline).value / (1.2e-3 + 1.1 * reduce), 1,
                 tolerance);
     EXPECT_NEAR(step_time(folded(schedule, machine, {.quantile = low}).timeline).value / (0.8e-3 + 0.9 * reduce), 1,
                 tolerance);
+    machine.across.fraction = {1, "test"};  // at neither end of the band faster than the wire: latency alone shrinks
+    const double wire = 2 * (0.9 * 2e-6 + 2e6 / 10e9);
+    EXPECT_NEAR(step_time(folded(schedule, machine, {.quantile = low}).timeline).value / (0.8e-3 + wire), 1, tolerance);
 }
 
 Schedule loading(std::int64_t ranks, const char* tier) {

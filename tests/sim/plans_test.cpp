@@ -7,6 +7,7 @@
 
 #include "fixture.hpp"
 #include "models/models.hpp"
+#include "schedule/input.hpp"
 #include "schedule/plan.hpp"
 #include "sim/simulate.hpp"
 
@@ -167,6 +168,30 @@ TEST(Transformers, TakeAsLongAsPublished) {
         const double step = step_time(simulate(schedule, machine, {.mode = Mode::folded}).timeline).value;
         EXPECT_NEAR(step / run.seconds, 1, 0.1) << run.network << " " << run.plan;
     }
+}
+
+/// Samples of a step are read while the step before is computed: only what takes longer shows, on every rank alike.
+TEST(Input, WaitsOnlyForWhatComputingDoesNotHide) {
+    Machine machine = cluster(4);
+    machine.storage = {{"disk", {10.0_GBps, "test"}, true}};
+    for (const char* plan : {"data", "pipe=2,data"}) {
+        const auto summary = [&](Bytes sample) {
+            Schedule schedule =
+                schedule::make_schedule(models::load_network("resnet50"), machine, schedule::parse_plan(plan),
+                                        {.devices = 16, .batch_per_device = 32});
+            if (sample > Bytes{}) schedule::add_input(schedule, {"disk", sample});
+            return summarize(simulate(schedule, machine, {.mode = Mode::folded}).timeline);
+        };
+        const Summary without = summary(0_MB);
+        EXPECT_EQ(without.io_wait.value, 0) << plan;
+        EXPECT_EQ(summary(100_kB).step, without.step) << plan;
+        // Four devices of a node share 10 GB/s, each reads 32 samples; of a pipeline, those of the first stage's nodes.
+        const Summary much = summary(1000_MB);
+        EXPECT_NEAR(much.step.value, 32 * 1e9 / 2.5e9, 1e-9) << plan;
+        EXPECT_GT(much.io_wait.value, 0) << plan;
+    }
+    const Network network = models::load_network("resnet50");
+    EXPECT_EQ(schedule::sample_size(network).value, 3 * 224 * 224 * 4);
 }
 
 /// Layers of equal cost, messages that cost nothing: the bubble is the one of the theory, to rounding.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Under which conditions predict looks at a run: noise, slow nodes, degraded links, placement, and where samples
+// come from.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/machine.hpp"
+#include "core/schedule.hpp"
+#include "sim/placement.hpp"
+#include "sim/simulate.hpp"
+
+namespace rehearse::cli {
+
+struct Conditions {
+    std::string noise;  // a share; empty: none
+    int samples = 20;
+    std::uint64_t seed = 1;
+    std::vector<std::string> slow, degrade;  // "NODE=TIMES", "LINK=SHARE"
+    std::string quorum;                      // a share
+    std::int64_t backup = 0;
+    sim::Placement placement = sim::Placement::contiguous;
+    std::string input, sample, stage;
+    std::optional<std::int64_t> keep;
+};
+void add_conditions(CLI::App& app, Conditions& conditions);
+/// InputError for what is wrong with the options by themselves.
+void check(const Conditions& conditions);
+
+/// The simulation on the nodes that were asked for, with slow ones and degraded links, without noise.
+sim::Options conditioned(sim::Options options, const Conditions& conditions, const Machine& machine,
+                         std::int64_t devices);
+/// Loads of the samples, where --input is given.
+void add_input(Schedule& schedule, const Conditions& conditions, const Machine& machine);
+
+/// The step under noise: "noisy_step_s", its 5 % and 95 % quantiles, "noisy_samples_per_s".
+void add_noise(nlohmann::ordered_json& point, const Schedule& schedule, const Machine& machine,
+               const sim::Options& options, const Conditions& conditions);
+/// "io_bound_devices", and of a data set of so many samples "staging_s".
+void add_storage(nlohmann::ordered_json& point, const Schedule& schedule, const Machine& machine,
+                 const Conditions& conditions, std::optional<std::int64_t> dataset);
+
+}  // namespace rehearse::cli

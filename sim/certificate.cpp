@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/certificate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <span>
+#include <stdexcept>
+
+#include "sim/bounds.hpp"
+#include "sim/groups.hpp"
+
+namespace rehearse::sim {
+
+namespace {
+
+constexpr double rounding = 1e-6;  // relative; times and sizes are sums of very many
+
+std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+[[noreturn]] void refuse(const std::string& what) {
+    throw std::logic_error(fmt::format("bug in Rehearse: the prediction breaks its certificate: {}", what));
+}
+
+/// What a class's groups along an axis need of the NICs, whatever they send.
+struct Crossing {
+    std::int64_t groups = 0;
+    std::map<std::int64_t, std::int64_t> by_nodes;  // how many groups lie on so many nodes
+    Bandwidth nics;                                 // of all nodes together, out of them
+};
+
+// Steps of one class in one iteration: when the first of its ranks began, and when the last ended.
+struct Span {
+    Seconds start{1e300}, end{-1e300};
+    Bytes sent;
+    std::int64_t ranks = 0;
+};
+
+class Certifier {
+public:
+    Certifier(const Steps& steps, const Wiring& wiring, Seconds slack) : steps_(steps), wiring_(wiring), slack_(slack) {
+        for (const RankClass& rank_class : steps.schedule().classes) {
+            auto& streams = streams_.emplace_back();
+            for (std::size_t i = 0; i < rank_class.steps.size(); ++i) {
+                streams[at(static_cast<int>(rank_class.steps[i].stream))].push_back(i);
+            }
+        }
+    }
+
+    /// Events of one rank in one iteration, in order of their starts.
+    void rank(std::span<const Event> events) {
+        const int c = steps_.class_of(events.front().rank);
+        const std::vector<Step>& program = steps_.schedule().classes[at(c)].steps;
+        std::array<std::size_t, stream_count> next{};
+        when_.assign(program.size(), nullptr);
+        for (const Event& event : events) {
+            const auto stream = at(static_cast<int>(event.stream));
+            const std::vector<std::size_t>& order = streams_[at(c)][stream];
+            if (next[stream] == order.size() || program[order[next[stream]]].name != event.step) {
+                refuse(fmt::format("{} is not the next step of {}", name(event), to_string(event.stream)));
+            }
+            when_[order[next[stream]++]] = &event;
+        }
+        if (events.size() != program.size()) refuse(fmt::format("rank {} skips steps", events.front().rank));
+        std::array<const Event*, stream_count> before{};
+        for (std::size_t i = 0; i < program.size(); ++i) {
+            const Event& event = *when_[i];
+            for (const int other : program[i].after) follows(event, *when_[at(other)]);
+            const Event*& last = before[at(static_cast<int>(event.stream))];
+            if (last != nullptr) follows(event, *last);
+            last = &event;
+            takes_its_time(program[i].action, event);
+        }
+        own_bytes(c, program);
+    }
+
+    /// After all ranks of an iteration.
+    void iteration() {
+        for (auto& [c, spans] : spans_) {
+            const std::vector<Step>& program = steps_.schedule().classes[at(c)].steps;
+            Seconds row_start, row_end{-1e300}, needed;
+            for (const std::size_t i : streams_[at(c)][at(static_cast<int>(Stream::communication))]) {
+                const auto* communicate = std::get_if<Communicate>(&program[i].action);
+                if (communicate == nullptr) continue;
+                const Span& span = spans[i];
+                all_sent(c, *communicate, span, program[i].name);
+                if (span.start > row_end + slack_) {
+                    row_start = span.start;
+                    needed = {};
+                }
+                needed += nic_time(c, *communicate);
+                row_end = std::max(row_end, span.end);
+                if (row_end - row_start < needed * (1 - rounding) - slack_) {
+                    refuse(fmt::format("{} and the collectives before it take {} where NICs need {}", program[i].name,
+                                       to_string(row_end - row_start), to_string(needed)));
+                }
+            }
+        }
+        spans_.clear();
+    }
+
+private:
+    static std::string name(const Event& event) {
+        return fmt::format("{} of rank {} (micro-batch {}, {} to {})", event.step, event.rank, event.micro_batch,
+                           to_string(event.start), to_string(event.end));
+    }
+
+    void follows(const Event& event, const Event& before) const {
+        if (event.start >= before.end - slack_) return;
+        refuse(fmt::format("{} begins before {} has ended", name(event), name(before)));
+    }
+
+    void at_least(const Event& event, Seconds least, std::string_view why) const {
+        if (event.end - event.start >= least * (1 - rounding) - slack_) return;
+        refuse(fmt::format("{} is faster than {}: {}", name(event), why, to_string(least)));
+    }
+
+    void takes_its_time(const Action& action, const Event& event) {
+        const DeviceClass& device = wiring_.device_class(event.rank);
+        if (const auto* compute = std::get_if<Compute>(&action)) {
+            const Seconds least = least_time(compute->problem, device) * steps_.fastest_pace();
+            if (least > Seconds{}) at_least(event, least, "peak rate or memory allow");
+        } else if (const auto* update = std::get_if<Update>(&action)) {
+            const Seconds least = least_time(update->problem, device) * steps_.fastest_pace();
+            if (least > Seconds{}) at_least(event, least, "peak rate or memory allow");
+        } else if (const auto* send = std::get_if<Send>(&action)) {
+            hops_.clear();
+            PerByte slowest;
+            const std::int64_t apart = send->offset * stride(steps_.schedule().mesh, send->axis);
+            const Seconds latency = wiring_.route(event.rank, event.rank + apart, hops_);
+            for (const Hop& hop : hops_) slowest = std::max(slowest, hop.cost);
+            at_least(event, latency + slowest * send->bytes, "its slowest link");
+        } else if (const auto* load = std::get_if<Load>(&action)) {
+            const auto& tiers = wiring_.machine().storage;
+            const auto tier = std::ranges::find(tiers, load->tier, &StorageTier::name);
+            if (tier != tiers.end()) at_least(event, load->bytes / tier->read.value, "its storage tier");
+        }
+    }
+
+    // Back-to-back collectives of one rank: some began before the event before them had ended on the last rank.
+    void own_bytes(int c, const std::vector<Step>& program) {
+        Seconds row_start, row_end{-1e300};
+        Bytes row;
+        std::vector<Span>& spans = spans_[c];
+        spans.resize(program.size());
+        for (const std::size_t i : streams_[at(c)][at(static_cast<int>(Stream::communication))]) {
+            const Event& event = *when_[i];
+            if (!std::holds_alternative<Communicate>(program[i].action)) continue;
+            Span& span = spans[i];
+            span.start = std::min(span.start, event.start);
+            span.end = std::max(span.end, event.end);
+            span.sent += event.bytes;
+            ++span.ranks;
+            if (event.start > row_end + slack_) {
+                row_start = event.start;
+                row = {};
+            }
+            row += event.bytes;
+            row_end = std::max(row_end, event.end);
+            if (!(row > Bytes{})) continue;
+            const Seconds least = row / wiring_.egress(event.rank);
+            if (row_end - row_start >= least * (1 - rounding) - slack_) continue;
+            refuse(
+                fmt::format("{} is faster than all links of its device together: {}", name(event), to_string(least)));
+        }
+    }
+
+    const Crossing& crossing(int c, int axis) {
+        const auto [entry, fresh] = crossings_.try_emplace({c, axis});
+        Crossing& made = entry->second;
+        if (!fresh) return made;
+        const Groups groups = groups_along(steps_.schedule().mesh, axis, {}, wiring_);
+        std::set<std::int64_t> nodes;
+        for (std::int64_t group = 0; group < groups.count; ++group) {
+            if (steps_.class_of(groups.rank(group, 0)) != c) continue;
+            std::set<std::int64_t> touched;
+            for (std::int64_t member = 0; member < groups.shape.size; ++member) {
+                touched.insert(wiring_.node_of(groups.rank(group, member)));
+            }
+            nodes.insert(touched.begin(), touched.end());
+            ++made.groups;
+            ++made.by_nodes[static_cast<std::int64_t>(touched.size())];
+        }
+        for (const std::int64_t node : nodes) made.nics += wiring_.node_egress(node);
+        return made;
+    }
+
+    Seconds nic_time(int c, const Communicate& communicate) {
+        const Crossing& of = crossing(c, communicate.axis);
+        const Bytes whole = size_of(communicate.type) * static_cast<double>(communicate.elements);
+        Bytes bytes;
+        for (const auto& [nodes, groups] : of.by_nodes) {
+            bytes += static_cast<double>(groups) * least_crossing(communicate.kind, nodes, whole);
+        }
+        return bytes > Bytes{} ? bytes / of.nics : Seconds{};
+    }
+
+    void all_sent(int c, const Communicate& communicate, const Span& span, const std::string& step) {
+        const Crossing& of = crossing(c, communicate.axis);
+        const std::int64_t size = rehearse::size_of(steps_.schedule().mesh, communicate.axis);
+        if (span.ranks != of.groups * size) return;  // some are not shown
+        const Bytes whole = size_of(communicate.type) * static_cast<double>(communicate.elements);
+        const Bytes least = static_cast<double>(of.groups) * least_crossing(communicate.kind, size, whole);
+        if (span.sent >= least * (1 - rounding)) return;
+        refuse(fmt::format("{} sends {} where {} must move", step, to_string(span.sent), to_string(least)));
+    }
+
+    const Steps& steps_;
+    const Wiring& wiring_;
+    Seconds slack_;
+    std::vector<std::array<std::vector<std::size_t>, stream_count>> streams_;  // by class: steps of each stream
+    std::vector<const Event*> when_;                                           // by step, of one rank
+    std::map<int, std::vector<Span>> spans_;                                   // by class and step, of one iteration
+    std::map<std::pair<int, int>, Crossing> crossings_;                        // by class and axis
+    std::vector<Hop> hops_;
+};
+
+void certify_links(const Timeline& timeline) {
+    const Seconds whole = length(timeline);
+    Bytes up, down;
+    for (const LinkUse& use : timeline.links) {
+        LinkUse busiest = use;
+        busiest.links = 1;
+        busiest.bytes = use.most;
+        if (utilisation(busiest, whole) > 1 + rounding) {
+            refuse(fmt::format("link {} carries {} in {}, more than {} allows", use.name, to_string(use.most),
+                               to_string(whole), to_string(use.capacity)));
+        }
+        if (use.name == "nic:up") up += use.bytes;
+        if (use.name == "nic:down") down += use.bytes;
+    }
+    if (std::max(up, down) - std::min(up, down) > rounding * up + Bytes{1}) {
+        refuse(fmt::format("{} go into the fabric, {} come out", to_string(up), to_string(down)));
+    }
+}
+
+}  // namespace
+
+void certify(const Timeline& timeline, const Steps& steps, const Wiring& wiring) {
+    const std::vector<Event>& events = timeline.events;
+    Certifier certifier{steps, wiring, length(timeline) * 1e-9 + Seconds{1e-12}};
+    for (std::size_t first = 0; first < events.size();) {
+        std::size_t last = first;
+        const auto same = [&](const Event& e) {
+            return e.rank == events[first].rank && e.iteration == events[first].iteration;
+        };
+        while (last < events.size() && same(events[last])) ++last;
+        certifier.rank(std::span{events}.subspan(first, last - first));
+        if (last == events.size() || events[last].iteration != events[first].iteration) certifier.iteration();
+        first = last;
+    }
+    certify_links(timeline);
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Noise, slow nodes, quorums and degraded links: order statistics worked out elsewhere, and both modes alike.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "core/error.hpp"
+#include "fixture.hpp"
+#include "sim/pace.hpp"
+#include "sim/simulate.hpp"
+#include "sim/staging.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using namespace test;
+using testing::HasSubstr;
+
+// The mean of the largest of n log-normal variables: the integral of 1 - F(x)^n over x > 0, by trapezia.
+double mean_of_largest(std::int64_t n, double sigma) {
+    const double step = 1e-5;
+    double sum = 0;
+    for (double x = step; x < 4; x += step) {
+        const double z = (std::log(x) + sigma * sigma / 2) / sigma;
+        sum += step * (1 - std::pow(0.5 * std::erfc(-z / std::sqrt(2.0)), static_cast<double>(n)));
+    }
+    return sum;
+}
+
+// The largest of 16 normal variables has a standard deviation of 0.55, of more a smaller one (Tippett 1925); the mean
+// of 400 of them 0.0275, a tenth more where they are log-normal. Four of these.
+TEST(Paces, LargestIsThatOfOrderStatistics) {
+    const double sigma = 0.05;
+    for (const std::int64_t n : {16, 64, 1024}) {
+        double sum = 0;
+        for (int sample = 0; sample < 400; ++sample)
+            sum += pace_of(paces(n, summit_like(200), {}, {sigma, 7}, sample), n);
+        EXPECT_NEAR(sum / 400, mean_of_largest(n, sigma), 4 * 0.03 * sigma) << n;
+    }
+}
+
+TEST(Paces, AreOneOnAverageRepeatableAndSlowWhereTheNodeIs) {
+    const Machine machine = summit_like(4);
+    const std::vector<double> many = paces(20'000, summit_like(4000), {}, {0.1, 3});
+    EXPECT_NEAR(std::reduce(many.begin(), many.end()) / 20'000, 1, 4 * 0.1 / std::sqrt(20'000));
+    EXPECT_EQ(paces(24, machine, {}, {0.1, 3}, 2), paces(24, machine, {}, {0.1, 3}, 2));
+    EXPECT_NE(paces(24, machine, {}, {0.1, 3}, 2), paces(24, machine, {}, {0.1, 3}, 1));
+    const SlowNode slow{2, 1.5};
+    const std::vector<double> one_slow = paces(24, machine, {&slow, 1});
+    for (std::size_t r = 0; r < 24; ++r) EXPECT_EQ(one_slow[r], r / 6 == 2 ? 1.5 : 1) << r;
+    EXPECT_EQ(pace_of(one_slow, 18), 1);  // 18 of 24 are not slow
+    EXPECT_EQ(pace_of(one_slow, 19), 1.5);
+}
+
+Schedule training(Machine& machine, std::int64_t ranks) {
+    return data_schedule(ranks, {compute_step(machine, "backward", 10_ms),
+                                 all_reduce_step(0, 2'400'000, parse_algorithm("hierarchical(ring,halving)"), {0}),
+                                 compute_step(machine, "update", 1_ms, {1})});
+}
+
+// Every rank waits for the slowest: folded mode runs at its pace. In exact mode the slowest of the backward pass need
+// not be in the all-reduce's last message, and in the update each rank goes at its own pace, the slowest last.
+TEST(Noise, IsAlikeInBothModes) {
+    Machine machine = summit_like(4);
+    const Schedule schedule = training(machine, 24);
+    double exact = 0, folded = 0;
+    for (int sample = 0; sample < 20; ++sample) {
+        const std::vector<double> pace = paces(24, machine, {}, {0.1, 11}, sample);
+        const double e = step_time(simulate(schedule, machine, {.mode = Mode::exact, .pace = pace}).timeline).value;
+        const double f = step_time(simulate(schedule, machine, {.mode = Mode::folded, .pace = pace}).timeline).value;
+        EXPECT_NEAR(f / e, 1, 0.02) << sample;
+        exact += e;
+        folded += f;
+    }
+    EXPECT_NEAR(folded / exact, 1, 0.005);
+}
+
+TEST(Noise, OfAQuorumLeavesTheSlowestOut) {
+    Machine machine = one_device_nodes(8, Star{});
+    const Schedule schedule = data_schedule(8, {compute_step(machine, "backward", 10_ms)});
+    std::vector<double> pace{1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7};
+    const auto step = [&](double quorum) {
+        return step_time(simulate(schedule, machine, {.mode = Mode::folded, .pace = pace, .quorum = quorum}).timeline)
+            .value;
+    };
+    EXPECT_DOUBLE_EQ(step(1), 17e-3);
+    EXPECT_DOUBLE_EQ(step(0.75), 15e-3);  // the sixth of eight
+    EXPECT_DOUBLE_EQ(step(0.7), 15e-3);   // 5.6, so six
+    const auto refusal = [&](Options options) -> std::string {
+        try {
+            simulate(schedule, machine, options);
+        } catch (const InputError& error) {
+            return error.what();
+        }
+        return "nothing";
+    };
+    EXPECT_THAT(refusal({.mode = Mode::exact, .pace = pace, .quorum = 0.5}), HasSubstr("folded"));
+    EXPECT_THAT(refusal({.quorum = 0}), HasSubstr("above 0"));
+}
+
+// Four ranks, ring of 40 MB in rounds of 10 MB at 10 GB/s; one NIC at a quarter: its round takes 4 ms.
+TEST(DegradedLinks, SlowDownWhatCrossesThem) {
+    const Machine machine = one_device_nodes(4, Star{});
+    const Schedule schedule = data_schedule(4, {all_reduce_step(0, 10'000'000, {})});
+    const std::vector<Degraded> degraded{{"node2:nic0:up", 0.25}};
+    for (const Mode mode : {Mode::exact, Mode::folded}) {
+        const double time = step_time(simulate(schedule, machine, {.mode = mode, .degraded = degraded}).timeline).value;
+        EXPECT_NEAR(time / (6 * (4e-3 + 2e-6)), 1, 1e-6) << to_string(mode);
+    }
+    const std::vector<Degraded> all{{"node*:nic0:*", 0.5}};
+    EXPECT_NEAR(step_time(simulate(schedule, machine, {.degraded = all}).timeline).value / (6 * (2e-3 + 2e-6)), 1,
+                1e-6);
+    const auto refusal = [&](const Degraded& one) -> std::string {
+        try {
+            simulate(schedule, machine, {.degraded = {one}});
+        } catch (const InputError& error) {
+            return error.what();
+        }
+        return "nothing";
+    };
+    EXPECT_THAT(refusal({"node9:nic0:up", 0.5}), HasSubstr("no link"));
+    EXPECT_THAT(refusal({"node1:nic0:up", 0}), HasSubstr("above 0"));
+}
+
+// The climate runs of SC'18 on 1,024 nodes: 63,000 samples of 56.6 MB on GPFS, 1,500 kept by each node. Read once:
+// 3.57 TB at 2.5 TB/s. Kept: 84.9 GB at 5.5 GB/s. Spread: 84.9 GB less the node's own 1/1024 of all, 3.48 GB, over two
+// NICs of 12.5 GB/s at 0.8.
+TEST(Staging, IsAsSlowAsItsSlowestPart) {
+    Machine machine = summit_like(1024);
+    machine.storage = {{"nvme", {5.5_GBps, "test"}, true}, {"gpfs", {2500.0_GBps, "test"}, false}};
+    const Staging staging = stage(machine, 1024, "gpfs", "nvme", 63'000, 1500, 56.6_MB);
+    EXPECT_NEAR(staging.read.value, 1.42632, 1e-5);
+    EXPECT_NEAR(staging.written.value, 15.43636, 1e-5);
+    EXPECT_NEAR(staging.spread.value, (84.9e9 - 3.4822265625e9) / 20e9, 1e-6);
+    EXPECT_EQ(staging.time(), staging.written);
+    EXPECT_EQ(devices_until_bound(machine.storage[1], 200.0_MBps), 12'500);
+    const auto refusal = [&](const std::string& from, const std::string& to) -> std::string {
+        try {
+            stage(machine, 4, from, to, 100, 25, 1_MB);
+        } catch (const InputError& error) {
+            return error.what();
+        }
+        return "nothing";
+    };
+    EXPECT_THAT(refusal("nvme", "gpfs"), HasSubstr("from a shared tier to one inside the nodes"));
+    EXPECT_THAT(refusal("gpsf", "nvme"), HasSubstr("did you mean 'gpfs'"));
+}
+
+}  // namespace
+}  // namespace rehearse::sim
