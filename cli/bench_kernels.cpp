@@ -84,7 +84,7 @@ Backends backends_of(const BenchOptions& options, const Problem& problem) {
     const auto each_once = kernels::implementations(problem, options.scratch_limit);
     for (const kernels::Backend* backend : kernels::backends()) {
         if (!options.backend.empty() && backend->name() != options.backend) continue;
-        if (!options.algorithm.empty() && backend->algorithm() != options.algorithm) continue;
+        if (!options.algorithm.empty() && !is_algorithm(*backend, options.algorithm)) continue;
         if (options.accumulate && backend->accumulation() != *options.accumulate) continue;
         const bool last_resort = backend == kernels::backends().back() && options.backend != backend->name();
         if (last_resort && !found.empty()) continue;

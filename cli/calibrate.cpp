@@ -11,6 +11,8 @@
 #include "bench/host.hpp"
 #include "calibrate/problems.hpp"
 #include "calibrate/quick.hpp"
+#include "cli/calibrate_report.hpp"
+#include "cli/choice.hpp"
 #include "cli/command.hpp"
 #include "cli/job.hpp"
 #include "cli/report.hpp"
@@ -18,9 +20,11 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "models/models.hpp"
+#include "picture/write.hpp"
 #include "schedule/plan.hpp"
 #if REHEARSE_HAS_MPI
 #include "bench/messages.hpp"
+#include "kernels/comm/idle.hpp"
 #include "run/train.hpp"
 #endif
 
@@ -28,15 +32,17 @@ namespace rehearse::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct Options {
     Common common;
-    bool quick = false;
-    std::vector<std::string> models{"lenet5", "resnet32"};
+    bool quick = false, report = false;
+    std::vector<std::string> models{"lenet5", "resnet32"}, plans{"data"};
     std::vector<std::int64_t> batches{32};
-    std::string backend, algorithm, machine_out, samples_out, fuse{default_fuse};
-    Seconds budget{30};
+    std::string backend, algorithm, machine_out, samples_out, plot, fuse{default_fuse};
+    std::vector<std::string> samples;  // files; then nothing is measured
+    std::string machine;               // that they are of
+    calibrate::Between between = calibrate::Between::nodes;
+    std::int64_t ranks = 0;
+    Seconds budget{0};  // 0: by --quick
     Tune tune = Tune::on;
     Bytes scratch_limit = kernels::default_scratch_limit;
 };
@@ -48,20 +54,23 @@ std::string host_name() {
 }
 
 void check(const Options& options) {
-    if (!options.quick) {
-        throw InputError(
-            "calibrate: only --quick is there in this version (compute, memory and messages of this host)");
-    }
     for (const std::int64_t batch : options.batches) {
         if (batch < 1) throw InputError(fmt::format("--batch {}: at least 1", batch));
     }
     check_writable(options.machine_out, options.common);
     check_writable(options.samples_out, options.common);
     check_writable(options.common.output, options.common);
+    check_writable(options.plot, options.common);
+    if (!options.plot.empty()) picture::check_suffix(options.plot);
 }
 
 // What was measured before stays, as far as it was on this host and is not measured again.
-Machine known_host(const Options& options) {
+Machine known_host(const Options& options, std::int64_t nodes, std::int64_t ranks_a_node) {
+    if (nodes > 1) {
+        if (options.machine_out.empty())
+            throw InputError("calibrate: several hosts are a machine of their own: give --machine-out FILE.toml");
+        return models::detect_hosts(nodes, ranks_a_node);
+    }
     if (options.machine_out.empty() && std::filesystem::exists(models::this_host_path())) {
         try {
             return models::load_machine("this-host");
@@ -72,17 +81,20 @@ Machine known_host(const Options& options) {
     return models::detect_this_host();
 }
 
-// Of data-parallel training; on how many ranks makes no difference to what each computes.
-std::vector<calibrate::Needed> problems_of(const Options& options, const Machine& host) {
+// Of every network, plan and batch.
+std::vector<Schedule> schedules_of(const Options& options, const std::vector<std::string>& plans, const Machine& host,
+                                   std::int64_t ranks) {
     std::vector<Schedule> schedules;
     for (const std::string& name : options.models) {
         const Network network = load_network(name, options.fuse);
-        for (const std::int64_t batch : options.batches) {
-            schedules.push_back(schedule::make_schedule(network, host, schedule::parse_plan("data"),
-                                                        {.devices = 1, .batch_per_device = batch}));
+        for (const std::string& plan : plans) {
+            for (const std::int64_t batch : options.batches) {
+                schedules.push_back(schedule::make_schedule(network, host, schedule::parse_plan(plan),
+                                                            {.devices = ranks, .batch_per_device = batch}));
+            }
         }
     }
-    return calibrate::problems(schedules);
+    return schedules;
 }
 
 std::string save(const Options& options, const Machine& host) {
@@ -96,88 +108,151 @@ std::string save(const Options& options, const Machine& host) {
     return path;
 }
 
-Report report_of(const Options& options, const calibrate::Samples& samples, const Machine& host,
-                 const std::string& path) {
-    Report report{document("calibration", {{"models", options.models}, {"batches", options.batches}}), {}, ""};
-    report.document["file"] = path;
-    report.document["ranks"] = samples.ranks;
-    Json rows = Json::array();
-    for (const calibrate::Sample& s : samples.compute) {
-        const Bytes bytes = bytes_moved(s.problem.op, s.problem.pass, s.problem.type, s.problem.batch);
-        rows.push_back({{"problem", to_string(s.problem)},
-                        {"backend", s.backend},
-                        {"median_s", s.median.value},
-                        {"error", s.error},
-                        {"samples", s.count},
-                        {"flops_per_s", (flops(s.problem.op, s.problem.pass, s.problem.batch) / s.median).value},
-                        {"bytes_per_s", (bytes / s.median).value}});
-    }
-    report.document["samples"] = rows;
-    report.tables = {{"samples",
-                      fmt::format("measured on {} ranks at once", samples.ranks),
-                      {{"problem", "problem"},
-                       {"backend", "backend"},
-                       {"median_s", "median", Show::seconds},
-                       {"error", "spread", Show::percent},
-                       {"flops_per_s", "rate", Show::flop_rate}}}};
-    const DeviceClass& core = host.classes.at(0);
-    report.footer = fmt::format("a core: {} f32, {} of memory bandwidth, {} to start a kernel\n",
-                                to_string(samples.figures.peak.median), to_string(core.memory_bandwidth.value),
-                                to_string(core.launch.value));
-    if (samples.messages) {
-        report.footer +=
-            fmt::format("a message between ranks: {} + bytes / ({:.3g} x link), ± {:.0f} %\n",
-                        to_string(host.inside.overhead.value), host.inside.fraction.value, 100 * host.inside.error);
-    } else {
-        report.footer += "messages between ranks: not measured (start it with mpirun -n 2)\n";
-    }
-    report.footer += fmt::format("kept in {}", path);
-    return report;
+// What was kept, and what is not yet there tuned now: prices are then those of the kernels that run will take.
+Seconds budget_of(const Options& options) {
+    if (options.budget > Seconds{0}) return options.budget;
+    return Seconds{options.quick ? 30.0 : 60.0};
 }
 
-// What was kept, and what is not yet there tuned now: prices are then those of the kernels that run will take.
 kernels::Choices tuned_choices(const Options& options, const std::vector<calibrate::Needed>& problems,
                                const bench::Team& team) {
     if (options.tune == Tune::off || !options.backend.empty() || !options.algorithm.empty()) return {};
     bench::TuneOptions tuning;
-    tuning.budget = options.budget * 0.5;
+    tuning.budget = budget_of(options) * 0.5;
     tuning.scratch_limit = options.scratch_limit;
     tuning.team = team;
     return tune_missing(problems, tuning, options.tune, options.common);
 }
 
-using MeasureMessages = std::function<calibrate::Messages()>;
-
-int measure(const Options& options, const bench::Team& team, const MeasureMessages& messages) {
-    const Machine known = known_host(options);
-    const std::vector<calibrate::Needed> problems = problems_of(options, known);
-    if (team.rank == 0) {
-        talk(options.common, fmt::format("measuring {} problems on {} ranks", problems.size(), team.ranks));
+// From files, without measuring.
+int read_and_apply(const Options& options) {
+    if (options.machine.empty() || options.machine_out.empty())
+        throw InputError(
+            "--samples: give --machine NAME|FILE.toml, whose figures the samples replace, and --machine-out");
+    Machine machine = models::load_machine(options.machine);
+    Report report{document("calibration", {{"machine", options.machine}, {"files", options.samples}}), {}, ""};
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (const std::string& path : options.samples) {
+        const calibrate::FileSamples samples = calibrate::read_samples(read_file(path), path, options.ranks);
+        for (const std::string& why : samples.skipped) talk(options.common, fmt::format("{}: skipped {}", path, why));
+        machine = calibrate::apply(std::move(machine), samples, options.between);
+        rows.push_back({{"file", path},
+                        {"where", samples.where},
+                        {"problems", samples.compute.size()},
+                        {"messages", samples.messages.size()},
+                        {"skipped", samples.skipped.size()}});
     }
-    calibrate::Samples samples;
-    samples.host = host_name();
-    samples.date = today();
-    samples.ranks = team.ranks;
-    samples.figures = bench::measure_host({.budget = options.budget * 0.1}, team);
-    bench::Options measuring;
-    measuring.rounds.budget = options.budget * 0.7;
-    measuring.backend = options.backend;
-    measuring.algorithm = options.algorithm;
-    measuring.team = team;
-    measuring.scratch_limit = options.scratch_limit;
-    measuring.tuned = tuned_choices(options, problems, team);
-    const bench::Measurement measurement = bench::measure(problems, measuring);
-    samples.compute = measurement.samples;
-    if (team.ranks > 1) samples.messages = messages();
-    if (team.rank != 0) return good;
-    if (!options.samples_out.empty()) replace_file(options.samples_out, measurement.json);
-    const Machine host = calibrate::apply(known, samples);
-    print(report_of(options, samples, host, save(options, host)), options.common);
+    report.document["rows"] = rows;
+    report.document["file"] = options.machine_out;
+    report.tables = {{"rows",
+                      "samples",
+                      {{"file", "file"},
+                       {"where", "measured"},
+                       {"problems", "problems", Show::count},
+                       {"messages", "messages", Show::count},
+                       {"skipped", "skipped", Show::count}}}};
+    const Messaging& fitted = options.between == calibrate::Between::nodes ? machine.across : machine.inside;
+    report.footer = fmt::format("{}kept in {}", messaging_line("of these", fitted), options.machine_out);
+    replace_file(options.machine_out, models::to_toml(machine));
+    print(report, options.common);
     return good;
 }
 
+/// Who measures: ranks of this host, or of several.
+struct Crew {
+    bench::Team team;
+    std::int64_t nodes = 1, ranks_a_node = 1;
+    std::function<void(calibrate::Samples&)> messages = [](calibrate::Samples&) {};
+#if REHEARSE_HAS_MPI
+    const run::Session* session = nullptr;
+#endif
+};
+
+struct Measured {
+    calibrate::Samples samples;
+    Machine host;
+    std::vector<InSituRow> whole;  // training steps
+    std::string json;              // of the problems by themselves
+};
+
+// Compute steps by themselves, messages, compute steps in whole training steps, then these themselves.
+Measured measured(const Options& options, const Crew& crew, const Machine& known) {
+    const std::vector<Schedule> schedules = schedules_of(options, options.plans, known, crew.team.ranks);
+    const std::vector<calibrate::Needed> problems = calibrate::problems(schedules);
+    if (crew.team.rank == 0)
+        talk(options.common, fmt::format("measuring {} problems on {} ranks", problems.size(), crew.team.ranks));
+    Measured result;
+    calibrate::Samples& samples = result.samples;
+    samples.host = host_name();
+    samples.date = today();
+    samples.ranks = crew.team.ranks;
+    samples.nodes = crew.nodes;
+    samples.figures = bench::measure_host({.budget = budget_of(options) * 0.1}, crew.team);
+    bench::Options measuring;
+    measuring.rounds.budget = budget_of(options) * 0.4;
+    measuring.backend = options.backend;
+    measuring.algorithm = options.algorithm;
+    measuring.team = crew.team;
+    measuring.scratch_limit = options.scratch_limit;
+    measuring.tuned = tuned_choices(options, problems, crew.team);
+    bench::Measurement measurement = bench::measure(problems, measuring);
+    result.json = std::move(measurement.json);
+    samples.compute = std::move(measurement.samples);
+    crew.messages(samples);
+    result.host = calibrate::apply(known, samples);
+#if REHEARSE_HAS_MPI
+    const Seconds budget = budget_of(options) * 0.2;
+    const InSituJob job{
+        *crew.session, crew.team, {options.backend, options.algorithm, options.scratch_limit, measuring.tuned}, budget};
+    price_in_situ(job, schedules_of(options, {"data"}, known, 1), result.host, samples.compute);
+    result.host = calibrate::apply(known, samples);
+    if (!options.quick) result.whole = check_in_situ(job, schedules, result.host);
+#endif
+    return result;
+}
+
+int measure(const Options& options, const Crew& crew) {
+    auto [samples, host, whole, json] = measured(options, crew, known_host(options, crew.nodes, crew.ranks_a_node));
+    if (crew.team.rank != 0) return good;
+    if (!whole.empty()) host.in_situ = in_situ(whole, samples.host, samples.date);
+    if (!options.samples_out.empty()) replace_file(options.samples_out, json);
+    if (!options.plot.empty()) replace_file(options.plot, residual_picture(samples, host, options.plot));
+    const Calibration made{samples, host, whole, save(options, host), options.report};
+    print(report_of(made, {{"models", options.models}, {"plans", options.plans}, {"batches", options.batches}}),
+          options.common);
+    return good;
+}
+
+#if REHEARSE_HAS_MPI
+// Messages inside a host among all its ranks, on all hosts at once; between hosts among the first ranks of each.
+void measure_messages(const Options& options, const kernels::Communicator& world, calibrate::Samples& samples) {
+    const bench::Rounds rounds{.budget = budget_of(options) * 0.2};
+    kernels::Communicator host = world.node();
+    kernels::Communicator peers = world.split(host.rank(), world.rank());
+    if (host.size() > 1) samples.messages = bench::measure_messages(host, rounds);
+    world.barrier(kernels::attentive());
+    if (peers.size() > 1 && host.rank() == 0) samples.across = bench::measure_messages(peers, rounds);
+    world.barrier(kernels::attentive());
+}
+
+Crew crew_of(const Options& options, const run::Session& session, const kernels::Communicator& world) {
+    const double local = static_cast<double>(session.local_size());
+    for (const double other : world.all_gather({&local, 1})) {
+        if (other != local) throw InputError("calibrate: every host must have as many ranks as the others");
+    }
+    Crew crew;
+    crew.team = bench::team_of(world);
+    crew.ranks_a_node = session.local_size();
+    crew.nodes = session.size() / session.local_size();
+    crew.messages = [&](calibrate::Samples& samples) { measure_messages(options, world, samples); };
+    crew.session = &session;
+    return crew;
+}
+#endif
+
 int start(const Options& options) {
     check(options);
+    if (!options.samples.empty()) return read_and_apply(options);
 #if REHEARSE_HAS_MPI
     int argc = 0;
     char** argv = nullptr;
@@ -189,12 +264,11 @@ int start(const Options& options) {
                             "core: unset it to calibrate",
                             session.threads()));
         }
-        kernels::Communicator world = kernels::Communicator::world();
-        const auto messages = [&] { return bench::measure_messages(world, {.budget = options.budget * 0.2}); };
-        return measure(options, bench::team_of(world), messages);
+        const kernels::Communicator world = kernels::Communicator::world();
+        return measure(options, crew_of(options, session, world));
     });
 #else
-    return measure(options, {}, {});
+    return measure(options, {});
 #endif
 }
 
@@ -202,22 +276,38 @@ int start(const Options& options) {
 
 Run add_calibrate(CLI::App& app) {
     const auto options = std::make_shared<Options>();
-    app.add_flag("--quick", options->quick, "compute steps, memory and messages of this host, in under a minute");
+    app.add_flag("--quick", options->quick, "without whole training steps, which tell how far prices are off in sum");
     app.add_option("--model", options->models, "networks whose steps are measured")
         ->delimiter(',')
         ->option_text("NAME[,NAME...]");
+    app.add_option("--plan", options->plans, "how it is split; again for each plan whose steps are measured")
+        ->option_text("PLAN")
+        ->allow_extra_args(false);
     app.add_option("--batch", options->batches, "samples a rank")->delimiter(',')->option_text("N[,N...]");
     add_fuse(app, options->fuse);
     app.add_option("--backend", options->backend, "use only this one (onednn, cpu, reference)")->option_text("NAME");
-    app.add_option("--algorithm", options->algorithm, "where it applies: direct, im2col, winograd4, ...")
+    app.add_option("--algorithm", options->algorithm, "where it applies: direct, im2col, winograd, fft, ...")
         ->option_text("NAME");
     add_tune(app, options->tune, {{"on", Tune::on}, {"off", Tune::off}, {"again", Tune::again}},
              "find the fastest implementation of each step first, where that is not known yet, and keep it for run");
     add_scratch_limit(app, options->scratch_limit);
+    app.add_option(
+           "--samples", options->samples,
+           "measure nothing: take what these files hold (Google Benchmark's JSON, rehearse bench --out, the text "
+           "of nccl-tests and OSU)")
+        ->option_text("FILE...");
+    app.add_option("--machine", options->machine, "with --samples: the machine that they were measured on")
+        ->option_text("NAME|FILE.toml");
+    add_choice<calibrate::Between>(app, "--between", options->between,
+                                   {{"nodes", calibrate::Between::nodes}, {"devices", calibrate::Between::devices}},
+                                   "with --samples: whose messages they are");
+    app.add_option("--ranks", options->ranks, "with --samples: of OSU's all-reduce")->option_text("N");
     app.add_option("--machine-out", options->machine_out, "write the machine here, not to the place of this-host")
         ->option_text("FILE.toml");
     app.add_option("--out", options->samples_out, "also Google Benchmark's JSON of the samples")
         ->option_text("FILE.json");
+    app.add_flag("--report", options->report, "also how far the fits are from what was measured");
+    app.add_option("--plot", options->plot, "messages as measured and as fitted")->option_text("FILE.svg|png|pdf");
     add_budget(app, options->budget);
     add_common(app, options->common);
     return [options] { return start(*options); };

@@ -205,7 +205,7 @@ Run add_run(CLI::App& app) {
     app.add_option("--steps", options->run.steps, "training steps")->capture_default_str()->option_text("N");
     app.add_option("--backend", options->run.backend, "use only this one (onednn, cpu, reference)")
         ->option_text("NAME");
-    app.add_option("--algorithm", options->run.algorithm, "where it applies: direct, im2col, winograd4, ...")
+    app.add_option("--algorithm", options->run.algorithm, "where it applies: direct, im2col, winograd, fft, ...")
         ->option_text("NAME");
     add_tune(app, options->tune, {{"on", Tune::on}, {"off", Tune::off}},
              "follow what calibrate or bench --tune found to be fastest on this host");

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/device.hpp"
 #include "kernels/reference/backend.hpp"
 #if REHEARSE_HAS_CPU
 #include "kernels/cpu/backends.hpp"
@@ -16,6 +17,11 @@
 #endif
 #if REHEARSE_HAS_CUDA
 #include "kernels/cuda/convolution.hpp"
+#include "kernels/cuda/device.hpp"
+#include "kernels/cuda/layers.hpp"
+#endif
+#if REHEARSE_HAS_CUDNN
+#include "kernels/cudnn/backends.hpp"
 #endif
 #if REHEARSE_HAS_ONEDNN
 #include "kernels/onednn/backend.hpp"
@@ -55,16 +61,41 @@ void require_known_algorithm(std::string_view algorithm, std::string_view only) 
     std::vector<std::string_view> algorithms;
     for (const Backend* backend : backends()) {
         const bool listed = only.empty() || backend->name() == only;
+        if (listed && is_algorithm(*backend, algorithm)) return;
         if (listed && !backend->algorithm().empty()) algorithms.push_back(backend->algorithm());
     }
-    if (std::ranges::find(algorithms, algorithm) != algorithms.end()) return;
     const std::string of = only.empty() ? "this build" : fmt::format("backend '{}'", only);
     if (algorithms.empty()) throw InputError(fmt::format("algorithm '{}': {} has none to choose from", algorithm, of));
     throw InputError(fmt::format("unknown algorithm '{}'{}; {} has: {}", algorithm, did_you_mean(algorithm, algorithms),
                                  of, join(algorithms)));
 }
 
-std::vector<const Backend*> present_backends() {
+#if REHEARSE_HAS_CUDA
+// On buffers that lie in the GPU's memory, the preferred first.
+const std::vector<const Backend*>& on_gpu() {
+    static const auto owned = [] {
+        std::vector<std::unique_ptr<Backend>> all;
+        const auto add = [&all](std::vector<std::unique_ptr<Backend>> some) {
+            for (auto& backend : some) all.push_back(std::move(backend));
+        };
+#if REHEARSE_HAS_CUDNN
+        add(cudnn::convolutions(cuda::gpu()));
+        add(cudnn::products(cuda::gpu()));
+#endif
+        add(cuda::convolutions(cuda::gpu()));
+        all.push_back(cuda::layers(cuda::gpu()));
+        return all;
+    }();
+    static const auto listed = [] {
+        std::vector<const Backend*> all;
+        for (const auto& backend : owned) all.push_back(backend.get());
+        return all;
+    }();
+    return listed;
+}
+#endif
+
+std::vector<const Backend*> host_backends() {
     std::vector<const Backend*> present;
 #if REHEARSE_HAS_CPU
     present.push_back(&cpu::batchnorm());  // oneDNN's takes 1.2 to 3.6 times as long (docs/kernels.md)
@@ -81,17 +112,22 @@ std::vector<const Backend*> present_backends() {
 #if REHEARSE_HAS_ONEDNN
     for (const Backend* backend : onednn::convolutions()) present.push_back(backend);
 #endif
+    present.push_back(&reference::backend());
+    return present;
+}
+
+std::vector<const Backend*> present_backends() {
+    std::vector<const Backend*> present = host_backends();
 #if REHEARSE_HAS_CUDA
-    // Behind all of the CPU: who does not ask for them gets their copies to the GPU and back only in place of plain loops.
-    static const auto device = cuda::convolutions(cuda::gpu());
+    // Behind all of the CPU: who does not ask for them gets their copies to the GPU and back only in place of plain
+    // loops.
     static const auto on_host = [] {
         std::vector<std::unique_ptr<Backend>> all;
-        for (const auto& backend : device) all.push_back(cuda::staged(*backend, cuda::gpu()));
+        for (const Backend* backend : on_gpu()) all.push_back(cuda::staged(*backend, cuda::gpu()));
         return all;
     }();
-    for (const auto& backend : on_host) present.push_back(backend.get());
+    for (const auto& backend : on_host) present.insert(present.end() - 1, backend.get());
 #endif
-    present.push_back(&reference::backend());
     return present;
 }
 
@@ -103,6 +139,12 @@ std::vector<Absent> missing_backends() {
 #if !REHEARSE_HAS_CPU
     absent.push_back({"cpu", "built without Highway (install libhwy-dev, configure with -DREHEARSE_CPU=ON)"});
 #endif
+#if !REHEARSE_HAS_CUDNN
+    for (const std::string_view name : {"cudnn", "cublas"}) {
+        absent.push_back(
+            {name, "built without cuDNN and cuBLAS (install CUDA with cuDNN 9, configure with -DREHEARSE_CUDNN=ON)"});
+    }
+#endif
 #if !REHEARSE_HAS_CUDA
     absent.push_back({"cuda", "built without CUDA (install the CUDA toolkit, configure with -DREHEARSE_CUDA=ON)"});
 #endif
@@ -111,6 +153,7 @@ std::vector<Absent> missing_backends() {
 
 // The first of a list of backends that runs the operator; what the others said is added to `refusals`.
 struct Search {
+    std::span<const Backend* const> from;
     const Op& op;
     std::int64_t batch;
     DataType type;
@@ -119,7 +162,7 @@ struct Search {
 
     template <typename Listed>
     const Backend* first(Listed listed) {
-        for (const Backend* backend : backends()) {
+        for (const Backend* backend : from) {
             if (!listed(*backend)) continue;
             const Support support = supports_every_pass(*backend, op, batch, type, limit);
             if (support.yes) return backend;
@@ -148,6 +191,18 @@ std::span<const Absent> absent_backends() {
     return absent;
 }
 
+Device* device(std::string_view name) {
+    if (name == "cpu") return nullptr;
+    if (name != "cuda") throw InputError(fmt::format("unknown device '{}'; there are: cpu, cuda", name));
+#if REHEARSE_HAS_CUDA
+    static const auto only = cuda::device(cuda::gpu(), on_gpu(), host_backends());
+    return only.get();
+#else
+    throw BackendError(
+        "device 'cuda' is not in this build: install the CUDA toolkit, configure with -DREHEARSE_CUDA=ON");
+#endif
+}
+
 Support supports_within(const Backend& backend, const Problem& problem, Bytes limit) {
     Support support = backend.supports(problem);
     if (!support.yes || limit == any_scratch) return support;
@@ -162,14 +217,25 @@ std::string full_name(const Backend& backend) {
     return fmt::format("{} {}", backend.name(), backend.algorithm());
 }
 
+bool is_algorithm(const Backend& backend, std::string_view asked) {
+    const std::string_view name = backend.algorithm();
+    return !name.empty() && name.starts_with(asked) &&
+           name.find_first_not_of("0123456789", asked.size()) == std::string_view::npos;
+}
+
 const Backend& choose(const Op& op, std::int64_t batch, DataType type, std::string_view only,
                       std::string_view algorithm, Bytes limit) {
+    return choose_from(backends(), op, batch, type, only, algorithm, limit);
+}
+
+const Backend& choose_from(std::span<const Backend* const> from, const Op& op, std::int64_t batch, DataType type,
+                           std::string_view only, std::string_view algorithm, Bytes limit) {
     if (!only.empty()) require_known(only);
     if (!algorithm.empty()) require_known_algorithm(algorithm, only);
-    Search search{op, batch, type, limit};
+    Search search{from, op, batch, type, limit};
     const auto named = [&](const Backend& backend) { return only.empty() || backend.name() == only; };
     if (!algorithm.empty()) {
-        const auto asked = [&](const Backend& backend) { return named(backend) && backend.algorithm() == algorithm; };
+        const auto asked = [&](const Backend& backend) { return named(backend) && is_algorithm(backend, algorithm); };
         if (const Backend* found = search.first(asked); found != nullptr) return *found;
         search.refusals.clear();  // the algorithm is in the list below too
     }

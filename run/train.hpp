@@ -86,5 +86,7 @@ struct Result {
 /// InputError: the schedule is for another number of ranks, or holds what run cannot execute.
 Result train(const Session& session, const Schedule& schedule, const Options& options,
              const std::function<void(int step, const StepReport&)>& report = {});
+/// A schedule of one rank, on each rank of the session by itself and at the same time.
+Result train_each_alone(const Session& session, const Schedule& schedule, const Options& options);
 
 }  // namespace rehearse::run

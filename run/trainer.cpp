@@ -322,4 +322,13 @@ Result train(const Session& session, const Schedule& schedule, const Options& op
     return result;
 }
 
+Result train_each_alone(const Session& session, const Schedule& schedule, const Options& options) {
+    const kernels::Communicator all = kernels::Communicator::world();
+    require(all.size() == session.size(), "a session is the whole job");
+    all.barrier(kernels::attentive());
+    Result result = train_on(kernels::Communicator::self(), schedule, options, {}, {});
+    all.barrier(kernels::attentive());
+    return result;
+}
+
 }  // namespace rehearse::run

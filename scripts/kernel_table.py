@@ -89,6 +89,8 @@ def measure(options, arguments):
         out = pathlib.Path(folder, "samples.json")
         command = [options.rehearse, "bench", options.kind, *arguments, "--budget", str(options.budget), "--format", "json",
                    "--out", str(out)] + ([] if options.check else ["--no-check"])
+        if options.filter:
+            command += ["--filter", options.filter]
         result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         if result.returncode != 0:
             sys.exit(f"{' '.join(command)}: exit code {result.returncode}")
@@ -102,6 +104,7 @@ def main():
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--kind", choices=["conv", "gemm"], default="conv")
     parser.add_argument("--budget", type=float, default=300, help="seconds of timing a table")
+    parser.add_argument("--filter", help="only the problems that contain this regular expression, as of `rehearse bench`")
     parser.add_argument("--check", action="store_true", help="hold every result to the reference first: minutes more")
     parser.add_argument("--rehearse", default="build/release/cli/rehearse")
     options = parser.parse_args()

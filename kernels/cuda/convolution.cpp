@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "kernels/cuda/kernels.hpp"
+#include "kernels/cuda/layers.hpp"
 #include "kernels/support.hpp"
 
 namespace rehearse::kernels::cuda {
@@ -19,7 +20,6 @@ std::string refuse_all_but_convolutions(const Problem& problem) {
     if (!std::holds_alternative<Conv2d>(problem.op) && !std::holds_alternative<Conv3d>(problem.op)) {
         return fmt::format("runs convolutions, not {}", kind_of(problem.op));
     }
-    if (problem.pass == Pass::update) return "runs no updates";
     if (has_fused_relu(problem.op)) return "the GPU convolves without a fused ReLU: run the network with --fuse off";
     const Conv3d op = volume(problem.op);
     const double image = static_cast<double>(elements(input_shapes(Op{op})[0]));
@@ -43,14 +43,15 @@ public:
     std::string version() const final { return engine_.version(); }
     Support supports(const Problem& problem) const final {
         if (Support support = supported_by_any(problem); !support.yes) return support;
-        for (const std::string& reason :
-             {engine_.refusal(), refuse_all_but_convolutions(problem), refusal(problem)}) {
+        for (const std::string& reason : {engine_.refusal(), refuse_all_but_convolutions(problem),
+                                          problem.pass == Pass::update ? std::string{} : refusal(problem)}) {
             if (!reason.empty()) return {.yes = false, .reason = reason};
         }
         return {};
     }
     std::unique_ptr<Kernel> prepare(const Problem& problem) const final {
         require_supported(*this, problem);
+        if (problem.pass == Pass::update) return layer_kernel(engine_, problem, 0);
         return make(problem);
     }
 
@@ -110,6 +111,7 @@ class Winograd final : public Algorithm {
 public:
     Winograd(Engine& engine, int m) : Algorithm(engine, m == 2 ? "winograd2" : "winograd4"), m_(m) {}
     Bytes scratch(const Problem& problem, Bytes /*limit*/) const override {
+        if (problem.pass == Pass::update) return {};
         const WinogradShape s = winograd_shape(std::get<Conv2d>(problem.op), problem.pass, problem.batch, m_);
         return static_cast<double>(winograd_scratch(s, m_)) * size_of(DataType::f32);
     }

@@ -32,14 +32,18 @@ using SumsTask = Tiled<TiledSums>;
 using WeightsTask = Tiled<WeightSums>;
 using LoopTask = std::variant<DirectSums<float>, DirectSums<Float16>, DirectSums<BFloat16>, AddUp<float>,
                               AddUp<Float16>, AddUp<BFloat16>, BiasSums<float>, BiasSums<Float16>, BiasSums<BFloat16>>;
-using WinogradTask =
-    std::variant<WinogradSource<float, 2>, WinogradSource<float, 4>, WinogradWeights<float, 2>,
-                 WinogradWeights<float, 4>, WinogradTarget<float, 2>, WinogradTarget<float, 4>,
-                 WinogradSource<Float16, 2>, WinogradSource<Float16, 4>, WinogradWeights<Float16, 2>,
-                 WinogradWeights<Float16, 4>, WinogradTarget<Float16, 2>, WinogradTarget<Float16, 4>>;
+using WinogradTask = std::variant<WinogradSource<float, 2>, WinogradSource<float, 4>, WinogradWeights<float, 2>,
+                                  WinogradWeights<float, 4>, WinogradTarget<float, 2>, WinogradTarget<float, 4>,
+                                  WinogradSource<Float16, 2>, WinogradSource<Float16, 4>, WinogradWeights<Float16, 2>,
+                                  WinogradWeights<Float16, 4>, WinogradTarget<Float16, 2>, WinogradTarget<Float16, 4>>;
+
+/// Everything that is not a sum over terms: points.hpp.
+struct PointTask;
 
 /// Memory where an engine's tasks can reach it, given back when the last owner goes.
 using Memory = std::shared_ptr<std::byte>;
+/// A place in the order of a stream's tasks.
+using Event = std::shared_ptr<void>;
 
 class Engine {
 public:
@@ -54,19 +58,40 @@ public:
 
     /// BackendError where there is not so much left.
     virtual Memory allocate(std::size_t bytes) = 0;
+    /// Memory that the host reaches too, while no task that touches it is under way.
+    virtual Memory allocate_shared(std::size_t bytes) = 0;
+    /// The host's own memory, from which and to which copies are fastest.
+    virtual Memory allocate_pinned(std::size_t bytes) = 0;
+    /// Bytes that allocations may still take.
+    virtual std::size_t available() const = 0;
     virtual void copy_in(void* to, const void* from, std::size_t bytes) = 0;
     virtual void copy_out(void* to, const void* from, std::size_t bytes) = 0;
+    /// Either way, beside the tasks that are under way and on any thread; over when it returns.
+    virtual void copy_beside(void* to, const void* from, std::size_t bytes) = 0;
+
+    /// Tasks of one stream run in the order of the calls, those of different streams beside each other. All that
+    /// follows goes to stream `index`, made when it is first used; 0 at the start.
+    virtual void use_stream(int index) = 0;
+    /// The stream in use as its library knows it (cudaStream_t), or null.
+    virtual void* stream() = 0;
+    /// Behind everything that the stream in use has been given so far; an empty event is made first.
+    virtual void record(Event& event) = 0;
+    /// The host waits, on any thread, until all before the event is over.
+    virtual void wait(const Event& event) = 0;
+    /// From one event to another, by the GPU's clock.
+    virtual double seconds(const Event& from, const Event& to) = 0;
 
     /// One after the other, in the order of the calls; returns before they have ended.
     virtual void run(const SumsTask& task) = 0;
     virtual void run(const WeightsTask& task) = 0;
     virtual void run(const LoopTask& task) = 0;
     virtual void run(const WinogradTask& task) = 0;
+    virtual void run(const PointTask& task) = 0;
     /// Seconds that the GPU takes for what `work` starts, by its own clock.
     virtual double seconds(const std::function<void()>& work) = 0;
     /// Bytes of the cache that all multiprocessors share.
     virtual std::size_t cache() const = 0;
-    /// Waits for all of them. BackendError says what went wrong in any.
+    /// Waits for all of them, on every stream. BackendError says what went wrong in any.
     virtual void finish() = 0;
 };
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "core/error.hpp"
 
 namespace rehearse::kernels::cuda {
@@ -14,7 +16,8 @@ public:
         int count = 0;
         const cudaError_t status = cudaGetDeviceCount(&count);
         if (status != cudaSuccess || count == 0) {
-            refusal_ = fmt::format("no GPU: {}", status == cudaSuccess ? "CUDA finds none" : cudaGetErrorString(status));
+            refusal_ =
+                fmt::format("no GPU: {}", status == cudaSuccess ? "CUDA finds none" : cudaGetErrorString(status));
             return;
         }
         check(cudaGetDeviceProperties(&properties_, 0), "cudaGetDeviceProperties");
@@ -23,7 +26,8 @@ public:
                                    properties_.major, properties_.minor);
             return;
         }
-        check(cudaStreamCreate(&stream_), "cudaStreamCreate");
+        use_stream(0);
+        check(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "cudaStreamCreate");
         check(cudaEventCreate(&begin_), "cudaEventCreate");
         check(cudaEventCreate(&end_), "cudaEventCreate");
     }
@@ -44,6 +48,21 @@ public:
         check(cudaMalloc(&memory, bytes), fmt::format("an allocation of {} bytes", bytes).c_str());
         return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); }};
     }
+    Memory allocate_shared(std::size_t bytes) override {
+        void* memory = nullptr;
+        check(cudaMallocManaged(&memory, bytes), fmt::format("an allocation of {} bytes", bytes).c_str());
+        return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); }};
+    }
+    Memory allocate_pinned(std::size_t bytes) override {
+        void* memory = nullptr;
+        check(cudaMallocHost(&memory, bytes), fmt::format("{} bytes of pinned memory", bytes).c_str());
+        return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFreeHost(p); }};
+    }
+    std::size_t available() const override {
+        std::size_t free = 0, all = 0;
+        check(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
+        return free;
+    }
     void copy_in(void* to, const void* from, std::size_t bytes) override {
         check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "a copy to the GPU");
         finish();  // the host's memory is the caller's again
@@ -53,10 +72,43 @@ public:
         finish();
     }
 
+    void copy_beside(void* to, const void* from, std::size_t bytes) override {
+        check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, copies_), "a copy beside the kernels");
+        check(cudaStreamSynchronize(copies_), "a copy beside the kernels");
+    }
+
+    void use_stream(int index) override {
+        while (static_cast<int>(streams_.size()) <= index) {
+            streams_.push_back(nullptr);
+            check(cudaStreamCreateWithFlags(&streams_.back(), cudaStreamNonBlocking), "cudaStreamCreate");
+        }
+        stream_ = streams_[static_cast<std::size_t>(index)];
+    }
+    void* stream() override { return stream_; }
+    void record(Event& event) override {
+        if (event == nullptr) {
+            cudaEvent_t made = nullptr;
+            check(cudaEventCreate(&made), "cudaEventCreate");
+            event = {made, [](void* p) { cudaEventDestroy(static_cast<cudaEvent_t>(p)); }};
+        }
+        check(cudaEventRecord(static_cast<cudaEvent_t>(event.get()), stream_), "cudaEventRecord");
+    }
+    double seconds(const Event& from, const Event& to) override {
+        float milliseconds = 0;
+        check(cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(from.get()),
+                                   static_cast<cudaEvent_t>(to.get())),
+              "cudaEventElapsedTime");
+        return 1e-3 * static_cast<double>(milliseconds);
+    }
+    void wait(const Event& event) override {
+        check(cudaEventSynchronize(static_cast<cudaEvent_t>(event.get())), "a kernel");
+    }
+
     void run(const SumsTask& task) override { launch_sums(task, stream_); }
     void run(const WeightsTask& task) override { launch_weights(task, stream_); }
     void run(const LoopTask& task) override { launch_loops(task, stream_); }
     void run(const WinogradTask& task) override { launch_winograd(task, stream_); }
+    void run(const PointTask& task) override { launch_points(task, stream_); }
     double seconds(const std::function<void()>& work) override {
         check(cudaEventRecord(begin_, stream_), "cudaEventRecord");
         work();
@@ -67,12 +119,15 @@ public:
         return 1e-3 * static_cast<double>(milliseconds);
     }
     std::size_t cache() const override { return static_cast<std::size_t>(properties_.l2CacheSize); }
-    void finish() override { check(cudaStreamSynchronize(stream_), "a kernel"); }
+    void finish() override {
+        for (cudaStream_t stream : streams_) check(cudaStreamSynchronize(stream), "a kernel");
+    }
 
 private:
     std::string refusal_;
     cudaDeviceProp properties_{};
-    cudaStream_t stream_ = nullptr;
+    std::vector<cudaStream_t> streams_;
+    cudaStream_t stream_ = nullptr, copies_ = nullptr;  // in use; for copies beside the kernels
     cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 

@@ -19,13 +19,18 @@ Conv3d volume(const Op& op);
 /// Without the bias, which lies behind them.
 std::int64_t weight_count(const Conv3d& op);
 
+/// Memory of at least so many bytes for one kernel at a time: those of a stream run one after the other, and share it.
+Memory shared_scratch(Engine& engine, std::size_t bytes);
+
 /// Checks the buffers, leaves out a gradient that nobody wants.
 class DeviceKernel : public Kernel {
 public:
-    DeviceKernel(Engine& engine, const Problem& problem) : engine_(engine), problem_(problem), sizes_(problem, 0) {}
+    DeviceKernel(Engine& engine, const Problem& problem, std::int64_t workspace = 0)
+        : engine_(engine), problem_(problem), sizes_(problem, workspace) {}
     void run(const Buffers& buffers) final {
         sizes_.check(buffers);
-        if (problem_.pass == Pass::backward_data && !wants_input_gradient(buffers)) return;
+        const bool only_data = problem_.pass == Pass::backward_data && !gradients_together(problem_.op);
+        if (only_data && !wants_input_gradient(buffers)) return;
         compute(buffers);
     }
     Bytes scratch() const final { return Bytes{static_cast<double>(scratch_bytes_)}; }
@@ -33,7 +38,7 @@ public:
 protected:
     float* reserve(std::int64_t floats) {
         scratch_bytes_ = static_cast<std::size_t>(floats) * sizeof(float);
-        scratch_ = engine_.allocate(scratch_bytes_);
+        scratch_ = shared_scratch(engine_, scratch_bytes_);
         return reinterpret_cast<float*>(scratch_.get());
     }
     Engine& engine() { return engine_; }

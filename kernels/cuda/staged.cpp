@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,31 @@ public:
             }
             inside = there;
         });
+        const auto bring = [&](auto outside, bool back) {
+            if (outside.empty()) return outside;
+            memory.push_back(engine_.allocate(outside.size_bytes()));
+            engine_.copy_in(memory.back().get(), outside.data(), outside.size_bytes());
+            using Element = typename decltype(outside)::element_type;
+            if constexpr (std::is_same_v<Element, float>) {
+                const View there{memory.back().get(), outside.size(), DataType::f32};
+                if (back) out.emplace_back(there, View{outside});
+            }
+            return decltype(outside){reinterpret_cast<Element*>(memory.back().get()), outside.size()};
+        };
+        device.workspace = bring(host.workspace, true);
+        device.state = bring(host.state, problem_.pass == Pass::forward);
+        device.labels = bring(host.labels, false);
+        if (!host.indices.empty()) {  // the host looks at them, too
+            memory.push_back(engine_.allocate_shared(host.indices.size_bytes()));
+            auto* const ids = reinterpret_cast<std::int32_t*>(memory.back().get());
+            std::ranges::copy(host.indices, ids);
+            device.indices = {ids, host.indices.size()};
+        }
+        if (!host.weights_copy.empty()) {
+            memory.push_back(engine_.allocate(host.weights_copy.size_bytes()));
+            device.weights_copy = {memory.back().get(), host.weights_copy.size(), host.weights_copy.type()};
+            out.emplace_back(device.weights_copy, host.weights_copy);
+        }
         kernel_->run(device);
         engine_.finish();
         for (const auto& [from, to] : out) engine_.copy_out(to.bytes(), from.bytes(), to.size_bytes());

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "kernels/cuda/sums_of.hpp"
@@ -28,8 +30,11 @@ struct Prepared {
 class SumsKernel final : public DeviceKernel {
 public:
     SumsKernel(Engine& engine, const Problem& problem, bool direct, Cores cores)
-        : DeviceKernel(engine, problem), op_(volume(problem.op)),
-          prepared_(engine, op_, problem.pass, problem.batch), direct_(direct), cores_(cores) {}
+        : DeviceKernel(engine, problem),
+          op_(volume(problem.op)),
+          prepared_(engine, op_, problem.pass, problem.batch),
+          direct_(direct),
+          cores_(cores) {}
 
 private:
     void compute(const Buffers& b) override {
@@ -77,8 +82,10 @@ std::int64_t splits(const Sums& sums, int processors) {
 class WeightsKernel final : public DeviceKernel {
 public:
     WeightsKernel(Engine& engine, const Problem& problem, Cores cores)
-        : DeviceKernel(engine, problem), op_(volume(problem.op)),
-          prepared_(engine, op_, problem.pass, problem.batch), cores_(cores) {
+        : DeviceKernel(engine, problem),
+          op_(volume(problem.op)),
+          prepared_(engine, op_, problem.pass, problem.batch),
+          cores_(cores) {
         static_cast<Sums&>(task_) = prepared_.launches.front().sums;
         task_.splits = static_cast<std::int32_t>(splits(task_, engine.processors()));
         task_.partial = reserve(task_.splits * weight_count(op_));
@@ -116,6 +123,23 @@ private:
 };
 
 }  // namespace
+
+// A larger one than those before it gets a block of its own, which later ones share, too.
+Memory shared_scratch(Engine& engine, std::size_t bytes) {
+    struct Kept {
+        std::weak_ptr<std::byte> memory;
+        std::size_t bytes = 0;
+    };
+    static std::mutex mutex;
+    static std::map<std::pair<Engine*, void*>, Kept> blocks;
+    const std::lock_guard lock{mutex};
+    Kept& block = blocks[{&engine, engine.stream()}];
+    Memory memory = block.memory.lock();
+    if (memory != nullptr && block.bytes >= bytes) return memory;
+    memory = engine.allocate(bytes);
+    block = {memory, bytes};
+    return memory;
+}
 
 Conv3d volume(const Op& op) {
     const auto* image = std::get_if<Conv2d>(&op);

@@ -83,7 +83,10 @@ TEST_F(BadInput, OfBenchmarksAndCalibrations) {
                     {"bench conv --suite lenet5 --backend onednm", "no backend of this build"},
                     {"bench gemm conv2d:n2c4h8w8k4r3s3:pad1:stride1:f32:forward", "nothing to time"},
                     {"bench conv --suite lenet5 --budget -1", "--budget"},
-                    {"calibrate", "--quick"},
+                    {"calibrate --samples no-such.json", "--machine"},
+                    {"calibrate --samples no-such.json --machine summit --machine-out a.toml", "no-such.json"},
+                    {"calibrate --samples no-such.json --between cores", "nodes, devices"},
+                    {"calibrate --plan data=two", "data=two"},
                     {"calibrate --quick --batch 0", "--batch 0"},
                     {"calibrate --quick --model lenet6", "did you mean 'lenet5'"}});
 }

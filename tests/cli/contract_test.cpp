@@ -296,6 +296,18 @@ TEST_F(Contract, AutoTakesNoLongerThanAnyAlgorithmByName) {
 }
 #endif
 
+#if REHEARSE_HAS_BENCH
+TEST_F(Contract, CalibratesFromTheTextOfOthers) {
+    write("osu.txt", "# OSU MPI Latency Test v5.9\n# Size Latency (us)\n8 2.0\n1024 2.1\n65536 10.0\n4194304 420.0\n");
+    const Json made = json("calibrate --samples osu.txt --machine summit --machine-out mine.toml");
+    EXPECT_EQ(made["rows"][0]["messages"], 4);
+    const Json machine = json("machines mine.toml");
+    EXPECT_THAT(read("mine.toml"), HasSubstr("measured, osu.txt, 4 samples, residual"));
+    EXPECT_THAT(read("mine.toml"), HasSubstr("[[messaging.across.piece]]"));
+    EXPECT_EQ(run("predict --model lenet5 --machine mine.toml --devices 12").code, 0);
+}
+#endif
+
 TEST_F(Contract, CsvHasOneRowAPoint) {
     const Output output = run("predict --model lenet5 --machine cori-knl --devices 1,2,4 --format csv");
     EXPECT_EQ(output.code, 0) << output.err;

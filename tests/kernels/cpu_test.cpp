@@ -261,6 +261,16 @@ TEST(ChooseAnAlgorithm, RunsWhatItCanAndLeavesTheRestToTheNextInTheList) {
     EXPECT_EQ(choose(softmax, 2, DataType::f32, "reference").name(), "reference");
 }
 
+TEST(ChooseAnAlgorithm, TakesAFamilysNameForItsFirst) {
+    const Conv2d op{8, 9, 9, 8, square(3, 1), 1, false};
+    const Backend& winograd = choose(op, 2, DataType::f32, "cpu", "winograd");
+    EXPECT_EQ(&winograd, &algorithm("winograd4"));
+    EXPECT_TRUE(is_algorithm(algorithm("winograd2"), "winograd"));
+    EXPECT_FALSE(is_algorithm(algorithm("winograd2"), "winograd4"));
+    EXPECT_FALSE(is_algorithm(algorithm("direct-f16"), "direct"));
+    EXPECT_FALSE(is_algorithm(algorithm("gemm"), ""));
+}
+
 TEST(ChooseAnAlgorithm, NamesThoseThereAre) {
     const Op op = MatMul{1, 5, 4};
     EXPECT_THAT([&] { (void)choose(op, 1, DataType::f32, "cpu", "gem"); },

@@ -6,9 +6,14 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <mutex>
 #include <vector>
 
 #include "kernels/cuda/engine.hpp"
+#include "kernels/cuda/points.hpp"
 
 namespace rehearse::kernels::cuda {
 
@@ -80,7 +85,7 @@ private:
     std::vector<typename Task::Registers> registers_;
 };
 
-class HostEngine final : public Engine {
+class HostEngine : public Engine {
 public:
     explicit HostEngine(int processors = 1) : processors_(processors) {}
     std::string refusal() const override { return {}; }
@@ -92,18 +97,41 @@ public:
         std::memset(memory.get(), 0xFF, bytes);
         return memory;
     }
+    Memory allocate_shared(std::size_t bytes) override { return allocate(bytes); }
+    Memory allocate_pinned(std::size_t bytes) override { return allocate(bytes); }
+    std::size_t available() const override { return std::size_t{1} << 40; }
     void copy_in(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
     void copy_out(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
-    void run(const SumsTask& task) override { run_any(task); }
-    void run(const WeightsTask& task) override { run_any(task); }
-    void run(const LoopTask& task) override { run_any(task); }
-    void run(const WinogradTask& task) override { run_any(task); }
+    void copy_beside(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+    void use_stream(int /*index*/) override {}
+    void* stream() override { return nullptr; }
+    void record(Event& /*event*/) override {}
+    double seconds(const Event& /*from*/, const Event& /*to*/) override { return 0; }
+    void wait(const Event& /*event*/) override {}
+    void run(const SumsTask& task) override {
+        start([task] { run_any(task); });
+    }
+    void run(const WeightsTask& task) override {
+        start([task] { run_any(task); });
+    }
+    void run(const LoopTask& task) override {
+        start([task] { run_any(task); });
+    }
+    void run(const WinogradTask& task) override {
+        start([task] { run_any(task); });
+    }
+    void run(const PointTask& task) override {
+        start([task] { run_any(static_cast<const AnyPoint&>(task)); });
+    }
     double seconds(const std::function<void()>& work) override {
         work();
         return 0;  // a host has no clock of a GPU's
     }
     std::size_t cache() const override { return 0; }
     void finish() override {}
+
+protected:
+    virtual void start(const std::function<void()>& task) { task(); }
 
 private:
     static void run_any(const auto& any) {
@@ -124,6 +152,49 @@ private:
     }
 
     int processors_;  // few: large tiles; many: small ones, and sums in many parts
+};
+
+/// As late as a GPU may be: nothing is computed before somebody waits for it. Who looks too early sees what was there
+/// before.
+class LateHostEngine final : public HostEngine {
+public:
+    using HostEngine::HostEngine;
+    void copy_in(void* to, const void* from, std::size_t bytes) override {
+        finish();
+        HostEngine::copy_in(to, from, bytes);
+    }
+    void copy_out(void* to, const void* from, std::size_t bytes) override {
+        finish();
+        HostEngine::copy_out(to, from, bytes);
+    }
+    void record(Event& event) override {
+        const std::lock_guard lock{mutex_};
+        event = std::make_shared<std::size_t>(given_);
+    }
+    void wait(const Event& event) override { run_until(*static_cast<const std::size_t*>(event.get())); }
+    double seconds(const Event& from, const Event& to) override {  // a task takes a microsecond
+        return 1e-6 * static_cast<double>(*static_cast<const std::size_t*>(to.get()) -
+                                          *static_cast<const std::size_t*>(from.get()));
+    }
+    void finish() override { run_until(std::numeric_limits<std::size_t>::max()); }
+
+private:
+    void start(const std::function<void()>& task) override {
+        const std::lock_guard lock{mutex_};
+        tasks_.push_back(task);
+        ++given_;
+    }
+    void run_until(std::size_t number) {
+        const std::lock_guard lock{mutex_};
+        for (; done_ < given_ && done_ < number; ++done_) {
+            tasks_.front()();
+            tasks_.pop_front();
+        }
+    }
+
+    std::mutex mutex_;
+    std::deque<std::function<void()>> tasks_;
+    std::size_t given_ = 0, done_ = 0;
 };
 
 }  // namespace rehearse::kernels::cuda

@@ -18,6 +18,15 @@ constexpr Window square(std::int64_t kernel, std::int64_t pad, std::int64_t stri
     return {kernel, kernel, stride, stride, pad, pad, pad, pad, 1, 1};
 }
 
+// The same over depth.
+constexpr Window cube(std::int64_t kernel, std::int64_t pad, std::int64_t stride = 1) {
+    Window w = square(kernel, pad, stride);
+    w.kernel_d = kernel;
+    w.stride_d = stride;
+    w.pad_front = w.pad_back = pad;
+    return w;
+}
+
 struct Case {
     Op op;
     // Of what is not exact in f32: the error of f32 arithmetic, relative to the largest value of the tensor. 2^-18 is
@@ -35,6 +44,10 @@ std::vector<Case> exact_cases() {
             {Conv2d{8, 7, 7, 12, {3, 3, 1, 1, 2, 2, 2, 2, 2, 2}, 2, true}},
             {Conv2d{16, 7, 9, 16, square(3, 1), 16, false}},
             {Conv2d{6, 8, 8, 12, square(3, 1, 2), 6, true}},
+            {Conv3d{3, 5, 6, 7, 18, cube(3, 1), 1, true}},
+            {Conv3d{18, 4, 5, 5, 6, cube(3, 2, 3), 2, false}},
+            {ConvTranspose{5, 4, 6, 7, square(3, 1), 1, true}},
+            {ConvTranspose{4, 3, 5, 6, square(2, 0, 2), 2, false}},
             {MatMul{1, 1, 1, true}},
             {MatMul{3, 5, 7, true}},
             {MatMul{17, 33, 64, false}},

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What calibrate prints: prices, figures, and how far fits are from samples.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+#include "calibrate/samples.hpp"
+#include "cli/report.hpp"
+#include "core/machine.hpp"
+#if REHEARSE_HAS_MPI
+#include "cli/in_situ.hpp"
+#endif
+
+namespace rehearse::cli {
+
+#if !REHEARSE_HAS_MPI
+struct InSituRow {};
+#endif
+
+struct Calibration {
+    const calibrate::Samples& samples;
+    const Machine& host;
+    const std::vector<InSituRow>& in_situ;
+    std::string file;
+    bool residuals = false;
+};
+
+Report report_of(const Calibration& made, nlohmann::ordered_json configuration);
+
+/// "a message WHERE: up to 8 KiB 3 us + bytes / 4 GB/s; ..., ± 2 %", ended.
+std::string messaging_line(std::string_view where, const Messaging& messaging);
+
+/// Messages as measured and as the machine's pieces say, in the format that the path's suffix names.
+std::string residual_picture(const calibrate::Samples& samples, const Machine& host, const std::string& path);
+
+}  // namespace rehearse::cli

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/in_situ.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "calibrate/fit.hpp"
+#include "calibrate/in_situ.hpp"
+#include "core/error.hpp"
+#include "core/prices.hpp"
+#include "kernels/comm/communicator.hpp"
+#if REHEARSE_HAS_SIM
+#include "sim/simulate.hpp"
+#endif
+
+namespace rehearse::cli {
+
+namespace {
+
+Seconds predicted_step([[maybe_unused]] const Schedule& schedule, [[maybe_unused]] const Machine& machine) {
+#if REHEARSE_HAS_SIM
+    return summarize(sim::simulate(schedule, machine, {}).timeline).step;
+#else
+    throw BackendError("calibrate: this build has no SimGrid to predict the steps with: give --quick");
+#endif
+}
+
+// Each rank comes to the same number: prices are the same on all.
+int steps_within(Seconds budget, const Schedule& schedule, const DeviceClass& device) {
+    Seconds step;
+    for (const Step& each : schedule.classes.front().steps) {
+        if (const auto* compute = std::get_if<Compute>(&each.action)) step += price(compute->problem, device).time;
+    }
+    return static_cast<int>(std::clamp(budget / step, 6.0, 100.0));
+}
+
+// The median over steps of the rank that takes longest: what communication waits for.
+Seconds slowest(const std::vector<double>& own) {
+    const std::vector<double> all = kernels::Communicator::world().all_gather(own);
+    std::vector<double> most(own.size());
+    for (std::size_t i = 0; i < all.size(); ++i) most[i % own.size()] = std::max(most[i % own.size()], all[i]);
+    return Seconds{calibrate::median(most)};
+}
+
+run::Options options_of(const InSituJob& job, int steps) {
+    run::Options options;
+    options.steps = steps;
+    options.backend = job.wish.backend;
+    options.algorithm = job.wish.algorithm;
+    options.tuned = job.wish.tuned;
+    options.scratch_limit = job.wish.scratch_limit;
+    options.learning_rate = 1e-4F;  // what is learned does not matter, and must not overflow
+    return options;
+}
+
+}  // namespace
+
+void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules, const Machine& machine,
+                   std::vector<calibrate::Sample>& samples) {
+    const DeviceClass& device = machine.classes.front();
+    calibrate::InSituSteps in_situ;
+    for (const Schedule& schedule : schedules) {
+        const int steps = steps_within(job.budget / static_cast<double>(schedules.size()), schedule, device);
+        const Timeline timeline = run::train_each_alone(job.session, schedule, options_of(job, steps)).timeline;
+        in_situ.add(schedule, timeline, device, slowest(calibrate::step_sums(schedule, timeline)));
+    }
+    for (auto& [problem, times] : in_situ.times()) {
+        times.seconds = job.team.mean(times.seconds);
+        times.error = job.team.mean(times.error);
+    }
+    calibrate::put_in_situ(samples, in_situ.times());
+}
+
+std::vector<InSituRow> check_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules,
+                                     const Machine& machine) {
+    std::vector<InSituRow> rows;
+    for (const Schedule& schedule : schedules) {
+        const int count =
+            steps_within(job.budget / static_cast<double>(schedules.size()), schedule, machine.classes.front());
+        const run::Result result = run::train(job.session, schedule, options_of(job, count));
+        std::vector<double> seconds;
+        for (std::size_t i = 1; i < result.steps.size(); ++i) seconds.push_back(result.steps[i].seconds.value);
+        InSituRow row{schedule.network.name, schedule.plan, {}, summarize(result.timeline).step, 0, count};
+        row.noise = calibrate::robust_deviation(seconds) / calibrate::median(seconds);
+        if (job.team.rank == 0) row.predicted = predicted_step(schedule, machine);
+        rows.push_back(row);
+    }
+    return rows;
+}
+
+InSitu in_situ(const std::vector<InSituRow>& rows, const std::string& host, const std::string& date) {
+    double squares = 0;
+    int steps = 0;
+    std::vector<double> noises;
+    std::string words;
+    for (const InSituRow& row : rows) {
+        squares += std::pow(row.error(), 2);
+        noises.push_back(row.noise);
+        steps += row.steps;
+        words += fmt::format("{}{} {} {:+.1f} %", words.empty() ? "" : ", ", row.model, row.plan, 100 * row.error());
+    }
+    InSitu result;
+    result.bias = std::sqrt(squares / static_cast<double>(rows.size()));
+    result.noise = calibrate::median(noises);
+    result.source = fmt::format("measured, {}, {}, {} samples: {}", host, date, steps, words);
+    return result;
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every task that is not a sum over terms: what engine.hpp declares.
+#pragma once
+
+#include <variant>
+
+#include "kernels/cuda/moves.hpp"
+#include "kernels/cuda/pools.hpp"
+#include "kernels/cuda/rows.hpp"
+
+namespace rehearse::kernels::cuda {
+
+using AnyPoint = std::variant<AddTensors, AddBias, CopyRuns, PadChannels, Activate, DropOut, PickRows, Zero, SgdStep,
+                              AdamStep, Pooling, Statistics, Normalize, GradientSums, NormBackward, LayerBackward,
+                              ColumnSums, SoftmaxRow, RowLoss, RowMeans>;
+struct PointTask : AnyPoint {
+    using AnyPoint::AnyPoint;
+};
+
+}  // namespace rehearse::kernels::cuda

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cudnn/describe.hpp"
+
+#include "core/error.hpp"
+
+namespace rehearse::kernels::cudnn {
+namespace {
+
+Described dense(std::int64_t outermost, const Shape& rest) {
+    Described made{{outermost}, {}};
+    made.sizes.insert(made.sizes.end(), rest.begin(), rest.end());
+    made.strides.assign(made.sizes.size(), 1);
+    for (std::size_t i = made.sizes.size() - 1; i > 0; --i) made.strides[i - 1] = made.strides[i] * made.sizes[i];
+    return made;
+}
+
+}  // namespace
+
+Correlation correlation(const Op& op, std::int64_t batch) {
+    const bool volume = std::holds_alternative<Conv3d>(op);
+    require(volume || std::holds_alternative<Conv2d>(op), "a convolution");
+    const Window& w = volume ? std::get<Conv3d>(op).window : std::get<Conv2d>(op).window;
+    const Shape weights = rehearse::weights(op).front().shape;
+    Correlation made{dense(batch, input_shapes(op).front()),
+                     dense(weights.front(), {weights.begin() + 1, weights.end()}),
+                     dense(batch, output_shape(op)),
+                     {},
+                     {},
+                     {},
+                     {}};
+    const auto add = [&](std::int64_t before, std::int64_t after, std::int64_t stride, std::int64_t dilation) {
+        made.before.push_back(before);
+        made.after.push_back(after);
+        made.stride.push_back(stride);
+        made.dilation.push_back(dilation);
+    };
+    if (volume) add(w.pad_front, w.pad_back, w.stride_d, w.dilation_d);
+    add(w.pad_top, w.pad_bottom, w.stride_h, w.dilation_h);
+    add(w.pad_left, w.pad_right, w.stride_w, w.dilation_w);
+    return made;
+}
+
+// Row after row {rows, columns} is column after column {columns, rows}: so dst is seen transposed, {n, rows}, as are
+// src {k, rows} and the weights {n, k}, or tied ones {k, n}.
+Product product(const MatMul& op, Pass pass, std::int64_t batch) {
+    const std::int64_t rows = batch * op.m;
+    const std::int64_t row_of_weights = op.tied ? op.k : op.n;
+    if (pass == Pass::forward) {
+        return {Factor::weights, Factor::src, op.tied, false, op.n, rows, op.k, row_of_weights, op.k, op.n};
+    }
+    if (pass == Pass::backward_data) {
+        return {Factor::weights, Factor::diff_dst, !op.tied, false, op.k, rows, op.n, row_of_weights, op.n, op.k};
+    }
+    require(pass == Pass::backward_weights, "an update is no product");
+    if (op.tied) return {Factor::src, Factor::diff_dst, false, true, op.k, op.n, rows, op.k, op.n, op.k};
+    return {Factor::diff_dst, Factor::src, false, true, op.n, op.k, rows, op.n, op.k, op.n};
+}
+
+}  // namespace rehearse::kernels::cudnn

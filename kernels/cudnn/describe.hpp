@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What cuDNN and cuBLAS are told of a problem, as plain values.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/op.hpp"
+
+namespace rehearse::kernels::cudnn {
+
+struct Described {
+    std::vector<std::int64_t> sizes, strides;  // outermost first; strides in elements
+};
+
+/// A cross-correlation over 2 or 3 dimensions of space: y[n, f, p] = sum over channels c of f's group and taps t of
+/// x[n, c, p * stride + t * dilation - before] w[f, c, t], as cuDNN's graph API defines it. Groups are how often w's
+/// channels fit into x's.
+struct Correlation {
+    Described x, w, y;
+    std::vector<std::int64_t> before, after, stride, dilation;  // padding on each side, of each dimension
+};
+/// Of a Conv2d or Conv3d without its bias.
+Correlation correlation(const Op& op, std::int64_t batch);
+
+/// Which of a pass's matrices is a factor.
+enum class Factor { src, weights, diff_dst };
+
+/// C {m, n} = A {m, k} B {k, n}, all column after column as BLAS has them, A and B transposed where they say so.
+struct Product {
+    Factor a = Factor::weights, b = Factor::src;
+    bool transpose_a = false, transpose_b = false;
+    std::int64_t m = 1, n = 1, k = 1;
+    std::int64_t row_a = 1, row_b = 1, row_c = 1;  // elements from one column to the next
+};
+/// Of a dense layer without its bias: C is dst, diff_src or diff_weights.
+Product product(const MatMul& op, Pass pass, std::int64_t batch);
+
+}  // namespace rehearse::kernels::cudnn

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPU's layers with every thread's part taken in turn on the host, and on a GPU where there is one, against the
+// reference, in every type.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "kernels/cuda/convolution.hpp"
+#include "kernels/cuda/layers.hpp"
+#include "kernels/reference/backend.hpp"
+#include "tests/kernels/cuda_host.hpp"
+#include "tests/kernels/stored.hpp"
+
+namespace rehearse::kernels::cuda {
+namespace {
+
+class OnAnEngine : public testing::TestWithParam<bool> {
+protected:
+    void SetUp() override {
+        if (!GetParam()) return;
+#if REHEARSE_HAS_CUDA
+        engine_ = &gpu();
+        if (!engine_->refusal().empty()) GTEST_SKIP() << engine_->refusal();
+#else
+        GTEST_SKIP() << "built without CUDA";
+#endif
+    }
+    HostEngine host_;
+    Engine* engine_ = &host_;
+};
+
+void run(Tensors& t, Pass pass, DataType type, const Backend& backend) {
+    if (type == DataType::f32) t.run(backend, pass);
+    if (type == DataType::f16) run_stored<Float16>(t, backend, pass);
+    if (type == DataType::bf16) run_stored<BFloat16>(t, backend, pass);
+}
+
+// Sums of whole numbers are exact whatever their order; what divides, takes a root or an exponential rounds a few times
+// 2^-24 of numbers below 2^6, and both sides round once to their type.
+void expect_near(const std::vector<float>& got, const std::vector<float>& right, DataType type, bool exact) {
+    ASSERT_EQ(got.size(), right.size());
+    const double absolute = exact ? 0 : 0x1p-15;
+    const double relative = exact ? 0 : type == DataType::f32 ? 0x1p-18 : 2 * unit_roundoff(type);
+    for (std::size_t i = 0; i < right.size(); ++i) {
+        ASSERT_TRUE(std::abs(got[i] - right[i]) <= absolute + relative * std::abs(right[i]))
+            << "at " << i << ": " << got[i] << " instead of " << right[i];
+    }
+}
+
+void compare(const Op& op, DataType type, std::int64_t batch, bool exact, Engine& engine) {
+    const auto device = layers(engine);
+    const auto backend = staged(*device, engine);
+    Tensors expected{op, batch, reference::backend()}, actual{op, batch, *backend};
+    for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
+        if (!has_pass(op, pass)) continue;
+        const Problem problem{op, pass, batch, type};
+        SCOPED_TRACE(to_string(problem));
+        ASSERT_TRUE(backend->supports(problem).yes) << backend->supports(problem).reason;
+        run(expected, pass, type, reference::backend());
+        run(actual, pass, type, *backend);
+        if (pass == Pass::forward) expect_near(actual.dst, expected.dst, type, exact);
+        if (pass == Pass::forward) expect_near(actual.state, expected.state, DataType::f32, false);
+        if (pass == Pass::backward_weights || (pass == Pass::backward_data && gradients_together(op))) {
+            expect_near(actual.diff_weights, expected.diff_weights, type, exact);
+        }
+        for (std::size_t i = 0; pass == Pass::backward_data && i < expected.diff_src.size(); ++i) {
+            expect_near(actual.diff_src[i], expected.diff_src[i], type, exact);
+        }
+        actual.dst = expected.dst;  // later passes see the same bits
+    }
+}
+
+void compare_in_every_type(const Op& op, bool exact, Engine& engine) {
+    for (const DataType type : {DataType::f32, DataType::f16, DataType::bf16}) compare(op, type, 3, exact, engine);
+}
+
+TEST_P(OnAnEngine, MovesAndAddsExactly) {
+    compare_in_every_type(Activation{Nonlinearity::relu, {3, 5, 7}}, true, *engine_);
+    for (const std::int64_t inputs : {2, 3, 4, 5, 9}) compare_in_every_type(Add{{5, 13}, inputs}, true, *engine_);
+    compare_in_every_type(Concat{{3, 1, 5}, 4, 3}, true, *engine_);
+    compare_in_every_type(Concat{{2, 2}, 2, 3, 4}, true, *engine_);
+    compare_in_every_type(ChannelPad{3, 5, 3, 2, 1}, true, *engine_);
+    compare_in_every_type(Flatten{{3, 5, 7}}, true, *engine_);
+    compare_in_every_type(Bias{{5, 4, 3}, 0}, true, *engine_);
+    compare_in_every_type(Bias{{4, 7}, 1}, true, *engine_);
+    compare_in_every_type(Dropout{{300}, 0.25}, true, *engine_);
+}
+
+TEST_P(OnAnEngine, ActivatesAsTheReference) {
+    for (const Nonlinearity kind : {Nonlinearity::sigmoid, Nonlinearity::tanh, Nonlinearity::gelu}) {
+        compare_in_every_type(Activation{kind, {257}}, false, *engine_);
+    }
+}
+
+TEST_P(OnAnEngine, PoolsLopsidedOverlappingAndDilatedWindows) {
+    const Window plain{3, 3, 2, 2, 1, 1, 1, 1, 1, 1}, lopsided{2, 3, 1, 2, 0, 1, 1, 0, 2, 1},
+        far{2, 2, 3, 3, 3, 3, 0, 0, 1, 1};
+    Window deep{3, 3, 2, 1, 1, 1, 1, 1, 1, 1};
+    deep.kernel_d = 2, deep.stride_d = 2, deep.pad_front = 1;
+    for (const PoolKind kind : {PoolKind::max, PoolKind::average}) {
+        const bool exact = kind == PoolKind::max;
+        compare_in_every_type(Pool2d{kind, 3, 9, 8, plain}, exact, *engine_);
+        compare_in_every_type(Pool2d{kind, 2, 7, 9, lopsided, true}, exact, *engine_);
+        compare_in_every_type(Pool2d{kind, 2, 8, 8, far}, exact, *engine_);  // windows without a pixel
+        compare_in_every_type(Pool2d{kind, 2, 5, 6, deep, false, 4}, exact, *engine_);
+    }
+}
+
+TEST_P(OnAnEngine, NormalizesAsTheReference) {
+    for (const bool relu : {false, true}) {
+        for (const bool add : {false, true}) compare_in_every_type(BatchNorm{5, 7, 6, 0, relu, add}, false, *engine_);
+    }
+    compare_in_every_type(BatchNorm{3, 4, 5, 6}, false, *engine_);
+    compare_in_every_type(BatchNorm{2, 31, 33}, false, *engine_);
+    compare_in_every_type(LayerNorm{5, 12}, false, *engine_);
+    compare_in_every_type(LayerNorm{1, 700}, false, *engine_);
+}
+
+TEST_P(OnAnEngine, TakesTheLossOfSamplesRowsAndPixels) {
+    compare_in_every_type(Softmax{300}, false, *engine_);
+    compare_in_every_type(SoftmaxLoss{1000}, false, *engine_);
+    compare_in_every_type(SoftmaxLoss{5, {6, 7}, {0.5, 2, 1, 0, 3}}, false, *engine_);
+    SoftmaxLoss rows{270};
+    rows.rows = 4;
+    compare_in_every_type(rows, false, *engine_);
+}
+
+TEST_P(OnAnEngine, PicksRowsOfTables) {
+    compare_in_every_type(Embedding{6, 11, 5}, true, *engine_);
+    Embedding all{6, 11, 5};
+    all.positions = 6, all.segments = 2;
+    compare_in_every_type(all, true, *engine_);
+}
+
+// Bit for bit, several steps on.
+TEST_P(OnAnEngine, UpdatesAsTheReferenceToTheBit) {
+    const auto device = layers(*engine_);
+    const auto backend = staged(*device, *engine_);
+    for (const Op& op : {Op{SgdUpdate{1000}}, Op{AdamUpdate{1000}}}) {
+        Tensors expected{op, 1, reference::backend()}, actual{op, 1, *backend};
+        for (Tensors* t : {&expected, &actual}) {
+            for (std::int64_t step = 1; step <= 3; ++step) {
+                t->diff_weights = whole_numbers(1000, static_cast<std::uint64_t>(step));
+                Buffers b = t->buffers();
+                b.learning_rate = 0.01F, b.momentum_factor = 0.9F, b.weight_decay = 0.3F, b.update_count = step;
+                const Backend& by = t == &actual ? *backend : reference::backend();
+                by.prepare({op, Pass::update, 1, DataType::f32})->run(b);
+            }
+        }
+        EXPECT_EQ(actual.weights, expected.weights) << to_string(op);
+        EXPECT_EQ(actual.momentum, expected.momentum);
+        EXPECT_EQ(actual.second_moment, expected.second_moment);
+    }
+}
+
+// A piece of each sample whose elements lie apart in the whole one.
+TEST_P(OnAnEngine, DropsWhereThePiecesOfAnImageLie) {
+    const auto device = layers(*engine_);
+    const auto backend = staged(*device, *engine_);
+    const Op op = Dropout{{40}, 0.5};
+    std::vector<std::int64_t> places;
+    for (std::int64_t i = 0; i < 40; ++i) places.push_back(7 * i % 100);
+    Tensors expected{op, 3, reference::backend()}, actual{op, 3, *backend};
+    for (Tensors* t : {&expected, &actual}) {
+        Buffers b = t->buffers();
+        b.places = places, b.sample_elements = 100, b.first_sample = 5;
+        const Backend& by = t == &actual ? *backend : reference::backend();
+        by.prepare({op, Pass::forward, 3, DataType::f32})->run(b);
+    }
+    EXPECT_EQ(actual.dst, expected.dst);
+}
+
+TEST_P(OnAnEngine, SaysWhatItDoesNotRun) {
+    const auto backend = layers(*engine_);
+    BatchNorm of_blocks{4, 3, 3};
+    of_blocks.parts = 2;
+    EXPECT_EQ(backend->supports({of_blocks, Pass::forward, 1, DataType::f32}).reason,
+              "normalizes on the GPU without sums of other ranks");
+    EXPECT_EQ(backend->supports({MatMul{1, 2, 3}, Pass::forward, 1, DataType::f32}).reason, "has no matmul on the GPU");
+    EXPECT_EQ(backend->supports({LambUpdate{4, 1}, Pass::update, 1, DataType::f32}).reason,
+              "LAMB's norms of each tensor are not summed on the GPU");
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, OnAnEngine, testing::Bool(),
+                         [](const auto& place) { return std::string{place.param ? "Gpu" : "Host"}; });
+
+}  // namespace
+}  // namespace rehearse::kernels::cuda

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// What cuDNN and cuBLAS are told, carried out here as their documentation defines it, against the reference; and
+// cuDNN's own opinion of it, for which no GPU is needed.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "kernels/cuda/convolution.hpp"
+#include "kernels/cuda/engine.hpp"
+#include "kernels/cudnn/describe.hpp"
+#include "kernels/reference/backend.hpp"
+#include "tests/kernels/tensors.hpp"
+#if REHEARSE_HAS_CUDNN
+#include "kernels/cudnn/backends.hpp"
+#endif
+
+namespace rehearse::kernels::cudnn {
+namespace {
+
+std::vector<Op> awkward_shapes() {
+    const Window lopsided{3, 3, 2, 1, 0, 1, 1, 2, 1, 1}, far{3, 3, 1, 1, 2, 2, 2, 2, 2, 2},
+        third{3, 2, 3, 3, 1, 1, 0, 0, 1, 1};
+    Window deep = lopsided;
+    deep.kernel_d = 3, deep.stride_d = 2, deep.pad_front = 1, deep.dilation_d = 2;
+    return {Conv2d{1, 1, 1, 1, {}, 1, false},       Conv2d{5, 7, 9, 19, lopsided, 1, true},
+            Conv2d{16, 11, 9, 16, far, 1, false},   Conv2d{3, 13, 13, 4, third, 1, true},
+            Conv2d{8, 7, 7, 12, lopsided, 2, true}, Conv2d{7, 7, 9, 7, far, 7, false},
+            Conv3d{4, 7, 7, 6, 4, deep, 2, true}};
+}
+
+// visit(place) for each index of `sizes`, row by row.
+template <typename F>
+void each_place(const std::vector<std::int64_t>& sizes, F visit) {
+    std::vector<std::int64_t> at(sizes.size());
+    for (;;) {
+        visit(at);
+        std::size_t d = sizes.size();
+        while (d > 0 && ++at[d - 1] == sizes[d - 1]) at[--d] = 0;
+        if (d == 0) return;
+    }
+}
+
+std::int64_t offset(const Described& of, const std::vector<std::int64_t>& at) {
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < at.size(); ++i) offset += at[i] * of.strides[i];
+    return offset;
+}
+
+// cuDNN's cross-correlation, from the descriptors alone.
+std::vector<float> correlate(const Correlation& c, const std::vector<float>& x, const std::vector<float>& w) {
+    std::vector<float> y(static_cast<std::size_t>(c.y.sizes[0] * c.y.strides[0]));
+    const std::int64_t channels = c.w.sizes[1], groups = c.x.sizes[1] / channels, filters = c.w.sizes[0] / groups;
+    each_place(c.y.sizes, [&](const std::vector<std::int64_t>& out) {
+        double sum = 0;
+        each_place({c.w.sizes.begin() + 1, c.w.sizes.end()}, [&](const std::vector<std::int64_t>& tap) {
+            std::vector<std::int64_t> in{out[0], out[1] / filters * channels + tap[0]}, weight{out[1]};
+            weight.insert(weight.end(), tap.begin(), tap.end());
+            for (std::size_t d = 0; d < c.stride.size(); ++d) {
+                in.push_back(out[d + 2] * c.stride[d] + tap[d + 1] * c.dilation[d] - c.before[d]);
+                if (in.back() < 0 || in.back() >= c.x.sizes[d + 2]) return;
+            }
+            sum += static_cast<double>(x[static_cast<std::size_t>(offset(c.x, in))]) *
+                   w[static_cast<std::size_t>(offset(c.w, weight))];
+        });
+        y[static_cast<std::size_t>(offset(c.y, out))] = static_cast<float>(sum);
+    });
+    return y;
+}
+
+TEST(Correlation, IsTheReferencesConvolution) {
+    for (Op op : awkward_shapes()) {
+        SCOPED_TRACE(to_string(op));
+        std::visit(
+            [](auto& o) {
+                if constexpr (requires { o.bias; }) o.bias = false;
+            },
+            op);
+        Tensors t{op, 2, reference::backend()};
+        t.run(reference::backend(), Pass::forward);
+        EXPECT_EQ(correlate(correlation(op, 2), t.src[0], t.weights), t.dst);
+    }
+}
+
+TEST(Correlation, HasTheOutputSizeThatCudnnComputes) {
+    for (const Op& op : awkward_shapes()) {
+        const Correlation c = correlation(op, 2);
+        for (std::size_t d = 0; d < c.stride.size(); ++d) {
+            const std::int64_t extent = (c.w.sizes[d + 2] - 1) * c.dilation[d] + 1;
+            EXPECT_EQ(c.y.sizes[d + 2], 1 + (c.x.sizes[d + 2] + c.before[d] + c.after[d] - extent) / c.stride[d]);
+        }
+    }
+}
+
+// Column after column, as BLAS defines C = op(A) op(B).
+std::vector<float> multiply(const Product& p, const std::vector<float>& a, const std::vector<float>& b) {
+    std::vector<float> c(static_cast<std::size_t>(p.row_c * p.n));
+    for (std::int64_t i = 0; i < p.m; ++i) {
+        for (std::int64_t j = 0; j < p.n; ++j) {
+            double sum = 0;
+            for (std::int64_t l = 0; l < p.k; ++l) {
+                const std::int64_t at_a = p.transpose_a ? l + i * p.row_a : i + l * p.row_a;
+                const std::int64_t at_b = p.transpose_b ? j + l * p.row_b : l + j * p.row_b;
+                sum += static_cast<double>(a[static_cast<std::size_t>(at_a)]) * b[static_cast<std::size_t>(at_b)];
+            }
+            c[static_cast<std::size_t>(i + j * p.row_c)] = static_cast<float>(sum);
+        }
+    }
+    return c;
+}
+
+TEST(Product, IsTheReferencesDenseLayerInEveryPass) {
+    for (const bool tied : {false, true}) {
+        for (const MatMul& op : {MatMul{1, 1, 1, false}, MatMul{3, 5, 7, false}, MatMul{2, 8, 3, false}}) {
+            MatMul own = op;
+            own.tied = tied;
+            Tensors t{own, 4, reference::backend()};
+            for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
+                SCOPED_TRACE(to_string(Problem{own, pass, 4}));
+                t.run(reference::backend(), pass);
+                const Product p = product(own, pass, 4);
+                const auto factor = [&](Factor which) {
+                    return which == Factor::src ? t.src[0] : which == Factor::weights ? t.weights : t.diff_dst;
+                };
+                const std::vector<float> made = multiply(p, factor(p.a), factor(p.b));
+                EXPECT_EQ(made, pass == Pass::forward         ? t.dst
+                                : pass == Pass::backward_data ? t.diff_src[0]
+                                                              : t.diff_weights);
+            }
+        }
+    }
+}
+
+#if REHEARSE_HAS_CUDNN
+TEST(Cudnn, TakesTheDescriptionOfEveryPassAndType) {
+    for (const Op& op : awkward_shapes()) {
+        for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
+            for (const DataType type : {DataType::f32, DataType::f16, DataType::bf16}) {
+                EXPECT_EQ(refused_description({op, pass, 2, type}), "") << to_string(Problem{op, pass, 2, type});
+            }
+        }
+    }
+}
+
+TEST(Cudnn, SaysThatThereIsNoGpu) {
+    if (cuda::gpu().refusal().empty()) GTEST_SKIP() << "there is one";
+    const Problem problem{Conv2d{8, 8, 8, 8, {}, 1, false}, Pass::forward, 1, DataType::f32};
+    for (const auto& backend : convolutions(cuda::gpu())) {
+        EXPECT_NE(backend->supports(problem).reason.find("no GPU"), std::string::npos)
+            << backend->supports(problem).reason;
+        EXPECT_EQ(backend->supports({MatMul{1, 2, 3}, Pass::forward, 1, DataType::f32}).reason,
+                  "runs convolutions, not matmul");
+    }
+    for (const auto& backend : products(cuda::gpu())) {
+        EXPECT_NE(backend->supports({MatMul{1, 2, 3}, Pass::forward, 1, DataType::f32}).reason.find("no GPU"),
+                  std::string::npos);
+        EXPECT_EQ(backend->supports(problem).reason, "runs products, not conv2d");
+    }
+}
+
+// Against the reference, by every algorithm that takes the problem, where there is a GPU.
+TEST(Cudnn, ConvolvesAndMultipliesExactlyOnAGpu) {
+    if (!cuda::gpu().refusal().empty()) GTEST_SKIP() << cuda::gpu().refusal();
+    auto all = convolutions(cuda::gpu());
+    for (auto& backend : products(cuda::gpu())) all.push_back(std::move(backend));
+    std::vector<Op> ops = awkward_shapes();
+    ops.emplace_back(MatMul{3, 40, 17, true});
+    int compared = 0;
+    for (const auto& device : all) {
+        const auto backend = cuda::staged(*device, cuda::gpu());
+        for (const Op& op : ops) {
+            for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
+                const Problem problem{op, pass, 2, DataType::f32};
+                if (!backend->supports(problem).yes) continue;
+                SCOPED_TRACE(full_name(*backend) + " " + to_string(problem));
+                Tensors expected{op, 2, reference::backend()}, actual{op, 2, reference::backend()};
+                expected.run(reference::backend(), pass);
+                actual.run(*backend, pass);
+                const auto& right = pass == Pass::forward         ? expected.dst
+                                    : pass == Pass::backward_data ? expected.diff_src[0]
+                                                                  : expected.diff_weights;
+                const auto& got = pass == Pass::forward         ? actual.dst
+                                  : pass == Pass::backward_data ? actual.diff_src[0]
+                                                                : actual.diff_weights;
+                // Winograd's and the Fourier transform's roundings of sums below 2^11; all others are exact.
+                for (std::size_t i = 0; i < right.size(); ++i) ASSERT_NEAR(got[i], right[i], 0x1p-5) << "at " << i;
+                ++compared;
+            }
+        }
+    }
+    EXPECT_GT(compared, 20);
+}
+#endif
+
+}  // namespace
+}  // namespace rehearse::kernels::cudnn
