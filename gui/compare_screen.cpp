@@ -21,7 +21,11 @@ bool has_events(const Document& d) { return d.timeline != nullptr; }
 class Compare : public Screen {
 public:
     explicit Compare(Session& session)
-        : Screen(session), table_(new Table), waterfall_(new PictureView), verdict_(new QLabel) {
+        : Screen(session),
+          table_(new Table),
+          waterfall_(new PictureView),
+          differences_(new PictureView),
+          verdict_(new QLabel) {
         auto* split = new QSplitter(Qt::Vertical);
         auto* tools = new QHBoxLayout;
         tools->setContentsMargins(8, 6, 8, 4);
@@ -29,6 +33,7 @@ public:
             files_[i] = new QComboBox;
             files_[i]->setMinimumWidth(240);
             views_[i] = new TimelineView;
+            views_[i]->setObjectName(i == 0 ? "compare_predicted" : "compare_measured");
             tools->addWidget(new QLabel(i == 0 ? "predicted" : "measured"));
             tools->addWidget(files_[i]);
             tools->addSpacing(12);
@@ -46,9 +51,11 @@ public:
         table_->setObjectName("differences");
         verdict_->setObjectName("compare_verdict");
         auto* tabs = new QTabWidget;
+        tabs->setObjectName("compare_tabs");
         tabs->setDocumentMode(true);
         tabs->addTab(scrolled(waterfall_), "Waterfall");
         tabs->addTab(table_, "Steps");
+        tabs->addTab(scrolled(differences_), "Difference map");
         split->addWidget(tabs);
         split->setSizes({220, 220, 330});
         auto* all = new QVBoxLayout(this);
@@ -60,6 +67,16 @@ public:
             if (!comparison_) return note(size, theme, problem_);
             return waterfall_picture(waterfall_of(*comparison_), size.width, theme);
         });
+        differences_->setObjectName("differences_picture");
+        differences_->show([this](picture::Size size, picture::Theme theme) {
+            return comparison_ ? differences_picture(*comparison_, theme) : note(size, theme, problem_);
+        });
+        differences_->clicked = [this](const picture::Mark& mark) {
+            show_step(mark.title.substr(0, mark.title.find(" : ")));
+        };
+        table_->chosen_row = [this](int row) {
+            show_step(table_->model_of_rows().rows().rows[static_cast<std::size_t>(row)][0].text);
+        };
     }
     void refresh() override {
         if (!isVisible()) return;  // done when it is shown: comparing takes time
@@ -78,7 +95,7 @@ public:
     }
     void set_theme(picture::Theme theme) override {
         for (TimelineView* view : views_) view->set_theme(theme);
-        waterfall_->set_theme(theme);
+        waterfall_->set_theme(theme), differences_->set_theme(theme);
     }
     picture::Picture picture() const override { return waterfall_->shown(); }
 
@@ -138,12 +155,30 @@ private:
                                        QString::fromStdString(to_string(comparison_->whole.measured))));
         }
         table_->show(std::move(rows));
-        waterfall_->remake();
+        waterfall_->remake(), differences_->remake();
     }
+
+    // The matched step, selected in both, and both in sight.
+    void show_step(const std::string& step) {
+        picture::TimeView both{1e300, -1e300};
+        for (TimelineView* view : views_) {
+            const auto& lanes = view->lanes();
+            if (lanes == nullptr) continue;
+            const auto found = view->find_step(step, static_cast<double>(lanes->first));
+            if (!found) continue;
+            const picture::Lane& lane = lanes->lanes[found->lane];
+            both.from = std::min(both.from, static_cast<double>(lane.start(found->event)));
+            both.to = std::max(both.to, static_cast<double>(lane.end(found->event)));
+        }
+        if (both.from > both.to) return;  // a pass or a layer
+        const double margin = 3 * (both.to - both.from) + 100;
+        views_[0]->set_view({both.from - margin, both.to + margin});
+    }
+
     std::array<QComboBox*, 2> files_{};
     std::array<TimelineView*, 2> views_{};
     Table* table_;
-    PictureView* waterfall_;
+    PictureView *waterfall_, *differences_;
     QLabel* verdict_;
     std::optional<trace::Comparison> comparison_;
     std::string problem_;

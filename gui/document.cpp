@@ -72,6 +72,18 @@ Point point_of(const Json& p) {
     return point;
 }
 
+// A prediction or benchmarks, which are read as a whole.
+std::string small_file(const std::string& path) {
+    constexpr std::uintmax_t most = 500'000'000;
+    std::error_code error;
+    if (const auto size = std::filesystem::file_size(path, error); !error && size > most) {
+        throw InputError(fmt::format("{}: {} is too large for a prediction or benchmarks (at most {})", path,
+                                     to_string(Bytes{static_cast<double>(size)}),
+                                     to_string(Bytes{static_cast<double>(most)})));
+    }
+    return read_file(path);
+}
+
 std::vector<Json> rows_of(const Json& document, const char* key) {
     const auto found = document.find(key);
     if (found == document.end() || !found->is_array()) return {};
@@ -108,9 +120,11 @@ std::optional<Document> scanned(const std::string& path, const Progress& progres
                 if (lane_of.size() <= event.track) lane_of.resize(event.track + 1, 0);
                 std::size_t& lane = lane_of[event.track];
                 if (lane == 0) lane = 1 + builder->lane(event.rank, event.stream, std::string{to_string(event.stream)});
-                builder->add(lane - 1, event.start, event.end - event.start, whats[event.what], event.iteration);
+                builder->add(lane - 1, event.start, event.end - event.start, whats[event.what], event.iteration,
+                             event.flow);
             },
         .counter = [&](Counter counter) { builder->add(std::move(counter)); },
+        .link = [&](LinkUse use) { builder->add(std::move(use)); },
         .progress = progress};
     if (!trace::scan_perfetto(path, visitor) || !builder) return std::nullopt;
     document.lanes = std::make_shared<picture::Lanes>(builder->finish());
@@ -212,12 +226,12 @@ std::vector<Document> load(const std::string& path, const Progress& progress) {
     document.path = path;
     document.label = file_name(path);
     if (has("\"rehearse.prediction/")) {
-        document.prediction = std::make_shared<Prediction>(parse_prediction(read_file(path), path));
+        document.prediction = std::make_shared<Prediction>(parse_prediction(small_file(path), path));
         return {document};
     }
     if (has("\"rehearse.timeline/")) return timelines_of(path, progress);
     if (has("\"benchmarks\"") && !has("\"traceEvents\"")) {
-        document.benchmarks = std::make_shared<Benchmarks>(parse_benchmarks(read_file(path), path));
+        document.benchmarks = std::make_shared<Benchmarks>(parse_benchmarks(small_file(path), path));
         return {document};
     }
     if (has("\"rehearse.")) {

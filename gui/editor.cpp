@@ -3,25 +3,19 @@
 #include <QApplication>
 #include <QBoxLayout>
 #include <QClipboard>
-#include <QComboBox>
 #include <QDir>
-#include <QFormLayout>
 #include <QLabel>
-#include <QLineEdit>
 #include <QPushButton>
-#include <QSpinBox>
 #include <QSplitter>
 #include <QTemporaryDir>
 #include <QThreadPool>
 #include <QTimer>
-#include <QToolButton>
 #include <QUndoStack>
 
+#include "gui/editor_form.hpp"
 #include "gui/pages.hpp"
 #include "gui/picture_view.hpp"
 #include "gui/session.hpp"
-#include "models/models.hpp"
-#include "schedule/plan.hpp"
 
 namespace rehearse::gui {
 
@@ -57,7 +51,7 @@ class Editor : public Screen {
 public:
     explicit Editor(Session& session) : Screen(session), shown_(session.experiment) {
         auto* split = new QSplitter;
-        split->addWidget(make_form());
+        split->addWidget(make_left());
         auto* right = new QSplitter(Qt::Vertical);
         curve_ = new PictureView;
         curve_->setObjectName("curve");
@@ -83,7 +77,7 @@ public:
                 size, theme);
         });
         delay_.setSingleShot(true);
-        delay_.setInterval(60);
+        delay_.setInterval(30);
         connect(&delay_, &QTimer::timeout, this, [this] {
             if (isVisible()) look();
         });
@@ -108,48 +102,17 @@ protected:
     }
 
 private:
-    QWidget* make_form() {
-        auto* box = new QWidget;
-        auto* form = new QFormLayout;
-        form->setFieldGrowthPolicy(QFormLayout::ExpandingFieldsGrow);
-        const auto combo = [&](const char* name, const char* label, std::string Experiment::*field, bool editable) {
-            auto* widget = new QComboBox;
-            widget->setObjectName(name);
-            widget->setEditable(editable);
-            widget->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
-            form->addRow(label, widget);
-            combos_.push_back({widget, field});
-            connect(widget, &QComboBox::currentTextChanged, this, [this](const QString&) { edited(); });
-            return widget;
-        };
-        for (const auto& model : models::zoo())
-            names_ << QString::fromUtf8(model.name.data(), static_cast<qsizetype>(model.name.size()));
-        combo("model", "Network", &Experiment::model, true)->addItems(names_);
-        auto* machine = combo("machine", "Machine", &Experiment::machine, true);
-        for (const auto& each : models::machines()) machine->addItem(QString::fromStdString(each.name));
-        combo("precision", "Precision", &Experiment::precision, false)->addItems({"fp32", "fp16", "bf16", "mixed"});
-        combo("optimizer", "Optimizer", &Experiment::optimizer, false)->addItems({"sgd", "adam", "lamb"});
-        const auto line = [&](const char* name, const char* label, std::string Experiment::*field) {
-            auto* widget = new QLineEdit;
-            widget->setObjectName(name);
-            form->addRow(label, widget);
-            lines_.push_back({widget, field});
-            connect(widget, &QLineEdit::textChanged, this, [this](const QString&) { edited(); });
-        };
-        line("plan", "Plan", &Experiment::plan);
-        line("devices", "Devices", &Experiment::devices);
-        batch_ = new QSpinBox;
-        batch_->setObjectName("batch");
-        batch_->setRange(1, 1'000'000);
-        form->addRow("Batch a device", batch_);
-        connect(batch_, &QSpinBox::valueChanged, this, [this](int) { edited(); });
+    QWidget* make_left() {
+        form_ = new ExperimentForm;
+        form_->edited = [this] { edited(); };
         verdict_ = new QLabel;
         verdict_->setObjectName("verdict");
         verdict_->setWordWrap(true);
         verdict_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+        auto* box = new QWidget;
         auto* all = new QVBoxLayout(box);
         all->setContentsMargins(14, 12, 10, 12);
-        all->addLayout(form);
+        all->addWidget(form_);
         all->addSpacing(6);
         all->addWidget(verdict_);
         all->addSpacing(6);
@@ -181,50 +144,16 @@ private:
         return buttons;
     }
 
-    static QWidget* plan_help() {
-        QString text = "<b>Words of a plan</b><br>";
-        for (const schedule::PlanWord& word : schedule::plan_words()) {
-            const auto q = [](std::string_view s) {
-                return QString::fromUtf8(s.data(), static_cast<qsizetype>(s.size())).toHtmlEscaped();
-            };
-            text += QString("<span style='font-family:monospace'>%1%2</span> <i>%3</i><br>")
-                        .arg(word.axis.empty() ? "" : "&nbsp;&nbsp;:", q(word.name) + "=" + q(word.values),
-                             q(word.summary));
-        }
-        auto* label = new QLabel(text);
-        label->setWordWrap(true);
-        label->setTextFormat(Qt::RichText);
-        QFont font = label->font();
-        font.setPointSizeF(font.pointSizeF() * 0.85);
-        label->setFont(font);
-        return label;
-    }
-
     // From the fields into a command that can be undone.
     void edited() {
-        if (putting_) return;
-        Experiment now = shown_;
-        for (const auto& [widget, field] : combos_) now.*field = widget->currentText().toStdString();
-        for (const auto& [widget, field] : lines_) now.*field = widget->text().toStdString();
-        now.batch = batch_->value();
+        const Experiment now = form_->experiment();
         if (now == shown_) return;
         undo_.push(new Change(shown_, now, [this](const Experiment& e) { put(e); }));
     }
 
     void put(const Experiment& experiment) {
-        putting_ = true;
         shown_ = session_.experiment = experiment;
-        for (const auto& [widget, field] : combos_) {
-            const QString text = QString::fromStdString(experiment.*field);
-            if (widget->currentText() == text) continue;
-            widget->isEditable() ? widget->setEditText(text) : widget->setCurrentText(text);
-        }
-        for (const auto& [widget, field] : lines_) {
-            const QString text = QString::fromStdString(experiment.*field);
-            if (widget->text() != text) widget->setText(text);
-        }
-        batch_->setValue(experiment.batch);
-        putting_ = false;
+        form_->put(experiment);
         delay_.start();
     }
 
@@ -305,10 +234,7 @@ private:
     }
 
     Experiment shown_, looked_;
-    QStringList names_;
-    std::vector<std::pair<QComboBox*, std::string Experiment::*>> combos_;
-    std::vector<std::pair<QLineEdit*, std::string Experiment::*>> lines_;
-    QSpinBox* batch_ = nullptr;
+    ExperimentForm* form_ = nullptr;
     QLabel* verdict_ = nullptr;
     PictureView *curve_ = nullptr, *memory_ = nullptr;
     QUndoStack undo_;
@@ -318,7 +244,7 @@ private:
     std::shared_ptr<const Prediction> prediction_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
     int asked_ = 0, running_ = -1, asked_traces_ = 0;
-    bool putting_ = true, coarse_ = false;  // until all fields are there
+    bool coarse_ = false;
 };
 
 }  // namespace

@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "core/text.hpp"
+#include "models/experiment_file.hpp"
 #include "models/models.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/plan.hpp"
@@ -58,6 +61,38 @@ std::string command_line(const Experiment& experiment) {
     std::string line = "rehearse";
     for (const std::string& word : arguments(experiment)) line += ' ' + quoted(word);
     return line;
+}
+
+Experiment experiment_in(const std::string& path, const Experiment& before) {
+    Experiment result = before;
+    if (path.ends_with(".onnx")) {
+        result.model = path;
+        return result;
+    }
+    constexpr std::uintmax_t most = 50'000'000;
+    std::error_code error;
+    if (const auto size = std::filesystem::file_size(path, error); !error && size > most)
+        throw InputError(path + ": too large for a machine or an experiment (at most 50 MB)");
+    if (!models::is_experiment(read_file(path))) {
+        models::load_machine(path);  // says what is wrong with it
+        result.machine = path;
+        return result;
+    }
+    const models::ExperimentFile file = models::load_experiment(path);
+    const auto take = [](std::string& word, const std::string& given) {
+        if (!given.empty()) word = given;
+    };
+    take(result.model, file.model), take(result.machine, file.machine), take(result.plan, file.plan);
+    take(result.precision, file.precision), take(result.optimizer, file.optimizer);
+    if (!file.devices.empty()) result.devices = fmt::format("{}", fmt::join(file.devices, ","));
+    if (file.batch > 0) result.batch = static_cast<int>(file.batch);
+    return result;
+}
+
+std::string to_toml(const Experiment& experiment) {
+    return models::to_toml(models::ExperimentFile{experiment.model, experiment.machine, experiment.plan,
+                                                  experiment.precision, experiment.optimizer, devices_of(experiment),
+                                                  experiment.batch});
 }
 
 std::vector<std::int64_t> devices_of(const Experiment& experiment) {

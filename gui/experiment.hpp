@@ -21,6 +21,11 @@ struct Experiment {
 std::vector<std::string> arguments(const Experiment& experiment, const std::string& devices = {});
 /// As one types it in a shell.
 std::string command_line(const Experiment& experiment);
+/// From a file with a table [experiment] (models/experiment_file.hpp), what it does not say from `before`; from a
+/// machine file or an .onnx network that part alone. InputError: it cannot be read, or is none of these.
+Experiment experiment_in(const std::string& path, const Experiment& before);
+/// A file that experiment_in reads back.
+std::string to_toml(const Experiment& experiment);
 /// InputError when a number is none.
 std::vector<std::int64_t> devices_of(const Experiment& experiment);
 

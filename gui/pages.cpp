@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "core/error.hpp"
+#include "picture/cells.hpp"
 
 namespace rehearse::gui {
 
@@ -122,55 +124,50 @@ picture::Waterfall waterfall_of(const trace::Comparison& comparison) {
     return waterfall;
 }
 
-picture::Picture kernels_picture(const Benchmarks& benchmarks, picture::Size size, picture::Theme theme) {
-    picture::Chart chart;
-    chart.title = fmt::format("Kernels measured on {}", benchmarks.host.empty() ? "an unnamed host" : benchmarks.host);
-    const bool rated = std::ranges::any_of(benchmarks.rows, [](const Benchmark& b) { return b.flops_per_s > 0; });
-    const bool roofline =
-        std::ranges::any_of(benchmarks.rows, [](const Benchmark& b) { return b.flops_per_s > 0 && b.bytes_per_s > 0; });
-    chart.subtitle = roofline ? "rate against arithmetic intensity; the dashed lines are the best that was measured"
-                     : rated  ? "rate against duration"
-                              : "duration, in the order of the file";
-    chart.x = roofline ? picture::Axis{"arithmetic intensity", picture::Scale::log, picture::Unit::intensity, {}, {}}
-                       : picture::Axis{rated ? "duration" : "benchmark",
-                                       rated ? picture::Scale::log : picture::Scale::linear,
-                                       rated ? picture::Unit::seconds : picture::Unit::none,
-                                       {},
-                                       {}};
-    chart.y = rated ? picture::Axis{"rate", picture::Scale::log, picture::Unit::flop_rate, {}, {}}
-                    : picture::Axis{"duration", picture::Scale::log, picture::Unit::seconds, {}, {}};
-    std::map<std::string, picture::Series> series;
-    double best_rate = 0, best_bytes = 0, least = 1e300, number = 0;
-    for (const Benchmark& b : benchmarks.rows) {
-        ++number;
-        if (!b.error.empty() || b.seconds <= 0 || (rated && b.flops_per_s <= 0) || (roofline && b.bytes_per_s <= 0))
-            continue;
-        const std::size_t slash = b.name.find('/');
-        const std::string name =
-            slash == std::string::npos ? "benchmarks" : b.name.substr(slash + 1, b.name.find("/real_time") - slash - 1);
-        picture::Series& s = series[name];
-        s.name = name;
-        s.line = false;
-        const double x = roofline ? b.flops_per_s / b.bytes_per_s : rated ? b.seconds : number;
-        s.points.push_back({x, rated ? b.flops_per_s : b.seconds});
-        s.titles.push_back(fmt::format("{}: {}{}", b.name, to_string(Seconds{b.seconds}),
-                                       rated ? ", " + to_string(FlopRate{b.flops_per_s}) : ""));
-        best_rate = std::max(best_rate, b.flops_per_s);
-        best_bytes = std::max(best_bytes, b.bytes_per_s);
-        least = std::min(least, x);
+picture::Picture differences_picture(const trace::Comparison& comparison, picture::Theme theme) {
+    constexpr std::size_t most_layers = 60;
+    picture::Cells cells{
+        .title = "Where the prediction is off",
+        .subtitle = "(predicted - measured) / measured; the stronger the colour, the more of the step it is",
+        .row_title = "layer",
+        .column_title = "pass",
+        .rows = {},
+        .columns = {},
+        .categories = {"predicted too fast", "predicted too slow"},
+        .cells = {}};
+    const auto difference = [](const trace::Row& row) { return row.predicted.value - row.measured.value; };
+    const auto layer_of = [](const std::string& step) { return step.substr(0, step.rfind(':')); };
+    std::map<std::string, double> off;
+    double most = 0;
+    for (const trace::Row& row : comparison.steps) {
+        off[layer_of(row.name)] += std::abs(difference(row));
+        most = std::max(most, std::abs(difference(row)));
     }
-    for (auto& [name, s] : series) chart.series.push_back(std::move(s));
-    if (roofline && best_bytes > 0) {
-        const double ridge = best_rate / best_bytes;
-        chart.series.push_back({.points = {{std::min(least, ridge) / 2, std::min(least, ridge) / 2 * best_bytes},
-                                           {ridge, best_rate},
-                                           {ridge * 20, best_rate}},
-                                .dots = false,
-                                .color = palette(theme).axis,
-                                .width = 1.5,
-                                .dash = {6, 4}});
+    std::vector<std::pair<double, std::string>> worst;
+    for (const auto& [layer, sum] : off) worst.emplace_back(-sum, layer);
+    std::ranges::sort(worst);
+    if (worst.size() > most_layers) worst.resize(most_layers);
+    const auto place = [](std::vector<std::string>& names, const std::string& name) {
+        const auto found = std::ranges::find(names, name);
+        if (found == names.end()) names.push_back(name);
+        return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
+    };
+    for (const trace::Row& row : comparison.steps) {
+        const std::string layer = layer_of(row.name);
+        if (std::ranges::find(worst, layer, &std::pair<double, std::string>::second) == worst.end()) continue;
+        const bool has_pass = layer.size() < row.name.size();
+        const std::size_t r = place(cells.rows, layer);
+        const std::size_t c = place(cells.columns, has_pass ? row.name.substr(layer.size() + 1) : "all");
+        cells.cells.resize(cells.rows.size());
+        cells.cells[r].resize(std::max(cells.cells[r].size(), c + 1));
+        cells.cells[r][c] = {
+            difference(row) > 0 ? std::size_t{1} : std::size_t{0},
+            0.06 + 0.94 * std::abs(difference(row)) / std::max(most, 1e-30),
+            std::isfinite(row.error) ? fmt::format("{:+.0f} %", 100 * row.error) : "new", to_string(row.measured),
+            fmt::format("{} : predicted {}, measured {}", row.name, to_string(row.predicted), to_string(row.measured))};
     }
-    return xy_chart(chart, size, theme);
+    for (auto& row : cells.cells) row.resize(cells.columns.size());
+    return cells_chart(cells, theme);
 }
 
 }  // namespace rehearse::gui

@@ -2,6 +2,7 @@
 // Predictions, comparisons and benchmarks as pictures. No Qt here.
 #pragma once
 
+#include "core/machine.hpp"
 #include "gui/document.hpp"
 #include "picture/pipeline.hpp"
 #include "picture/scaling.hpp"
@@ -31,8 +32,34 @@ picture::Picture memory_over_time(const picture::Lanes& lanes, picture::Size siz
 /// From the measured to the predicted step by passes.
 picture::Waterfall waterfall_of(const trace::Comparison& comparison);
 
+/// How far each pass of each layer is off, a row a layer (those that matter most), the stronger in colour the more of
+/// the step it is. A cell's title begins with the step's name and a colon behind a space: "conv1:forward : ...".
+picture::Picture differences_picture(const trace::Comparison& comparison, picture::Theme theme);
+
 /// Rate against problems, a series an implementation.
 picture::Picture kernels_picture(const Benchmarks& benchmarks, picture::Size size, picture::Theme theme);
+
+/// One size of a collective, or of a message ("p2p"), as rehearse bench names it: "allreduce:n4:1024B:f32/comm/ring".
+struct CollectiveRun {
+    std::string kind, type, algorithm;
+    std::int64_t ranks = 0;
+    double bytes = 0, seconds = 0, bus_bytes_per_s = 0;
+};
+std::optional<CollectiveRun> collective_of(const Benchmark& benchmark);
+/// Bus bandwidth over sizes, a curve an algorithm, each with its fitted line. InputError without collectives.
+picture::Picture collectives_picture(const Benchmarks& benchmarks, picture::Size size, picture::Theme theme);
+
+/// What a problem's fastest implementation took, and what a machine's prices say of it; price 0: they refuse, and
+/// `source` says why.
+struct Residual {
+    std::string problem, implementation;
+    double measured_s = 0, price_s = 0, error = 0;
+    std::string source;
+};
+std::vector<Residual> residuals_of(const Benchmarks& benchmarks, const Machine& machine);
+/// InputError when nothing has a price.
+picture::Picture residuals_picture(const std::vector<Residual>& residuals, const std::string& machine,
+                                   picture::Size size, picture::Theme theme);
 
 /// Stages against units of time: a forward takes 1, a backward 2, a chunk its share. InputError as the strategy says.
 picture::PipelineDrawing planned_pipeline(const std::string& strategy, int stages, int micro_batches, int chunks);

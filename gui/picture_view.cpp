@@ -101,7 +101,9 @@ void PictureView::set_theme(picture::Theme theme) {
 }
 
 void PictureView::remake() {
-    if (!maker_ || width() < 50) return;
+    stale_ = true;
+    if (!maker_ || !isVisible() || width() < 50) return;
+    stale_ = false;
     const int room = parentWidget() != nullptr ? parentWidget()->height() : height();
     picture_ = maker_({static_cast<double>(width()), static_cast<double>(std::max(room, 120))}, theme_);
     setMinimumHeight(static_cast<int>(picture_.height));
@@ -132,6 +134,11 @@ void PictureView::paintEvent(QPaintEvent* /*event*/) {
     QPainter painter(this);
     painter.fillRect(rect(), qcolor(picture::palette(theme_).background));
     replay(painter, picture_);
+}
+
+void PictureView::showEvent(QShowEvent* event) {
+    QWidget::showEvent(event);
+    if (stale_) remake();
 }
 
 void PictureView::resizeEvent(QResizeEvent* event) {

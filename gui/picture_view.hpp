@@ -22,6 +22,7 @@ public:
     explicit PictureView(QWidget* parent = nullptr);
     void show(Maker maker);
     void set_theme(picture::Theme theme);
+    /// At once where it is seen, else when it is.
     void remake();
     const picture::Picture& shown() const { return picture_; }
     /// The mark with a title under a place, or null.
@@ -34,6 +35,7 @@ public:
 
 protected:
     void paintEvent(QPaintEvent* event) override;
+    void showEvent(QShowEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
     bool event(QEvent* event) override;
     bool eventFilter(QObject* watched, QEvent* event) override;
@@ -44,6 +46,7 @@ private:
     Maker maker_;
     picture::Theme theme_ = picture::Theme::light;
     picture::Picture picture_;
+    bool stale_ = true;
 };
 
 /// A few words in the middle of an empty page.

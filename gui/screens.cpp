@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The screens that show a prediction or benchmarks.
+// The screens that show predictions.
 #include <fmt/format.h>
 
 #include <QBoxLayout>
@@ -204,52 +204,10 @@ private:
     PictureView *view_, *time_;
 };
 
-class Kernels : public Screen {
-public:
-    explicit Kernels(Session& session) : Screen(session), view_(new PictureView), table_(new Table) {
-        auto* split = new QSplitter(Qt::Vertical);
-        split->addWidget(scrolled(view_));
-        split->addWidget(table_);
-        split->setSizes({560, 240});
-        auto* all = new QVBoxLayout(this);
-        all->setContentsMargins(0, 0, 0, 0);
-        all->addWidget(split);
-        view_->show(careful([this](picture::Size size, picture::Theme theme) {
-            const Document* document = session_.at(session_.benchmarks);
-            if (document == nullptr)
-                throw InputError("Open the JSON of rehearse bench --out, or of any Google Benchmark");
-            return kernels_picture(*document->benchmarks, size, theme);
-        }));
-    }
-    void refresh() override {
-        Rows rows{{"benchmark", "time", "rate", "bandwidth", "of the peak", "error"}, {}};
-        if (const Document* document = session_.at(session_.benchmarks)) {
-            for (const Benchmark& b : document->benchmarks->rows) {
-                const auto unless_0 = [](double v, Value shown) { return v > 0 ? shown : Value{}; };
-                rows.rows.push_back({{b.name, {}},
-                                     seconds(b.seconds),
-                                     unless_0(b.flops_per_s, rate(b.flops_per_s, "FLOP/s")),
-                                     unless_0(b.bytes_per_s, rate(b.bytes_per_s, "B/s")),
-                                     unless_0(b.peak_fraction, percent(b.peak_fraction)),
-                                     {b.error, {}}});
-            }
-        }
-        table_->show(std::move(rows));
-        view_->remake();
-    }
-    void set_theme(picture::Theme theme) override { view_->set_theme(theme); }
-    picture::Picture picture() const override { return view_->shown(); }
-
-private:
-    PictureView* view_;
-    Table* table_;
-};
-
 }  // namespace
 
 std::unique_ptr<Screen> make_overview(Session& session) { return std::make_unique<Overview>(session); }
 std::unique_ptr<Screen> make_scaling(Session& session) { return std::make_unique<Scaling>(session); }
 std::unique_ptr<Screen> make_memory(Session& session) { return std::make_unique<Memory>(session); }
-std::unique_ptr<Screen> make_kernels(Session& session) { return std::make_unique<Kernels>(session); }
 
 }  // namespace rehearse::gui

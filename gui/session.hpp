@@ -5,6 +5,7 @@
 #include <QWidget>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "gui/document.hpp"
@@ -19,6 +20,7 @@ struct Session {
     std::vector<Document> documents;
     int timeline = -1, prediction = -1, benchmarks = -1;  // the current ones: indices, or -1
     int point = -1;                                       // of the prediction; -1: the last
+    std::optional<double> cursor_ns;                      // the moment that was last pointed at
     Experiment experiment;
     Runner* runner = nullptr;
 

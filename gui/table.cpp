@@ -105,6 +105,11 @@ void Table::show(Rows rows) {
     for (int c = 0; c < model_->columnCount(); ++c) setColumnWidth(c, std::min(columnWidth(c) + 12, 420));
 }
 
+void Table::currentChanged(const QModelIndex& now, const QModelIndex& before) {
+    QTableView::currentChanged(now, before);
+    if (now.isValid() && now.row() != before.row() && chosen_row) chosen_row(sorted_->mapToSource(now).row());
+}
+
 void Table::filter(const QString& text) { sorted_->setFilterFixedString(text); }
 
 void Table::contextMenuEvent(QContextMenuEvent* event) {

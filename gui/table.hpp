@@ -54,9 +54,11 @@ public:
     void filter(const QString& text);
     const TableModel& model_of_rows() const { return *model_; }
 
-    std::function<void(int)> activated_row;  // of the rows as they were given
+    std::function<void(int)> activated_row;  // by a double click; of the rows as they were given
+    std::function<void(int)> chosen_row;     // by a click or an arrow key
 
 protected:
+    void currentChanged(const QModelIndex& now, const QModelIndex& before) override;
     void contextMenuEvent(QContextMenuEvent* event) override;
 
 private:

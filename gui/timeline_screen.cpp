@@ -173,6 +173,7 @@ private:
         connect(filter_, &QLineEdit::textChanged, this,
                 [this](const QString& text) { view_->set_filter(text.toStdString()); });
         view_->selection_changed = [this] { show_selection(); };
+        view_->cursor_moved = [this](double ns) { session_.cursor_ns = ns; };
     }
 
     void show_selection() {

@@ -42,6 +42,8 @@ public:
     void select_area(std::optional<Area> area);
     /// The next event whose step has the text, after the selection; false when there is none.
     bool find_next(const std::string& text, bool backwards = false);
+    /// The first event of exactly this step that begins at `from` ns or later, selected; nothing when there is none.
+    std::optional<picture::EventAt> find_step(const std::string& step, double from);
     void next_on_lane(int by);
     void open_rank(std::int64_t rank, bool open);
     void pin_rank_of_selection();

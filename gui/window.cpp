@@ -50,16 +50,7 @@ Window::Window(bool remembers, const QString& program) : runner_(program), remem
     session_.open = [this](const QString& path) { open(path); };
     session_.warn = [this](const QString& text) { warn(text); };
     session_.refresh = [this] { refresh(); };
-    if (remembers_) {
-        const QSettings settings;
-        session_.experiment.model = settings.value("experiment/model", "resnet50").toString().toStdString();
-        session_.experiment.machine = settings.value("experiment/machine", "summit").toString().toStdString();
-        session_.experiment.plan = settings.value("experiment/plan", "data").toString().toStdString();
-        session_.experiment.devices =
-            settings.value("experiment/devices", QString::fromStdString(session_.experiment.devices))
-                .toString()
-                .toStdString();
-    }
+    if (remembers_) session_.experiment = kept_experiment();
     make_screens();
     make_docks();
     make_menus();
@@ -151,69 +142,6 @@ void Window::make_docks() {
     files_->addAction(close);
 }
 
-void Window::open(const QString& path) {
-    ++loading_;
-    progress_->setValue(0);
-    progress_->show();
-    statusBar()->showMessage("reading " + QFileInfo(path).fileName());
-    QThreadPool::globalInstance()->start([this, path, stop = stop_] {
-        std::vector<Document> found;
-        QString problem;
-        try {
-            found = load(path.toStdString(), [this, stop](double share) {
-                QMetaObject::invokeMethod(this, [this, share] { progress_->setValue(static_cast<int>(1000 * share)); });
-                return !stop->load();
-            });
-        } catch (const std::bad_alloc&) {
-            problem = path + ": not enough memory for it";
-        } catch (const std::exception& error) {
-            problem = error.what();
-        }
-        if (stop->load()) return;
-        QMetaObject::invokeMethod(this, [this, path, found = std::move(found), problem]() mutable {
-            if (--loading_ == 0) progress_->hide();
-            statusBar()->clearMessage();
-            if (!problem.isEmpty()) return warn(problem);
-            for (Document& document : found) add(std::move(document));
-            QSettings settings;
-            QStringList recent = settings.value("recent").toStringList();
-            recent.removeAll(path);
-            recent.prepend(path);
-            if (remembers_) settings.setValue("recent", QStringList(recent.mid(0, 12)));
-            list_recent();
-        });
-    });
-}
-
-void Window::add(Document document) {
-    if (!document.warning.empty()) warn(QString::fromStdString(document.warning));
-    session_.documents.push_back(std::move(document));
-    const int last = static_cast<int>(session_.documents.size()) - 1;
-    const Document& added = session_.documents.back();
-    if (added.lanes != nullptr) session_.timeline = last;
-    if (added.prediction != nullptr) session_.prediction = last, session_.point = -1;
-    if (added.benchmarks != nullptr) session_.benchmarks = last;
-    if (screen() == "overview") {
-        if (added.lanes != nullptr && session_.prediction < 0 && added.timeline == nullptr) go("timeline");
-        if (added.benchmarks != nullptr) go("kernels");
-    }
-    refresh();
-}
-
-void Window::close_document(int row) {
-    if (session_.at(row) == nullptr) return;
-    session_.documents.erase(session_.documents.begin() + row);
-    const auto last_with = [this](bool (*has)(const Document&)) {
-        const auto with = session_.with(has);
-        return with.empty() ? -1 : with.back();
-    };
-    session_.timeline = last_with([](const Document& d) { return d.lanes != nullptr; });
-    session_.prediction = last_with([](const Document& d) { return d.prediction != nullptr; });
-    session_.benchmarks = last_with([](const Document& d) { return d.benchmarks != nullptr; });
-    session_.point = -1;
-    refresh();
-}
-
 void Window::refresh() {
     files_->clear();
     for (const Document& document : session_.documents) {
@@ -270,17 +198,9 @@ void Window::dragEnterEvent(QDragEnterEvent* event) {
     if (event->mimeData()->hasUrls()) event->acceptProposedAction();
 }
 
-// Machines are for the experiment, everything else is opened.
 void Window::dropEvent(QDropEvent* event) {
     for (const QUrl& url : event->mimeData()->urls()) {
-        const QString path = url.toLocalFile();
-        if (path.endsWith(".toml") || path.endsWith(".onnx")) {
-            (path.endsWith(".toml") ? session_.experiment.machine : session_.experiment.model) = path.toStdString();
-            screen("editor")->refresh();
-            go("editor");
-        } else if (!path.isEmpty()) {
-            open(path);
-        }
+        if (const QString path = url.toLocalFile(); !path.isEmpty()) open(path);
     }
     event->acceptProposedAction();
 }
@@ -288,37 +208,6 @@ void Window::dropEvent(QDropEvent* event) {
 void Window::closeEvent(QCloseEvent* event) {
     if (remembers_) keep();
     QMainWindow::closeEvent(event);
-}
-
-void Window::keep() {
-    QSettings settings;
-    settings.setValue("geometry", saveGeometry());
-    settings.setValue("state", saveState());
-    settings.setValue("screen", QString::fromStdString(screen()));
-    settings.setValue("theme", theme_ == picture::Theme::dark ? "dark" : "light");
-    settings.setValue("scale", scale_);
-    QStringList open;
-    for (const Document& document : session_.documents) {
-        const QString path = QString::fromStdString(document.path);
-        if (!path.isEmpty() && !path.contains("/rehearse-run-") && !open.contains(path)) open << path;
-    }
-    settings.setValue("open", open);
-    settings.setValue("experiment/model", QString::fromStdString(session_.experiment.model));
-    settings.setValue("experiment/machine", QString::fromStdString(session_.experiment.machine));
-    settings.setValue("experiment/plan", QString::fromStdString(session_.experiment.plan));
-    settings.setValue("experiment/devices", QString::fromStdString(session_.experiment.devices));
-}
-
-void Window::restore() {
-    const QSettings settings;
-    restoreGeometry(settings.value("geometry").toByteArray());
-    restoreState(settings.value("state").toByteArray());
-    set_theme(settings.value("theme").toString() == "dark" ? picture::Theme::dark : picture::Theme::light);
-    if (const double scale = settings.value("scale", 1).toDouble(); scale != 1) set_scale(scale);
-    for (const QString& path : settings.value("open").toStringList()) {
-        if (QFileInfo::exists(path)) open(path);
-    }
-    if (settings.contains("screen")) go(settings.value("screen").toString().toStdString());
 }
 
 }  // namespace rehearse::gui

@@ -58,6 +58,9 @@ private:
     void refresh();
     void list_recent();
     void close_document(int row);
+    void take_experiment(const QString& path);
+    void save_experiment();
+    static Experiment kept_experiment();
     void restore();
     void keep();
 

@@ -17,6 +17,7 @@
 #include <QSettings>
 #include <QStackedWidget>
 
+#include "core/file.hpp"
 #include "gui/picture_view.hpp"
 #include "gui/window.hpp"
 
@@ -69,8 +70,11 @@ QAction* Window::command(QMenu* menu, const QString& text, const QString& keys, 
 void Window::make_menus() {
     QMenu* file = menuBar()->addMenu("&File");
     command(file, "Open…", "Ctrl+O", [this] {
-        const QStringList paths = QFileDialog::getOpenFileNames(
-            this, "Open", {}, "Timelines, predictions, benchmarks (*.pftrace *.perfetto-trace *.json);;All files (*)");
+        const QStringList paths =
+            QFileDialog::getOpenFileNames(this, "Open", {},
+                                          "Timelines, predictions, benchmarks, experiments, machines, networks "
+                                          "(*.pftrace *.perfetto-trace *.json *.toml "
+                                          "*.onnx);;All files (*)");
         for (const QString& path : paths) open(path);
     });
     recent_ = file->addMenu("Open recent");
@@ -78,6 +82,7 @@ void Window::make_menus() {
     command(file, "Close file", "Ctrl+W",
             [this] { close_document(files_->currentRow() >= 0 ? files_->currentRow() : files_->count() - 1); });
     file->addSeparator();
+    command(file, "Save experiment as…", {}, [this] { save_experiment(); });
     command(file, "Copy picture", "Ctrl+Shift+C", [this] { copy_picture(); });
     command(file, "Save picture as…", "Ctrl+S",
             [this] { ask_and_save(this, screens_[static_cast<std::size_t>(names_->currentRow())].second->picture()); });
@@ -163,6 +168,17 @@ void Window::show_keys() {
     auto* column = new QVBoxLayout(dialog);
     column->addWidget(new QLabel(keys_text));
     dialog->show();
+}
+
+void Window::save_experiment() {
+    QString path = QFileDialog::getSaveFileName(this, "Save experiment", "experiment.toml", "TOML (*.toml)");
+    if (path.isEmpty()) return;
+    if (!path.endsWith(".toml")) path += ".toml";
+    try {
+        replace_file(path.toStdString(), to_toml(session_.experiment));
+    } catch (const std::exception& error) {
+        warn(error.what());
+    }
 }
 
 void Window::copy_picture() {

@@ -50,10 +50,50 @@ std::optional<EventAt> before(const Lanes& lanes, EventAt of) {
     return best;
 }
 
+// By flow: what critical_path looks up again and again.
+using Flows = std::vector<std::pair<std::uint32_t, EventAt>>;
+
+Flows flows_of(const Lanes& lanes) {
+    Flows flows;
+    for (std::size_t l = 0; l < lanes.lanes.size(); ++l) {
+        const auto of_lane = lanes.lanes[l].flows();
+        for (std::size_t i = 0; i < of_lane.size(); ++i) {
+            if (of_lane[i] != 0) flows.emplace_back(of_lane[i], EventAt{l, i});
+        }
+    }
+    std::ranges::sort(flows);
+    return flows;
+}
+
+std::vector<EventAt> others(const Flows& flows, const Lanes& lanes, EventAt of) {
+    std::vector<EventAt> found;
+    const auto range =
+        std::ranges::equal_range(flows, lanes.lanes[of.lane].flow(of.event), {}, &Flows::value_type::first);
+    for (const auto& [flow, at] : range) {
+        if (lanes.lanes[at.lane].rank != lanes.lanes[of.lane].rank) found.push_back(at);
+    }
+    return found;
+}
+
+std::vector<EventAt> of_flow(const Lanes& lanes, EventAt of) {
+    const Lane& own = lanes.lanes[of.lane];
+    std::vector<EventAt> found;
+    for (std::size_t l = 0; l < lanes.lanes.size(); ++l) {
+        const auto flows = lanes.lanes[l].flows();
+        if (lanes.lanes[l].rank == own.rank) continue;
+        for (auto at = std::ranges::find(flows, own.flow(of.event)); at != flows.end();
+             at = std::find(at + 1, flows.end(), own.flow(of.event))) {
+            found.push_back({l, static_cast<std::size_t>(at - flows.begin())});
+        }
+    }
+    return found;
+}
+
 }  // namespace
 
 std::vector<EventAt> partners(const Lanes& lanes, EventAt of) {
     const Lane& own = lanes.lanes[of.lane];
+    if (own.flow(of.event) != 0) return of_flow(lanes, of);
     const What& what = lanes.whats[own.what(of.event)];
     std::vector<EventAt> found;
     if (!communicates(what.activity)) return found;
@@ -89,12 +129,16 @@ std::vector<PathStep> critical_path(const Lanes& lanes) {
         const EventAt last{l, lanes.lanes[l].size() - 1};
         if (!now || end(lanes, last) > end(lanes, *now)) now = last;
     }
+    const Flows flows = flows_of(lanes);
     std::vector<PathStep> path;
     while (now && path.size() < longest) {
         const EventAt here = *now;
         EventAt from = here;  // on the rank that came last
-        for (const EventAt& partner : partners(lanes, here)) {
-            if (start(lanes, partner) > start(lanes, from) + tolerance) from = partner;
+        const bool known = lanes.lanes[here.lane].flow(here.event) != 0;
+        for (const EventAt& partner : known ? others(flows, lanes, here) : partners(lanes, here)) {
+            // What began after the end of this held nothing up: a message that is received later than it arrives.
+            if (start(lanes, partner) > start(lanes, from) + tolerance && start(lanes, partner) < end(lanes, here))
+                from = partner;
         }
         path.push_back({here, 0});
         if (from != here) path.push_back({from, 0});

@@ -12,9 +12,9 @@ struct EventAt {
     auto operator<=>(const EventAt&) const = default;
 };
 
-/// The other ends of a message or collective: the same step of a collective, or the send of a receive,
-/// of the same micro-batch and iteration on other ranks, that goes on at the same time. Empty for what is no
-/// communication.
+/// The other ends of a message or collective on other ranks: those of the same flow; in timelines that do not number
+/// them, the same step of a collective, or the send of a receive, of the same micro-batch and iteration that goes on at
+/// the same time. Empty for what is no communication.
 std::vector<EventAt> partners(const Lanes& lanes, EventAt of);
 
 /// How long after its end nothing on its rank begins: so much later it could have ended without being missed there.

@@ -44,7 +44,7 @@ std::array<std::int64_t, activity_count> Lane::busy_before(std::size_t i) const 
 std::size_t Lane::memory_bytes() const {
     const auto bytes = [](const auto& v) { return v.capacity() * sizeof(v[0]); };
     std::size_t sum = sizeof(Lane) + bytes(starts_) + bytes(durations_) + bytes(whats_) + bytes(activities_) +
-                      bytes(iterations_) + bytes(prefix_) + long_.size() * 64;
+                      bytes(iterations_) + bytes(flows_) + bytes(prefix_) + long_.size() * 64;
     for (const auto& level : levels_) sum += bytes(level);
     return sum;
 }
@@ -72,9 +72,10 @@ Lanes lanes_of(const Timeline& timeline) {
         const std::uint32_t what = builder.what({event.step, event.layer, event.pass, event.micro_batch,
                                                  event.bytes.value, event.flops.value, activity_of(event)});
         const std::size_t lane = builder.lane(event.rank, event.stream, std::string{to_string(event.stream)});
-        builder.add(lane, ns(event.start), ns(event.end) - ns(event.start), what, event.iteration);
+        builder.add(lane, ns(event.start), ns(event.end) - ns(event.start), what, event.iteration, event.flow);
     }
     for (const Counter& counter : timeline.counters) builder.add(counter);
+    for (const LinkUse& use : timeline.links) builder.add(use);
     return builder.finish();
 }
 

@@ -43,6 +43,10 @@ public:
     std::uint32_t what(std::size_t i) const { return whats_[i]; }
     int iteration(std::size_t i) const { return iterations_[i]; }
     Activity activity(std::size_t i) const { return activities_[i]; }
+    /// Event::flow, as far as it has 32 bits: 0 is none, or not known.
+    std::uint32_t flow(std::size_t i) const { return flows_.empty() ? 0 : flows_[i]; }
+    /// Of each event; empty where the lane has none.
+    std::span<const std::uint32_t> flows() const { return flows_; }
 
     /// The first event that ends after `ns`; size() when there is none. Events of a lane never overlap.
     std::size_t first_after(std::int64_t ns) const;
@@ -60,6 +64,7 @@ private:
     std::vector<std::uint32_t> whats_;
     std::vector<Activity> activities_;
     std::vector<std::uint16_t> iterations_;
+    std::vector<std::uint32_t> flows_;          // empty: none
     std::map<std::size_t, std::int64_t> long_;  // durations of 4.3 s and more
     std::vector<std::vector<Coverage>> levels_;
     std::vector<std::array<std::int64_t, activity_count>> prefix_;  // before every 64th event
@@ -72,6 +77,7 @@ struct Lanes {
     std::vector<What> whats;
     std::vector<Lane> lanes;  // by rank, stream, number
     std::vector<Counter> counters;
+    std::vector<LinkUse> links;
     std::map<std::int64_t, std::string> rank_names;  // of another program's processes
     std::int64_t first = 0, last = 1;                // ns; last > first
 
@@ -87,8 +93,10 @@ public:
     std::size_t lane(std::int64_t rank, Stream stream, const std::string& name);
     std::uint32_t what(const What& what);
     /// Nanoseconds; a negative duration counts as none.
-    void add(std::size_t lane, std::int64_t start, std::int64_t duration, std::uint32_t what, int iteration = 0);
+    void add(std::size_t lane, std::int64_t start, std::int64_t duration, std::uint32_t what, int iteration = 0,
+             std::int64_t flow = 0);
     void add(Counter counter) { result_.counters.push_back(std::move(counter)); }
+    void add(LinkUse use) { result_.links.push_back(std::move(use)); }
     std::size_t events() const { return events_; }
 
     Lanes finish();
@@ -97,7 +105,8 @@ private:
     void sort(Lane& lane) const;
     std::vector<Lane> without_overlap(Lane&& lane) const;
     void build(Lane& lane) const;
-    void append(Lane& to, std::int64_t start, std::int64_t duration, std::uint32_t what, std::uint16_t iteration) const;
+    void append(Lane& to, std::int64_t start, std::int64_t duration, std::uint32_t what, std::uint16_t iteration,
+                std::uint32_t flow) const;
 
     Lanes result_;
     std::map<std::tuple<std::int64_t, Stream, std::string>, std::size_t> lane_of_;

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events into lanes: sorted, apart from each other, with their pyramid and prefix sums.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <exception>
+#include <mutex>
 #include <numeric>
+#include <thread>
+#include <utility>
 
 #include "picture/lanes.hpp"
 
@@ -40,6 +45,29 @@ std::vector<Coverage> halved(const std::vector<Coverage>& fine) {
     return coarse;
 }
 
+// Calls `work(i)` for each number below `count`, on up to four cores.
+template <typename Work>
+void each_of(std::size_t count, Work work) {
+    const std::size_t crew = std::min<std::size_t>({std::max(std::thread::hardware_concurrency(), 1U), 4, count});
+    std::atomic<std::size_t> next{0};
+    std::exception_ptr problem;
+    std::mutex mutex;
+    const auto turn = [&] {
+        try {
+            for (std::size_t i = next++; i < count; i = next++) work(i);
+        } catch (...) {
+            const std::lock_guard lock(mutex);
+            problem = std::current_exception();
+        }
+    };
+    {
+        std::vector<std::jthread> others;
+        for (std::size_t i = 1; i < crew; ++i) others.emplace_back(turn);
+        turn();
+    }
+    if (problem) std::rethrow_exception(problem);
+}
+
 }  // namespace
 
 LanesBuilder::LanesBuilder(std::string title, bool measured, std::int64_t ranks) {
@@ -66,7 +94,7 @@ std::uint32_t LanesBuilder::what(const What& what) {
 }
 
 void LanesBuilder::append(Lane& to, std::int64_t start, std::int64_t duration, std::uint32_t what,
-                          std::uint16_t iteration) const {
+                          std::uint16_t iteration, std::uint32_t flow) const {
     duration = std::max<std::int64_t>(duration, 0);
     if (duration >= is_long) to.long_[to.starts_.size()] = duration;
     to.starts_.push_back(start);
@@ -74,10 +102,14 @@ void LanesBuilder::append(Lane& to, std::int64_t start, std::int64_t duration, s
     to.whats_.push_back(what);
     to.activities_.push_back(result_.whats[what].activity);
     to.iterations_.push_back(iteration);
+    if (flow != 0 && to.flows_.empty()) to.flows_.resize(to.starts_.size() - 1, 0);
+    if (flow != 0 || !to.flows_.empty()) to.flows_.push_back(flow);
 }
 
-void LanesBuilder::add(std::size_t lane, std::int64_t start, std::int64_t duration, std::uint32_t what, int iteration) {
-    append(result_.lanes[lane], start, duration, what, static_cast<std::uint16_t>(std::clamp(iteration, 0, 65535)));
+void LanesBuilder::add(std::size_t lane, std::int64_t start, std::int64_t duration, std::uint32_t what, int iteration,
+                       std::int64_t flow) {
+    append(result_.lanes[lane], start, duration, what, static_cast<std::uint16_t>(std::clamp(iteration, 0, 65535)),
+           std::in_range<std::uint32_t>(flow) ? static_cast<std::uint32_t>(flow) : 0);
     ++events_;
 }
 
@@ -98,7 +130,7 @@ void LanesBuilder::sort(Lane& lane) const {
     result.rank = lane.rank;
     result.stream = lane.stream;
     for (const std::size_t i : order) {
-        append(result, lane.start(i), lane.end(i) - lane.start(i), lane.whats_[i], lane.iterations_[i]);
+        append(result, lane.start(i), lane.end(i) - lane.start(i), lane.whats_[i], lane.iterations_[i], lane.flow(i));
     }
     lane = std::move(result);
 }
@@ -124,7 +156,8 @@ std::vector<Lane> LanesBuilder::without_overlap(Lane&& lane) const {
             added.number = static_cast<int>(n);
             free_from.push_back(0);
         }
-        append(result[n], lane.start(i), lane.end(i) - lane.start(i), lane.whats_[i], lane.iterations_[i]);
+        append(result[n], lane.start(i), lane.end(i) - lane.start(i), lane.whats_[i], lane.iterations_[i],
+               lane.flow(i));
         free_from[n] = lane.end(i);
     }
     return result;
@@ -133,6 +166,7 @@ std::vector<Lane> LanesBuilder::without_overlap(Lane&& lane) const {
 void LanesBuilder::build(Lane& lane) const {
     const auto fit = [](auto& column) { column.shrink_to_fit(); };
     fit(lane.starts_), fit(lane.durations_), fit(lane.whats_), fit(lane.activities_), fit(lane.iterations_);
+    fit(lane.flows_);
     std::vector<Sums> sums(bins_for(lane.size()), Sums{});
     const double per_bin = static_cast<double>(result_.last - result_.first) / static_cast<double>(sums.size());
     std::array<std::int64_t, activity_count> total{};
@@ -175,7 +209,7 @@ Lanes LanesBuilder::finish() {
         return std::tuple{a.rank, a.stream} < std::tuple{b.rank, b.stream};  // parts of a lane stay together
     });
     result_.lanes = std::move(lanes);
-    for (Lane& lane : result_.lanes) build(lane);
+    each_of(result_.lanes.size(), [this](std::size_t i) { build(result_.lanes[i]); });
     return std::move(result_);
 }
 

@@ -2,21 +2,19 @@
 // A machine drawn: the inside of a node of each kind, and the fabric between nodes; and who sends how much to whom.
 #pragma once
 
-#include <map>
-#include <string>
+#include <vector>
 
 #include "core/machine.hpp"
 #include "core/schedule.hpp"
-#include "picture/chart.hpp"
+#include "picture/link_load.hpp"
 
 namespace rehearse::picture {
 
-/// A number between 0 and 1 of a link by its name ("gpu0-gpu1"; of a direction either); what is absent is drawn by its
-/// bandwidth alone.
-using LinkShares = std::map<std::string, double>;
-
-/// Node kinds side by side, the fabric below. Links are the wider the more they carry; with `use`, coloured by it.
-Picture topology_picture(const Machine& machine, const LinkShares& use, double width, Theme theme);
+/// Node kinds side by side, the fabric below. Links are the wider the more they carry; with `use`, coloured by it:
+/// those of node `node` where its own links are known (of its kind that node, of others the nearest), else by the mean
+/// of their kind.
+Picture topology_picture(const Machine& machine, const LinkShares& use, double width, Theme theme,
+                         std::int64_t node = 0);
 
 /// From white over orange to dark red (on dark ground: to pale yellow): shares, loads, waiting.
 Color heat_color(double share, Theme theme);

@@ -1,92 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Protobuf's wire format read by hand: https://protobuf.dev/programming-guides/encoding; fields as in perfetto.proto.
+// Fields as in perfetto.proto.
 #include "trace/perfetto_scan.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <bit>
-#include <cstring>
-#include <span>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "trace/layout.hpp"
+#include "trace/perfetto_packets.hpp"
 
 namespace rehearse::trace {
 
 namespace {
-
-struct Irregular {};  // left to the reader that can say what is wrong
-
-class Mapped {
-public:
-    explicit Mapped(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-        struct stat status {};
-        if (file_ < 0 || fstat(file_, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0)
-            throw Irregular{};
-        size_ = static_cast<std::size_t>(status.st_size);
-        data_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file_, 0);
-        if (data_ == MAP_FAILED) throw Irregular{};
-        madvise(data_, size_, MADV_SEQUENTIAL);
-    }
-    ~Mapped() {
-        if (data_ != MAP_FAILED && data_ != nullptr) munmap(data_, size_);
-        if (file_ >= 0) close(file_);
-    }
-    Mapped(const Mapped&) = delete;
-    Mapped& operator=(const Mapped&) = delete;
-    std::string_view bytes() const { return {static_cast<const char*>(data_), size_}; }
-
-private:
-    int file_;
-    void* data_ = nullptr;
-    std::size_t size_ = 0;
-};
-
-struct Field {
-    std::uint32_t number = 0;
-    std::uint64_t value = 0;  // of varint and fixed
-    std::string_view bytes;   // of a length
-};
-
-std::uint64_t varint(std::string_view& in) {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64 && !in.empty(); shift += 7) {
-        const auto byte = static_cast<std::uint8_t>(in.front());
-        in.remove_prefix(1);
-        value |= static_cast<std::uint64_t>(byte & 0x7FU) << shift;
-        if (byte < 0x80) return value;
-    }
-    throw Irregular{};
-}
-
-Field next(std::string_view& in) {
-    const std::uint64_t tag = varint(in);
-    Field field{static_cast<std::uint32_t>(tag >> 3U), 0, {}};
-    const unsigned kind = tag & 7U;
-    const auto take = [&](std::size_t length) {
-        if (length > in.size()) throw Irregular{};
-        const std::string_view bytes = in.substr(0, length);
-        in.remove_prefix(length);
-        return bytes;
-    };
-    if (kind == 0) {
-        field.value = varint(in);
-    } else if (kind == 1) {
-        std::memcpy(&field.value, take(8).data(), 8);
-    } else if (kind == 2) {
-        field.bytes = take(varint(in));
-    } else if (kind == 5) {
-        take(4);
-    } else {
-        throw Irregular{};
-    }
-    return field;
-}
 
 std::string_view text_field(std::string_view message, std::uint32_t number) {
     while (!message.empty()) {
@@ -96,28 +23,24 @@ std::string_view text_field(std::string_view message, std::uint32_t number) {
 }
 
 // What a slice says besides when: equal bytes of name, category and annotations say the same, so each text of bytes is
-// decoded once. Rank and iteration, which differ between equal kinds, are read every time.
+// decoded once. Rank, iteration and flow, which differ between equal kinds, are read every time.
 class Scanner {
 public:
-    Scanner(std::string_view file, const ScanVisitor& visitor) : file_(file), visitor_(visitor) {}
+    Scanner(Packets& file, const ScanVisitor& visitor) : file_(file), visitor_(visitor) {}
 
     void scan() {
-        std::string_view left = file_;
         std::int64_t packets = 0;
-        while (!left.empty()) {
-            const Field packet = next(left);
-            if (packet.number != 1) throw Irregular{};
-            take(packet.bytes);
-            if (++packets % 1048576 == 0 && visitor_.progress) {
-                const double done = 1 - static_cast<double>(left.size()) / static_cast<double>(file_.size());
-                if (!visitor_.progress(done)) throw Irregular{};
-            }
+        while (const auto packet = file_.next()) {
+            take(*packet);
+            if (++packets % 1048576 == 0 && visitor_.progress && !visitor_.progress(file_.share_done()))
+                throw Irregular{};
         }
         if (!has_head_ || packets != packets_) throw Irregular{};
         for (const bool open : is_open_) {
             if (open) throw Irregular{};
         }
         for (Counter& counter : counters_) visitor_.counter(std::move(counter));
+        for (LinkUse& use : links_) visitor_.link(std::move(use));
     }
 
 private:
@@ -168,6 +91,7 @@ private:
             if (table != nullptr) table->emplace_back(text_field(field.bytes, 2));
             if (table == &keys_ && keys_.back() == "rank") rank_key_ = keys_.size();
             if (table == &keys_ && keys_.back() == "iteration") iteration_key_ = keys_.size();
+            if (table == &keys_ && keys_.back() == "flow") flow_key_ = keys_.size();
         }
     }
 
@@ -230,21 +154,23 @@ private:
         }
         if (type == 3 && text == schema) return take_head(whole);
         if (!has_head_ || track >= starts_.size()) throw Irregular{};
+        if (type == 3 && text == link_instant) return take_link(whole);
         const std::int64_t time = timestamp - shift_;
         if (type == 1) begin(found, time, track, name, category);
         if (type == 2) end(time, track);
         if (type == 4) counters_[counter_of_.at(track)].points.emplace_back(from_ns(time), value);
     }
 
-    // Rank and iteration are each event's own; the rest of the annotations belongs to its kind.
+    // Rank, iteration and flow are each event's own; the rest of the annotations belongs to its kind.
     void note(std::string_view annotation, ScannedEvent& event) {
         std::string_view rest = annotation;
         const Field key = next(rest);
-        if (key.number == 1 && (key.value == rank_key_ || key.value == iteration_key_)) {
+        if (key.number == 1 && (key.value == rank_key_ || key.value == iteration_key_ || key.value == flow_key_)) {
             const Field number = next(rest);
             if (number.number != 4) throw Irregular{};
             if (key.value == rank_key_) event.rank = static_cast<std::int64_t>(number.value);
             if (key.value == iteration_key_) event.iteration = static_cast<int>(number.value);
+            if (key.value == flow_key_) event.flow = static_cast<std::int64_t>(number.value);
             return;
         }
         if (annotation.size() > 127) throw Irregular{};
@@ -328,16 +254,35 @@ private:
         visitor_.head(head);
     }
 
-    std::string_view file_;
+    void take_link(std::string_view event) {
+        LinkUse& use = links_.emplace_back();
+        use.links = 0;
+        while (!event.empty()) {
+            const Field field = next(event);
+            if (field.number != 4) continue;
+            const Annotation a = annotation_of(field.bytes);
+            const std::string& key = text(keys_, a.key);
+            const double number = a.is_real ? a.real : static_cast<double>(a.whole);
+            if (key == "name") use.name = text(texts_, a.text);
+            if (key == "kind") use.kind = text(texts_, a.text);
+            if (key == "links") use.links = a.whole;
+            if (key == "capacity") use.capacity = Bandwidth{number};
+            if (key == "bytes") use.bytes = Bytes{number};
+            if (key == "most") use.most = Bytes{number};
+        }
+    }
+
+    Packets& file_;
     const ScanVisitor& visitor_;
     bool has_head_ = false;
     std::int64_t packets_ = 0, shift_ = 0;
     std::vector<std::string> names_, categories_, keys_, texts_;
-    std::uint64_t rank_key_ = 0, iteration_key_ = 0;
+    std::uint64_t rank_key_ = 0, iteration_key_ = 0, flow_key_ = 0;
     std::vector<ScannedEvent> starts_;  // by track
     std::vector<bool> is_open_;
     std::unordered_map<std::uint64_t, std::size_t> counter_of_;
     std::vector<Counter> counters_;
+    std::vector<LinkUse> links_;
     std::string kind_;
     Kinds what_of_;
 };
@@ -346,8 +291,8 @@ private:
 
 bool scan_perfetto(const std::string& path, const ScanVisitor& visitor) {
     try {
-        const Mapped file(path);
-        Scanner(file.bytes(), visitor).scan();
+        Packets file(path);
+        Scanner(file, visitor).scan();
         return true;
     } catch (const Irregular&) {
         return false;

@@ -18,6 +18,7 @@ struct ScannedEvent {
     std::int64_t rank = 0;
     Stream stream = Stream::compute;
     int iteration = 0;
+    std::int64_t flow = 0;  // Event::flow
 };
 
 struct ScanVisitor {
@@ -25,6 +26,7 @@ struct ScanVisitor {
     std::function<void(const Event& event)> what;    // step, layer, pass, micro-batch, bytes and flops of a new kind
     std::function<void(const ScannedEvent& event)> event;
     std::function<void(Counter counter)> counter;
+    std::function<void(LinkUse use)> link;
     std::function<bool(double share)> progress;  // 0 to 1; false stops
 };
 

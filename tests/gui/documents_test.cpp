@@ -8,9 +8,12 @@
 #include <fstream>
 
 #include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/prices.hpp"
 #include "gui/experiment.hpp"
 #include "gui/pages.hpp"
 #include "gui/timeline_rows.hpp"
+#include "models/models.hpp"
 #include "picture/critical_path.hpp"
 #include "schedule/orders.hpp"
 #include "trace/trace.hpp"
@@ -101,6 +104,65 @@ TEST_F(Files, ThatCannotBeShownSayWhy) {
     EXPECT_THAT(problem(write("p2.json", R"({"schema": "rehearse.prediction/1", "poi)")), HasSubstr("cut off"));
 }
 
+// Cut at any place, or with any byte changed: a message or what is there, and nothing else.
+TEST_F(Files, ThatAreDamagedAnywhereGiveAMessage) {
+    Timeline timeline{"t", false, 2, {}, {}, {}};
+    timeline.events.push_back(
+        {0, Stream::compute, "a:forward", "a", "forward", 0, 0, Seconds{0}, Seconds{1e-3}, {}, {}, 3});
+    timeline.events.push_back(
+        {1, Stream::communication, "b", "b", "allreduce", 0, 0, Seconds{0}, Seconds{1e-3}, Bytes{8}, {}, 3});
+    timeline.links.push_back({"nic:up", "nic:up", 1, Bandwidth{1e9}, Bytes{8}, Bytes{8}});
+    trace::write(timeline, (folder_ / "t.pftrace").string());
+    trace::write(timeline, (folder_ / "t.json").string());
+    const std::vector<std::pair<std::string, std::string>> whole{
+        {"x.pftrace", read_file((folder_ / "t.pftrace").string())},
+        {"x.json", read_file((folder_ / "t.json").string())},
+        {"k.json", kineto},
+        {"p.json",
+         R"({"schema": "rehearse.prediction/1", "points": [{"devices": 6, "step_s": 0.1, "fits": true}], "memory": [{"class": "all", "kind": "weights", "bytes": 5}]})"},
+        {"b.json",
+         R"({"context": {"host_name": "h"}, "benchmarks": [{"name": "a", "real_time": 1, "time_unit": "us"}]})"}};
+    std::size_t shown = 0, refused = 0;
+    for (const auto& [name, content] : whole) {
+        const auto look = [&](const std::string& damaged) {
+            try {
+                shown += load(write(name, damaged)).empty() ? 0 : 1;
+            } catch (const InputError& error) {
+                EXPECT_THAT(error.what(), HasSubstr(name));
+                ++refused;
+            }
+        };
+        for (std::size_t length = 0; length < content.size(); length += 1 + content.size() / 60)
+            look(content.substr(0, length));
+        for (std::size_t at = 0; at < content.size(); at += 1 + content.size() / 120) {
+            std::string damaged = content;
+            damaged[at] = static_cast<char>(damaged[at] ^ 0x15);
+            look(damaged);
+        }
+    }
+    EXPECT_GT(refused, 200U);
+    EXPECT_GT(shown, 20U);
+}
+
+// 20 GB that take no room on the disk, of every kind that is read as a whole and of those that are not.
+TEST_F(Files, ThatAreHugeAreRefusedBeforeTheMemoryIsFull) {
+    const auto huge = [&](const char* name, const char* head) {
+        const std::string path = write(name, head);
+        std::error_code error;
+        std::filesystem::resize_file(path, 20'000'000'000, error);
+        if (error) return std::string{"skipped"};
+        return problem(path);
+    };
+    const std::string first = huge("h.pftrace", "");
+    if (first == "skipped") GTEST_SKIP() << "this disk has no sparse files of 20 GB";
+    EXPECT_THAT(first, HasSubstr("h.pftrace"));
+    EXPECT_THAT(huge("p.json", R"({"schema": "rehearse.prediction/1", "points": [)"), HasSubstr("too large"));
+    EXPECT_THAT(huge("b.json", R"({"benchmarks": [)"), HasSubstr("too large"));
+    EXPECT_THAT(huge("k.json", R"({"traceEvents": [)"), HasSubstr("k.json"));
+    huge("m.toml", "[experiment]");
+    EXPECT_THROW(experiment_in((folder_ / "m.toml").string(), {}), InputError);
+}
+
 TEST_F(Files, OfPredictionsKeepTheirFigures) {
     const auto documents =
         load(write("p.json", R"({"schema": "rehearse.prediction/1", "model": "m", "machine": "summit",
@@ -130,6 +192,43 @@ TEST_F(Files, OfGoogleBenchmarkBecomeSeconds) {
     EXPECT_EQ(benchmarks.host, "h");
 }
 
+// 1 MB in 1 ms is 1 GB/s; of an all-reduce of four ranks each link carries 2 * 3/4 of it (nccl-tests).
+TEST(ACollective, IsKnownByItsName) {
+    const auto ring = collective_of({"allreduce:n4:1000000B:f32/comm/ring/real_time", 1e-3, 0, 0, 0, ""});
+    ASSERT_TRUE(ring);
+    EXPECT_EQ(ring->kind, "allreduce");
+    EXPECT_EQ(ring->ranks, 4);
+    EXPECT_EQ(ring->algorithm, "ring");
+    EXPECT_DOUBLE_EQ(ring->bus_bytes_per_s, 1.5e9);
+    const auto gather = collective_of({"allgather:n2:1000000B:f16/mpi/default/real_time", 1e-3, 0, 0, 0, ""});
+    ASSERT_TRUE(gather);
+    EXPECT_EQ(gather->algorithm, "MPI");
+    EXPECT_DOUBLE_EQ(gather->bus_bytes_per_s, 0.5e9);
+    EXPECT_FALSE(collective_of({"conv2d:n32c64h56w56k64r3s3:pad1:stride1:f32:forward/onednn", 1e-3, 1e9, 0, 0, ""}));
+    EXPECT_FALSE(collective_of({"allreduce:n4:1000000B:f32/comm/ring", 0, 0, 0, 0, "refused"}));
+    EXPECT_THROW(collectives_picture({"host", "", {{"a", 1, 0, 0, 0, ""}}}, {600, 400}, picture::Theme::light),
+                 InputError);
+}
+
+TEST(Residuals, AreOfTheFastestImplementation) {
+    const Machine machine = models::load_machine("summit");
+    const std::string problem = "conv2d:n32c64h56w56k64r3s3:pad1:stride1:f32:forward";
+    const double priced = price(parse_problem(problem), class_of(machine, 0)).time.value;
+    const Benchmarks benchmarks{"host",
+                                "",
+                                {{problem + "/slow/real_time", 8 * priced, 1e9, 1e9, 0, ""},
+                                 {problem + "/fast/real_time", 2 * priced, 1e9, 1e9, 0, ""},
+                                 {"nonsense/fast", 1, 1e9, 1e9, 0, ""}}};
+    const auto residuals = residuals_of(benchmarks, machine);
+    ASSERT_EQ(residuals.size(), 2U);
+    EXPECT_EQ(residuals[0].implementation, "fast");
+    EXPECT_DOUBLE_EQ(residuals[0].price_s / residuals[0].measured_s - 1, -0.5);
+    EXPECT_EQ(residuals[1].price_s, 0);
+    EXPECT_THAT(residuals[1].source, HasSubstr("nonsense"));
+    const auto picture = residuals_picture(residuals, "summit", {600, 400}, picture::Theme::light);
+    EXPECT_TRUE(std::ranges::any_of(picture.marks, [&](const auto& m) { return m.title.starts_with(problem); }));
+}
+
 TEST_F(Files, OfOursKeepTheirTimelineAndLanes) {
     Timeline timeline{"t", true, 2, {}, {}};
     for (const std::int64_t rank : {0, 1}) {
@@ -156,6 +255,34 @@ TEST(AnExperiment, IsTheWordsThatRehearseTakes) {
     EXPECT_EQ(command_line(e),
               "rehearse predict --model 'my net.onnx' --machine summit --devices 6,12 --plan "
               "'data:allreduce=hierarchical(ring,halving)' --batch 8 --precision mixed --optimizer sgd");
+}
+
+TEST_F(Files, OfExperimentsAreReadBack) {
+    const Experiment asked{"vgg16", "summit", "pipe=2:microbatches=4,data", "fp32", "adam", "12,24", 8};
+    Experiment other;
+    other.batch = 99;
+    EXPECT_EQ(experiment_in(write("e.toml", to_toml(asked)), other), asked);
+    // What a file does not say stays; a machine beside it is found.
+    write("m.toml", models::to_toml(models::load_machine("summit")));
+    const Experiment part =
+        experiment_in(write("part.toml", "[experiment]\nmachine = 'm.toml'\nplan = 'data=6'"), asked);
+    EXPECT_EQ(part.machine, (folder_ / "m.toml").string());
+    EXPECT_EQ(part.plan, "data=6");
+    EXPECT_EQ(part.model, "vgg16");
+    EXPECT_EQ(experiment_in((folder_ / "m.toml").string(), asked).machine, (folder_ / "m.toml").string());
+    const auto why = [&](const char* text) {
+        try {
+            experiment_in(write("bad.toml", text), asked);
+        } catch (const InputError& error) {
+            return std::string{error.what()};
+        }
+        return std::string{};
+    };
+    EXPECT_THAT(why("[experiment]\nplant = 'data'"), HasSubstr("plant"));
+    EXPECT_THAT(why("[experiment]\nbatch = 'many'"), HasSubstr("bad.toml:2"));
+    EXPECT_THAT(why("name = 'no machine'"), HasSubstr("bad.toml"));
+    EXPECT_THAT(why("= ="), HasSubstr("not TOML"));
+    EXPECT_THAT(why(""), HasSubstr("bad.toml"));
 }
 
 TEST(AnExperiment, IsCheckedForMeshAndMemory) {
@@ -237,6 +364,32 @@ TEST(ACriticalPath, GoesThroughTheRankThatCameLast) {
     EXPECT_EQ(partners(lanes, {1, 0}), (std::vector<picture::EventAt>{{3, 0}}));
     EXPECT_EQ(free_slack(lanes, {0, 0}), 0);  // the sum begins at once
     EXPECT_EQ(free_slack(lanes, {1, 0}), 0);  // the end
+}
+
+// Three messages of one name: only their numbers say that the third on rank 1 is the first of rank 0.
+TEST(ACriticalPath, FollowsTheNumberOfAMessage) {
+    picture::LanesBuilder builder("t", false, 2);
+    const auto work = builder.what({"work", "", "", 0, 0, 0, Activity::forward});
+    const auto message = builder.what({"message", "", "", 0, 8, 0, Activity::collective});
+    const auto compute = builder.lane(0, Stream::compute, "compute");
+    const auto from = builder.lane(0, Stream::communication, "communication");
+    const auto to = builder.lane(1, Stream::communication, "communication");
+    builder.add(compute, 0, 20, work);
+    builder.add(from, 20, 10, message, 0, 7);
+    builder.add(from, 30, 10, message, 0, 8);
+    builder.add(to, 0, 5, message, 0, 0);
+    builder.add(to, 5, 35, message, 0, 8);
+    builder.add(to, 40, 10, message, 0, 7);
+    const picture::Lanes lanes = builder.finish();
+    ASSERT_EQ(lanes.lanes.size(), 3U);
+    EXPECT_TRUE(lanes.lanes[0].flows().empty());
+    EXPECT_EQ(partners(lanes, {2, 2}), (std::vector<picture::EventAt>{{1, 0}}));
+    EXPECT_EQ(partners(lanes, {1, 1}), (std::vector<picture::EventAt>{{2, 1}}));
+    std::vector<picture::EventAt> path;
+    for (const auto& step : critical_path(lanes)) path.push_back(step.at);
+    // The last waits for the one before it on its lane, that for the second send, which waits for the first.
+    EXPECT_THAT(path, testing::ElementsAre(picture::EventAt{0, 0}, picture::EventAt{1, 0}, picture::EventAt{1, 1},
+                                           picture::EventAt{2, 1}, picture::EventAt{2, 2}));
 }
 
 }  // namespace

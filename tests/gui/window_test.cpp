@@ -3,10 +3,13 @@
 #include "gui/window.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/mount.h>
 
 #include <QAbstractItemModelTester>
 #include <QApplication>
 #include <QClipboard>
+#include <QComboBox>
+#include <QDir>
 #include <QDockWidget>
 #include <QDropEvent>
 #include <QElapsedTimer>
@@ -17,9 +20,12 @@
 #include <QMimeData>
 #include <QPushButton>
 #include <QSettings>
+#include <QSlider>
 #include <QTabWidget>
 #include <QTemporaryDir>
 #include <QtTest/QTest>
+#include <cerrno>
+#include <cstring>
 #include <set>
 
 #include "gui/picture_view.hpp"
@@ -110,6 +116,10 @@ protected:
     template <typename Kind>
     Kind* find(const char* name) const {
         return static_cast<Kind*>(window_->findChild<QWidget*>(name));
+    }
+    static QByteArray content_of(const QString& path) {
+        QFile file(path);
+        return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
     }
     TimelineView* timeline() const { return find<TimelineView>("timeline_view"); }
     int colors(const QWidget* widget) const {
@@ -227,8 +237,22 @@ TEST_F(Gui, ModelsPassQtsOwnTest) {
     EXPECT_FALSE(model.data(model.index(1, 1)).isValid());  // a row may be shorter
     model.show({});
     EXPECT_EQ(model.rowCount(), 0);
-    for (Table* table : window_->findChildren<Table*>())
-        QAbstractItemModelTester(table->model(), QAbstractItemModelTester::FailureReportingMode::Fatal);
+    // Those of the window, and what sorts and filters them, while they change.
+    std::vector<std::unique_ptr<QAbstractItemModelTester>> testers;
+    for (Table* table : window_->findChildren<Table*>()) {
+        testers.push_back(std::make_unique<QAbstractItemModelTester>(
+            table->model(), QAbstractItemModelTester::FailureReportingMode::Fatal));
+    }
+    EXPECT_EQ(testers.size(), 7U);
+    open("prediction.json"), open("predicted.pftrace"), open("measured.pftrace");
+    for (const char* name : {"timeline", "scaling", "compare", "topology", "kernels", "runs"}) window_->go(name);
+    timeline()->set_critical_path(true);
+    for (Table* table : window_->findChildren<Table*>()) {
+        for (int column = 0; column < table->model()->columnCount(); ++column)
+            table->sortByColumn(column, column % 2 == 0 ? Qt::DescendingOrder : Qt::AscendingOrder);
+        table->filter("a");
+        table->filter("");
+    }
 }
 
 TEST_F(Gui, CopiesCsvWithNumbersInBaseUnits) {
@@ -257,6 +281,57 @@ TEST_F(Gui, TakesDroppedFiles) {
     QDropEvent drop({100, 100}, Qt::CopyAction, &data, Qt::LeftButton, {});
     QApplication::sendEvent(window_.get(), &drop);
     EXPECT_TRUE(wait([&] { return window_->session().documents.size() == 1; }));
+}
+
+TEST_F(Gui, TakesAnExperimentFromAFile) {
+    write("e.toml", "[experiment]\nmodel = 'vgg16'\nplan = 'data=12'\ndevices = [12]\nbatch = 7\n");
+    open("prediction.json");
+    window_->open(qpath("e.toml"));
+    EXPECT_EQ(window_->screen(), "editor");
+    EXPECT_EQ(find<QLineEdit>("plan")->text(), "data=12");
+    EXPECT_EQ(find<QComboBox>("model")->currentText(), "vgg16");
+    EXPECT_EQ(find<QLineEdit>("devices")->text(), "12");
+    EXPECT_EQ(find<QComboBox>("machine")->currentText(), "summit");  // as before
+    QTest::mouseClick(find<QPushButton>("undo"), Qt::LeftButton);
+    EXPECT_EQ(find<QLineEdit>("plan")->text(), "data");
+    write("broken.toml", "[experiment\n");
+    window_->open(qpath("broken.toml"));
+    EXPECT_THAT(window_->message().toStdString(), HasSubstr("broken.toml"));
+    EXPECT_EQ(window_->session().documents.size(), 1U);
+}
+
+// A disk of 64 KB that is full: what was saved before stays, and each failure is a message.
+TEST_F(Gui, FullDiskIsAMessageAndLosesNothing) {
+    QDir(folder_.path()).mkdir("disk");
+    const std::string disk = path("disk");
+    if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=64k") != 0)
+        GTEST_SKIP() << "a small disk cannot be mounted here: " << strerror(errno);
+    const std::unique_ptr<const std::string, void (*)(const std::string*)> mounted(
+        &disk, [](const std::string* at) { umount2(at->c_str(), MNT_DETACH); });
+    window_->go("pipeline");
+    auto* pipeline = find<PictureView>("pipeline_picture");
+    const QString picture = qpath("disk/p.svg");
+    pipeline->save(picture);
+    const QByteArray before = content_of(picture);
+    EXPECT_GT(before.size(), 1000);
+    QFile filler(qpath("disk/filler"));
+    ASSERT_TRUE(filler.open(QIODevice::WriteOnly));
+    while (filler.write(QByteArray(4096, 'x')) > 0 && filler.flush()) {
+    }
+    filler.close();
+    for (const char* name : {"disk/p.svg", "disk/p.png", "disk/p.pdf"}) {
+        EXPECT_THROW(pipeline->save(qpath(name)), std::exception) << name;
+    }
+    EXPECT_EQ(content_of(picture), before);
+    EXPECT_FALSE(QFile::exists(qpath("disk/p.png")));
+    // A run whose output does not fit: its message, and what is open stays.
+    open("prediction.json");
+    fake("cat /dev/zero > " + disk + "/trace || exit 3");
+    QString said = "-";
+    window_->runner().start("a run", {}, [&](const Runner::Result& result) { said = result.message; });
+    ASSERT_TRUE(wait([&] { return said != "-"; }));
+    EXPECT_THAT(said.toStdString(), HasSubstr("No space left on device"));
+    EXPECT_EQ(window_->session().documents.size(), 1U);
 }
 
 TEST_F(Gui, ChildThatIsKilledIsAMessageAndCancelIsNone) {
@@ -334,6 +409,66 @@ TEST_F(Gui, ComparesPredictedAboveMeasured) {
     const auto& rows = find<Table>("differences")->model_of_rows().rows().rows;
     EXPECT_EQ(rows[0][4].text, "whole step");
     EXPECT_GT(rows.size(), 20U);
+    // A row's step is selected in both, and both are in sight: conv7 from 7.7 ms on and from 9.6 ms on.
+    const auto row = std::ranges::find(rows, "conv7:forward", [](const auto& r) { return r[0].text; });
+    ASSERT_NE(row, rows.end());
+    find<Table>("differences")->chosen_row(static_cast<int>(row - rows.begin()));
+    for (const char* name : {"compare_predicted", "compare_measured"}) {
+        const auto* view = find<TimelineView>(name);
+        ASSERT_TRUE(view->selected());
+        const auto& lane = view->lanes()->lanes[view->selected()->lane];
+        EXPECT_EQ(view->lanes()->whats[lane.what(view->selected()->event)].step, "conv7:forward");
+        EXPECT_GT(static_cast<double>(lane.start(view->selected()->event)), view->view().from);
+        EXPECT_LT(static_cast<double>(lane.end(view->selected()->event)), view->view().to);
+    }
+    // Each pass of a layer in the map: 1 ms predicted, 1.25 ms measured.
+    find<QTabWidget>("compare_tabs")->setCurrentIndex(2);
+    EXPECT_TRUE(std::ranges::any_of(find<PictureView>("differences_picture")->shown().marks, [](const auto& m) {
+        return m.title == "conv7:forward : predicted 1 ms, measured 1.25 ms";
+    }));
+}
+
+// Network interfaces of Summit at half of their bandwidth, then at all of it.
+TEST_F(Gui, ColoursLinksByTheirLoadAtTheCursor) {
+    Timeline timeline = two_ranks(false);
+    timeline.title = "resnet50 on summit, data=12, predicted";
+    const double half = length(timeline).value / 2;
+    timeline.counters = {{"mean of links nic:up", "B/s", {{Seconds{0}, 5e9}, {Seconds{half}, 10e9}}}};
+    timeline.links = {{"nic:up", "nic:up", 4, Bandwidth{10e9}, Bytes{4e6}, Bytes{1e6}},
+                      {"node1:link0:gpu0>gpu1", "gpu>gpu", 1, Bandwidth{10e9}, Bytes{2e6}, Bytes{2e6}}};
+    trace::write(timeline, path("links.pftrace"));
+    open("links.pftrace");
+    window_->go("topology");
+    const auto* page = find<PictureView>("topology_picture");
+    const auto says = [&](const char* words) {
+        return std::ranges::any_of(page->shown().marks,
+                                   [&](const auto& m) { return m.title.find(words) != std::string::npos; });
+    };
+    EXPECT_EQ(find<Table>("links")->model_of_rows().rows().rows.size(), 2U);
+    find<QComboBox>("load")->setCurrentIndex(3);
+    EXPECT_TRUE(says("nic:up: 50.0 % used"));
+    find<QSlider>("load_time")->setValue(900);
+    EXPECT_TRUE(says("nic:up: 100.0 % used"));
+    EXPECT_FALSE(says("node1:link0"));  // node 0 is drawn
+    find<Table>("links")->selectRow(1);
+    EXPECT_TRUE(says("node1:link0:gpu0>gpu1: "));
+    find<QComboBox>("load")->setCurrentIndex(0);
+    EXPECT_FALSE(says("% used"));
+}
+
+TEST_F(Gui, ShowsCollectivesOverTheirSizes) {
+    write("bench.json", R"({"context": {"host_name": "here"}, "benchmarks": [
+      {"name": "allreduce:n4:1000B:f32/comm/ring", "run_type": "iteration", "real_time": 20, "time_unit": "us"},
+      {"name": "allreduce:n4:10000B:f32/comm/ring", "run_type": "iteration", "real_time": 30, "time_unit": "us"},
+      {"name": "allreduce:n4:100000B:f32/comm/ring", "run_type": "iteration", "real_time": 130, "time_unit": "us"},
+      {"name": "allreduce:n4:1000000B:f32/comm/ring", "run_type": "iteration", "real_time": 1, "time_unit": "ms"}]})");
+    open("bench.json");
+    EXPECT_EQ(window_->screen(), "kernels");
+    EXPECT_EQ(find<QTabWidget>("kernel_tabs")->currentIndex(), 1);
+    const auto& marks = find<PictureView>("collectives_picture")->shown().marks;
+    EXPECT_TRUE(std::ranges::any_of(marks, [](const auto& m) { return m.title.ends_with("1 ms, 1.5 GB/s"); }));
+    find<QTabWidget>("kernel_tabs")->setCurrentIndex(2);
+    EXPECT_GT(colors(find<PictureView>("residuals_picture")), 5);  // says that there are no kernels in it
 }
 
 TEST_F(Gui, RunsCommandsFromThePalette) {
