@@ -27,7 +27,7 @@ picture::Picture pareto_picture(const std::vector<std::shared_ptr<const Predicti
                                 picture::Theme theme) {
     picture::Chart chart;
     chart.title = "Time, devices, memory";
-    chart.subtitle = "time for a million samples; dots on the dashed line are beaten by none that takes as few devices";
+    chart.subtitle = "a million samples; dashed: beaten by none that takes as few devices";
     chart.x = {"devices", picture::Scale::log, picture::Unit::none, {}, {}};
     chart.y = {"time of 1,000,000 samples", picture::Scale::log, picture::Unit::seconds, {}, {}};
     std::vector<picture::Point> all;

@@ -47,29 +47,22 @@ unsigned sum_of(std::uint64_t shares) {
 // Of each of eight bytes the mean, rounded up.
 std::uint64_t mean(std::uint64_t a, std::uint64_t b) { return (a | b) - (((a ^ b) >> 1U) & 0x7F7F7F7F7F7F7F7FULL); }
 
-// What one rank does in a pixel; at most 255 of 255 in all.
-struct Shares {
-    std::uint64_t of_each = 0;  // a byte an activity
-    unsigned used = 0;
-};
-
-// What does not fit any more is hidden: communication behind computing is not seen.
-void add(Shares& pixel, std::uint64_t shares) {
-    if (shares == 0 || pixel.used == 255) return;
-    const unsigned sum = sum_of(shares);
-    if (pixel.used + sum <= 255) {
-        pixel.of_each += shares;
-        pixel.used += sum;
-        return;
-    }
-    const auto more = std::bit_cast<Coverage>(shares);
-    auto of_each = std::bit_cast<Coverage>(pixel.of_each);
-    for (std::size_t a = 0; a < activity_count && pixel.used < 255; ++a) {
-        const unsigned share = std::min<unsigned>(more[a], 255 - pixel.used);
+// What a lane does in a pixel, and below it another: what does not fit into 255 any more is hidden, as communication
+// behind computing is not seen.
+std::uint64_t over(std::uint64_t above, std::uint64_t below) {
+    if (above == 0 || below == 0) return above | below;
+    const unsigned used = sum_of(above);
+    if (used == 255) return above;
+    if (used + sum_of(below) <= 255) return above + below;
+    const auto more = std::bit_cast<Coverage>(below);
+    auto of_each = std::bit_cast<Coverage>(above);
+    unsigned room = 255 - used;
+    for (std::size_t a = 0; a < activity_count && room > 0; ++a) {
+        const unsigned share = std::min<unsigned>(more[a], room);
         of_each[a] = static_cast<std::uint8_t>(of_each[a] + share);
-        pixel.used += share;
+        room -= share;
     }
-    pixel.of_each = std::bit_cast<std::uint64_t>(of_each);
+    return std::bit_cast<std::uint64_t>(of_each);
 }
 
 Coverage mean(const Sums& sums, std::uint32_t count) {
@@ -83,65 +76,105 @@ Coverage mean(const Sums& sums, std::uint32_t count) {
 // Calls `put(pixel, shares)` for each: of a level that was chosen so that a pixel has one or two bins.
 template <typename Put>
 void each_pixel(const std::vector<Coverage>& level, const Lanes& lanes, TimeView view, std::size_t width, Put put) {
-    const double span = static_cast<double>(lanes.last - lanes.first);
-    const double per_bin = span / static_cast<double>(level.size());
+    const double per_bin = static_cast<double>(lanes.last - lanes.first) / static_cast<double>(level.size());
     const double step = (view.to - view.from) / static_cast<double>(width) / per_bin;
     const double begin = (view.from - static_cast<double>(lanes.first)) / per_bin + 0.5;
+    // Counted in 2^-32 of a bin: there are at most 2^20 bins, and a view is at most a few times as long as all of them.
+    const auto fixed = [](double bins) { return static_cast<std::int64_t>(bins * 4294967296.0); };
+    const std::int64_t advance = fixed(step);
+    std::int64_t at = fixed(begin);
     const auto bins = static_cast<std::int64_t>(level.size());
     const auto bin = [&](std::int64_t i) {
-        return i >= 0 && i < bins ? std::bit_cast<std::uint64_t>(level[static_cast<std::size_t>(i)]) : 0;
+        return static_cast<std::uint64_t>(i) < static_cast<std::uint64_t>(bins)
+                   ? std::bit_cast<std::uint64_t>(level[static_cast<std::size_t>(i)])
+                   : 0;
     };
-    auto low = static_cast<std::int64_t>(std::floor(begin));
     for (std::size_t x = 0; x < width; ++x) {
-        const auto next = static_cast<std::int64_t>(std::floor(begin + step * static_cast<double>(x + 1)));
+        const std::int64_t low = at >> 32;
+        at += advance;
         std::uint64_t shares = bin(low);
-        for (std::int64_t b = low + 1; b < next; ++b) shares = mean(shares, bin(b));
+        for (std::int64_t b = low + 1; b < at >> 32; ++b) shares = mean(shares, bin(b));
         put(x, shares);
-        low = next;
     }
 }
 
-void paint_bins(const std::vector<Coverage>& level, const Lanes& lanes, TimeView view, const PixelColors& colors,
-                std::span<std::uint32_t> pixels) {
-    std::uint64_t before = 0;
-    std::uint32_t color = colors.of(before);
-    each_pixel(level, lanes, view, pixels.size(), [&](std::size_t x, std::uint64_t shares) {
-        if (shares != before) color = colors.of(before = shares);
-        pixels[x] = color;
-    });
-}
+// Neighbours are often alike.
+class Brush {
+public:
+    explicit Brush(const PixelColors& colors) : colors_(colors), color_(colors.of(std::uint64_t{0})) {}
+    std::uint32_t of(std::uint64_t shares) {
+        if (shares != before_) color_ = colors_.of(before_ = shares);
+        return color_;
+    }
+
+private:
+    const PixelColors& colors_;
+    std::uint64_t before_ = 0;
+    std::uint32_t color_;
+};
+
+// The shares of activities in one pixel, while events pass through it.
+class PixelSum {
+public:
+    // What is there at all is seen: at least 1 of 255.
+    void add(Activity activity, double share) {
+        parts_[static_cast<std::size_t>(activity)] += static_cast<float>(std::max(share, 0.004));
+        any_ = true;
+    }
+    // What was added, and nothing again.
+    std::uint64_t take() {
+        if (!any_) return 0;
+        Coverage coverage{};
+        for (std::size_t a = 0; a < activity_count; ++a)
+            coverage[a] = static_cast<std::uint8_t>(std::min(parts_[a] * 255 + 0.5F, 255.0F));
+        parts_ = {};
+        any_ = false;
+        return std::bit_cast<std::uint64_t>(coverage);
+    }
+
+private:
+    std::array<float, activity_count> parts_{};
+    bool any_ = false;
+};
 
 // Calls `put(pixel, shares)` for each, from the events themselves: exact at every zoom, and as long as they are few.
 template <typename Put>
 void each_pixel_of_events(const Lane& lane, TimeView view, std::size_t pixels, Put put) {
     const auto width = static_cast<std::int64_t>(pixels);
     const Scale scale{view.from, (view.to - view.from) / static_cast<double>(width)};
-    std::vector<std::array<float, activity_count>> shares(pixels, std::array<float, activity_count>{});
+    PixelSum sum;
+    std::int64_t x = 0;  // the pixel that `sum` is of
+    const auto move_to = [&](std::int64_t next) {
+        if (x >= next) return;
+        put(static_cast<std::size_t>(x++), sum.take());
+        for (; x < next; ++x) put(static_cast<std::size_t>(x), 0);
+    };
     std::size_t i = lane.first_after(static_cast<std::int64_t>(std::floor(view.from)));
     for (; i < lane.size() && static_cast<double>(lane.start(i)) < view.to; ++i) {
         const double left = std::max(scale.pixel(lane.start(i)), 0.0);
         const double right = std::min(scale.pixel(lane.end(i)), static_cast<double>(width));
-        const auto end = std::min(static_cast<std::int64_t>(right), width - 1);
-        const auto a = static_cast<std::size_t>(lane.activity(i));
-        for (auto x = static_cast<std::int64_t>(left); x <= end; ++x) {
-            const double low = std::max(left, static_cast<double>(x));
-            const double high = std::min(right, static_cast<double>(x + 1));
-            shares[static_cast<std::size_t>(x)][a] += static_cast<float>(std::max(high - low, 0.004));
+        const auto first = std::min(static_cast<std::int64_t>(left), width - 1);
+        const auto last = std::min(static_cast<std::int64_t>(right), width - 1);
+        move_to(first);
+        if (first == last) {
+            sum.add(lane.activity(i), right - left);
+            continue;
         }
+        sum.add(lane.activity(i), static_cast<double>(first + 1) - left);
+        move_to(first + 1);
+        Coverage whole{};
+        whole[static_cast<std::size_t>(lane.activity(i))] = 255;
+        for (; x < last; ++x) put(static_cast<std::size_t>(x), std::bit_cast<std::uint64_t>(whole));
+        sum.add(lane.activity(i), right - static_cast<double>(last));
     }
-    for (std::size_t x = 0; x < pixels; ++x) {
-        Coverage coverage{};
-        for (std::size_t a = 0; a < activity_count; ++a) {
-            coverage[a] = static_cast<std::uint8_t>(std::min(shares[x][a] * 255 + 0.5F, 255.0F));
-        }
-        put(x, std::bit_cast<std::uint64_t>(coverage));
-    }
+    move_to(width);
 }
 
 void paint_events(const Lane& lane, TimeView view, const PixelColors& colors, bool boxes,
                   std::span<std::uint32_t> pixels) {
+    Brush brush(colors);
     each_pixel_of_events(lane, view, pixels.size(),
-                         [&](std::size_t x, std::uint64_t shares) { pixels[x] = colors.of(shares); });
+                         [&](std::size_t x, std::uint64_t shares) { pixels[x] = brush.of(shares); });
     if (!boxes || colors.coloring() != Coloring::activity) return;
     const auto width = static_cast<double>(pixels.size());
     const Scale scale{view.from, (view.to - view.from) / width};
@@ -210,7 +243,9 @@ void paint(const Lane& lane, const Lanes& lanes, TimeView view, const PixelColor
     const double per_pixel = (view.to - view.from) / static_cast<double>(pixels.size());
     const auto* level = level_for(lane, static_cast<double>(lanes.last - lanes.first), per_pixel);
     if (level != nullptr && (!boxes || events_in(lane, view) > pixels.size() / 2)) {
-        paint_bins(*level, lanes, view, colors, pixels);
+        Brush brush(colors);
+        each_pixel(*level, lanes, view, pixels.size(),
+                   [&](std::size_t x, std::uint64_t shares) { pixels[x] = brush.of(shares); });
     } else {
         paint_events(lane, view, colors, boxes, pixels);
     }
@@ -222,23 +257,24 @@ void paint(std::span<const RankLanes> group, const Lanes& lanes, TimeView view, 
     const double span = static_cast<double>(lanes.last - lanes.first);
     const double per_pixel = (view.to - view.from) / static_cast<double>(std::max<std::size_t>(pixels.size(), 1));
     std::vector<Sums> sums(group.size() > 1 ? pixels.size() : 0, Sums{});
-    std::vector<Shares> rank(pixels.size());
+    std::vector<std::uint64_t> rank(pixels.size());
     for (const RankLanes& of_rank : group) {
-        std::ranges::fill(rank, Shares{});
+        std::ranges::fill(rank, 0);
         for (const Lane* lane : of_rank) {
             const auto* level = level_for(*lane, span, per_pixel);
-            const auto put = [&](std::size_t x, std::uint64_t shares) { add(rank[x], shares); };
+            const auto put = [&](std::size_t x, std::uint64_t shares) { rank[x] = over(rank[x], shares); };
             level != nullptr ? each_pixel(*level, lanes, view, pixels.size(), put)
                              : each_pixel_of_events(*lane, view, pixels.size(), put);
         }
         for (std::size_t x = 0; x < sums.size(); ++x) {
-            const auto of_each = std::bit_cast<Coverage>(rank[x].of_each);
+            const auto of_each = std::bit_cast<Coverage>(rank[x]);
             for (std::size_t a = 0; a < activity_count; ++a) sums[x][a] += of_each[a];
         }
     }
     const auto count = static_cast<std::uint32_t>(group.size());
+    Brush brush(colors);
     for (std::size_t x = 0; x < pixels.size(); ++x) {
-        pixels[x] = group.size() > 1 ? colors.of(mean(sums[x], count)) : colors.of(rank[x].of_each);
+        pixels[x] = brush.of(group.size() > 1 ? std::bit_cast<std::uint64_t>(mean(sums[x], count)) : rank[x]);
     }
 }
 

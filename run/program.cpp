@@ -247,14 +247,26 @@ void Program::place_dropout(kernels::Buffers& buffers, int layer, const Dropout&
         buffers.places = places_.try_emplace(layer, places_in_sample(layer)).first->second;
         return;
     }
-    const int axis = axis_index(schedule_.mesh, "tensor");
-    if (axis < 0) {
-        throw InputError(
-            fmt::format("layer '{}' drops out columns of other ranks' samples (dense=shared): run draws masks "
-                        "for its own samples only; choose dense=copied, or a network without it",
-                        part().network.layers[at(layer)].name));
+    if (const int axis = axis_index(schedule_.mesh, "tensor"); axis >= 0) {
+        buffers.first_element = coordinates_[at(axis)] * elements(dropout.shape);
+    } else {
+        buffers.places = places_.try_emplace(layer, places_in_samples_of_all(dropout)).first->second;
     }
-    buffers.first_element = coordinates_[at(axis)] * elements(dropout.shape);
+}
+
+// With dense=shared each row is a sample of one rank of the data axis, of which this rank has its columns. Other ranks'
+// samples lie before and after its own in the global batch.
+std::vector<std::int64_t> Program::places_in_samples_of_all(const Dropout& dropout) const {
+    const int axis = axis_index(schedule_.mesh, "data");
+    require(axis >= 0, "only the tensor, spatial and data axes cut a dropout");
+    const std::int64_t ranks = size_of(schedule_.mesh, axis), own = coordinates_[at(axis)];
+    const std::int64_t columns = elements(dropout.shape) / ranks;
+    std::vector<std::int64_t> places;
+    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+        const std::int64_t sample = (rank - own) * schedule_.batch_per_rank;  // before this rank's, or after
+        for (std::int64_t i = 0; i < columns; ++i) places.push_back((sample * ranks + own) * columns + i);
+    }
+    return places;
 }
 
 // Of a table or of scores that lie in parts on the ranks.

@@ -133,6 +133,7 @@ private:
     void prepare_bucket(ReadyStep& ready, const Communicate& communicate);
     void prepare_halo(ReadyStep& ready, const Communicate& communicate);
     std::vector<std::int64_t> places_in_sample(int layer) const;
+    std::vector<std::int64_t> places_in_samples_of_all(const Dropout& dropout) const;
     std::int64_t loss_batch(int layer) const;
     void prepare(ReadyStep& ready, const Send& send);
     void prepare(ReadyStep& ready, const Recv& recv);

@@ -3,6 +3,7 @@
 #include "trace/perfetto_scan.hpp"
 
 #include <bit>
+#include <cstring>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -124,14 +125,19 @@ private:
         std::string_view text;
         kind_.clear();
         ScannedEvent found;
+        const char* run = nullptr;  // where annotations of its kind that follow each other begin
         while (!event.empty()) {
+            const char* const from = event.data();
             const Field field = next(event);
+            if (field.number == 4 && !is_own(field.bytes, found)) {
+                if (run == nullptr) run = from;
+                continue;
+            }
+            if (run != nullptr) kind_.append(run, from);
+            run = nullptr;
             switch (field.number) {
                 case 3:
                     category = field.value;
-                    break;
-                case 4:
-                    note(field.bytes, found);
                     break;
                 case 9:
                     type = field.value;
@@ -152,6 +158,7 @@ private:
                     break;
             }
         }
+        if (run != nullptr) kind_.append(run, event.data());
         if (type == 3 && text == schema) return take_head(whole);
         if (!has_head_ || track >= starts_.size()) throw Irregular{};
         if (type == 3 && text == link_instant) return take_link(whole);
@@ -162,20 +169,16 @@ private:
     }
 
     // Rank, iteration and flow are each event's own; the rest of the annotations belongs to its kind.
-    void note(std::string_view annotation, ScannedEvent& event) {
-        std::string_view rest = annotation;
-        const Field key = next(rest);
-        if (key.number == 1 && (key.value == rank_key_ || key.value == iteration_key_ || key.value == flow_key_)) {
-            const Field number = next(rest);
-            if (number.number != 4) throw Irregular{};
-            if (key.value == rank_key_) event.rank = static_cast<std::int64_t>(number.value);
-            if (key.value == iteration_key_) event.iteration = static_cast<int>(number.value);
-            if (key.value == flow_key_) event.flow = static_cast<std::int64_t>(number.value);
-            return;
-        }
-        if (annotation.size() > 127) throw Irregular{};
-        kind_.push_back(static_cast<char>(annotation.size()));  // apart from each other; lengths are below 128
-        kind_.append(annotation);
+    bool is_own(std::string_view annotation, ScannedEvent& event) const {
+        const Field key = next(annotation);
+        if (key.number != 1 || (key.value != rank_key_ && key.value != iteration_key_ && key.value != flow_key_))
+            return false;
+        const Field number = next(annotation);
+        if (number.number != 4) throw Irregular{};
+        if (key.value == rank_key_) event.rank = static_cast<std::int64_t>(number.value);
+        if (key.value == iteration_key_) event.iteration = static_cast<int>(number.value);
+        if (key.value == flow_key_) event.flow = static_cast<std::int64_t>(number.value);
+        return true;
     }
 
     void begin(ScannedEvent& event, std::int64_t time, std::uint64_t track, std::uint64_t name,
@@ -205,7 +208,24 @@ private:
         std::uint32_t number = 0;
         Stream stream = Stream::compute;
     };
-    using Kinds = std::unordered_map<std::string, Kind>;
+    // Eight bytes at a time: a kind is looked up for every event.
+    struct Hash {
+        std::size_t operator()(std::string_view bytes) const noexcept {
+            std::uint64_t hash = bytes.size();
+            for (; bytes.size() >= 8; bytes.remove_prefix(8)) hash = mixed(hash, word(bytes, 8));
+            return mixed(hash, word(bytes, bytes.size()));
+        }
+        static std::uint64_t word(std::string_view bytes, std::size_t count) noexcept {
+            std::uint64_t word = 0;
+            std::memcpy(&word, bytes.data(), count);
+            return word;
+        }
+        static std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) noexcept {
+            hash = (hash ^ word) * 0x9E3779B97F4A7C15ULL;
+            return hash ^ (hash >> 32U);
+        }
+    };
+    using Kinds = std::unordered_map<std::string, Kind, Hash>;
 
     Kinds::iterator add_kind(std::uint64_t name, std::uint64_t category) {
         const auto stream = stream_named(text(categories_, category));
@@ -215,9 +235,7 @@ private:
         event.step = text(names_, name);
         std::string_view left(kind_.data(), kind_.size() - sizeof(name) - 1);
         while (!left.empty()) {
-            const auto length = static_cast<std::size_t>(left.front());
-            const Annotation a = annotation_of(left.substr(1, length));
-            left.remove_prefix(1 + length);
+            const Annotation a = annotation_of(next(left).bytes);
             const std::string& key = text(keys_, a.key);
             const double number = a.is_real ? a.real : static_cast<double>(a.whole);
             if (key == "layer") event.layer = text(texts_, a.text);
