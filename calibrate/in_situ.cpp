@@ -56,26 +56,26 @@ std::vector<std::vector<double>> seconds_of(const RankClass& rank_class, const T
     return seconds;
 }
 
-std::vector<double> sums_of(const std::vector<std::vector<double>>& seconds) {
+}  // namespace
+
+std::vector<double> step_sums(const Schedule& schedule, const Timeline& timeline) {
     std::vector<double> sums;
-    for (const std::vector<double>& step : seconds) {
+    for (const std::vector<double>& step : seconds_of(schedule.classes.front(), timeline)) {
         sums.resize(std::max(sums.size(), step.size()));
         for (std::size_t i = 0; i < step.size(); ++i) sums[i] += step[i];
     }
+    if (sums.empty()) throw InputError(fmt::format("{}: prices in situ need two training steps", schedule.plan));
     return sums;
 }
 
-}  // namespace
-
-void InSituSteps::add(const Schedule& schedule, const Timeline& timeline, const DeviceClass& device) {
+void InSituSteps::add(const Schedule& schedule, const Timeline& timeline, const DeviceClass& device, Seconds whole) {
     const RankClass& rank_class = schedule.classes.front();
     const std::vector<std::vector<Problem>> gradients = gradient_sums(schedule, rank_class);
     const std::vector<std::vector<double>> seconds = seconds_of(rank_class, timeline);
-    const std::vector<double> wholes = sums_of(seconds);
-    if (wholes.empty()) throw InputError(fmt::format("{}: prices in situ need two training steps", schedule.plan));
+    const std::size_t iterations = step_sums(schedule, timeline).size();
     double medians = 0;
     for (const std::vector<double>& step : seconds) medians += step.empty() ? 0 : median(step);
-    const double stretch = medians > 0 ? median(wholes) / medians : 1;
+    const double stretch = medians > 0 ? whole.value / medians : 1;
     std::map<std::string, std::vector<double>> by_problem;  // by iteration
     for (std::size_t i = 0; i < seconds.size(); ++i) {
         if (seconds[i].empty()) continue;
@@ -86,7 +86,7 @@ void InSituSteps::add(const Schedule& schedule, const Timeline& timeline, const 
             times.places += 1;
             times.samples += static_cast<double>(seconds[i].size());
             std::vector<double>& sums = by_problem[problem];
-            sums.resize(wholes.size());
+            sums.resize(iterations);
             for (std::size_t k = 0; k < seconds[i].size(); ++k) sums[k] += seconds[i][k] * share;
         }
     }

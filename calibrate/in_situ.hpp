@@ -6,6 +6,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "calibrate/samples.hpp"
 #include "core/machine.hpp"
@@ -22,14 +23,18 @@ struct InSituTimes {
     double samples = 0;  // places times iterations
 };
 
+/// What each iteration of a training step on one rank computes, the sum of its compute steps in seconds. The first
+/// iteration warms up and is left out. InputError with fewer than two.
+std::vector<double> step_sums(const Schedule& schedule, const Timeline& timeline);
+
 /// Steps of training without communication. A place takes the median of its iterations; all places are then stretched
-/// alike, so that their sum is the median sum: what strikes now here and now there (the scheduler, other ranks of the
-/// core) counts too. Where sums of gradients follow a kernel (gradient_sums) each gets a share, as prices of `device`
-/// say. The first iteration warms up.
+/// alike, so that their sum is `whole`: what strikes now here and now there (the scheduler, other ranks of the core)
+/// counts too, and where `whole` is the slowest rank's, that the others wait for it. Where sums of gradients follow a
+/// kernel (gradient_sums) each gets a share, as prices of `device` say.
 class InSituSteps {
 public:
-    /// `timeline`: of one rank, of the schedule's first class, two iterations at least. InputError with fewer.
-    void add(const Schedule& schedule, const Timeline& timeline, const DeviceClass& device);
+    /// `timeline`: of one rank, of the schedule's first class, two iterations at least.
+    void add(const Schedule& schedule, const Timeline& timeline, const DeviceClass& device, Seconds whole);
     /// By the problem's name; the same problems on every rank that added the same schedules.
     std::map<std::string, InSituTimes>& times() { return times_; }
 

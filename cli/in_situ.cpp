@@ -10,6 +10,7 @@
 #include "calibrate/in_situ.hpp"
 #include "core/error.hpp"
 #include "core/prices.hpp"
+#include "kernels/comm/communicator.hpp"
 #if REHEARSE_HAS_SIM
 #include "sim/simulate.hpp"
 #endif
@@ -35,6 +36,14 @@ int steps_within(Seconds budget, const Schedule& schedule, const DeviceClass& de
     return static_cast<int>(std::clamp(budget / step, 6.0, 100.0));
 }
 
+// The median over steps of the rank that takes longest: what communication waits for.
+Seconds slowest(const std::vector<double>& own) {
+    const std::vector<double> all = kernels::Communicator::world().all_gather(own);
+    std::vector<double> most(own.size());
+    for (std::size_t i = 0; i < all.size(); ++i) most[i % own.size()] = std::max(most[i % own.size()], all[i]);
+    return Seconds{calibrate::median(most)};
+}
+
 run::Options options_of(const InSituJob& job, int steps) {
     run::Options options;
     options.steps = steps;
@@ -54,7 +63,8 @@ void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules,
     calibrate::InSituSteps in_situ;
     for (const Schedule& schedule : schedules) {
         const int steps = steps_within(job.budget / static_cast<double>(schedules.size()), schedule, device);
-        in_situ.add(schedule, run::train_each_alone(job.session, schedule, options_of(job, steps)).timeline, device);
+        const Timeline timeline = run::train_each_alone(job.session, schedule, options_of(job, steps)).timeline;
+        in_situ.add(schedule, timeline, device, slowest(calibrate::step_sums(schedule, timeline)));
     }
     for (auto& [problem, times] : in_situ.times()) {
         times.seconds = job.team.mean(times.seconds);

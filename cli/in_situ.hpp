@@ -24,7 +24,8 @@ struct InSituJob {
 };
 
 /// Trains each schedule, of one rank, on all ranks at the same time without communication, and gives `samples` the
-/// times that their problems take there: of all ranks the mean. `machine` knows what problems take by themselves.
+/// times that their problems take there, stretched to the rank that takes longest in each step. `machine` knows what
+/// problems take by themselves.
 void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules, const Machine& machine,
                    std::vector<calibrate::Sample>& samples);
 
