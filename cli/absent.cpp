@@ -20,6 +20,9 @@ namespace {
 Run add_explain(CLI::App& app) {
     return absent(app, "explain: this build has no SimGrid (install libsimgrid-dev, configure with REHEARSE_SIM=ON)");
 }
+Run add_search(CLI::App& app) {
+    return absent(app, "search: this build has no SimGrid (install libsimgrid-dev, configure with REHEARSE_SIM=ON)");
+}
 Run add_predict(CLI::App& app) {
     return absent(app, "predict: this build has no SimGrid (install libsimgrid-dev, configure with REHEARSE_SIM=ON)");
 }

@@ -40,10 +40,11 @@ std::vector<int> axes_of_sums(const Part& part, Mesh& mesh) {
 }
 
 std::vector<Bucket> make_buckets(const Network& network, DataType wire, Bytes first, Bytes limit,
-                                 std::span<const int> axes) {
+                                 std::span<const int> axes, std::span<const int> begins) {
     std::vector<Bucket> buckets;
     std::map<int, std::size_t> open;  // by axis
     for (std::size_t i = network.layers.size(); i-- > 0;) {
+        if (std::ranges::find(begins, static_cast<int>(i) + 1) != begins.end()) open.clear();
         const std::int64_t count = parameters(network.layers[i].op);
         if (count == 0) continue;
         const auto [entry, fresh] = open.try_emplace(axes[i], buckets.size());

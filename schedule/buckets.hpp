@@ -16,8 +16,8 @@ std::vector<int> axes_of_sums(const Part& part, Mesh& mesh);
 
 /// Layers with weights, packed in the order in which the backward pass makes their gradients, those of one axis
 /// together. A bucket closes as soon as it holds `limit` bytes (the first: the smaller of `first` and `limit`), so it
-/// is at least that large, but the last.
+/// is at least that large, but the last. No bucket goes on beyond a layer of `begins`.
 std::vector<Bucket> make_buckets(const Network& network, DataType wire, Bytes first, Bytes limit,
-                                 std::span<const int> axes);
+                                 std::span<const int> axes, std::span<const int> begins = {});
 
 }  // namespace rehearse::schedule

@@ -183,8 +183,14 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
         for (const int axis : axes) {
             if (axis >= 0) options.sum.algorithms[axis] = choose_all_reduce(plan, machine, schedule.mesh, axis);
         }
+        // The chunks of an interleaved stage take other micro-batches in between, so what is summed after each of these
+        // (zero=3) is of one chunk.
+        std::vector<int> begins;
+        for (const Chunk& chunk : made[s].chunks) {
+            if (plan.zero == 3) begins.push_back(chunk.begin);
+        }
         stage.part.buckets =
-            make_buckets(stage.part.network, wire_type(job.precision), plan.first_bucket, plan.bucket, axes);
+            make_buckets(stage.part.network, wire_type(job.precision), plan.first_bucket, plan.bucket, axes, begins);
         const PipelineShape shape{static_cast<int>(stages), schedule.micro_batches, plan.chunks};
         make_steps(schedule, strategy_of(plan).order(static_cast<int>(s), shape), made[s].chunks, options, stage);
         schedule.classes.push_back(std::move(stage));

@@ -17,8 +17,9 @@ MAY_INCLUDE = {  # besides the folder itself
     "schedule": {"core", "models"},
     "run": {"core", "kernels"},
     "bench": {"core", "kernels", "calibrate"},  # it fills calibrate's Samples
+    "search": {"core", "schedule", "sim"},
     "picture": {"core"},
-    "cli": {"core", "bench", "picture"} | VERBS,
+    "cli": {"core", "bench", "picture", "search"} | VERBS,
     "gui": {"core", "picture"} | VERBS - {"kernels", "run"},
 }
 OWNERS = {  # library: (how its headers begin, who may reach them)
@@ -28,7 +29,7 @@ OWNERS = {  # library: (how its headers begin, who may reach them)
     "oneDNN": (r"oneapi/|dnnl", {"kernels"}),
     "CUDA": (r"cuda|cublas|cudnn|nccl|nvml", {"kernels"}),
     "Highway": (r"hwy/", {"kernels", "bench"}),
-    "SQLite": (r"sqlite3\.h", {"kernels"}),
+    "SQLite": (r"sqlite3\.h", {"kernels", "search"}),
     "HDF5": (r"hdf5\.h|H5", {"run"}),
     "cairo": (r"cairo", {"picture"}),
     "toml++": (r"toml\+\+|toml\.hpp", {"models"}),

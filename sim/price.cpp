@@ -22,4 +22,11 @@ Seconds collective_time(const Call& call, const Mesh& mesh, const Machine& machi
     return Seconds{std::ranges::max(progress.ready)};
 }
 
+Seconds CollectiveTimes::time(const Call& call) {
+    Collectives::Progress progress;
+    progress.ready.resize(static_cast<std::size_t>(ranks(mesh_)));
+    collectives_.run(call, Seconds{0}, progress);
+    return Seconds{std::ranges::max(progress.ready)};
+}
+
 }  // namespace rehearse::sim

@@ -2,7 +2,10 @@
 // What one collective takes by itself, of any kind.
 #pragma once
 
+#include <utility>
+
 #include "core/machine.hpp"
+#include "sim/collectives.hpp"
 #include "sim/groups.hpp"
 #include "sim/simulate.hpp"
 
@@ -13,5 +16,22 @@ namespace rehearse::sim {
 /// simulate.
 Seconds collective_time(const Call& call, const Mesh& mesh, const Machine& machine, Mode mode = Mode::automatic,
                         Quantile quantile = nominal);
+
+/// The same for many collectives on one mesh, by counting alone: the machine's links are numbered once.
+class CollectiveTimes {
+public:
+    CollectiveTimes(Mesh mesh, const Machine& machine)
+        : mesh_(std::move(mesh)), wiring_(machine, nominal), collectives_(mesh_, wiring_, 0) {}
+    CollectiveTimes(const CollectiveTimes&) = delete;
+    CollectiveTimes& operator=(const CollectiveTimes&) = delete;
+
+    /// InputError as simulate.
+    Seconds time(const Call& call);
+
+private:
+    Mesh mesh_;
+    Wiring wiring_;
+    Collectives collectives_;
+};
 
 }  // namespace rehearse::sim

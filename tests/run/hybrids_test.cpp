@@ -39,7 +39,9 @@ TEST(SharedImages, GiveTheGradientsOfOneRank) {
     } else if (ranks == 4) {
         expect_gradients({test::images(), test::encoder_decoder()},
                          {"spatial=2x2", "spatial=4", "data=2,spatial=2", "spatial=2,data=2:zero=2",
-                          "pipe=2:microbatches=2,spatial=1x2"});
+                          "pipe=2:microbatches=2,spatial=1x2",
+                          // Buckets of one chunk each: the chunks' micro-batches take turns.
+                          "pipe=2:schedule=interleaved:microbatches=4,data=2:zero=3:bucket=1kB"});
         expect_gradients({test::small_unet(), test::shrinking()}, {"spatial=2x2", "data=2:zero=3,spatial=1x2"});
     } else if (ranks == 8) {
         expect_gradients({test::small_unet(), test::shrinking()}, {"spatial=2x2x2", "data=2,spatial=2x2"});

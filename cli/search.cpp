@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search/search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "cli/choice.hpp"
+#include "cli/command.hpp"
+#include "cli/job.hpp"
+#include "cli/report.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "models/models.hpp"
+#include "search/script.hpp"
+#include "search/store.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+    Common common;
+    JobOptions job;
+    std::string machine = "summit";
+    search::Request request;
+    std::optional<std::int64_t> dataset;
+    int epochs = 1;
+    std::string memory_limit, deadline, store, script;
+    search::Scheduler scheduler = search::Scheduler::slurm;
+    std::optional<double> node_watts;
+};
+
+double samples_of(const Options& options) {
+    return static_cast<double>(options.dataset.value_or(0)) * static_cast<double>(options.epochs);
+}
+
+search::Request request_of(const Options& options) {
+    search::Request request = options.request;
+    request.job = job_for(options.job, 1);
+    request.samples = samples_of(options);
+    request.variety.adaptive_updates = options.job.optimizer != Optimizer::lamb;
+    if (!options.memory_limit.empty()) request.limits.memory = parse_quantity<Bytes>(options.memory_limit);
+    if (!options.deadline.empty()) request.limits.training = parse_quantity<Seconds>(options.deadline);
+    return request;
+}
+
+void check(const Options& options) {
+    if (!options.job.global_batch && options.request.devices.size() > 1) {
+        throw InputError("search: with several numbers of devices give --global-batch: what all plans have in common");
+    }
+    if (options.request.simulated < 1) {
+        throw InputError(fmt::format("--top {}: at least 1", options.request.simulated));
+    }
+    if (options.dataset && *options.dataset < 1) {
+        throw InputError(fmt::format("--dataset {}: at least 1 sample", *options.dataset));
+    }
+    if (options.epochs < 1) throw InputError(fmt::format("--epochs {}: at least 1", options.epochs));
+    if (options.request.most.tensor < 1) throw InputError("--max-tensor: at least 1");
+    if (options.request.most.pipe < 1) throw InputError("--max-pipe: at least 1");
+    if (options.request.variety.chunks < 1) throw InputError("--max-chunks: at least 1");
+    if (options.node_watts && *options.node_watts <= 0) throw InputError("--node-power: more than 0 W");
+    if (!options.store.empty() && !search::absent_store().empty()) {
+        throw BackendError(fmt::format("--store: {}", search::absent_store()));
+    }
+    check_writable(options.script, options.common);
+}
+
+/// All that a simulated step depends on, beside plan and devices. The machine counts with its file's text.
+std::string key_of(const Options& options, const Network& network, const Machine& machine) {
+    std::size_t machine_text = 0;
+    if (std::filesystem::exists(machine.origin)) machine_text = std::hash<std::string>{}(read_file(machine.origin));
+    return fmt::format("rehearse {} | {} of {} layers, {} parameters, {} flops | {} {:x} | batch {} {} {} fuse {}",
+                       REHEARSE_VERSION, network.name, network.layers.size(), parameters(network),
+                       flops(network, Pass::forward).value, machine.name, machine_text, *options.job.global_batch,
+                       to_string(options.job.precision), to_string(options.job.optimizer), options.job.fuse);
+}
+
+Json row_of(const Options& options, const search::Ranked& each, std::size_t rank) {
+    const auto batch = static_cast<double>(*options.job.global_batch);
+    Json row{{"rank", rank},
+             {"plan", each.plan},
+             {"devices", each.devices},
+             {"nodes", each.nodes},
+             {"step_s", each.result.step.value},
+             {"step_low_s", each.result.low.value},
+             {"step_high_s", each.result.high.value},
+             {"samples_per_s", batch / each.result.step.value},
+             {"memory_peak_bytes", each.result.memory.value},
+             {"estimated_step_s", each.estimate.step_s},
+             {"estimated_memory_bytes", each.estimate.memory_bytes}};
+    if (!options.dataset) return row;
+    const double training_s = samples_of(options) / batch * each.result.step.value;
+    const double node_hours = training_s / 3600 * static_cast<double>(each.nodes);
+    row["training_s"] = training_s;
+    row["node_hours"] = node_hours;
+    if (options.node_watts) row["energy_kwh"] = node_hours * *options.node_watts / 1000;
+    return row;
+}
+
+Table table_of(const Options& options) {
+    Table table{"plans",
+                fmt::format("{} on {}, global batch {}, {}", options.job.model, options.machine,
+                            *options.job.global_batch, to_string(options.job.precision)),
+                {{"rank", "rank", Show::count},
+                 {"devices", "devices", Show::count},
+                 {"step_s", "step", Show::seconds},
+                 {"step_low_s", "low", Show::seconds},
+                 {"step_high_s", "high", Show::seconds},
+                 {"samples_per_s", "samples/s", Show::number},
+                 {"memory_peak_bytes", "memory", Show::bytes},
+                 {"estimated_step_s", "estimate", Show::seconds}}};
+    if (options.dataset) {
+        table.columns.push_back({"training_s", "training", Show::seconds});
+        table.columns.push_back({"node_hours", "node-hours", Show::number});
+        if (options.node_watts) table.columns.push_back({"energy_kwh", "kWh", Show::number});
+    }
+    table.columns.push_back({"plan", "  plan"});
+    return table;
+}
+
+Json counts_of(const search::Counts& counts) {
+    return {{"screened", counts.screened},
+            {"screen_s", counts.screen_s},
+            {"plans_per_s", static_cast<double>(counts.screened) / std::max(1e-9, counts.screen_s)},
+            {"meshes", counts.shapes},
+            {"meshes_bound", counts.shapes_bound},
+            {"above_memory", counts.too_large},
+            {"beyond_limits", counts.beyond},
+            {"simulated", counts.simulated},
+            {"known", counts.known},
+            {"refused", counts.refused},
+            {"simulate_s", counts.simulate_s}};
+}
+
+std::string footer_of(const search::Counts& counts) {
+    return fmt::format(
+        "{} plans of {} meshes screened in {:.2f} s ({:.0f} a second), {} meshes bound, {} plans above the memory, "
+        "{} beyond other limits;\n{} simulated in {:.2f} s, {} known before, {} of these did not fit after all",
+        counts.screened, counts.shapes, counts.screen_s,
+        static_cast<double>(counts.screened) / std::max(1e-9, counts.screen_s), counts.shapes_bound, counts.too_large,
+        counts.beyond, counts.simulated, counts.simulate_s, counts.known, counts.refused);
+}
+
+/// What the ranks of the best plan would run: all of its training, or 100 steps.
+void write_script(const Options& options, const Machine& machine, const search::Ranked& best) {
+    const auto batch = static_cast<double>(*options.job.global_batch);
+    const double steps = options.dataset ? std::ceil(samples_of(options) / batch) : 100;
+    const std::string command =
+        fmt::format("rehearse run --model {} --plan '{}' --global-batch {} --precision {} --optimizer {} --steps {:.0f}",
+                    options.job.model, best.plan, *options.job.global_batch, to_string(options.job.precision),
+                    to_string(options.job.optimizer), steps);
+    const std::int64_t per_node = std::min(best.devices, devices_per_node(machine.nodes.front()));
+    const search::BatchJob job{.name = options.job.model,
+                               .command = command,
+                               .ranks = best.devices,
+                               .nodes = best.nodes,
+                               .ranks_per_node = per_node,
+                               .gpus = per_node > 1,
+                               .limit = 1.1 * steps * best.result.high};
+    replace_file(options.script, search::batch_script(options.scheduler, job));
+    talk(options.common, fmt::format("batch script: {}", options.script));
+}
+
+int search_plans(Options& options) {
+    check(options);
+    if (!options.job.global_batch) options.job.global_batch = options.job.batch * options.request.devices.front();
+    const Machine machine = models::load_machine(options.machine);
+    const Network network = load_network(options.job.model, options.job.fuse, options.job.allow_unknown);
+    std::unique_ptr<search::Store> store;
+    if (!options.store.empty()) {
+        store = std::make_unique<search::Store>(options.store, key_of(options, network, machine));
+    }
+    const search::Result result =
+        search::search(network, machine, request_of(options), store ? store->others() : search::Others{},
+                       [&](std::string_view text) {
+                           if (options.common.verbose > 0) talk(options.common, text);
+                       });
+    Json config = configuration(options.job);
+    config.erase("plan");
+    config["machine"] = options.machine;
+    config["devices"] = options.request.devices;
+    Report report{document("search", config), {table_of(options)}, footer_of(result.counts)};
+    report.document["counts"] = counts_of(result.counts);
+    report.document["refusals"] = result.refusals;
+    report.document["plans"] = Json::array();
+    for (std::size_t i = 0; i < result.ranked.size(); ++i) {
+        report.document["plans"].push_back(row_of(options, result.ranked[i], i + 1));
+    }
+    print(report, options.common);
+    if (result.ranked.empty()) {
+        std::string why = fmt::format("no plan was found: of {} estimated the smallest takes {} of memory a device",
+                                      result.counts.screened, to_string(result.least_memory));
+        for (const std::string& refusal : result.refusals) why += "\n  " + refusal;
+        throw InfeasibleError(why);
+    }
+    if (!options.script.empty()) write_script(options, machine, result.ranked.front());
+    return good;
+}
+
+void add_limits(CLI::App& app, Options& options) {
+    app.add_option("--memory-limit", options.memory_limit, "of a device, 30GB; default: all that the machine says")
+        ->option_text("SIZE");
+    app.add_option("--deadline", options.deadline, "of the whole training: 12h; needs --dataset")->option_text("TIME");
+    app.add_option("--node-hours", options.request.limits.node_hours, "of the whole training; needs --dataset")
+        ->option_text("N");
+    app.add_option("--node-power", options.node_watts, "watts of a node: adds the training's energy")->option_text("W");
+    app.add_option("--max-tensor", options.request.most.tensor, "ranks along tensor")
+        ->option_text("N")
+        ->capture_default_str();
+    app.add_option("--max-pipe", options.request.most.pipe, "stages")->option_text("N")->capture_default_str();
+    app.add_option("--max-chunks", options.request.variety.chunks, "of a stage, where interleaved")
+        ->option_text("N")
+        ->capture_default_str();
+}
+
+}  // namespace
+
+Run add_search(CLI::App& app) {
+    const auto options = std::make_shared<Options>();
+    add_job(app, options->job);
+    app.remove_option(app.get_option("--plan"));
+    app.add_option("--machine", options->machine, "a machine by name (rehearse machines) or a .toml file")
+        ->option_text("NAME|FILE.toml")
+        ->capture_default_str();
+    options->request.devices = {1};
+    app.add_option("--devices", options->request.devices, "how many devices; of several numbers the best is chosen")
+        ->delimiter(',')
+        ->option_text("N[,N...]");
+    add_choice<search::Objective>(app, "--objective", options->request.objective,
+                                  {{"time", search::Objective::time},
+                                   {"cost", search::Objective::node_hours},
+                                   {"energy", search::Objective::node_hours}},
+                                  "what is made least: the step, or node-hours, which energy goes with");
+    app.add_option("--top", options->request.simulated, "plans that are simulated and ranked")
+        ->option_text("N")
+        ->capture_default_str();
+    app.add_option("--dataset", options->dataset, "samples of an epoch: adds training time and node-hours")
+        ->option_text("N");
+    app.add_option("--epochs", options->epochs, "epochs of the training")->capture_default_str()->option_text("E");
+    add_limits(app, *options);
+    app.add_option("--store", options->store,
+                   "a SQLite file of what was simulated: a search goes on where one ended; several at once share it")
+        ->option_text("FILE");
+    app.add_option("--script", options->script, "write the batch script that would run the best plan")
+        ->option_text("FILE");
+    add_choice<search::Scheduler>(app, "--scheduler", options->scheduler,
+                                  {{"slurm", search::Scheduler::slurm}, {"lsf", search::Scheduler::lsf}},
+                                  "of the batch script");
+    add_common(app, options->common);
+    return [options] { return search_plans(*options); };
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search/choices.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+
+namespace rehearse::search {
+namespace {
+
+using schedule::Recompute;
+
+constexpr std::array recomputations{Recompute::none, Recompute::attention, Recompute::blocks, Recompute::all};
+
+std::string_view word(Recompute recompute) {
+    switch (recompute) {
+        case Recompute::all: return "on";
+        case Recompute::blocks: return "blocks";
+        case Recompute::attention: return "attention";
+        case Recompute::none: break;
+    }
+    return "off";
+}
+
+std::string data_text(const Choices& choices) {
+    std::string text = fmt::format("data={}", choices.shape.data);
+    if (choices.shape.data > 1 && !choices.all_reduce.empty() && choices.zero < 2) {
+        text += ":allreduce=" + choices.all_reduce;
+    }
+    if (choices.zero > 0) text += fmt::format(":zero={}", choices.zero);
+    if (choices.shape.pipe == 1 && choices.micro_batches > 1) {
+        text += fmt::format(":microbatches={}", choices.micro_batches);
+    }
+    if (choices.shape.pipe == 1 && choices.recompute != Recompute::none) {
+        text += fmt::format(":recompute={}", word(choices.recompute));
+    }
+    return text;
+}
+
+std::string pipe_text(const Choices& choices) {
+    std::string text = fmt::format("pipe={}", choices.shape.pipe);
+    if (choices.chunks > 1) text += fmt::format(":schedule=interleaved:chunks={}", choices.chunks);
+    text += fmt::format(":microbatches={}", choices.micro_batches);
+    if (choices.recompute != Recompute::none) text += fmt::format(":recompute={}", word(choices.recompute));
+    return text;
+}
+
+void add_chunks(const Choices& base, const Variety& variety, std::vector<Choices>& found) {
+    for (int chunks = 1; chunks <= variety.chunks; chunks *= 2) {
+        const bool interleaves = base.shape.pipe > 1 && base.micro_batches % base.shape.pipe == 0;
+        if (chunks > 1 && !interleaves) return;
+        for (int zero = 0; zero <= (base.shape.data > 1 && variety.adaptive_updates ? 3 : 0); ++zero) {
+            for (const Recompute recompute : recomputations) {
+                for (int sequence = 0; sequence <= (base.shape.tensor > 1 && variety.sequence ? 1 : 0); ++sequence) {
+                    Choices each = base;
+                    each.chunks = chunks;
+                    each.zero = zero;
+                    each.recompute = recompute;
+                    each.sequence = sequence == 1;
+                    found.push_back(each);
+                }
+            }
+        }
+    }
+}
+
+}  // namespace
+
+std::int64_t devices(const Shape& shape) { return shape.data * shape.tensor * shape.pipe; }
+
+std::string plan_text(const Choices& choices) {
+    const Shape& shape = choices.shape;
+    const std::string data = data_text(choices), pipe = shape.pipe > 1 ? pipe_text(choices) : "";
+    std::string text = pipe.empty() ? data : shape.data_outside ? data + "," + pipe : pipe + "," + data;
+    if (shape.tensor > 1) text += fmt::format(",tensor={}{}", shape.tensor, choices.sequence ? ":sequence=on" : "");
+    return text;
+}
+
+std::vector<Shape> shapes(std::int64_t devices, Extent most) {
+    std::vector<Shape> found;
+    for (std::int64_t tensor = 1; tensor <= most.tensor && tensor <= devices; ++tensor) {
+        if (devices % tensor != 0) continue;
+        for (std::int64_t pipe = 1; pipe <= most.pipe && pipe <= devices / tensor; ++pipe) {
+            if (devices / tensor % pipe != 0) continue;
+            const Shape shape{devices / tensor / pipe, tensor, pipe};
+            found.push_back(shape);
+            // Gradients of layers that are not cut are summed along data and tensor together: nothing between these.
+            if (shape.pipe > 1 && shape.data > 1 && tensor == 1) found.push_back({shape.data, tensor, pipe, true});
+        }
+    }
+    return found;
+}
+
+std::vector<Choices> choices_of(const Shape& shape, std::int64_t global_batch, const Variety& variety) {
+    std::vector<Choices> found;
+    if (global_batch % shape.data != 0) return found;
+    const std::int64_t batch = global_batch / shape.data;
+    for (std::int64_t micro_batch = 1; micro_batch <= batch; ++micro_batch) {
+        // Powers of two, and the whole batch at once.
+        const bool power = (micro_batch & (micro_batch - 1)) == 0;
+        if (batch % micro_batch != 0 || (!power && micro_batch != batch)) continue;
+        Choices base{.shape = shape, .micro_batch = micro_batch, .micro_batches = batch / micro_batch};
+        add_chunks(base, variety, found);
+    }
+    return found;
+}
+
+}  // namespace rehearse::search

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What layers cost on one rank of a tensor group, and what pipeline stages made of them cost.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/machine.hpp"
+#include "core/network.hpp"
+#include "core/schedule.hpp"
+#include "schedule/memory.hpp"
+#include "schedule/plan.hpp"
+
+namespace rehearse::search {
+
+/// Of one micro-batch on one rank, layers before i: element i of each list; as many as layers + 1.
+struct LayerCosts {
+    std::vector<double> forward_s, backward_s;  // backward with what it computes again; both with sums inside layers
+    std::vector<double> weights;                // elements
+    std::vector<double> held_bytes;             // activations from forward to backward
+    std::vector<double> output_bytes;           // all outputs
+    double passing_bytes = 0;                   // beside what is held: at the fullest moment of one backward pass
+    double update_s = 0;         // of one weight
+    bool whole_stage = false;                   // a stage's outputs are all computed again at once
+};
+
+/// What one rank of a tensor group does with one sample, in steps; priced for any number of samples.
+class Group {
+public:
+    /// InputError when the group cannot be, in a plan's own words.
+    Group(const Network& network, const Machine& machine, schedule::Job job, std::int64_t tensor, bool sequence,
+          schedule::Recompute recompute);
+
+    /// Prices are those of the machine's first device.
+    LayerCosts costs(std::int64_t micro_batch) const;
+
+private:
+    struct Doing {  // a step of a layer, or the sum inside it
+        std::size_t layer = 0, what = 0;
+        bool forward = true;  // false: backward, or forward again
+    };
+    struct Known {
+        std::vector<bool> forward;  // layers whose forward pass has been
+        std::map<std::string, std::size_t> problems;
+        std::map<std::tuple<CollectiveKind, std::int64_t, DataType>, std::size_t> sums;
+    };
+    void add(const Step& step, Known& known);
+    std::vector<double> held(const std::vector<double>& outputs) const;
+
+    const Machine& machine_;
+    Schedule schedule_;
+    schedule::Recompute recompute_;
+    schedule::MemoryUse use_;
+    std::vector<Problem> problems_;  // each once
+    std::vector<Communicate> sums_;
+    std::vector<Doing> computes_, communications_;
+    double update_s_ = 0;
+};
+
+struct Stage {
+    double forward_s = 0, backward_s = 0;  // of one micro-batch
+    double weights = 0;                    // elements
+    double held_bytes = 0;                 // of one micro-batch
+    double passing_bytes = 0;
+    double handed_bytes = 0;               // to the next stage
+};
+
+/// `stages` stages of `chunks` pieces each, the costliest piece as cheap as can be. Empty: fewer layers than pieces.
+std::vector<Stage> stages_of(const LayerCosts& costs, std::int64_t stages, int chunks);
+
+}  // namespace rehearse::search

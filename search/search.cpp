@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search/search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "core/error.hpp"
+#include "sim/band.hpp"
+#include "sim/simulate.hpp"
+
+namespace rehearse::search {
+namespace {
+
+double wall_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+class Searcher {
+public:
+    Searcher(const Network& network, const Machine& machine, const Request& request, const Others& others,
+             const std::function<void(std::string_view)>& progress)
+        : network_(network),
+          machine_(machine),
+          request_(request),
+          others_(others),
+          progress_(progress),
+          screen_(network, machine, request.job),
+          capacity_(request.limits.memory.value_or(rehearse::class_of(machine, 0).memory.value)) {}
+
+    Result run() {
+        const double begin = wall_s();
+        screen_all();
+        result_.counts.screen_s = wall_s() - begin;
+        say(fmt::format("{} plans of {} meshes screened in {:.2f} s, {} meshes bound; {} plans fit",
+                        result_.counts.screened, result_.counts.shapes, result_.counts.screen_s,
+                        result_.counts.shapes_bound, candidates_.size()));
+        const double screened = wall_s();
+        simulate_best();
+        result_.counts.simulate_s = wall_s() - screened;
+        for (const std::string& refusal : screen_.refusals()) refuse(refusal);
+        return std::move(result_);
+    }
+
+private:
+    struct Node {
+        Shape shape;
+        double bound = 0;  // of the score
+    };
+
+    std::size_t kept() const { return 4 * static_cast<std::size_t>(request_.simulated); }
+
+    /// Lower is better.
+    double score(double step_s, std::int64_t devices) const {
+        if (request_.objective == Objective::time) return step_s;
+        return step_s * static_cast<double>(nodes_of(machine_, devices));
+    }
+
+    bool within_limits(double step_s, std::int64_t devices) const {
+        const double training_s = step_s * request_.samples / static_cast<double>(*request_.job.global_batch);
+        const double node_hours = training_s / 3600 * static_cast<double>(nodes_of(machine_, devices));
+        return (!request_.limits.training || training_s <= request_.limits.training->value) &&
+               (!request_.limits.node_hours || node_hours <= *request_.limits.node_hours);
+    }
+
+    std::vector<Node> nodes() {
+        std::vector<Node> found;
+        for (const std::int64_t count : request_.devices) {
+            for (const Shape& shape : shapes(count, request_.most)) {
+                ++result_.counts.shapes;
+                const std::optional<double> bound = screen_.bound(shape);
+                if (bound) found.push_back({shape, score(*bound, count)});
+            }
+        }
+        std::ranges::sort(found, {}, &Node::bound);
+        return found;
+    }
+
+    void screen_all() {
+        const std::vector<Node> all = nodes();
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            if (candidates_.size() > 2 * kept()) keep_best();
+            if (candidates_.size() >= kept()) {
+                std::ranges::nth_element(candidates_, candidates_.begin() + static_cast<std::ptrdiff_t>(kept()) - 1, {},
+                                         [this](const Ranked& each) { return estimated(each); });
+                if (all[i].bound > 1.5 * estimated(candidates_[kept() - 1])) {
+                    result_.counts.shapes_bound = static_cast<std::int64_t>(all.size() - i);
+                    break;
+                }
+            }
+            screen_shape(all[i].shape);
+        }
+        keep_best();
+    }
+
+    double estimated(const Ranked& each) const { return score(each.estimate.step_s, each.devices); }
+
+    void keep_best() {
+        std::ranges::sort(candidates_, {}, [this](const Ranked& each) { return estimated(each); });
+    }
+
+    void screen_shape(const Shape& shape) {
+        for (Choices& choices : choices_of(shape, *request_.job.global_batch, request_.variety)) {
+            const std::optional<Estimate> estimate = screen_.estimate(choices);
+            if (!estimate) continue;
+            ++result_.counts.screened;
+            const Bytes memory{estimate->memory_bytes};
+            if (result_.least_memory <= Bytes{} || memory < result_.least_memory) result_.least_memory = memory;
+            // The estimate of memory is rough: what is a little above gets its chance.
+            if (memory > 1.1 * capacity_) {
+                ++result_.counts.too_large;
+            } else if (!within_limits(estimate->step_s / 1.2, devices(shape))) {
+                ++result_.counts.beyond;
+            } else {
+                candidates_.push_back({choices, plan_text(choices), *estimate, {}, devices(shape),
+                                       nodes_of(machine_, devices(shape))});
+            }
+        }
+    }
+
+    void simulate_best() {
+        std::vector<Ranked> waiting = std::move(candidates_);
+        for (int patience = 0; !waiting.empty() && !enough(); ++patience) {
+            std::vector<Ranked> claimed;
+            for (Ranked& each : waiting) {
+                if (enough()) break;
+                if (!judge(each)) claimed.push_back(std::move(each));
+            }
+            // Others are at these: their results will be there, or they died and their claims grow old.
+            waiting = std::move(claimed);
+            if (!waiting.empty() && !enough()) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        }
+        std::ranges::sort(result_.ranked, {}, [this](const Ranked& each) { return score(each.result.step.value, each.devices); });
+    }
+
+    bool enough() const { return result_.ranked.size() >= static_cast<std::size_t>(request_.simulated); }
+
+    /// False: another search is at it.
+    bool judge(Ranked& each) {
+        std::optional<Simulated> known;
+        if (others_.find) known = others_.find(each.plan, each.devices);
+        if (!known && others_.claim && !others_.claim(each.plan, each.devices)) return false;
+        if (known) ++result_.counts.known;
+        if (!known) {
+            ++result_.counts.simulated;
+            schedule::Job job = request_.job;
+            job.devices = each.devices;
+            known = simulated(network_, machine_, job, each.plan);
+            if (others_.put) others_.put(each.plan, each.devices, *known);
+            say(fmt::format("{} on {}: {}", each.plan, each.devices,
+                            known->refusal.empty() ? to_string(known->step) : known->refusal));
+        }
+        each.result = *known;
+        if (!known->refusal.empty()) {
+            ++result_.counts.refused;
+            refuse(known->refusal);
+        } else if (known->memory > capacity_ || !within_limits(known->step.value, each.devices)) {
+            ++result_.counts.refused;
+        } else {
+            result_.ranked.push_back(std::move(each));
+        }
+        return true;
+    }
+
+    void refuse(const std::string& why) {
+        if (std::ranges::find(result_.refusals, why) == result_.refusals.end()) result_.refusals.push_back(why);
+    }
+    void say(std::string_view text) const {
+        if (progress_) progress_(text);
+    }
+
+    const Network& network_;
+    const Machine& machine_;
+    const Request& request_;
+    const Others& others_;
+    const std::function<void(std::string_view)>& progress_;
+    Screen screen_;
+    Bytes capacity_;
+    std::vector<Ranked> candidates_;
+    Result result_;
+};
+
+}  // namespace
+
+std::int64_t nodes_of(const Machine& machine, std::int64_t devices) { return locate(machine, devices - 1).node + 1; }
+
+Simulated simulated(const Network& network, const Machine& machine, schedule::Job job, const std::string& plan) {
+    try {
+        const Schedule schedule = make_schedule(network, machine, schedule::parse_plan(plan), job);
+        const sim::Options options{.mode = sim::Mode::folded};
+        const Seconds step = summarize(sim::simulate(schedule, machine, options).timeline).step;
+        const sim::Band band = sim::band(schedule, machine, options, step);
+        return {step, band.low, band.high, schedule.memory_peak};
+    } catch (const InputError& error) {
+        return {.step = {}, .low = {}, .high = {}, .memory = {}, .refusal = error.what()};
+    }
+}
+
+Result search(const Network& network, const Machine& machine, const Request& request, const Others& others,
+              const std::function<void(std::string_view)>& progress) {
+    if (!request.job.global_batch || *request.job.global_batch < 1) {
+        throw InputError("search: a global batch of at least 1 sample is needed");
+    }
+    for (const std::int64_t count : request.devices) {
+        if (count < 1 || count > device_count(machine)) {
+            throw InputError(fmt::format("--devices {}: {} has 1 to {}", count, machine.name, device_count(machine)));
+        }
+    }
+    const bool of_training = request.limits.training || request.limits.node_hours;
+    if (of_training && request.samples <= 0) {
+        throw InputError("a limit of the whole training needs to know its samples: give --dataset (and --epochs)");
+    }
+    return Searcher(network, machine, request, others, progress).run();
+}
+
+}  // namespace rehearse::search

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The best plans of a job: branch and bound over meshes by the screen's estimates, the best of these simulated.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/machine.hpp"
+#include "core/network.hpp"
+#include "schedule/plan.hpp"
+#include "search/choices.hpp"
+#include "search/screen.hpp"
+
+namespace rehearse::search {
+
+enum class Objective { time, node_hours };  // energy is node-hours times a node's power
+
+/// Unset limits do not limit. Those of a whole training need Request::samples.
+struct Limits {
+    std::optional<Bytes> memory;  // of a device; unset: what the machine says
+    std::optional<Seconds> training;
+    std::optional<double> node_hours;
+};
+
+struct Request {
+    std::vector<std::int64_t> devices;  // numbers of devices to choose from
+    schedule::Job job;                  // global batch, precision, optimizer
+    Extent most{8, 64};                 // tensor and pipe
+    Variety variety{};
+    Objective objective = Objective::time;
+    double samples = 0;                 // of the whole training; 0: not known
+    Limits limits{};
+    int simulated = 10;                 // plans that are simulated and ranked
+};
+
+struct Simulated {
+    Seconds step, low, high;
+    Bytes memory;
+    std::string refusal{};  // why it could not be
+};
+
+struct Ranked {
+    Choices choices;
+    std::string plan;
+    Estimate estimate;
+    Simulated result;
+    std::int64_t devices = 0, nodes = 0;
+};
+
+struct Counts {
+    std::int64_t screened = 0;      // plans estimated
+    std::int64_t shapes = 0;        // meshes
+    std::int64_t shapes_bound = 0;  // of these not looked into, as their bound was above enough estimates
+    std::int64_t too_large = 0;     // plans above the memory, by their estimates
+    std::int64_t beyond = 0;        // plans beyond another limit
+    std::int64_t simulated = 0;
+    std::int64_t known = 0;         // results that were there already
+    std::int64_t refused = 0;       // plans that fitted by their estimates alone, or could not be scheduled
+    double screen_s = 0, simulate_s = 0;
+};
+
+struct Result {
+    std::vector<Ranked> ranked;  // the best first
+    Counts counts;
+    std::vector<std::string> refusals;  // why some plans could not be; each once
+    Bytes least_memory;                 // of all plans estimated: what would have to fit
+};
+
+/// What other searches have simulated, and are at. Any of these may be empty.
+struct Others {
+    std::function<std::optional<Simulated>(const std::string& plan, std::int64_t devices)> find{};
+    std::function<bool(const std::string& plan, std::int64_t devices)> claim{};  // false: another one is at it
+    std::function<void(const std::string& plan, std::int64_t devices, const Simulated&)> put{};
+};
+
+/// A plan is pruned by the bound of its mesh only when that is half as much again as the estimates of four times as
+/// many plans as will be simulated. InputError for a request that cannot be.
+Result search(const Network& network, const Machine& machine, const Request& request, const Others& others = {},
+              const std::function<void(std::string_view)>& progress = {});
+
+/// Simulated folded, with its band of 90 %.
+Simulated simulated(const Network& network, const Machine& machine, schedule::Job job, const std::string& plan);
+
+std::int64_t nodes_of(const Machine& machine, std::int64_t devices);
+
+}  // namespace rehearse::search

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What moving data costs on a mesh's axes, as a line over the bytes.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/collective.hpp"
+#include "core/machine.hpp"
+#include "search/choices.hpp"
+#include "sim/price.hpp"
+
+namespace rehearse::search {
+
+struct Line {
+    double start_s = 0, s_per_byte = 0;
+    double at(double bytes) const { return bytes <= 0 ? 0 : start_s + bytes * s_per_byte; }
+};
+
+/// Simulated (folded) at two sizes when first asked for, then remembered.
+class Wires {
+public:
+    explicit Wires(const Machine& machine) : machine_(machine) {}
+
+    struct Sum {
+        Line line;
+        std::string algorithm;
+    };
+    /// Of the all-reduces of gradients tried (all_reduces()), the one that takes least for `bytes`, the usual bucket.
+    const Sum& sum(const Shape& shape, double bytes);
+    /// Reduce-scatter or all-gather of the whole along data.
+    Line piecewise(CollectiveKind kind, const Shape& shape);
+    /// From one stage to the next, by all ranks of it at once.
+    Line hop(const Shape& shape);
+
+private:
+    Line measured(CollectiveKind kind, const Shape& shape, const char* axis, const std::string& algorithm);
+
+    const Machine& machine_;
+    std::optional<sim::CollectiveTimes> times_;  // on the mesh of `shape_`
+    Shape shape_;
+    std::map<Shape, Sum> sums_;
+    std::map<std::tuple<Shape, CollectiveKind, std::string, std::string>, Line> lines_;
+};
+
+std::vector<std::string> all_reduces();
+
+}  // namespace rehearse::search

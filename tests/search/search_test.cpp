@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search against the simulation of every plan there is, on a machine small enough for that.
+#include "search/search.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "core/error.hpp"
+#include "models/models.hpp"
+#include "search/script.hpp"
+#include "search/store.hpp"
+#include "tests/sim/fixture.hpp"
+
+namespace rehearse::search {
+namespace {
+
+using namespace rehearse::literals;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+/// Two nodes of four devices, which reach each other ten times as fast inside a node as across.
+Machine two_nodes() {
+    Machine machine = sim::test::one_device_nodes(2, Star{});
+    NodeKind& kind = machine.nodes[0];
+    kind.vertices.clear();
+    kind.links.clear();
+    for (int d = 0; d < 4; ++d) kind.vertices.push_back({fmt::format("gpu{}", d), VertexKind::device, 0});
+    kind.vertices.push_back({"switch", VertexKind::bridge, -1});
+    kind.vertices.push_back({"nic", VertexKind::nic, -1});
+    for (int d = 0; d < 5; ++d) kind.links.push_back(sim::test::node_link(d == 4 ? 5 : d, 4, 100.0_GBps, 1_us));
+    machine.classes[0].peak[DataType::f32].value = FlopRate{10e12};
+    machine.classes[0].memory_bandwidth.value = 800.0_GBps;
+    return machine;
+}
+
+/// Dense layers with ReLUs: `wide` ones have more weights than activations.
+Network tower(int layers, std::int64_t width) {
+    Network network{.name = fmt::format("tower{}", width), .layers = {}};
+    network.layers.push_back({"input", Input{{width}}, {}, {width}});
+    for (int i = 0; i < layers; ++i) {
+        network.layers.push_back({fmt::format("dense{}", i),
+                                  MatMul{.m = 1, .n = width, .k = width, .bias = false},
+                                  {2 * i},
+                                  {width}});
+        network.layers.push_back(
+            {fmt::format("relu{}", i), Activation{Nonlinearity::relu, {width}}, {2 * i + 1}, {width}});
+    }
+    network.layers.push_back({"loss", SoftmaxLoss{width}, {2 * layers}, {1}});
+    return network;
+}
+
+Request request_for(std::int64_t batch, int simulated) {
+    Request request;
+    request.devices = {8};
+    request.job.global_batch = batch;
+    request.job.optimizer = Optimizer::adam;
+    request.simulated = simulated;
+    return request;
+}
+
+/// All plans of the space that can be, simulated.
+std::vector<std::pair<Choices, Simulated>> every_plan(const Network& network, const Machine& machine,
+                                                      const Request& request) {
+    std::vector<std::pair<Choices, Simulated>> all;
+    schedule::Job job = request.job;
+    job.devices = request.devices.front();
+    for (const Shape& shape : shapes(job.devices, request.most)) {
+        for (const Choices& choices : choices_of(shape, *job.global_batch, request.variety)) {
+            Simulated result = simulated(network, machine, job, plan_text(choices));
+            if (result.refusal.empty()) all.emplace_back(choices, result);
+        }
+    }
+    return all;
+}
+
+class Space : public testing::TestWithParam<std::pair<int, std::int64_t>> {};  // width, batch
+
+TEST_P(Space, ItsBestIsFoundBySimulatingFew) {
+    const auto [width, batch] = GetParam();
+    const Network network = tower(4, width);
+    const Machine machine = two_nodes();
+    Request request = request_for(batch, 12);
+    request.variety.chunks = 2;
+    const auto all = every_plan(network, machine, request);
+    ASSERT_GT(all.size(), 100U);
+    for (const Bytes capacity : {Bytes{1e12}, Bytes{0.0}}) {
+        // Without a limit, and with one that half of the plans are above.
+        std::vector<double> sizes;
+        for (const auto& [choices, result] : all) sizes.push_back(result.memory.value);
+        std::ranges::nth_element(sizes, sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2));
+        request.limits.memory = capacity > Bytes{} ? capacity : Bytes{sizes[sizes.size() / 2]};
+        double best = INFINITY;
+        std::string best_plan;
+        for (const auto& [choices, result] : all) {
+            if (result.memory > *request.limits.memory || result.step.value >= best) continue;
+            best = result.step.value;
+            best_plan = plan_text(choices);
+        }
+        const Result found = search(network, machine, request);
+        ASSERT_FALSE(found.ranked.empty());
+        EXPECT_LE(found.ranked.front().result.step.value, 1.02 * best) << found.ranked.front().plan << " is not " << best_plan;
+        for (const Ranked& each : found.ranked) EXPECT_LE(each.result.memory, *request.limits.memory);
+        EXPECT_TRUE(std::ranges::is_sorted(found.ranked, {}, [](const Ranked& each) { return each.result.step; }));
+    }
+}
+
+TEST_P(Space, NoPlanBeatsTheBoundOfItsMesh) {
+    const auto [width, batch] = GetParam();
+    const Network network = tower(4, width);
+    const Machine machine = two_nodes();
+    Request request = request_for(batch, 1);
+    request.variety.chunks = 2;
+    Screen screen{network, machine, request.job};
+    for (const auto& [choices, result] : every_plan(network, machine, request)) {
+        const std::optional<double> bound = screen.bound(choices.shape);
+        ASSERT_TRUE(bound) << plan_text(choices);
+        EXPECT_GE(result.step.value, *bound * (1 - 1e-9)) << plan_text(choices);
+    }
+}
+
+// Compute bound, and bound by the sums of gradients.
+INSTANTIATE_TEST_SUITE_P(Towers, Space, testing::Values(std::pair{1024, 16}, std::pair{4096, 8}));
+
+TEST(Choices, AreWrittenInThePlanLanguage) {
+    Choices choices{.shape = {4, 2, 8}, .micro_batch = 2, .micro_batches = 16};
+    choices.chunks = 2;
+    choices.zero = 1;
+    choices.recompute = schedule::Recompute::blocks;
+    choices.all_reduce = "hierarchical(ring,halving)";
+    EXPECT_EQ(plan_text(choices),
+              "pipe=8:schedule=interleaved:chunks=2:microbatches=16:recompute=blocks,"
+              "data=4:allreduce=hierarchical(ring,halving):zero=1,tensor=2");
+    for (const Shape& shape : shapes(64, {8, 16})) {
+        EXPECT_EQ(devices(shape), 64);
+        for (const Choices& each : choices_of(shape, 64, {})) {
+            const schedule::Plan plan = schedule::parse_plan(plan_text(each));
+            EXPECT_EQ(ranks(plan.mesh), 64) << plan_text(each);
+            EXPECT_EQ(each.micro_batch * each.micro_batches * shape.data, 64);
+        }
+    }
+}
+
+TEST(Search, KeepsToTheLimitsOfTheTraining) {
+    const Network network = tower(4, 512);
+    const Machine machine = two_nodes();
+    Request request = request_for(64, 8);
+    request.devices = {1, 2, 4, 8};
+    request.samples = 64e6;
+    const Result free = search(network, machine, request);
+    ASSERT_FALSE(free.ranked.empty());
+    const double hours = free.ranked.front().result.step.value * 1e6 / 3600 * static_cast<double>(free.ranked.front().nodes);
+    request.limits.node_hours = hours / 1.5;
+    for (const Ranked& each : search(network, machine, request).ranked) {
+        EXPECT_LE(each.result.step.value * 1e6 / 3600 * static_cast<double>(each.nodes), hours / 1.5) << each.plan;
+    }
+    request.limits.node_hours.reset();
+    request.objective = Objective::node_hours;
+    EXPECT_EQ(search(network, machine, request).ranked.front().nodes, 1);
+    request.samples = 0;
+    request.limits.training = 1_s;
+    EXPECT_THAT([&] { (void)search(network, machine, request); },
+                ThrowsMessage<InputError>(HasSubstr("give --dataset")));
+}
+
+TEST(Store, LetsASearchGoOnAndOthersShareIt) {
+    if (!absent_store().empty()) GTEST_SKIP() << absent_store();
+    const std::string path = testing::TempDir() + fmt::format("search_{}.db", ::getpid());
+    std::filesystem::remove(path);
+    const Network network = tower(4, 512);
+    const Machine machine = two_nodes();
+    const Request request = request_for(64, 6);
+    Store first{path, "job"};
+    const Result fresh = search(network, machine, request, first.others());
+    Store second{path, "job"};
+    const Result again = search(network, machine, request, second.others());
+    EXPECT_GT(fresh.counts.simulated, 0);
+    EXPECT_EQ(again.counts.simulated, 0);
+    EXPECT_EQ(again.counts.known, fresh.counts.simulated);
+    ASSERT_EQ(again.ranked.size(), fresh.ranked.size());
+    for (std::size_t i = 0; i < fresh.ranked.size(); ++i) {
+        EXPECT_EQ(again.ranked[i].plan, fresh.ranked[i].plan);
+        EXPECT_EQ(again.ranked[i].result.high, fresh.ranked[i].result.high);
+    }
+    Store another{path, "another job"};
+    EXPECT_EQ(another.others().find(fresh.ranked[0].plan, 8), std::nullopt);
+    EXPECT_TRUE(another.others().claim("data=8", 8));
+    EXPECT_FALSE(Store(path, "another job").others().claim("data=8", 8));
+    std::filesystem::remove(path);
+}
+
+TEST(Store, LeavesFilesOfOthersAlone) {
+    if (!absent_store().empty()) GTEST_SKIP() << absent_store();
+    const std::string path = testing::TempDir() + fmt::format("text_{}.db", ::getpid());
+    std::ofstream(path) << std::string(2000, 'x');
+    EXPECT_THAT([&] { Store(path, "job"); }, ThrowsMessage<InputError>(HasSubstr("not a file of searched plans")));
+    EXPECT_EQ(std::filesystem::file_size(path), 2000U);
+    std::filesystem::remove(path);
+}
+
+TEST(Script, AsksForNodesAndStartsEveryRank) {
+    const BatchJob job{"gpt", "rehearse run", 24, 4, 6, true, Seconds{3601}};
+    const std::string slurm = batch_script(Scheduler::slurm, job), lsf = batch_script(Scheduler::lsf, job);
+    for (const char* line : {"--nodes=4\n", "--ntasks=24\n", "--ntasks-per-node=6\n", "--time=01:01:00\n", "gpus-per-node=6"}) {
+        EXPECT_THAT(slurm, HasSubstr(line));
+    }
+    for (const char* line : {"-nnodes 4\n", "-W 01:01\n", "--nrs 24", "--rs_per_host 6", "--gpu_per_rs 1"}) {
+        EXPECT_THAT(lsf, HasSubstr(line));
+    }
+}
+
+}  // namespace
+}  // namespace rehearse::search
