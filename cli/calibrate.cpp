@@ -214,7 +214,9 @@ Measured measured(const Options& options, const Crew& crew, const Machine& known
 int measure(const Options& options, const Crew& crew) {
     auto [samples, host, whole, json] = measured(options, crew, known_host(options, crew.nodes, crew.ranks_a_node));
     if (crew.team.rank != 0) return good;
+#if REHEARSE_HAS_MPI
     if (!whole.empty()) host.in_situ = in_situ(whole, samples.host, samples.date);
+#endif
     if (!options.samples_out.empty()) replace_file(options.samples_out, json);
     if (!options.plot.empty()) replace_file(options.plot, residual_picture(samples, host, options.plot));
     const Calibration made{samples, host, whole, save(options, host), options.report};
