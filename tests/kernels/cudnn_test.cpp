@@ -144,13 +144,13 @@ TEST(Cudnn, TakesTheDescriptionOfEveryPassAndType) {
 TEST(Cudnn, SaysThatThereIsNoGpu) {
     if (cuda::gpu().refusal().empty()) GTEST_SKIP() << "there is one";
     const Problem problem{Conv2d{8, 8, 8, 8, {}, 1, false}, Pass::forward, 1, DataType::f32};
-    for (const auto& backend : convolutions(cuda::gpu())) {
+    for (const auto& backend : cudnn::convolutions(cuda::gpu())) {
         EXPECT_NE(backend->supports(problem).reason.find("no GPU"), std::string::npos)
             << backend->supports(problem).reason;
         EXPECT_EQ(backend->supports({MatMul{1, 2, 3}, Pass::forward, 1, DataType::f32}).reason,
                   "runs convolutions, not matmul");
     }
-    for (const auto& backend : products(cuda::gpu())) {
+    for (const auto& backend : cudnn::products(cuda::gpu())) {
         EXPECT_NE(backend->supports({MatMul{1, 2, 3}, Pass::forward, 1, DataType::f32}).reason.find("no GPU"),
                   std::string::npos);
         EXPECT_EQ(backend->supports(problem).reason, "runs products, not conv2d");
@@ -160,8 +160,8 @@ TEST(Cudnn, SaysThatThereIsNoGpu) {
 // Against the reference, by every algorithm that takes the problem, where there is a GPU.
 TEST(Cudnn, ConvolvesAndMultipliesExactlyOnAGpu) {
     if (!cuda::gpu().refusal().empty()) GTEST_SKIP() << cuda::gpu().refusal();
-    auto all = convolutions(cuda::gpu());
-    for (auto& backend : products(cuda::gpu())) all.push_back(std::move(backend));
+    auto all = cudnn::convolutions(cuda::gpu());
+    for (auto& backend : cudnn::products(cuda::gpu())) all.push_back(std::move(backend));
     std::vector<Op> ops = awkward_shapes();
     ops.emplace_back(MatMul{3, 40, 17, true});
     int compared = 0;
