@@ -30,7 +30,8 @@ struct RunsReference {
         return std::is_same_v<O, ChannelPad> || std::is_same_v<O, Dropout> || std::is_same_v<O, Flatten> ||
                std::is_same_v<O, SoftmaxLoss> || std::is_same_v<O, Bias> || std::is_same_v<O, SgdUpdate> ||
                std::is_same_v<O, Resize> || std::is_same_v<O, Embedding> || std::is_same_v<O, EmbeddingBag> ||
-               std::is_same_v<O, Interaction> || std::is_same_v<O, SoftmaxTerms> || std::is_same_v<O, TermsLoss>;
+               std::is_same_v<O, Interaction> || std::is_same_v<O, SoftmaxTerms> || std::is_same_v<O, TermsLoss> ||
+               std::is_same_v<O, ChannelSums>;
     }
 };
 
