@@ -20,11 +20,13 @@ constexpr std::array table{
             "  rehearse predict --model net.onnx --machine cluster.toml --devices 16 --plan data:bucket=4MB --explain\n"
             "  rehearse predict --plan help",
             add_predict},
-    Command{"search", "the best plans for a network on a machine, by screening all and simulating the best",
-            "  rehearse search --model gpt3-175b --machine selene --devices 1024 --global-batch 1536 --precision mixed --optimizer adam\n"
-            "  rehearse search --model resnet50 --machine summit --devices 96,384 --global-batch 3072 --dataset 1281167 "
-            "--epochs 90 --objective cost --script job.sh --scheduler lsf",
-            add_search},
+    Command{
+        "search", "the best plans for a network on a machine, by screening all and simulating the best",
+        "  rehearse search --model gpt3-175b --machine selene --devices 1024 --global-batch 1536 --precision mixed "
+        "--optimizer adam\n"
+        "  rehearse search --model resnet50 --machine summit --devices 96,384 --global-batch 3072 --dataset 1281167 "
+        "--epochs 90 --objective cost --script job.sh --scheduler lsf",
+        add_search},
     Command{"run", "train for real with the same schedule, over MPI",
             "  mpirun -n 2 rehearse run --model resnet32 --plan data --batch 32 --steps 10 --trace measured.json\n"
             "  mpirun -n 4 rehearse run --model lenet5 --plan data:allreduce=halving --check-gradients",

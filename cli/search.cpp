@@ -150,10 +150,10 @@ std::string footer_of(const search::Counts& counts) {
 void write_script(const Options& options, const Machine& machine, const search::Ranked& best) {
     const auto batch = static_cast<double>(*options.job.global_batch);
     const double steps = options.dataset ? std::ceil(samples_of(options) / batch) : 100;
-    const std::string command =
-        fmt::format("rehearse run --model {} --plan '{}' --global-batch {} --precision {} --optimizer {} --steps {:.0f}",
-                    options.job.model, best.plan, *options.job.global_batch, to_string(options.job.precision),
-                    to_string(options.job.optimizer), steps);
+    const std::string command = fmt::format(
+        "rehearse run --model {} --plan '{}' --global-batch {} --precision {} --optimizer {} --steps {:.0f}",
+        options.job.model, best.plan, *options.job.global_batch, to_string(options.job.precision),
+        to_string(options.job.optimizer), steps);
     const std::int64_t per_node = std::min(best.devices, devices_per_node(machine.nodes.front()));
     const search::BatchJob job{.name = options.job.model,
                                .command = command,
@@ -175,11 +175,10 @@ int search_plans(Options& options) {
     if (!options.store.empty()) {
         store = std::make_unique<search::Store>(options.store, key_of(options, network, machine));
     }
-    const search::Result result =
-        search::search(network, machine, request_of(options), store ? store->others() : search::Others{},
-                       [&](std::string_view text) {
-                           if (options.common.verbose > 0) talk(options.common, text);
-                       });
+    const search::Result result = search::search(
+        network, machine, request_of(options), store ? store->others() : search::Others{}, [&](std::string_view text) {
+            if (options.common.verbose > 0) talk(options.common, text);
+        });
     Json config = configuration(options.job);
     config.erase("plan");
     config["machine"] = options.machine;

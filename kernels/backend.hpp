@@ -118,7 +118,8 @@ Support supports_within(const Backend& backend, const Problem& problem, Bytes li
 /// "onednn", or "cpu direct" where one library has several ways: what names a backend in a message.
 std::string full_name(const Backend& backend);
 
-/// Whether this is the algorithm that was asked for: by its name, or by its family's, "winograd" for winograd2, 4 and 6.
+/// Whether this is the algorithm that was asked for: by its name, or by its family's, "winograd" for winograd2, 4
+/// and 6.
 bool is_algorithm(const Backend& backend, std::string_view asked);
 
 /// The first backend that supports every pass of this operator at this batch and type. InputError names every refusal

@@ -15,10 +15,14 @@ constexpr std::array recomputations{Recompute::none, Recompute::attention, Recom
 
 std::string_view word(Recompute recompute) {
     switch (recompute) {
-        case Recompute::all: return "on";
-        case Recompute::blocks: return "blocks";
-        case Recompute::attention: return "attention";
-        case Recompute::none: break;
+        case Recompute::all:
+            return "on";
+        case Recompute::blocks:
+            return "blocks";
+        case Recompute::attention:
+            return "attention";
+        case Recompute::none:
+            break;
     }
     return "off";
 }

@@ -21,13 +21,13 @@ std::int64_t devices(const Shape& shape);
 
 struct Choices {
     Shape shape;
-    std::int64_t micro_batch = 1;   // samples
+    std::int64_t micro_batch = 1;  // samples
     std::int64_t micro_batches = 1;
-    int chunks = 1;                 // of each stage; more than 1: interleaved
-    int zero = 0;                   // ZeRO's stage
-    bool sequence = false;          // sequence parallelism beside tensor parallelism
+    int chunks = 1;         // of each stage; more than 1: interleaved
+    int zero = 0;           // ZeRO's stage
+    bool sequence = false;  // sequence parallelism beside tensor parallelism
     schedule::Recompute recompute = schedule::Recompute::none;
-    std::string all_reduce{};       // of the gradients; empty: the plan language's default
+    std::string all_reduce{};  // of the gradients; empty: the plan language's default
     bool operator==(const Choices&) const = default;
 };
 

@@ -42,8 +42,8 @@ std::vector<std::size_t> cut_below(const std::vector<double>& costs, double most
     std::vector<std::size_t> ends;
     for (std::size_t begin = 0; begin + 1 < costs.size();) {
         if (ends.size() == pieces) return {};
-        const auto after = std::upper_bound(costs.begin() + static_cast<std::ptrdiff_t>(begin), costs.end(),
-                                            costs[begin] + most);
+        const auto after =
+            std::upper_bound(costs.begin() + static_cast<std::ptrdiff_t>(begin), costs.end(), costs[begin] + most);
         const auto end = static_cast<std::size_t>(after - costs.begin()) - 1;
         if (end == begin) return {};  // one layer alone costs more
         ends.push_back(end);
@@ -136,8 +136,7 @@ LayerCosts Group::costs(std::int64_t micro_batch) const {
     }
     for (Communicate sum : sums_) {
         sum.elements *= micro_batch;
-        summed.push_back(
-            sim::collective_time(sim::call_of(sum), schedule_.mesh, machine_, sim::Mode::folded).value);
+        summed.push_back(sim::collective_time(sim::call_of(sum), schedule_.mesh, machine_, sim::Mode::folded).value);
     }
     std::vector<double> forward(network.layers.size()), backward(forward.size());
     for (const Doing& each : computes_) (each.forward ? forward : backward)[each.layer] += computed[each.what];
@@ -153,7 +152,8 @@ LayerCosts Group::costs(std::int64_t micro_batch) const {
         for (double& each : bytes) each *= samples;
         return running(bytes);
     };
-    LayerCosts costs{running(forward), running(backward), running(weights), all_samples(held(outputs)), all_samples(outputs)};
+    LayerCosts costs{running(forward), running(backward), running(weights), all_samples(held(outputs)),
+                     all_samples(outputs)};
     costs.passing_bytes = samples * use_.activation_gradients.value;
     if (recompute_ == Recompute::blocks) {
         costs.passing_bytes += std::max(0.0, samples * use_.activations.value - costs.held_bytes.back());
@@ -180,7 +180,8 @@ std::vector<Stage> stages_of(const LayerCosts& costs, std::int64_t stages, int c
         stage.held_bytes += between(costs.held_bytes);
         stage.passing_bytes = std::max(stage.passing_bytes, costs.passing_bytes);
         stage.handed_bytes = costs.output_bytes[end] - costs.output_bytes[end - 1];
-        if (costs.whole_stage && begin > 0) stage.held_bytes += costs.output_bytes[begin] - costs.output_bytes[begin - 1];
+        if (costs.whole_stage && begin > 0)
+            stage.held_bytes += costs.output_bytes[begin] - costs.output_bytes[begin - 1];
         if (costs.whole_stage) {
             stage.passing_bytes = std::max(stage.passing_bytes, costs.passing_bytes + between(costs.output_bytes));
         }

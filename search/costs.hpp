@@ -23,7 +23,7 @@ struct LayerCosts {
     std::vector<double> held_bytes;             // activations from forward to backward
     std::vector<double> output_bytes;           // all outputs
     double passing_bytes = 0;                   // beside what is held: at the fullest moment of one backward pass
-    double update_s = 0;         // of one weight
+    double update_s = 0;                        // of one weight
     bool whole_stage = false;                   // a stage's outputs are all computed again at once
 };
 
@@ -65,7 +65,7 @@ struct Stage {
     double weights = 0;                    // elements
     double held_bytes = 0;                 // of one micro-batch
     double passing_bytes = 0;
-    double handed_bytes = 0;               // to the next stage
+    double handed_bytes = 0;  // to the next stage
 };
 
 /// `stages` stages of `chunks` pieces each, the costliest piece as cheap as can be. Empty: fewer layers than pieces.

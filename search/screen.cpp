@@ -58,8 +58,7 @@ bool Screen::is_plain(const LayerCosts& costs, std::int64_t tensor, bool sequenc
     const Cell& other = cell(tensor, sequence && !by_sequence, micro_batch, schedule::Recompute::none);
     if (!other.costs) return true;
     return costs.backward_s.back() == other.costs->backward_s.back() &&
-           costs.held_bytes.back() + costs.passing_bytes ==
-               other.costs->held_bytes.back() + other.costs->passing_bytes;
+           costs.held_bytes.back() + costs.passing_bytes == other.costs->held_bytes.back() + other.costs->passing_bytes;
 }
 
 std::optional<double> Screen::bound(const Shape& shape) {

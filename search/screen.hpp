@@ -19,8 +19,8 @@ struct Estimate {
     double memory_bytes = 0;  // of the fullest stage
 };
 
-/// The step: m micro-batches through stages of t_s each and c chunks, m max(t) + (sum(t) - max(t)) / c (Narayanan et al.
-/// 2021), messages between stages at both ends, what is left of the sums of gradients behind the last backward pass
+/// The step: m micro-batches through stages of t_s each and c chunks, m max(t) + (sum(t) - max(t)) / c (Narayanan et
+/// al. 2021), messages between stages at both ends, what is left of the sums of gradients behind the last backward pass
 /// (with ZeRO 3 behind all passes), and the updates. Not in it: waits between unlike stages, links shared by axes.
 class Screen {
 public:

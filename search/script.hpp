@@ -15,8 +15,8 @@ struct BatchJob {
     std::string name;     // of the job
     std::string command;  // what every rank runs
     std::int64_t ranks = 1, nodes = 1, ranks_per_node = 1;
-    bool gpus = false;    // a GPU for each rank
-    Seconds limit;        // wall time asked for, rounded up to minutes
+    bool gpus = false;  // a GPU for each rank
+    Seconds limit;      // wall time asked for, rounded up to minutes
 };
 
 /// Slurm: srun, one task a rank, consecutive ranks on a node (--distribution=block), as predicted. LSF: jsrun, one

@@ -112,8 +112,8 @@ private:
             } else if (!within_limits(estimate->step_s / 1.2, devices(shape))) {
                 ++result_.counts.beyond;
             } else {
-                candidates_.push_back({choices, plan_text(choices), *estimate, {}, devices(shape),
-                                       nodes_of(machine_, devices(shape))});
+                candidates_.push_back(
+                    {choices, plan_text(choices), *estimate, {}, devices(shape), nodes_of(machine_, devices(shape))});
             }
         }
     }
@@ -130,7 +130,8 @@ private:
             waiting = std::move(claimed);
             if (!waiting.empty() && !enough()) std::this_thread::sleep_for(std::chrono::milliseconds(200));
         }
-        std::ranges::sort(result_.ranked, {}, [this](const Ranked& each) { return score(each.result.step.value, each.devices); });
+        std::ranges::sort(result_.ranked, {},
+                          [this](const Ranked& each) { return score(each.result.step.value, each.devices); });
     }
 
     bool enough() const { return result_.ranked.size() >= static_cast<std::size_t>(request_.simulated); }

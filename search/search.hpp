@@ -31,9 +31,9 @@ struct Request {
     Extent most{8, 64};                 // tensor and pipe
     Variety variety{};
     Objective objective = Objective::time;
-    double samples = 0;                 // of the whole training; 0: not known
+    double samples = 0;  // of the whole training; 0: not known
     Limits limits{};
-    int simulated = 10;                 // plans that are simulated and ranked
+    int simulated = 10;  // plans that are simulated and ranked
 };
 
 struct Simulated {
@@ -57,8 +57,8 @@ struct Counts {
     std::int64_t too_large = 0;     // plans above the memory, by their estimates
     std::int64_t beyond = 0;        // plans beyond another limit
     std::int64_t simulated = 0;
-    std::int64_t known = 0;         // results that were there already
-    std::int64_t refused = 0;       // plans that fitted by their estimates alone, or could not be scheduled
+    std::int64_t known = 0;    // results that were there already
+    std::int64_t refused = 0;  // plans that fitted by their estimates alone, or could not be scheduled
     double screen_s = 0, simulate_s = 0;
 };
 

@@ -71,8 +71,8 @@ public:
     }
 
     void put(const std::string& plan, std::int64_t devices, const Simulated& result) {
-        const auto asked = prepared(
-            "INSERT OR REPLACE INTO plan VALUES(?1, ?2, ?3, ?4, 1, ?5, ?6, ?7, ?8, ?9)", plan, devices);
+        const auto asked =
+            prepared("INSERT OR REPLACE INTO plan VALUES(?1, ?2, ?3, ?4, 1, ?5, ?6, ?7, ?8, ?9)", plan, devices);
         check(sqlite3_bind_int64(asked.get(), 4, std::time(nullptr)));
         int at = 5;
         for (const double value : {result.step.value, result.low.value, result.high.value, result.memory.value}) {
@@ -89,8 +89,8 @@ private:
         if (code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE) return;
         const std::string why = database_ ? sqlite3_errmsg(database_.get()) : sqlite3_errstr(code);
         if ((code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB) {
-            throw InputError(fmt::format("{}: not a file of searched plans, or damaged ({}): move it away to begin anew",
-                                         path_, why));
+            throw InputError(fmt::format(
+                "{}: not a file of searched plans, or damaged ({}): move it away to begin anew", path_, why));
         }
         throw BackendError(fmt::format("{}: searched plans cannot be kept or read there: {}", path_, why));
     }
@@ -129,10 +129,11 @@ Store::~Store() = default;
 
 Others Store::others() {
     Database* const database = database_.get();
-    return {.find = [database](const std::string& plan, std::int64_t devices) { return database->find(plan, devices); },
-            .claim = [database](const std::string& plan, std::int64_t devices) { return database->claim(plan, devices); },
-            .put = [database](const std::string& plan, std::int64_t devices,
-                              const Simulated& result) { database->put(plan, devices, result); }};
+    return {
+        .find = [database](const std::string& plan, std::int64_t devices) { return database->find(plan, devices); },
+        .claim = [database](const std::string& plan, std::int64_t devices) { return database->claim(plan, devices); },
+        .put = [database](const std::string& plan, std::int64_t devices,
+                          const Simulated& result) { database->put(plan, devices, result); }};
 }
 
 }  // namespace rehearse::search

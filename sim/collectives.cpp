@@ -12,8 +12,8 @@ namespace rehearse::sim {
 
 namespace {
 
-// Messages of a buffer that is cut evenly differ by one element at most, and count as their mean: nanoseconds, in rounds
-// whose latency is a thousand times that. Smaller buffers leave some ranks out.
+// Messages of a buffer that is cut evenly differ by one element at most, and count as their mean: nanoseconds, in
+// rounds whose latency is a thousand times that. Smaller buffers leave some ranks out.
 constexpr std::int64_t even_from = 8;
 
 // Alike rounds that are followed one by one; the pace is that of the later half.

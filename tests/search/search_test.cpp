@@ -43,10 +43,8 @@ Network tower(int layers, std::int64_t width) {
     Network network{.name = fmt::format("tower{}", width), .layers = {}};
     network.layers.push_back({"input", Input{{width}}, {}, {width}});
     for (int i = 0; i < layers; ++i) {
-        network.layers.push_back({fmt::format("dense{}", i),
-                                  MatMul{.m = 1, .n = width, .k = width, .bias = false},
-                                  {2 * i},
-                                  {width}});
+        network.layers.push_back(
+            {fmt::format("dense{}", i), MatMul{.m = 1, .n = width, .k = width, .bias = false}, {2 * i}, {width}});
         network.layers.push_back(
             {fmt::format("relu{}", i), Activation{Nonlinearity::relu, {width}}, {2 * i + 1}, {width}});
     }
@@ -103,7 +101,8 @@ TEST_P(Space, ItsBestIsFoundBySimulatingFew) {
         }
         const Result found = search(network, machine, request);
         ASSERT_FALSE(found.ranked.empty());
-        EXPECT_LE(found.ranked.front().result.step.value, 1.02 * best) << found.ranked.front().plan << " is not " << best_plan;
+        EXPECT_LE(found.ranked.front().result.step.value, 1.02 * best)
+            << found.ranked.front().plan << " is not " << best_plan;
         for (const Ranked& each : found.ranked) EXPECT_LE(each.result.memory, *request.limits.memory);
         EXPECT_TRUE(std::ranges::is_sorted(found.ranked, {}, [](const Ranked& each) { return each.result.step; }));
     }
@@ -153,7 +152,8 @@ TEST(Search, KeepsToTheLimitsOfTheTraining) {
     request.samples = 64e6;
     const Result free = search(network, machine, request);
     ASSERT_FALSE(free.ranked.empty());
-    const double hours = free.ranked.front().result.step.value * 1e6 / 3600 * static_cast<double>(free.ranked.front().nodes);
+    const double hours =
+        free.ranked.front().result.step.value * 1e6 / 3600 * static_cast<double>(free.ranked.front().nodes);
     request.limits.node_hours = hours / 1.5;
     for (const Ranked& each : search(network, machine, request).ranked) {
         EXPECT_LE(each.result.step.value * 1e6 / 3600 * static_cast<double>(each.nodes), hours / 1.5) << each.plan;
@@ -205,7 +205,8 @@ TEST(Store, LeavesFilesOfOthersAlone) {
 TEST(Script, AsksForNodesAndStartsEveryRank) {
     const BatchJob job{"gpt", "rehearse run", 24, 4, 6, true, Seconds{3601}};
     const std::string slurm = batch_script(Scheduler::slurm, job), lsf = batch_script(Scheduler::lsf, job);
-    for (const char* line : {"--nodes=4\n", "--ntasks=24\n", "--ntasks-per-node=6\n", "--time=01:01:00\n", "gpus-per-node=6"}) {
+    for (const char* line :
+         {"--nodes=4\n", "--ntasks=24\n", "--ntasks-per-node=6\n", "--time=01:01:00\n", "gpus-per-node=6"}) {
         EXPECT_THAT(slurm, HasSubstr(line));
     }
     for (const char* line : {"-nnodes 4\n", "-W 01:01\n", "--nrs 24", "--rs_per_host 6", "--gpu_per_rs 1"}) {
