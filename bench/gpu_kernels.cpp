@@ -1,83 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times our convolutions on this machine's GPU: problem strings on stdin, one a line, CSV on stdout. Random buffers stay on
-// the GPU and rotate through more than twice its cache; each result is checked first. Times are the GPU's own, the median of
-// `rounds` rounds. For scripts/gpu.sh.
+// Times every implementation on this machine's GPU: problem strings on stdin, one a line, CSV on stdout, with shares of
+// the measured matrix peak of the problem's type and of the measured copy's bandwidth. Each result is checked first.
+// For scripts/gpu.sh.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iostream>
-#include <random>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "bench/check.hpp"
+#include "bench/device.hpp"
 #include "core/error.hpp"
-#include "kernels/convert.hpp"
-#include "kernels/cuda/convolution.hpp"
-#include "kernels/reference/backend.hpp"
+#include "kernels/device.hpp"
 
 namespace rehearse::bench {
 namespace {
 
-using kernels::cuda::Engine;
-using kernels::cuda::Memory;
-
-constexpr int rounds = 7, runs = 10;
 constexpr double most_checked = 5e9;  // operations of the plain loops that results are held to
-
-// One set of a problem's tensors on the GPU, all of them random: what a pass writes, too.
-struct Set {
-    std::vector<Memory> memory;
-    kernels::Buffers buffers;
-};
-
-kernels::View on_gpu(Engine& engine, std::int64_t count, DataType type, std::minstd_rand& random,
-                     std::vector<Memory>& memory) {
-    std::uniform_real_distribution<float> uniform(-1, 1);
-    std::vector<float> values(static_cast<std::size_t>(count));
-    for (float& value : values) value = uniform(random);
-    std::vector<std::uint16_t> halves(type == DataType::f32 ? 0 : values.size());
-    const kernels::View stored{type == DataType::f32 ? static_cast<void*>(values.data()) : halves.data(),
-                               values.size(), type};
-    if (type != DataType::f32) kernels::convert(kernels::ConstView(values), stored);
-    memory.push_back(engine.allocate(stored.size_bytes()));
-    engine.copy_in(memory.back().get(), stored.bytes(), stored.size_bytes());
-    return {memory.back().get(), stored.size(), type};
-}
-
-Set make_set(Engine& engine, const Problem& problem, std::minstd_rand& random) {
-    Set set;
-    const auto tensor = [&](std::int64_t count) {
-        return on_gpu(engine, count, problem.type, random, set.memory);
-    };
-    const std::int64_t input = problem.batch * elements(input_shapes(problem.op).front());
-    const std::int64_t output = problem.batch * elements(output_shape(problem.op));
-    set.buffers.src.emplace_back(tensor(input));
-    set.buffers.diff_src.push_back(tensor(input));
-    set.buffers.dst = tensor(output);
-    set.buffers.diff_dst = tensor(output);
-    set.buffers.weights = tensor(parameters(problem.op));
-    set.buffers.diff_weights = tensor(parameters(problem.op));
-    return set;
-}
-
-double median_seconds(Engine& engine, const Problem& problem, kernels::Kernel& kernel) {
-    std::minstd_rand random(1);
-    std::vector<Set> sets;
-    const double bytes = bytes_moved(problem.op, problem.pass, problem.type, problem.batch).value;
-    const int count = std::clamp(static_cast<int>(2 * static_cast<double>(engine.cache()) / bytes) + 1, 2, 64);
-    for (int i = 0; i < count; ++i) sets.push_back(make_set(engine, problem, random));
-    std::vector<double> seconds;
-    std::size_t next = 0;
-    for (int round = 0; round <= rounds; ++round) {
-        const double all = engine.seconds([&] {
-            for (int i = 0; i < runs; ++i) kernel.run(sets[next++ % sets.size()].buffers);
-        });
-        if (round > 0) seconds.push_back(all / runs);  // the first warms up
-    }
-    std::ranges::nth_element(seconds, seconds.begin() + rounds / 2);
-    return seconds[rounds / 2];
-}
 
 // Of plain loops it is checked at a batch that they can do.
 Problem checked(Problem problem) {
@@ -86,30 +27,74 @@ Problem checked(Problem problem) {
     return problem;
 }
 
-int run() {
-    Engine& engine = kernels::cuda::gpu();
-    if (!engine.refusal().empty()) throw BackendError(engine.refusal());
-    const auto all = kernels::cuda::convolutions(engine);
-    fmt::print("device,problem,algorithm,error,tolerance,seconds,tflops,scratch_bytes\n");
-    bool right = true;
-    for (std::string line; std::getline(std::cin, line);) {
-        if (line.empty()) continue;
-        const Problem problem = parse_problem(line);
-        for (const auto& backend : all) {
-            if (const auto support = backend->supports(problem); !support.yes) {
-                fmt::print(stderr, "{}: {}: {}\n", line, backend->algorithm(), support.reason);
+// The same implementation for buffers of the host.
+const kernels::Backend* on_host(const kernels::Backend& backend) {
+    const auto all = kernels::backends();
+    const auto same = [&](const auto* other) { return full_name(*other) == full_name(backend); };
+    const auto found = std::ranges::find_if(all, same);
+    require(found != all.end(), "what runs on a device runs staged, too");
+    return *found;
+}
+
+class Table {
+public:
+    explicit Table(kernels::Device& device) : device_(device) {
+        fmt::print(
+            "device,problem,backend,algorithm,error,tolerance,seconds,spread,tflops,of_peak,of_copy,scratch_bytes\n");
+        const calibrate::HostFigures figures = measure_figures(device, options_);
+        copy_ = figures.memory_bandwidth.median;
+        peaks_[DataType::f32] = figures.peak.median;
+        for (const DataType type : {DataType::f16, DataType::bf16}) {
+            peaks_[type] = measure_peak(device, type, options_).median;
+        }
+        for (const auto& [type, peak] : peaks_) {
+            fmt::print(stderr, "peak of {} products: {}\n", to_string(type), to_string(peak));
+        }
+        fmt::print(stderr, "a copy: {}; a kernel started every {}\n", to_string(copy_),
+                   to_string(figures.launch.median));
+    }
+    // Whether all results are right.
+    bool add(const Problem& problem) {
+        bool right = true;
+        for (const kernels::Backend* const backend : device_.backends()) {
+            if (!device_.owns(*backend)) continue;
+            if (const auto support = supports_within(*backend, problem, options_.scratch_limit); !support.yes) {
+                fmt::print(stderr, "{}: {}: {}\n", to_string(problem), full_name(*backend), support.reason);
                 continue;
             }
-            const auto host = kernels::cuda::staged(*backend, engine);
-            const kernels::Backend* const one[] = {host.get()};
-            const Checked result = check(checked(problem), one, 1).front();
-            right = right && result.error <= result.tolerance;
-            const auto kernel = backend->prepare(problem);
-            const double seconds = median_seconds(engine, problem, *kernel);
-            fmt::print("\"{}\",{},{},{:.3g},{:.3g},{:.6g},{:.4g},{:.0f}\n", engine.version(), line,
-                       backend->algorithm(), result.error, result.tolerance, seconds,
-                       flops(problem.op, problem.pass, problem.batch).value / seconds / 1e12, kernel->scratch().value);
+            right = time(problem, *backend) && right;
         }
+        return right;
+    }
+
+private:
+    bool time(const Problem& problem, const kernels::Backend& backend) {
+        const kernels::Backend* const one[] = {on_host(backend)};
+        const Checked result = check(checked(problem), one, 1).front();
+        const calibrate::Sample sample = time_on(device_, problem, backend, options_);
+        const auto& [op, pass, batch, type] = problem;
+        const FlopRate rate = flops(op, pass, batch) / sample.median;
+        const Bandwidth bytes = bytes_moved(op, pass, type, batch) / sample.median;
+        fmt::print("\"{}\",{},{},{},{:.3g},{:.3g},{:.6g},{:.3f},{:.4g},{:.3f},{:.3f},{:.0f}\n", device_.description(),
+                   to_string(problem), backend.name(), backend.algorithm(), result.error, result.tolerance,
+                   sample.median.value, sample.error, rate.value / 1e12, rate / peaks_.at(type), bytes / copy_,
+                   backend.scratch(problem, options_.scratch_limit).value);
+        return result.error <= result.tolerance;
+    }
+
+    kernels::Device& device_;
+    DeviceOptions options_{};
+    Bandwidth copy_;
+    std::map<DataType, FlopRate> peaks_;
+};
+
+int run() {
+    kernels::Device& device = *kernels::device("cuda");
+    if (!device.refusal().empty()) throw BackendError(device.refusal());
+    Table table{device};
+    bool right = true;
+    for (std::string line; std::getline(std::cin, line);) {
+        if (!line.empty()) right = table.add(parse_problem(line)) && right;
     }
     if (!right) fmt::print(stderr, "some results are wrong\n");
     return right ? 0 : 1;

@@ -11,6 +11,7 @@
 #include "bench/host.hpp"
 #include "calibrate/problems.hpp"
 #include "calibrate/quick.hpp"
+#include "cli/calibrate_device.hpp"
 #include "cli/command.hpp"
 #include "cli/job.hpp"
 #include "cli/report.hpp"
@@ -37,6 +38,7 @@ struct Options {
     std::vector<std::int64_t> batches{32};
     std::string backend, algorithm, machine_out, samples_out, fuse{default_fuse};
     Seconds budget{30};
+    std::string device = "cpu";
     Tune tune = Tune::on;
     Bytes scratch_limit = kernels::default_scratch_limit;
 };
@@ -177,6 +179,12 @@ int measure(const Options& options, const bench::Team& team, const MeasureMessag
 }
 
 int start(const Options& options) {
+    if (options.device != "cpu") {
+        check_writable(options.machine_out, options.common);
+        return calibrate_device(
+            {options.device, options.models, options.batches, options.fuse, options.machine_out, options.scratch_limit},
+            options.common);
+    }
     check(options);
 #if REHEARSE_HAS_MPI
     int argc = 0;
@@ -203,6 +211,10 @@ int start(const Options& options) {
 Run add_calibrate(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     app.add_flag("--quick", options->quick, "compute steps, memory and messages of this host, in under a minute");
+    app.add_option("--device", options->device,
+                   "cuda: this host's GPU, written to --machine-out as a machine of its own")
+        ->capture_default_str()
+        ->option_text("cpu|cuda");
     app.add_option("--model", options->models, "networks whose steps are measured")
         ->delimiter(',')
         ->option_text("NAME[,NAME...]");

@@ -101,6 +101,7 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     config["steps"] = options.run.steps;
     config["seed"] = options.run.seed;
     config["data"] = options.run.data;
+    config["device"] = options.run.device;
     Report report{document("run", config), {}, ""};
     report.document["model"] = schedule.network.name;
     report.document["machine"] = "this-host";
@@ -161,7 +162,7 @@ int train(const run::Session& session, const Options& options) {
     }
     const bool speaks = session.rank() == 0;
     const bool live = speaks && options.common.format == Format::table && options.common.output.empty();
-    if (options.tune != Tune::off && asked.backend.empty() && asked.algorithm.empty()) {
+    if (options.tune != Tune::off && asked.device == "cpu" && asked.backend.empty() && asked.algorithm.empty()) {
         asked.tuned = tuned_for_all(asked.scratch_limit, options.common);
         if (speaks) say_how_much_is_tuned(schedule, asked.tuned, asked.scratch_limit, options.common);
     }
@@ -169,6 +170,9 @@ int train(const run::Session& session, const Options& options) {
         if (live) print_step(step, report);
     });
     if (!speaks) return good;
+    if (!result.left_to_host.empty()) {
+        talk(options.common, fmt::format("the host ran what has no kernel on the device: {}", result.left_to_host));
+    }
     const auto diverged = std::ranges::find_if(result.steps, [](const auto& s) { return !std::isfinite(s.loss); });
     if (diverged != result.steps.end()) {
         talk(options.common, fmt::format("rehearse: the training diverged: the loss of step {} is {}; a smaller "
@@ -205,6 +209,9 @@ Run add_run(CLI::App& app) {
     app.add_option("--steps", options->run.steps, "training steps")->capture_default_str()->option_text("N");
     app.add_option("--backend", options->run.backend, "use only this one (onednn, cpu, reference)")
         ->option_text("NAME");
+    app.add_option("--device", options->run.device, "cuda: on this host's GPU; several ranks may share one")
+        ->capture_default_str()
+        ->option_text("cpu|cuda");
     app.add_option("--algorithm", options->run.algorithm, "where it applies: direct, im2col, winograd4, ...")
         ->option_text("NAME");
     add_tune(app, options->tune, {{"on", Tune::on}, {"off", Tune::off}},

@@ -27,6 +27,8 @@ Executor::Executor(const Schedule& schedule, Program& program, const kernels::Co
     : program_(program),
       probe_(std::move(probe)),
       times_(program.steps().size()),
+      starts_(program.device() == nullptr ? 0 : times_.size()),
+      ends_(starts_.size()),
       awaited_(program.steps().size()),
       done_(program.steps().size()) {
     const std::span<ReadyStep> steps = program.steps();
@@ -130,6 +132,10 @@ void Executor::run(int iteration, std::uint64_t seed, std::int64_t first_sample)
         iteration_ = iteration;
     }
     changed_.notify_all();
+    if (program_.device() != nullptr) {
+        program_.device()->record(begun_);
+        begun_at_ = Clock::now();
+    }
     const std::span<ReadyStep> steps = program_.steps();
     bool decided = !program_.scales();  // whether this step updates anything
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -145,12 +151,33 @@ void Executor::run(int iteration, std::uint64_t seed, std::int64_t first_sample)
         });
     }
     if (!decided) program_.skip_updates(agreed(false));  // without weights it has a voice none the less
-    if (!thread_.joinable()) return;
-    compute_is_idle_ = true;
-    std::unique_lock lock{mutex_};
-    changed_.wait(lock, [&] { return communicated_ == iteration || failure_; });
-    compute_is_idle_ = false;
-    if (failure_) std::rethrow_exception(failure_);
+    if (thread_.joinable()) {
+        compute_is_idle_ = true;
+        std::unique_lock lock{mutex_};
+        changed_.wait(lock, [&] { return communicated_ == iteration || failure_; });
+        compute_is_idle_ = false;
+        if (failure_) std::rethrow_exception(failure_);
+    }
+    program_.end_step();
+    read_device_clock();
+}
+
+// When each step that was given to the device was computed there.
+void Executor::read_device_clock() {
+    kernels::Device* const device = program_.device();
+    for (std::size_t i = 0; i < ends_.size(); ++i) {
+        if (ends_[i] == nullptr) continue;
+        const auto after = [&](const kernels::Device::Event& event) {
+            const std::chrono::duration<double> seconds{device->seconds(begun_, event)};
+            return begun_at_ + std::chrono::duration_cast<Clock::duration>(seconds);
+        };
+        times_[i] = {after(starts_[i]), after(ends_[i])};
+    }
+}
+
+// A step of the compute stream has been given to the device: for the other thread.
+void Executor::wait_for_device(std::size_t index) {
+    if (program_.device() != nullptr && ends_[index] != nullptr) program_.device()->wait(ends_[index]);
 }
 
 void Executor::sum_kept_gradients() {
@@ -260,6 +287,7 @@ bool Executor::go_on(Lane& lane) {
             const std::lock_guard lock{mutex_};
             if (!is_free(lane)) return false;
         }
+        for (const int before : ready.step->after) wait_for_device(static_cast<std::size_t>(before));
         times_[index].start = Clock::now();
         if (probe_) probe_(iteration_, *ready.step);
         if (ready.before) ready.before();
@@ -297,9 +325,12 @@ void Executor::wait_for_work() {
 
 template <typename Work>
 void Executor::time(std::size_t index, const Work& work) {
+    kernels::Device* const device = program_.device();
+    if (device != nullptr) device->record(starts_[index]);
     times_[index].start = Clock::now();
     work();
     times_[index].end = Clock::now();
+    if (device != nullptr) device->record(ends_[index]);
     if (awaited_[index]) finish(index);
 }
 

@@ -86,6 +86,8 @@ private:
     void time(std::size_t index, const Work& work);
     void wait_for(std::size_t index);
     void finish(std::size_t index);
+    void wait_for_device(std::size_t index);
+    void read_device_clock();
     void fail(std::exception_ptr why);
     void give_way() const;
 
@@ -100,6 +102,10 @@ private:
     std::unique_ptr<kernels::Operation> agreeing_;
     bool agreed_ = true;  // in this training step; for the communication thread
     std::vector<Interval> times_;
+    /// Of a device: the start of the training step, by both clocks, and of each step that computes its start and end.
+    kernels::Device::Event begun_;
+    Clock::time_point begun_at_;
+    std::vector<kernels::Device::Event> starts_, ends_;
     std::vector<bool> awaited_;  // some step of the other stream waits for it
 
     std::mutex mutex_;

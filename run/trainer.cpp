@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "kernels/comm/idle.hpp"
 #include "run/checkpoint.hpp"
 #include "run/clock.hpp"
@@ -52,14 +53,21 @@ DataType wire_of(const Schedule& schedule) {
     return DataType::f32;
 }
 
+kernels::Device* device_of(const Options& options) {
+    kernels::Device* const device = kernels::device(options.device);
+    if (device == nullptr || device->refusal().empty()) return device;
+    throw BackendError(fmt::format("--device {}: {}", options.device, device->refusal()));
+}
+
 class Trainer {
 public:
-    Trainer(const kernels::Communicator& world, const Schedule& schedule, const Options& options, const Probe& probe)
+    Trainer(const kernels::Communicator& world, const Schedule& schedule, const Options& options, const Probe& probe,
+            kernels::Device* device)
         : world_(world),
           schedule_(schedule),
           options_(options),
           samples_(schedule.network, key(options.seed, data_of), options.data),
-          wish_{options.backend, options.algorithm, options.scratch_limit, options.tuned},
+          wish_{options.backend, options.algorithm, options.scratch_limit, options.tuned, device},
           hyperparameters_{.learning_rate = options.learning_rate,
                            .momentum = options.momentum,
                            .weight_decay = options.weight_decay,
@@ -97,6 +105,7 @@ public:
         recording_.align({first_time, first_ahead, now(), last_ahead});
         result.timeline = make_timeline(schedule_, world_, recording_);
         result.timeline.title = title();
+        result.left_to_host = left_to_host();
         gather_pieces();
         result.weights = floats_of(program_.tensors().weights());
         result.gradients = floats_of(program_.tensors().applied());
@@ -185,6 +194,12 @@ private:
         if (classes > 0) report.mean_iou = mean_iou(confusion, classes);
         report.samples_per_s = static_cast<double>(global_batch(schedule_)) / report.seconds.value;
         return report;
+    }
+
+    std::string left_to_host() const {
+        const Program::Placed placed = program_.placed();
+        if (placed.on_host == 0) return {};
+        return fmt::format("{} of {} layers: {}", placed.on_host, placed.layers, join({placed.kinds.begin(), placed.kinds.end()}));
     }
 
     std::string title() const {
@@ -284,10 +299,11 @@ float default_learning_rate(Optimizer optimizer) {
 }
 
 Result train_on(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
-                const Report& report, const Probe& probe) {
+                const Report& report, const Probe& probe, kernels::Device* device) {
     rehearse::check(schedule);
     check_job(world, schedule, options);
-    return Trainer{world, schedule, options, probe}.train(report);
+    if (device == nullptr) device = device_of(options);
+    return Trainer{world, schedule, options, probe, device}.train(report);
 }
 
 Result train(const Session& session, const Schedule& schedule, const Options& options,

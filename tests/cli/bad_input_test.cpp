@@ -89,6 +89,21 @@ TEST_F(BadInput, OfBenchmarksAndCalibrations) {
 }
 #endif
 
+#if REHEARSE_HAS_MPI && REHEARSE_HAS_BENCH
+TEST_F(BadInput, OfADeviceThatIsNotThere) {
+    expect_refused({{"calibrate --device cuda", "--machine-out"}});
+    EXPECT_EQ(run("run --model lenet5 --batch 2 --steps 1 --device gpu").code, 2);
+    for (const char* command : {"run --model lenet5 --batch 2 --steps 1 --device cuda",
+                                "calibrate --device cuda --model lenet5 --machine-out gpu.toml"}) {
+        const Output output = run(command);
+        if (output.code == 0) GTEST_SKIP() << "there is a GPU";
+        EXPECT_EQ(output.code, 3) << output.err;
+        EXPECT_THAT(output.err, HasSubstr("cuda"));
+        EXPECT_FALSE(std::filesystem::exists(path("gpu.toml")));
+    }
+}
+#endif
+
 TEST_F(BadInput, NeverOverwritesUnasked) {
     write("mine.txt", "precious");
     expect_refused({{"models --output mine.txt", "--force"}});
