@@ -2,6 +2,7 @@
 // Puts what was measured into the machine that it was measured on.
 #pragma once
 
+#include "calibrate/read_samples.hpp"
 #include "calibrate/samples.hpp"
 #include "core/machine.hpp"
 
@@ -11,5 +12,12 @@ namespace rehearse::calibrate {
 /// each with its source and error. Prices of problems that `samples` does not hold are kept. InputError when the host
 /// has no device class, or several (which one was measured?).
 Machine apply(Machine host, const Samples& samples);
+
+/// Whose messages a file tells of.
+enum class Between { devices, nodes };
+
+/// `machine` with the prices of problems and the messages that a file holds; what it does not hold stays. InputError as
+/// above, and for messages between the nodes of a machine that has one.
+Machine apply(Machine machine, const FileSamples& samples, Between between);
 
 }  // namespace rehearse::calibrate

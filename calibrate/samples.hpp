@@ -19,6 +19,7 @@ struct Sample {
     Seconds median;
     double error = 0;        // relative standard deviation between samples
     std::int64_t count = 0;  // samples
+    Seconds alone{};         // what it takes by itself, where the median is of whole training steps
 };
 
 /// One message of `size`, from the call to send it to its arrival.
@@ -41,9 +42,17 @@ struct HostFigures {
     Figure<Seconds> launch;
 };
 
+/// One message out and one in, with nothing else to do and while the rank computes.
+struct OverlapSample {
+    Bytes size;
+    Seconds alone, beside;
+    Seconds lost;  // of the computation
+};
+
 struct Messages {
     std::vector<MessageSample> samples;
     Figure<Bandwidth> reduce;  // incoming data added to a buffer
+    std::vector<OverlapSample> overlap{};
 };
 
 struct Samples {
@@ -52,6 +61,8 @@ struct Samples {
     std::vector<Sample> compute;
     HostFigures figures;
     std::optional<Messages> messages;  // between ranks of one node
+    std::optional<Messages> across{};  // between nodes
+    std::int64_t nodes = 1;            // that measured
 };
 
 }  // namespace rehearse::calibrate

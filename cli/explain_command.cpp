@@ -159,7 +159,12 @@ Report explain(const Communicate& communicate, const Options& options, const Mac
                                    fmt::format("{} of {} by {}, simulated with nothing beside it", pass_of(call.kind),
                                                to_string(whole), to_string(call.algorithm)))});
     add_band(parts, alone, messaging.error);
-    parts.push_back(part("message", messaging.overhead.value, messaging.overhead.source));
+    for (const MessagePiece& piece : messaging.pieces) {
+        const std::string range = piece.up_to > Bytes{0} ? fmt::format("up to {}", to_string(piece.up_to)) : "beyond";
+        parts.push_back(part("message " + range, piece.overhead,
+                             fmt::format("and its bytes at {} ({})", to_string(piece.rate), piece.source)));
+    }
+    if (messaging.pieces.empty()) parts.push_back(part("message", messaging.overhead.value, messaging.overhead.source));
     parts.push_back(
         part("links", std::nullopt,
              fmt::format("{:.3g} of their bandwidth ({})", messaging.fraction.value, messaging.fraction.source)));

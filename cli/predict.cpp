@@ -19,8 +19,8 @@
 #include "picture/write.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/remedies.hpp"
+#include "sim/band.hpp"
 #include "sim/choose.hpp"
-#include "sim/simulate.hpp"
 #include "trace/trace.hpp"
 
 namespace rehearse::cli {
@@ -57,19 +57,17 @@ Predicted predicted(const Options& options, const Network& network, const Machin
     const schedule::Plan plan = schedule::parse_plan(options.job.plan);
     result.schedule = make_schedule(network, machine, plan, job_for(options.job, devices));
     if (plan.all_reduce && plan.all_reduce->name == "auto") sim::choose_all_reduce(result.schedule, machine);
-    const bool wanted = options.links || !options.trace.empty();
-    const auto simulated = [&](Quantile quantile, bool links = false) {
-        return sim::simulate(result.schedule, machine,
-                             {.mode = options.mode, .iterations = options.steps, .quantile = quantile, .links = links});
-    };
-    sim::Prediction middle = simulated(nominal, wanted);
+    const bool links = options.links || !options.trace.empty();
+    const sim::Options simulated{.mode = options.mode, .iterations = options.steps, .links = links};
+    sim::Prediction middle = sim::simulate(result.schedule, machine, simulated);
     const Summary summary = summarize(middle.timeline);
     Json& json = result.point = point(result.schedule, summary);
     const DeviceClass& device = class_of(machine, 0);
     json["nodes"] = locate(machine, devices - 1).node + 1;
     json["mode"] = to_string(middle.mode);
-    json["step_low_s"] = summarize(simulated(low).timeline).step.value;
-    json["step_high_s"] = summarize(simulated(high).timeline).step.value;
+    const sim::Band band = sim::band(result.schedule, machine, simulated, summary.step);
+    json["step_low_s"] = band.low.value;
+    json["step_high_s"] = band.high.value;
     json["memory_capacity_bytes"] = device.memory.value.value;
     json["fits"] = result.schedule.memory_peak <= device.memory.value;
     json["flows_simulated"] = middle.flows;

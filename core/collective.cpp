@@ -28,6 +28,8 @@ std::span<const Pattern> patterns_of(CollectiveKind kind) {
             return broadcast_patterns();
         case CollectiveKind::all_to_all:
             return all_to_all_patterns();
+        case CollectiveKind::halo:
+            return halo_patterns();
     }
     return {};
 }
@@ -85,6 +87,8 @@ std::string_view to_string(CollectiveKind kind) {
             return "broadcast";
         case CollectiveKind::all_to_all:
             return "all-to-all";
+        case CollectiveKind::halo:
+            return "halo exchange";
     }
     return "?";
 }
@@ -101,6 +105,8 @@ std::string_view pass_of(CollectiveKind kind) {
             return "broadcast";
         case CollectiveKind::all_to_all:
             return "alltoall";
+        case CollectiveKind::halo:
+            return "halo";
     }
     return "?";
 }
@@ -113,6 +119,9 @@ std::vector<CollectiveKind> collective_kinds() {
 std::string to_string(const Algorithm& algorithm) {
     if (algorithm.name == hierarchical_name) {
         return fmt::format("{}({},{})", algorithm.name, algorithm.inside, algorithm.across);
+    }
+    if (const Halo& h = algorithm.halo; h != Halo{}) {
+        return fmt::format("{}({},{},{},{})", algorithm.name, h.own, h.size, h.step, h.before);
     }
     if (algorithm.rows > 0) return fmt::format("{}({}x{})", algorithm.name, algorithm.rows, algorithm.columns);
     return algorithm.name;

@@ -9,13 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include "core/halo.hpp"
+
 namespace rehearse {
 
-enum class CollectiveKind { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all };
+/// halo is what ranks that share images do (schedule/spatial.hpp), in a layout of its own.
+enum class CollectiveKind { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, halo };
 std::string_view to_string(CollectiveKind kind);  // "all-reduce"
 /// "allreduce", as one word: on the command line, as the pass of an event, at the end of a step's name.
 std::string_view pass_of(CollectiveKind kind);
-std::vector<CollectiveKind> collective_kinds();
+std::vector<CollectiveKind> collective_kinds();  // but halo: those that can be asked for by name
 
 /// A name of algorithms(kind). "hierarchical(inside,across)" has one of the others inside the node and one across
 /// nodes; "torus(RxC)" may leave its sides to torus_sides.
@@ -23,6 +26,7 @@ struct Algorithm {
     std::string name = "ring";
     std::string inside{}, across{};      // of "hierarchical"
     std::int64_t rows = 0, columns = 0;  // of "torus"; 0: to be chosen
+    Halo halo{};                         // of "lend" and "return"
     bool operator==(const Algorithm&) const = default;
 };
 std::string to_string(const Algorithm& algorithm);
@@ -89,6 +93,11 @@ struct Rounds;
 /// - reduce_scatter: rank r holds the sum in chunk(r); the rest of its memory is undefined
 /// - all_gather: every rank holds in [0, elements) the chunk(r) of each rank r
 /// - broadcast: every rank holds the root's
+/// - halo, lend: a rank's memory is its halo.own rows, then the halo.size that it needs. What others have of these has
+///   come into the second part
+/// - halo, return: what a rank has of halo.size rows, then twice room for halo.own: what of its own rows came from
+/// ranks
+///   before it, and from those after it, added up there; these parts are 0 at the beginning
 /// - all_to_all: rank d holds chunk(d) of each rank s from elements + s * slot() on; [0, elements) is left as it was.
 class Collective {
 public:

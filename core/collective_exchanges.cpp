@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Rows for neighbours, and
 // All-to-all: chunk d of every rank's data goes to rank d, whose slot s receives it from rank s.
 #include <algorithm>
 #include <array>
@@ -67,6 +68,54 @@ Rounds bruck(const Task& task) {
     });
 }
 
+// Round d: with the ranks d before and d after it, which is one round where no rank needs rows from further away.
+Rounds halo_rounds(const Task& task,
+                   void (*transfer)(const Halo&, std::int64_t has, std::int64_t needs, std::int64_t row, const Sink&)) {
+    const std::int64_t n = task.group.size;
+    const Halo halo = task.algorithm.halo;
+    const bool lends = task.algorithm.name == "lend";
+    const std::int64_t rows = lends ? halo.own + halo.size : halo.size + 2 * halo.own;
+    const std::int64_t row = rows == 0 ? 0 : (task.whole.end - task.whole.begin) / rows;
+    std::int64_t furthest = 0;
+    for (std::int64_t has = 0; has < n; ++has) {
+        for (std::int64_t needs = 0; needs < n; ++needs) {
+            const bool lent = halo.lent_begin(has, needs) < halo.lent_end(has, needs);
+            if (lent) furthest = std::max(furthest, std::max(has, needs) - std::min(has, needs));
+        }
+    }
+    return apart(furthest, [=](std::int64_t round, const Sink& add) {
+        const std::int64_t distance = round + 1;
+        for (std::int64_t rank = 0; rank < n; ++rank) {
+            if (rank >= distance) transfer(halo, rank, rank - distance, row, add);
+            if (rank + distance < n) transfer(halo, rank, rank + distance, row, add);
+        }
+    });
+}
+
+Rounds lend(const Task& task) {
+    return halo_rounds(
+        task, [](const Halo& h, std::int64_t has, std::int64_t needs, std::int64_t row, const Sink& add) {
+            const std::int64_t begin = h.lent_begin(has, needs);
+            const std::int64_t place = h.own + has * h.own + begin - h.first(needs);  // behind the other's own rows
+            add({has, needs, begin * row, h.lent_end(has, needs) * row, Combine::copy, (place - begin) * row});
+        });
+}
+
+Rounds give_back(const Task& task) {
+    return halo_rounds(task,
+                       [](const Halo& h, std::int64_t has, std::int64_t needs, std::int64_t row, const Sink& add) {
+                           const std::int64_t begin = h.lent_begin(has, needs), count = h.lent_end(has, needs) - begin;
+                           const std::int64_t from = has * h.own + begin - h.first(needs);
+                           const std::int64_t to = h.size + (needs < has ? 0 : h.own) + begin;
+                           add({needs, has, from * row, (from + count) * row, Combine::reduce, (to - from) * row});
+                       });
+}
+
+constexpr std::array halo_table{
+    Pattern{CollectiveKind::halo, "lend", "each rank's rows to the neighbours that need them", lend},
+    Pattern{CollectiveKind::halo, "return", "the rows that were lent back to their ranks, which add them", give_back},
+};
+
 constexpr std::array table{
     Pattern{CollectiveKind::all_to_all, "pairwise", "n-1 rounds, in each a block straight to another rank", pairwise},
     Pattern{CollectiveKind::all_to_all, "bruck", "log2 n rounds of half the data: for small blocks", bruck},
@@ -75,5 +124,6 @@ constexpr std::array table{
 }  // namespace
 
 std::span<const Pattern> all_to_all_patterns() { return table; }
+std::span<const Pattern> halo_patterns() { return halo_table; }
 
 }  // namespace rehearse

@@ -28,6 +28,7 @@ std::span<const Pattern> all_reduce_patterns();
 std::span<const Pattern> half_patterns();  // reduce-scatter and all-gather
 std::span<const Pattern> broadcast_patterns();
 std::span<const Pattern> all_to_all_patterns();
+std::span<const Pattern> halo_patterns();
 
 /// An all-reduce over n ranks whose first half leaves the sum of `owned` at each rank, and whose other half, the mirror
 /// image, spreads it.

@@ -44,6 +44,13 @@ DeviceAt locate(const Machine& machine, std::int64_t device) {
     return {};
 }
 
+Seconds beyond_wire(const Messaging& messaging, Bytes bytes, Seconds wire) {
+    if (messaging.pieces.empty()) return Seconds{0};
+    auto piece = messaging.pieces.begin();
+    while (std::next(piece) != messaging.pieces.end() && bytes > piece->up_to) ++piece;
+    return std::max(Seconds{0}, piece->overhead + bytes / piece->rate - wire);
+}
+
 const DeviceClass& class_of(const Machine& machine, std::int64_t device) {
     const DeviceAt at = locate(machine, device);
     const Vertex& vertex =

@@ -109,18 +109,48 @@ struct Fabric {
     Sourced<Seconds> hop_latency;  // each switch more
 };
 
+/// Messages of one range of sizes, between two ranks with nobody else on their links: overhead + bytes / rate (LogGP's
+/// o, L and G; Alexandrov et al. 1995), where protocols change with the size.
+struct MessagePiece {
+    Bytes up_to;  // the size included; of the last piece any size
+    Seconds overhead;
+    Bandwidth rate;
+    std::string source;
+};
+
+/// What a rank's core loses to communication that goes on beside its computation, and communication to computation.
+struct Overlap {
+    Sourced<Seconds> core_time;  // of the core, a message that it sends and one that it receives
+    Sourced<Bandwidth>
+        core_rate;           // bytes sent (and as many received) a second of the core; without a source: none lost
+    Sourced<Seconds> delay;  // of such a message, because the core computes
+};
+
 /// What the software adds to the wire, inside a node or across nodes.
 struct Messaging {
     Sourced<Seconds> overhead;  // of one message, beyond the links' latency
     Sourced<double> fraction;   // of a link's bandwidth that a long message reaches
     Sourced<Bandwidth> reduce;  // bytes of incoming data combined into a buffer a second
     double error = 0;           // relative error of a communication price, one standard deviation
+    /// In the order of their sizes. Where there are some, a message takes as long as its piece says, or as its share
+    /// of the links allows, whichever is longer, and `overhead` says no more than the first piece.
+    std::vector<MessagePiece> pieces{};
+    Overlap overlap{};
 };
+/// What a message of this size takes beyond `wire`, its time on links of its own: by its piece; 0 without pieces.
+Seconds beyond_wire(const Messaging& messaging, Bytes bytes, Seconds wire);
 
 struct StorageTier {
     std::string name;
     Sourced<Bandwidth> read;  // of the whole tier, or of one node when `per_node`
     bool per_node = false;
+};
+
+/// How far whole training steps were from the sum of their prices, where both were measured; relative.
+struct InSitu {
+    double bias = 0;   // one standard deviation between networks
+    double noise = 0;  // ... between runs of the same
+    std::string source;
 };
 
 struct Machine {
@@ -131,6 +161,7 @@ struct Machine {
     Fabric fabric;
     Messaging inside, across;
     std::vector<StorageTier> storage;
+    InSitu in_situ{};  // without a source: not measured
 };
 std::int64_t node_count(const Machine& machine);
 std::int64_t device_count(const Machine& machine);

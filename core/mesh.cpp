@@ -17,6 +17,9 @@ int axis_index(const Mesh& mesh, std::string_view name) {
     for (std::size_t i = 0; i < mesh.axes.size(); ++i) {
         if (mesh.axes[i].name == name) return static_cast<int>(i);
     }
+    for (int i = static_cast<int>(mesh.axes.size()); is_axis(mesh, i); ++i) {
+        if (name_of(mesh, i) == name) return i;
+    }
     return -1;
 }
 

@@ -26,7 +26,7 @@ struct Mesh {
 };
 
 std::int64_t ranks(const Mesh& mesh);
-int axis_index(const Mesh& mesh, std::string_view name);  // -1 when absent
+int axis_index(const Mesh& mesh, std::string_view name);  // also of joined ones; -1 when absent
 /// The axis that `first` to `last` make together, added to the mesh if it has not been asked for before.
 int join(Mesh& mesh, int first, int last);
 bool is_axis(const Mesh& mesh, int axis);

@@ -64,6 +64,8 @@ std::string_view to_string(Movement movement) {
             return "send";
         case Movement::receive:
             return "receive";
+        case Movement::halo:
+            return "halo";
     }
     return "?";
 }

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/halo.hpp"
 #include "core/op_transformer.hpp"
 #include "core/units.hpp"
 
@@ -95,11 +96,20 @@ struct Pool2d {
 /// Batch normalization over N, (D,) H, W in training mode; weights gamma {channels}, beta {channels}; running mean and
 /// variance are state, not weights. epsilon 1e-5 (Ioffe and Szegedy 2015). With `add` there is a second input of the
 /// same shape, a residual network's shortcut, that is added to the result; with `relu`, what is negative then is 0, and
-/// backward_data takes ReLU's slope from the sign of the output.
+/// backward_data takes ReLU's slope from the sign of the output. Where an image lies in `parts` blocks on as many
+/// ranks, the last input is the sum of all ranks' ChannelSums: the statistics are the whole image's, the gradients of
+/// gamma and beta a part of theirs.
 struct BatchNorm {
     std::int64_t channels = 1, height = 1, width = 1, depth = 0;
     bool relu = false, add = false;
+    std::int64_t parts = 1;
     bool operator==(const BatchNorm&) const = default;
+};
+
+/// Of each channel of a sample the sum of its values, then of each the sum of their squares: {2 channels}.
+struct ChannelSums {
+    std::int64_t channels = 1, height = 1, width = 1, depth = 0;
+    bool operator==(const ChannelSums&) const = default;
 };
 
 /// Local response normalization across `size` channels (Krizhevsky et al. 2012, section 3.3).
@@ -225,10 +235,12 @@ struct Bias {
 ///   spread   joins the ranks' pieces along `dim`                  adds the ranks' gradients, each gets its piece
 ///   send     gives the tensor to the rank `offset` further    receives its gradient from there
 ///   receive  gets the tensor from the rank `offset` further   sends its gradient there
+///   halo     its piece becomes the rows along `dim` that     gives the gradients of the others' rows back to them,
+///            `halo` says, some of them the others'           who add them
 /// sum and copy are g and f of Shoeybi et al. 2019 ("Megatron-LM", section 3), scatter and spread those of sequence
 /// parallelism (Korthikanti et al. 2022, section 4.2.2). The values of scatter's and spread's input and output lie as
 /// they do for gather.
-enum class Movement { sum, copy, gather, slice, scatter, spread, send, receive };
+enum class Movement { sum, copy, gather, slice, scatter, spread, send, receive, halo };
 std::string_view to_string(Movement movement);
 
 struct Communication {
@@ -236,9 +248,11 @@ struct Communication {
     std::string axis;         // of the mesh
     Shape shape;              // of one sample of the input; of what is received
     std::int64_t parts = 1;   // ranks along the axis
-    std::int64_t dim = 0;     // gather, slice, scatter and spread
+    std::int64_t dim = 0;     // gather, slice, scatter, spread and halo
     std::int64_t offset = 0;  // send and receive, along the axis
     bool gradient = true;     // send and receive: some layer before has weights, so that a gradient goes back
+    Halo halo{};
+    bool lowest = false;  // halo: rows outside of the image are lower than any number (max pooling); else 0
     bool operator==(const Communication&) const = default;
 };
 
@@ -253,7 +267,7 @@ struct Unknown {
 using Op = std::variant<Input, Conv2d, MatMul, Pool2d, BatchNorm, Lrn, Activation, Add, Concat, ChannelPad, Dropout,
                         Flatten, Softmax, SoftmaxLoss, SgdUpdate, Conv3d, ConvTranspose, Resize, Bias, Communication,
                         Attention, LayerNorm, Embedding, EmbeddingBag, Interaction, AdamUpdate, LambUpdate, Unknown,
-                        SoftmaxTerms, TermsLoss>;
+                        SoftmaxTerms, TermsLoss, ChannelSums>;
 
 /// The convolution, Conv2d or Conv3d without bias, that leads back from a transposed one's dst to its src: its
 /// backward_data is the transposed one's forward, and the other way round.

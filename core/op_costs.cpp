@@ -37,8 +37,10 @@ struct Forward {
     }
     // Mean and variance (3 an element), then normalize, scale and shift (4).
     double operator()(const BatchNorm& op) const {
-        return (7 + (op.add ? 1 : 0) + (op.relu ? 1 : 0)) * count(output_shape(op));
+        const int statistics = op.parts > 1 ? 0 : 3;  // else they come as sums
+        return (4 + statistics + (op.add ? 1 : 0) + (op.relu ? 1 : 0)) * count(output_shape(op));
     }
+    double operator()(const ChannelSums& op) const { return 3 * input_elements(op); }
     // Square, a running sum over the channels, power, divide.
     double operator()(const Lrn& op) const { return 6 * count(output_shape(op)); }
     double operator()(const Activation& op) const { return (op.kind == Nonlinearity::relu ? 1 : 8) * count(op.shape); }
@@ -121,6 +123,7 @@ struct Traffic {
 // and diff_dst twice each, and the output as often for the sign of a ReLU. With a shortcut the first reading leaves its
 // gradient, and the second reads that instead of diff_dst and the output.
 Traffic traffic(const BatchNorm& op, Pass pass) {
+    if (pass == Pass::forward && op.parts > 1) return {1, 1};
     if (pass == Pass::forward) return {op.add ? 1.5 : 2.0, 1};  // the shortcut once: three readings of two inputs
     if (op.add) return {2.5, op.relu ? 2.0 : 1.0};              // src twice, diff_src of both, the shortcut's again
     return {3, op.relu ? 4.0 : 2.0};
@@ -140,8 +143,9 @@ Traffic traffic(const Op& op, Pass pass) {
     if (std::holds_alternative<Dropout>(op)) return {1, 2};     // diff_dst, mask -> diff_src
     if (is_loss(op)) return {2, 0};
     if (std::holds_alternative<SoftmaxTerms>(op)) return {2, 2};
-    if (std::holds_alternative<Attention>(op)) return {2, 2};  // src, dst, diff_dst -> diff_src
-    if (std::holds_alternative<LayerNorm>(op)) return {2, 1};  // a row of src stays in cache
+    if (std::holds_alternative<Attention>(op)) return {2, 2};    // src, dst, diff_dst -> diff_src
+    if (std::holds_alternative<ChannelSums>(op)) return {2, 1};  // src, the sums' gradients -> diff_src
+    if (std::holds_alternative<LayerNorm>(op)) return {2, 1};    // a row of src stays in cache
     if (std::holds_alternative<Interaction>(op)) return {2, 1};
     return {1, 1};  // diff_dst -> diff_src
 }

@@ -120,9 +120,11 @@ struct Inputs {
     std::vector<Shape> operator()(const Lrn& op) const { return {image(op)}; }
     std::vector<Shape> operator()(const ChannelPad& op) const { return {image(op)}; }
     std::vector<Shape> operator()(const BatchNorm& op) const {
-        return std::vector<Shape>(op.add ? 2 : 1, image_shape(op.channels, op.depth, op.height, op.width));
+        std::vector<Shape> shapes(op.add ? 2 : 1, image_shape(op.channels, op.depth, op.height, op.width));
+        if (op.parts > 1) shapes.push_back({2 * op.channels});
+        return shapes;
     }
-    // Conv3d, ConvTranspose, Pool2d, Resize: one image or volume.
+    // Conv3d, ConvTranspose, Pool2d, Resize, ChannelSums: one image or volume.
     std::vector<Shape> operator()(const auto& op) const {
         return {image_shape(op.channels, op.depth, op.height, op.width)};
     }
@@ -158,6 +160,10 @@ struct Output {
         return rows_of(op.m, op.n);
     }
     Shape operator()(const BatchNorm& op) const { return image_shape(op.channels, op.depth, op.height, op.width); }
+    Shape operator()(const ChannelSums& op) const {
+        at_least_one("channelsums", {op.channels, op.height, op.width});
+        return {2 * op.channels};
+    }
     Shape operator()(const Lrn& op) const { return {op.channels, op.height, op.width}; }
     Shape operator()(const Resize& op) const {
         if ((op.depth == 0) != (op.out_depth == 0) || op.out_depth < 0 || op.out_height < 1 || op.out_width < 1)
@@ -189,6 +195,16 @@ struct Output {
         return op.shape;
     }
     Shape operator()(const Communication& op) const {
+        if (op.movement == Movement::halo) {
+            const auto along = static_cast<std::size_t>(op.dim);
+            if (op.dim < 0 || along >= op.shape.size() || op.shape[along] != op.halo.own || op.halo.size < 1) {
+                throw InputError(fmt::format("a halo of dimension {} of {}: {} rows of {}", op.dim, to_string(op.shape),
+                                             op.halo.size, op.halo.own));
+            }
+            Shape shape = op.shape;
+            shape[along] = op.halo.size;
+            return shape;
+        }
         const bool joins = op.movement == Movement::gather || op.movement == Movement::spread;
         if (!joins && op.movement != Movement::slice && op.movement != Movement::scatter) return op.shape;
         const auto dim = static_cast<std::size_t>(op.dim);

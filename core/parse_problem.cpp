@@ -180,7 +180,12 @@ Op parse_image(const Parts& parts, std::string_view kind) {
                          .width = f['w'],
                          .depth = f.contains('d') ? f['d'] : 0,
                          .relu = parts.has("relu"),
-                         .add = parts.has("add")};
+                         .add = parts.has("add"),
+                         .parts = parts.integer_or("parts", 1)};
+    }
+    if (kind == "channelsums") {
+        auto f = parts.image_fields("chw");
+        return ChannelSums{f['c'], f['h'], f['w'], f.contains('d') ? f['d'] : 0};
     }
     auto f = parts.fields(0, "chw");
     if (kind == "lrn") {
@@ -263,7 +268,8 @@ Op parse_op(std::string_view kind, std::string_view rest) {
     if (kind == "conv2d" || kind == "conv3d" || kind == "convtranspose") return parse_convolution(parts, kind);
     if (kind == "pool") return parse_pool(parts);
     if (kind == "resize") return parse_resize(parts);
-    if (kind == "batchnorm" || kind == "lrn" || kind == "channelpad") return parse_image(parts, kind);
+    if (kind == "batchnorm" || kind == "channelsums" || kind == "lrn" || kind == "channelpad")
+        return parse_image(parts, kind);
     if (kind == "matmul") {
         auto f = parts.fields(0, "mnk");
         return MatMul{f['m'], f['n'], f['k'], parts.has("bias"), parse_activation(parts), parts.has("tied")};

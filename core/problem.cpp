@@ -10,12 +10,12 @@ namespace rehearse {
 
 namespace {
 
-constexpr std::array<std::string_view, 30> kinds{
-    "input",       "conv2d",        "matmul",    "pool",       "batchnorm",     "lrn",
-    "activation",  "add",           "concat",    "channelpad", "dropout",       "flatten",
-    "softmax",     "softmaxloss",   "sgd",       "conv3d",     "convtranspose", "resize",
-    "bias",        "communication", "attention", "layernorm",  "embedding",     "embeddingbag",
-    "interaction", "adam",          "lamb",      "unknown",    "softmaxterms",  "termsloss"};
+constexpr std::array<std::string_view, 31> kinds{
+    "input",        "conv2d",    "matmul",        "pool",        "batchnorm", "lrn",           "activation",
+    "add",          "concat",    "channelpad",    "dropout",     "flatten",   "softmax",       "softmaxloss",
+    "sgd",          "conv3d",    "convtranspose", "resize",      "bias",      "communication", "attention",
+    "layernorm",    "embedding", "embeddingbag",  "interaction", "adam",      "lamb",          "unknown",
+    "softmaxterms", "termsloss", "channelsums"};
 static_assert(std::variant_size_v<Op> == kinds.size());
 
 // "1" when all are equal, else "1x2".
@@ -84,8 +84,10 @@ struct Text {
                            op.kind == PoolKind::max ? "max" : "average", op.count_padding ? ":countpad" : "");
     }
     std::string operator()(const BatchNorm& op) const {
-        return fmt::format("{}{}{}", volume(op), op.add ? ":add" : "", op.relu ? ":relu" : "");
+        return fmt::format("{}{}{}{}", volume(op), op.add ? ":add" : "", op.relu ? ":relu" : "",
+                           op.parts == 1 ? "" : fmt::format(":parts{}", op.parts));
     }
+    std::string operator()(const ChannelSums& op) const { return volume(op); }
     std::string operator()(const Lrn& op) const {
         return fmt::format("{}:size{}:alpha{}:beta{}:bias{}", image(op), op.size, op.alpha, op.beta, op.bias);
     }
@@ -112,8 +114,12 @@ struct Text {
     std::string operator()(const SgdUpdate& op) const { return fmt::format("{}", op.count); }
     std::string operator()(const Bias& op) const { return fmt::format("{}:dim{}", to_string(op.shape), op.dim); }
     std::string operator()(const Communication& op) const {
-        return fmt::format("{}:{}:{}:parts{}:dim{}:offset{}{}", to_string(op.shape), rehearse::to_string(op.movement),
-                           op.axis, op.parts, op.dim, op.offset, op.gradient ? "" : ":nogradient");
+        const Halo& h = op.halo;
+        return fmt::format("{}:{}:{}:parts{}:dim{}:offset{}{}{}{}", to_string(op.shape),
+                           rehearse::to_string(op.movement), op.axis, op.parts, op.dim, op.offset,
+                           op.gradient ? "" : ":nogradient",
+                           h == Halo{} ? "" : fmt::format(":halo{}x{}x{}x{}", h.own, h.size, h.step, h.before),
+                           op.lowest ? ":lowest" : "");
     }
     std::string operator()(const Attention& op) const {
         return fmt::format("h{}q{}k{}d{}{}{}", op.heads, op.queries, op.keys, op.head_size, op.causal ? ":causal" : "",

@@ -109,7 +109,7 @@ struct Cut {
 
 /// Where a layer of a part comes from.
 struct Origin {
-    int layer = -1;         // of the whole network; -1: a Communication that the whole network has not
+    int layer = -1;         // of the whole network; -1: what the whole has not: a Communication, ChannelSums
     int tensor = 0;         // its first weight tensor is this one of that layer's
     std::vector<Cut> cuts;  // of its weights
     /// Axes, besides data's, along which ranks have the same weights and each computes a part of their gradient. (Along

@@ -58,10 +58,11 @@ struct Buffers {
     float second_factor = 0.999F, epsilon = 1e-8F;                   // Adam's beta 2; what keeps its divisor from 0
     std::int64_t update_count = 1;                                   // this one included: for Adam's bias correction
     std::uint64_t seed = 0;                                          // of Dropout: one a step and layer
-    std::int64_t first_sample = 0;     // of Dropout: where this batch lies in the global batch, so that a mask does
-                                       // not depend on how many ranks and micro-batches share it
-    std::int64_t sample_elements = 0;  // of Dropout, where src is a piece of each sample: elements of a whole one,
-    std::int64_t first_element = 0;    // and where the piece begins; 0: all of it
+    std::int64_t first_sample = 0;         // of Dropout: where this batch lies in the global batch, so that a mask does
+                                           // not depend on how many ranks and micro-batches share it
+    std::int64_t sample_elements = 0;      // of Dropout, where src is a piece of each sample: elements of a whole one,
+    std::int64_t first_element = 0;        // and where the piece begins; 0: all of it
+    std::span<const std::int64_t> places;  // or, where it is no run of them, where each element lies
 };
 
 /// A problem made ready. run() is what gets timed; it may be called from one thread at a time.

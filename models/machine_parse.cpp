@@ -43,6 +43,16 @@ void parse_messagings(Reader& top, Machine& machine) {
     messaging->done();
 }
 
+void parse_in_situ(Reader& top, Machine& machine) {
+    auto table = top.table("in_situ", "in_situ");
+    if (!table) return;
+    InSitu& in_situ = machine.in_situ;
+    in_situ = {table->number("bias"), table->number("noise"), table->text("source")};
+    if (in_situ.bias < 0 || in_situ.bias > 10) table->fail("bias", "it is one relative standard deviation, 0 to 10");
+    if (in_situ.noise < 0 || in_situ.noise > 10) table->fail("noise", "it is one relative standard deviation, 0 to 10");
+    table->done();
+}
+
 void parse_host(Reader& top) {  // what it means, this_host.cpp knows
     auto host = top.table("host", "host");
     if (!host) return;
@@ -85,6 +95,7 @@ Machine parse_machine_with(std::string_view text, const std::string& origin, std
     }
     parse_messagings(top, machine);
     parse_transports(top, table, machine, transport);
+    parse_in_situ(top, machine);
     for (const Reader& reader : top.tables("storage", "storage")) {
         machine.storage.push_back(parse_storage(reader));
         refuse_twins(machine.storage, reader, "storage tiers");

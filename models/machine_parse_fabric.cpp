@@ -89,6 +89,38 @@ Fabric parse_fabric(Reader reader, std::int64_t nodes) {
     return fabric;
 }
 
+namespace {
+
+// In the order of their sizes; the last one says no size.
+std::vector<MessagePiece> pieces(Reader& reader) {
+    std::vector<MessagePiece> result;
+    std::vector<Reader> rows = reader.tables("piece", "messaging: piece");
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        MessagePiece piece;
+        if (i + 1 < rows.size() || rows[i].has("up_to")) piece.up_to = rows[i].figure<Bytes>("up_to").value;
+        if (i > 0 && i + 1 < rows.size() && piece.up_to <= result.back().up_to)
+            rows[i].fail("up_to", "pieces stand in the order of their sizes, each for larger messages than the last");
+        piece.overhead = rows[i].figure<Seconds>("overhead").value;
+        const auto rate = rows[i].figure<Bandwidth>("rate");
+        piece.rate = rate.value;
+        piece.source = rate.source;
+        rows[i].done();
+        result.push_back(piece);
+    }
+    return result;
+}
+
+Overlap overlap(Reader reader) {
+    Overlap overlap;
+    overlap.core_time = reader.figure<Seconds>("core_time");
+    overlap.core_rate = reader.figure<Bandwidth>("core_rate");
+    overlap.delay = reader.figure<Seconds>("delay");
+    reader.done();
+    return overlap;
+}
+
+}  // namespace
+
 Messaging parse_messaging(Reader reader) {
     Messaging messaging;
     messaging.overhead = reader.figure<Seconds>("overhead");
@@ -102,6 +134,8 @@ Messaging parse_messaging(Reader reader) {
         reader.fail("error",
                     fmt::format("error is {}: it is one standard deviation relative to the price, 0.1 for 10 %",
                                 messaging.error));
+    messaging.pieces = pieces(reader);
+    if (auto table = reader.table("overlap", "messaging: overlap")) messaging.overlap = overlap(*table);
     reader.done();
     return messaging;
 }

@@ -127,7 +127,24 @@ std::string fabric(const Fabric& fabric) {
 std::string messaging(std::string_view where, const Messaging& m) {
     const std::string figures =
         figure("overhead", m.overhead) + figure("fraction", m.fraction) + figure("reduce", m.reduce);
-    return figures.empty() ? "" : fmt::format("\n[messaging.{}]\n{}error = {}\n", where, figures, m.error);
+    if (figures.empty()) return "";
+    std::string out = fmt::format("\n[messaging.{}]\n{}error = {}\n", where, figures, m.error);
+    for (const MessagePiece& piece : m.pieces) {
+        out += fmt::format("[[messaging.{}.piece]]\n", where);
+        if (piece.up_to.value > 0) out += fmt::format("up_to = {}\n", written(piece.up_to));
+        out += fmt::format("overhead = {}\nrate = {}\nsource = {}\n", written(piece.overhead), written(piece.rate),
+                           quoted(piece.source));
+    }
+    const Overlap& overlap = m.overlap;
+    if (overlap.core_rate.source.empty()) return out;
+    return out + fmt::format("[messaging.{}.overlap]\n{}{}{}", where, figure("core_time", overlap.core_time),
+                             figure("core_rate", overlap.core_rate), figure("delay", overlap.delay));
+}
+
+std::string in_situ(const InSitu& in_situ) {
+    if (in_situ.source.empty()) return "";
+    return fmt::format("\n[in_situ]\nbias = {}\nnoise = {}\nsource = {}\n", in_situ.bias, in_situ.noise,
+                       quoted(in_situ.source));
 }
 
 std::string storage(const StorageTier& tier) {
@@ -150,6 +167,7 @@ std::string to_toml(const Machine& machine) {
     for (const DeviceClass& one : machine.classes) out += device(one);
     for (const NodeKind& one : machine.nodes) out += node(machine, one);
     out += fabric(machine.fabric) + messaging("inside", machine.inside) + messaging("across", machine.across);
+    out += in_situ(machine.in_situ);
     for (const StorageTier& tier : machine.storage) out += storage(tier);
     return out;
 }

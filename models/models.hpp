@@ -18,9 +18,10 @@ struct ModelName {
 };
 std::span<const ModelName> zoo();
 
-/// A network of the zoo by name (of a transformer, NAME@TOKENS sets the sequence), or an .onnx file by path. Every network that `run` can train ends in a SoftmaxLoss: an
-/// imported one gets it in place of its final Softmax. InputError: unknown name (did you mean), unreadable or cut-off
-/// file, unknown operator (named with its node) unless `allow_unknown`.
+/// A network of the zoo by name (of a transformer, NAME@TOKENS sets the sequence), or an .onnx file by path. Every
+/// network that `run` can train ends in a SoftmaxLoss: an imported one gets it in place of its final Softmax.
+/// InputError: unknown name (did you mean), unreadable or cut-off file, unknown operator (named with its node) unless
+/// `allow_unknown`.
 Network load_network(const std::string& name_or_file, bool allow_unknown = false);
 /// One network, or those that a name stands for: "climate" is both of Kurth et al. 2018.
 std::vector<Network> load_suite(const std::string& name_or_file);
@@ -39,6 +40,8 @@ Machine parse_machine(std::string_view toml, const std::string& origin);
 /// What hwloc sees of this host: cores as devices of class "core", memory, caches. Peak, memory bandwidth, messaging
 /// and prices are measured by `rehearse calibrate`, never guessed: without a calibration file they are absent.
 Machine detect_this_host();
+/// Hosts like this one, each with so many ranks on cores of their own and a NIC: "these-hosts".
+Machine detect_hosts(std::int64_t hosts, std::int64_t ranks_a_host);
 /// Where `calibrate` keeps the measured this-host: $REHEARSE_HOME, else $XDG_DATA_HOME/rehearse, else
 /// ~/.local/share/rehearse; the file is this-host.toml. load_machine("this-host") reads it and refuses one that was
 /// measured on another host.

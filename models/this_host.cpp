@@ -114,6 +114,22 @@ Machine detect_this_host() {
     return machine;
 }
 
+Machine detect_hosts(std::int64_t hosts, std::int64_t ranks_a_host) {
+    const Host host = host_now();
+    Machine machine = detect_this_host();
+    machine.name = "these-hosts";
+    machine.summary = std::to_string(hosts) + " hosts like " + to_string(host);
+    NodeKind node{"host", hosts, {}, {}};
+    for (std::int64_t rank = 0; rank < ranks_a_host; ++rank)
+        node.vertices.push_back({"core" + std::to_string(rank), VertexKind::device, 0});
+    node.vertices.push_back({"nic", VertexKind::nic, -1});
+    const auto bridge = static_cast<int>(node.vertices.size());
+    node.vertices.push_back({"memory", VertexKind::bridge, -1});
+    for (int vertex = 0; vertex < bridge; ++vertex) node.links.push_back({vertex, bridge, {}, {}});
+    machine.nodes = {node};
+    return machine;
+}
+
 std::string tuned_path() { return (std::filesystem::path{this_host_path()}.parent_path() / "tuned.db").string(); }
 
 std::string this_host_path() {

@@ -169,7 +169,8 @@ std::vector<float> taken(std::span<const float> from, std::span<const std::int64
 bool is_whole(const Schedule& schedule) {
     return schedule.classes.size() == 1 && !gathers_weights(schedule.classes[0]) &&
            !updates_each_micro_batch(schedule.classes[0]) &&
-           schedule.classes[0].part.network.layers.size() == schedule.network.layers.size();
+           std::ranges::equal(schedule.classes[0].part.network.layers, schedule.network.layers, {}, &Layer::op,
+                              &Layer::op);
 }
 
 GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& own, const Schedule& alone,

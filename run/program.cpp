@@ -102,6 +102,12 @@ void Program::choose_backends(const Wish& wish) {
                                                              compute_type(schedule_.precision, layers[i].op), wish)
                                     : kernels::PassChoices{});
         has_loss_ = has_loss_ || is_loss(layers[i].op);
+        if (std::holds_alternative<ChannelSums>(layers[i].op) && schedule_.precision != Precision::fp32) {
+            throw InputError(
+                fmt::format("layer '{}' sums what spatial cuts: run does that in fp32 only, not in {}: sums of squares "
+                            "do not fit into 16 bits",
+                            layers[i].name, to_string(schedule_.precision)));
+        }
         check_tie(i);
     }
     check_inputs();
@@ -189,7 +195,7 @@ void Program::prepare(ReadyStep& ready, const Compute& compute, Bytes scratch_li
     buffers.workspace = own.workspace;
     if (!again(*ready.step)) buffers.state = own.state;  // the statistics of a batch count once
     buffers.labels = tensors_->labels(compute.micro_batch);
-    buffers.loss_batch = global_batch(schedule_) / (asynchronous_ ? schedule_.micro_batches : 1);
+    buffers.loss_batch = loss_batch(compute.layer);
     buffers.first_row = first_row(compute.layer);
     if (const auto* dropout = std::get_if<Dropout>(&layer.op)) place_dropout(buffers, compute.layer, *dropout);
     const bool loss = is_loss(layer.op);
@@ -229,13 +235,31 @@ void Program::compute_loss_in_f32(ReadyStep& ready) {
     };
 }
 
+// A mean over a block's pixels is a part of the mean over all.
+std::int64_t Program::loss_batch(int layer) const {
+    const std::int64_t batch = global_batch(schedule_) / (asynchronous_ ? schedule_.micro_batches : 1);
+    const auto* loss = std::get_if<SoftmaxLoss>(&part().network.layers[at(layer)].op);
+    if (loss == nullptr || loss->image.empty()) return batch;
+    const Op& whole = schedule_.network.layers[at(part().origins[at(layer)].layer)].op;
+    return batch * (elements(std::get<SoftmaxLoss>(whole).image) / elements(loss->image));
+}
+
 // A piece of a sample's features gets its part of the whole sample's mask.
-void Program::place_dropout(kernels::Buffers& buffers, int layer, const Dropout& dropout) const {
+void Program::place_dropout(kernels::Buffers& buffers, int layer, const Dropout& dropout) {
     const auto& whole = std::get<Dropout>(schedule_.network.layers[at(part().origins[at(layer)].layer)].op);
     buffers.sample_elements = elements(whole.shape);
     if (whole.shape == dropout.shape) return;
+    if (!part().origins[at(layer)].cuts.empty()) {
+        buffers.places = places_.try_emplace(layer, places_in_sample(layer)).first->second;
+        return;
+    }
     const int axis = axis_index(schedule_.mesh, "tensor");
-    require(axis >= 0, "only the tensor axis cuts a dropout");
+    if (axis < 0) {
+        throw InputError(
+            fmt::format("layer '{}' drops out columns of other ranks' samples (dense=shared): run draws masks "
+                        "for its own samples only; choose dense=copied, or a network without it",
+                        part().network.layers[at(layer)].name));
+    }
     buffers.first_element = coordinates_[at(axis)] * elements(dropout.shape);
 }
 

@@ -57,6 +57,12 @@ struct ProgramState {
     float made_scale = 1;    // of the gradients that these have left
 };
 
+/// Where the elements of a rank's block of a sample, and of its labels, lie in a whole one; empty: it has all of it.
+struct Blocks {
+    std::vector<std::int64_t> input, labels;
+    std::int64_t whole_input = 0, whole_labels = 0;  // elements
+};
+
 class Program {
 public:
     /// The steps of the rank's class, on its memory. `schedule` outlives the program.
@@ -68,6 +74,7 @@ public:
     const Part& part() const { return rank_class_.part; }
     Tensors& tensors() { return *tensors_; }
     std::int64_t samples() const { return schedule_.batch_per_rank; }  // of a step
+    Blocks blocks() const;
     /// Loss of each of this rank's samples, summed since begin_step; 0 on a rank that does not compute it.
     double loss() const { return loss_; }
     bool has_loss() const { return has_loss_; }
@@ -134,6 +141,9 @@ private:
     void prepare_pieces(ReadyStep& ready, const Communicate& communicate);
     kernels::View room_for_gradient(ReadyStep& ready, int layer, int micro_batch);
     void prepare_bucket(ReadyStep& ready, const Communicate& communicate);
+    void prepare_halo(ReadyStep& ready, const Communicate& communicate);
+    std::vector<std::int64_t> places_in_sample(int layer) const;
+    std::int64_t loss_batch(int layer) const;
     void prepare(ReadyStep& ready, const Send& send);
     void prepare(ReadyStep& ready, const Recv& recv);
     /// Gradients of the layer's inputs: where each goes, and what is added to what came before.
@@ -147,7 +157,7 @@ private:
     void pass_on(ReadyStep& ready, int layer, int micro_batch);
     void accumulate(ReadyStep& ready, const Compute& compute, std::int64_t& used);
     void add_gradients_of_ties(ReadyStep& ready, const Compute& compute);
-    void place_dropout(kernels::Buffers& buffers, int layer, const Dropout& dropout) const;
+    void place_dropout(kernels::Buffers& buffers, int layer, const Dropout& dropout);
     std::int64_t first_row(int layer) const;
     Movement movement(int layer) const;
 
@@ -169,6 +179,7 @@ private:
     Slice scratch_all_;
     /// Pieces that are gathered or scattered, of each layer that does, and gradients that are added to others.
     std::vector<std::vector<std::byte>> joints_, beside_;
+    std::map<int, std::vector<std::int64_t>> places_;    // of a dropout's elements, by layer
     std::span<float> logits_, logit_gradients_;          // of one micro-batch, where layers compute in 16 bits
     std::vector<std::vector<std::byte>> sent_;           // gradients in the type that they are sent in
     std::vector<kernels::Device::Memory> staging_;       // where the host sends a device's gradients from

@@ -27,6 +27,7 @@ kernels::View room(std::vector<std::byte>& bytes, std::size_t count, DataType ty
 
 void Program::prepare(ReadyStep& ready, const Communicate& communicate) {
     if (communicate.bucket >= 0) return prepare_bucket(ready, communicate);
+    if (communicate.kind == CollectiveKind::halo) return prepare_halo(ready, communicate);
     if (communicate.kind != CollectiveKind::all_reduce) return prepare_pieces(ready, communicate);
     const LayerTensors own = tensors_->layer(communicate.layer, communicate.micro_batch);
     if (communicate.pass == Pass::forward) {

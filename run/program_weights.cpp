@@ -22,7 +22,8 @@ std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // PipeDream's weight stashing: what a micro-batch's forward pass reads is kept for its backward pass.
 void Program::make_weight_versions() {
-    asynchronous_ = updates_each_micro_batch(rank_class_);
+    // Also on a stage that has no weights to update, such as one of the loss alone.
+    asynchronous_ = std::ranges::any_of(schedule_.classes, updates_each_micro_batch);
     if (!asynchronous_) return;
     if (schedule_.precision != Precision::fp32) {
         throw InputError(

@@ -225,7 +225,10 @@ void Tensors::round_weights() const {
 // Labels are wherever the loss may be, ids where they are read.
 void Tensors::reserve_integers(const Schedule& schedule, const Network& network) {
     static_assert(sizeof(std::int32_t) == sizeof(float), "an arena's unit");
-    const SoftmaxLoss& loss = loss_of(schedule.network);
+    SoftmaxLoss loss = loss_of(schedule.network);
+    for (const Layer& layer : network.layers) {
+        if (const auto* own = std::get_if<SoftmaxLoss>(&layer.op)) loss.image = own->image;  // this rank's block
+    }
     label_slice_ = arena_.reserve(schedule.batch_per_rank * loss.rows * elements(loss.image));
     for (const Layer& layer : network.layers) {
         if (is_integers(layer.op)) index_slice_ = arena_.reserve(schedule.batch_per_rank * elements(layer.output));

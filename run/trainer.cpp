@@ -88,9 +88,11 @@ public:
         const int first = result.first_step = saver_.begin();
         skipped_.assign(static_cast<std::size_t>(first), false);
         if (options_.data != "synthetic") {
-            prefetch_.emplace(first, options_.steps, own_batch(), [this](int step, Batch& batch) {
-                fill(step, shard_ * schedule_.batch_per_rank, program_.samples(), batch.input, batch.ids, batch.labels);
-            });
+            prefetch_.emplace(first, options_.steps, own_batch(),
+                              [this, blocks = program_.blocks()](int step, Batch& batch) {
+                                  fill({step, shard_ * schedule_.batch_per_rank, program_.samples()}, blocks,
+                                       batch.input, batch.ids, batch.labels);
+                              });
         }
         const double first_time = now();
         const double first_ahead = measure_ahead(world_);
@@ -154,18 +156,37 @@ private:
     // The samples of a program, from `first` of the global batch on.
     void load(int step, std::int64_t first, Program& program) {
         Tensors& tensors = program.tensors();
-        fill(step, first, program.samples(), tensors.input(), tensors.indices(), tensors.labels());
+        fill({step, first, program.samples()}, program.blocks(), tensors.input(), tensors.indices(), tensors.labels());
     }
 
-    void fill(int step, std::int64_t first, std::int64_t count, std::span<float> input, std::span<std::int32_t> ids,
+    struct Wanted {
+        int step = 0;
+        std::int64_t first = 0, count = 0;  // samples of the global batch
+    };
+    void fill(const Wanted& wanted, const Blocks& blocks, std::span<float> input, std::span<std::int32_t> ids,
               std::span<std::int32_t> labels) {
-        const auto samples = static_cast<std::size_t>(count);
+        const auto samples = static_cast<std::size_t>(wanted.count);
         const std::size_t size = input.size() / samples, rows = labels.size() / samples;
         const std::size_t words = ids.size() / samples;
         for (std::size_t i = 0; i < samples; ++i) {
-            const std::int64_t sample = step * global_batch(schedule_) + first + static_cast<std::int64_t>(i);
-            samples_.fill(sample, input.subspan(i * size, size), ids.subspan(i * words, words),
-                          labels.subspan(i * rows, rows));
+            const std::int64_t sample =
+                wanted.step * global_batch(schedule_) + wanted.first + static_cast<std::int64_t>(i);
+            fill_sample(sample, blocks, input.subspan(i * size, size), ids.subspan(i * words, words),
+                        labels.subspan(i * rows, rows));
+        }
+    }
+
+    // A rank that works on a block of each sample makes or reads the whole and keeps its block.
+    void fill_sample(std::int64_t sample, const Blocks& blocks, std::span<float> input, std::span<std::int32_t> ids,
+                     std::span<std::int32_t> labels) {
+        std::vector<float> whole(static_cast<std::size_t>(input.empty() ? 0 : blocks.whole_input));
+        std::vector<std::int32_t> all(static_cast<std::size_t>(blocks.whole_labels));
+        samples_.fill(sample, whole.empty() ? input : std::span{whole}, ids, all.empty() ? labels : std::span{all});
+        for (std::size_t i = 0; i < input.size() && !whole.empty(); ++i) {
+            input[i] = whole[static_cast<std::size_t>(blocks.input[i])];
+        }
+        for (std::size_t i = 0; i < labels.size() && !all.empty(); ++i) {
+            labels[i] = all[static_cast<std::size_t>(blocks.labels[i])];
         }
     }
 

@@ -15,8 +15,10 @@
 #include "schedule/memory.hpp"
 #include "schedule/mesh.hpp"
 #include "schedule/plan.hpp"
+#include "schedule/spatial.hpp"
 #include "schedule/steps.hpp"
 #include "schedule/tensor.hpp"
+#include "schedule/weird_trick.hpp"
 
 namespace rehearse::schedule {
 
@@ -109,6 +111,30 @@ std::vector<Stage> make_stages(Part part, const Plan& plan, const Schedule& sche
     }
 }
 
+/// The axes that cut images, and the one that they make together.
+Part share_images(const Network& network, const Plan& plan, Mesh& mesh) {
+    std::vector<SpatialAxis> axes;
+    for (std::size_t dim = 0; dim < spatial_axes.size(); ++dim) {
+        const int index = axis_index(mesh, spatial_axes[dim]);
+        if (index < 0 || size_of(mesh, index) == 1) continue;
+        axes.push_back({spatial_axes[dim], index, size_of(mesh, index), static_cast<std::int64_t>(dim) + 1});
+    }
+    if (axes.empty()) return whole(network);
+    const int grid = join(mesh, axes.front().index, axes.back().index);
+    try {
+        return split_spatial(network, axes, name_of(mesh, grid));
+    } catch (const InputError& error) {
+        throw InputError(fmt::format("--plan '{}': {}", plan.text, error.what()));
+    }
+}
+
+Part part_of(const Network& network, const Plan& plan, Mesh& mesh) {
+    const std::int64_t tensor = axis_size(mesh, "tensor"), data = axis_size(mesh, "data");
+    if (plan.share_dense && data > 1) return share_dense_layers(network, "data", axis_index(mesh, "data"), data);
+    if (tensor == 1) return share_images(network, plan, mesh);
+    return split_tensor(network, {"tensor", axis_index(mesh, "tensor"), tensor, plan.sequence});
+}
+
 const PipelineStrategy& strategy_of(const Plan& plan) {
     const auto strategy = std::ranges::find(pipeline_strategies(), plan.pipeline, &PipelineStrategy::name);
     require(strategy != pipeline_strategies().end(), "a pipeline schedule that parse_plan accepted");
@@ -148,11 +174,7 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
                         .tensor = plan.tensor_sum.value_or(Algorithm{}),
                         .recompute = plan.recompute,
                         .asynchronous = strategy_of(plan).asynchronous};
-    const std::int64_t tensor = axis_size(schedule.mesh, "tensor");
-    Part part = tensor == 1
-                    ? whole(network)
-                    : split_tensor(network, {"tensor", axis_index(schedule.mesh, "tensor"), tensor, plan.sequence});
-    std::vector<Stage> made = make_stages(std::move(part), plan, schedule, machine);
+    std::vector<Stage> made = make_stages(part_of(network, plan, schedule.mesh), plan, schedule, machine);
     if (stages > 1) schedule.class_axes.push_back(axis_index(schedule.mesh, "pipe"));
     for (std::size_t s = 0; s < made.size(); ++s) {
         RankClass stage{

@@ -19,6 +19,7 @@ struct Reads {
 
 struct DataGradientReads {
     Reads operator()(const BatchNorm&) const { return {.src = true}; }
+    Reads operator()(const ChannelSums&) const { return {.src = true}; }
     Reads operator()(const Lrn&) const { return {true, true}; }
     Reads operator()(const Pool2d& op) const { return {op.kind == PoolKind::max, op.kind == PoolKind::max}; }
     Reads operator()(const Activation& op) const {
@@ -248,6 +249,15 @@ Bytes total(const MemoryUse& use) {
            use.activation_gradients;
 }
 
+/// Elements of a collective's memory that are in no tensor. Of a halo: the rows from others, and as many for them.
+std::int64_t buffered(const Communicate& communicate) {
+    if (communicate.kind != CollectiveKind::halo) return communicate.elements;
+    const Halo& halo = communicate.algorithm.halo;
+    const bool lends = communicate.algorithm.name == "lend";
+    const std::int64_t row = communicate.elements / (halo.size + (lends ? 1 : 2) * halo.own);
+    return 2 * row * (halo.size - (halo.lent_end(0, 0) - halo.lent_begin(0, 0)));
+}
+
 MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class) {
     const Network& network = rank_class.part.network;
     const DataType update = update_type(schedule.precision);
@@ -263,7 +273,7 @@ MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class) {
     for (const Step& step : rank_class.steps) {
         const auto* communicate = std::get_if<Communicate>(&step.action);
         if (communicate == nullptr) continue;
-        const Bytes buffer = static_cast<double>(communicate->elements) * size_of(communicate->type);
+        const Bytes buffer = static_cast<double>(buffered(*communicate)) * size_of(communicate->type);
         use.communication = std::max(use.communication, buffer);
     }
     return use;

@@ -34,6 +34,22 @@ void read_data(Plan& plan, std::string_view size) { add_axis(plan, "data", size)
 void read_tensor(Plan& plan, std::string_view size) { add_axis(plan, "tensor", size); }
 void read_pipe(Plan& plan, std::string_view size) { add_axis(plan, "pipe", size); }
 
+/// "2x2": an axis of the mesh for each dimension of an image.
+void read_spatial(Plan& plan, std::string_view sizes) {
+    std::size_t count = 0;
+    for (std::size_t begin = 0; begin <= sizes.size(); ++count) {
+        const std::size_t end = std::min(sizes.find('x', begin), sizes.size());
+        if (end == begin || count == spatial_axes.size()) {
+            throw InputError(
+                fmt::format("spatial={}: write the ranks along each dimension, like spatial=2, 2x2 or "
+                            "2x2x2",
+                            sizes));
+        }
+        add_axis(plan, spatial_axes[count], sizes.substr(begin, end - begin));
+        begin = end + 1;
+    }
+}
+
 // Who executes or predicts the schedule settles `auto`, bucket by bucket; here it is as if nothing had been said.
 void read_all_reduce(Plan& plan, std::string_view value) {
     plan.all_reduce = value == "auto" ? Algorithm{.name = "auto"} : parse_algorithm(value);
@@ -96,6 +112,13 @@ void read_compress(Plan& plan, std::string_view value) {
     plan.compress = value == "fp16" ? DataType::f16 : DataType::bf16;
 }
 
+void read_dense(Plan& plan, std::string_view value) {
+    if (value != "shared" && value != "copied") {
+        throw InputError(fmt::format("dense={}: write dense=shared or copied", value));
+    }
+    plan.share_dense = value == "shared";
+}
+
 void read_pipeline(Plan& plan, std::string_view value) {
     std::vector<std::string_view> names;
     for (const PipelineStrategy& strategy : pipeline_strategies()) {
@@ -139,6 +162,11 @@ constexpr std::array table{
     Word{{"compress", "fp16|bf16", "gradients are rounded for the wire, and summed in 16 bits; default: as they are",
           "data"},
          read_compress},
+    Word{{"dense", "copied|shared",
+          "shared: the ranks share each dense layer at the end, for the samples of all (one weird trick); default "
+          "copied",
+          "data"},
+         read_dense},
     Word{{"microbatches", "N", "the batch in N parts, gradients added up; default 1", "data"}, read_micro_batches},
     Word{{"microbatch", "N", "the batch in parts of N samples, instead of microbatches", "data"}, read_micro_batch},
     Word{{"tensor", "N", "N ranks share each large layer (Megatron-LM)", {}}, read_tensor},
@@ -148,6 +176,11 @@ constexpr std::array table{
     Word{{"sequence", "on|off", "between the layers that are cut, each rank has its rows of the sequence; default off",
           "tensor"},
          read_sequence},
+    Word{{"spatial",
+          "N|NxN|NxNxN",
+          "ranks share each image: N along the first dimension (height, of volumes depth), or a grid of them",
+          {}},
+         read_spatial},
     Word{{"pipe", "N", "N stages of consecutive layers, balanced by their prices", {}}, read_pipe},
     Word{{"schedule", "1f1b|gpipe|interleaved|pipedream",
           "in which order a stage takes the micro-batches; default 1f1b", "pipe"},
@@ -171,7 +204,7 @@ constexpr std::array words = [] {
 }();
 
 // Promised by the plan language, not yet written.
-constexpr std::array<std::string_view, 5> later_axes{"spatial", "server", "groups", "replica", "expert"};
+constexpr std::array<std::string_view, 4> later_axes{"server", "groups", "replica", "expert"};
 
 bool contains(std::span<const std::string_view> names, std::string_view name) {
     return std::ranges::find(names, name) != names.end();
@@ -281,6 +314,15 @@ void complete(Plan& plan) {
     }
     if (plan.pipeline == "pipedream" && plan.lag > 0) {
         throw InputError("schedule=pipedream updates after every micro-batch, so lag=1 cannot be; leave it out");
+    }
+    if (plan.share_dense && axis_index(plan.mesh, "tensor") >= 0) {
+        throw InputError(
+            "dense=shared cuts the dense layers along data, so tensor cannot cut them, too; leave out one");
+    }
+    if (axis_index(plan.mesh, spatial_axes[0]) >= 0 && (plan.share_dense || axis_index(plan.mesh, "tensor") >= 0)) {
+        throw InputError(
+            "spatial cuts images and leaves the weights whole: it does not go with tensor or dense=shared "
+            "in this version; leave out one");
     }
     if (plan.pipeline == "pipedream" && plan.zero > 0) {
         throw InputError(

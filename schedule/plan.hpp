@@ -3,6 +3,7 @@
 // "data=64:allreduce=hierarchical(ring,halving):bucket=25MB" or "pipe=4:microbatches=16,data=8,tensor=6".
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -25,6 +26,7 @@ struct Plan {
     int zero = 0;                           // ZeRO's stage
     int lag = 0;                            // steps between a gradient and its update
     std::optional<DataType> compress{};     // gradients are rounded to this type for the wire
+    bool share_dense = false;               // one weird trick: the data axis shares the dense layers at the end
     std::optional<Algorithm> tensor_sum{};  // of the sums inside layers; absent: ring
     bool sequence = false;                  // sequence parallelism beside tensor parallelism
     std::string_view pipeline = "1f1b";     // a name of pipeline_strategies()
@@ -34,6 +36,9 @@ struct Plan {
     Recompute recompute = Recompute::none;  // activations are computed again before each backward
     bool cut_by_blocks = false;             // stages of equally many blocks; else balanced by prices
 };
+
+/// The axes of the mesh that spatial=AxBxC makes, by dimension.
+inline constexpr std::array<const char*, 3> spatial_axes{"spatial", "spatial2", "spatial3"};
 
 /// InputError names the unknown axis or option, what would be right, and what the user may have meant.
 Plan parse_plan(std::string_view text);

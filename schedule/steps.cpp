@@ -21,12 +21,13 @@ constexpr int none = -1;
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// The gradient of the weights first, as Caffe does: its bucket is ready one pass earlier, and the layer's input can be
-/// let go before the gradient of that input is made. PyTorch hands out both at once, after the data's.
-std::vector<Pass> backward_passes(const Op& op, bool needs_input_gradient) {
+/// let go before the gradient of that input is made. PyTorch hands out both at once, after the data's. The data's first
+/// where it is rows for other ranks, which it can send meanwhile.
+std::vector<Pass> backward_passes(const Op& op, bool needs_input_gradient, bool data_first) {
     std::vector<Pass> passes;
     if (has_pass(op, Pass::backward_weights)) passes.push_back(Pass::backward_weights);
     if (has_pass(op, Pass::backward_data) && (needs_input_gradient || gradients_together(op))) {
-        passes.push_back(Pass::backward_data);
+        passes.insert(data_first ? passes.begin() : passes.end(), Pass::backward_data);
     }
     return passes;
 }
@@ -42,6 +43,7 @@ public:
           buckets_(made.part.buckets),
           steps_(made.steps),
           needed_(needs_input_gradient(made.part.network)),
+          readers_(consumers(made.part.network)),
           output_by_(layers_.size(), none),
           gradient_by_(layers_.size()),
           bucket_of_(layers_.size(), none),
@@ -114,6 +116,9 @@ private:
                 output_by_[at(i)] =
                     collective(i, CollectiveKind::reduce_scatter, Pass::forward, output_by_[at(i)], suffix);
                 return;
+            case Movement::halo:
+                output_by_[at(i)] = collective(i, CollectiveKind::halo, Pass::forward, output_by_[at(i)], suffix);
+                return;
             case Movement::slice:
                 compute(i, Pass::forward, suffix);
                 output_by_[at(i)] = none;
@@ -146,15 +151,17 @@ private:
         for (int i = chunk.end; i-- > chunk.begin;) {
             const Layer& layer = layers_[at(i)];
             if (const auto* op = std::get_if<Communication>(&layer.op)) {
-                communicate_backward(i, *op);
+                if (i < sent_down_to_ || i > sent_from_) communicate_backward(i, *op);
                 continue;
             }
             if (options_.recompute == Recompute::attention && std::holds_alternative<Attention>(layer.op)) {
                 compute(i, Pass::forward, ":again");
             }
-            const std::vector<Pass> passes = backward_passes(layer.op, needed_[at(i)]);
+            const int halo = own_halo(i, chunk);
+            const std::vector<Pass> passes = backward_passes(layer.op, needed_[at(i)], halo != none);
             for (const Pass pass : passes) {
                 compute(i, pass, "");
+                if (pass == Pass::backward_data && halo != none) send_halos(halo, chunk);
                 const bool gradient = pass == Pass::backward_weights || gradients_together(layer.op);
                 const bool each_time = options_.sum.zero == 3 || (options_.asynchronous && options_.sum.overlap);
                 const bool now = (last && sums_beside_) || each_time;
@@ -164,8 +171,33 @@ private:
         }
     }
 
+    bool is_halo(int i) const {
+        const auto* op = std::get_if<Communication>(&layers_[at(i)].op);
+        return op != nullptr && op->movement == Movement::halo;
+    }
+
+    /// The halo right before a layer with weights, that nobody else reads.
+    int own_halo(int i, Chunk chunk) const {
+        const bool follows = i > chunk.begin && layers_[at(i)].inputs == std::vector<int>{i - 1} && is_halo(i - 1);
+        return follows && readers_[at(i - 1)].size() == 1 && has_pass(layers_[at(i)].op, Pass::backward_weights) ? i - 1
+                                                                                                                 : none;
+    }
+
+    /// Of one dimension after the other: gradients of the rows that were lent.
+    void send_halos(int halo, Chunk chunk) {
+        sent_from_ = sent_down_to_ = halo;
+        for (int i = halo; i >= chunk.begin && is_halo(i); --i) {
+            communicate_backward(i, std::get<Communication>(layers_[at(i)].op));
+            sent_down_to_ = i;
+            if (layers_[at(i)].inputs.front() != i - 1 || readers_[at(i - 1)].size() != 1) return;
+        }
+    }
+
     void communicate_backward(int i, const Communication& op) {
         switch (op.movement) {
+            case Movement::halo:
+                if (needed_[at(i)]) give(i, collective(i, CollectiveKind::halo, Pass::backward_data, none, ""));
+                return;
             case Movement::sum:
                 return pass_on(i);
             case Movement::copy:
@@ -250,15 +282,30 @@ private:
         return step;
     }
 
-    int collective(int i, CollectiveKind kind, Pass pass, int needs, std::string_view suffix) {
+    /// Elements of the memory that a layer's collective works on, of one sample.
+    std::int64_t elements_of(int i, Pass pass) const {
         const auto& op = std::get<Communication>(layers_[at(i)].op);
         const bool joins = op.movement == Movement::gather || op.movement == Movement::spread;
-        const Shape& widest = joins ? layers_[at(i)].output : op.shape;
+        if (op.movement != Movement::halo) return elements(joins ? layers_[at(i)].output : op.shape);
+        const std::int64_t row = elements(op.shape) / op.halo.own;
+        return row * (pass == Pass::forward ? op.halo.own + op.halo.size : op.halo.size + 2 * op.halo.own);
+    }
+
+    Algorithm algorithm_of(int i, CollectiveKind kind, Pass pass) const {
+        const auto& op = std::get<Communication>(layers_[at(i)].op);
+        if (kind == CollectiveKind::halo) {
+            return {.name = pass == Pass::forward ? "lend" : "return", .halo = op.halo};
+        }
+        return kind == CollectiveKind::all_reduce ? options_.tensor : Algorithm{};
+    }
+
+    int collective(int i, CollectiveKind kind, Pass pass, int needs, std::string_view suffix) {
+        const auto& op = std::get<Communication>(layers_[at(i)].op);
         Communicate action{.kind = kind,
                            .axis = axis_index(schedule_.mesh, op.axis),
-                           .elements = micro_batch_size(schedule_) * elements(widest),
+                           .elements = micro_batch_size(schedule_) * elements_of(i, pass),
                            .type = compute_type(schedule_.precision),
-                           .algorithm = kind == CollectiveKind::all_reduce ? options_.tensor : Algorithm{},
+                           .algorithm = algorithm_of(i, kind, pass),
                            .layer = i,
                            .pass = pass,
                            .micro_batch = item_.micro_batch};
@@ -346,6 +393,8 @@ private:
     const std::vector<Bucket>& buckets_;
     std::vector<Step>& steps_;
     std::vector<bool> needed_;
+    std::vector<std::vector<int>> readers_;
+    int sent_from_ = none, sent_down_to_ = none;  // halos whose gradients are on their way
     Item item_;
     int slots_ = 1;
     bool started_ = false;                                                    // this item has computed something

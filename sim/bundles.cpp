@@ -34,20 +34,27 @@ std::size_t Bundles::Hash::operator()(const std::vector<int>& bundles) const {
 
 int Bundles::add(std::span<const Flow> flows) {
     require(kinds_.empty(), "bundles are added before rates are asked for");
-    const int bundle = static_cast<int>(latency_.size());
-    Seconds latency;
+    const int bundle = static_cast<int>(ways_.size());
+    Way way;
     std::vector<Hop> hops;
     for (const Flow& flow : flows) {
         hops.clear();
-        latency = std::max(latency, wiring_.route(flow.from, flow.to, hops));
+        way.latency = std::max(way.latency, wiring_.route(flow.from, flow.to, hops));
+        way.across = way.across || wiring_.across(flow.from, flow.to);
         for (const Hop& hop : hops) {
+            way.alone = std::max(way.alone, hop.cost);
             Share& share = links_[hop.link];
             if (share.empty() || share.back().bundle != bundle) share.push_back({bundle, 0});
             share.back().cost += hop.cost.value;
         }
     }
-    latency_.push_back(latency);
+    ways_.push_back(way);
     return bundle;
+}
+
+Seconds Bundles::latency(int bundle, Bytes bytes) const {
+    const Way& way = ways_[static_cast<std::size_t>(bundle)];
+    return way.latency + wiring_.beyond(way.across, bytes, way.alone);
 }
 
 void Bundles::reduce() {
@@ -57,12 +64,12 @@ void Bundles::reduce() {
     std::ranges::sort(kinds_);
     kinds_.erase(std::unique(kinds_.begin(), kinds_.end()), kinds_.end());
     drop_lighter();
-    kinds_of_.resize(latency_.size());
-    meet_.resize(latency_.size() * latency_.size(), false);
+    kinds_of_.resize(ways_.size());
+    meet_.resize(ways_.size() * ways_.size(), false);
     for (std::size_t k = 0; k < kinds_.size(); ++k) {
         for (const Weight& a : kinds_[k]) {
             kinds_of_[at(a.bundle)].push_back(static_cast<int>(k));
-            for (const Weight& b : kinds_[k]) meet_[at(a.bundle) * latency_.size() + at(b.bundle)] = true;
+            for (const Weight& b : kinds_[k]) meet_[at(a.bundle) * ways_.size() + at(b.bundle)] = true;
         }
     }
 }
@@ -70,7 +77,7 @@ void Bundles::reduce() {
 // A link is never full before one on which all its bundles weigh as much or more.
 void Bundles::drop_lighter() {
     std::ranges::stable_sort(kinds_, std::ranges::greater{}, &Share::size);
-    std::vector<std::vector<std::size_t>> kept_of(latency_.size());  // by bundle: indices into kept
+    std::vector<std::vector<std::size_t>> kept_of(ways_.size());  // by bundle: indices into kept
     std::vector<Share> kept;
     for (Share& share : kinds_) {
         const auto& others = kept_of[at(share.front().bundle)];
@@ -83,7 +90,7 @@ void Bundles::drop_lighter() {
 
 bool Bundles::meet(int a, int b) {
     if (kinds_of_.empty()) reduce();
-    return meet_[at(a) * latency_.size() + at(b)];
+    return meet_[at(a) * ways_.size() + at(b)];
 }
 
 const std::vector<double>& Bundles::rates(const std::vector<int>& bundles) {

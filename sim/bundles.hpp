@@ -22,7 +22,8 @@ public:
 
     /// Its number. All bundles are added before the first rates are asked for.
     int add(std::span<const Flow> flows);
-    Seconds latency(int bundle) const { return latency_[static_cast<std::size_t>(bundle)]; }
+    /// From when the last of a message's bytes has left until it is there.
+    Seconds latency(int bundle, Bytes bytes) const;
     /// Whether one could slow the other down.
     bool meet(int a, int b);
     /// Bytes a second of each flow of each of these bundles, in ascending order, when they go on together; one may be
@@ -44,8 +45,14 @@ private:
     void drop_lighter();
     std::vector<double> solve(const std::vector<int>& bundles) const;
 
+    /// The longest of a bundle.
+    struct Way {
+        Seconds latency;
+        PerByte alone;  // on its slowest hop
+        bool across = false;
+    };
     const Wiring& wiring_;
-    std::vector<Seconds> latency_;
+    std::vector<Way> ways_;
     std::unordered_map<std::int64_t, Share> links_;  // until reduced
     std::vector<Share> kinds_;
     std::vector<std::vector<int>> kinds_of_;  // by bundle

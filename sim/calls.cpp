@@ -58,8 +58,9 @@ void Calls::add_message(int c, int step, const Send& send) {
         if (std::ranges::find(senders, c) == senders.end()) senders.push_back(c);
     }
     const auto [peer, bundle] = known->second;
-    const auto entry = message_of_.try_emplace({c, send.axis, send.offset, send.bytes.value},
-                                               Message{peer, {bundle, send.bytes.value, bundles_.latency(bundle)}});
+    const auto entry =
+        message_of_.try_emplace({c, send.axis, send.offset, send.bytes.value},
+                                Message{peer, {bundle, send.bytes.value, bundles_.latency(bundle, send.bytes)}});
     messages_[at(c)][at(step)] = &entry.first->second;
 }
 
@@ -115,7 +116,7 @@ void Calls::add_legs(int c, const Communicate& communicate, OfClass& of) {
             }
         }
         const int bundle = add_bundle(flows);
-        of.legs.push_back({bundle, times * bytes.value, times * (bundles_.latency(bundle) + combine * bytes)});
+        of.legs.push_back({bundle, times * bytes.value, times * (bundles_.latency(bundle, bytes) + combine * bytes)});
         of.messages += phase.repeats * static_cast<std::int64_t>(flows.size());
     }
 }

@@ -154,10 +154,13 @@ void Collectives::advance(const Stage& stage, Bytes bytes, Progress& progress) {
         link_.pass(members, start_, (meeting.cost * bytes).value,
                    progress.drained[static_cast<std::size_t>(meeting.link)], end_);
     }
+    afterwards_.clear();
+    for (const MessageCost& cost : pattern.costs)
+        afterwards_.push_back((cost.latency + wiring_.beyond(cost.across, bytes, cost.alone)).value);
     for (std::size_t i = 0; i < count; ++i) {
         const Message& m = pattern.messages[i];
         const MessageCost& cost = pattern.costs[static_cast<std::size_t>(m.cost)];
-        const double sent = end_[i] + cost.latency.value;
+        const double sent = end_[i] + afterwards_[static_cast<std::size_t>(m.cost)];
         const double received = stage.reduces ? sent + (cost.combine * bytes).value : sent;
         double& from = progress.ready[static_cast<std::size_t>(m.from)];
         double& to = progress.ready[static_cast<std::size_t>(m.to)];

@@ -82,9 +82,9 @@ private:
     Patterns patterns_;
     SharedLink link_;
     std::map<Key, std::vector<Stage>> programs_;
-    std::vector<double> start_, end_;  // scratch, by message
-    std::vector<double> before_;       // scratch, by rank
-    bool in_step_ = true;              // in every round of the collective so far, all messages started together
+    std::vector<double> start_, end_, afterwards_;  // scratch, by message; the last by kind of message
+    std::vector<double> before_;                    // scratch, by rank
+    bool in_step_ = true;  // in every round of the collective so far, all messages started together
 };
 
 }  // namespace rehearse::sim

@@ -185,7 +185,7 @@ private:
             for (const Exchange& message : messages) sent += message.sends ? message.bytes : Bytes{0};
             when = mail_.exchange(state.rank, messages, Mail::Channel::collective, when).end;
         }
-        return {start, when};
+        return {start, when + steps_.extra(state.rank_class, step)};
     }
 
     const Steps& steps_;

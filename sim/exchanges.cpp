@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/exchanges.hpp"
 
+#include <algorithm>
+
 #include "core/error.hpp"
 
 namespace rehearse::sim {
@@ -30,6 +32,8 @@ Exchange message(const Wiring& wiring, std::int64_t rank, std::int64_t peer, Byt
     const std::int64_t from = sends ? rank : peer;
     const std::int64_t to = sends ? peer : rank;
     Seconds afterwards = wiring.route(from, to, hops);
+    const PerByte alone = std::ranges::max(hops, {}, &Hop::cost).cost;
+    afterwards += wiring.beyond(wiring.across(from, to), bytes, alone);
     if (!sends && reduces) afterwards += wiring.combine(from, to) * bytes;
     return {peer, bytes, sends, afterwards};
 }

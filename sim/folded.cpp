@@ -175,7 +175,7 @@ private:
         const double start = std::max(needed, state.free[at(stream)]);
         flows_ += call.of_class[at(c)].messages;
         if (classes_.size() == 1) {
-            const double until = together(stream, call, needed);
+            const double until = lengthened(stream, together(stream, call, needed), steps_.extra(c, step));
             end(c, step, start, until);
             if (traffic_ == nullptr) return;
             const Seconds whole{until - start};
@@ -199,6 +199,7 @@ private:
     void arrive(const Transit& transit, double when) {
         ClassState& state = classes_[at(transit.rank_class)];
         state.on_the_way[at(static_cast<int>((*state.steps)[at(transit.step)].stream))] = false;
+        when += steps_.extra(transit.rank_class, transit.step).value;
         end(transit.rank_class, transit.step, transit.begun, when);
         if (transit.recv < 0) return;
         end(transit.to_class, transit.recv, transit.begun, when);
@@ -220,6 +221,15 @@ private:
         over = last;
         if (fresh && last - first <= 1e-9 * (last - needed)) call.lasting = last - needed;
         return last;
+    }
+
+    /// The only class's collective takes so much longer on every rank.
+    double lengthened(int stream, double until, Seconds extra) {
+        if (!(extra > Seconds{0})) return until;
+        until += extra.value;
+        ClassState& state = classes_.front();
+        Collectives::catch_up(state.progress[at(stream)], Seconds{until});
+        return state.over[at(stream)] = until;
     }
 
     const Steps& steps_;

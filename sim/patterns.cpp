@@ -40,7 +40,8 @@ Pattern Patterns::count(std::span<const Flow> flows) {
     std::map<MessageCost, std::int32_t> numbers;
     for (std::size_t i = 0; i < flows.size(); ++i) {
         const auto [from, to] = flows[i];
-        const MessageCost cost{counted.flows[i].latency, counted.flows[i].alone, wiring_.combine(from, to)};
+        const MessageCost cost{counted.flows[i].latency, counted.flows[i].alone, wiring_.combine(from, to),
+                               wiring_.across(from, to)};
         std::int32_t number = i == 0 ? -1 : pattern.messages.back().cost;
         if (number < 0 || pattern.costs[static_cast<std::size_t>(number)] != cost) {
             const auto [entry, fresh] = numbers.try_emplace(cost, static_cast<std::int32_t>(pattern.costs.size()));
@@ -60,8 +61,10 @@ std::shared_ptr<const Pattern> Patterns::of_unequal(std::span<const Flow> flows,
     std::vector<Hop> hops;
     for (std::size_t i = 0; i < flows.size(); ++i) {
         const auto [from, to] = flows[i];
+        hops.clear();
         const Seconds latency = wiring_.route(from, to, hops);
-        pattern->costs.push_back({latency, left[i] / mean, wiring_.combine(from, to) * (bytes[i] / mean)});
+        pattern->costs.push_back(
+            {latency, left[i] / mean, wiring_.combine(from, to) * (bytes[i] / mean), wiring_.across(from, to)});
         pattern->messages.push_back(
             {static_cast<std::int32_t>(from), static_cast<std::int32_t>(to), static_cast<std::int32_t>(i)});
     }

@@ -20,6 +20,7 @@ struct Message {
 struct MessageCost {
     Seconds latency;
     PerByte alone, combine;
+    bool across = false;  // from node to node
     auto operator<=>(const MessageCost&) const = default;
 };
 

@@ -7,6 +7,7 @@
 #include "sim/exact.hpp"
 #include "sim/folded.hpp"
 #include "sim/groups.hpp"
+#include "sim/overlap.hpp"
 
 namespace rehearse::sim {
 
@@ -14,6 +15,10 @@ namespace {
 
 // SimGrid simulates some hundred thousand messages a second.
 constexpr std::int64_t many_messages = 50'000;
+
+// What steps take from each other depends on when they are, and that on what they take: it settles quickly, as each
+// loss is a small part of its step.
+constexpr int overlap_rounds = 4;
 
 // As exact mode would send, without making every round.
 std::int64_t message_count(const Schedule& schedule, const Wiring& wiring) {
@@ -67,11 +72,19 @@ Prediction simulate(const Schedule& schedule, const Machine& machine, const Opti
         throw InputError(fmt::format("quorum {}: a share of the ranks above 0, at most 1", options.quorum));
     }
     check(schedule);
-    const Wiring wiring{machine, options.quantile, options.degraded};
-    const Steps steps{schedule, wiring, options.quantile, {options.pace, options.quorum}};
-    Prediction prediction = chosen(steps, wiring, options) == Mode::exact
-                                ? simulate_exact(steps, wiring, options.iterations, options.links)
-                                : simulate_folded(steps, wiring, options.iterations, Collectives::few, options.links);
+    const Wiring wiring{machine, options.messages.value_or(options.quantile), options.degraded};
+    Steps steps{schedule, wiring, options.quantile, {options.pace, options.quorum}};
+    const Mode mode = chosen(steps, wiring, options);
+    const auto simulated = [&] {
+        return mode == Mode::exact
+                   ? simulate_exact(steps, wiring, options.iterations, options.links)
+                   : simulate_folded(steps, wiring, options.iterations, Collectives::few, options.links);
+    };
+    Prediction prediction = simulated();
+    for (int i = 0; loses_by_overlap(machine) && i < overlap_rounds; ++i) {
+        steps.lengthen(losses(steps, wiring, prediction.timeline));
+        prediction = simulated();
+    }
     prediction.timeline.title =
         fmt::format("{} on {}, {}, predicted", schedule.network.name, machine.name, schedule.plan);
     prediction.timeline.ranks = steps.ranks();

@@ -2,6 +2,7 @@
 // (Schedule, Machine, prices) in, predicted Timeline out.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "core/machine.hpp"
@@ -21,9 +22,10 @@ struct Options {
     Mode mode = Mode::automatic;
     std::int64_t exact_limit = 64;
     int iterations = 1;
-    Quantile quantile = nominal;  // of every price, compute and communication
-    std::vector<double> pace{};   // by rank: how much longer its kernels take (paces); empty: all as priced
-    double quorum = 1;            // of each class's ranks, beginning with the fastest, that a step waits for (folded)
+    Quantile quantile = nominal;         // of every price, compute and communication
+    std::optional<Quantile> messages{};  // of messages instead
+    std::vector<double> pace{};          // by rank: how much longer its kernels take (paces); empty: all as priced
+    double quorum = 1;  // of each class's ranks, beginning with the fastest, that a step waits for (folded)
     std::vector<Degraded> degraded{};
     bool links = false;  // the timeline says what links carried and which events are of one message
 };

@@ -164,7 +164,13 @@ Seconds Steps::duration(int step, std::int64_t rank) const {
     if (const auto* load = std::get_if<Load>(&step_of(rank_class, step).action)) return load_time(*load, rank);
     const Seconds price = durations_[static_cast<std::size_t>(rank_class)].at(
         &wiring_.device_class(rank))[static_cast<std::size_t>(step)];
-    return pace_.of_rank.empty() ? price : price * pace_.of_rank[static_cast<std::size_t>(rank)];
+    return (pace_.of_rank.empty() ? price : price * pace_.of_rank[static_cast<std::size_t>(rank)]) +
+           extra(rank_class, step);
+}
+
+Seconds Steps::extra(int rank_class, int step) const {
+    if (extra_.empty()) return Seconds{0};
+    return extra_[static_cast<std::size_t>(rank_class)][static_cast<std::size_t>(step)];
 }
 
 Seconds Steps::slowest(int rank_class, int step) const {
@@ -177,7 +183,7 @@ Seconds Steps::slowest(int rank_class, int step) const {
         const double pace = class_pace_.empty() ? 1 : class_pace_[static_cast<std::size_t>(rank_class)].at(device);
         most = std::max(most, times[static_cast<std::size_t>(step)] * pace);
     }
-    return most;
+    return most + extra(rank_class, step);
 }
 
 Event Steps::event(int rank_class, int step) const {

@@ -42,6 +42,11 @@ public:
     /// ... on the slowest rank of the class for which it waits.
     Seconds slowest(int rank_class, int step) const;
 
+    /// What each step of each class takes longer than by itself.
+    void lengthen(std::vector<std::vector<Seconds>> extra) { extra_ = std::move(extra); }
+    /// ... of this one; that of a computation is in its duration.
+    Seconds extra(int rank_class, int step) const;
+
     /// No rank is faster than its prices say by more than this factor, 1 or less.
     double fastest_pace() const { return fastest_; }
 
@@ -66,6 +71,7 @@ private:
     Pace pace_;
     double fastest_ = 1;
     std::vector<std::map<const DeviceClass*, double>> class_pace_;  // of the slowest rank that is waited for
+    std::vector<std::vector<Seconds>> extra_;                       // by class and step; or empty
 };
 
 }  // namespace rehearse::sim

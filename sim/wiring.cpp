@@ -27,6 +27,11 @@ PerByte combine_cost(const Messaging& messaging, double times) {
     return messaging.reduce.value.value > 0 ? inverse(messaging.reduce.value) * times : PerByte{0};
 }
 
+// Pieces say it by the size of the message.
+Seconds overhead(const Messaging& messaging) {
+    return messaging.pieces.empty() ? messaging.overhead.value : Seconds{0};
+}
+
 // * in the pattern is any text.
 bool matches(std::string_view name, std::string_view pattern) {
     const std::size_t star = pattern.find('*');
@@ -57,8 +62,8 @@ Wiring::Wiring(const Machine& machine, Quantile quantile, std::span<const Degrad
       stretch_across_(stretch(machine.across, quantile)),
       combine_inside_(combine_cost(machine.inside, stretch_inside_)),
       combine_across_(combine_cost(machine.across, stretch_across_)),
-      overhead_inside_(machine.inside.overhead.value * stretch_inside_),
-      overhead_across_(machine.across.overhead.value * stretch_across_) {
+      overhead_inside_(overhead(machine.inside) * stretch_inside_),
+      overhead_across_(overhead(machine.across) * stretch_across_) {
     check_messaging(machine, machine.inside, "inside");
     kinds_.reserve(machine.nodes.size());
     for (const NodeKind& kind : machine.nodes) add_kind(kind);
@@ -171,6 +176,12 @@ Seconds Wiring::sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>
     append(in.path, b.first_link);
     const Seconds fabric = machine_.fabric.latency.value + machine_.fabric.hop_latency.value * (passed - 1);
     return out.path.latency + fabric * stretch_across_ + in.path.latency + overhead_across_;
+}
+
+Seconds Wiring::beyond(bool across, Bytes bytes, PerByte alone) const {
+    const double stretch = across ? stretch_across_ : stretch_inside_;
+    const Messaging& messaging = across ? machine_.across : machine_.inside;
+    return beyond_wire(messaging, bytes, alone * bytes * (1 / stretch)) * stretch;
 }
 
 Bandwidth Wiring::egress(std::int64_t device) const {

@@ -42,6 +42,9 @@ public:
     std::int64_t node_mates(std::int64_t device, std::int64_t end) const;
     /// Appends the links from one device to another, and returns the latency of a message between them.
     Seconds route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
+    bool across(std::int64_t from, std::int64_t to) const { return node_of(from) != node_of(to); }
+    /// What a message takes besides route()'s latency and bytes x `alone`, its slowest hop: see MessagePiece.
+    Seconds beyond(bool across, Bytes bytes, PerByte alone) const;
     /// What can leave a device over all its links together, and a node over all its NICs.
     Bandwidth egress(std::int64_t device) const;
     Bandwidth node_egress(std::int64_t node) const;

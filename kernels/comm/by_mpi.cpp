@@ -41,6 +41,8 @@ void run_by_mpi(Communicator& communicator, const Collective& collective, const 
             return check(MPI_Bcast(data, all, type, static_cast<int>(collective.root()), comm), "MPI_Bcast");
         case CollectiveKind::all_to_all:
             return check(MPI_Alltoall(data, part, type, operand.received.data(), part, type, comm), "MPI_Alltoall");
+        case CollectiveKind::halo:
+            require(false, "MPI has no halo exchange of its own");
     }
 }
 

@@ -130,7 +130,9 @@ public:
 
 private:
     std::string refusal(const Problem& problem) const override {
-        if (std::holds_alternative<BatchNorm>(problem.op)) return {};
+        const auto* norm = std::get_if<BatchNorm>(&problem.op);
+        if (norm != nullptr && norm->parts > 1) return "batchnorm takes no sums of other ranks";
+        if (norm != nullptr) return {};
         return fmt::format("batchnorm runs batchnorm, not {}", kind_of(problem.op));
     }
 

@@ -143,6 +143,7 @@ private:
         task.sample = elements(op.shape);
         task.whole = b.sample_elements > 0 ? b.sample_elements : task.sample;
         task.first = b.first_sample * task.whole + b.first_element;
+        task.places = places_there(b.places);
         start(task);
     }
 
@@ -204,6 +205,20 @@ private:
         start(task);
     }
 
+    // Copied when they are others than before: a layer's stay the same.
+    const std::int64_t* places_there(std::span<const std::int64_t> places) {
+        if (places.empty()) return nullptr;
+        if (places.data() != places_.data() || places.size() != places_.size()) {
+            const Memory memory = engine().allocate(places.size_bytes());
+            engine().copy_in(memory.get(), places.data(), places.size_bytes());
+            places_memory_ = memory;  // whoever read those before has ended with the copy
+            places_ = places;
+        }
+        return reinterpret_cast<const std::int64_t*>(places_memory_.get());
+    }
+
+    std::span<const std::int64_t> places_;
+    Memory places_memory_;
     float* room_ = nullptr;
 };
 

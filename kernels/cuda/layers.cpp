@@ -13,15 +13,18 @@ namespace {
 
 struct Refusal {
     std::string operator()(const Add& op) const { return op.inputs < 1 ? "a sum of nothing" : ""; }
+    std::string operator()(const BatchNorm& op) const {
+        return op.parts > 1 ? "normalizes on the GPU without sums of other ranks" : "";
+    }
     std::string operator()(const LambUpdate&) const { return "LAMB's norms of each tensor are not summed on the GPU"; }
     template <typename O>
     std::string operator()(const O& /*op*/) const {
-        constexpr bool runs =
-            std::is_same_v<O, Activation> || std::is_same_v<O, Concat> || std::is_same_v<O, ChannelPad> ||
-            std::is_same_v<O, Dropout> || std::is_same_v<O, Flatten> || std::is_same_v<O, Bias> ||
-            std::is_same_v<O, Pool2d> || std::is_same_v<O, BatchNorm> || std::is_same_v<O, LayerNorm> ||
-            std::is_same_v<O, Softmax> || std::is_same_v<O, SoftmaxLoss> || std::is_same_v<O, Embedding> ||
-            std::is_same_v<O, SgdUpdate> || std::is_same_v<O, AdamUpdate>;
+        constexpr bool runs = std::is_same_v<O, Activation> || std::is_same_v<O, Concat> ||
+                              std::is_same_v<O, ChannelPad> || std::is_same_v<O, Dropout> ||
+                              std::is_same_v<O, Flatten> || std::is_same_v<O, Bias> || std::is_same_v<O, Pool2d> ||
+                              std::is_same_v<O, LayerNorm> || std::is_same_v<O, Softmax> ||
+                              std::is_same_v<O, SoftmaxLoss> || std::is_same_v<O, Embedding> ||
+                              std::is_same_v<O, SgdUpdate> || std::is_same_v<O, AdamUpdate>;
         return runs ? "" : fmt::format("has no {} on the GPU", kind_of(Op{O{}}));
     }
 };

@@ -101,13 +101,14 @@ struct DropOut : PointWise {
     std::uint64_t seed = 0, kept_below = 0;
     float factor = 1;
     std::int64_t sample = 1, whole = 1, first = 0;  // elements of a sample, of a whole one; number of the first one
+    const std::int64_t* places = nullptr;           // of a sample's elements in the whole one; none: as they lie
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
         each_point(team, block, [&](std::int64_t i) {
             if (diff) return dst.put(i, diff.at(i) * factors[i]);
             const std::int64_t n = i / sample;
-            const std::uint64_t bits =
-                random_bits(seed, static_cast<std::uint64_t>(first + n * whole + i - n * sample));
+            const std::int64_t own = i - n * sample, place = places == nullptr ? own : places[own];
+            const std::uint64_t bits = random_bits(seed, static_cast<std::uint64_t>(first + n * whole + place));
             factors[i] = bits >> 11 < kept_below ? factor : 0.0F;
             dst.put(i, src.at(i) * factors[i]);
         });

@@ -55,6 +55,9 @@ std::string refusal(const Op& op) {
     if (const auto* norm = std::get_if<BatchNorm>(&op); norm != nullptr && norm->add) {
         return "oneDNN 2's batch normalization adds no shortcut";
     }
+    if (const auto* norm = std::get_if<BatchNorm>(&op); norm != nullptr && norm->parts > 1) {
+        return "oneDNN's batch normalization takes no sums of other ranks";
+    }
     if (const auto* lrn = std::get_if<Lrn>(&op); lrn != nullptr && lrn->size % 2 == 0) {
         return fmt::format("oneDNN's LRN takes an odd size, not {}", lrn->size);
     }

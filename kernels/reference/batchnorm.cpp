@@ -19,14 +19,39 @@ void for_each_value(const BatchNorm& op, std::int64_t batch, std::int64_t c, Vis
     }
 }
 
-void forward(const BatchNorm& op, std::int64_t batch, const Buffers& b) {
+struct Statistics {
+    double mean = 0, variance = 0;
+};
+
+/// Of all blocks, from the sums of their values and squares.
+Statistics statistics_of_sums(const BatchNorm& op, std::int64_t batch, std::int64_t c, const Buffers& b) {
+    const auto sums = b.src.back();
+    const auto count = static_cast<double>(batch * op.parts * pixels(op));
+    double values = 0, squares = 0;
+    for (std::int64_t n = 0; n < batch; ++n) {
+        values += sums[n * 2 * op.channels + c];
+        squares += sums[(n * 2 + 1) * op.channels + c];
+    }
+    const double mean = values / count;
+    return {mean, std::max(0.0, squares / count - mean * mean)};
+}
+
+Statistics statistics(const BatchNorm& op, std::int64_t batch, std::int64_t c, const Buffers& b) {
+    if (op.parts > 1) return statistics_of_sums(op, batch, c, b);
     const auto src = b.src[0];
     const auto count = static_cast<double>(batch * pixels(op));
+    Statistics of;
+    for_each_value(op, batch, c, [&](std::int64_t i) { of.mean += src[i] / count; });
+    for_each_value(op, batch, c,
+                   [&](std::int64_t i) { of.variance += (src[i] - of.mean) * (src[i] - of.mean) / count; });
+    return of;
+}
+
+void forward(const BatchNorm& op, std::int64_t batch, const Buffers& b) {
+    const auto src = b.src[0];
     for (std::int64_t c = 0; c < op.channels; ++c) {
-        double mean = 0;
-        double variance = 0;
-        for_each_value(op, batch, c, [&](std::int64_t i) { mean += src[i] / count; });
-        for_each_value(op, batch, c, [&](std::int64_t i) { variance += (src[i] - mean) * (src[i] - mean) / count; });
+        const Statistics of = statistics(op, batch, c, b);
+        const double mean = of.mean, variance = of.variance;
         const double scale = b.weights[c] / std::sqrt(variance + batchnorm_epsilon);
         const double shift = b.weights[op.channels + c];
         for_each_value(op, batch, c, [&](std::int64_t i) {
@@ -37,6 +62,26 @@ void forward(const BatchNorm& op, std::int64_t batch, const Buffers& b) {
         b.workspace[op.channels + c] = static_cast<float>(variance);
     }
     update_running_statistics(op, batch, b);
+}
+
+struct Gradient {
+    double gamma = 0, beta = 0;
+};
+
+// By the chain rule through mean = S1 / N and variance = S2 / N - mean^2, S1 and S2 the sums of values and squares:
+// d variance = -gamma d gamma / (2 deviation^2), d mean = -gamma d beta / deviation, so d S2 = d variance / N and
+// d S1 = (d mean - 2 mean d variance) / N, the same for each sample's part of the sums.
+void gradient_of_sums(const BatchNorm& op, std::int64_t batch, std::int64_t c, Gradient gradient, const Buffers& b) {
+    const auto diff = b.diff_src.back();
+    if (diff.empty()) return;
+    const double mean = b.workspace[c], squared = b.workspace[op.channels + c] + batchnorm_epsilon;
+    const auto count = static_cast<double>(batch * op.parts * pixels(op));
+    const double variance = -b.weights[c] * gradient.gamma / (2 * squared);
+    const double values = (-b.weights[c] * gradient.beta / std::sqrt(squared) - 2 * mean * variance) / count;
+    for (std::int64_t n = 0; n < batch; ++n) {
+        diff[n * 2 * op.channels + c] = static_cast<float>(values);
+        diff[(n * 2 + 1) * op.channels + c] = static_cast<float>(variance / count);
+    }
 }
 
 // With x^ = (x - mean) / deviation over N values: d gamma = sum g x^, d beta = sum g,
@@ -60,16 +105,54 @@ void backward(const BatchNorm& op, std::int64_t batch, const Buffers& b) {
         });
         b.diff_weights[c] = static_cast<float>(diff_gamma);
         b.diff_weights[op.channels + c] = static_cast<float>(diff_beta);
+        if (op.parts > 1) gradient_of_sums(op, batch, c, {diff_gamma, diff_beta}, b);
         if (b.diff_src[0].empty()) continue;
         for_each_value(op, batch, c, [&](std::int64_t i) {
             const double normal = (src[i] - mean) / deviation;
-            const double rest = diff(i) - (diff_beta + normal * diff_gamma) / count;
+            // With sums of all blocks the mean's and the variance's part of it goes by way of these.
+            const double rest = diff(i) - (op.parts > 1 ? 0 : (diff_beta + normal * diff_gamma) / count);
             b.diff_src[0][i] = static_cast<float>(b.weights[c] / deviation * rest);
         });
     }
 }
 
+void sum_channels(const ChannelSums& op, std::int64_t batch, const Buffers& b) {
+    const std::int64_t area = pixels(op);
+    for (std::int64_t n = 0; n < batch; ++n) {
+        for (std::int64_t c = 0; c < op.channels; ++c) {
+            double values = 0, squares = 0;
+            for (std::int64_t i = 0; i < area; ++i) {
+                const double value = b.src[0][(n * op.channels + c) * area + i];
+                values += value;
+                squares += value * value;
+            }
+            b.dst[n * 2 * op.channels + c] = static_cast<float>(values);
+            b.dst[(n * 2 + 1) * op.channels + c] = static_cast<float>(squares);
+        }
+    }
+}
+
+void gradient_through_sums(const ChannelSums& op, std::int64_t batch, const Buffers& b) {
+    const std::int64_t area = pixels(op);
+    if (b.diff_src[0].empty()) return;
+    for (std::int64_t n = 0; n < batch; ++n) {
+        for (std::int64_t c = 0; c < op.channels; ++c) {
+            const double values = b.diff_dst[n * 2 * op.channels + c];
+            const double squares = b.diff_dst[(n * 2 + 1) * op.channels + c];
+            for (std::int64_t i = 0; i < area; ++i) {
+                const std::int64_t at = (n * op.channels + c) * area + i;
+                b.diff_src[0][at] = static_cast<float>(values + 2 * b.src[0][at] * squares);
+            }
+        }
+    }
+}
+
 }  // namespace
+
+void run(const ChannelSums& op, Pass pass, std::int64_t batch, const Buffers& buffers) {
+    if (pass == Pass::forward) sum_channels(op, batch, buffers);
+    if (pass == Pass::backward_data) gradient_through_sums(op, batch, buffers);
+}
 
 void run(const BatchNorm& op, Pass pass, std::int64_t batch, const Buffers& buffers) {
     if (pass == Pass::forward) forward(op, batch, buffers);

@@ -25,7 +25,8 @@ void run(const Dropout& op, Pass pass, std::int64_t batch, const Buffers& b) {
         const auto first = static_cast<std::uint64_t>((b.first_sample + n) * whole + b.first_element);
         for (std::int64_t i = 0; i < count; ++i) {
             const std::int64_t at = n * count + i;
-            const std::uint64_t bits = random_bits(b.seed, first + static_cast<std::uint64_t>(i));
+            const std::int64_t place = b.places.empty() ? i : b.places[static_cast<std::size_t>(i)];
+            const std::uint64_t bits = random_bits(b.seed, first + static_cast<std::uint64_t>(place));
             b.workspace[static_cast<std::size_t>(at)] = bits >> 11 < kept_below ? factor : 0.0F;
             b.dst[at] = b.src[0][at] * b.workspace[static_cast<std::size_t>(at)];
         }

@@ -12,6 +12,7 @@ namespace rehearse::kernels::reference {
 void run(const Conv2d& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const MatMul& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const Pool2d& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const ChannelSums& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const BatchNorm& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const Lrn& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const Activation& op, Pass pass, std::int64_t batch, const Buffers& buffers);

@@ -60,6 +60,7 @@ std::vector<Op> tiny_operators() {
             Interaction{3, 4},
             SoftmaxTerms{5, 3, 2},
             TermsLoss{3, 2},
+            ChannelSums{3, 4, 5},
             SgdUpdate{33}};
 }
 

@@ -96,6 +96,60 @@ TEST(AllToAll, GivesRankDTheChunkDOfEveryRank) {
     });
 }
 
+/// Rows of `row` elements: a window of three with padding, one of three in every second row, one that reaches two ranks
+/// further, one that moves on by less than a rank's rows.
+constexpr std::array halos{Halo{4, 6, 4, 1}, Halo{4, 5, 4, 1}, Halo{1, 5, 1, 2}, Halo{5, 6, 4, 0}, Halo{4, 4, 4, 0}};
+
+TEST(HaloExchange, GivesEachRankTheRowsThatItNeeds) {
+    constexpr std::int64_t n = 4, row = 3;
+    for (const Halo& halo : halos) {
+        const std::int64_t elements = (halo.own + halo.size) * row;
+        const Collective lend{CollectiveKind::halo, {.name = "lend", .halo = halo}, {n, n}, elements};
+        SCOPED_TRACE(to_string(lend.algorithm()));
+        Memory before(std::size_t(n), std::vector<std::int64_t>(std::size_t(elements), nothing));
+        const auto of_all = [&](std::int64_t i) { return 7 * i + 1; };  // the i-th element of the whole
+        for (std::int64_t r = 0; r < n; ++r) {
+            for (std::int64_t i = 0; i < halo.own * row; ++i) {
+                before[std::size_t(r)][std::size_t(i)] = of_all(r * halo.own * row + i);
+            }
+        }
+        const Memory after = executed(lend, before);
+        for (std::int64_t r = 0; r < n; ++r) {
+            for (std::int64_t i = 0; i < halo.size * row; ++i) {
+                const std::int64_t place = halo.first(r) * row + i, owner = place / (halo.own * row);
+                const bool others = place >= 0 && owner < n && owner != r;
+                EXPECT_EQ(after[std::size_t(r)][std::size_t(halo.own * row + i)], others ? of_all(place) : nothing);
+            }
+        }
+    }
+}
+
+TEST(HaloExchange, AddsUpWhatComesBackOfEachRow) {
+    constexpr std::int64_t n = 4, row = 3;
+    for (const Halo& halo : halos) {
+        const std::int64_t elements = (halo.size + 2 * halo.own) * row;
+        const Collective back{CollectiveKind::halo, {.name = "return", .halo = halo}, {n, n}, elements};
+        SCOPED_TRACE(to_string(back.algorithm()));
+        Memory before(std::size_t(n), std::vector<std::int64_t>(std::size_t(elements), 0));
+        std::vector<std::int64_t> expected(std::size_t(n * halo.own * row));
+        for (std::int64_t r = 0; r < n; ++r) {
+            for (std::int64_t i = 0; i < halo.size * row; ++i) {
+                before[std::size_t(r)][std::size_t(i)] = initial(r, i);
+                const std::int64_t place = halo.first(r) * row + i;
+                const bool others = place >= 0 && place < n * halo.own * row && place / (halo.own * row) != r;
+                if (others) expected[std::size_t(place)] += initial(r, i);
+            }
+        }
+        const Memory after = executed(back, before);
+        for (std::int64_t i = 0; i < std::ssize(expected); ++i) {
+            const auto& of_owner = after[std::size_t(i / (halo.own * row))];
+            const std::int64_t place = halo.size * row + i % (halo.own * row);
+            EXPECT_EQ(of_owner[std::size_t(place)] + of_owner[std::size_t(place + halo.own * row)],
+                      expected[std::size_t(i)]);
+        }
+    }
+}
+
 TEST(EveryCollective, HasPhasesThatCoverItsRoundsAndAreAlike) {
     for (const CollectiveKind kind : collective_kinds()) {
         for_all(kind, [&](const Algorithm& algorithm, std::int64_t n, std::int64_t) {

@@ -154,8 +154,29 @@ TEST_P(OnAnEngine, UpdatesAsTheReferenceToTheBit) {
     }
 }
 
+// A piece of each sample whose elements lie apart in the whole one.
+TEST_P(OnAnEngine, DropsWhereThePiecesOfAnImageLie) {
+    const auto device = layers(*engine_);
+    const auto backend = staged(*device, *engine_);
+    const Op op = Dropout{{40}, 0.5};
+    std::vector<std::int64_t> places;
+    for (std::int64_t i = 0; i < 40; ++i) places.push_back(7 * i % 100);
+    Tensors expected{op, 3, reference::backend()}, actual{op, 3, *backend};
+    for (Tensors* t : {&expected, &actual}) {
+        Buffers b = t->buffers();
+        b.places = places, b.sample_elements = 100, b.first_sample = 5;
+        const Backend& by = t == &actual ? *backend : reference::backend();
+        by.prepare({op, Pass::forward, 3, DataType::f32})->run(b);
+    }
+    EXPECT_EQ(actual.dst, expected.dst);
+}
+
 TEST_P(OnAnEngine, SaysWhatItDoesNotRun) {
     const auto backend = layers(*engine_);
+    BatchNorm of_blocks{4, 3, 3};
+    of_blocks.parts = 2;
+    EXPECT_EQ(backend->supports({of_blocks, Pass::forward, 1, DataType::f32}).reason,
+              "normalizes on the GPU without sums of other ranks");
     EXPECT_EQ(backend->supports({MatMul{1, 2, 3}, Pass::forward, 1, DataType::f32}).reason, "has no matmul on the GPU");
     EXPECT_EQ(backend->supports({LambUpdate{4, 1}, Pass::update, 1, DataType::f32}).reason,
               "LAMB's norms of each tensor are not summed on the GPU");

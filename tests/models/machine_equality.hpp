@@ -24,10 +24,10 @@ inline void expect_equal(const DeviceClass& a, const DeviceClass& b) {
     expect_equal(a.launch, b.launch, "launch");
     ASSERT_EQ(a.tiles == nullptr, b.tiles == nullptr);
     if (a.tiles != nullptr) {
-        for (const auto figure :
-             {&TileModel::processors, &TileModel::large_tile, &TileModel::small_tile, &TileModel::depth,
-              &TileModel::unaligned, &TileModel::memory, &TileModel::score_passes, &TileModel::elementwise_passes, &TileModel::loss_passes,
-              &TileModel::dense_kernels, &TileModel::attention_kernels, &TileModel::loss_kernels}) {
+        for (const auto figure : {&TileModel::processors, &TileModel::large_tile, &TileModel::small_tile,
+                                  &TileModel::depth, &TileModel::unaligned, &TileModel::memory,
+                                  &TileModel::score_passes, &TileModel::elementwise_passes, &TileModel::loss_passes,
+                                  &TileModel::dense_kernels, &TileModel::attention_kernels, &TileModel::loss_kernels}) {
             expect_equal((*a.tiles).*figure, (*b.tiles).*figure, "tiles");
         }
         expect_equal(a.tiles->issue, b.tiles->issue, "issue");
@@ -89,6 +89,15 @@ inline void expect_equal(const Messaging& a, const Messaging& b) {
     expect_equal(a.fraction, b.fraction, "fraction");
     expect_equal(a.reduce, b.reduce, "reduce");
     EXPECT_EQ(a.error, b.error);
+    ASSERT_EQ(a.pieces.size(), b.pieces.size());
+    for (std::size_t i = 0; i < a.pieces.size(); ++i) {
+        const MessagePiece &one = a.pieces[i], &two = b.pieces[i];
+        EXPECT_EQ(std::tie(one.up_to, one.overhead, one.rate, one.source),
+                  std::tie(two.up_to, two.overhead, two.rate, two.source));
+    }
+    expect_equal(a.overlap.core_time, b.overlap.core_time, "core_time");
+    expect_equal(a.overlap.core_rate, b.overlap.core_rate, "core_rate");
+    expect_equal(a.overlap.delay, b.overlap.delay, "delay");
 }
 
 inline void expect_equal(const Machine& a, const Machine& b) {
@@ -101,6 +110,8 @@ inline void expect_equal(const Machine& a, const Machine& b) {
     expect_equal(a.fabric, b.fabric);
     expect_equal(a.inside, b.inside);
     expect_equal(a.across, b.across);
+    EXPECT_EQ(std::tie(a.in_situ.bias, a.in_situ.noise, a.in_situ.source),
+              std::tie(b.in_situ.bias, b.in_situ.noise, b.in_situ.source));
     ASSERT_EQ(a.storage.size(), b.storage.size());
     for (std::size_t i = 0; i < a.storage.size(); ++i) {
         EXPECT_EQ(a.storage[i].name, b.storage[i].name);

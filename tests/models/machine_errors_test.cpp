@@ -157,6 +157,17 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"unknown_kind", "kind = \"conv2d\"", "kind = \"conv2\"", 10, "did you mean 'conv2d'?"},
         Mistake{"unknown_pass", "kind = \"conv2d\"", "kind = \"conv2d\"\npass = \"backwards\"", 11,
                 "choose one of forward, backward_data"},
+        Mistake{"pieces_out_of_order", "[[storage]]",
+                "[[messaging.inside.piece]]\nup_to = \"2kB\"\noverhead = \"1us\"\nrate = \"1GBps\"\n"
+                "[[messaging.inside.piece]]\nup_to = \"1kB\"\noverhead = \"1us\"\nrate = \"1GBps\"\n"
+                "[[messaging.inside.piece]]\noverhead = \"1us\"\nrate = \"1GBps\"\n[[storage]]",
+                42, "in the order of their sizes"},
+        Mistake{"endless_piece_first", "[[storage]]",
+                "[[messaging.inside.piece]]\noverhead = \"1us\"\nrate = \"1GBps\"\n"
+                "[[messaging.inside.piece]]\noverhead = \"1us\"\nrate = \"1GBps\"\n[[storage]]",
+                37, "'up_to' is missing"},
+        Mistake{"bias_in_percent", "[[storage]]", "[in_situ]\nbias = 30\nnoise = 0\nsource = \"me\"\n[[storage]]", 38,
+                "relative standard deviation"},
         Mistake{"storage_neither", "name = \"disk\"", "name = \"disk\"\nper_node = 1", 39, "must be true or false"},
         Mistake{"price_of_nothing", "[[node]]\n",
                 "[[device.price]]\nproblem = \"conv:1\"\nmedian = \"1ms\"\nerror = 0\nsamples = 1\n[[node]]\n", 14,

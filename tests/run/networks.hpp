@@ -70,6 +70,42 @@ inline Network volumes() {
     return b.build();
 }
 
+/// Images that ranks can share: statistics of whole images, windows that overlap and that skip rows, a shortcut,
+/// dropout, a mean over all pixels.
+inline Network images() {
+    models::NetworkBuilder b("images", {2, 8, 8});
+    int at = b.conv("conv1", models::NetworkBuilder::input, 4, models::square(3, 1, 1), true);
+    at = b.max_pool("pool", b.relu("relu1", b.batch_norm("bn1", at)), models::square(3, 2, 1));
+    const int shortcut = b.conv("shortcut", at, 6, models::square(1, 2));
+    at = b.conv("conv2", b.dropout("drop", at, 0.75), 6, models::square(3, 2, 1));
+    at = b.relu("relu2", b.add("sum", b.batch_norm("bn2", at), shortcut));
+    b.loss(b.dense("fc", b.flatten("flatten", b.global_average_pool("mean", at)), 3));
+    return b.build();
+}
+
+/// Volumes down and up again with a skip, one label a voxel.
+inline Network small_unet() {
+    models::NetworkBuilder b("small-unet", {2, 4, 4, 4});
+    const auto conv = [&](const std::string& name, int from, std::int64_t filters) {
+        const int x = b.conv(name, from, filters, models::cube(3, 1, 1), true);
+        return b.relu(name + ".relu", b.batch_norm(name + ".bn", x));
+    };
+    const int skip = conv("down", models::NetworkBuilder::input, 3);
+    const int low = conv("low", b.max_pool("pool", skip, models::cube(2, 2)), 4);
+    const int up = b.conv_transpose("up", low, 3, models::cube(2, 2));
+    b.pixel_loss(b.conv("scores", conv("join", b.concat("concat", {up, skip}), 3), 3, models::cube(1), true));
+    return b.build();
+}
+
+/// Convolutions without padding, whose blocks move on by less than the ranks' rows.
+inline Network shrinking() {
+    models::NetworkBuilder b("shrinking", {1, 10, 10, 10});
+    int at = b.relu("relu1", b.conv("conv1", models::NetworkBuilder::input, 3, models::cube(3), true));
+    at = b.relu("relu2", b.conv("conv2", b.average_pool("pool1", at, models::cube(2, 2)), 4, models::cube(3), true));
+    b.loss(b.dense("fc", b.flatten("flatten", at), 3));
+    return b.build();
+}
+
 /// Down and up again with a skip, one label a pixel, its classes weighed; dilated, transposed, resized.
 inline Network encoder_decoder() {
     models::NetworkBuilder b("encoder-decoder", {2, 8, 12});

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "core/error.hpp"
 #include "run/trainer.hpp"
 #include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/run/networks.hpp"
@@ -119,20 +120,34 @@ TEST(Plans, OfTwoRanksGiveTheGradientsOfOne) {
 
 TEST(Plans, OfFourRanksGiveTheGradientsOfOne) {
     if (Communicator::world().size() != 4) GTEST_SKIP() << "of four ranks";
-    expect_one_ranks_gradients({"tensor=2,data=2", "data=2,tensor=2:allreduce=doubling", "pipe=2:microbatches=4,data=2",
-                                "data=2,pipe=2:schedule=gpipe:microbatches=2", "pipe=4:microbatches=8",
-                                "pipe=2:microbatches=2,tensor=2", "data=2,pipe=2:schedule=interleaved:microbatches=2",
-                                "data:zero=2:microbatches=2", "pipe=2:microbatches=4,data=2:zero=2",
-                                "data=2:zero=3:bucket=1kB,tensor=2", "pipe=2:microbatches=4,data=2:zero=3:bucket=1kB",
-                                "pipe=2:recompute=on:microbatches=2,data=2:zero=3",
-                                "pipe=2:schedule=pipedream:microbatches=8,data=2",
-                                "pipe=2:schedule=pipedream:microbatches=4,data=2:bucket=1kB"});
+    expect_one_ranks_gradients(
+        {"tensor=2,data=2", "data=2,tensor=2:allreduce=doubling", "pipe=2:microbatches=4,data=2",
+         "data=2,pipe=2:schedule=gpipe:microbatches=2", "pipe=4:microbatches=8", "pipe=2:microbatches=2,tensor=2",
+         "data=2,pipe=2:schedule=interleaved:microbatches=2", "data:zero=2:microbatches=2",
+         "pipe=2:microbatches=4,data=2:zero=2", "data=2:zero=3:bucket=1kB,tensor=2",
+         "pipe=2:microbatches=4,data=2:zero=3:bucket=1kB", "pipe=2:recompute=on:microbatches=2,data=2:zero=3",
+         "pipe=2:schedule=pipedream:microbatches=8,data=2", "pipe=4:schedule=pipedream:microbatches=4",
+         "pipe=4:schedule=pipedream:microbatches=8", "pipe=2:schedule=pipedream:microbatches=4,data=2:bucket=1kB"});
 }
 
 TEST(Plans, OfEightRanksGiveTheGradientsOfOne) {
     if (Communicator::world().size() != 8) GTEST_SKIP() << "of eight ranks";
     expect_one_ranks_gradients({"data=2,pipe=2:microbatches=2,tensor=2", "pipe=2:microbatches=4,data=2:zero=1,tensor=2",
                                 "tensor=2,pipe=4:microbatches=4"});
+}
+
+TEST(Plans, OneWeirdTrickGivesTheGradientsOfOneRank) {
+    const std::int64_t size = Communicator::world().size();
+    std::vector<std::string> plans{"data:dense=shared", "data:dense=shared:microbatches=2:bucket=1kB"};
+    if (size == 4) plans = {"data:dense=shared:zero=1", "data=2:dense=shared,pipe=2:microbatches=2"};
+    if (size == 8) plans = {"data=4:dense=shared,pipe=2:microbatches=2"};
+    for (const std::string& plan : plans) {
+        SCOPED_TRACE(plan);
+        const Result result = train_checked(convolutions(), plan, 8, 2);
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+        EXPECT_LT(result.gradient_tolerance, 1e-3);
+    }
+    EXPECT_THROW(train_checked(perceptron(), "data:dense=shared", 8, 1), InputError) << "has a dropout among them";
 }
 
 // Against its own semantics, written out: each update by the gradients of the step before.

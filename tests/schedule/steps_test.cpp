@@ -46,7 +46,8 @@ TEST(DataParallel, WithLagSumsTheLastStepsGradients) {
 TEST(DataParallel, RoundsGradientsForTheWireWhereAsked) {
     const auto types = [](std::string_view plan, Precision precision) {
         std::string all;
-        for (const Step& step : schedule_of(two_dense(), plan, 2, 10, precision).classes[0].steps) {
+        const Schedule schedule = schedule_of(two_dense(), plan, 2, 10, precision);
+        for (const Step& step : schedule.classes[0].steps) {
             if (const auto* sum = std::get_if<Communicate>(&step.action)) all += to_string(sum->type);
         }
         return all;

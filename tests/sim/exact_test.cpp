@@ -48,6 +48,27 @@ TEST(ExactRing, TakesTheClosedForm) {
     }
 }
 
+TEST(ExactRing, TakesWhatThePieceOfItsMessagesSays) {
+    Machine machine = star(8);
+    // 160 kB messages on 6 ranks, 480 kB on 2; the link alone would take 16 us and 48 us.
+    machine.across.pieces = {{200_kB, 7_us, 8.0_GBps, "test"}, {{}, 30_us, 5.0_GBps, "test"}};
+    const auto time = [&](std::int64_t ranks, Mode mode) {
+        const Schedule schedule = data_schedule(ranks, {all_reduce_step(0, elements, parse_algorithm("ring"))});
+        return step_time(simulate(schedule, machine, {.mode = mode}).timeline).value;
+    };
+    for (const Mode mode : {Mode::exact, Mode::folded}) {
+        expect_time(time(6, mode), 5 * (2 * (2e-6 + 7e-6 + 160e3 / 8e9) + 160e3 / C));
+        expect_time(time(2, mode), 1 * (2 * (2e-6 + 30e-6 + 480e3 / 5e9) + 480e3 / C));
+    }
+}
+
+TEST(ExactRing, IsNeverFasterThanItsLinksWhateverThePieceSays) {
+    Machine machine = star(2);
+    machine.across.pieces = {{{}, 1_us, 500.0_GBps, "test"}};
+    const Schedule schedule = data_schedule(2, {all_reduce_step(0, elements, parse_algorithm("ring"))});
+    expect_time(step_time(exact(schedule, machine).timeline).value, 2 * (2e-6 + S / 2 / B) + S / 2 / C);
+}
+
 TEST(ExactDoubling, TakesTheClosedForm) {
     // log2 N rounds that exchange and reduce everything.
     for (const std::int64_t n : {2, 4, 8, 16}) {

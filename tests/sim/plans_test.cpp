@@ -96,6 +96,35 @@ INSTANTIATE_TEST_SUITE_P(Plans, EveryPlan,
                                          "data:zero=3", "data:zero=3:microbatches=2",
                                          "pipe=2:microbatches=4,data=8:zero=3"));
 
+TEST(OneWeirdTrick, FoldedAgreesWithExact) {
+    const Machine machine = cluster(8);
+    for (const char* plan : {"data:dense=shared", "data=8:dense=shared,pipe=2:microbatches=4"}) {
+        const Schedule schedule =
+            schedule::make_schedule(models::load_network("vgg16"), machine, schedule::parse_plan(plan),
+                                    {.devices = 16, .batch_per_device = 32});
+        const double exact = step_time(simulate(schedule, machine, {.mode = Mode::exact}).timeline).value;
+        const double folded = step_time(simulate(schedule, machine, {.mode = Mode::folded}).timeline).value;
+        EXPECT_NEAR(folded / exact, 1, 0.005) << plan;
+    }
+}
+
+/// Rows lent along each axis, sums over the grid: as many messages as there are, in both modes.
+TEST(Spatial, FoldedAgreesWithExact) {
+    const Machine machine = cluster(4);
+    const auto check = [&](const char* model, const char* plan) {
+        const Schedule schedule = schedule::make_schedule(
+            models::load_network(model), machine, schedule::parse_plan(plan), {.devices = 8, .batch_per_device = 2});
+        const double exact = step_time(simulate(schedule, machine, {.mode = Mode::exact}).timeline).value;
+        const double folded = step_time(simulate(schedule, machine, {.mode = Mode::folded}).timeline).value;
+        EXPECT_NEAR(folded / exact, 1, 0.005) << model << " " << plan;
+    };
+    check("resnet50", "data=2,spatial=2x2");
+    check("cosmoflow-mlperf", "spatial=2x2x2");
+    check("unet3d", "data=2,spatial=4");
+    check("deeplabv3plus", "spatial=2x4");
+    check("tiramisu", "pipe=2:microbatches=2,data=2,spatial=2");
+}
+
 /// Heads, vocabulary and rows in pieces: as many collectives as there are, in both modes.
 TEST(Transformers, FoldedAgreesWithExact) {
     const Machine machine = cluster(4);

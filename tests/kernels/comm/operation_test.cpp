@@ -78,6 +78,8 @@ std::int64_t owner(const Collective& c, std::int64_t rank, std::int64_t i) {
             return c.root();
         case CollectiveKind::all_to_all:
             return rank;
+        case CollectiveKind::halo:
+            break;
     }
     return -2;
 }

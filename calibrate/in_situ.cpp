@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/in_situ.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "calibrate/fit.hpp"
+#include "core/error.hpp"
+#include "core/gradient_sums.hpp"
+#include "core/prices.hpp"
+
+namespace rehearse::calibrate {
+
+namespace {
+
+/// A problem's share of a step.
+struct Share {
+    std::string problem;
+    double share = 1;
+};
+
+const Problem* problem_of(const Step& step) {
+    if (const auto* compute = std::get_if<Compute>(&step.action)) return &compute->problem;
+    if (const auto* update = std::get_if<Update>(&step.action)) return &update->problem;
+    return nullptr;
+}
+
+std::vector<Share> shares_of(const Problem& problem, const std::vector<Problem>& sums, const DeviceClass& device) {
+    const double own = price(problem, device).time.value;
+    std::vector<Share> shares{{to_string(problem), own}};
+    double whole = own;
+    for (const Problem& sum : sums) {
+        shares.push_back({to_string(sum), price(sum, device).time.value});
+        whole += shares.back().share;
+    }
+    for (Share& each : shares) each.share = whole > 0 ? each.share / whole : 1.0 / std::ssize(shares);
+    return shares;
+}
+
+/// Seconds by step of the schedule's first class and by iteration but the first.
+std::vector<std::vector<double>> seconds_of(const RankClass& rank_class, const Timeline& timeline) {
+    std::map<std::string_view, std::size_t> index;
+    for (std::size_t i = 0; i < rank_class.steps.size(); ++i) {
+        if (problem_of(rank_class.steps[i]) != nullptr) index.emplace(rank_class.steps[i].name, i);
+    }
+    std::vector<std::vector<double>> seconds(rank_class.steps.size());
+    for (const Event& event : timeline.events) {
+        const auto step = index.find(event.step);
+        if (event.stream != Stream::compute || event.iteration == 0 || step == index.end()) continue;
+        seconds[step->second].push_back((event.end - event.start).value);
+    }
+    return seconds;
+}
+
+std::vector<double> sums_of(const std::vector<std::vector<double>>& seconds) {
+    std::vector<double> sums;
+    for (const std::vector<double>& step : seconds) {
+        sums.resize(std::max(sums.size(), step.size()));
+        for (std::size_t i = 0; i < step.size(); ++i) sums[i] += step[i];
+    }
+    return sums;
+}
+
+}  // namespace
+
+void InSituSteps::add(const Schedule& schedule, const Timeline& timeline, const DeviceClass& device) {
+    const RankClass& rank_class = schedule.classes.front();
+    const std::vector<std::vector<Problem>> gradients = gradient_sums(schedule, rank_class);
+    const std::vector<std::vector<double>> seconds = seconds_of(rank_class, timeline);
+    const std::vector<double> wholes = sums_of(seconds);
+    if (wholes.empty()) throw InputError(fmt::format("{}: prices in situ need two training steps", schedule.plan));
+    double medians = 0;
+    for (const std::vector<double>& step : seconds) medians += step.empty() ? 0 : median(step);
+    const double stretch = medians > 0 ? median(wholes) / medians : 1;
+    std::map<std::string, std::vector<double>> by_problem;  // by iteration
+    for (std::size_t i = 0; i < seconds.size(); ++i) {
+        if (seconds[i].empty()) continue;
+        const double middle = median(seconds[i]) * stretch;
+        for (const auto& [problem, share] : shares_of(*problem_of(rank_class.steps[i]), gradients[i], device)) {
+            InSituTimes& times = times_[problem];
+            times.seconds += middle * share;
+            times.places += 1;
+            times.samples += static_cast<double>(seconds[i].size());
+            std::vector<double>& sums = by_problem[problem];
+            sums.resize(wholes.size());
+            for (std::size_t k = 0; k < seconds[i].size(); ++k) sums[k] += seconds[i][k] * share;
+        }
+    }
+    for (const auto& [problem, sums] : by_problem) times_[problem].error += robust_deviation(sums);
+}
+
+void put_in_situ(std::vector<Sample>& samples, const std::map<std::string, InSituTimes>& times) {
+    std::map<std::pair<std::string_view, Pass>, std::pair<Seconds, Seconds>> known;  // in situ and by themselves
+    std::vector<Sample*> others;
+    for (Sample& sample : samples) {
+        const auto found = times.find(to_string(sample.problem));
+        sample.alone = sample.median;
+        if (found == times.end() || !(found->second.seconds > 0)) {
+            others.push_back(&sample);
+            continue;
+        }
+        const InSituTimes& in_situ = found->second;
+        sample.median = Seconds{in_situ.seconds / in_situ.places};
+        sample.error = in_situ.error / in_situ.seconds;
+        sample.count = static_cast<std::int64_t>(in_situ.samples);
+        auto& [stretched, alone] = known[{kind_of(sample.problem.op), sample.problem.pass}];
+        stretched += sample.median;
+        alone += sample.alone;
+    }
+    for (Sample* const sample : others) {
+        const auto like = known.find({kind_of(sample->problem.op), sample->problem.pass});
+        if (like == known.end()) continue;
+        const auto& [stretched, alone] = like->second;
+        sample->median = sample->median * (stretched / alone);
+    }
+}
+
+}  // namespace rehearse::calibrate

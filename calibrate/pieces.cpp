@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/pieces.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "calibrate/fit.hpp"
+#include "core/error.hpp"
+
+namespace rehearse::calibrate {
+
+namespace {
+
+// Small messages take the same time whatever their size: a line must not fall, and needs a slope to be a rate.
+constexpr double least_slope = 1e-13;  // 10 TB/s
+constexpr std::size_t fewest_sizes = 3;
+// What medians of a clock and a scheduler are worth at best: residuals below it are no reason for another line.
+constexpr double worth = 0.005;
+
+struct Point {
+    double size = 0, time = 0;
+};
+
+struct Line {
+    double start = 0, slope = least_slope;
+    double at(double size) const { return start + slope * size; }
+};
+
+// Least squares of time / measured time - 1, start and slope never negative.
+Line line_through(std::span<const Point> points) {
+    double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
+    for (const Point& p : points) {
+        const double weight = 1 / (p.time * p.time);
+        w += weight;
+        wx += weight * p.size;
+        wy += weight * p.time;
+        wxx += weight * p.size * p.size;
+        wxy += weight * p.size * p.time;
+    }
+    const double spread = w * wxx - wx * wx;
+    const double slope = spread > 0 ? (w * wxy - wx * wy) / spread : 0;
+    if (slope < least_slope) return {std::max(0.0, wy - least_slope * wx) / w, least_slope};
+    const double start = (wy - slope * wx) / w;
+    return start >= 0 ? Line{start, slope} : Line{0, std::max(wxy / wxx, least_slope)};
+}
+
+double misfit(std::span<const Point> points, const Line& line) {
+    double sum = 0;
+    for (const Point& p : points) sum += std::pow(line.at(p.size) / p.time - 1, 2);
+    return sum;
+}
+
+std::vector<Point> medians(std::span<const MessageSample> samples) {
+    std::map<double, std::vector<double>> by_size;
+    for (const MessageSample& sample : samples) {
+        if (sample.one_way.value <= 0 || sample.size.value <= 0)
+            throw InputError("message samples: every size and time must be positive");
+        by_size[sample.size.value].push_back(sample.one_way.value);
+    }
+    if (by_size.size() < 2) throw InputError("message samples: at least two sizes are needed to fit overhead and rate");
+    std::vector<Point> points;
+    for (const auto& [size, times] : by_size) points.push_back({size, median(times)});
+    return points;
+}
+
+// best[k][n]: the least misfit of k lines through the first n points, and where the last of them begins.
+struct Cut {
+    double misfit = std::numeric_limits<double>::infinity();
+    std::size_t from = 0;
+};
+
+std::vector<std::vector<Cut>> cuts(std::span<const Point> points, int most) {
+    const std::size_t n = points.size();
+    const std::size_t fewest = std::min(fewest_sizes, n);
+    std::vector<std::vector<Cut>> best(static_cast<std::size_t>(most) + 1, std::vector<Cut>(n + 1));
+    best[0][0].misfit = 0;
+    for (std::size_t from = 0; from < n; ++from) {
+        for (std::size_t to = from + fewest; to <= n; ++to) {
+            const auto part = points.subspan(from, to - from);
+            const double own = misfit(part, line_through(part));
+            for (std::size_t k = 1; k < best.size(); ++k) {
+                const double sum = best[k - 1][from].misfit + own;
+                if (sum < best[k][to].misfit) best[k][to] = {sum, from};
+            }
+        }
+    }
+    return best;
+}
+
+double schwarz(double misfit, std::size_t points, std::size_t lines) {
+    const auto n = static_cast<double>(points);
+    // Start and slope of each, and cuts between them; these count twice, being the best of many places (why they
+    // must count for more than a parameter: Zhang and Siegmund 2007).
+    const auto parameters = static_cast<double>(4 * lines - 2);
+    return n * std::log(misfit / n + worth * worth) + parameters * std::log(n);
+}
+
+}  // namespace
+
+MessagePiece fit_line(std::span<const MessageSample> samples) {
+    const Line line = line_through(medians(samples));
+    return {{}, Seconds{line.start}, Bandwidth{1 / line.slope}, {}};
+}
+
+PieceFit fit_pieces(std::span<const MessageSample> samples, int most) {
+    const std::vector<Point> points = medians(samples);
+    if (line_through(points).slope <= least_slope)
+        throw InputError("message samples: the time does not grow with the size");
+    const auto best = cuts(points, most);
+    std::size_t lines = 1;
+    for (std::size_t k = 2; k < best.size(); ++k) {
+        const auto value = [&](std::size_t count) { return schwarz(best[count].back().misfit, points.size(), count); };
+        if (value(k) < value(lines)) lines = k;
+    }
+    PieceFit fit;
+    fit.samples = static_cast<std::int64_t>(samples.size());
+    for (std::size_t to = points.size(); lines > 0; --lines) {
+        const std::size_t from = best[lines][to].from;
+        const Line line = line_through(std::span{points}.subspan(from, to - from));
+        const Bytes up_to{to == points.size() ? 0 : points[to - 1].size};
+        fit.pieces.insert(fit.pieces.begin(), {up_to, Seconds{line.start}, Bandwidth{1 / line.slope}, {}});
+        to = from;
+    }
+    Messaging messaging;
+    messaging.pieces = fit.pieces;
+    std::vector<double> residuals;
+    for (const MessageSample& sample : samples) {
+        residuals.push_back(sample.one_way / beyond_wire(messaging, sample.size, Seconds{0}) - 1);
+    }
+    fit.error = robust_deviation(residuals);
+    return fit;
+}
+
+}  // namespace rehearse::calibrate

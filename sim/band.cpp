@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/band.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/prices.hpp"
+
+namespace rehearse::sim {
+
+namespace {
+
+constexpr double in_ninety_percent = 1.645;  // standard deviations of a normal distribution, either side
+
+struct Sum {
+    Seconds time;
+    Seconds together;    // sum of errors that are one
+    double squares = 0;  // of errors that are independent of each other, seconds squared
+    double error() const { return time.value > 0 ? std::hypot(together.value, std::sqrt(squares)) / time.value : 0; }
+};
+
+using Counted = std::pair<const Problem*, int>;
+
+// How often each problem is computed. Micro-batches of a layer are alike, and layers often.
+std::map<std::string, Counted> problems_of(const RankClass& rank_class) {
+    std::map<std::pair<int, Pass>, std::vector<Counted>> by_layer;  // updates: by bucket, from -1 down
+    for (const Step& step : rank_class.steps) {
+        const auto* compute = std::get_if<Compute>(&step.action);
+        const auto* update = std::get_if<Update>(&step.action);
+        if (compute == nullptr && update == nullptr) continue;
+        const Problem& problem = compute != nullptr ? compute->problem : update->problem;
+        std::vector<Counted>& known =
+            by_layer[{compute != nullptr ? compute->layer : -1 - update->bucket, problem.pass}];
+        const auto same = std::ranges::find_if(known, [&](const Counted& one) { return *one.first == problem; });
+        if (same == known.end()) {
+            known.emplace_back(&problem, 1);
+        } else {
+            ++same->second;
+        }
+    }
+    std::map<std::string, Counted> by_name;
+    for (const auto& [key, counted] : by_layer) {
+        for (const auto& [problem, times] : counted) {
+            auto& [first, count] = by_name[to_string(*problem)];
+            first = problem;
+            count += times;
+        }
+    }
+    return by_name;
+}
+
+Sum sum_of(const RankClass& rank_class, const DeviceClass& device) {
+    Sum sum;
+    for (const auto& [name, counted] : problems_of(rank_class)) {
+        const Price priced = price(*counted.first, device);
+        const Seconds time = priced.time * static_cast<double>(counted.second);
+        const Seconds error = time * priced.error;
+        sum.time += time;
+        if (device.measured.contains(name)) {
+            sum.squares += error.value * error.value;
+        } else {
+            sum.together += error;
+        }
+    }
+    return sum;
+}
+
+double relative_growth(const Schedule& schedule, const Machine& machine, const Options& options, Seconds step) {
+    const Seconds longer = summarize(simulate(schedule, machine, options).timeline).step;
+    return std::max(0.0, longer / step - 1);
+}
+
+}  // namespace
+
+double computation_error(const Schedule& schedule, const Machine& machine) {
+    Sum longest;
+    for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
+        std::int64_t rank = 0;
+        while (class_of(schedule, rank) != static_cast<int>(c)) ++rank;
+        const Sum sum = sum_of(schedule.classes[c], class_of(machine, rank));
+        if (sum.time > longest.time) longest = sum;
+    }
+    return longest.error();
+}
+
+Band band(const Schedule& schedule, const Machine& machine, const Options& options, Seconds step) {
+    if (!(step > Seconds{0})) return {step, step};
+    Options computation = options, communication = options;
+    const double error = std::hypot(computation_error(schedule, machine), machine.in_situ.bias);
+    computation.pace.resize(static_cast<std::size_t>(rehearse::ranks(schedule.mesh)), 1);
+    for (double& pace : computation.pace) pace *= 1 + in_ninety_percent * error;
+    computation.links = communication.links = false;
+    communication.messages = Quantile{in_ninety_percent};
+    const double of_computation = relative_growth(schedule, machine, computation, step);
+    const double of_messages =
+        rehearse::ranks(schedule.mesh) > 1 ? relative_growth(schedule, machine, communication, step) : 0;
+    const double r = std::hypot(of_computation, of_messages, in_ninety_percent * machine.in_situ.noise);
+    return {step * (1 / (1 + r)), step * (1 + r)};
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a predicted step may be off, from the errors of what it is made of.
+#pragma once
+
+#include "sim/simulate.hpp"
+
+namespace rehearse::sim {
+
+struct Band {
+    Seconds low, high;
+};
+
+/// Holds the measured step nine times in ten, if errors are normal and prices know theirs. Three parts, independent of
+/// each other: prices of computations (where each problem was measured by itself, errors of different problems are
+/// independent too; where a model or a roofline speaks for many, they are one) with the machine's bias in situ; prices
+/// of messages, all off together; noise between runs. What the first two mean for the step is simulated, with each at
+/// 1.645 standard deviations. `step` is the prediction with `options`; low = step / (1 + r), high = step x (1 + r).
+Band band(const Schedule& schedule, const Machine& machine, const Options& options, Seconds step);
+
+/// Relative, one standard deviation, of all computations of the rank class that computes longest.
+double computation_error(const Schedule& schedule, const Machine& machine);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/in_situ.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+
+#include "core/error.hpp"
+
+namespace rehearse::calibrate {
+namespace {
+
+const Problem first{Activation{Nonlinearity::relu, {100}}, Pass::forward, 4};
+const Problem second{Activation{Nonlinearity::relu, {200}}, Pass::forward, 4};
+
+// first, second, first.
+Schedule three_steps() {
+    Schedule schedule;
+    schedule.mesh = {{{"data", 1}}};
+    schedule.plan = "data=1";
+    RankClass& rank_class = schedule.classes.emplace_back();
+    rank_class.part.network.layers = {{"input", Input{{100}}, {}, {100}},
+                                      {"a", first.op, {0}, {100}},
+                                      {"b", second.op, {1}, {200}},
+                                      {"c", first.op, {2}, {100}}};
+    int layer = 0;
+    for (const Problem& problem : {first, second, first}) {
+        ++layer;
+        rank_class.steps.push_back(
+            {std::string(1, static_cast<char>('a' + layer - 1)), Stream::compute, Compute{layer, problem, 0}, {}});
+    }
+    schedule.network = rank_class.part.network;
+    return schedule;
+}
+
+DeviceClass device() {
+    DeviceClass core;
+    core.measured[to_string(first)] = {Seconds{1e-3}, 0, 1, "test"};
+    core.measured[to_string(second)] = {Seconds{1e-3}, 0, 1, "test"};
+    return core;
+}
+
+Sample sample(const Problem& problem, double alone = 1e-4) {
+    Sample sample;
+    sample.problem = problem;
+    sample.median = Seconds{alone};
+    sample.count = 7;
+    return sample;
+}
+
+// One iteration with these times after the other, and one of ten seconds before them.
+Timeline timeline_of(const std::vector<std::array<double, 3>>& iterations) {
+    Timeline timeline;
+    double now = 0;
+    for (std::size_t i = 0; i <= iterations.size(); ++i) {
+        for (std::size_t step = 0; step < 3; ++step) {
+            Event event;
+            event.iteration = static_cast<int>(i);
+            event.stream = Stream::compute;
+            event.step = std::string(1, static_cast<char>('a' + step));
+            event.start = Seconds{now};
+            event.end = Seconds{now += i == 0 ? 10.0 : iterations[i - 1][step]};
+            timeline.events.push_back(event);
+        }
+    }
+    return timeline;
+}
+
+TEST(InSitu, IsTheMeanOfAProblemsPlacesAndNotOfTheFirstIteration) {
+    InSituSteps steps;
+    steps.add(three_steps(), timeline_of({{1e-3, 5e-3, 3e-3}, {1e-3, 5e-3, 3e-3}, {1e-3, 5e-3, 3e-3}}), device());
+    std::vector<Sample> samples{sample(first, 7e-4), sample(second)};
+    put_in_situ(samples, steps.times());
+    EXPECT_NEAR(samples[0].median.value, 2e-3, 1e-12);  // 1 ms and 3 ms
+    EXPECT_NEAR(samples[1].median.value, 5e-3, 1e-12);
+    EXPECT_EQ(samples[0].alone, Seconds{7e-4});
+    EXPECT_EQ(samples[0].count, 6);
+    EXPECT_NEAR(samples[0].error, 0, 1e-9);
+}
+
+// Another process takes 6 ms in each iteration, from another step each time: no median shows it, the sum does.
+TEST(InSitu, AddsUpToWhatWholeStepsTook) {
+    InSituSteps steps;
+    steps.add(three_steps(), timeline_of({{8e-3, 2e-3, 2e-3}, {2e-3, 8e-3, 2e-3}, {2e-3, 2e-3, 8e-3}}), device());
+    std::vector<Sample> samples{sample(first), sample(second)};
+    put_in_situ(samples, steps.times());
+    EXPECT_NEAR(2 * samples[0].median.value + samples[1].median.value, 12e-3, 1e-12);
+    EXPECT_NEAR(samples[1].median.value, 4e-3, 1e-12);
+}
+
+TEST(InSitu, OfTwoNetworksIsTheMeanOfBoth) {
+    InSituSteps steps;
+    steps.add(three_steps(), timeline_of({{1e-3, 5e-3, 3e-3}}), device());
+    steps.add(three_steps(), timeline_of({{4e-3, 7e-3, 4e-3}}), device());
+    std::vector<Sample> samples{sample(first), sample(second)};
+    put_in_situ(samples, steps.times());
+    EXPECT_NEAR(samples[0].median.value, 3e-3, 1e-12);
+    EXPECT_NEAR(samples[1].median.value, 6e-3, 1e-12);
+}
+
+TEST(InSitu, StretchesWhatNoStepHasAsOthersOfItsKindAndPass) {
+    InSituSteps steps;
+    steps.add(three_steps(), timeline_of({{1e-3, 5e-3, 3e-3}}), device());
+    std::vector<Sample> samples{sample({Activation{Nonlinearity::relu, {300}}, Pass::forward, 4}, 1e-4),
+                                sample({Activation{Nonlinearity::relu, {300}}, Pass::backward_data, 4}, 1e-4),
+                                sample(first, 1e-3), sample(second, 4e-3)};
+    put_in_situ(samples, steps.times());
+    EXPECT_NEAR(samples[0].median.value, 1e-4 * (2e-3 + 5e-3) / (1e-3 + 4e-3), 1e-15);
+    EXPECT_EQ(samples[0].count, 7);
+    EXPECT_EQ(samples[1].median, Seconds{1e-4});  // nothing is known of this pass
+}
+
+TEST(InSitu, NeedsTwoIterations) {
+    InSituSteps steps;
+    EXPECT_THROW(steps.add(three_steps(), timeline_of({}), device()), InputError);
+}
+
+}  // namespace
+}  // namespace rehearse::calibrate

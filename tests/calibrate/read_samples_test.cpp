@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small files written by hand in the formats of four programs.
+#include "calibrate/read_samples.hpp"
+
+#include <gmock/gmock.h>
+
+#include "calibrate/quick.hpp"
+#include "core/error.hpp"
+#include "core/prices.hpp"
+
+namespace rehearse::calibrate {
+namespace {
+
+using namespace literals;
+using testing::HasSubstr;
+using testing::SizeIs;
+using testing::StartsWith;
+using testing::ThrowsMessage;
+
+constexpr const char* google = R"({
+  "context": {"date": "2024-05-01T10:00:00+02:00", "host_name": "node7"},
+  "benchmarks": [
+    {"name": "activation:n10:relu:1000:f32:forward/onednn", "run_type": "iteration", "real_time": 17, "time_unit": "us"},
+    {"name": "activation:n10:relu:1000:f32:forward/onednn", "run_type": "iteration", "real_time": 19, "time_unit": "us"},
+    {"name": "activation:n10:relu:1000:f32:forward/onednn", "run_type": "iteration", "real_time": 90, "time_unit": "us"},
+    {"name": "activation:n10:relu:1000:f32:forward/onednn_mean", "run_type": "aggregate", "real_time": 42, "time_unit": "us"},
+    {"name": "activation:n10:relu:1000:f32:forward/reference", "run_type": "iteration", "real_time": 0.5, "time_unit": "ms"},
+    {"name": "BM_memcpy/1024", "run_type": "iteration", "real_time": 30, "time_unit": "ns"},
+    {"name": "p2p:n2:1024B:f32/comm/direct", "real_time": 3000, "median_s": 2e-6, "time_unit": "ns"},
+    {"name": "p2p:n2:1024B:f32/mpi/default", "real_time": 3000, "median_s": 9e-6, "time_unit": "ns"},
+    {"name": "p2p:n2:2048B:f32/comm/direct", "real_time": 3000, "median_s": 3e-6, "time_unit": "ns"}
+  ]})";
+
+std::string problem() { return to_string(Problem{Activation{Nonlinearity::relu, {1000}}, Pass::forward, 10}); }
+
+// The names above must be problems as this version writes them.
+std::string google_text() {
+    std::string text = google;
+    const std::string written = "activation:n10:relu:1000:f32:forward";
+    for (std::size_t at = text.find(written); at != std::string::npos; at = text.find(written, at + 1))
+        text.replace(at, written.size(), problem());
+    return text;
+}
+
+TEST(ReadSamples, TakesProblemsAndMessagesFromGoogleBenchmark) {
+    const FileSamples samples = read_samples(google_text(), "bench.json");
+    EXPECT_EQ(samples.where, "node7, 2024-05-01");
+    ASSERT_THAT(samples.compute, SizeIs(1));  // the reference is slower: a run would not take it
+    EXPECT_EQ(to_string(samples.compute[0].problem), problem());
+    EXPECT_EQ(samples.compute[0].backend, "onednn");
+    EXPECT_NEAR(samples.compute[0].median.value, 19e-6, 1e-15);
+    EXPECT_NEAR(samples.compute[0].error, 1.4826 * 2 / 19, 1e-9);  // distances 0, 2 and 71 us
+    ASSERT_THAT(samples.messages, SizeIs(2));
+    EXPECT_EQ(samples.messages[0].size, Bytes{1024});
+    EXPECT_EQ(samples.messages[0].one_way, 2_us);
+    ASSERT_THAT(samples.skipped, SizeIs(1));
+    EXPECT_THAT(samples.skipped[0], StartsWith("BM_memcpy/1024: "));
+}
+
+constexpr const char* all_reduce_perf =
+    R"(# nThread 1 nGpus 4 minBytes 1048576 maxBytes 4194304 step: 2(factor) warmup iters: 5 iters: 20
+# Using devices
+#  Rank  0 Group  0 Pid   1 on  a device  0
+#  Rank  1 Group  0 Pid   1 on  a device  1
+#  Rank  2 Group  0 Pid   1 on  a device  2
+#  Rank  3 Group  0 Pid   1 on  a device  3
+#
+#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+     1048576        262144     float     sum      -1    100.0   10.49   15.73      0    101.0   10.38   15.57      0
+     4194304       1048576     float     sum      -1    340.0   12.34   18.50      0    339.0   12.37   18.56      0
+# Out of bounds values : 0 OK
+)";
+
+TEST(ReadSamples, TakesARingFromTheAllReduceOfNcclTests) {
+    const FileSamples samples = read_samples(all_reduce_perf, "nccl.txt");
+    ASSERT_THAT(samples.messages, SizeIs(2));
+    EXPECT_EQ(samples.messages[0].size, Bytes{262144});  // a quarter on 4 ranks
+    EXPECT_NEAR(samples.messages[0].one_way.value, 100e-6 / 6, 1e-15);
+    EXPECT_EQ(samples.where, "nccl.txt");
+}
+
+TEST(ReadSamples, TakesMessagesFromTheSendrecvOfNcclTests) {
+    const FileSamples samples = read_samples(R"(#  Rank  0 Group 0
+#  Rank  1 Group 0
+#       size         count      type   redop    root     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)
+           0             0     float    none      -1     0.10    0.00    0.00      0
+        4096          1024     float    none      -1     8.00    0.51    0.51      0
+)",
+                                             "sendrecv.txt");
+    ASSERT_THAT(samples.messages, SizeIs(1));
+    EXPECT_EQ(samples.messages[0].size, Bytes{4096});
+    EXPECT_EQ(samples.messages[0].one_way, 8_us);
+}
+
+TEST(ReadSamples, TakesOneWayTimesFromOsuLatencyAndRatesOfLongMessagesFromBandwidth) {
+    const FileSamples latency =
+        read_samples("# OSU MPI Latency Test v5.9\n# Size          Latency (us)\n0 0.20\n8 0.25\n65536 9.5\n", "l");
+    ASSERT_THAT(latency.messages, SizeIs(2));
+    EXPECT_DOUBLE_EQ(latency.messages[1].one_way.value, 9.5e-6);
+    const FileSamples rate =
+        read_samples("# OSU MPI Bandwidth Test v5.9\n# Size Bandwidth (MB/s)\n8 30.0\n1048576 10485.76\n", "b");
+    ASSERT_THAT(rate.messages, SizeIs(1));
+    EXPECT_NEAR(rate.messages[0].one_way.value, 100e-6, 1e-15);
+}
+
+TEST(ReadSamples, OfOsuAllReduceNeedTheNumberOfRanks) {
+    const char* text = "# OSU MPI Allreduce Latency Test v5.9\n# Size       Avg Latency(us)\n1048576 120.0\n";
+    EXPECT_THAT([&] { read_samples(text, "osu.txt"); }, ThrowsMessage<InputError>(StartsWith("osu.txt:3: ")));
+    const FileSamples samples = read_samples(text, "osu.txt", 4);
+    EXPECT_EQ(samples.messages.at(0).size, Bytes{262144});
+    EXPECT_DOUBLE_EQ(samples.messages.at(0).one_way.value, 20e-6);
+}
+
+TEST(ReadSamples, SaysWhatIsWrongWithAFile) {
+    const auto refused = [](std::string_view text, const char* why) {
+        EXPECT_THAT([&] { read_samples(text, "f"); }, ThrowsMessage<InputError>(HasSubstr(why))) << text;
+    };
+    refused("", "neither JSON");
+    refused("hello\n", "neither JSON");
+    refused("{ \"a\": 1 }", "without \"benchmarks\"");
+    refused("{ not json", "without \"benchmarks\"");
+    refused(R"({"benchmarks": [5]})", "f: ");
+    refused(R"({"benchmarks": [{"name": 3, "real_time": 1}]})", "f: ");
+    refused(R"({"benchmarks": [{"name": "BM_x", "real_time": "long"}]})", "f: ");
+    refused(R"({"benchmarks": [{"name": "BM_x", "real_time": 1}]})", "it holds no problem and no message");
+    refused(R"({"benchmarks": [{"name": "BM_x", "real_time": 1, "time_unit": "weeks"}]})", "real_time in ns");
+    refused("# OSU MPI Bi-Directional Bandwidth Test v5.9\n# Size Bandwidth (MB/s)\n65536 30\n", "f:3: ");
+    refused("# size count type redop root time algbw busbw\n 8 2 float sum -1 3 0.1 0.1\n", "f:2: the lines '# Rank");
+    refused(
+        "# Rank 0\n# Rank 1\n# Rank 2\n# Rank 3\n# size count type redop root time algbw busbw\n 8 2 float sum -1 3 "
+        "1.0 0.75\n",
+        "f:6: busbw / algbw is 0.75");
+}
+
+TEST(ReadSamples, BecomePricesAndPiecesOfAMachine) {
+    Machine machine;
+    machine.name = "pair";
+    machine.classes.resize(1);
+    machine.nodes.push_back({"node", 2, {{"dev", VertexKind::device, 0}}, {}});
+    machine.fabric.link = {1_GBps, "data sheet"};
+    const Machine fitted = apply(machine, read_samples(google_text(), "bench.json"), Between::nodes);
+    const Price priced = price(parse_problem(problem()), fitted.classes[0]);
+    EXPECT_NEAR(priced.time.value, 19e-6, 1e-15);
+    EXPECT_EQ(priced.source, "measured, node7, 2024-05-01, 3 samples, residual 15.6 % (onednn)");
+    // 1024 B in 2 us and 2048 B in 3 us: 1 us and 1.024 GB/s, more than the sheet's link carries.
+    EXPECT_NEAR(fitted.across.pieces.at(0).overhead.value, 1e-6, 1e-12);
+    EXPECT_NEAR(fitted.across.pieces.at(0).rate.value, 1.024e9, 1e3);
+    EXPECT_EQ(fitted.across.fraction.value, 1);
+    EXPECT_EQ(fitted.fabric.link.source, "data sheet");
+    machine.nodes[0].count = 1;
+    EXPECT_THROW(apply(machine, read_samples(google_text(), "bench.json"), Between::nodes), InputError);
+}
+
+}  // namespace
+}  // namespace rehearse::calibrate

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that share images, and every way to combine two or three axes, with real tensors: gradients and weights are
+// those of one rank. Run under mpirun with 2, 4 and 8 ranks.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "core/error.hpp"
+#include "run/trainer.hpp"
+#include "tests/kernels/comm/mpi_main.hpp"
+#include "tests/run/networks.hpp"
+
+namespace rehearse::run {
+namespace {
+
+using kernels::Communicator;
+
+void expect_gradients(const Network& network, const std::string& plan, const Schedule& schedule) {
+    SCOPED_TRACE(network.name + ", " + plan);
+    Options options{.steps = 2, .check_gradients = true};
+    options.alone = std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, micro_batch_size(schedule)));
+    const Result result = train_on(Communicator::world(), schedule, options, {}, {});
+    EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+    EXPECT_LT(result.gradient_tolerance, 1e-3);
+}
+
+void expect_gradients(const std::vector<Network>& networks, const std::vector<std::string>& plans) {
+    for (const Network& network : networks) {
+        for (const std::string& plan : plans) {
+            expect_gradients(network, plan, test::schedule_of(network, plan, Communicator::world().size(), 4));
+        }
+    }
+}
+
+TEST(SharedImages, GiveTheGradientsOfOneRank) {
+    const std::int64_t ranks = Communicator::world().size();
+    if (ranks == 2) {
+        expect_gradients({test::images(), test::encoder_decoder(), test::branches()}, {"spatial=2", "spatial=1x2"});
+        expect_gradients({test::small_unet(), test::shrinking(), test::volumes()}, {"spatial=2", "spatial=1x1x2"});
+    } else if (ranks == 4) {
+        expect_gradients({test::images(), test::encoder_decoder()},
+                         {"spatial=2x2", "spatial=4", "data=2,spatial=2", "spatial=2,data=2:zero=2",
+                          "pipe=2:microbatches=2,spatial=1x2"});
+        expect_gradients({test::small_unet(), test::shrinking()}, {"spatial=2x2", "data=2:zero=3,spatial=1x2"});
+    } else if (ranks == 8) {
+        expect_gradients({test::small_unet(), test::shrinking()}, {"spatial=2x2x2", "data=2,spatial=2x2"});
+        expect_gradients({test::images()}, {"pipe=2:microbatches=2,data=2,spatial=2"});
+    }
+}
+
+using Words = std::vector<std::string>;
+
+/// Each way to write an axis of so many ranks; of one rank, none at all.
+Words written(std::int64_t size, const Words& ways) {
+    if (size == 1) return {""};
+    Words words;
+    for (const std::string& way : ways) words.push_back(fmt::format(fmt::runtime(way), size));
+    return words;
+}
+
+Words all_plans(std::int64_t ranks) {
+    Words plans;
+    for (std::int64_t pipe = 1; pipe <= ranks; pipe *= 2) {
+        for (std::int64_t data = 1; pipe * data <= ranks; data *= 2) {
+            const std::int64_t inner = ranks / pipe / data;
+            Words last = written(inner, {"tensor={}", "spatial={}", "spatial=1x{}"});
+            if (inner == 4) last.push_back("spatial=2x2");
+            for (const std::string& p :
+                 written(pipe, {"pipe={}:microbatches=8", "pipe={}:schedule=gpipe:microbatches=8",
+                                "pipe={}:schedule=interleaved:microbatches=8",
+                                "pipe={}:schedule=pipedream:microbatches=8", "pipe={}:recompute=on:microbatches=8"})) {
+                for (const std::string& d : written(data, {"data={}", "data={}:zero=1", "data={}:zero=2",
+                                                           "data={}:zero=3:bucket=1kB", "data={}:lag=1"})) {
+                    for (const std::string& l : last) {
+                        std::string plan = p;
+                        for (const std::string& axis : {d, l}) plan += (plan.empty() || axis.empty() ? "" : ",") + axis;
+                        plans.push_back(plan);
+                    }
+                }
+            }
+        }
+    }
+    return plans;
+}
+
+// Every plan of these words that a network can have. The others are refused by the plan, before anything runs.
+TEST(Hybrids, DISABLED_OfUpToThreeAxesGiveTheGradientsOfOneRank) {
+    const std::int64_t ranks = Communicator::world().size();
+    for (const Network& network : {test::images(), test::branches(), test::encoder_decoder()}) {
+        int run = 0, refused = 0;
+        for (const std::string& plan : all_plans(ranks)) {
+            try {
+                const Schedule schedule = test::schedule_of(network, plan, ranks, 8);
+                expect_gradients(network, plan, schedule);
+                ++run;
+            } catch (const InputError& error) {
+                ++refused;
+                if (Communicator::world().rank() == 0) fmt::print("refused: {}\n", error.what());
+            }
+        }
+        if (Communicator::world().rank() == 0) fmt::print("{}: {} plans, {} refused\n", network.name, run, refused);
+        EXPECT_GT(run, refused / 2) << network.name;
+    }
+}
+
+}  // namespace
+}  // namespace rehearse::run
+
+int main(int argc, char** argv) {
+    const rehearse::run::Session session{argc, argv};
+    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
+}
