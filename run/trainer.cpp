@@ -220,7 +220,8 @@ private:
     std::string left_to_host() const {
         const Program::Placed placed = program_.placed();
         if (placed.on_host == 0) return {};
-        return fmt::format("{} of {} layers: {}", placed.on_host, placed.layers, join({placed.kinds.begin(), placed.kinds.end()}));
+        const std::vector<std::string_view> kinds(placed.kinds.begin(), placed.kinds.end());
+        return fmt::format("{} of {} layers: {}", placed.on_host, placed.layers, join(kinds));
     }
 
     std::string title() const {
