@@ -6,6 +6,7 @@
 #include <QDir>
 #include <QLabel>
 #include <QPushButton>
+#include <QScrollArea>
 #include <QSplitter>
 #include <QTemporaryDir>
 #include <QThreadPool>
@@ -119,7 +120,12 @@ private:
         all->addLayout(make_buttons());
         all->addWidget(plan_help());
         all->addStretch();
-        return box;
+        auto* area = new QScrollArea;
+        area->setWidget(box);
+        area->setWidgetResizable(true);
+        area->setFrameShape(QFrame::NoFrame);
+        area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+        return area;
     }
 
     QLayout* make_buttons() {

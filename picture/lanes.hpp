@@ -102,13 +102,17 @@ public:
     Lanes finish();
 
 private:
-    void sort(Lane& lane) const;
-    std::vector<Lane> without_overlap(Lane&& lane) const;
+    struct Added {  // an event; a lane's in one piece, so that adding to many lanes in turn touches little memory
+        std::int64_t start, duration;
+        std::uint32_t what, flow;
+        std::uint16_t iteration;
+    };
+    std::vector<Lane> apart(const Lane& lane, std::vector<Added> events) const;
     void build(Lane& lane) const;
-    void append(Lane& to, std::int64_t start, std::int64_t duration, std::uint32_t what, std::uint16_t iteration,
-                std::uint32_t flow) const;
+    void append(Lane& to, const Added& event) const;
 
     Lanes result_;
+    std::vector<std::vector<Added>> added_;  // of each lane
     std::map<std::tuple<std::int64_t, Stream, std::string>, std::size_t> lane_of_;
     std::map<What, std::uint32_t> what_of_;
     std::size_t events_ = 0;

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <exception>
 #include <mutex>
-#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -79,6 +78,7 @@ LanesBuilder::LanesBuilder(std::string title, bool measured, std::int64_t ranks)
 std::size_t LanesBuilder::lane(std::int64_t rank, Stream stream, const std::string& name) {
     const auto [place, is_new] = lane_of_.try_emplace({rank, stream, name}, result_.lanes.size());
     if (is_new) {
+        added_.emplace_back();
         Lane& lane = result_.lanes.emplace_back();
         lane.name = name;
         lane.rank = rank;
@@ -93,72 +93,52 @@ std::uint32_t LanesBuilder::what(const What& what) {
     return place->second;
 }
 
-void LanesBuilder::append(Lane& to, std::int64_t start, std::int64_t duration, std::uint32_t what,
-                          std::uint16_t iteration, std::uint32_t flow) const {
-    duration = std::max<std::int64_t>(duration, 0);
-    if (duration >= is_long) to.long_[to.starts_.size()] = duration;
-    to.starts_.push_back(start);
-    to.durations_.push_back(duration >= is_long ? is_long : static_cast<std::uint32_t>(duration));
-    to.whats_.push_back(what);
-    to.activities_.push_back(result_.whats[what].activity);
-    to.iterations_.push_back(iteration);
-    if (flow != 0 && to.flows_.empty()) to.flows_.resize(to.starts_.size() - 1, 0);
-    if (flow != 0 || !to.flows_.empty()) to.flows_.push_back(flow);
-}
-
 void LanesBuilder::add(std::size_t lane, std::int64_t start, std::int64_t duration, std::uint32_t what, int iteration,
                        std::int64_t flow) {
-    append(result_.lanes[lane], start, duration, what, static_cast<std::uint16_t>(std::clamp(iteration, 0, 65535)),
-           std::in_range<std::uint32_t>(flow) ? static_cast<std::uint32_t>(flow) : 0);
+    added_[lane].push_back({start, std::max<std::int64_t>(duration, 0), what,
+                            std::in_range<std::uint32_t>(flow) ? static_cast<std::uint32_t>(flow) : 0,
+                            static_cast<std::uint16_t>(std::clamp(iteration, 0, 65535))});
     ++events_;
 }
 
-// An event that holds others comes before them.
-void LanesBuilder::sort(Lane& lane) const {
-    const auto before = [&](std::size_t a, std::size_t b) {
-        if (lane.starts_[a] != lane.starts_[b]) return lane.starts_[a] < lane.starts_[b];
-        return lane.durations_[a] > lane.durations_[b];
-    };
-    bool sorted = true;
-    for (std::size_t i = 1; i < lane.size() && sorted; ++i) sorted = !before(i, i - 1);
-    if (sorted) return;
-    std::vector<std::size_t> order(lane.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, before);
-    Lane result;
-    result.name = lane.name;
-    result.rank = lane.rank;
-    result.stream = lane.stream;
-    for (const std::size_t i : order) {
-        append(result, lane.start(i), lane.end(i) - lane.start(i), lane.whats_[i], lane.iterations_[i], lane.flow(i));
-    }
-    lane = std::move(result);
+void LanesBuilder::append(Lane& to, const Added& event) const {
+    const std::int64_t duration = event.duration;
+    if (duration >= is_long) to.long_[to.starts_.size()] = duration;
+    to.starts_.push_back(event.start);
+    to.durations_.push_back(duration >= is_long ? is_long : static_cast<std::uint32_t>(duration));
+    to.whats_.push_back(event.what);
+    to.activities_.push_back(result_.whats[event.what].activity);
+    to.iterations_.push_back(event.iteration);
+    if (event.flow != 0 && to.flows_.empty()) to.flows_.resize(to.starts_.size() - 1, 0);
+    if (event.flow != 0 || !to.flows_.empty()) to.flows_.push_back(event.flow);
 }
 
-// Each event goes to the first lane that is free again when it begins: nested ones come below each other.
-std::vector<Lane> LanesBuilder::without_overlap(Lane&& lane) const {
-    bool overlaps = false;
-    for (std::size_t i = 1; i < lane.size() && !overlaps; ++i) overlaps = lane.end(i - 1) > lane.start(i);
+// Into columns. Each event goes to the first lane that is free again when it begins: nested ones come below each other.
+std::vector<Lane> LanesBuilder::apart(const Lane& lane, std::vector<Added> events) const {
+    const auto before = [](const Added& a, const Added& b) {  // an event that holds others comes before them
+        return a.start != b.start ? a.start < b.start : a.duration > b.duration;
+    };
+    if (!std::ranges::is_sorted(events, before)) std::ranges::stable_sort(events, before);
     std::vector<Lane> result;
-    if (!overlaps) {
-        result.push_back(std::move(lane));
-        return result;
-    }
     std::vector<std::int64_t> free_from;
-    for (std::size_t i = 0; i < lane.size(); ++i) {
+    for (const Added& event : events) {
         std::size_t n = 0;
-        while (n < result.size() && free_from[n] > lane.start(i)) ++n;
+        while (n < result.size() && free_from[n] > event.start) ++n;
         if (n == result.size()) {
-            Lane& added = result.emplace_back();
-            added.name = lane.name;
-            added.rank = lane.rank;
-            added.stream = lane.stream;
-            added.number = static_cast<int>(n);
+            Lane& made = result.emplace_back();
+            made.name = lane.name;
+            made.rank = lane.rank;
+            made.stream = lane.stream;
+            made.number = static_cast<int>(n);
             free_from.push_back(0);
+            if (n == 0) {
+                const auto reserve = [&](auto& column) { column.reserve(events.size()); };
+                reserve(made.starts_), reserve(made.durations_), reserve(made.whats_), reserve(made.activities_);
+                reserve(made.iterations_);
+            }
         }
-        append(result[n], lane.start(i), lane.end(i) - lane.start(i), lane.whats_[i], lane.iterations_[i],
-               lane.flow(i));
-        free_from[n] = lane.end(i);
+        append(result[n], event);
+        free_from[n] = event.start + event.duration;
     }
     return result;
 }
@@ -190,18 +170,17 @@ void LanesBuilder::build(Lane& lane) const {
 }
 
 Lanes LanesBuilder::finish() {
+    std::vector<std::vector<Lane>> parts(added_.size());
+    each_of(parts.size(), [&](std::size_t i) { parts[i] = apart(result_.lanes[i], std::move(added_[i])); });
     std::vector<Lane> lanes;
     result_.first = INT64_MAX;
     result_.last = INT64_MIN;
-    for (Lane& lane : result_.lanes) {
-        sort(lane);
-        for (Lane& part : without_overlap(std::move(lane))) {
-            if (part.size() == 0) continue;
+    for (std::vector<Lane>& of_lane : parts) {
+        for (Lane& part : of_lane) {
             result_.first = std::min(result_.first, part.start(0));
             result_.last = std::max(result_.last, part.end(part.size() - 1));
             lanes.push_back(std::move(part));
         }
-        lane = {};
     }
     if (lanes.empty()) result_.first = 0;
     result_.last = std::max(result_.last, result_.first + 1);
