@@ -13,6 +13,7 @@
 #include "cli/explain.hpp"
 #include "cli/job.hpp"
 #include "cli/report.hpp"
+#include "cli/training.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "models/models.hpp"
@@ -39,8 +40,7 @@ struct Options {
     sim::Mode mode = sim::Mode::automatic;
     int steps = 1;
     std::optional<std::int64_t> baseline;
-    std::optional<std::int64_t> dataset;
-    int epochs = 1;
+    TrainingOptions training;
     std::string trace, plot;
     bool explain = false, memory = false, links = false;
 };
@@ -76,7 +76,7 @@ Predicted predicted(const Options& options, const Network& network, const Machin
     json["fits"] = result.schedule.memory_peak <= device.memory.value;
     json["flows_simulated"] = middle.flows;
     add_noise(json, result.schedule, machine, simulated, options.conditions);
-    add_storage(json, result.schedule, machine, options.conditions, options.dataset);
+    add_storage(json, result.schedule, machine, options.conditions, options.training.dataset);
     json["simulation_wall_s"] = wall_s() - begin;
     result.timeline = std::move(middle.timeline);
     return result;
@@ -90,16 +90,6 @@ void add_scaling(Json& points, const Json& baseline) {
         const double speedup = p["samples_per_s"].get<double>() / base;
         p["speedup"] = speedup;
         p["efficiency"] = speedup * base_devices / p["devices"].get<double>();
-    }
-}
-
-void add_training_time(Json& points, const Options& options) {
-    if (!options.dataset) return;
-    for (Json& p : points) {
-        const double samples = static_cast<double>(*options.dataset) * options.epochs;
-        p["epoch_s"] = static_cast<double>(*options.dataset) / p["samples_per_s"].get<double>();
-        p["training_s"] = samples / p["samples_per_s"].get<double>() + p.value("staging_s", 0.0);
-        p["node_hours"] = p["training_s"].get<double>() / 3600 * p["nodes"].get<double>();
     }
 }
 
@@ -128,10 +118,7 @@ Table points_table(const Options& options) {
         table.columns.push_back({"input_bytes_per_s", "input a second", Show::bytes});
     }
     if (!options.conditions.stage.empty()) table.columns.push_back({"staging_s", "staging", Show::seconds});
-    if (options.dataset) {
-        table.columns.push_back({"training_s", "training", Show::seconds});
-        table.columns.push_back({"node_hours", "node-hours", Show::number});
-    }
+    add_columns(table.columns, options.training);
     return table;
 }
 
@@ -208,10 +195,7 @@ void check(const Options& options) {
     if (!options.plot.empty()) picture::check_suffix(options.plot);
     check(options.conditions);
     if (options.steps < 1) throw InputError(fmt::format("--steps {}: at least 1", options.steps));
-    if (options.epochs < 1) throw InputError(fmt::format("--epochs {}: at least 1", options.epochs));
-    if (options.dataset && *options.dataset < 1) {
-        throw InputError(fmt::format("--dataset {}: at least 1 sample", *options.dataset));
-    }
+    check(options.training);
 }
 
 // Throughput over devices with its band; of a point that does not fit, too.
@@ -248,7 +232,7 @@ int predict(Options& options) {
         points.push_back(last.point);
     }
     add_scaling(points, options.baseline ? predicted(options, network, machine, *options.baseline).point : points[0]);
-    add_training_time(points, options);
+    for (Json& p : points) add_training_time(p, options.training);
 
     Json config = configuration(options.job);
     config["machine"] = options.machine;
@@ -300,9 +284,7 @@ Run add_predict(CLI::App& app) {
     app.add_option("--baseline", options->baseline,
                    "efficiency relative to this many devices, not to the smallest point")
         ->option_text("N");
-    app.add_option("--dataset", options->dataset, "samples of an epoch: adds training time and node-hours")
-        ->option_text("N");
-    app.add_option("--epochs", options->epochs, "epochs of the training")->capture_default_str()->option_text("E");
+    add_training(app, options->training);
     app.add_option("--trace", options->trace, "write the timeline of the largest point (.pftrace, .json or .csv)")
         ->option_text("FILE");
     app.add_option("--plot", options->plot, "draw throughput over devices (.svg, .png or .pdf)")->option_text("FILE");

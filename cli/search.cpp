@@ -11,6 +11,7 @@
 #include "cli/command.hpp"
 #include "cli/job.hpp"
 #include "cli/report.hpp"
+#include "cli/training.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "models/models.hpp"
@@ -28,21 +29,17 @@ struct Options {
     JobOptions job;
     std::string machine = "summit";
     search::Request request;
-    std::optional<std::int64_t> dataset;
-    int epochs = 1;
+    TrainingOptions training;
     std::string memory_limit, deadline, store, script;
     search::Scheduler scheduler = search::Scheduler::slurm;
+    bool gpus = false;
     std::optional<double> node_watts;
 };
-
-double samples_of(const Options& options) {
-    return static_cast<double>(options.dataset.value_or(0)) * static_cast<double>(options.epochs);
-}
 
 search::Request request_of(const Options& options) {
     search::Request request = options.request;
     request.job = job_for(options.job, 1);
-    request.samples = samples_of(options);
+    request.samples = samples(options.training);
     request.variety.adaptive_updates = options.job.optimizer != Optimizer::lamb;
     if (!options.memory_limit.empty()) request.limits.memory = parse_quantity<Bytes>(options.memory_limit);
     if (!options.deadline.empty()) request.limits.training = parse_quantity<Seconds>(options.deadline);
@@ -56,10 +53,7 @@ void check(const Options& options) {
     if (options.request.simulated < 1) {
         throw InputError(fmt::format("--top {}: at least 1", options.request.simulated));
     }
-    if (options.dataset && *options.dataset < 1) {
-        throw InputError(fmt::format("--dataset {}: at least 1 sample", *options.dataset));
-    }
-    if (options.epochs < 1) throw InputError(fmt::format("--epochs {}: at least 1", options.epochs));
+    check(options.training);
     if (options.request.most.tensor < 1) throw InputError("--max-tensor: at least 1");
     if (options.request.most.pipe < 1) throw InputError("--max-pipe: at least 1");
     if (options.request.variety.chunks < 1) throw InputError("--max-chunks: at least 1");
@@ -74,10 +68,11 @@ void check(const Options& options) {
 std::string key_of(const Options& options, const Network& network, const Machine& machine) {
     std::size_t machine_text = 0;
     if (std::filesystem::exists(machine.origin)) machine_text = std::hash<std::string>{}(read_file(machine.origin));
-    return fmt::format("rehearse {} | {} of {} layers, {} parameters, {} flops | {} {:x} | batch {} {} {} fuse {}",
-                       REHEARSE_VERSION, network.name, network.layers.size(), parameters(network),
-                       flops(network, Pass::forward).value, machine.name, machine_text, *options.job.global_batch,
-                       to_string(options.job.precision), to_string(options.job.optimizer), options.job.fuse);
+    return fmt::format(
+        "rehearse {} | {} of {} layers, {} parameters, {} flops | {} {:x} | batch {} {} {} fuse {} memory {}",
+        REHEARSE_VERSION, network.name, network.layers.size(), parameters(network), flops(network, Pass::forward).value,
+        machine.name, machine_text, *options.job.global_batch, to_string(options.job.precision),
+        to_string(options.job.optimizer), options.job.fuse, options.memory_limit);
 }
 
 Json row_of(const Options& options, const search::Ranked& each, std::size_t rank) {
@@ -93,12 +88,10 @@ Json row_of(const Options& options, const search::Ranked& each, std::size_t rank
              {"memory_peak_bytes", each.result.memory.value},
              {"estimated_step_s", each.estimate.step_s},
              {"estimated_memory_bytes", each.estimate.memory_bytes}};
-    if (!options.dataset) return row;
-    const double training_s = samples_of(options) / batch * each.result.step.value;
-    const double node_hours = training_s / 3600 * static_cast<double>(each.nodes);
-    row["training_s"] = training_s;
-    row["node_hours"] = node_hours;
-    if (options.node_watts) row["energy_kwh"] = node_hours * *options.node_watts / 1000;
+    add_training_time(row, options.training);
+    if (row.contains("node_hours") && options.node_watts) {
+        row["energy_kwh"] = row["node_hours"].get<double>() * *options.node_watts / 1000;
+    }
     return row;
 }
 
@@ -114,11 +107,8 @@ Table table_of(const Options& options) {
                  {"samples_per_s", "samples/s", Show::number},
                  {"memory_peak_bytes", "memory", Show::bytes},
                  {"estimated_step_s", "estimate", Show::seconds}}};
-    if (options.dataset) {
-        table.columns.push_back({"training_s", "training", Show::seconds});
-        table.columns.push_back({"node_hours", "node-hours", Show::number});
-        if (options.node_watts) table.columns.push_back({"energy_kwh", "kWh", Show::number});
-    }
+    add_columns(table.columns, options.training);
+    if (options.training.dataset && options.node_watts) table.columns.push_back({"energy_kwh", "kWh", Show::number});
     table.columns.push_back({"plan", "  plan"});
     return table;
 }
@@ -149,18 +139,18 @@ std::string footer_of(const search::Counts& counts) {
 /// What the ranks of the best plan would run: all of its training, or 100 steps.
 void write_script(const Options& options, const Machine& machine, const search::Ranked& best) {
     const auto batch = static_cast<double>(*options.job.global_batch);
-    const double steps = options.dataset ? std::ceil(samples_of(options) / batch) : 100;
+    const double steps = options.training.dataset ? std::ceil(samples(options.training) / batch) : 100;
     const std::string command = fmt::format(
-        "rehearse run --model {} --plan '{}' --global-batch {} --precision {} --optimizer {} --steps {:.0f}",
+        "rehearse run --model {} --plan '{}' --global-batch {} --precision {} --optimizer {} --fuse {} --steps {:.0f}",
         options.job.model, best.plan, *options.job.global_batch, to_string(options.job.precision),
-        to_string(options.job.optimizer), steps);
+        to_string(options.job.optimizer), options.job.fuse, steps);
     const std::int64_t per_node = std::min(best.devices, devices_per_node(machine.nodes.front()));
     const search::BatchJob job{.name = options.job.model,
                                .command = command,
                                .ranks = best.devices,
                                .nodes = best.nodes,
                                .ranks_per_node = per_node,
-                               .gpus = per_node > 1,
+                               .gpus = options.gpus,
                                .limit = 1.1 * steps * best.result.high};
     replace_file(options.script, search::batch_script(options.scheduler, job));
     talk(options.common, fmt::format("batch script: {}", options.script));
@@ -238,9 +228,7 @@ Run add_search(CLI::App& app) {
     app.add_option("--top", options->request.simulated, "plans that are simulated and ranked")
         ->option_text("N")
         ->capture_default_str();
-    app.add_option("--dataset", options->dataset, "samples of an epoch: adds training time and node-hours")
-        ->option_text("N");
-    app.add_option("--epochs", options->epochs, "epochs of the training")->capture_default_str()->option_text("E");
+    add_training(app, options->training);
     add_limits(app, *options);
     app.add_option("--store", options->store,
                    "a SQLite file of what was simulated: a search goes on where one ended; several at once share it")
@@ -250,6 +238,7 @@ Run add_search(CLI::App& app) {
     add_choice<search::Scheduler>(app, "--scheduler", options->scheduler,
                                   {{"slurm", search::Scheduler::slurm}, {"lsf", search::Scheduler::lsf}},
                                   "of the batch script");
+    app.add_flag("--gpus", options->gpus, "the batch script asks for a GPU for each rank");
     add_common(app, options->common);
     return [options] { return search_plans(*options); };
 }

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "kernels/backend.hpp"
-#include "kernels/device.hpp"
 
 namespace rehearse::kernels {
 
@@ -27,8 +26,7 @@ using Choices = std::map<std::string, Choice>;
 struct Wish {
     std::string backend{}, algorithm{};  // see choose(); empty: the best
     Bytes scratch_limit = default_scratch_limit;
-    Choices tuned{};  // not looked at where a backend, an algorithm or a device is asked for
-    Device* device = nullptr;
+    Choices tuned{};  // not looked at where a backend or an algorithm is asked for
 };
 
 /// Of each pass; without a backend where the operator has no such pass.

@@ -79,7 +79,6 @@ private:
     void screen_all() {
         const std::vector<Node> all = nodes();
         for (std::size_t i = 0; i < all.size(); ++i) {
-            if (candidates_.size() > 2 * kept()) keep_best();
             if (candidates_.size() >= kept()) {
                 std::ranges::nth_element(candidates_, candidates_.begin() + static_cast<std::ptrdiff_t>(kept()) - 1, {},
                                          [this](const Ranked& each) { return estimated(each); });
@@ -90,14 +89,10 @@ private:
             }
             screen_shape(all[i].shape);
         }
-        keep_best();
+        std::ranges::sort(candidates_, {}, [this](const Ranked& each) { return estimated(each); });
     }
 
     double estimated(const Ranked& each) const { return score(each.estimate.step_s, each.devices); }
-
-    void keep_best() {
-        std::ranges::sort(candidates_, {}, [this](const Ranked& each) { return estimated(each); });
-    }
 
     void screen_shape(const Shape& shape) {
         for (Choices& choices : choices_of(shape, *request_.job.global_batch, request_.variety)) {
@@ -120,7 +115,7 @@ private:
 
     void simulate_best() {
         std::vector<Ranked> waiting = std::move(candidates_);
-        for (int patience = 0; !waiting.empty() && !enough(); ++patience) {
+        while (!waiting.empty() && !enough()) {
             std::vector<Ranked> claimed;
             for (Ranked& each : waiting) {
                 if (enough()) break;
@@ -146,7 +141,7 @@ private:
             ++result_.counts.simulated;
             schedule::Job job = request_.job;
             job.devices = each.devices;
-            known = simulated(network_, machine_, job, each.plan);
+            known = simulated(network_, machine_, job, each.plan, capacity_);
             if (others_.put) others_.put(each.plan, each.devices, *known);
             say(fmt::format("{} on {}: {}", each.plan, each.devices,
                             known->refusal.empty() ? to_string(known->step) : known->refusal));
@@ -155,7 +150,7 @@ private:
         if (!known->refusal.empty()) {
             ++result_.counts.refused;
             refuse(known->refusal);
-        } else if (known->memory > capacity_ || !within_limits(known->step.value, each.devices)) {
+        } else if (!within_limits(known->step.value, each.devices)) {
             ++result_.counts.refused;
         } else {
             result_.ranked.push_back(std::move(each));
@@ -185,16 +180,25 @@ private:
 
 std::int64_t nodes_of(const Machine& machine, std::int64_t devices) { return locate(machine, devices - 1).node + 1; }
 
-Simulated simulated(const Network& network, const Machine& machine, schedule::Job job, const std::string& plan) {
+Simulated simulated(const Network& network, const Machine& machine, schedule::Job job, const std::string& plan,
+                    Bytes capacity) {
+    Simulated result;
     try {
         const Schedule schedule = make_schedule(network, machine, schedule::parse_plan(plan), job);
+        result.memory = schedule.memory_peak;
+        if (result.memory > capacity) {
+            result.refusal = "more memory than a device has, unlike its estimate";
+            return result;
+        }
         const sim::Options options{.mode = sim::Mode::folded};
-        const Seconds step = summarize(sim::simulate(schedule, machine, options).timeline).step;
-        const sim::Band band = sim::band(schedule, machine, options, step);
-        return {step, band.low, band.high, schedule.memory_peak};
+        result.step = summarize(sim::simulate(schedule, machine, options).timeline).step;
+        const sim::Band band = sim::band(schedule, machine, options, result.step);
+        result.low = band.low;
+        result.high = band.high;
     } catch (const InputError& error) {
-        return {.step = {}, .low = {}, .high = {}, .memory = {}, .refusal = error.what()};
+        result.refusal = error.what();
     }
+    return result;
 }
 
 Result search(const Network& network, const Machine& machine, const Request& request, const Others& others,

@@ -81,8 +81,9 @@ struct Others {
 Result search(const Network& network, const Machine& machine, const Request& request, const Others& others = {},
               const std::function<void(std::string_view)>& progress = {});
 
-/// Simulated folded, with its band of 90 %.
-Simulated simulated(const Network& network, const Machine& machine, schedule::Job job, const std::string& plan);
+/// Simulated folded, with its band of 90 %; refused, and not simulated, where it takes more than `capacity`.
+Simulated simulated(const Network& network, const Machine& machine, schedule::Job job, const std::string& plan,
+                    Bytes capacity);
 
 std::int64_t nodes_of(const Machine& machine, std::int64_t devices);
 

@@ -16,7 +16,8 @@ std::string_view absent_store();
 class Store {
 public:
     /// `job`: all that a result depends on beside plan and devices: network, machine, batch, precision, optimizer,
-    /// version. Makes the file where it is missing. InputError: not a file of ours; BackendError: it cannot be written.
+    /// limit of memory, version. Makes the file where it is missing. InputError: not a file of ours; BackendError: it
+    /// cannot be written.
     Store(const std::string& path, std::string job);
     ~Store();
     Store(const Store&) = delete;
@@ -26,8 +27,8 @@ public:
     Others others();
 
 private:
-    class Database;
-    std::unique_ptr<Database> database_;
+    class Plans;
+    std::unique_ptr<Plans> plans_;
 };
 
 }  // namespace rehearse::search

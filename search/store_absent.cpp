@@ -6,7 +6,7 @@ namespace rehearse::search {
 
 std::string_view absent_store() { return "built without SQLite (REHEARSE_SQLITE=OFF): searches are not kept"; }
 
-class Store::Database {};
+class Store::Plans {};
 Store::Store(const std::string& /*path*/, std::string /*job*/) { throw InputError(std::string{absent_store()}); }
 Store::~Store() = default;
 Others Store::others() { return {}; }

@@ -1,139 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The window as a user has it, without a screen: keys, mouse, files that are dropped, and what goes wrong.
+// The window as a user has it, without a screen: its screens, by keys and mouse.
 #include "gui/window.hpp"
-
-#include <gmock/gmock.h>
-#include <sys/mount.h>
 
 #include <QAbstractItemModelTester>
 #include <QApplication>
 #include <QClipboard>
 #include <QComboBox>
-#include <QDir>
-#include <QDockWidget>
-#include <QDropEvent>
-#include <QElapsedTimer>
-#include <QFile>
 #include <QLabel>
 #include <QLineEdit>
-#include <QListWidget>
-#include <QMimeData>
 #include <QPushButton>
-#include <QSettings>
 #include <QSlider>
 #include <QTabWidget>
 #include <QTemporaryDir>
 #include <QtTest/QTest>
-#include <cerrno>
-#include <cstring>
-#include <set>
 
 #include "gui/picture_view.hpp"
-#include "gui/timeline_view.hpp"
-#include "trace/trace.hpp"
+#include "tests/gui/window_fixture.hpp"
 
 namespace rehearse::gui {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr const char* prediction = R"({"schema": "rehearse.prediction/1", "model": "resnet50", "machine": "summit",
-  "plan": "data", "precision": "mixed", "points": [
-  {"devices": 6, "nodes": 1, "global_batch": 192, "step_s": 0.034, "step_low_s": 0.03, "step_high_s": 0.04, "samples_per_s": 5540, "flops_per_s": 1e14,
-   "efficiency": 1, "compute_s": 0.033, "exposed_comm_s": 0.001, "bubble_s": 0, "io_wait_s": 0, "memory_peak_bytes": 1.7e9, "memory_capacity_bytes": 1.6e10, "fits": true, "mode": "exact"},
-  {"devices": 384, "nodes": 64, "global_batch": 12288, "step_s": 0.037, "step_low_s": 0.03, "step_high_s": 0.045, "samples_per_s": 330000, "flops_per_s": 8e15,
-   "efficiency": 0.93, "compute_s": 0.033, "exposed_comm_s": 0.004, "bubble_s": 0, "io_wait_s": 0, "memory_peak_bytes": 1.7e9, "memory_capacity_bytes": 1.6e10, "fits": true, "mode": "folded"}],
-  "memory": [{"class": "all", "kind": "weights", "bytes": 5e7}, {"class": "all", "kind": "activations", "bytes": 1.3e9}]})";
-
-Timeline two_ranks(bool measured, double slower = 1) {
-    Timeline timeline{measured ? "measured" : "predicted", measured, 2, {}, {}};
-    for (const std::int64_t rank : {0, 1}) {
-        double now = 0;
-        for (int i = 0; i < 20; ++i) {
-            const std::string layer = "conv" + std::to_string(i);
-            timeline.events.push_back({rank,
-                                       Stream::compute,
-                                       layer + ":forward",
-                                       layer,
-                                       "forward",
-                                       0,
-                                       0,
-                                       Seconds{now},
-                                       Seconds{now + 1e-3 * slower},
-                                       {},
-                                       Flops{1e9}});
-            now += 1.1e-3 * slower;
-        }
-        timeline.events.push_back({rank,
-                                   Stream::communication,
-                                   "bucket0:allreduce",
-                                   "bucket0",
-                                   "allreduce",
-                                   0,
-                                   0,
-                                   Seconds{now},
-                                   Seconds{now + 5e-3},
-                                   Bytes{1e6},
-                                   {}});
-    }
-    timeline.counters.push_back(
-        {"memory rank 0", "bytes", {{Seconds{0}, 1e9}, {Seconds{0.01}, 2e9}, {Seconds{0.02}, 1e9}}});
-    return timeline;
-}
-
-class Gui : public testing::Test {
-protected:
-    Gui() {
-        QSettings().clear();
-        write("prediction.json", prediction);
-        trace::write(two_ranks(false), path("predicted.pftrace"));
-        trace::write(two_ranks(true, 1.25), path("measured.pftrace"));
-        fake("exec sleep 100");
-        window_ = std::make_unique<Window>(false, qpath("rehearse"));
-        window_->resize(1280, 800);
-        window_->show();
-    }
-    std::string path(const char* name) const { return folder_.filePath(name).toStdString(); }
-    QString qpath(const char* name) const { return folder_.filePath(name); }
-    void write(const char* name, const std::string& text) const {
-        QFile file(qpath(name));
-        ASSERT_TRUE(file.open(QIODevice::WriteOnly));
-        file.write(text.data(), static_cast<qint64>(text.size()));
-    }
-    // A program in the place of rehearse.
-    void fake(const std::string& body) const {
-        write("rehearse", "#!/bin/sh\n" + body + "\n");
-        QFile::setPermissions(qpath("rehearse"),
-                              QFileDevice::ReadOwner | QFileDevice::WriteOwner | QFileDevice::ExeOwner);
-    }
-    bool wait(const std::function<bool()>& until) const { return QTest::qWaitFor(until, 20'000); }
-    void open(const char* name) {
-        const std::size_t before = window_->session().documents.size();
-        window_->open(qpath(name));
-        ASSERT_TRUE(
-            wait([&] { return window_->session().documents.size() > before || !window_->message().isEmpty(); }));
-    }
-    template <typename Kind>
-    Kind* find(const char* name) const {
-        return static_cast<Kind*>(window_->findChild<QWidget*>(name));
-    }
-    static QByteArray content_of(const QString& path) {
-        QFile file(path);
-        return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
-    }
-    TimelineView* timeline() const { return find<TimelineView>("timeline_view"); }
-    int colors(const QWidget* widget) const {
-        const QImage image = const_cast<QWidget*>(widget)->grab().toImage();
-        std::set<QRgb> seen;
-        for (int y = 0; y < image.height(); y += 2) {
-            for (int x = 0; x < image.width(); x += 2) seen.insert(image.pixel(x, y));
-        }
-        return static_cast<int>(seen.size());
-    }
-
-    QTemporaryDir folder_;
-    std::unique_ptr<Window> window_;
-};
 
 TEST_F(Gui, DrawsEveryScreenInBothThemes) {
     open("prediction.json"), open("predicted.pftrace"), open("measured.pftrace");
@@ -255,111 +142,6 @@ TEST_F(Gui, ModelsPassQtsOwnTest) {
     }
 }
 
-TEST_F(Gui, CopiesCsvWithNumbersInBaseUnits) {
-    EXPECT_EQ(to_csv({{"name", "time"}, {{{"a,\"b\"", {}}, seconds(0.0015)}}}), "name,time\n\"a,\"\"b\"\"\",0.0015\n");
-}
-
-TEST_F(Gui, SaysWhatIsWrongWithFilesAndLosesNothing) {
-    open("predicted.pftrace");
-    write("broken.json", R"({"traceEvents": [{"ph": "X", "name": !)");
-    write("empty.json", "");
-    for (const char* name : {"broken.json", "empty.json", "vanished.json"}) {
-        window_->open(qpath(name));
-        ASSERT_TRUE(wait([&] { return window_->message().contains(name); })) << name;
-    }
-    EXPECT_EQ(window_->session().documents.size(), 1U);
-    QFile::remove(qpath("predicted.pftrace"));  // what is open stays
-    window_->go("timeline");
-    EXPECT_GT(colors(timeline()), 10);
-}
-
-TEST_F(Gui, TakesDroppedFiles) {
-    QMimeData data;
-    data.setUrls({QUrl::fromLocalFile(qpath("prediction.json"))});
-    QDragEnterEvent enter({100, 100}, Qt::CopyAction, &data, Qt::LeftButton, {});
-    QApplication::sendEvent(window_.get(), &enter);
-    QDropEvent drop({100, 100}, Qt::CopyAction, &data, Qt::LeftButton, {});
-    QApplication::sendEvent(window_.get(), &drop);
-    EXPECT_TRUE(wait([&] { return window_->session().documents.size() == 1; }));
-}
-
-TEST_F(Gui, TakesAnExperimentFromAFile) {
-    write("e.toml", "[experiment]\nmodel = 'vgg16'\nplan = 'data=12'\ndevices = [12]\nbatch = 7\n");
-    open("prediction.json");
-    window_->open(qpath("e.toml"));
-    EXPECT_EQ(window_->screen(), "editor");
-    EXPECT_EQ(find<QLineEdit>("plan")->text(), "data=12");
-    EXPECT_EQ(find<QComboBox>("model")->currentText(), "vgg16");
-    EXPECT_EQ(find<QLineEdit>("devices")->text(), "12");
-    EXPECT_EQ(find<QComboBox>("machine")->currentText(), "summit");  // as before
-    QTest::mouseClick(find<QPushButton>("undo"), Qt::LeftButton);
-    EXPECT_EQ(find<QLineEdit>("plan")->text(), "data");
-    write("broken.toml", "[experiment\n");
-    window_->open(qpath("broken.toml"));
-    EXPECT_THAT(window_->message().toStdString(), HasSubstr("broken.toml"));
-    EXPECT_EQ(window_->session().documents.size(), 1U);
-}
-
-// A disk of 64 KB that is full: what was saved before stays, and each failure is a message.
-TEST_F(Gui, FullDiskIsAMessageAndLosesNothing) {
-    QDir(folder_.path()).mkdir("disk");
-    const std::string disk = path("disk");
-    if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=64k") != 0)
-        GTEST_SKIP() << "a small disk cannot be mounted here: " << strerror(errno);
-    const std::unique_ptr<const std::string, void (*)(const std::string*)> mounted(
-        &disk, [](const std::string* at) { umount2(at->c_str(), MNT_DETACH); });
-    window_->go("pipeline");
-    auto* pipeline = find<PictureView>("pipeline_picture");
-    const QString picture = qpath("disk/p.svg");
-    pipeline->save(picture);
-    const QByteArray before = content_of(picture);
-    EXPECT_GT(before.size(), 1000);
-    QFile filler(qpath("disk/filler"));
-    ASSERT_TRUE(filler.open(QIODevice::WriteOnly));
-    while (filler.write(QByteArray(4096, 'x')) > 0 && filler.flush()) {
-    }
-    filler.close();
-    for (const char* name : {"disk/p.svg", "disk/p.png", "disk/p.pdf"}) {
-        EXPECT_THROW(pipeline->save(qpath(name)), std::exception) << name;
-    }
-    EXPECT_EQ(content_of(picture), before);
-    EXPECT_FALSE(QFile::exists(qpath("disk/p.png")));
-    // A run whose output does not fit: its message, and what is open stays.
-    open("prediction.json");
-    fake("cat /dev/zero > " + disk + "/trace || exit 3");
-    QString said = "-";
-    window_->runner().start("a run", {}, [&](const Runner::Result& result) { said = result.message; });
-    ASSERT_TRUE(wait([&] { return said != "-"; }));
-    EXPECT_THAT(said.toStdString(), HasSubstr("No space left on device"));
-    EXPECT_EQ(window_->session().documents.size(), 1U);
-}
-
-TEST_F(Gui, ChildThatIsKilledIsAMessageAndCancelIsNone) {
-    fake("kill -SEGV $$");
-    Runner& runner = window_->runner();
-    QString said = "-";
-    runner.start("a run", {}, [&](const Runner::Result& result) { said = result.message; });
-    ASSERT_TRUE(wait([&] { return said != "-"; }));
-    EXPECT_THAT(said.toStdString(), HasSubstr("killed or crashed"));
-    fake("exec sleep 100");
-    said = "-";
-    const int id = runner.start("a run", {}, [&](const Runner::Result& result) { said = result.message; });
-    ASSERT_TRUE(wait([&] { return runner.is_running(id); }));
-    runner.cancel(id);
-    ASSERT_TRUE(wait([&] { return said != "-"; }));
-    EXPECT_EQ(said, "");
-    EXPECT_EQ(runner.jobs().back()->state, "cancelled");
-    fake("echo 'no space left on device' >&2; exit 3");
-    runner.start("a run", {}, [&](const Runner::Result& result) { said = result.message; });
-    ASSERT_TRUE(wait([&] { return !said.isEmpty(); }));
-    EXPECT_THAT(said.toStdString(), HasSubstr("no space left on device"));
-    Runner missing("/no/such/program");
-    said.clear();
-    missing.start("a run", {}, [&](const Runner::Result& result) { said = result.message; });
-    ASSERT_TRUE(wait([&] { return !said.isEmpty(); }));
-    EXPECT_THAT(said.toStdString(), HasSubstr("cannot be started"));
-}
-
 TEST_F(Gui, EditsAnExperimentLivesAndUndoes) {
     write("answer.json", prediction);
     fake("cat " + path("answer.json"));
@@ -469,49 +251,6 @@ TEST_F(Gui, ShowsCollectivesOverTheirSizes) {
     EXPECT_TRUE(std::ranges::any_of(marks, [](const auto& m) { return m.title.ends_with("1 ms, 1.5 GB/s"); }));
     find<QTabWidget>("kernel_tabs")->setCurrentIndex(2);
     EXPECT_GT(colors(find<PictureView>("residuals_picture")), 5);  // says that there are no kernels in it
-}
-
-TEST_F(Gui, RunsCommandsFromThePalette) {
-    EXPECT_GT(window_->commands().size(), 15);
-    window_->show_palette();
-    auto* input = window_->findChild<QLineEdit*>("palette_input");
-    ASSERT_NE(input, nullptr);
-    QTest::keyClicks(input, "pipesch");
-    QTest::keyClick(input, Qt::Key_Return);
-    EXPECT_EQ(window_->screen(), "pipeline");
-    QTest::keyClick(window_.get(), Qt::Key_Question, Qt::ShiftModifier);
-    EXPECT_NE(window_->findChild<QWidget*>("keys"), nullptr);
-}
-
-TEST_F(Gui, CopiesAndSavesPictures) {
-    window_->go("pipeline");
-    window_->copy_picture();
-    EXPECT_FALSE(QApplication::clipboard()->image().isNull());
-    find<PictureView>("pipeline_picture")->save(qpath("p.svg"));
-    EXPECT_TRUE(QFile::exists(qpath("p.svg")));
-    if (QFile::exists("/dev/full")) {
-        EXPECT_THROW(find<PictureView>("pipeline_picture")->save("/dev/full/p.svg"), std::exception);
-    }
-    EXPECT_THROW(find<PictureView>("pipeline_picture")->save(qpath("p.jpg")), std::exception);
-}
-
-TEST_F(Gui, RemembersItsSession) {
-    {
-        Window first(true, qpath("rehearse"));
-        first.show();
-        first.open(qpath("predicted.pftrace"));
-        ASSERT_TRUE(wait([&] { return first.session().documents.size() == 1; }));
-        first.go("memory");
-        first.set_theme(picture::Theme::dark);
-        first.findChild<QDockWidget*>("files_dock")->hide();
-        first.close();
-    }
-    Window second(true, qpath("rehearse"));
-    second.show();
-    EXPECT_TRUE(wait([&] { return second.session().documents.size() == 1; }));
-    EXPECT_EQ(second.screen(), "memory");
-    EXPECT_TRUE(second.findChild<QDockWidget*>("files_dock")->isHidden());
-    EXPECT_EQ(QSettings().value("theme").toString(), "dark");
 }
 
 }  // namespace

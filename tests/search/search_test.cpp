@@ -69,7 +69,7 @@ std::vector<std::pair<Choices, Simulated>> every_plan(const Network& network, co
     job.devices = request.devices.front();
     for (const Shape& shape : shapes(job.devices, request.most)) {
         for (const Choices& choices : choices_of(shape, *job.global_batch, request.variety)) {
-            Simulated result = simulated(network, machine, job, plan_text(choices));
+            Simulated result = simulated(network, machine, job, plan_text(choices), Bytes{1e15});
             if (result.refusal.empty()) all.emplace_back(choices, result);
         }
     }

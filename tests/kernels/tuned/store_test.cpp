@@ -3,7 +3,6 @@
 #include "kernels/tuned/store.hpp"
 
 #include <gmock/gmock.h>
-#include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "store/database.hpp"
 
 namespace rehearse::kernels::tuned {
 namespace {
@@ -51,10 +51,7 @@ protected:
 
     // As somebody else would.
     void run_sql(const char* sql) const {
-        sqlite3* database = nullptr;
-        ASSERT_EQ(sqlite3_open(path().c_str(), &database), SQLITE_OK);
-        EXPECT_EQ(sqlite3_exec(database, sql, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
-        sqlite3_close(database);
+        store::Database(path(), {1, 1, "a test's rows", "do without", ""}, true).run(sql);
     }
 
     void expect_refused_and_left_alone(const std::string& file, const std::string& why) const {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// --dataset and --epochs: what a whole training takes, from a step.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "cli/report.hpp"
+
+namespace rehearse::cli {
+
+struct TrainingOptions {
+    std::optional<std::int64_t> dataset;  // samples of an epoch
+    int epochs = 1;
+};
+void add_training(CLI::App& app, TrainingOptions& training);
+/// InputError unless both are at least 1.
+void check(const TrainingOptions& training);
+
+/// Samples of the whole training; 0 where it is not known.
+double samples(const TrainingOptions& training);
+
+/// Where it is known: epoch_s, training_s (staging, if the row has staging_s, and all epochs) and node_hours, from the
+/// row's samples_per_s and nodes; and their columns.
+void add_training_time(nlohmann::ordered_json& row, const TrainingOptions& training);
+void add_columns(std::vector<Column>& columns, const TrainingOptions& training);
+
+}  // namespace rehearse::cli
