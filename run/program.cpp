@@ -9,7 +9,6 @@
 
 #include "core/error.hpp"
 #include "core/weight_versions.hpp"
-#include "kernels/comm/reduction.hpp"
 #include "kernels/convert.hpp"
 #include "run/pieces.hpp"
 #include "run/random.hpp"
@@ -17,8 +16,6 @@
 namespace rehearse::run {
 
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 void check_compute(const Schedule& schedule, const Compute& compute) {
     require(compute.problem.type == compute_type(schedule.precision, compute.problem.op),
@@ -88,58 +85,6 @@ void Program::find_sums_of_micro_batches() {
         const std::vector<int>& layers = part().buckets[at(action->bucket)].layers;
         summed_each_time_.insert(layers.begin(), layers.end());
     }
-}
-
-void Program::choose_backends(const Wish& wish) {
-    const auto& layers = part().network.layers;
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-        const int origin = part().origins[i].layer;
-        layer_keys_.push_back(origin < 0 ? 0 : layer_key(schedule_.network.layers[at(origin)].name));
-        const bool computes =
-            has_pass(layers[i].op, Pass::forward) && !std::holds_alternative<Communication>(layers[i].op);
-        choices_.push_back(computes ? kernels::choose_passes(layers[i].op, micro_batch_size(schedule_),
-                                                             compute_type(schedule_.precision, layers[i].op), wish)
-                                    : kernels::PassChoices{});
-        has_loss_ = has_loss_ || is_loss(layers[i].op);
-        if (std::holds_alternative<ChannelSums>(layers[i].op) && schedule_.precision != Precision::fp32) {
-            throw InputError(
-                fmt::format("layer '{}' sums what spatial cuts: run does that in fp32 only, not in {}: sums of squares "
-                            "do not fit into 16 bits",
-                            layers[i].name, to_string(schedule_.precision)));
-        }
-        check_tie(i);
-    }
-    check_inputs();
-}
-
-void Program::check_inputs() const {
-    const auto& layers = part().network.layers;
-    bool integers = false;
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-        const auto* input = std::get_if<Input>(&layers[i].op);
-        if (input != nullptr && (input->vocabulary > 0 ? std::exchange(integers, true) : i > 0)) {
-            throw InputError(
-                fmt::format("network '{}' has a second input, '{}': run feeds one of numbers, the first "
-                            "layer, and one of integers",
-                            schedule_.network.name, layers[i].name));
-        }
-        const bool fed =
-            !reads_integers(layers[i].op) || std::holds_alternative<Input>(layers[at(layers[i].inputs.front())].op);
-        if (!fed) {
-            throw InputError(
-                fmt::format("layer '{}' reads ids of another stage: run does not send integers", layers[i].name));
-        }
-    }
-}
-
-void Program::check_tie(std::size_t layer) const {
-    const int origin = part().origins[layer].layer;
-    if (origin < 0 || part().network.layers[layer].weights_of >= 0) return;
-    if (schedule_.network.layers[at(origin)].weights_of < 0) return;
-    throw InputError(
-        fmt::format("layer '{}' shares weights with another stage: run does not sum their gradients in "
-                    "this version",
-                    part().network.layers[layer].name));
 }
 
 // Room for the gradients of all inputs, and of the weights, of any one layer.
@@ -229,139 +174,6 @@ void Program::compute_loss_in_f32(ReadyStep& ready) {
     };
 }
 
-// A mean over a block's pixels is a part of the mean over all.
-std::int64_t Program::loss_batch(int layer) const {
-    const std::int64_t batch = global_batch(schedule_) / (asynchronous_ ? schedule_.micro_batches : 1);
-    const auto* loss = std::get_if<SoftmaxLoss>(&part().network.layers[at(layer)].op);
-    if (loss == nullptr || loss->image.empty()) return batch;
-    const Op& whole = schedule_.network.layers[at(part().origins[at(layer)].layer)].op;
-    return batch * (elements(std::get<SoftmaxLoss>(whole).image) / elements(loss->image));
-}
-
-// A piece of a sample's features gets its part of the whole sample's mask.
-void Program::place_dropout(kernels::Buffers& buffers, int layer, const Dropout& dropout) {
-    const auto& whole = std::get<Dropout>(schedule_.network.layers[at(part().origins[at(layer)].layer)].op);
-    buffers.sample_elements = elements(whole.shape);
-    if (whole.shape == dropout.shape) return;
-    if (!part().origins[at(layer)].cuts.empty()) {
-        buffers.places = places_.try_emplace(layer, places_in_sample(layer)).first->second;
-        return;
-    }
-    if (const int axis = axis_index(schedule_.mesh, "tensor"); axis >= 0) {
-        buffers.first_element = coordinates_[at(axis)] * elements(dropout.shape);
-    } else {
-        buffers.places = places_.try_emplace(layer, places_in_samples_of_all(dropout)).first->second;
-    }
-}
-
-// With dense=shared each row is a sample of one rank of the data axis, of which this rank has its columns. Other ranks'
-// samples lie before and after its own in the global batch.
-std::vector<std::int64_t> Program::places_in_samples_of_all(const Dropout& dropout) const {
-    const int axis = axis_index(schedule_.mesh, "data");
-    require(axis >= 0, "only the tensor, spatial and data axes cut a dropout");
-    const std::int64_t ranks = size_of(schedule_.mesh, axis), own = coordinates_[at(axis)];
-    const std::int64_t columns = elements(dropout.shape) / ranks;
-    std::vector<std::int64_t> places;
-    for (std::int64_t rank = 0; rank < ranks; ++rank) {
-        const std::int64_t sample = (rank - own) * schedule_.batch_per_rank;  // before this rank's, or after
-        for (std::int64_t i = 0; i < columns; ++i) places.push_back((sample * ranks + own) * columns + i);
-    }
-    return places;
-}
-
-// Of a table or of scores that lie in parts on the ranks.
-std::int64_t Program::first_row(int layer) const {
-    const Op& op = part().network.layers[at(layer)].op;
-    const auto* table = std::get_if<Embedding>(&op);
-    const auto* scores = std::get_if<SoftmaxTerms>(&op);
-    const std::int64_t parts = table != nullptr ? table->parts : scores != nullptr ? scores->parts : 1;
-    if (parts == 1) return 0;
-    const int axis = axis_index(schedule_.mesh, "tensor");
-    require(axis >= 0, "only the tensor axis cuts a table");
-    return coordinates_[at(axis)] * (table != nullptr ? table->vocabulary : scores->classes);
-}
-
-// The first micro-batch writes the gradient of the weights, each later one writes beside it, to be added.
-void Program::accumulate(ReadyStep& ready, const Compute& compute, std::int64_t& used) {
-    const Op& op = part().network.layers[at(compute.layer)].op;
-    const kernels::View gradients = tensors_->layer(compute.layer).gradients;
-    if (gradients.empty()) return;
-    const bool gives = compute.problem.pass == Pass::backward_weights || !has_pass(op, Pass::backward_weights);
-    const bool fresh = gives && has_weight_gradient_.insert(compute.layer).second;
-    if (!gives || fresh || summed_each_time_.contains(compute.layer)) {
-        ready.buffers.diff_weights = gradients;
-        return;
-    }
-    const kernels::View part = part_of_scratch(gradients.size(), gradients.type(), used);
-    ready.buffers.diff_weights = part;
-    ready.additions.push_back({gradients, part});
-}
-
-kernels::View Program::part_of_scratch(std::size_t size, DataType type, std::int64_t& used) const {
-    const kernels::View part = scratch_.view({scratch_all_.offset + used, static_cast<std::int64_t>(size), type});
-    used += (static_cast<std::int64_t>(size) + 15) / 16 * 16;
-    return part;
-}
-
-// Whoever shares a layer's weights comes after it in the network, so before it in the backward pass. Its gradients are
-// those of all micro-batches when the last of them has reached the owner.
-void Program::add_gradients_of_ties(ReadyStep& ready, const Compute& compute) {
-    const bool last = compute.micro_batch + 1 == schedule_.micro_batches;
-    if (!last || compute.problem.pass != Pass::backward_weights) return;
-    const kernels::View own = tensors_->layer(compute.layer).gradients;
-    const auto& layers = part().network.layers;
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-        if (layers[i].weights_of != compute.layer) continue;
-        const kernels::ConstView tied = tensors_->layer(static_cast<int>(i)).gradients;
-        ready.additions.push_back({own.first(tied.size()), tied});
-    }
-}
-
-// The first layer that reads an output, in the order of the backward pass, writes the gradient of that output; each
-// later one writes its part beside it, to be added.
-kernels::View Program::give(ReadyStep& ready, int layer, int input, int micro_batch, std::int64_t& used) {
-    const int stored = tensors_->diff_stored_as(input);
-    const kernels::View diff = tensors_->layer(stored, micro_batch).diff;
-    if (diff.empty()) return diff;
-    const bool first = has_gradient_.insert({stored, micro_batch}).second;
-    if (first) return diff;
-    require(layer != stored, "a layer does not give to itself");
-    const kernels::View part = part_of_scratch(diff.size(), diff.type(), used);
-    ready.additions.push_back({diff, part});
-    return part;
-}
-
-// Of the gradient that a `copy` or `send` has got: its input's is the same memory, or gets it added.
-void Program::pass_on(ReadyStep& ready, int layer, int micro_batch) {
-    const int input = part().network.layers[at(layer)].inputs.front();
-    const int stored = tensors_->diff_stored_as(input);
-    const kernels::View diff = tensors_->layer(stored, micro_batch).diff;
-    if (diff.empty() || tensors_->diff_stored_as(layer) == stored) {
-        has_gradient_.insert({stored, micro_batch});
-        return;
-    }
-    const bool first = has_gradient_.insert({stored, micro_batch}).second;
-    ready.additions.push_back({diff, tensors_->layer(layer, micro_batch).diff, first});
-}
-
-// One's own piece: of the gradient that a gather has got, of the tensor that a slice is given.
-void Program::prepare_take(ReadyStep& ready, const Compute& compute) {
-    const Layer& layer = part().network.layers[at(compute.layer)];
-    const auto& op = std::get<Communication>(layer.op);
-    const Joint joint = joint_of(op, micro_batch_size(schedule_));
-    const std::int64_t own = coordinates_[at(axis_index(schedule_.mesh, op.axis))];
-    const LayerTensors made = tensors_->layer(compute.layer, compute.micro_batch);
-    const int input = layer.inputs.front();
-    if (compute.problem.pass == Pass::forward) {
-        const kernels::ConstView whole = tensors_->layer(input, compute.micro_batch).output;
-        ready.before = [joint, own, whole, piece = made.output] { take(joint, own, whole, piece); };
-        return;
-    }
-    std::int64_t used = 0;
-    const kernels::View piece = give(ready, compute.layer, input, compute.micro_batch, used);
-    ready.before = [joint, own, whole = made.diff, piece] { take(joint, own, whole, piece); };
-}
-
 void Program::prepare(ReadyStep& ready, const Update& update, const Wish& wish) {
     const BucketTensors& bucket = tensors_->bucket(update.bucket);
     Range own{0, static_cast<std::int64_t>(bucket.weights.size())};
@@ -397,20 +209,6 @@ void Program::begin_step() {
     tensors_->keep_gradients();
     kept_scale_ = std::exchange(made_scale_, scale_);
     ++begun_;
-}
-
-void Program::finish(const ReadyStep& ready) {
-    if (ready.after) ready.after();
-    for (const Addition& addition : ready.additions) {
-        if (addition.first) {
-            copy(addition.part, addition.sum);
-            continue;
-        }
-        require(addition.part.type() == addition.sum.type(), "numbers of one type are added");
-        kernels::add(addition.sum.type(), static_cast<std::byte*>(addition.sum.bytes()),
-                     static_cast<const std::byte*>(addition.part.bytes()),
-                     static_cast<std::int64_t>(addition.sum.size()));
-    }
 }
 
 void Program::compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_sample) {

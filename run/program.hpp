@@ -113,6 +113,7 @@ public:
     static void finish(const ReadyStep& ready);
 
 private:
+    static std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
     void choose_backends(const Wish& wish);
     void find_sums_of_micro_batches();
     void make_weight_versions();

@@ -15,8 +15,6 @@ namespace rehearse::run {
 
 namespace {
 
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
 /// Memory of its own for so many elements.
 kernels::View room(std::vector<std::byte>& bytes, std::size_t count, DataType type) {
     bytes.resize(count * static_cast<std::size_t>(size_of(type).value));

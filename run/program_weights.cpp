@@ -14,12 +14,6 @@
 
 namespace rehearse::run {
 
-namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
-
 // PipeDream's weight stashing: what a micro-batch's forward pass reads is kept for its backward pass.
 void Program::make_weight_versions() {
     // Also on a stage that has no weights to update, such as one of the loss alone.

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Single steps: their names, what they do, what they wait for.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/precision.hpp"
+#include "schedule/step_maker.hpp"
+
+namespace rehearse::schedule {
+
+std::string StepMaker::name_of(int i, std::string_view what, std::string_view suffix) const {
+    std::string name = fmt::format("{}:{}{}", layers_[at(i)].name, what, suffix);
+    if (schedule_.micro_batches > 1) name += fmt::format("#{}", item_.micro_batch);
+    return name;
+}
+
+int StepMaker::append(std::string name, Stream stream, Action action, std::vector<int> after) {
+    std::erase_if(after, [&](int step) { return step == none || steps_[at(step)].stream == stream; });
+    std::ranges::sort(after);
+    after.erase(std::unique(after.begin(), after.end()), after.end());
+    steps_.push_back({std::move(name), stream, std::move(action), std::move(after)});
+    return static_cast<int>(steps_.size()) - 1;
+}
+
+void StepMaker::compute(int i, Pass pass, std::string_view suffix) {
+    std::vector<int> after;
+    if (pass == Pass::forward) {
+        for (const int input : layers_[at(i)].inputs) after.push_back(output_by_[at(input)]);
+    } else {
+        after = gradient_by_[at(i)];
+        // It adds its part to what came to its inputs from elsewhere.
+        for (const int input : layers_[at(i)].inputs) {
+            const std::vector<int>& came = gradient_by_[at(input)];
+            if (pass == Pass::backward_data) after.insert(after.end(), came.begin(), came.end());
+        }
+    }
+    const bool gives =
+        pass == Pass::backward_weights || (pass != Pass::forward && gradients_together(layers_[at(i)].op));
+    if (gives && options_.sum.zero == 3) after.push_back(ready_by_[at(bucket_of_[at(i)])]);
+    // What this item overwrites must have left.
+    if (!started_ && !item_.forward) after.push_back(last_gradient_sent());
+    started_ = true;
+    const Op& op = layers_[at(i)].op;
+    const Problem problem{op, pass, micro_batch_size(schedule_), compute_type(schedule_.precision, op)};
+    last_compute_ = append(name_of(i, to_string(pass), suffix), Stream::compute, Compute{i, problem, item_.micro_batch},
+                           std::move(after));
+}
+
+int StepMaker::last_gradient_sent() const {
+    int step = none;
+    for (const auto& [item, sent] : sent_gradients_) {
+        if (item.chunk == item_.chunk && item.micro_batch <= item_.micro_batch - slots_) step = sent;
+    }
+    return step;
+}
+
+std::int64_t StepMaker::elements_of(int i, Pass pass) const {
+    const auto& op = std::get<Communication>(layers_[at(i)].op);
+    const bool joins = op.movement == Movement::gather || op.movement == Movement::spread;
+    if (op.movement != Movement::halo) return elements(joins ? layers_[at(i)].output : op.shape);
+    const std::int64_t row = elements(op.shape) / op.halo.own;
+    return row * (pass == Pass::forward ? op.halo.own + op.halo.size : op.halo.size + 2 * op.halo.own);
+}
+
+Algorithm StepMaker::algorithm_of(int i, CollectiveKind kind, Pass pass) const {
+    const auto& op = std::get<Communication>(layers_[at(i)].op);
+    if (kind == CollectiveKind::halo) {
+        return {.name = pass == Pass::forward ? "lend" : "return", .halo = op.halo};
+    }
+    return kind == CollectiveKind::all_reduce ? options_.tensor : Algorithm{};
+}
+
+int StepMaker::collective(int i, CollectiveKind kind, Pass pass, int needs, std::string_view suffix) {
+    const auto& op = std::get<Communication>(layers_[at(i)].op);
+    Communicate action{.kind = kind,
+                       .axis = axis_index(schedule_.mesh, op.axis),
+                       .elements = micro_batch_size(schedule_) * elements_of(i, pass),
+                       .type = compute_type(schedule_.precision),
+                       .algorithm = algorithm_of(i, kind, pass),
+                       .layer = i,
+                       .pass = pass,
+                       .micro_batch = item_.micro_batch};
+    std::vector<int> after{last_compute_, needs};
+    if (pass != Pass::forward) after.insert(after.end(), gradient_by_[at(i)].begin(), gradient_by_[at(i)].end());
+    const std::string what =
+        pass == Pass::forward ? std::string{pass_of(kind)} : "gradient_" + std::string{pass_of(kind)};
+    return append(name_of(i, what, suffix), Stream::communication, action, std::move(after));
+}
+
+Bytes StepMaker::bytes_of(const Communication& op) const {
+    const auto count = static_cast<double>(micro_batch_size(schedule_) * elements(op.shape));
+    return count * size_of(compute_type(schedule_.precision));
+}
+
+int StepMaker::send(int i, const Communication& op, Stream stream, std::string_view what, int needs) {
+    std::vector<int> after{needs, last_compute_};
+    const std::vector<int>& gradients = gradient_by_[at(i)];
+    if (!item_.forward) after.insert(after.end(), gradients.begin(), gradients.end());
+    const int axis = axis_index(schedule_.mesh, op.axis);
+    return append(name_of(i, what, ""), stream, Send{axis, op.offset, bytes_of(op), i, item_.micro_batch},
+                  std::move(after));
+}
+
+int StepMaker::receive(int i, const Communication& op, Stream stream, std::string_view what) {
+    std::vector<int> after;
+    if (ends_.size() >= 2) after.push_back(ends_[ends_.size() - 2]);
+    const int axis = axis_index(schedule_.mesh, op.axis);
+    return append(name_of(i, what, ""), stream, Recv{axis, op.offset, bytes_of(op), i, item_.micro_batch},
+                  std::move(after));
+}
+
+void StepMaker::sum_gradients(int b) {
+    const GradientSum& sum = options_.sum;
+    if (sharing(b) == 1) return;
+    const CollectiveKind kind = sum.zero >= 2 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+    ready_by_[at(b)] = bucket_collective(b, kind, {last_compute_});
+}
+
+std::string StepMaker::which_time() const {
+    const bool several = (options_.sum.zero == 3 || options_.asynchronous) && schedule_.micro_batches > 1;
+    return several ? fmt::format("#{}", item_.micro_batch) : "";
+}
+
+std::int64_t StepMaker::sharing(int b) const {
+    return buckets_[at(b)].axis == none ? 1 : size_of(schedule_.mesh, buckets_[at(b)].axis);
+}
+
+int StepMaker::bucket_collective(int b, CollectiveKind kind, std::vector<int> after) {
+    const auto chosen = options_.sum.algorithms.find(buckets_[at(b)].axis);
+    const bool choice = kind == CollectiveKind::all_reduce && chosen != options_.sum.algorithms.end();
+    const bool weights = kind == CollectiveKind::all_gather;
+    const Communicate action{.kind = kind,
+                             .axis = buckets_[at(b)].axis,
+                             .elements = buckets_[at(b)].elements,
+                             .type = weights ? compute_type(schedule_.precision) : options_.sum.wire,
+                             .algorithm = choice ? chosen->second : Algorithm{},
+                             .bucket = b,
+                             .micro_batch = options_.sum.lag > 0 ? schedule_.micro_batches - 1 : item_.micro_batch};
+    return append(fmt::format("bucket{}:{}{}", b, pass_of(kind), which_time()), Stream::communication, action,
+                  std::move(after));
+}
+
+void StepMaker::update() {
+    // Whether any gradient has overflowed decides about all updates.
+    std::vector<int> all_sums;
+    if (scales_loss(schedule_.precision)) all_sums = ready_by_;
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+        const std::int64_t ranks = options_.sum.zero > 0 ? sharing(static_cast<int>(b)) : 1;
+        const std::int64_t count = (buckets_[b].elements + ranks - 1) / ranks;
+        const Op op = update_op(schedule_.optimizer, count, tensors(network_, buckets_[b]));
+        const Problem problem{op, Pass::update, 1, update_type(schedule_.precision)};
+        std::vector<int> after = b == 0 ? all_sums : std::vector<int>{};
+        after.push_back(ready_by_[b]);
+        const int step =
+            append(fmt::format("bucket{}:update{}", b, options_.asynchronous ? which_time() : ""), Stream::compute,
+                   Update{static_cast<int>(b), problem, ranks > 1 ? buckets_[b].axis : none}, after);
+        if (ranks > 1 && options_.sum.zero < 3)
+            bucket_collective(static_cast<int>(b), CollectiveKind::all_gather, {step});
+    }
+}
+
+}  // namespace rehearse::schedule

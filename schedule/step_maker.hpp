@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes a rank class's steps, item after item of its order: steps.cpp says what follows on what, step_actions.cpp what
+// a step is and waits for.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/schedule.hpp"
+#include "schedule/steps.hpp"
+
+namespace rehearse::schedule {
+
+class StepMaker {
+public:
+    StepMaker(const Schedule& schedule, const std::vector<Chunk>& chunks, const StepOptions& options, RankClass& made);
+
+    void run(const Order& order, int slots);
+
+private:
+    static constexpr int none = -1;
+    static std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+    /// What is summed while the backward pass goes on has been by now.
+    void sum_and_update();
+    void forward(Chunk chunk, const std::string& suffix);
+    void communicate_forward(int i, const Communication& op, const std::string& suffix);
+
+    void backward(Chunk chunk);
+    void backward_of(Chunk chunk);
+    bool is_halo(int i) const;
+    /// The halo right before a layer with weights, that nobody else reads.
+    int own_halo(int i, Chunk chunk) const;
+    /// Of one dimension after the other: gradients of the rows that were lent.
+    void send_halos(int halo, Chunk chunk);
+    void communicate_backward(int i, const Communication& op);
+    /// The gradient of the inputs is there when that of the output is.
+    void pass_on(int i);
+    void give(int i, int step);
+
+    std::string name_of(int i, std::string_view what, std::string_view suffix) const;
+    int append(std::string name, Stream stream, Action action, std::vector<int> after);
+    void compute(int i, Pass pass, std::string_view suffix);
+    /// The gradient that lies in the slot of this item's micro-batch, until it is sent.
+    int last_gradient_sent() const;
+    /// Elements of the memory that a layer's collective works on, of one sample.
+    std::int64_t elements_of(int i, Pass pass) const;
+    Algorithm algorithm_of(int i, CollectiveKind kind, Pass pass) const;
+    int collective(int i, CollectiveKind kind, Pass pass, int needs, std::string_view suffix);
+    Bytes bytes_of(const Communication& op) const;
+    int send(int i, const Communication& op, Stream stream, std::string_view what, int needs);
+    /// While the item before is computed, not earlier.
+    int receive(int i, const Communication& op, Stream stream, std::string_view what);
+
+    void sum_gradients(int b);
+    /// In the name of a step that a bucket has once a micro-batch.
+    std::string which_time() const;
+    /// Ranks that have the weights of a bucket.
+    std::int64_t sharing(int b) const;
+    int bucket_collective(int b, CollectiveKind kind, std::vector<int> after);
+    void update();
+
+    const Schedule& schedule_;
+    const std::vector<Chunk>& chunks_;
+    const StepOptions& options_;
+    const Network& network_;
+    const std::vector<Layer>& layers_;
+    const std::vector<Bucket>& buckets_;
+    std::vector<Step>& steps_;
+    std::vector<bool> needed_;
+    std::vector<std::vector<int>> readers_;
+    int sent_from_ = none, sent_down_to_ = none;  // halos whose gradients are on their way
+    Item item_;
+    int slots_ = 1;
+    bool started_ = false;                                                    // this item has computed something
+    const bool sums_beside_ = options_.sum.overlap && options_.sum.lag == 0;  // the backward pass that makes them
+    int last_compute_ = none;                                                 // step
+    std::vector<int> ends_;                                                   // the last compute step of each item
+    // Of this item, by layer: steps of other streams that give the output, or a part of its gradient.
+    std::vector<int> output_by_;
+    std::vector<std::vector<int>> gradient_by_;
+    std::vector<int> bucket_of_;  // by layer
+    std::vector<int> closes_;     // by layer: the bucket whose last gradient it makes
+    std::vector<int> ready_by_;   // by bucket: the step that sums its gradients
+    std::vector<std::pair<Item, int>> sent_gradients_;
+};
+
+}  // namespace rehearse::schedule
