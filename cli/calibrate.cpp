@@ -201,7 +201,7 @@ Measured measured(const Options& options, const Crew& crew, const Machine& known
     crew.messages(samples);
     result.host = calibrate::apply(known, samples);
 #if REHEARSE_HAS_MPI
-    const Seconds budget = budget_of(options) * 0.2;
+    const Seconds budget = budget_of(options) * 0.3;
     const InSituJob job{
         *crew.session, crew.team, {options.backend, options.algorithm, options.scratch_limit, measuring.tuned}, budget};
     price_in_situ(job, schedules_of(options, {"data"}, known, 1), result.host, samples.compute);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "calibrate/fit.hpp"
 #include "calibrate/in_situ.hpp"
@@ -57,14 +58,32 @@ run::Options options_of(const InSituJob& job, int steps) {
 
 }  // namespace
 
+// A host is faster in some seconds and slower in others: the networks take turns, and of the blocks of steps of each the
+// one in the middle counts.
 void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules, const Machine& machine,
                    std::vector<calibrate::Sample>& samples) {
+    constexpr int rounds = 5;
     const DeviceClass& device = machine.classes.front();
+    struct Block {
+        Seconds step;  // the same on every rank
+        Timeline timeline;
+    };
+    std::vector<std::vector<Block>> blocks(schedules.size());
+    for (int round = 0; round < rounds; ++round) {
+        for (std::size_t i = 0; i < schedules.size(); ++i) {
+            const Seconds budget = job.budget / static_cast<double>(rounds * std::ssize(schedules));
+            const run::Options options = options_of(job, steps_within(budget, schedules[i], device));
+            Timeline timeline = run::train_each_alone(job.session, schedules[i], options).timeline;
+            const Seconds step = slowest(calibrate::step_sums(schedules[i], timeline));
+            blocks[i].push_back({step, std::move(timeline)});
+        }
+    }
     calibrate::InSituSteps in_situ;
-    for (const Schedule& schedule : schedules) {
-        const int steps = steps_within(job.budget / static_cast<double>(schedules.size()), schedule, device);
-        const Timeline timeline = run::train_each_alone(job.session, schedule, options_of(job, steps)).timeline;
-        in_situ.add(schedule, timeline, device, slowest(calibrate::step_sums(schedule, timeline)));
+    for (std::size_t i = 0; i < schedules.size(); ++i) {
+        const auto middle = blocks[i].begin() + rounds / 2;
+        std::nth_element(blocks[i].begin(), middle, blocks[i].end(),
+                         [](const Block& a, const Block& b) { return a.step < b.step; });
+        in_situ.add(schedules[i], middle->timeline, device, middle->step);
     }
     for (auto& [problem, times] : in_situ.times()) {
         times.seconds = job.team.mean(times.seconds);

@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.."
 
 wrong() { echo "accuracy: $*; see the head of $0" >&2; exit 2; }
 places=local,net2-1gbit,net2-200mbit,net4-1gbit,net4-200mbit models=resnet32,vgg8,mlp plans=data out=build/accuracy
-rehearse=build/release/cli/rehearse batch=16 repeats=3 seconds=2 only=
+rehearse=build/release/cli/rehearse batch=16 repeats=5 seconds=2 only=
 while [[ $# -gt 0 ]]; do
     case $1 in
         --summary) only=summary && shift && continue ;;
@@ -30,7 +30,7 @@ done
 [[ -x $rehearse ]] || wrong "$rehearse is not there: build it, or give --rehearse"
 mkdir -p "$out"
 rows=$out/rows.csv
-[[ -e $rows ]] || echo "place,model,plan,predicted_s,low_s,high_s,measured_s,noise,steps" > "$rows"
+[[ -e $rows ]] || echo "place,model,plan,predicted_s,low_s,high_s,measured_s,noise,runs" > "$rows"
 export REHEARSE_HOME=$out OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 lab=
@@ -77,32 +77,31 @@ calibrate() {  # place
     else
         while read -r plan; do all+=(--plan "$plan"); done < <(plans_of "$ranks")
     fi
-    "${start[@]}" "$rehearse" calibrate --model "$models_all" --batch "$batch" "${all[@]}" --budget 25 --tune=off \
+    "${start[@]}" "$rehearse" calibrate --model "$models_all" --batch "$batch" "${all[@]}" --budget 40 --tune=off \
         --machine-out "$machine" --report --plot "$out/$1-$plans.svg" --force --output "$out/$1-$plans.txt" >&2
 }
 
 field() { python3 -c "import json, sys; p = json.load(open(sys.argv[1]))['points'][0]; print(*(p[k] for k in sys.argv[2:]))" "$@"; }
 
-# Runs of a program of its own each: what differs between them is noise that a user meets.
-measure() {  # place model plan
-    local machine=$out/$1-$plans.toml predicted low high steps i all=()
-    grep -qF "$1,$2,\"$3\"," "$rows" && return 0
-    "$rehearse" predict --model "$2" --machine "$machine" --devices "$ranks" --plan "$3" --batch "$batch" \
-        --format json --output "$out/predicted.json" --force
-    read -r predicted low high < <(field "$out/predicted.json" step_s step_low_s step_high_s)
-    steps=$(python3 -c "print(max(5, min(40, round($seconds / $predicted))))")
+# Runs of a program of its own each, all plans in turn: what differs between them is noise that a user meets, and a host
+# that is slow for a minute does not meet one plan alone. The times of a place and model are kept until all are there.
+measure() {  # place model
+    local machine=$out/$1-$plans.toml times=$out/$1-$2-$plans.times plan predicted low high steps i
+    while read -r plan; do
+        "$rehearse" predict --model "$2" --machine "$machine" --devices "$ranks" --plan "$plan" --batch "$batch" \
+            --format json --output "$out/predicted.json" --force
+        echo "$plan $(field "$out/predicted.json" step_s step_low_s step_high_s)"
+    done < <(plans_of "$ranks") > "$times"
     for ((i = 0; i < repeats; ++i)); do
-        "${start[@]}" "$rehearse" run --model "$2" --machine "$machine" --plan "$3" --batch "$batch" --steps "$steps" \
-            --tune=off --learning-rate 1e-4 --format json --output "$out/measured$i.json" --force
-        all+=("$(field "$out/measured$i.json" step_s)")
+        while read -r plan predicted low high <&3; do
+            steps=$(python3 -c "print(max(5, min(40, round($seconds / $predicted))))")
+            "${start[@]}" "$rehearse" run --model "$2" --machine "$machine" --plan "$plan" --batch "$batch" --steps "$steps" \
+                --tune=off --learning-rate 1e-4 --format json --output "$out/measured.json" --force
+            echo "$plan $(field "$out/measured.json" step_s)" >> "$times"
+        done 3< <(head -n "$(plans_of "$ranks" | wc -l)" "$times")
     done
-    python3 - "$1,$2,\"$3\",$predicted,$low,$high" "$steps" "${all[@]}" >> "$rows" << 'END'
-import statistics, sys
-times = [float(t) for t in sys.argv[3:]]
-median = statistics.median(times)
-print(f"{sys.argv[1]},{median},{1.4826 * statistics.median(abs(t - median) for t in times) / median},{sys.argv[2]}")
-END
-    tail -1 "$rows"
+    scripts/accuracy_summary.py --place "$1" --model "$2" "$times" >> "$rows"
+    rm "$times"
 }
 
 models_all=resnet32,vgg8,mlp
@@ -112,7 +111,7 @@ if [[ $only != summary ]]; then
         calibrate "$place"
         [[ -z $only ]] || continue
         for model in ${models//,/ }; do
-            while read -r plan <&3; do measure "$place" "$model" "$plan"; done 3< <(plans_of "$ranks")
+            grep -qF "$place,$model,$(plans_of "$ranks" | head -1)," "$rows" || measure "$place" "$model"
         done
     done
 fi

@@ -2,7 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows of accuracy.sh as tables: each case, then median and 90th percentile of the errors, and how many measured
 steps lie in the band. Errors are |predicted - measured| / measured; a percentile is the smallest error that so many of
-the cases do not exceed."""
+the cases do not exceed.
+
+  accuracy_summary.py rows.csv
+  accuracy_summary.py --place local --model mlp TIMES   a row a plan of TIMES: a line "plan step low high" as predicted
+                                                        each, then a line "plan step" a measured run"""
+import argparse
+import collections
 import csv
 import math
 import statistics
@@ -21,7 +27,23 @@ def summary(name, rows):
             f"| {100 * inside / len(rows):.0f} % | {100 * noise:.1f} % |")
 
 
-def main(path):
+def rows_of(path, place, model):
+    """One a plan: the median of its runs, and their robust deviation (1.4826 x median distance) as a part of it."""
+    predicted, measured = {}, collections.defaultdict(list)
+    with open(path, encoding="utf-8") as file:
+        for plan, *seconds in map(str.split, file):
+            if len(seconds) == 3:
+                predicted[plan] = seconds
+            else:
+                measured[plan].append(float(seconds[0]))
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    for plan, times in measured.items():
+        median = statistics.median(times)
+        noise = 1.4826 * statistics.median(abs(t - median) for t in times) / median
+        out.writerow([place, model, plan, *predicted[plan], median, noise, len(times)])
+
+
+def summarize(path):
     with open(path, encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     if not rows:
@@ -39,7 +61,17 @@ def main(path):
     print(summary("all", rows))
 
 
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file")
+    parser.add_argument("--place")
+    parser.add_argument("--model")
+    options = parser.parse_args()
+    if options.place:
+        rows_of(options.file, options.place, options.model)
+    else:
+        summarize(options.file)
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(f"usage: {sys.argv[0]} rows.csv")
-    main(sys.argv[1])
+    main()

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
+#include "models/builder.hpp"
 #include "models/models.hpp"
 #include "schedule/memory.hpp"
 #include "tests/schedule/examples.hpp"
@@ -26,16 +27,7 @@ std::string picture(const Part& part) {
     return text;
 }
 
-Window square(std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
-    return {.kernel_h = kernel,
-            .kernel_w = kernel,
-            .stride_h = stride,
-            .stride_w = stride,
-            .pad_top = pad,
-            .pad_left = pad,
-            .pad_bottom = pad,
-            .pad_right = pad};
-}
+using models::square;
 
 /// 2x8x8 -> c (3x3) -> bn -> pool (3x3, every second) -> half (1x1, every second) -> flatten -> f -> loss.
 Network pictures() {

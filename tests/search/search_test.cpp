@@ -23,21 +23,6 @@ using namespace rehearse::literals;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-/// Two nodes of four devices, which reach each other ten times as fast inside a node as across.
-Machine two_nodes() {
-    Machine machine = sim::test::one_device_nodes(2, Star{});
-    NodeKind& kind = machine.nodes[0];
-    kind.vertices.clear();
-    kind.links.clear();
-    for (int d = 0; d < 4; ++d) kind.vertices.push_back({fmt::format("gpu{}", d), VertexKind::device, 0});
-    kind.vertices.push_back({"switch", VertexKind::bridge, -1});
-    kind.vertices.push_back({"nic", VertexKind::nic, -1});
-    for (int d = 0; d < 5; ++d) kind.links.push_back(sim::test::node_link(d == 4 ? 5 : d, 4, 100.0_GBps, 1_us));
-    machine.classes[0].peak[DataType::f32].value = FlopRate{10e12};
-    machine.classes[0].memory_bandwidth.value = 800.0_GBps;
-    return machine;
-}
-
 /// Dense layers with ReLUs: `wide` ones have more weights than activations.
 Network tower(int layers, std::int64_t width) {
     Network network{.name = fmt::format("tower{}", width), .layers = {}};
@@ -81,7 +66,7 @@ class Space : public testing::TestWithParam<std::pair<int, std::int64_t>> {};  /
 TEST_P(Space, ItsBestIsFoundBySimulatingFew) {
     const auto [width, batch] = GetParam();
     const Network network = tower(4, width);
-    const Machine machine = two_nodes();
+    const Machine machine = sim::test::four_device_nodes(2);
     Request request = request_for(batch, 12);
     request.variety.chunks = 2;
     const auto all = every_plan(network, machine, request);
@@ -111,7 +96,7 @@ TEST_P(Space, ItsBestIsFoundBySimulatingFew) {
 TEST_P(Space, NoPlanBeatsTheBoundOfItsMesh) {
     const auto [width, batch] = GetParam();
     const Network network = tower(4, width);
-    const Machine machine = two_nodes();
+    const Machine machine = sim::test::four_device_nodes(2);
     Request request = request_for(batch, 1);
     request.variety.chunks = 2;
     Screen screen{network, machine, request.job};
@@ -146,7 +131,7 @@ TEST(Choices, AreWrittenInThePlanLanguage) {
 
 TEST(Search, KeepsToTheLimitsOfTheTraining) {
     const Network network = tower(4, 512);
-    const Machine machine = two_nodes();
+    const Machine machine = sim::test::four_device_nodes(2);
     Request request = request_for(64, 8);
     request.devices = {1, 2, 4, 8};
     request.samples = 64e6;
@@ -172,7 +157,7 @@ TEST(Store, LetsASearchGoOnAndOthersShareIt) {
     const std::string path = testing::TempDir() + fmt::format("search_{}.db", ::getpid());
     std::filesystem::remove(path);
     const Network network = tower(4, 512);
-    const Machine machine = two_nodes();
+    const Machine machine = sim::test::four_device_nodes(2);
     const Request request = request_for(64, 6);
     Store first{path, "job"};
     const Result fresh = search(network, machine, request, first.others());

@@ -56,6 +56,23 @@ inline Machine one_device_nodes(std::int64_t nodes, Topology topology) {
     return machine;
 }
 
+/// `nodes` nodes of four devices that reach each other at 50 GB/s, and other nodes at 10 GB/s each.
+inline Machine four_device_nodes(std::int64_t nodes) {
+    Machine machine = one_device_nodes(nodes, Star{});
+    NodeKind& kind = machine.nodes[0];
+    kind.vertices.clear();
+    kind.links.clear();
+    for (int d = 0; d < 4; ++d) kind.vertices.push_back({fmt::format("gpu{}", d), VertexKind::device, 0});
+    kind.vertices.push_back({"switch", VertexKind::bridge, -1});
+    kind.vertices.push_back({"nic", VertexKind::nic, -1});
+    for (int d = 0; d < 4; ++d) kind.links.push_back(node_link(d, 4, 50.0_GBps, 1_us));
+    kind.links.push_back(node_link(4, 5, 50.0_GBps, 1_us));
+    machine.classes[0].peak[DataType::f32].value = FlopRate{10e12};
+    machine.classes[0].memory_bandwidth.value = 800.0_GBps;
+    machine.inside = messaging(4_us, 0.9, 200.0_GBps);
+    return machine;
+}
+
 /// Like a node of Summit: two sockets, three GPUs on each, joined all to all in their socket and with it at 50 GB/s,
 /// 64 GB/s between the sockets, a NIC of 12.5 GB/s a socket; a fat tree of 18 nodes a leaf.
 inline Machine summit_like(std::int64_t nodes) {

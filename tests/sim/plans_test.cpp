@@ -16,23 +16,6 @@ namespace {
 
 using namespace test;
 
-/// `nodes` nodes of four devices that reach each other at 50 GB/s, and other nodes at 10 GB/s each.
-Machine cluster(std::int64_t nodes) {
-    Machine machine = one_device_nodes(nodes, Star{});
-    NodeKind& kind = machine.nodes[0];
-    kind.vertices.clear();
-    kind.links.clear();
-    for (int d = 0; d < 4; ++d) kind.vertices.push_back({fmt::format("gpu{}", d), VertexKind::device, 0});
-    kind.vertices.push_back({"switch", VertexKind::bridge, -1});
-    kind.vertices.push_back({"nic", VertexKind::nic, -1});
-    for (int d = 0; d < 4; ++d) kind.links.push_back(node_link(d, 4, 50.0_GBps, 1_us));
-    kind.links.push_back(node_link(4, 5, 50.0_GBps, 1_us));
-    machine.classes[0].peak[DataType::f32].value = FlopRate{10e12};
-    machine.classes[0].memory_bandwidth.value = 800.0_GBps;
-    machine.inside = messaging(4_us, 0.9, 200.0_GBps);
-    return machine;
-}
-
 Network tower(int layers, std::int64_t width) {
     Network network{.name = "tower", .layers = {}};
     network.layers.push_back({"input", Input{{width}}, {}, {width}});
@@ -47,7 +30,7 @@ Network tower(int layers, std::int64_t width) {
 class EveryPlan : public testing::TestWithParam<const char*> {};
 
 TEST_P(EveryPlan, FoldedAgreesWithExact) {
-    const Machine machine = cluster(8);
+    const Machine machine = four_device_nodes(8);
     for (const char* model : {"vgg16", "resnet50"}) {
         const Schedule schedule =
             schedule::make_schedule(models::load_network(model), machine, schedule::parse_plan(GetParam()),
@@ -63,7 +46,7 @@ TEST_P(EveryPlan, FoldedAgreesWithExact) {
 
 // Of a step: computation and sums side by side, then the updates. Network bound or not, in both modes.
 TEST(Lag, HidesTheSumsBehindTheWholeStep) {
-    const Machine machine = cluster(4);
+    const Machine machine = four_device_nodes(4);
     for (const std::int64_t batch : {1, 64}) {
         const auto simulated = [&](const char* plan, Mode mode) {
             const Schedule schedule = schedule::make_schedule(tower(4, 4096), machine, schedule::parse_plan(plan),
@@ -98,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Plans, EveryPlan,
                                          "pipe=2:microbatches=4,data=8:zero=3"));
 
 TEST(OneWeirdTrick, FoldedAgreesWithExact) {
-    const Machine machine = cluster(8);
+    const Machine machine = four_device_nodes(8);
     for (const char* plan : {"data:dense=shared", "data=8:dense=shared,pipe=2:microbatches=4"}) {
         const Schedule schedule =
             schedule::make_schedule(models::load_network("vgg16"), machine, schedule::parse_plan(plan),
@@ -111,7 +94,7 @@ TEST(OneWeirdTrick, FoldedAgreesWithExact) {
 
 /// Rows lent along each axis, sums over the grid: as many messages as there are, in both modes.
 TEST(Spatial, FoldedAgreesWithExact) {
-    const Machine machine = cluster(4);
+    const Machine machine = four_device_nodes(4);
     const auto check = [&](const char* model, const char* plan) {
         const Schedule schedule = schedule::make_schedule(
             models::load_network(model), machine, schedule::parse_plan(plan), {.devices = 8, .batch_per_device = 2});
@@ -128,7 +111,7 @@ TEST(Spatial, FoldedAgreesWithExact) {
 
 /// Heads, vocabulary and rows in pieces: as many collectives as there are, in both modes.
 TEST(Transformers, FoldedAgreesWithExact) {
-    const Machine machine = cluster(4);
+    const Machine machine = four_device_nodes(4);
     const Network network = models::load_network("gpt-h256-a8-l4-v1024@64");
     for (const char* plan : {"data=2,tensor=4", "data=2,tensor=4:sequence=on:recompute=blocks",
                              "pipe=2:cut=blocks:microbatch=2:recompute=attention,data=2,tensor=2:sequence=on"}) {
@@ -172,7 +155,7 @@ TEST(Transformers, TakeAsLongAsPublished) {
 
 /// Samples of a step are read while the step before is computed: only what takes longer shows, on every rank alike.
 TEST(Input, WaitsOnlyForWhatComputingDoesNotHide) {
-    Machine machine = cluster(4);
+    Machine machine = four_device_nodes(4);
     machine.storage = {{"disk", {10.0_GBps, "test"}, true}};
     for (const char* plan : {"data", "pipe=2,data"}) {
         const auto summary = [&](Bytes sample) {
@@ -196,7 +179,7 @@ TEST(Input, WaitsOnlyForWhatComputingDoesNotHide) {
 
 /// Layers of equal cost, messages that cost nothing: the bubble is the one of the theory, to rounding.
 TEST(Pipeline, BubbleIsTheOneOfTheTheory) {
-    Machine machine = cluster(2);
+    Machine machine = four_device_nodes(2);
     machine.inside = machine.across = messaging(0_s, 1.0, 1e6_GBps);
     for (NodeLink& link : machine.nodes[0].links) link = node_link(link.a, link.b, 1e9_GBps, 0_s);
     machine.fabric.link.value = 1e9_GBps;
