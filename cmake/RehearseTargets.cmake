@@ -4,14 +4,33 @@
 add_library(rehearse_warnings INTERFACE)
 target_compile_options(rehearse_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wpedantic>)
 
+# Parsing the standard library takes half of the time of most files. One header is parsed for all libraries; what
+# compiles with other flags (OpenMP, Qt, another -O) has one of its own or none, as g++ takes no other's.
+add_library(rehearse_precompiled OBJECT ${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp)
+target_link_libraries(rehearse_precompiled PRIVATE rehearse_warnings fmt::fmt)
+target_precompile_headers(rehearse_precompiled PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp)
+if(REHEARSE_TESTS)
+  add_library(rehearse_precompiled_tests OBJECT ${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp)
+  target_link_libraries(rehearse_precompiled_tests PRIVATE rehearse_warnings fmt::fmt GTest::gmock GTest::gtest)
+  target_precompile_headers(rehearse_precompiled_tests PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp <gmock/gmock.h> <gtest/gtest.h>)
+endif()
+function(rehearse_precompile target from)
+  target_link_libraries(${target} PRIVATE fmt::fmt)
+  target_precompile_headers(${target} REUSE_FROM ${from})
+endfunction()
+
 # rehearse_library(sim SOURCES a.cpp b.cpp USES rehearse::core PRIVATE_USES PkgConfig::simgrid)
 # One static library a folder, alias rehearse::<name>; sources in sub-folders are named by their relative path.
+# OWN_FLAGS: it compiles with flags that the others do not have.
 function(rehearse_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;USES;PRIVATE_USES" ${ARGN})
+  cmake_parse_arguments(ARG "OWN_FLAGS" "" "SOURCES;USES;PRIVATE_USES" ${ARGN})
   add_library(rehearse_${name} STATIC ${ARG_SOURCES})
   add_library(rehearse::${name} ALIAS rehearse_${name})
   target_include_directories(rehearse_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(rehearse_${name} PUBLIC ${ARG_USES} PRIVATE rehearse_warnings ${ARG_PRIVATE_USES})
+  if(NOT ARG_OWN_FLAGS)
+    rehearse_precompile(rehearse_${name} rehearse_precompiled)
+  endif()
 endfunction()
 
 # rehearse_test(schedule/pipeline USES rehearse::schedule [LABELS mpi] [MPI_RANKS 1 2 4] [TIMEOUT 60])
@@ -28,6 +47,9 @@ function(rehearse_test path)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${target} PRIVATE
     REHEARSE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" REHEARSE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(NOT "OpenMP::OpenMP_CXX" IN_LIST ARG_USES)
+    rehearse_precompile(${target} rehearse_precompiled_tests)
+  endif()
   if(ARG_MPI_RANKS)
     foreach(ranks ${ARG_MPI_RANKS})
       set(name ${path}.${ranks}_ranks)

@@ -1,25 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Predicted against measured training steps on this machine: calibrates each place, then predicts and trains each network
-# with each plan. Keep everything else quiet meanwhile; it can be done piece by piece:
+# Predicted against measured training steps on this machine: calibrates each place, predicts and trains each network
+# with each plan, in three turns. Keep everything else quiet meanwhile; it can be done piece by piece:
 #
-#   scripts/accuracy.sh                                          everything that was not done before: half an hour
+#   scripts/accuracy.sh                                          everything that was not done before: an hour
 #   scripts/accuracy.sh --places local,net2-1gbit --models mlp   a piece of it
 #   scripts/accuracy.sh --summary                                what there is so far
 #
 # Places: local (2 ranks, shared memory), net2-1gbit, net2-200mbit, net4-1gbit, net4-200mbit (hosts of netlab.sh, as
-# root). --plans data|split: every all-reduce algorithm, or pipelines and tensor parallelism. --calibrate only does that.
+# root). --plans data|split: every all-reduce algorithm, or pipelines and tensor parallelism.
 # Rows go to --out (build/accuracy)/rows.csv; a row that is there is not measured again. --rehearse FILE is the program.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 wrong() { echo "accuracy: $*; see the head of $0" >&2; exit 2; }
 places=local,net2-1gbit,net2-200mbit,net4-1gbit,net4-200mbit models=resnet32,vgg8,mlp plans=data out=build/accuracy
-rehearse=build/release/cli/rehearse batch=16 repeats=5 seconds=2 only=
+rehearse=build/release/cli/rehearse batch=16 repeats=3 seconds=1 only=
 while [[ $# -gt 0 ]]; do
     case $1 in
         --summary) only=summary && shift && continue ;;
-        --calibrate) only=calibrate && shift && continue ;;
         --places | --models | --plans | --out | --rehearse) [[ $# -ge 2 ]] || wrong "$1 needs a value" ;;
         *) wrong "unknown option $1" ;;
     esac
@@ -30,7 +29,7 @@ done
 [[ -x $rehearse ]] || wrong "$rehearse is not there: build it, or give --rehearse"
 mkdir -p "$out"
 rows=$out/rows.csv
-[[ -e $rows ]] || echo "place,model,plan,predicted_s,low_s,high_s,measured_s,noise,runs" > "$rows"
+[[ -e $rows ]] || echo "place,model,plan,predicted_s,low_s,high_s,measured_s,noise,turns" > "$rows"
 export REHEARSE_HOME=$out OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 lab=
@@ -68,48 +67,44 @@ plans_of() {  # of so many ranks
     fi
 }
 
-calibrate() {  # place
-    local machine=$out/$1-$plans.toml plan all=()
-    [[ ! -e $machine ]] || return 0
-    echo "calibrating $1" >&2
+calibrate() {  # place model file
+    local plan all=()
     if [[ $plans == data ]]; then
         all=(--plan data)
     else
         while read -r plan; do all+=(--plan "$plan"); done < <(plans_of "$ranks")
     fi
-    "${start[@]}" "$rehearse" calibrate --model "$models_all" --batch "$batch" "${all[@]}" --budget 40 --tune=off \
-        --machine-out "$machine" --report --plot "$out/$1-$plans.svg" --force --output "$out/$1-$plans.txt" >&2
+    "${start[@]}" "$rehearse" calibrate --model "$2" --batch "$batch" "${all[@]}" --budget 15 --tune=off \
+        --machine-out "$3" --report --plot "${3%.toml}.svg" --force --output "${3%.toml}.txt" >&2
 }
 
 field() { python3 -c "import json, sys; p = json.load(open(sys.argv[1]))['points'][0]; print(*(p[k] for k in sys.argv[2:]))" "$@"; }
 
-# Runs of a program of its own each, all plans in turn: what differs between them is noise that a user meets, and a host
-# that is slow for a minute does not meet one plan alone. The times of a place and model are kept until all are there.
+# In turn: a calibration, then a prediction and a run (a program of its own) of each plan. A host that is slow for some
+# minutes is then slow on both sides, and what differs between the turns is noise that a user meets.
 measure() {  # place model
-    local machine=$out/$1-$plans.toml times=$out/$1-$2-$plans.times plan predicted low high steps i
-    while read -r plan; do
-        "$rehearse" predict --model "$2" --machine "$machine" --devices "$ranks" --plan "$plan" --batch "$batch" \
-            --format json --output "$out/predicted.json" --force
-        echo "$plan $(field "$out/predicted.json" step_s step_low_s step_high_s)"
-    done < <(plans_of "$ranks") > "$times"
+    local name=$out/$1-$2-$plans times plan step low high steps i
+    times=$(mktemp)
     for ((i = 0; i < repeats; ++i)); do
-        while read -r plan predicted low high <&3; do
-            steps=$(python3 -c "print(max(5, min(40, round($seconds / $predicted))))")
-            "${start[@]}" "$rehearse" run --model "$2" --machine "$machine" --plan "$plan" --batch "$batch" --steps "$steps" \
+        echo "$1, $2: turn $((i + 1)) of $repeats" >&2
+        calibrate "$1" "$2" "$name-$i.toml"
+        while read -r plan <&3; do
+            "$rehearse" predict --model "$2" --machine "$name-$i.toml" --devices "$ranks" --plan "$plan" --batch "$batch" \
+                --format json --output "$out/predicted.json" --force
+            read -r step low high < <(field "$out/predicted.json" step_s step_low_s step_high_s)
+            steps=$(python3 -c "print(max(5, min(40, round($seconds / $step))))")
+            "${start[@]}" "$rehearse" run --model "$2" --machine "$name-$i.toml" --plan "$plan" --batch "$batch" --steps "$steps" \
                 --tune=off --learning-rate 1e-4 --format json --output "$out/measured.json" --force
-            echo "$plan $(field "$out/measured.json" step_s)" >> "$times"
-        done 3< <(head -n "$(plans_of "$ranks" | wc -l)" "$times")
+            echo "$plan $step $low $high $(field "$out/measured.json" step_s)" >> "$times"
+        done 3< <(plans_of "$ranks")
     done
     scripts/accuracy_summary.py --place "$1" --model "$2" "$times" >> "$rows"
     rm "$times"
 }
 
-models_all=resnet32,vgg8,mlp
 if [[ $only != summary ]]; then
     for place in ${places//,/ }; do
         enter "$place"
-        calibrate "$place"
-        [[ -z $only ]] || continue
         for model in ${models//,/ }; do
             grep -qF "$place,$model,$(plans_of "$ranks" | head -1)," "$rows" || measure "$place" "$model"
         done

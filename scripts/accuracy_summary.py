@@ -5,8 +5,8 @@ steps lie in the band. Errors are |predicted - measured| / measured; a percentil
 the cases do not exceed.
 
   accuracy_summary.py rows.csv
-  accuracy_summary.py --place local --model mlp TIMES   a row a plan of TIMES: a line "plan step low high" as predicted
-                                                        each, then a line "plan step" a measured run"""
+  accuracy_summary.py --place local --model mlp TIMES   a row a plan of TIMES, each line "plan step low high
+                                                        measured", the first three as predicted"""
 import argparse
 import collections
 import csv
@@ -28,19 +28,17 @@ def summary(name, rows):
 
 
 def rows_of(path, place, model):
-    """One a plan: the median of its runs, and their robust deviation (1.4826 x median distance) as a part of it."""
-    predicted, measured = {}, collections.defaultdict(list)
+    """One a plan: the medians of its turns, and the robust deviation of what was measured (1.4826 x median distance)
+    as a part of it."""
+    turns = collections.defaultdict(list)
     with open(path, encoding="utf-8") as file:
         for plan, *seconds in map(str.split, file):
-            if len(seconds) == 3:
-                predicted[plan] = seconds
-            else:
-                measured[plan].append(float(seconds[0]))
+            turns[plan].append([float(s) for s in seconds])
     out = csv.writer(sys.stdout, lineterminator="\n")
-    for plan, times in measured.items():
-        median = statistics.median(times)
-        noise = 1.4826 * statistics.median(abs(t - median) for t in times) / median
-        out.writerow([place, model, plan, *predicted[plan], median, noise, len(times)])
+    for plan, rows in turns.items():
+        *predicted, measured = map(statistics.median, zip(*rows))
+        noise = 1.4826 * statistics.median(abs(row[-1] - measured) for row in rows) / measured
+        out.writerow([place, model, plan, *predicted, measured, noise, len(rows)])
 
 
 def summarize(path):
