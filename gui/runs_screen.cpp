@@ -17,6 +17,7 @@ public:
     explicit Runs(Session& session)
         : Screen(session), table_(new Table), log_(new QPlainTextEdit), cancel_(new QPushButton("Cancel")) {
         table_->setObjectName("runs");
+        log_->setObjectName("log");
         log_->setReadOnly(true);
         log_->setLineWrapMode(QPlainTextEdit::NoWrap);
         cancel_->setObjectName("cancel");
