@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the shares of activities in a pixel to its colour.
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
-#include <bit>
 
 #include "picture/raster.hpp"
 #include "picture/shares.hpp"
@@ -17,6 +20,23 @@ Color heat(double share, Theme theme) {
     constexpr Color middle{230, 140, 60};
     const Color end = theme == Theme::dark ? Color{255, 226, 160} : Color{128, 16, 38};
     return share < 0.5 ? mixed(middle, ground, share * 2) : mixed(end, middle, share * 2 - 1);
+}
+
+// The largest of the eight bytes, and below it 7 minus which it is, the first of equal ones: byte * 8 + 7 - place.
+unsigned largest(Shares shares) {
+#if defined(__SSE2__)
+    const __m128i bytes = _mm_unpacklo_epi8(_mm_cvtsi64_si128(static_cast<long long>(shares)), _mm_setzero_si128());
+    __m128i each = _mm_or_si128(_mm_slli_epi16(bytes, 3), _mm_setr_epi16(7, 6, 5, 4, 3, 2, 1, 0));
+    each = _mm_max_epi16(each, _mm_srli_si128(each, 8));
+    each = _mm_max_epi16(each, _mm_srli_si128(each, 4));
+    each = _mm_max_epi16(each, _mm_srli_si128(each, 2));
+    return static_cast<unsigned>(_mm_extract_epi16(each, 0));
+#else
+    unsigned most = 0;
+    for (unsigned a = 0; a < activity_count; ++a)
+        most = std::max(most, (static_cast<unsigned>((shares >> (8 * a)) & 255U) << 3U) | (7 - a));
+    return most;
+#endif
 }
 
 }  // namespace
@@ -59,13 +79,7 @@ std::uint32_t PixelColors::of(std::uint64_t shares) const {
         return heat_[coloring_ == Coloring::waiting ? 255 - sum : sum];
     }
     if (shares == 0) return idle_;
-    // Bytes from the lowest one that is there to the highest: most pixels have one or two activities.
-    unsigned most = 0;  // the share, and below it which
-    for (Shares left = shares; left != 0;) {
-        const unsigned a = static_cast<unsigned>(std::countr_zero(left)) / 8;
-        most = std::max(most, (static_cast<unsigned>((left >> (8 * a)) & 255U) << 3U) | (7 - a));
-        left &= ~(Shares{255} << (8 * a));
-    }
+    const unsigned most = largest(shares);
     return shades_[7 - (most & 7U)][sum_of(shares)];
 }
 

@@ -27,13 +27,9 @@ inline unsigned sum_of(Shares shares) {
 /// Of two cells that become one, rounded up: what is there at all stays seen.
 inline Shares mean(Shares a, Shares b) { return (a | b) - (((a ^ b) >> 1U) & 0x7F7F7F7F7F7F7F7FULL); }
 
-/// As much more of an activity as there is still room for: what comes first hides what comes later, as computing hides
-/// the communication behind it.
-inline Shares with(Shares shares, unsigned activity, unsigned more) {
-    return shares + (static_cast<Shares>(std::min(more, 255 - sum_of(shares))) << (8 * activity));
-}
-
-/// Adds what the lane does from `from` (ns) on to cells of `per_cell` ns each. An event however short has a share.
+/// Adds what the lane does from `from` (ns) on to cells of `per_cell` ns each, at least one. An event however short has
+/// a share, as long as there is room: what comes first hides what comes later, as computing hides the communication
+/// behind it.
 void add_events(const Lane& lane, double from, double per_cell, std::span<Shares> cells);
 
 }  // namespace rehearse::picture
