@@ -181,6 +181,7 @@ public:
         time_->setObjectName("memory_over_time");
         auto* tabs = new QTabWidget;
         tabs->setDocumentMode(true);
+        tabs->setObjectName("memory_tabs");
         tabs->addTab(scrolled(view_), "By kind");
         tabs->addTab(scrolled(time_), "Over time");
         auto* all = new QVBoxLayout(this);

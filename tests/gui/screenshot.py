@@ -28,12 +28,12 @@ def main():
         events = [{"ph": "X", "cat": "kernel", "name": f"gemm{i}", "pid": 0, "tid": 1, "ts": 10 * i, "dur": 8} for i in range(50)]
         with open(f"{folder}/t.json", "w", encoding="utf-8") as file:
             json.dump({"traceEvents": events}, file)
-        words = [program, "--open", f"{folder}/t.json", "--view", "timeline", "--size", "900x600", "--exit"]
+        words = [program, "--open", f"{folder}/t.json", "--view", "timeline", "--size", "1100x700", "--exit"]
         done = subprocess.run([*words, "--screenshot", f"{folder}/s.png"], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done
         with open(f"{folder}/s.png", "rb") as file:
             width, height, data = rows_of(file.read())
-        assert (width, height) == (900, 600), (width, height)
+        assert (width, height) == (1100, 700), (width, height)
         assert len(set(data)) > 50, "text and boxes have many shades"
         done = subprocess.run([*words, "--screenshot", f"{folder}/none/s.png"], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 2 and "cannot be written" in done.stderr, done

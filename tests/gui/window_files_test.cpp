@@ -136,7 +136,7 @@ TEST_F(Gui, ShowsHowFarARunIs) {
     Runner& runner = window_->runner();
     const int id = runner.start("a run", {}, [](const Runner::Result&) {});
     window_->go("runs");
-    const auto row = [&] { return find<Table>("runs")->model_of_rows().rows().rows.at(0); };
+    const auto row = [&] { return find<Table>("runs_table")->model_of_rows().rows().rows.at(0); };
     ASSERT_TRUE(wait([&] { return row()[3].text == "1 of 4: 6 devices"; }));
     EXPECT_EQ(row()[1].text, "running");
     EXPECT_EQ(row()[2].number, 0.25);

@@ -9,6 +9,7 @@
 #include <QMimeData>
 #include <QPushButton>
 #include <QSpinBox>
+#include <QTabWidget>
 #include <QtTest/QTest>
 
 #include "gui/picture_view.hpp"
@@ -50,6 +51,7 @@ TEST_F(Gui, ShowsMemoryByKindBelowItsCapacityAndOverTime) {
     window_->go("memory");
     EXPECT_THAT(words(find<PictureView>("memory_picture")), Contains(HasSubstr("capacity 16")));
     EXPECT_THAT(words(find<PictureView>("memory_picture")), Contains(HasSubstr("activations")));
+    find<QTabWidget>("memory_tabs")->setCurrentIndex(1);
     EXPECT_THAT(words(find<PictureView>("memory_over_time")), Contains(HasSubstr("memory rank 0")));
 }
 
@@ -69,7 +71,7 @@ TEST_F(Gui, ShowsTheTrafficBetweenRanks) {
     window_->session().experiment = {};
     window_->session().experiment.devices = "6";
     window_->go("topology");
-    find<PictureView>("traffic_picture")->remake();
+    find<QTabWidget>("topology_tabs")->setCurrentIndex(2);
     EXPECT_THAT(words(find<PictureView>("traffic_picture")), Contains(HasSubstr("rank 0 to rank 1: ")));
 }
 
