@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
@@ -17,6 +18,10 @@
 #include "models/models.hpp"
 #include "search/script.hpp"
 #include "search/store.hpp"
+#if REHEARSE_HAS_MPI
+#include "kernels/comm/counter.hpp"
+#include "run/train.hpp"
+#endif
 
 namespace rehearse::cli {
 
@@ -156,7 +161,12 @@ void write_script(const Options& options, const Machine& machine, const search::
     talk(options.common, fmt::format("batch script: {}", options.script));
 }
 
-int search_plans(Options& options) {
+struct Place {
+    bool speaks = true;  // of a crew only rank 0 does
+    search::Crew crew{};
+};
+
+int search_plans(Options& options, const Place& place) {
     check(options);
     if (!options.job.global_batch) options.job.global_batch = options.job.batch * options.request.devices.front();
     const Machine machine = models::load_machine(options.machine);
@@ -166,9 +176,12 @@ int search_plans(Options& options) {
         store = std::make_unique<search::Store>(options.store, key_of(options, network, machine));
     }
     const search::Result result = search::search(
-        network, machine, request_of(options), store ? store->others() : search::Others{}, [&](std::string_view text) {
+        network, machine, request_of(options), store ? store->others() : search::Others{},
+        [&](std::string_view text) {
             if (options.common.verbose > 0) talk(options.common, text);
-        });
+        },
+        place.crew);
+    if (!place.speaks) return good;
     Json config = configuration(options.job);
     config.erase("plan");
     config["machine"] = options.machine;
@@ -189,6 +202,55 @@ int search_plans(Options& options) {
     }
     if (!options.script.empty()) write_script(options, machine, result.ranked.front());
     return good;
+}
+
+#if REHEARSE_HAS_MPI
+std::vector<std::string> exchanged(const kernels::Communicator& world, const std::string& own) {
+    const auto size = static_cast<double>(own.size());
+    const std::vector<double> sizes = world.all_gather({&size, 1});
+    std::vector<std::string> all;
+    for (std::int64_t rank = 0; rank < world.size(); ++rank) {
+        std::string& text = all.emplace_back(static_cast<std::size_t>(sizes[static_cast<std::size_t>(rank)]), ' ');
+        if (rank == world.rank()) text = own;
+        world.broadcast(std::as_writable_bytes(std::span{text}), rank);
+    }
+    return all;
+}
+
+// Several ranks of a job: they share the search, by a counter of what is still to be done.
+int search_together(Options& options) {
+    int argc = 0;
+    char** argv = nullptr;
+    const run::Session session{argc, argv};
+    return session.run("rehearse", [&] {
+        kernels::Communicator world = kernels::Communicator::world();
+        kernels::Counter counter{world};
+        const search::Crew crew{[&] { return counter.take(); },
+                                [&](const std::string& own) {
+                                    std::vector<std::string> all = exchanged(world, own);
+                                    counter.restart();
+                                    return all;
+                                }};
+        const Place place{session.rank() == 0, session.size() > 1 ? crew : search::Crew{}};
+        if (session.rank() != 0) options.common.quiet = true;
+        return search_plans(options, place);
+    });
+}
+#endif
+
+bool has_several_ranks() {
+    const char* ranks = std::getenv("OMPI_COMM_WORLD_SIZE");
+    if (ranks == nullptr) ranks = std::getenv("PMI_SIZE");
+    return ranks != nullptr && std::string_view{ranks} != "1";
+}
+
+int start(Options& options) {
+    if (!has_several_ranks()) return search_plans(options, {});
+#if REHEARSE_HAS_MPI
+    return search_together(options);
+#else
+    throw BackendError("search on several ranks: this build has no MPI");
+#endif
 }
 
 void add_limits(CLI::App& app, Options& options) {
@@ -240,7 +302,7 @@ Run add_search(CLI::App& app) {
                                   "of the batch script");
     app.add_flag("--gpus", options->gpus, "the batch script asks for a GPU for each rank");
     add_common(app, options->common);
-    return [options] { return search_plans(*options); };
+    return [options] { return start(*options); };
 }
 
 }  // namespace rehearse::cli
