@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
+#include "cli/crew.hpp"
 #include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "cli/training.hpp"
@@ -18,10 +18,6 @@
 #include "models/models.hpp"
 #include "search/script.hpp"
 #include "search/store.hpp"
-#if REHEARSE_HAS_MPI
-#include "kernels/comm/counter.hpp"
-#include "run/train.hpp"
-#endif
 
 namespace rehearse::cli {
 
@@ -161,12 +157,7 @@ void write_script(const Options& options, const Machine& machine, const search::
     talk(options.common, fmt::format("batch script: {}", options.script));
 }
 
-struct Place {
-    bool speaks = true;  // of a crew only rank 0 does
-    search::Crew crew{};
-};
-
-int search_plans(Options& options, const Place& place) {
+int search_plans(Options& options, const CrewPlace& place) {
     check(options);
     if (!options.job.global_batch) options.job.global_batch = options.job.batch * options.request.devices.front();
     const Machine machine = models::load_machine(options.machine);
@@ -202,55 +193,6 @@ int search_plans(Options& options, const Place& place) {
     }
     if (!options.script.empty()) write_script(options, machine, result.ranked.front());
     return good;
-}
-
-#if REHEARSE_HAS_MPI
-std::vector<std::string> exchanged(const kernels::Communicator& world, const std::string& own) {
-    const auto size = static_cast<double>(own.size());
-    const std::vector<double> sizes = world.all_gather({&size, 1});
-    std::vector<std::string> all;
-    for (std::int64_t rank = 0; rank < world.size(); ++rank) {
-        std::string& text = all.emplace_back(static_cast<std::size_t>(sizes[static_cast<std::size_t>(rank)]), ' ');
-        if (rank == world.rank()) text = own;
-        world.broadcast(std::as_writable_bytes(std::span{text}), rank);
-    }
-    return all;
-}
-
-// Several ranks of a job: they share the search, by a counter of what is still to be done.
-int search_together(Options& options) {
-    int argc = 0;
-    char** argv = nullptr;
-    const run::Session session{argc, argv};
-    return session.run("rehearse", [&] {
-        kernels::Communicator world = kernels::Communicator::world();
-        kernels::Counter counter{world};
-        const search::Crew crew{[&] { return counter.take(); },
-                                [&](const std::string& own) {
-                                    std::vector<std::string> all = exchanged(world, own);
-                                    counter.restart();
-                                    return all;
-                                }};
-        const Place place{session.rank() == 0, session.size() > 1 ? crew : search::Crew{}};
-        if (session.rank() != 0) options.common.quiet = true;
-        return search_plans(options, place);
-    });
-}
-#endif
-
-bool has_several_ranks() {
-    const char* ranks = std::getenv("OMPI_COMM_WORLD_SIZE");
-    if (ranks == nullptr) ranks = std::getenv("PMI_SIZE");
-    return ranks != nullptr && std::string_view{ranks} != "1";
-}
-
-int start(Options& options) {
-    if (!has_several_ranks()) return search_plans(options, {});
-#if REHEARSE_HAS_MPI
-    return search_together(options);
-#else
-    throw BackendError("search on several ranks: this build has no MPI");
-#endif
 }
 
 void add_limits(CLI::App& app, Options& options) {
@@ -302,7 +244,12 @@ Run add_search(CLI::App& app) {
                                   "of the batch script");
     app.add_flag("--gpus", options->gpus, "the batch script asks for a GPU for each rank");
     add_common(app, options->common);
-    return [options] { return start(*options); };
+    return [options] {
+        return on_all_ranks([&](const CrewPlace& place) {
+            options->common.quiet = options->common.quiet || !place.speaks;
+            return search_plans(*options, place);
+        });
+    };
 }
 
 }  // namespace rehearse::cli
