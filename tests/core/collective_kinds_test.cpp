@@ -310,8 +310,8 @@ TEST(Adasum, AddsOrthogonalVectorsAndAveragesEqualOnes) {
 TEST(Adasum, CombinesPairsOfPairs) {
     // a = (1, 0), b = (1, 1): a.b = 1, |a|^2 = 1, |b|^2 = 2: a / 2 + 3 b / 4 = (1.25, 0.75). The other pair c = (0, 2),
     // d = (2, 0) is orthogonal: (2, 2). Of both: 4, 2.125, 8: (1 - 4 / 4.25) (1.25, 0.75) + 0.75 (2, 2).
-    constexpr std::array<std::array<double, 2>, 4> vectors{{{1, 0}, {1, 1}, {0, 2}, {2, 0}}};
-    static const auto value = [](std::int64_t r, std::int64_t i) { return vectors[std::size_t(r)][std::size_t(i)]; };
+    static constexpr std::array<std::array<double, 2>, 4> vectors{{{1, 0}, {1, 1}, {0, 2}, {2, 0}}};
+    const auto value = [](std::int64_t r, std::int64_t i) { return vectors[std::size_t(r)][std::size_t(i)]; };
     const auto two = adasum_on(2, 2, value), four = adasum_on(4, 2, value);
     for (const auto& memory : two) {
         EXPECT_DOUBLE_EQ(memory[0], 1.25);
