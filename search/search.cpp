@@ -78,20 +78,18 @@ private:
 
     void screen_all() {
         const std::vector<Node> all = nodes();
-        std::size_t mine = crew_.take ? taken() : 0;
-        for (std::size_t i = mine; i < all.size(); i = mine) {
+        const auto next = [this](std::size_t i) { return crew_.take ? taken() : i + 1; };
+        for (std::size_t i = crew_.take ? taken() : 0; i < all.size(); i = next(i)) {
             if (candidates_.size() >= kept()) {
                 std::ranges::nth_element(candidates_, candidates_.begin() + static_cast<std::ptrdiff_t>(kept()) - 1, {},
                                          [this](const Ranked& each) { return estimated(each); });
                 if (all[i].bound > 1.5 * estimated(candidates_[kept() - 1])) {
-                    // What a rank has not seen may have bound the mesh: it is skipped by whoever has it.
-                    ++result_.counts.shapes_bound;
-                    mine = crew_.take ? taken() : i + 1;
-                    continue;
+                    // So are all that come, as bounds rise.
+                    for (; i < all.size(); i = next(i)) ++result_.counts.shapes_bound;
+                    break;
                 }
             }
             screen_shape(all[i].shape);
-            mine = crew_.take ? taken() : i + 1;
         }
         if (crew_.exchange) join_candidates(candidates_, crew_.exchange);
         std::ranges::sort(candidates_, {}, [this](const Ranked& each) {
