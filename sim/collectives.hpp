@@ -61,7 +61,7 @@ private:
         std::shared_ptr<const Pattern> pattern;
         std::int64_t repeats = 1;
         double share = 0;  // of the elements, in each message
-        bool reduces = false;
+        double passes = 0;  // over what arrives
     };
     struct Key {
         CollectiveKind kind = CollectiveKind::all_reduce;
