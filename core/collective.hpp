@@ -61,15 +61,13 @@ struct Range {
     bool operator==(const Range&) const = default;
 };
 
-/// What becomes of elements that arrive: they replace, or are added to, what is there. Adasum's: `beside` is a copy that
-/// the next two go through. `dots` and `blend` are a rank's own (from == to), of the vectors a = [begin, end) and b,
-/// `shift` further on: dots puts a.b, |a|^2 and |b|^2 into the last three elements of the memory; blend makes both of
-/// them (1 - a.b / 2|a|^2) a + (1 - a.b / 2|b|^2) b, by what is there.
+/// What becomes of elements that arrive: they replace, or are added to, what is there. Adasum's: `beside` is a copy
+/// that the next two go through. `dots` and `blend` are a rank's own (from == to), of the vectors a = [begin, end) and
+/// b, `shift` further on: dots puts a.b, |a|^2 and |b|^2 into the last three elements of the memory; blend makes both
+/// of them (1 - a.b / 2|a|^2) a + (1 - a.b / 2|b|^2) b, by what is there.
 enum class Combine { copy, reduce, beside, dots, blend };
 /// How often what has arrived is gone through together with what was there.
-constexpr double passes(Combine combine) {
-    return combine == Combine::reduce ? 1 : combine == Combine::beside ? 2 : 0;
-}
+constexpr double passes(Combine combine) { return combine == Combine::reduce ? 1 : combine == Combine::beside ? 2 : 0; }
 
 /// In its round, `from` sends elements [begin, end) of its memory as they were when the round began; `to` puts them
 /// `shift` further on in its own, or adds them there. Ranks are numbered in the group. What goes from one rank to

@@ -60,7 +60,7 @@ private:
     struct Stage {
         std::shared_ptr<const Pattern> pattern;
         std::int64_t repeats = 1;
-        double share = 0;  // of the elements, in each message
+        double share = 0;   // of the elements, in each message
         double passes = 0;  // over what arrives
     };
     struct Key {
