@@ -4,8 +4,8 @@
 add_library(rehearse_warnings INTERFACE)
 target_compile_options(rehearse_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wpedantic>)
 
-# Parsing the standard library takes half of the time of most files. One header is parsed for all libraries; what
-# compiles with other flags (OpenMP, Qt, another -O) has one of its own or none, as g++ takes no other's.
+# Parsing the standard library takes half of the time of most files. One header is parsed for all libraries, and one for all
+# tests; what compiles with other flags (OpenMP, Qt, a file with another -O) has one of its own or none: g++ takes no other's.
 add_library(rehearse_precompiled OBJECT ${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp)
 target_link_libraries(rehearse_precompiled PRIVATE rehearse_warnings fmt::fmt)
 target_precompile_headers(rehearse_precompiled PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp)
@@ -14,9 +14,23 @@ if(REHEARSE_TESTS)
   target_link_libraries(rehearse_precompiled_tests PRIVATE rehearse_warnings fmt::fmt GTest::gmock GTest::gtest)
   target_precompile_headers(rehearse_precompiled_tests PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp <gmock/gmock.h> <gtest/gtest.h>)
 endif()
-function(rehearse_precompile target from)
+
+# Files with flags of their own parse for themselves. Called when the whole folder has been read.
+function(rehearse_leave_own_flags target)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source ${sources})
+    get_source_file_property(options ${source} COMPILE_OPTIONS)
+    if(options MATCHES "(^|;)-[Omf]")
+      set_source_files_properties(${source} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+    endif()
+  endforeach()
+endfunction()
+
+# rehearse_precompile(target REUSE_FROM other) or (target PRIVATE headers...): as target_precompile_headers.
+function(rehearse_precompile target)
   target_link_libraries(${target} PRIVATE fmt::fmt)
-  target_precompile_headers(${target} REUSE_FROM ${from})
+  target_precompile_headers(${target} ${ARGN})
+  cmake_language(EVAL CODE "cmake_language(DEFER CALL rehearse_leave_own_flags ${target})")
 endfunction()
 
 # rehearse_library(sim SOURCES a.cpp b.cpp USES rehearse::core PRIVATE_USES PkgConfig::simgrid)
@@ -29,7 +43,7 @@ function(rehearse_library name)
   target_include_directories(rehearse_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(rehearse_${name} PUBLIC ${ARG_USES} PRIVATE rehearse_warnings ${ARG_PRIVATE_USES})
   if(NOT ARG_OWN_FLAGS)
-    rehearse_precompile(rehearse_${name} rehearse_precompiled)
+    rehearse_precompile(rehearse_${name} REUSE_FROM rehearse_precompiled)
   endif()
 endfunction()
 
@@ -48,7 +62,7 @@ function(rehearse_test path)
   target_compile_definitions(${target} PRIVATE
     REHEARSE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" REHEARSE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(NOT "OpenMP::OpenMP_CXX" IN_LIST ARG_USES)
-    rehearse_precompile(${target} rehearse_precompiled_tests)
+    rehearse_precompile(${target} REUSE_FROM rehearse_precompiled_tests)
   endif()
   if(ARG_MPI_RANKS)
     foreach(ranks ${ARG_MPI_RANKS})
