@@ -42,11 +42,12 @@ std::map<std::string, Curves> charts_of(const std::vector<ReplayedRow>& rows) {
     std::map<std::string, Curves> charts;
     for (const ReplayedRow& replayed : rows) {
         const models::PublishedRow& row = replayed.row;
-        if (!replayed.cold || row.devices < 1) continue;
+        if (!replayed.answered() || row.devices < 1) continue;
         const std::string title = fmt::format("{}, {}, {} ({})", row.text("system"), row.text("machine"),
                                               row.text("metric"), row.text("unit"));
         const auto machine = replayed.settings.find("machine"), data = replayed.settings.find("data");
         std::string name = fmt::format("{} {}", row.text("model"), row.text("precision"));
+        if (const auto batch = row.number("batch_per_device")) name += fmt::format(", {} a device", *batch);
         if (data != replayed.settings.end() && data->second == "files") name += ", files";
         if (const std::size_t at = machine->second.find('@'); at != std::string::npos)
             name += machine->second.substr(at);
@@ -59,10 +60,32 @@ std::map<std::string, Curves> charts_of(const std::vector<ReplayedRow>& rows) {
     return charts;
 }
 
+// A curve of rows that are anchored on each other begins at its anchor, which it meets; one without anchors is cold.
+void add_predicted(const Curve& curve, picture::Series& line) {
+    const bool anchored =
+        std::ranges::any_of(curve.by_devices, [](const auto& of) { return of.second->anchored.has_value(); });
+    std::set<std::string> anchors;
+    for (const auto& [devices, row] : curve.by_devices) anchors.insert(row->anchor);
+    for (const auto& [devices, row] : curve.by_devices) {
+        const double published = row->row.value;
+        Answer answer{published, published, published};
+        if (row->anchored) {
+            answer = *row->anchored;
+        } else if (!anchored) {
+            answer = *row->cold;
+        } else if (!anchors.contains(row->row.text("id"))) {
+            continue;
+        }
+        line.points.push_back({static_cast<double>(devices), answer.predicted});
+        line.low.push_back(answer.low);
+        line.high.push_back(answer.high);
+    }
+}
+
 picture::Chart chart_of(const std::string& title, const Curves& curves) {
     picture::Chart chart;
     chart.title = title;
-    chart.subtitle = "dots: published; lines and bands: predicted, anchored on the smallest run where there is one";
+    chart.subtitle = "dots: published; lines and bands: predicted, from the run that they are anchored on, else cold";
     chart.x.title = "devices";
     chart.x.scale = chart.y.scale = picture::Scale::log;
     const picture::Palette& colors = picture::palette(picture::Theme::light);
@@ -72,13 +95,9 @@ picture::Chart chart_of(const std::string& title, const Curves& curves) {
         picture::Series dots{.name = name, .line = false, .color = color};
         picture::Series line{.dots = false, .color = color};
         for (const auto& [devices, row] : curve.by_devices) {
-            const Answer& answer = row->anchored ? *row->anchored : *row->cold;
-            const auto x = static_cast<double>(devices);
-            dots.points.push_back({x, row->row.value});
-            line.points.push_back({x, answer.predicted});
-            line.low.push_back(answer.low);
-            line.high.push_back(answer.high);
+            dots.points.push_back({static_cast<double>(devices), row->row.value});
         }
+        add_predicted(curve, line);
         chart.series.push_back(std::move(line));
         chart.series.push_back(std::move(dots));
     }

@@ -50,6 +50,32 @@ Value choice(const std::array<Value, count>& values, const std::string& text, st
     return *found;
 }
 
+// The machine when a job gets so many devices of each node: the others, and their links, are left out.
+Machine with_devices(Machine machine, std::int64_t each) {
+    for (NodeKind& kind : machine.nodes) {
+        if (each < 1 || each > devices_per_node(kind)) {
+            throw InputError(fmt::format("placement: {} devices of each node '{}', which has {}", each, kind.name,
+                                         devices_per_node(kind)));
+        }
+        std::vector<int> number;  // by vertex: its new one, or -1
+        std::vector<Vertex> kept;
+        std::int64_t devices = 0;
+        for (const Vertex& vertex : kind.vertices) {
+            const bool stays = vertex.kind != VertexKind::device || ++devices <= each;
+            number.push_back(stays ? static_cast<int>(kept.size()) : -1);
+            if (stays) kept.push_back(vertex);
+        }
+        const auto at = [&](int vertex) { return number[static_cast<std::size_t>(vertex)]; };
+        std::erase_if(kind.links, [&](const NodeLink& link) { return at(link.a) < 0 || at(link.b) < 0; });
+        for (NodeLink& link : kind.links) {
+            link.a = at(link.a);
+            link.b = at(link.b);
+        }
+        kind.vertices = std::move(kept);
+    }
+    return machine;
+}
+
 // Every problem of the schedule at `scale` times its price.
 Machine priced(Machine machine, const Schedule& schedule, ComputeScale scale) {
     for (DeviceClass& device : machine.classes) {
@@ -78,6 +104,7 @@ TrainingRun training_run(const PublishedRow& row, const ReplaySettings& settings
     TrainingRun run;
     run.network = needed(settings, "network", row, "model");
     run.machine = needed(settings, "machine", row, "machine");
+    if (const std::string each = setting(settings, "placement"); !each.empty()) run.machine += "#" + each;
     run.plan = needed(settings, "plan", row, "strategy");
     if (const std::string fuse = setting(settings, "fuse"); !fuse.empty()) run.fuse = fuse;
     run.precision = choice(std::array{Precision::fp32, Precision::fp16, Precision::bf16, Precision::mixed},
@@ -112,7 +139,13 @@ CollectiveRun collective_run(const PublishedRow& row, const ReplaySettings& sett
 
 const Machine& Replayer::machine(const std::string& name) {
     const auto found = machines_.find(name);
-    return found != machines_.end() ? found->second : machines_.emplace(name, models::load_machine(name)).first->second;
+    if (found != machines_.end()) return found->second;
+    const std::size_t at = name.find('#');
+    Machine machine = models::load_machine(name.substr(0, at));
+    if (at != std::string::npos) {
+        machine = with_devices(std::move(machine), parse_int(name.substr(at + 1), "placement"));
+    }
+    return machines_.emplace(name, std::move(machine)).first->second;
 }
 
 const Network& Replayer::network(const std::string& name, const std::string& fuse) {

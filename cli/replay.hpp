@@ -49,6 +49,7 @@ public:
     /// InputError and InfeasibleError as predict. Whether it fits in memory is not asked: the run was made.
     StepResult step(const TrainingRun& run, ComputeScale scale = {}, Quantile quantile = nominal);
     StepResult time(const CollectiveRun& run, Quantile quantile = nominal);
+    /// "NAME#K": only K devices of each node.
     const Machine& machine(const std::string& name);
 
 private:

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <tuple>
 
 #include "cli/cluster_rows.hpp"
 #include "core/error.hpp"
+#include "core/text.hpp"
 
 namespace rehearse::cli {
 
@@ -20,13 +22,16 @@ constexpr double ninety_percent = 1.645;  // standard deviations that hold the m
 // Two frameworks on one device differ by 5 % (the tables' own spread: Piz Daint's ReFrame and Sarus rows); so do two
 // versions of one.
 constexpr double framework_error = 0.05;
-// What a step measured elsewhere on the same system says of this one: the spread of repeated runs and cards (DeepBench:
-// 0.6 % median, 2.7 % p90 between two cards of a kind).
-constexpr double anchor_error = 0.02;
+// What a step measured elsewhere on the same system says of this one: the spread of repeated runs and of cards, and
+// what each doubling of the devices brings that no step shows (jitter, input, other jobs). With these two, nine in ten
+// of all anchored rows lie in their bands; with the prices' and messages' errors alone it was six.
+constexpr double anchor_error = 0.05;
+constexpr double error_of_doubling = 0.03;
 
 // Cards of a kind differ: by 0.6 % (median) and 2.7 % (p90) between the two of a kind that DeepBench has, which is a
 // standard deviation of 0.6 to 1.2 % of one.
 constexpr double card_spread = 0.01;
+constexpr double cards_of_fits = 8;  // of the nodes that prices by tiles were fitted on (vTrain's A100)
 
 // A synchronous step waits for the slowest of its devices: the mean of the largest of n normal ones (Blom 1958).
 double slowest_of(double n) {
@@ -121,13 +126,18 @@ private:
         return count * static_cast<double>(run.batch);
     }
 
-    /// The smallest run of the series that is smaller than this one; of equally small ones that of the same strategy.
-    const Known* anchor_of(std::size_t i, const TrainingRun& run) const {
+    /// What a user would have measured: for a run on several nodes, one on as much of one node as the series has, of
+    /// the same strategy when on several devices; inside a node the smallest one. Else the smallest that is smaller.
+    const Known* anchor_of(std::size_t i, const TrainingRun& run) {
         const auto series = known_.find(series_of(i, run));
         if (series == known_.end()) return nullptr;
         const Known* best = nullptr;
+        const std::int64_t node = devices_per_node(replayer_.machine(run.machine).nodes.front());
         const auto rank = [&](const Known& known) {
-            return std::pair{known.run.devices, known.strategy != rows_[i].row.text("strategy")};
+            const std::int64_t n = known.run.devices;
+            const bool other = known.strategy != rows_[i].row.text("strategy");
+            const bool whole_node = run.devices > node && n <= node;
+            return std::tuple{n > node, other && n > 1, whole_node ? -n : n, other};
         };
         for (const Known& known : series->second) {
             if (known.index == i || known.run.devices >= run.devices) continue;
@@ -152,15 +162,21 @@ private:
             return;
         }
         const TrainingRun run = training_run(row, rows_[i].settings);
-        rows_[i].cold = answered(i, run, yardstick, {}, error(i, framework_error));
+        const std::string no_cold = setting(i, "cold"), slower = setting(i, "slower");
+        if (no_cold.empty()) {
+            const ComputeScale scale{.factor = slower.empty() ? 1 : parse_number(slower, "slower")};
+            rows_[i].cold = answered(i, run, yardstick, scale, error(i, framework_error));
+        }
         const Known* anchor = anchor_of(i, run);
+        if (anchor == nullptr && !no_cold.empty()) throw InputError(no_cold);
         if (anchor == nullptr) return;
         const auto [factor, fresh] = factors_.try_emplace(anchor->index, 0);
         if (fresh) {
-            const double slowest = slowest_of(static_cast<double>(anchor->run.devices));
-            factor->second = fitted_scale(replayer_, anchor->run, anchor->step / slowest);
+            factor->second = fitted_scale(replayer_, anchor->run, anchor->step / waiting(anchor->run));
         }
-        rows_[i].anchored = answered(i, run, yardstick, {factor->second, anchor_error}, 0);
+        const double doublings = std::log2(static_cast<double>(run.devices) / static_cast<double>(anchor->run.devices));
+        rows_[i].anchored =
+            answered(i, run, yardstick, {factor->second, 0}, std::hypot(anchor_error, error_of_doubling * doublings));
         rows_[i].anchor = rows_[anchor->index].row.text("id");
     }
 
@@ -175,13 +191,21 @@ private:
         const std::string baseline = setting(i, "baseline");
         base.devices = baseline.empty() ? 1 : std::stoll(baseline);
         return band(yardstick, added, [&](Quantile quantile) {
-            if (relative) yardstick.baseline = slowest(replayer_.step(base, scale, quantile));
-            return slowest(replayer_.step(run, scale, quantile));
+            if (relative) yardstick.baseline = waited(base, scale, quantile);
+            return waited(run, scale, quantile);
         });
     }
 
-    static StepResult slowest(StepResult result) {
-        result.step = result.step * slowest_of(result.devices);
+    /// Prices by tiles were fitted on runs of whole nodes, which waited for the slowest of their cards already.
+    double waiting(const TrainingRun& run) {
+        const auto n = static_cast<double>(run.devices);
+        const bool of_nodes = replayer_.machine(run.machine).classes.front().tiles != nullptr;
+        return slowest_of(n) / (of_nodes ? slowest_of(std::min(n, cards_of_fits)) : 1);
+    }
+
+    StepResult waited(const TrainingRun& run, ComputeScale scale, Quantile quantile) {
+        StepResult result = replayer_.step(run, scale, quantile);
+        result.step = result.step * waiting(run);
         return result;
     }
 

@@ -22,6 +22,7 @@ struct ReplayedRow {
     std::string anchor;   // id of the row it is anchored on
     std::string skipped;  // why there is no answer
     bool from_memory = false;
+    bool answered() const { return cold || anchored; }
 };
 double error_of(const Answer& answer, double published);
 

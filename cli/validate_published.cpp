@@ -61,7 +61,7 @@ Json row_json(const ReplayedRow& replayed) {
               {"published", row.value},
               {"source", row.text("provenance")},
               {"from_memory", replayed.from_memory}};
-    if (!replayed.cold) {
+    if (!replayed.answered()) {
         json["skipped"] = replayed.skipped;
         return json;
     }
@@ -70,8 +70,12 @@ Json row_json(const ReplayedRow& replayed) {
                  {"error", error_of(best, row.value)},
                  {"low", best.low},
                  {"high", best.high},
-                 {"anchor", replayed.anchor},
-                 {"cold_predicted", replayed.cold->predicted},
+                 {"anchor", replayed.anchor}});
+    if (!replayed.cold) {
+        json["cold_skipped"] = replayed.settings.at("cold");
+        return json;
+    }
+    json.update({{"cold_predicted", replayed.cold->predicted},
                  {"cold_error", error_of(*replayed.cold, row.value)},
                  {"cold_low", replayed.cold->low},
                  {"cold_high", replayed.cold->high}});
@@ -94,9 +98,9 @@ Json groups_json(const std::vector<ReplayedRow>& rows) {
         if (!groups.contains(name)) order.push_back(name);
         Group& group = groups[name];
         ++group.rows;
-        if (!row.cold) ++group.skipped;
-        if (!row.cold || row.from_memory) continue;
-        add(group.cold, *row.cold, row.row.value);
+        if (!row.answered()) ++group.skipped;
+        if (!row.answered() || row.from_memory) continue;
+        if (row.cold) add(group.cold, *row.cold, row.row.value);
         if (row.anchored) add(group.anchored, *row.anchored, row.row.value);
     }
     Json list = Json::array();
@@ -121,13 +125,14 @@ Json groups_json(const std::vector<ReplayedRow>& rows) {
 
 void summarize(const std::vector<ReplayedRow>& rows, Report& report, double& median) {
     RowErrors anchored, cold, memory;
-    std::map<std::string, int> reasons;
+    std::map<std::string, int> reasons, only_anchored;
     for (const ReplayedRow& row : rows) {
-        if (!row.cold) {
+        if (!row.answered()) {
             ++reasons[row.skipped];
             continue;
         }
-        add(row.from_memory ? memory : cold, *row.cold, row.row.value);
+        if (row.cold) add(row.from_memory ? memory : cold, *row.cold, row.row.value);
+        if (!row.cold) ++only_anchored[row.settings.at("cold")];
         if (row.anchored && !row.from_memory) add(anchored, *row.anchored, row.row.value);
     }
     Json& summary = report.document["summary"] = Json::object();
@@ -141,6 +146,8 @@ void summarize(const std::vector<ReplayedRow>& rows, Report& report, double& med
     add("anchored", anchored, "scaled to the smallest run of the same kind");
     add("cold", cold, "nothing measured on the system");
     add("memory", memory, "cold; figures that were written down from memory");
+    for (const auto& [why, count] : only_anchored)
+        report.footer += fmt::format("{} rows anchored only: {}\n", count, why);
     for (const auto& [why, count] : reasons) report.footer += fmt::format("{} rows skipped: {}\n", count, why);
     if (!report.footer.empty()) report.footer.pop_back();
     const RowErrors& judged = anchored.errors.empty() ? cold : anchored;

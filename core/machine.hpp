@@ -128,10 +128,11 @@ struct Overlap {
 
 /// What the software adds to the wire, inside a node or across nodes.
 struct Messaging {
-    Sourced<Seconds> overhead;  // of one message, beyond the links' latency
-    Sourced<double> fraction;   // of a link's bandwidth that a long message reaches
-    Sourced<Bandwidth> reduce;  // bytes of incoming data combined into a buffer a second
-    double error = 0;           // relative error of a communication price, one standard deviation
+    Sourced<Seconds> overhead;   // of one message, beyond the links' latency
+    Sourced<double> fraction;    // of a link's bandwidth that a long message reaches
+    Sourced<Bandwidth> reduce;   // bytes of incoming data combined into a buffer a second
+    double error = 0;            // relative error of a communication price, one standard deviation
+    Sourced<Seconds> request{};  // of rank 0's core, to note that one rank has one tensor (control planes; sim/control)
     /// In the order of their sizes. Where there are some, a message takes as long as its piece says, or as its share
     /// of the links allows, whichever is longer, and `overhead` says no more than the first piece.
     std::vector<MessagePiece> pieces{};
@@ -144,6 +145,7 @@ struct StorageTier {
     std::string name;
     Sourced<Bandwidth> read;  // of the whole tier, or of one node when `per_node`
     bool per_node = false;
+    Sourced<Bandwidth> write{};  // without a source: as fast as reading
 };
 
 /// How far whole training steps were from the sum of their prices, where both were measured; relative.

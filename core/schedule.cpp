@@ -116,7 +116,8 @@ public:
         require((communicate.bucket < 0) != (communicate.layer < 0), "a collective is of a bucket or of a layer");
         if (communicate.layer >= 0) return moved(communicate.layer, communicate.micro_batch);
         require(in(communicate.bucket, part_.buckets), "a collective names a bucket");
-        require(communicate.elements == part_.buckets[static_cast<std::size_t>(communicate.bucket)].elements,
+        const std::int64_t whole = part_.buckets[static_cast<std::size_t>(communicate.bucket)].elements;
+        require(schedule_.whole_variables ? communicate.elements >= whole : communicate.elements == whole,
                 "a collective is of its whole bucket");
     }
     void operator()(const Update& update) const {

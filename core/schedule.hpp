@@ -159,6 +159,11 @@ struct Schedule {
     Bytes memory_peak;               // of the fullest rank class
     Optimizer optimizer = Optimizer::sgd;
     int lag = 0;  // 1: a step sums the gradients of the step before it, and updates by these (Kurth et al. 2018)
+    /// How ranks agree that all have a bucket's gradients, before they sum it: 0, they need not (one order for all); 1,
+    /// each tells rank 0, which tells all (Horovod's star); r from 2 on, up and down a tree of r children a rank (Kurth
+    /// et al. 2018). Sums of what layers communicate need none.
+    int control = 0;
+    bool whole_variables = false;  // no variable is shared out: that of the largest decides (parameter servers)
 };
 int class_of(const Schedule& schedule, std::int64_t rank);
 std::int64_t global_batch(const Schedule& schedule);

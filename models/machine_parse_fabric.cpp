@@ -129,6 +129,7 @@ Messaging parse_messaging(Reader reader) {
         reader.fail("fraction", fmt::format("fraction is {}: a message cannot reach more than the whole bandwidth (1)",
                                             messaging.fraction.value));
     messaging.reduce = reader.figure<Bandwidth>("reduce");
+    messaging.request = reader.figure_if_given<Seconds>("request");
     messaging.error = reader.number("error");
     if (messaging.error < 0 || messaging.error > 10)
         reader.fail("error",
@@ -146,6 +147,7 @@ StorageTier parse_storage(Reader reader) {
     reader.set_where(fmt::format("storage '{}'", tier.name));
     tier.read = reader.figure<Bandwidth>("read");
     tier.per_node = reader.yes("per_node", false);
+    tier.write = reader.figure_if_given<Bandwidth>("write");
     reader.done();
     return tier;
 }

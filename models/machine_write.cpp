@@ -125,8 +125,8 @@ std::string fabric(const Fabric& fabric) {
 }
 
 std::string messaging(std::string_view where, const Messaging& m) {
-    const std::string figures =
-        figure("overhead", m.overhead) + figure("fraction", m.fraction) + figure("reduce", m.reduce);
+    const std::string figures = figure("overhead", m.overhead) + figure("fraction", m.fraction) +
+                                figure("reduce", m.reduce) + figure("request", m.request);
     if (figures.empty()) return "";
     std::string out = fmt::format("\n[messaging.{}]\n{}error = {}\n", where, figures, m.error);
     for (const MessagePiece& piece : m.pieces) {
@@ -148,8 +148,8 @@ std::string in_situ(const InSitu& in_situ) {
 }
 
 std::string storage(const StorageTier& tier) {
-    return fmt::format("\n[[storage]]\nname = {}\n{}per_node = {}\n", quoted(tier.name), figure("read", tier.read),
-                       tier.per_node);
+    return fmt::format("\n[[storage]]\nname = {}\n{}per_node = {}\n", quoted(tier.name),
+                       figure("read", tier.read) + figure("write", tier.write), tier.per_node);
 }
 
 }  // namespace

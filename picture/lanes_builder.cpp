@@ -10,9 +10,11 @@ namespace rehearse::picture {
 
 namespace {
 
-constexpr std::size_t stride = 64, events_a_bin = 4, fewest_bins = 64, most_bins = std::size_t{1} << 20;
+constexpr std::size_t stride = 64, fewest_bins = 64, most_bins = std::size_t{1} << 20;
+// At most so many events a bin. Ranks are what is looked at when all is; a lane of one is opened with few others.
+constexpr std::size_t of_a_lane = 4, of_a_rank = 2, of_a_ranks_lane = 8;
 
-std::size_t bins_for(std::size_t events) {
+std::size_t bins_for(std::size_t events, std::size_t events_a_bin) {
     std::size_t bins = fewest_bins;
     while (bins * events_a_bin < events && bins < most_bins) bins *= 2;
     return bins;
@@ -121,9 +123,9 @@ void LanesBuilder::build(std::span<Lane> rank, Pyramid* together) const {
     const auto from = static_cast<double>(result_.first), span = static_cast<double>(result_.last) - from;
     std::size_t events = 0;
     for (const Lane& lane : rank) events += lane.size();
-    std::vector<Shares> all(together != nullptr ? bins_for(events) : 0);
+    std::vector<Shares> all(together != nullptr ? bins_for(events, of_a_rank) : 0);
     for (Lane& lane : rank) {
-        std::vector<Shares> own(bins_for(lane.size()));
+        std::vector<Shares> own(bins_for(lane.size(), together != nullptr ? of_a_ranks_lane : of_a_lane));
         add_events(lane, from, span / static_cast<double>(own.size()), own);
         lane.levels_ = pyramid_of(own);
         if (together != nullptr) add_events(lane, from, span / static_cast<double>(all.size()), all);

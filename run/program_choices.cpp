@@ -33,6 +33,12 @@ void Program::choose_backends(const Wish& wish) {
 }
 
 void Program::check_inputs() const {
+    if (schedule_.control > 0 || schedule_.whole_variables) {
+        throw InputError(
+            fmt::format("plan '{}': control and variables=whole say what other frameworks add, and are only "
+                        "predicted; leave them out to run",
+                        schedule_.plan));
+    }
     const auto& layers = part().network.layers;
     bool integers = false;
     for (std::size_t i = 0; i < layers.size(); ++i) {

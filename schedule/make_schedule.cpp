@@ -160,6 +160,8 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     schedule.precision = job.precision;
     schedule.optimizer = job.optimizer;
     schedule.lag = plan.lag;
+    schedule.control = plan.control;
+    schedule.whole_variables = plan.whole_variables;
     if (job.optimizer == Optimizer::lamb && plan.zero > 0) {
         throw InputError(
             fmt::format("--plan '{}': with zero={} a rank updates a piece of the weights, but LAMB needs the "

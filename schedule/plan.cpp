@@ -109,6 +109,28 @@ void read_lag(Plan& plan, std::string_view value) {
     plan.lag = value.front() - '0';
 }
 
+void read_control(Plan& plan, std::string_view value) {
+    if (value == "none" || value == "star") {
+        plan.control = value == "star" ? 1 : 0;
+        return;
+    }
+    if (!value.starts_with("tree(") || !value.ends_with(')')) {
+        throw InputError(
+            fmt::format("control={}: write none, star, or tree(R) with the children of a rank, as tree(4)", value));
+    }
+    value.remove_prefix(std::string_view{"tree("}.size());
+    value.remove_suffix(1);
+    plan.control = read_count("control: tree", value, 1000);
+    if (plan.control < 2) throw InputError("control=tree(1): a rank of a tree has 2 children or more");
+}
+
+void read_variables(Plan& plan, std::string_view value) {
+    if (value != "cut" && value != "whole") {
+        throw InputError(fmt::format("variables={}: write variables=cut or whole", value));
+    }
+    plan.whole_variables = value == "whole";
+}
+
 void read_compress(Plan& plan, std::string_view value) {
     if (value != "fp16" && value != "bf16") {
         throw InputError(fmt::format("compress={}: write fp16 or bf16, what gradients are rounded to", value));
@@ -164,6 +186,17 @@ constexpr std::array table{
          read_zero},
     Word{{"lag", "0|1", "1: gradients are summed during the next step, and applied at its end; default 0", "data"},
          read_lag},
+    Word{{"control", "none|star|tree(R)",
+          "how ranks agree that all have a gradient: star, each tells rank 0 (Horovod); tree(R), along a tree; default "
+          "none. Predicted only",
+          "data"},
+         read_control},
+    Word{
+        {"variables", "cut|whole",
+         "with zero=2, whole: each variable on one rank, as on parameter servers, so that the largest decides; default "
+         "cut. Predicted only",
+         "data"},
+        read_variables},
     Word{{"compress", "fp16|bf16", "gradients are rounded for the wire, and summed in 16 bits; default: as they are",
           "data"},
          read_compress},
@@ -343,6 +376,9 @@ void complete(Plan& plan) {
     }
     if (plan.zero == 3 && !plan.overlap) {
         throw InputError("zero=3 sums gradients as soon as they are made, so overlap=off cannot be; leave it out");
+    }
+    if (plan.whole_variables && plan.zero != 2) {
+        throw InputError("variables=whole says where gradients are brought together, and needs zero=2");
     }
     if (plan.micro_batches > 0 && plan.micro_batch > 0) {
         throw InputError("microbatches says how many parts the batch is in, microbatch how large they are: give one");

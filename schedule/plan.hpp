@@ -25,6 +25,8 @@ struct Plan {
     bool overlap = true;                    // all-reduce while the backward pass goes on
     int zero = 0;                           // ZeRO's stage
     int lag = 0;                            // steps between a gradient and its update
+    int control = 0;                        // how ranks agree on what to sum: Schedule::control
+    bool whole_variables = false;           // servers take whole variables, none is shared out
     std::optional<DataType> compress{};     // gradients are rounded to this type for the wire
     bool share_dense = false;               // one weird trick: the data axis shares the dense layers at the end
     std::optional<Algorithm> tensor_sum{};  // of the sums inside layers; absent: ring

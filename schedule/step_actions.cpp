@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/precision.hpp"
 #include "schedule/step_maker.hpp"
@@ -126,13 +127,27 @@ std::int64_t StepMaker::sharing(int b) const {
     return buckets_[at(b)].axis == none ? 1 : size_of(schedule_.mesh, buckets_[at(b)].axis);
 }
 
+// Where whole variables lie on one rank each, the busiest of n ranks has the largest, or a share of all when that is
+// more: as if each had as much.
+std::int64_t StepMaker::elements_on_wire(int b) const {
+    const std::int64_t own = buckets_[at(b)].elements;
+    if (!schedule_.whole_variables) return own;
+    std::int64_t all = 0, largest = 0;
+    for (const Bucket& bucket : buckets_) all += bucket.axis == buckets_[at(b)].axis ? bucket.elements : 0;
+    for (const Layer& layer : layers_) {
+        for (const WeightTensor& tensor : weights(layer.op)) largest = std::max(largest, elements(tensor.shape));
+    }
+    const double most = std::max(1.0, static_cast<double>(sharing(b) * largest) / static_cast<double>(all));
+    return static_cast<std::int64_t>(std::llround(static_cast<double>(own) * most));
+}
+
 int StepMaker::bucket_collective(int b, CollectiveKind kind, std::vector<int> after) {
     const auto chosen = options_.sum.algorithms.find(buckets_[at(b)].axis);
     const bool choice = kind == CollectiveKind::all_reduce && chosen != options_.sum.algorithms.end();
     const bool weights = kind == CollectiveKind::all_gather;
     const Communicate action{.kind = kind,
                              .axis = buckets_[at(b)].axis,
-                             .elements = buckets_[at(b)].elements,
+                             .elements = elements_on_wire(b),
                              .type = weights ? compute_type(schedule_.precision) : options_.sum.wire,
                              .algorithm = choice ? chosen->second : Algorithm{},
                              .bucket = b,

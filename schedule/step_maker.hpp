@@ -59,6 +59,7 @@ private:
     std::string which_time() const;
     /// Ranks that have the weights of a bucket.
     std::int64_t sharing(int b) const;
+    std::int64_t elements_on_wire(int b) const;
     int bucket_collective(int b, CollectiveKind kind, std::vector<int> after);
     void update();
 

@@ -15,6 +15,8 @@ namespace rehearse::sim {
 namespace {
 
 constexpr double in_ninety_percent = 1.645;  // standard deviations of a normal distribution, either side
+// Beyond so many ranks a step is not simulated three times.
+constexpr std::int64_t most_simulated = 1 << 17;
 
 struct Sum {
     Seconds time;
@@ -74,9 +76,7 @@ double relative_growth(const Schedule& schedule, const Machine& machine, const O
     return std::max(0.0, longer / step - 1);
 }
 
-}  // namespace
-
-double computation_error(const Schedule& schedule, const Machine& machine) {
+Sum longest_computation(const Schedule& schedule, const Machine& machine) {
     Sum longest;
     for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
         std::int64_t rank = 0;
@@ -84,21 +84,48 @@ double computation_error(const Schedule& schedule, const Machine& machine) {
         const Sum sum = sum_of(schedule.classes[c], class_of(machine, rank));
         if (sum.time > longest.time) longest = sum;
     }
-    return longest.error();
+    return longest;
 }
 
-Band band(const Schedule& schedule, const Machine& machine, const Options& options, Seconds step) {
-    if (!(step > Seconds{0})) return {step, step};
+/// How much longer the step is when its computation, and when its messages take longer by their 90 % error.
+struct Growth {
+    double of_computation = 0, of_messages = 0;
+};
+
+// From the step's parts: what is hidden stays hidden, what is exposed grows as the messages do.
+Growth growth_by_parts(const Schedule& schedule, const Machine& machine, double error, Seconds step) {
+    const Seconds computation = std::min(step, longest_computation(schedule, machine).time);
+    const Price message{Seconds{1}, machine.across.error, {}};
+    const double stretch = at(message, Quantile{in_ninety_percent}).value - 1;
+    return {in_ninety_percent * error * (computation / step), stretch * ((step - computation) / step)};
+}
+
+Growth simulated_growth(const Schedule& schedule, const Machine& machine, const Options& options, double error,
+                        Seconds step) {
     Options computation = options, communication = options;
-    const double error = std::hypot(computation_error(schedule, machine), machine.in_situ.bias);
     computation.pace.resize(static_cast<std::size_t>(rehearse::ranks(schedule.mesh)), 1);
     for (double& pace : computation.pace) pace *= 1 + in_ninety_percent * error;
     computation.links = communication.links = false;
     communication.messages = Quantile{in_ninety_percent};
-    const double of_computation = relative_growth(schedule, machine, computation, step);
-    const double of_messages =
-        rehearse::ranks(schedule.mesh) > 1 ? relative_growth(schedule, machine, communication, step) : 0;
-    const double r = std::hypot(of_computation, of_messages, in_ninety_percent * machine.in_situ.noise);
+    Growth growth{.of_computation = relative_growth(schedule, machine, computation, step)};
+    if (rehearse::ranks(schedule.mesh) > 1)
+        growth.of_messages = relative_growth(schedule, machine, communication, step);
+    return growth;
+}
+
+}  // namespace
+
+double computation_error(const Schedule& schedule, const Machine& machine) {
+    return longest_computation(schedule, machine).error();
+}
+
+Band band(const Schedule& schedule, const Machine& machine, const Options& options, Seconds step) {
+    if (!(step > Seconds{0})) return {step, step};
+    const double error = std::hypot(computation_error(schedule, machine), machine.in_situ.bias);
+    const bool many = rehearse::ranks(schedule.mesh) > most_simulated;
+    const Growth growth = many ? growth_by_parts(schedule, machine, error, step)
+                               : simulated_growth(schedule, machine, options, error, step);
+    const double r = std::hypot(growth.of_computation, growth.of_messages, in_ninety_percent * machine.in_situ.noise);
     return {step * (1 / (1 + r)), step * (1 + r)};
 }
 

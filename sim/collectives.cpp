@@ -15,6 +15,9 @@ namespace {
 // Messages of a buffer that is cut evenly differ by one element at most, and count as their mean: nanoseconds, in
 // rounds whose latency is a thousand times that. Smaller buffers leave some ranks out.
 constexpr std::int64_t even_from = 8;
+// Among so many ranks that each has little to send, every rank having some is enough.
+constexpr std::int64_t many_ranks = 1 << 16;
+constexpr std::int64_t even_among_many = 2;
 
 // Alike rounds that are followed one by one; the pace is that of the later half.
 constexpr std::int64_t followed = 16;
@@ -76,8 +79,9 @@ Collectives::Stage Collectives::make_stage(const Call& call, const Groups& group
 
 const std::vector<Collectives::Stage>& Collectives::stages_of(const Call& call) {
     const std::int64_t size = size_of(mesh_, call.axis);
+    const std::int64_t each = size < many_ranks ? even_from : even_among_many;
     // Adasum's dot products are as many however long the vectors.
-    const std::int64_t elements = call.elements >= even_from * size && is_sum(call.algorithm) ? 0 : call.elements;
+    const std::int64_t elements = call.elements >= each * size && is_sum(call.algorithm) ? 0 : call.elements;
     const auto [entry, fresh] = programs_.try_emplace(
         {call.kind, call.axis, to_string(call.algorithm), elements, pipeline_pieces(call.algorithm, call.elements)});
     if (fresh) {

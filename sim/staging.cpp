@@ -45,7 +45,7 @@ Staging stage(const Machine& machine, std::int64_t nodes, const std::string& fro
     const Bytes keeps = sample * static_cast<double>(kept);
     Staging staging{.read = sample * static_cast<double>(samples) / source.read.value,
                     .spread = {},
-                    .written = keeps / target.read.value};
+                    .written = keeps / (target.write.source.empty() ? target.read.value : target.write.value)};
     if (nodes > 1 && keeps > own) staging.spread = (keeps - own) / Wiring{machine}.node_egress(0);
     return staging;
 }

@@ -11,6 +11,7 @@
 #include "core/gradient_sums.hpp"
 #include "core/text.hpp"
 #include "sim/bounds.hpp"
+#include "sim/control.hpp"
 #include "sim/staging.hpp"
 
 namespace rehearse::sim {
@@ -81,9 +82,23 @@ Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, 
     }
     if (!pace_.of_rank.empty()) find_paces();
     count_loaders();
+    if (schedule.control > 0) find_control();
     for (const RankClass& rank_class : schedule.classes) {
         for (const Step& step : rank_class.steps) {
             if (const auto* load = std::get_if<Load>(&step.action)) storage_tier(machine, load->tier);
+        }
+    }
+}
+
+void Steps::find_control() {
+    for (const RankClass& rank_class : schedule_.classes) {
+        std::vector<Seconds>& of_class = control_.emplace_back(rank_class.steps.size());
+        for (std::size_t i = 0; i < rank_class.steps.size(); ++i) {
+            const auto* sum = std::get_if<Communicate>(&rank_class.steps[i].action);
+            if (sum == nullptr || sum->bucket < 0 || sum->kind == CollectiveKind::all_gather) continue;
+            const Bucket& bucket = rank_class.part.buckets[static_cast<std::size_t>(sum->bucket)];
+            of_class[i] = control_time(schedule_.control, size_of(schedule_.mesh, sum->axis),
+                                       tensors(rank_class.part.network, bucket), wiring_.machine());
         }
     }
 }
@@ -170,8 +185,11 @@ Seconds Steps::duration(int step, std::int64_t rank) const {
 }
 
 Seconds Steps::extra(int rank_class, int step) const {
-    if (extra_.empty()) return Seconds{0};
-    return extra_[static_cast<std::size_t>(rank_class)][static_cast<std::size_t>(step)];
+    const auto of = [&](const std::vector<std::vector<Seconds>>& times) {
+        if (times.empty()) return Seconds{0};
+        return times[static_cast<std::size_t>(rank_class)][static_cast<std::size_t>(step)];
+    };
+    return of(extra_) + of(control_);
 }
 
 Seconds Steps::slowest(int rank_class, int step) const {

@@ -44,7 +44,7 @@ public:
 
     /// What each step of each class takes longer than by itself.
     void lengthen(std::vector<std::vector<Seconds>> extra) { extra_ = std::move(extra); }
-    /// ... of this one; that of a computation is in its duration.
+    /// ... of this one; that of a computation is in its duration. Of a bucket's sum, with what agreeing on it takes.
     Seconds extra(int rank_class, int step) const;
 
     /// No rank is faster than its prices say by more than this factor, 1 or less.
@@ -58,6 +58,7 @@ private:
     void find_paces();
     void price_class(int rank_class, const DeviceClass& device);
     void count_loaders();
+    void find_control();
     Seconds load_time(const Load& load, std::int64_t rank) const;
     const Step& step_of(int rank_class, int step) const;
 
@@ -72,6 +73,7 @@ private:
     double fastest_ = 1;
     std::vector<std::map<const DeviceClass*, double>> class_pace_;  // of the slowest rank that is waited for
     std::vector<std::vector<Seconds>> extra_;                       // by class and step; or empty
+    std::vector<std::vector<Seconds>> control_;                     // the same, of what sums are agreed on
 };
 
 }  // namespace rehearse::sim

@@ -125,6 +125,34 @@ TEST_F(Published, RowsAreAnchoredOnTheSmallestRunOfTheirKind) {
     }
 }
 
+// A DGX-1 has eight devices: a user would have measured one of them, which may be slower than eight times one device.
+TEST_F(Published, RunsOnSeveralNodesAreAnchoredOnAWholeOne) {
+    const Json json = validated(
+        row("one", 1, "train_throughput", 100, "images/s") + row("four", 4, "train_throughput", 390, "images/s") +
+        row("node", 8, "train_throughput", 500, "images/s") + row("two", 16, "train_throughput", 900, "images/s"));
+    EXPECT_EQ(json["rows"][1]["anchor"], "one");
+    EXPECT_EQ(json["rows"][2]["anchor"], "one");
+    EXPECT_EQ(json["rows"][3]["anchor"], "node");
+    EXPECT_LT(json["rows"][3]["predicted"], 1000);
+    EXPECT_GT(json["rows"][3]["predicted"], 850);
+}
+
+TEST_F(Published, WhatWasNeverMeasuredInKindIsAnchoredOnly) {
+    const auto cosmoflow = [](int devices, double rate) {
+        return fmt::format(
+            "c{},Bench,Cori-KNL,KNL-7250,{},CosmoFlow-small,fp32,sync data-parallel,1,{},train_throughput,{},"
+            "samples/s,,read\n",
+            devices, devices, devices, rate);
+    };
+    const Json json = validated(cosmoflow(1, 4) + cosmoflow(2, 8));
+    EXPECT_THAT(json["rows"][0]["skipped"].get<std::string>(), HasSubstr("3-D convolutions"));
+    EXPECT_EQ(json["rows"][1]["anchor"], "c1");
+    EXPECT_LT(json["rows"][1]["error"], 0.1);
+    EXPECT_FALSE(json["rows"][1].contains("cold_error"));
+    EXPECT_THAT(json["rows"][1]["cold_skipped"].get<std::string>(), HasSubstr("3-D convolutions"));
+    EXPECT_FALSE(json["summary"].contains("cold"));
+}
+
 // 1,281,167 images of an epoch at r images/s take 1,281,167 / r seconds; a step of 64 takes 64 / r.
 TEST_F(Published, MetricsAgree) {
     const Json json =

@@ -88,6 +88,7 @@ inline void expect_equal(const Messaging& a, const Messaging& b) {
     expect_equal(a.overhead, b.overhead, "overhead");
     expect_equal(a.fraction, b.fraction, "fraction");
     expect_equal(a.reduce, b.reduce, "reduce");
+    expect_equal(a.request, b.request, "request");
     EXPECT_EQ(a.error, b.error);
     ASSERT_EQ(a.pieces.size(), b.pieces.size());
     for (std::size_t i = 0; i < a.pieces.size(); ++i) {
@@ -117,6 +118,7 @@ inline void expect_equal(const Machine& a, const Machine& b) {
         EXPECT_EQ(a.storage[i].name, b.storage[i].name);
         EXPECT_EQ(a.storage[i].per_node, b.storage[i].per_node);
         expect_equal(a.storage[i].read, b.storage[i].read, "storage");
+        expect_equal(a.storage[i].write, b.storage[i].write, "storage");
     }
 }
 

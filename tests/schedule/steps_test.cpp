@@ -34,6 +34,24 @@ TEST(DataParallel, WithoutOverlapSendsNothingBeforeTheBackwardPassEnds) {
               "communication: bucket0:allreduce<a:backward_weights bucket1:allreduce<a:backward_weights\n");
 }
 
+// A server has whole variables: of 12, 3, 6 and 2 numbers on eight servers, the busiest has 12, so that all is as slow
+// as with 8 x 12 numbers in equal shares. On one server for each number of two, nothing is larger than a share.
+TEST(DataParallel, WholeVariablesMakeTheLargestDecide) {
+    const auto sent = [](const char* plan, std::int64_t ranks) {
+        std::int64_t sum = 0;
+        for (const Step& step : schedule_of(two_dense(), plan, ranks).classes[0].steps) {
+            const auto* bucket = std::get_if<Communicate>(&step.action);
+            if (bucket != nullptr && bucket->kind == CollectiveKind::reduce_scatter) sum += bucket->elements;
+        }
+        return sum;
+    };
+    EXPECT_EQ(sent("data:first=1B:bucket=1B:zero=2:variables=whole", 8), 96);
+    EXPECT_EQ(sent("data:first=1B:bucket=1B:zero=2", 8), 23);
+    EXPECT_EQ(sent("data:first=1B:bucket=1B:zero=2:variables=cut", 8), 23);
+    EXPECT_EQ(schedule_of(two_dense(), "data:control=star", 2).control, 1);
+    EXPECT_EQ(schedule_of(two_dense(), "data:control=tree(4)", 2).control, 4);
+}
+
 // Kurth et al. 2018: what the step before has left is summed beside the whole of this one.
 TEST(DataParallel, WithLagSumsTheLastStepsGradients) {
     EXPECT_EQ(draw(schedule_of(two_dense(), "data:first=1B:bucket=1B:lag=1", 2)),

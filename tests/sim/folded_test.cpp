@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "fixture.hpp"
+#include "sim/control.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::sim {
@@ -174,6 +175,33 @@ TEST(Collectives, PriceEveryGroupAlongAnAxisAtOnce) {
     Schedule schedule = data_schedule(4, {all_reduce_step(0, 1'000'000, {})});
     schedule.mesh.axes = {{"data", 2}, {"tensor", 2}};
     EXPECT_NEAR(step_time(folded(schedule, machine).timeline).value / (2 * (2e-6 + 2 * 2e6 / 10e9)), 1, tolerance);
+}
+
+// Ten tensors of 1,025 ranks, 1 us each to note, messages of 2 us. A star: 1,024 x 10 us, then one message in and ten
+// down a binary tree of 1,025. A tree of four: 1 + 4 + 16 + 64 + 256 + 1,024 ranks, so five levels of 4 x 10 us, a
+// message up and a message down each.
+TEST(Control, IsAStarOrATree) {
+    Machine machine = one_device_nodes(1025, Star{});
+    EXPECT_NEAR(control_time(1, 1025, 10, machine).value, 10.24e-3 + 11 * 2e-6, 1e-12);
+    EXPECT_NEAR(control_time(4, 1025, 10, machine).value, 5 * (40e-6 + 4e-6), 1e-12);
+    machine.across.request = {3_us, "slower cores"};
+    EXPECT_NEAR(control_time(1, 1025, 10, machine).value, 30.72e-3 + 11 * 2e-6, 1e-12);
+    EXPECT_EQ(control_time(0, 1025, 10, machine), Seconds{0});
+    EXPECT_EQ(control_time(1, 1, 10, machine), Seconds{0});
+}
+
+// Four ranks, a bucket of two tensors: 3 x 2 us, and three messages of 2 us, before a ring of 1 MB: 6 rounds of 2 us +
+// 1 MB / 10 GB/s. In both modes.
+TEST(Control, ComesBeforeASum) {
+    const Machine machine = one_device_nodes(4, Star{});
+    Schedule schedule = data_schedule(4, {all_reduce_step(0, 1'000'000, {})});
+    const Op dense = MatMul{.m = 1, .n = 3, .k = 4};
+    schedule.classes[0].part.network.layers[0] = {"layer", dense, {}, output_shape(dense)};
+    schedule.control = 1;
+    const double expected = 6e-6 + 3 * 2e-6 + 6 * (2e-6 + 1e6 / 10e9);
+    for (const Mode mode : {Mode::folded, Mode::exact}) {
+        EXPECT_NEAR(step_time(simulate(schedule, machine, {.mode = mode}).timeline).value / expected, 1, 1e-6);
+    }
 }
 
 }  // namespace

@@ -134,6 +134,8 @@ TEST(Staging, IsAsSlowAsItsSlowestPart) {
     EXPECT_NEAR(staging.written.value, 15.43636, 1e-5);
     EXPECT_NEAR(staging.spread.value, (84.9e9 - 3.4822265625e9) / 20e9, 1e-6);
     EXPECT_EQ(staging.time(), staging.written);
+    machine.storage[0].write = {2.1_GBps, "test"};  // 84.9 GB at 2.1 GB/s
+    EXPECT_NEAR(stage(machine, 1024, "gpfs", "nvme", 63'000, 1500, 56.6_MB).written.value, 40.42857, 1e-5);
     EXPECT_EQ(devices_until_bound(machine.storage[1], 200.0_MBps), 12'500);
     const auto refusal = [&](const std::string& from, const std::string& to) -> std::string {
         try {
