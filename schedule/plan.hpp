@@ -26,6 +26,10 @@ struct Plan {
     int zero = 0;                           // ZeRO's stage
     int lag = 0;                            // steps between a gradient and its update
     std::optional<DataType> compress{};     // gradients are rounded to this type for the wire
+    Compression compression{};              // or sent in fewer bits still
+    Averaging averaging{};                  // of models that the ranks train by themselves
+    Servers servers{};                      // that keep the weights
+    bool send_vectors = false;              // to them, of dense layers what their gradients are products of
     bool share_dense = false;               // one weird trick: the data axis shares the dense layers at the end
     std::optional<Algorithm> tensor_sum{};  // of the sums inside layers; absent: ring
     bool sequence = false;                  // sequence parallelism beside tensor parallelism

@@ -59,6 +59,10 @@ private:
     void price_class(int rank_class, const DeviceClass& device);
     void count_loaders();
     Seconds load_time(const Load& load, std::int64_t rank) const;
+    /// Of a micro-batch that one of several learners takes.
+    Seconds beside_learners(const Problem& problem, Seconds alone, const DeviceClass& device) const;
+    /// What a rank computes beside a collective of its own.
+    Seconds beside(const Communicate& communicate, std::int64_t rank) const;
     const Step& step_of(int rank_class, int step) const;
 
     const Schedule& schedule_;
