@@ -23,6 +23,9 @@ Run add_explain(CLI::App& app) {
 Run add_search(CLI::App& app) {
     return absent(app, "search: this build has no SimGrid (install libsimgrid-dev, configure with REHEARSE_SIM=ON)");
 }
+Run add_cluster(CLI::App& app) {
+    return absent(app, "cluster: this build has no SimGrid (install libsimgrid-dev, configure with REHEARSE_SIM=ON)");
+}
 Run add_predict(CLI::App& app) {
     return absent(app, "predict: this build has no SimGrid (install libsimgrid-dev, configure with REHEARSE_SIM=ON)");
 }

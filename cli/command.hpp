@@ -22,6 +22,7 @@ std::span<const Command> commands();
 
 Run add_predict(CLI::App& app);
 Run add_search(CLI::App& app);
+Run add_cluster(CLI::App& app);
 Run add_explain(CLI::App& app);
 Run add_run(CLI::App& app);
 Run add_schedule(CLI::App& app);

@@ -27,6 +27,13 @@ constexpr std::array table{
         "  rehearse search --model resnet50 --machine summit --devices 96,384 --global-batch 3072 --dataset 1281167 "
         "--epochs 90 --objective cost --script job.sh --scheduler lsf",
         add_search},
+    Command{
+        "cluster", "many jobs on one machine: who gets which devices when, under several policies",
+        "  rehearse cluster --machine summit --devices 24 --workload poisson:model=resnet50+vgg16:jobs=40:hourly=60 "
+        "--precision mixed --gantt jobs.svg\n"
+        "  rehearse cluster --jobs jobs.csv --speeds speeds.csv --devices 16 --policy fifo,elastic --interval 10min\n"
+        "  rehearse cluster --workload help",
+        add_cluster},
     Command{"run", "train for real with the same schedule, over MPI",
             "  mpirun -n 2 rehearse run --model resnet32 --plan data --batch 32 --steps 10 --trace measured.json\n"
             "  mpirun -n 4 rehearse run --model lenet5 --plan data:allreduce=halving --check-gradients",

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "cli/cluster_rows.hpp"
 #include "core/error.hpp"
 
 namespace rehearse::cli {
@@ -138,6 +139,10 @@ private:
     void answer(std::size_t i) {
         const PublishedRow& row = rows_[i].row;
         if (const std::string why = setting(i, "skip"); !why.empty()) throw InputError(why);
+        if (!setting(i, "workload").empty()) {
+            rows_[i].cold = clusters_.answer(row, rows_[i].settings, error(i, 0));
+            return;
+        }
         const std::optional<Measure> measure = measure_of(row, rows_[i].settings);
         if (!measure) throw InputError(fmt::format("a '{}' is not what a simulated step tells of", row.text("metric")));
         const Yardstick yardstick = yardstick_of(row, rows_[i].settings, *measure);
@@ -201,6 +206,7 @@ private:
     std::map<Series, std::vector<Known>> known_;
     std::map<std::size_t, double> factors_;  // by anchor
     Replayer replayer_;
+    ClusterRows clusters_;
 };
 
 }  // namespace

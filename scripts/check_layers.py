@@ -20,8 +20,9 @@ MAY_INCLUDE = {  # besides the folder itself
     "store": {"core"},
     "kernels": {"core", "store"},
     "search": {"core", "schedule", "sim", "store"},
+    "cluster": {"core", "models", "schedule", "sim"},
     "picture": {"core"},
-    "cli": {"core", "bench", "picture", "search"} | VERBS,
+    "cli": {"core", "bench", "cluster", "picture", "search"} | VERBS,
     "gui": {"core", "picture"} | VERBS - {"kernels", "run"},
 }
 OWNERS = {  # library: (how its headers begin, who may reach them)

@@ -30,7 +30,7 @@ protected:
 };
 
 TEST_F(BadInput, OfCommandsAndOptions) {
-    expect_refused({{"", "there are predict, search, run, schedule, compare"},
+    expect_refused({{"", "there are predict, search, cluster, run, schedule, compare"},
                     {"predit", "did you mean 'predict'"},
                     {"models --frmat json", "did you mean '--format'"},
                     {"models --format yaml", "table, csv, json"},
@@ -50,6 +50,20 @@ TEST_F(BadInput, OfNamesAndFiles) {
                     {"models --output /proc/x", "cannot be written"},
                     {"models --output {}", "directory"}});
 }
+
+#if REHEARSE_HAS_SIM
+TEST_F(BadInput, OfClusters) {
+    write("speeds.csv", "model,devices,batch_per_device,step_s\nnet,1,8,0.5\n");
+    write("jobs.csv", "name,model,arrival_s,samples,devices,batch\na,net,0,100,2,8\n");
+    expect_refused({{"cluster", "give --jobs FILE.csv or --workload"},
+                    {"cluster --workload poison:model=net", "did you mean 'poisson'"},
+                    {"cluster --workload poisson:model=net --policy elastc", "did you mean 'elastic'"},
+                    {"cluster --workload poisson:model=net --interval 5", "unit"},
+                    {"cluster --jobs no-such.csv", "no-such.csv"},
+                    {"cluster --jobs {}/jobs.csv --speeds {}/speeds.csv", "no speed of net on 2 devices"},
+                    {"cluster --jobs {}/speeds.csv", "no column 'name'"}});
+}
+#endif
 
 #if REHEARSE_HAS_BENCH && REHEARSE_HAS_MPI
 TEST_F(BadInput, OfBenchmarksOfMessages) {

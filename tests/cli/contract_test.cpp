@@ -48,7 +48,7 @@ TEST_F(Contract, MachinesGiveASourceForEveryFigure) {
 
 TEST_F(Contract, HelpHasExamplesAndVersionIsThere) {
     for (const char* command : {"predict", "run", "schedule", "compare", "bench", "calibrate", "validate", "export",
-                                "models", "machines", "explain"}) {
+                                "models", "machines", "explain", "cluster"}) {
         const Output output = run(std::string{command} + " --help");
         EXPECT_EQ(output.code, 0);
         EXPECT_THAT(output.out, HasSubstr("Examples:"));
