@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/device.hpp"
 #include "kernels/reference/backend.hpp"
 #if REHEARSE_HAS_CPU
 #include "kernels/cpu/backends.hpp"
@@ -16,6 +17,7 @@
 #endif
 #if REHEARSE_HAS_CUDA
 #include "kernels/cuda/convolution.hpp"
+#include "kernels/cuda/device.hpp"
 #include "kernels/cuda/layers.hpp"
 #endif
 #if REHEARSE_HAS_CUDNN
@@ -93,7 +95,7 @@ const std::vector<const Backend*>& on_gpu() {
 }
 #endif
 
-std::vector<const Backend*> present_backends() {
+std::vector<const Backend*> host_backends() {
     std::vector<const Backend*> present;
 #if REHEARSE_HAS_CPU
     present.push_back(&cpu::batchnorm());  // oneDNN's takes 1.2 to 3.6 times as long (docs/kernels.md)
@@ -111,6 +113,11 @@ std::vector<const Backend*> present_backends() {
     for (const Backend* backend : onednn::convolutions()) present.push_back(backend);
 #endif
     present.push_back(&reference::backend());
+    return present;
+}
+
+std::vector<const Backend*> present_backends() {
+    std::vector<const Backend*> present = host_backends();
 #if REHEARSE_HAS_CUDA
     // Behind all of the CPU: who does not ask for them gets their copies to the GPU and back only in place of plain
     // loops.
@@ -146,6 +153,7 @@ std::vector<Absent> missing_backends() {
 
 // The first of a list of backends that runs the operator; what the others said is added to `refusals`.
 struct Search {
+    std::span<const Backend* const> from;
     const Op& op;
     std::int64_t batch;
     DataType type;
@@ -154,7 +162,7 @@ struct Search {
 
     template <typename Listed>
     const Backend* first(Listed listed) {
-        for (const Backend* backend : backends()) {
+        for (const Backend* backend : from) {
             if (!listed(*backend)) continue;
             const Support support = supports_every_pass(*backend, op, batch, type, limit);
             if (support.yes) return backend;
@@ -183,6 +191,23 @@ std::span<const Absent> absent_backends() {
     return absent;
 }
 
+Device* device(std::string_view name) {
+    if (name == "cpu") return nullptr;
+    if (name != "cuda") throw InputError(fmt::format("--device {}: unknown; there are: cpu, cuda", name));
+#if REHEARSE_HAS_CUDA
+    static const auto only = cuda::device(cuda::gpu(), on_gpu(), host_backends());
+    return only.get();
+#else
+    throw InputError("--device cuda: not in this build: install the CUDA toolkit, configure with -DREHEARSE_CUDA=ON");
+#endif
+}
+
+Device* usable_device(std::string_view name) {
+    Device* const found = device(name);
+    if (found == nullptr || found->refusal().empty()) return found;
+    throw InputError(fmt::format("--device {}: {}", name, found->refusal()));
+}
+
 Support supports_within(const Backend& backend, const Problem& problem, Bytes limit) {
     Support support = backend.supports(problem);
     if (!support.yes || limit == any_scratch) return support;
@@ -205,9 +230,14 @@ bool is_algorithm(const Backend& backend, std::string_view asked) {
 
 const Backend& choose(const Op& op, std::int64_t batch, DataType type, std::string_view only,
                       std::string_view algorithm, Bytes limit) {
+    return choose_from(backends(), op, batch, type, only, algorithm, limit);
+}
+
+const Backend& choose_from(std::span<const Backend* const> from, const Op& op, std::int64_t batch, DataType type,
+                           std::string_view only, std::string_view algorithm, Bytes limit) {
     if (!only.empty()) require_known(only);
     if (!algorithm.empty()) require_known_algorithm(algorithm, only);
-    Search search{op, batch, type, limit};
+    Search search{from, op, batch, type, limit};
     const auto named = [&](const Backend& backend) { return only.empty() || backend.name() == only; };
     if (!algorithm.empty()) {
         const auto asked = [&](const Backend& backend) { return named(backend) && is_algorithm(backend, algorithm); };

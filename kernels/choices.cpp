@@ -28,7 +28,7 @@ private:
 
 // The tuned choice of a problem if it can be followed here.
 const Choice* tuned(const Problem& problem, const Wish& wish) {
-    if (!wish.backend.empty() || !wish.algorithm.empty()) return nullptr;
+    if (!wish.backend.empty() || !wish.algorithm.empty() || wish.device != nullptr) return nullptr;
     const auto found = wish.tuned.find(to_string(problem));
     if (found == wish.tuned.end()) return nullptr;
     return supports_within(*found->second.backend, problem, wish.scratch_limit).yes ? &found->second : nullptr;
@@ -46,7 +46,8 @@ bool mixes_workspaces(const PassChoices& choices, const Op& op, std::int64_t bat
 }  // namespace
 
 PassChoices choose_passes(const Op& op, std::int64_t batch, DataType type, const Wish& wish) {
-    const Choice untuned{&choose(op, batch, type, wish.backend, wish.algorithm, wish.scratch_limit), 0};
+    const auto from = wish.device == nullptr ? backends() : wish.device->backends();
+    const Choice untuned{&choose_from(from, op, batch, type, wish.backend, wish.algorithm, wish.scratch_limit), 0};
     PassChoices plain, best;
     for (const Pass pass : every_pass) {
         if (!has_pass(op, pass)) continue;

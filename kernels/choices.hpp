@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/backend.hpp"
+#include "kernels/device.hpp"
 
 namespace rehearse::kernels {
 
@@ -26,7 +27,8 @@ using Choices = std::map<std::string, Choice>;
 struct Wish {
     std::string backend{}, algorithm{};  // see choose(); empty: the best
     Bytes scratch_limit = default_scratch_limit;
-    Choices tuned{};  // not looked at where a backend or an algorithm is asked for
+    Choices tuned{};  // not looked at where a backend, an algorithm or a device is asked for
+    Device* device = nullptr;
 };
 
 /// Of each pass; without a backend where the operator has no such pass.

@@ -17,8 +17,8 @@ bool carries_gradients(const Step& step) {
     return step.stream == Stream::send_gradients || step.stream == Stream::receive_gradients;
 }
 
-kernels::Operand operand_of(kernels::View data) {
-    return {data.type(), {static_cast<std::byte*>(data.bytes()), data.size_bytes()}};
+kernels::Operand operand_of(kernels::View data, std::span<std::byte> room) {
+    return {data.type(), {static_cast<std::byte*>(data.bytes()), data.size_bytes()}, room};
 }
 
 }  // namespace
@@ -106,7 +106,12 @@ void Executor::make_wires(const Schedule& schedule, const kernels::Communicator&
             kernels::Communicator& group = groups_.at(action->axis);
             const Collective collective{action->kind, action->algorithm, placement.group(ranks, action->algorithm),
                                         action->elements};
-            wires_.emplace(i, Wire{&group, {collective, group.rank()}});
+            const Wire& wire = wires_.emplace(i, Wire{&group, {collective, group.rank()}}).first->second;
+            if (wire.rounds.slots == 0) continue;
+            require(step.stream == Stream::communication, "one collective at a time has the room");
+            const auto bytes =
+                static_cast<std::size_t>((static_cast<double>(wire.rounds.slots) * size_of(action->type)).value);
+            room_.resize(std::max(room_.size(), bytes));
         } else if (const auto* send = std::get_if<Send>(&step.action)) {
             wires_.emplace(i, message(schedule, step, send->axis, send->offset, world.rank(), steps[i].data.size()));
         } else if (const auto* recv = std::get_if<Recv>(&step.action)) {
@@ -171,7 +176,7 @@ void Executor::sum_kept_gradients() {
         const auto* sum = std::get_if<Communicate>(&ready.step->action);
         if (sum == nullptr || sum->bucket < 0 || sum->kind == CollectiveKind::all_gather) continue;
         if (ready.before) ready.before();
-        wire.group->run(wire.rounds, operand_of(ready.data));
+        wire.group->run(wire.rounds, operand_of(ready.data, room_));
         Program::finish(ready);
     }
 }
@@ -276,7 +281,7 @@ bool Executor::go_on(Lane& lane) {
         if (probe_) probe_(iteration_, *ready.step);
         if (ready.before) ready.before();
         const Wire& wire = wires_.at(index);
-        lane.under_way = std::make_unique<kernels::Operation>(*wire.group, wire.rounds, operand_of(ready.data));
+        lane.under_way = std::make_unique<kernels::Operation>(*wire.group, wire.rounds, operand_of(ready.data, room_));
     }
     if (!lane.under_way->test()) return false;
     lane.under_way.reset();

@@ -61,6 +61,7 @@ private:
         kernels::Communicator* group = nullptr;
         kernels::RankProgram rounds;
     };
+    std::vector<std::byte> room_;  // beside the data, of what needs some (RankProgram::slots)
     /// A stream's steps, how many are over, and the one that is under way.
     struct Lane {
         std::vector<std::size_t> steps;

@@ -10,22 +10,29 @@
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/layers.hpp"
 #include "kernels/support.hpp"
+#include "kernels/transposed.hpp"
 
 namespace rehearse::kernels::cuda {
 namespace {
 
 constexpr double largest_index = std::numeric_limits<std::int32_t>::max();
 
-std::string refuse_all_but_convolutions(const Problem& problem) {
-    if (!std::holds_alternative<Conv2d>(problem.op) && !std::holds_alternative<Conv3d>(problem.op)) {
-        return fmt::format("runs convolutions, not {}", kind_of(problem.op));
+std::string refuse_all_but_sums(const Problem& problem) {
+    const auto* dense = std::get_if<MatMul>(&problem.op);
+    if (dense == nullptr && !std::holds_alternative<Conv2d>(problem.op) &&
+        !std::holds_alternative<Conv3d>(problem.op)) {
+        return fmt::format("runs convolutions and products, not {}", kind_of(problem.op));
+    }
+    if (dense != nullptr && dense->activation) {
+        return "the GPU multiplies without a fused activation: run the network with --fuse off";
     }
     if (has_fused_relu(problem.op)) return "the GPU convolves without a fused ReLU: run the network with --fuse off";
     const Conv3d op = volume(problem.op);
     const double image = static_cast<double>(elements(input_shapes(Op{op})[0]));
     const double output = static_cast<double>(elements(output_shape(Op{op})));
-    if (std::max({image, output, static_cast<double>(weight_count(op))}) > largest_index) {
-        return "an image, its output or the weights have more than 2^31 elements";
+    const double all = static_cast<double>(weight_count(op)), number = static_cast<double>(images(problem));
+    if (std::max({image, output, all, number}) > largest_index) {
+        return "there are more than 2^31 images, or elements of one, of its output or of the weights";
     }
     const Window& w = op.window;
     const std::int64_t reach = std::max({(w.kernel_d - 1) * w.dilation_d, (w.kernel_h - 1) * w.dilation_h,
@@ -43,7 +50,8 @@ public:
     std::string version() const final { return engine_.version(); }
     Support supports(const Problem& problem) const final {
         if (Support support = supported_by_any(problem); !support.yes) return support;
-        for (const std::string& reason : {engine_.refusal(), refuse_all_but_convolutions(problem),
+        if (is_mirrored(problem)) return supports(mirrored_problem(problem));
+        for (const std::string& reason : {engine_.refusal(), refuse_all_but_sums(problem),
                                           problem.pass == Pass::update ? std::string{} : refusal(problem)}) {
             if (!reason.empty()) return {.yes = false, .reason = reason};
         }
@@ -52,7 +60,13 @@ public:
     std::unique_ptr<Kernel> prepare(const Problem& problem) const final {
         require_supported(*this, problem);
         if (problem.pass == Pass::update) return layer_kernel(engine_, problem, 0);
+        if (is_mirrored(problem)) return transposed_kernel(engine_, problem, make(mirrored_problem(problem)));
         return make(problem);
+    }
+    Bytes scratch(const Problem& problem, Bytes /*limit*/) const final {
+        if (problem.pass == Pass::update) return {};
+        return size_of(DataType::f32) *
+               static_cast<double>(room(is_mirrored(problem) ? mirrored_problem(problem) : problem));
     }
 
 protected:
@@ -61,6 +75,7 @@ protected:
 private:
     virtual std::string refusal(const Problem& problem) const = 0;
     virtual std::unique_ptr<Kernel> make(const Problem& problem) const = 0;
+    virtual std::int64_t room(const Problem& /*problem*/) const { return 0; }  // floats
 
     Engine& engine_;
     std::string_view name_;
@@ -85,12 +100,11 @@ class Gemm final : public Algorithm {
 public:
     Gemm(Engine& engine, bool tf32) : Algorithm(engine, tf32 ? "tensor-tf32" : "gemm"), tf32_(tf32) {}
     Accumulation accumulation() const override { return tf32_ ? Accumulation::tf32 : Accumulation::f32; }
-    Bytes scratch(const Problem& problem, Bytes /*limit*/) const override {
-        if (problem.pass != Pass::backward_weights) return {};
-        return static_cast<double>(weights_scratch(problem, engine().processors())) * size_of(DataType::f32);
-    }
 
 private:
+    std::int64_t room(const Problem& problem) const override {
+        return problem.pass == Pass::backward_weights ? weights_scratch(problem, engine().processors()) : 0;
+    }
     std::string refusal(const Problem& problem) const override {
         if (tf32_ && problem.type != DataType::f32) return "TF32 is how f32 is multiplied: gemm runs 16-bit types";
         if ((tf32_ || problem.type == DataType::bf16) && engine().capability() < 80) {
@@ -110,13 +124,11 @@ private:
 class Winograd final : public Algorithm {
 public:
     Winograd(Engine& engine, int m) : Algorithm(engine, m == 2 ? "winograd2" : "winograd4"), m_(m) {}
-    Bytes scratch(const Problem& problem, Bytes /*limit*/) const override {
-        if (problem.pass == Pass::update) return {};
-        const WinogradShape s = winograd_shape(std::get<Conv2d>(problem.op), problem.pass, problem.batch, m_);
-        return static_cast<double>(winograd_scratch(s, m_)) * size_of(DataType::f32);
-    }
 
 private:
+    std::int64_t room(const Problem& problem) const override {
+        return winograd_scratch(winograd_shape(std::get<Conv2d>(problem.op), problem.pass, problem.batch, m_), m_);
+    }
     std::string refusal(const Problem& problem) const override {
         const auto* op = std::get_if<Conv2d>(&problem.op);
         if (op == nullptr) return "Winograd runs 2-D convolutions only";
@@ -141,6 +153,24 @@ private:
     int m_;
 };
 
+class Fft final : public Algorithm {
+public:
+    explicit Fft(Engine& engine) : Algorithm(engine, "fft") {}
+
+private:
+    std::int64_t room(const Problem& problem) const override {
+        return fft_scratch(std::get<Conv2d>(problem.op), problem.batch);
+    }
+    std::string refusal(const Problem& problem) const override {
+        const auto* op = std::get_if<Conv2d>(&problem.op);
+        if (op == nullptr) return "fft runs 2-D convolutions only";
+        if (op->window.stride_h != 1 || op->window.stride_w != 1) return "fft needs stride 1";
+        if (op->groups != 1) return fmt::format("fft needs one group, not {}", op->groups);
+        return engine().fft_refusal();
+    }
+    std::unique_ptr<Kernel> make(const Problem& problem) const override { return fft_kernel(engine(), problem); }
+};
+
 }  // namespace
 
 std::vector<std::unique_ptr<Backend>> convolutions(Engine& engine) {
@@ -149,6 +179,7 @@ std::vector<std::unique_ptr<Backend>> convolutions(Engine& engine) {
     all.push_back(std::make_unique<Winograd>(engine, 2));
     all.push_back(std::make_unique<Winograd>(engine, 4));
     all.push_back(std::make_unique<Direct>(engine));
+    all.push_back(std::make_unique<Fft>(engine));
     all.push_back(std::make_unique<Gemm>(engine, true));
     return all;
 }

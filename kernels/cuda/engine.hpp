@@ -5,13 +5,19 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "kernels/cuda/sums.hpp"
 #include "kernels/cuda/tile.hpp"
 #include "kernels/cuda/weight_sums.hpp"
 #include "kernels/cuda/winograd.hpp"
+
+namespace rehearse::kernels {
+class DeviceGroup;
+}
 
 namespace rehearse::kernels::cuda {
 
@@ -87,15 +93,31 @@ public:
     virtual void run(const LoopTask& task) = 0;
     virtual void run(const WinogradTask& task) = 0;
     virtual void run(const PointTask& task) = 0;
+    /// Empty, or why there are no Fourier transforms: "libcufft.so.12 cannot be opened".
+    virtual std::string fft_refusal() const = 0;
+    /// Each plane's discrete Fourier transform, and its inverse times its pixels; reads and writes as a task would.
+    struct PlaneBatch {
+        std::int64_t height = 1, width = 1, count = 0;
+    };
+    virtual void transform(const PlaneBatch& batch, const float* planes, float* spectra) = 0;
+    /// The spectra are of no more use.
+    virtual void transform_back(const PlaneBatch& batch, float* spectra, float* planes) = 0;
     /// Seconds that the GPU takes for what `work` starts, by its own clock.
     virtual double seconds(const std::function<void()>& work) = 0;
+    /// As of a Device.
+    virtual std::string identity() const = 0;
+    virtual std::string group_refusal() const = 0;
+    virtual std::vector<std::byte> group_name() = 0;
+    virtual std::unique_ptr<DeviceGroup> join(std::span<const std::byte> name, std::int64_t rank,
+                                              std::int64_t size) = 0;
     /// Bytes of the cache that all multiprocessors share.
     virtual std::size_t cache() const = 0;
     /// Waits for all of them, on every stream. BackendError says what went wrong in any.
     virtual void finish() = 0;
 };
 
-/// The first GPU of this process.
+/// The GPU of this process: of a host's ranks each has the next one, as far as there are any; so several may share one.
+/// The launcher's environment says which rank this is.
 Engine& gpu();
 
 }  // namespace rehearse::kernels::cuda

@@ -3,12 +3,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 #include "core/error.hpp"
+#include "kernels/cuda/cufft.hpp"
+#include "kernels/cuda/nccl.hpp"
 
 namespace rehearse::kernels::cuda {
 namespace {
+
+// Which of this host's ranks we are, as Open MPI, MPICH and Slurm say; the first one without them.
+int local_rank() {
+    for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
+        if (const char* const value = std::getenv(name)) return std::max(0, std::atoi(value));
+    }
+    return 0;
+}
 
 class Gpu final : public Engine {
 public:
@@ -20,7 +32,9 @@ public:
                 fmt::format("no GPU: {}", status == cudaSuccess ? "CUDA finds none" : cudaGetErrorString(status));
             return;
         }
-        check(cudaGetDeviceProperties(&properties_, 0), "cudaGetDeviceProperties");
+        const int chosen = local_rank() % count;
+        check(cudaSetDevice(chosen), "cudaSetDevice");
+        check(cudaGetDeviceProperties(&properties_, chosen), "cudaGetDeviceProperties");
         if (capability() < 75) {
             refusal_ = fmt::format("{} has compute capability {}.{}, needed is 7.5", properties_.name,
                                    properties_.major, properties_.minor);
@@ -109,6 +123,13 @@ public:
     void run(const LoopTask& task) override { launch_loops(task, stream_); }
     void run(const WinogradTask& task) override { launch_winograd(task, stream_); }
     void run(const PointTask& task) override { launch_points(task, stream_); }
+    std::string fft_refusal() const override { return refusal_.empty() ? cufft_refusal() : refusal_; }
+    void transform(const PlaneBatch& batch, const float* planes, float* spectra) override {
+        cufft_forward(batch, planes, spectra, stream_);
+    }
+    void transform_back(const PlaneBatch& batch, float* spectra, float* planes) override {
+        cufft_back(batch, spectra, planes, stream_);
+    }
     double seconds(const std::function<void()>& work) override {
         check(cudaEventRecord(begin_, stream_), "cudaEventRecord");
         work();
@@ -117,6 +138,15 @@ public:
         float milliseconds = 0;
         check(cudaEventElapsedTime(&milliseconds, begin_, end_), "cudaEventElapsedTime");
         return 1e-3 * static_cast<double>(milliseconds);
+    }
+    std::string identity() const override {
+        return fmt::format("{:04x}:{:02x}:{:02x}", properties_.pciDomainID, properties_.pciBusID,
+                           properties_.pciDeviceID);
+    }
+    std::string group_refusal() const override { return refusal_.empty() ? nccl_refusal() : refusal_; }
+    std::vector<std::byte> group_name() override { return nccl_group_name(); }
+    std::unique_ptr<DeviceGroup> join(std::span<const std::byte> name, std::int64_t rank, std::int64_t size) override {
+        return nccl_join(name, rank, size);
     }
     std::size_t cache() const override { return static_cast<std::size_t>(properties_.l2CacheSize); }
     void finish() override {

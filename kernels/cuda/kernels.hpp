@@ -8,14 +8,17 @@
 #include "kernels/backend.hpp"
 #include "kernels/buffers.hpp"
 #include "kernels/cuda/engine.hpp"
+#include "kernels/cuda/fft.hpp"
 
 namespace rehearse::kernels::cuda {
 
 /// Ordinary cores sum f32; tensor cores 16-bit types and, rounded to TF32, f32.
 enum class Cores { ordinary, tensor };
 
-/// A Conv2d as the volume of one plane that it is.
+/// A Conv2d as the volume of one plane that it is, a product as the 1x1 convolution of images of one pixel.
 Conv3d volume(const Op& op);
+/// Of it: a product has one a row.
+std::int64_t images(const Problem& problem);
 /// Without the bias, which lies behind them.
 std::int64_t weight_count(const Conv3d& op);
 
@@ -67,5 +70,14 @@ std::unique_ptr<Kernel> winograd_kernel(Engine& engine, const Problem& problem, 
 WinogradShape winograd_shape(const Conv2d& op, Pass pass, std::int64_t batch, int m);
 /// Floats of weights, source and products, all transformed.
 std::int64_t winograd_scratch(const WinogradShape& shape, int m);
+
+/// Of a transposed convolution, whose mirrored problem's kernel it takes.
+std::unique_ptr<Kernel> transposed_kernel(Engine& engine, const Problem& problem, std::unique_ptr<Kernel> mirrored);
+
+/// All passes, by transforms that the engine has of a library.
+std::unique_ptr<Kernel> fft_kernel(Engine& engine, const Problem& problem);
+Planes fft_planes(const Conv2d& op);
+/// Floats of the spectra of images, kernels and outputs, and of the planes of one of them.
+std::int64_t fft_scratch(const Conv2d& op, std::int64_t batch);
 
 }  // namespace rehearse::kernels::cuda

@@ -225,6 +225,9 @@ private:
 }  // namespace
 
 std::unique_ptr<Kernel> layer_kernel(Engine& engine, const Problem& problem, std::int64_t workspace) {
+    if (std::holds_alternative<Attention>(problem.op)) return attention_kernel(engine, problem, workspace);
+    if (std::holds_alternative<LambUpdate>(problem.op)) return lamb_kernel(engine, problem);
+    if (auto kernel = image_kernel(engine, problem)) return kernel;
     if (auto kernel = row_kernel(engine, problem, workspace)) return kernel;
     return std::make_unique<LayerKernel>(engine, problem, workspace);
 }

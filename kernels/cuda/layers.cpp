@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "kernels/cuda/attention.hpp"
 #include "kernels/heads.hpp"
 #include "kernels/support.hpp"
 
@@ -16,7 +17,10 @@ struct Refusal {
     std::string operator()(const BatchNorm& op) const {
         return op.parts > 1 ? "normalizes on the GPU without sums of other ranks" : "";
     }
-    std::string operator()(const LambUpdate&) const { return "LAMB's norms of each tensor are not summed on the GPU"; }
+    std::string operator()(const Attention& op) const {
+        if (op.head_size <= largest_head) return {};
+        return fmt::format("attends on the GPU with heads of up to {} numbers, not {}", largest_head, op.head_size);
+    }
     template <typename O>
     std::string operator()(const O& /*op*/) const {
         constexpr bool runs = std::is_same_v<O, Activation> || std::is_same_v<O, Concat> ||
@@ -24,7 +28,8 @@ struct Refusal {
                               std::is_same_v<O, Flatten> || std::is_same_v<O, Bias> || std::is_same_v<O, Pool2d> ||
                               std::is_same_v<O, LayerNorm> || std::is_same_v<O, Softmax> ||
                               std::is_same_v<O, SoftmaxLoss> || std::is_same_v<O, Embedding> ||
-                              std::is_same_v<O, SgdUpdate> || std::is_same_v<O, AdamUpdate>;
+                              std::is_same_v<O, SgdUpdate> || std::is_same_v<O, AdamUpdate> ||
+                              std::is_same_v<O, LambUpdate> || std::is_same_v<O, Lrn> || std::is_same_v<O, Resize>;
         return runs ? "" : fmt::format("has no {} on the GPU", kind_of(Op{O{}}));
     }
 };
@@ -49,6 +54,7 @@ public:
     std::int64_t workspace(const Op& op, std::int64_t batch) const override {
         if (const auto* norm = std::get_if<BatchNorm>(&op)) return 2 * norm->channels;
         if (const auto* norm = std::get_if<LayerNorm>(&op)) return layer_norm_workspace(*norm, batch);
+        if (const auto* attention = std::get_if<Attention>(&op)) return attention_workspace(*attention, batch);
         if (const auto* dropout = std::get_if<Dropout>(&op)) return batch * elements(dropout->shape);
         return 0;
     }

@@ -11,14 +11,18 @@
 namespace rehearse::kernels::cuda {
 
 /// "cuda layers": activations, sums, concatenation, pooling, batch and layer normalization, softmax and its loss,
-/// dropout, embeddings, updates by SGD and Adam. Buffers, labels and ids lie in the engine's memory; `engine` outlives
-/// it.
+/// dropout, embeddings, attention, local response normalization, resizing, updates by SGD, Adam and LAMB. Buffers,
+/// labels and ids lie in the engine's memory; `engine` outlives it.
 std::unique_ptr<Backend> layers(Engine& engine);
 
 /// The kernel of a problem that layers() supports.
 std::unique_ptr<Kernel> layer_kernel(Engine& engine, const Problem& problem, std::int64_t workspace);
 /// Of a normalization or a softmax; null of others.
 std::unique_ptr<Kernel> row_kernel(Engine& engine, const Problem& problem, std::int64_t workspace);
+std::unique_ptr<Kernel> attention_kernel(Engine& engine, const Problem& problem, std::int64_t workspace);
+/// Of a local response normalization or a resizing; null of others.
+std::unique_ptr<Kernel> image_kernel(Engine& engine, const Problem& problem);
+std::unique_ptr<Kernel> lamb_kernel(Engine& engine, const Problem& problem);
 
 inline Values values(ConstView view) { return {const_cast<void*>(view.bytes()), view.type()}; }
 /// From element `first` on.

@@ -32,15 +32,17 @@ struct AddBias : PointWise {
     }
 };
 
-/// Runs of `length` elements, of one type or another, that begin every `from_stride` and every `to_stride` elements.
+/// Runs of `length` elements, of one type or another, that begin every `from_stride` and every `to_stride` elements,
+/// times a factor.
 struct CopyRuns : PointWise {
     Values from, to;
+    float factor = 1;
     std::int64_t length = 1, from_stride = 0, to_stride = 0;
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
         each_point(team, block, [&](std::int64_t i) {
             const std::int64_t run = i / length, at = i - run * length;
-            to.put(run * to_stride + at, from.at(run * from_stride + at));
+            to.put(run * to_stride + at, factor * from.at(run * from_stride + at));
         });
     }
 };

@@ -4,15 +4,21 @@
 
 #include <variant>
 
+#include "kernels/cuda/attention.hpp"
+#include "kernels/cuda/fft.hpp"
+#include "kernels/cuda/images.hpp"
+#include "kernels/cuda/lamb.hpp"
 #include "kernels/cuda/moves.hpp"
 #include "kernels/cuda/pools.hpp"
 #include "kernels/cuda/rows.hpp"
 
 namespace rehearse::kernels::cuda {
 
-using AnyPoint = std::variant<AddTensors, AddBias, CopyRuns, PadChannels, Activate, DropOut, PickRows, Zero, SgdStep,
-                              AdamStep, Pooling, Statistics, Normalize, GradientSums, NormBackward, LayerBackward,
-                              ColumnSums, SoftmaxRow, RowLoss, RowMeans>;
+using AnyPoint =
+    std::variant<AddTensors, AddBias, CopyRuns, PadChannels, Activate, DropOut, PickRows, Zero, SgdStep, AdamStep,
+                 Pooling, Statistics, Normalize, GradientSums, NormBackward, LayerBackward, ColumnSums, SoftmaxRow,
+                 RowLoss, RowMeans, Unfinite, LambMoments, LambRatios, LambStep, AttendForward, AttendCommon,
+                 AttendBackward, LayIntoPlanes, TakeFromPlanes, MultiplySpectra, NormalizeAcross, MixPixels>;
 struct PointTask : AnyPoint {
     using AnyPoint::AnyPoint;
 };

@@ -260,6 +260,27 @@ struct RowLoss : RowWise<1>, Scores {
     }
 };
 
+/// found[row] = how many of every rows-th run of `threads` values are infinite or no number.
+struct Unfinite : RowWise<1> {
+    Values values;
+    std::int64_t count = 0;
+    float* found = nullptr;
+    template <typename Team>
+    REHEARSE_BOTH void run(Team& team, const Block& block) const {
+        team.each([&](int thread, auto&) {
+            float bad = 0;
+            for (std::int64_t i = block.x * threads + thread; i < count; i += rows * threads) {
+                bad += std::isfinite(values.at(i)) ? 0.0F : 1.0F;
+            }
+            team.shared().of[0][thread] = bad;
+        });
+        this->add_up(team, 0);
+        team.alone([&](int thread, auto&) {
+            if (thread == 0) found[block.x] = team.shared().of[0][0];
+        });
+    }
+};
+
 /// dst[row] = mean of `size` values.
 struct RowMeans : RowWise<1> {
     const float* values = nullptr;

@@ -10,13 +10,27 @@
 namespace rehearse::kernels::cuda {
 namespace {
 
+// A product's weights lie {channels, filters}, but those of a tied one.
+std::vector<Launch> launches_of(const Problem& problem) {
+    const Conv3d op = volume(problem.op);
+    std::vector<Launch> made = launches(op, problem.pass, images(problem));
+    const auto* dense = std::get_if<MatMul>(&problem.op);
+    if (dense == nullptr || dense->tied) return made;
+    Launch& launch = made.front();
+    const bool data = problem.pass == Pass::backward_data;
+    const auto columns = static_cast<std::int32_t>(dense->n);
+    launch.sums.weight_row = data ? columns : 1;
+    std::int32_t next = 0;
+    for (Term& term : launch.terms) term.weight = (data ? 1 : columns) * next++;
+    return made;
+}
+
 // Launches with their terms in the engine's memory.
 struct Prepared {
     std::vector<Launch> launches;
     std::vector<Memory> terms;
 
-    Prepared(Engine& engine, const Conv3d& op, Pass pass, std::int64_t batch)
-        : launches(cuda::launches(op, pass, batch)) {
+    Prepared(Engine& engine, const Problem& problem) : launches(launches_of(problem)) {
         for (Launch& launch : launches) {
             const std::size_t bytes = launch.terms.size() * sizeof(Term);
             terms.push_back(engine.allocate(std::max<std::size_t>(bytes, sizeof(Term))));
@@ -32,7 +46,7 @@ public:
     SumsKernel(Engine& engine, const Problem& problem, bool direct, Cores cores)
         : DeviceKernel(engine, problem),
           op_(volume(problem.op)),
-          prepared_(engine, op_, problem.pass, problem.batch),
+          prepared_(engine, problem),
           direct_(direct),
           cores_(cores) {}
 
@@ -82,10 +96,7 @@ std::int64_t splits(const Sums& sums, int processors) {
 class WeightsKernel final : public DeviceKernel {
 public:
     WeightsKernel(Engine& engine, const Problem& problem, Cores cores)
-        : DeviceKernel(engine, problem),
-          op_(volume(problem.op)),
-          prepared_(engine, op_, problem.pass, problem.batch),
-          cores_(cores) {
+        : DeviceKernel(engine, problem), op_(volume(problem.op)), prepared_(engine, problem), cores_(cores) {
         static_cast<Sums&>(task_) = prepared_.launches.front().sums;
         task_.splits = static_cast<std::int32_t>(splits(task_, engine.processors()));
         task_.partial = reserve(task_.splits * weight_count(op_));
@@ -142,8 +153,16 @@ Memory shared_scratch(Engine& engine, std::size_t bytes) {
 }
 
 Conv3d volume(const Op& op) {
+    if (const auto* dense = std::get_if<MatMul>(&op)) {
+        return {dense->k, 1, 1, 1, dense->n, {}, 1, dense->bias};
+    }
     const auto* image = std::get_if<Conv2d>(&op);
     return image != nullptr ? as_volume(*image) : std::get<Conv3d>(op);
+}
+
+std::int64_t images(const Problem& problem) {
+    const auto* dense = std::get_if<MatMul>(&problem.op);
+    return problem.batch * (dense != nullptr ? dense->m : 1);
 }
 
 std::int64_t weight_count(const Conv3d& op) { return elements(weights(Op{op})[0].shape); }
@@ -157,8 +176,7 @@ std::unique_ptr<Kernel> weights_kernel(Engine& engine, const Problem& problem, C
 }
 
 std::int64_t weights_scratch(const Problem& problem, int processors) {
-    const Conv3d op = volume(problem.op);
-    return splits(launches(op, problem.pass, problem.batch).front().sums, processors) * weight_count(op);
+    return splits(launches_of(problem).front().sums, processors) * weight_count(volume(problem.op));
 }
 
 }  // namespace rehearse::kernels::cuda

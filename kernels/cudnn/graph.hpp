@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/library.hpp"
 #include "kernels/cudnn/describe.hpp"
-#include "kernels/cudnn/library.hpp"
 
 namespace rehearse::kernels::cudnn {
 
 /// The functions that we call.
 struct Api {
-    Library library;
+    cuda::Library library;
     decltype(&cudnnGetVersion) version;
     decltype(&cudnnGetErrorString) error_string;
     decltype(&cudnnGetLastErrorString) last_error_string;

@@ -9,11 +9,11 @@
 #include "core/error.hpp"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/layers.hpp"
+#include "kernels/cuda/library.hpp"
 #include "kernels/cuda/points.hpp"
 #include "kernels/cuda/typed.hpp"
 #include "kernels/cudnn/backends.hpp"
 #include "kernels/cudnn/describe.hpp"
-#include "kernels/cudnn/library.hpp"
 #include "kernels/support.hpp"
 
 namespace rehearse::kernels::cudnn {
@@ -25,7 +25,7 @@ using Gemm = cublasStatus_t(cublasHandle_t, cublasOperation_t, cublasOperation_t
                             cudaDataType, int, cublasComputeType_t, cublasGemmAlgo_t);
 
 struct Blas {
-    Library library{fmt::format("libcublas.so.{}", CUBLAS_VER_MAJOR), REHEARSE_CUBLAS_LIBRARY};
+    cuda::Library library{fmt::format("libcublas.so.{}", CUBLAS_VER_MAJOR), REHEARSE_CUBLAS_LIBRARY};
     decltype(&cublasGetStatusString) words = library.function<decltype(cublasGetStatusString)>("cublasGetStatusString");
     decltype(&cublasCreate_v2) create = library.function<decltype(cublasCreate_v2)>("cublasCreate_v2");
     decltype(&cublasSetStream_v2) set_stream = library.function<decltype(cublasSetStream_v2)>("cublasSetStream_v2");

@@ -126,6 +126,22 @@ TEST_P(OnAnEngine, TakesTheLossOfSamplesRowsAndPixels) {
     compare_in_every_type(rows, false, *engine_);
 }
 
+TEST_P(OnAnEngine, NormalizesAcrossChannels) {
+    compare_in_every_type(Lrn{7, 3, 5, 5, 0.25, 0.75, 2}, false, *engine_);
+    compare_in_every_type(Lrn{6, 2, 2, 4, 0.5, 0.5, 1}, false, *engine_);
+    compare_in_every_type(Lrn{3, 4, 4, 9}, false, *engine_);
+}
+
+TEST_P(OnAnEngine, Resizes) {
+    for (const Interpolation kind : {Interpolation::nearest, Interpolation::linear}) {
+        for (const bool corners : {false, true}) {
+            compare_in_every_type(Resize{kind, 3, 4, 5, 9, 7, 0, 0, corners}, false, *engine_);
+            compare_in_every_type(Resize{kind, 2, 6, 6, 3, 1, 0, 0, corners}, false, *engine_);
+            compare_in_every_type(Resize{kind, 2, 3, 4, 5, 8, 2, 5, corners}, false, *engine_);
+        }
+    }
+}
+
 TEST_P(OnAnEngine, PicksRowsOfTables) {
     compare_in_every_type(Embedding{6, 11, 5}, true, *engine_);
     Embedding all{6, 11, 5};
@@ -154,6 +170,69 @@ TEST_P(OnAnEngine, UpdatesAsTheReferenceToTheBit) {
     }
 }
 
+// Inputs of up to a half, so that no score stands out: gradients are sums of some hundred terms below 2^4, of which
+// each carries its probability's rounding; in 16 bits also that of dst, whose product with diff_dst is taken from all.
+void expect_same_attention(const Attention& op, DataType type, std::int64_t batch, Engine& engine) {
+    const auto device = layers(engine);
+    const auto backend = staged(*device, engine);
+    SCOPED_TRACE(to_string(Problem{op, Pass::forward, batch, type}));
+    Tensors expected{op, batch, reference::backend()}, actual{op, batch, *backend};
+    for (Tensors* t : {&expected, &actual}) {
+        for (auto& tensor : t->src) {
+            for (float& value : tensor) value /= 8;
+        }
+    }
+    const double tolerance = type == DataType::f32 ? 0x1p-12 : type == DataType::f16 ? 0x1p-8 : 0x1p-5;
+    for (const Pass pass : {Pass::forward, Pass::backward_data}) {
+        run(expected, pass, type, reference::backend());
+        run(actual, pass, type, *backend);
+        for (std::size_t i = 0; pass == Pass::forward && i < expected.dst.size(); ++i) {
+            ASSERT_NEAR(actual.dst[i], expected.dst[i], tolerance / 4) << "at " << i;
+        }
+        for (std::size_t part = 0; pass == Pass::backward_data && part < expected.diff_src.size(); ++part) {
+            for (std::size_t i = 0; i < expected.diff_src[part].size(); ++i) {
+                ASSERT_NEAR(actual.diff_src[part][i], expected.diff_src[part][i], tolerance) << part << " at " << i;
+            }
+        }
+        actual.dst = expected.dst;
+    }
+}
+
+// One head and several, tiles that are full and that are not, masks, more keys than queries, packed parts.
+TEST_P(OnAnEngine, Attends) {
+    for (const DataType type : {DataType::f32, DataType::f16, DataType::bf16}) {
+        for (const bool causal : {false, true}) {
+            expect_same_attention({1, 5, 5, 4, causal}, type, 3, *engine_);
+            expect_same_attention({3, 33, 70, 12, causal}, type, 2, *engine_);
+            expect_same_attention({2, 40, 40, 20, causal, true}, type, 2, *engine_);
+        }
+    }
+    expect_same_attention({1, 16, 32, 128}, DataType::f32, 1, *engine_);
+}
+
+// Tensors of one element, of a piece, of several pieces; weights that are all 0.
+TEST_P(OnAnEngine, StepsAsFarAsLambSays) {
+    const auto device = layers(*engine_);
+    const auto backend = staged(*device, *engine_);
+    const std::vector<std::int64_t> sizes{1, 700, 40000, 300};
+    const Op op = LambUpdate{41001, 4};
+    Tensors expected{op, 1, reference::backend()}, actual{op, 1, *backend};
+    for (Tensors* t : {&expected, &actual}) {
+        std::fill(t->weights.end() - 300, t->weights.end(), 0.0F);
+        for (std::int64_t step = 1; step <= 3; ++step) {
+            t->diff_weights = whole_numbers(41001, static_cast<std::uint64_t>(step));
+            Buffers b = t->buffers();
+            b.tensor_sizes = sizes;
+            b.learning_rate = 0.01F, b.momentum_factor = 0.9F, b.weight_decay = 0.3F, b.update_count = step;
+            const Backend& by = t == &actual ? *backend : reference::backend();
+            by.prepare({op, Pass::update, 1, DataType::f32})->run(b);
+        }
+    }
+    expect_near(actual.weights, expected.weights, DataType::f32, false);
+    expect_near(actual.momentum, expected.momentum, DataType::f32, false);
+    expect_near(actual.second_moment, expected.second_moment, DataType::f32, false);
+}
+
 // A piece of each sample whose elements lie apart in the whole one.
 TEST_P(OnAnEngine, DropsWhereThePiecesOfAnImageLie) {
     const auto device = layers(*engine_);
@@ -178,8 +257,8 @@ TEST_P(OnAnEngine, SaysWhatItDoesNotRun) {
     EXPECT_EQ(backend->supports({of_blocks, Pass::forward, 1, DataType::f32}).reason,
               "normalizes on the GPU without sums of other ranks");
     EXPECT_EQ(backend->supports({MatMul{1, 2, 3}, Pass::forward, 1, DataType::f32}).reason, "has no matmul on the GPU");
-    EXPECT_EQ(backend->supports({LambUpdate{4, 1}, Pass::update, 1, DataType::f32}).reason,
-              "LAMB's norms of each tensor are not summed on the GPU");
+    EXPECT_EQ(backend->supports({Attention{1, 2, 2, 129}, Pass::forward, 1, DataType::f32}).reason,
+              "attends on the GPU with heads of up to 128 numbers, not 129");
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, OnAnEngine, testing::Bool(),

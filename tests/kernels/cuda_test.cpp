@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPU's convolutions with every thread's part taken in turn on the host (cuda_host.hpp), and on a GPU where there is
-// one, against the reference. Inputs are whole numbers of at most 4, exact in f16, bf16 and TF32: nothing but equality
-// will do, save for Winograd's sixths and twenty-fourths.
+// The GPU's convolutions with every thread's part taken in turn on the host (cuda_host.hpp), and on a GPU where there
+// is one, against the reference. Inputs are whole numbers of at most 4, exact in f16, bf16 and TF32: nothing but
+// equality will do, save for Winograd's sixths and twenty-fourths.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,7 +38,14 @@ std::vector<Op> awkward_shapes() {
             Conv2d{7, 7, 9, 7, square(3, 1), 7, true},
             Conv2d{13, 14, 15, 11, square(3, 1), 1, true},
             Conv2d{2, 5, 5, 3, square(3, 2), 1, false},
-            Conv3d{3, 5, 7, 6, 4, deep, 1, true}};
+            Conv2d{3, 8, 9, 5, square(5, 2), 1, true},
+            Conv2d{2, 9, 7, 3, {4, 2, 1, 1, 0, 1, 3, 0, 2, 3}, 1, true},
+            Conv3d{3, 5, 7, 6, 4, deep, 1, true},
+            ConvTranspose{5, 4, 6, 3, square(3, 1, 2), 1, true},
+            ConvTranspose{4, 5, 5, 6, square(2, 0), 2, false},
+            MatMul{1, 10, 17, true},
+            MatMul{3, 70, 33, false},
+            MatMul{.m = 2, .n = 9, .k = 20, .bias = false, .tied = true}};
 }
 
 struct Place {
@@ -79,7 +86,8 @@ TEST_P(OnAnEngine, ConvolvesExactly) {
         const auto backend = staged(*device, *engine_);
         // F(2x2) has halves, exact; F(4x4) has sixths: with numbers up to 4 and 17 channels sums stay below 2^9 times
         // its constants' 2^7, and each of the three transforms rounds a few times 2^-24 of that.
-        const double tolerance = backend->algorithm() == "winograd4" ? 0x1p-5 : 0;
+        // Fourier transforms round spectra of up to 2^9 numbers below 2^2 a few times 2^-24.
+        const double tolerance = backend->algorithm() == "winograd4" || backend->algorithm() == "fft" ? 0x1p-5 : 0;
         for (const Op& op : awkward_shapes()) {
             for (const DataType type : {DataType::f32, DataType::f16, DataType::bf16}) {
                 for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
@@ -114,7 +122,8 @@ TEST_P(OnAnEngine, SaysWhatItDoesNotRun) {
     };
     const Conv2d five{3, 8, 8, 4, square(5, 2), 1, false};
     EXPECT_EQ(reason("winograd2", five, Pass::forward), "Winograd needs a 3 x 3 kernel, not 5 x 5");
-    EXPECT_EQ(reason("gemm", MatMul{1, 2, 3}, Pass::forward), "runs convolutions, not matmul");
+    EXPECT_EQ(reason("gemm", Softmax{3}, Pass::forward), "runs convolutions and products, not softmax");
+    EXPECT_EQ(reason("winograd2", MatMul{1, 2, 3}, Pass::forward), "Winograd runs 2-D convolutions only");
     EXPECT_EQ(reason("direct", five, Pass::backward_weights), "direct has no backward_weights: gemm splits its pixels");
 }
 
@@ -133,12 +142,13 @@ TEST_P(OnAnEngine, FillsLargeTilesOfManyWarps) {
         }
         const auto right = run(expected, Pass::forward, DataType::f32, reference::backend());
         const auto got = run(actual, Pass::forward, type, *backend);
-        const double tolerance = backend->algorithm() == "winograd4" ? 0x1p-6 : 0;
+        const double tolerance = backend->algorithm() == "winograd4" || backend->algorithm() == "fft" ? 0x1p-6 : 0;
         for (std::size_t i = 0; i < right.size(); ++i) ASSERT_NEAR(got[i], right[i], tolerance) << "at " << i;
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Places, OnAnEngine, testing::Values(Place{"HostOfFew", 1}, Place{"HostOfMany", 100}, Place{"Gpu", 0}),
+INSTANTIATE_TEST_SUITE_P(Places, OnAnEngine,
+                         testing::Values(Place{"HostOfFew", 1}, Place{"HostOfMany", 100}, Place{"Gpu", 0}),
                          [](const auto& place) { return std::string{place.param.name}; });
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace rehearse::kernels::cudnn {
+namespace rehearse::kernels::cuda {
 
 class Library {
 public:
@@ -25,4 +25,4 @@ private:
     std::string name_, refusal_;
 };
 
-}  // namespace rehearse::kernels::cudnn
+}  // namespace rehearse::kernels::cuda

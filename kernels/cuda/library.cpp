@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cudnn/library.hpp"
+#include "kernels/cuda/library.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
 
-namespace rehearse::kernels::cudnn {
+namespace rehearse::kernels::cuda {
 
 // Never closed: what it has started may outlive us.
 Library::Library(const std::string& name, const std::string& built_with) : name_(name) {
@@ -28,4 +28,4 @@ void* Library::find(const char* name) {
     return found;
 }
 
-}  // namespace rehearse::kernels::cudnn
+}  // namespace rehearse::kernels::cuda
