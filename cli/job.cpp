@@ -46,9 +46,11 @@ Network load_network(const std::string& name_or_file, std::string_view fuse, boo
 }
 
 nlohmann::ordered_json configuration(const JobOptions& job) {
-    nlohmann::ordered_json json{
-        {"model", job.model}, {"plan", job.plan}, {"precision", to_string(job.precision)}, {"fuse", job.fuse},
-        {"optimizer", to_string(job.optimizer)}};
+    nlohmann::ordered_json json{{"model", job.model},
+                                {"plan", job.plan},
+                                {"precision", to_string(job.precision)},
+                                {"fuse", job.fuse},
+                                {"optimizer", to_string(job.optimizer)}};
     if (job.global_batch) {
         json["global_batch"] = *job.global_batch;
     } else {

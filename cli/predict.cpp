@@ -81,7 +81,7 @@ Predicted predicted(const Options& options, const Network& network, const Machin
     add_input(result.schedule, options.conditions, machine);
     const bool links = options.links || !options.trace.empty();
     sim::Options simulated = conditioned({.mode = options.mode, .iterations = options.steps, .links = links},
-                                               options.conditions, machine, devices);
+                                         options.conditions, machine, devices);
     if (!simulated.pace.empty()) simulated.pace.resize(static_cast<std::size_t>(ranks(result.schedule.mesh)));
     sim::Prediction middle = sim::simulate(result.schedule, machine, simulated);
     const Summary summary = summarize(result.schedule, middle.timeline);

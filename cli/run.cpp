@@ -116,14 +116,14 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
                                     result.gradient_error, result.gradient_tolerance);
     }
     Table summary{"points",
-                        "the median step",
-                        {{"devices", "ranks", Show::count},
-                         {"global_batch", "batch", Show::count},
-                         {"step_s", "step", Show::seconds},
-                         {"samples_per_s", "samples/s", Show::number},
-                         {"compute_s", "compute", Show::seconds},
-                         {"exposed_comm_s", "exposed comm", Show::seconds},
-                         {"bubble_s", "bubble", Show::seconds}}};
+                  "the median step",
+                  {{"devices", "ranks", Show::count},
+                   {"global_batch", "batch", Show::count},
+                   {"step_s", "step", Show::seconds},
+                   {"samples_per_s", "samples/s", Show::number},
+                   {"compute_s", "compute", Show::seconds},
+                   {"exposed_comm_s", "exposed comm", Show::seconds},
+                   {"bubble_s", "bubble", Show::seconds}}};
     if (schedule.servers.count > 0) {
         summary.columns.push_back({"mean_staleness", "mean staleness", Show::number});
         summary.columns.push_back({"most_staleness", "most", Show::count});

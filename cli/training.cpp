@@ -22,7 +22,8 @@ void check(const TrainingOptions& training) {
         throw InputError(fmt::format("--dataset {}: at least 1 sample", *training.dataset));
     }
     if (training.critical_batch && !(*training.critical_batch > 0 && training.dataset)) {
-        throw InputError(fmt::format("--critical-batch {}: more than 0 samples, and with --dataset", *training.critical_batch));
+        throw InputError(
+            fmt::format("--critical-batch {}: more than 0 samples, and with --dataset", *training.critical_batch));
     }
 }
 

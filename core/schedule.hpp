@@ -45,8 +45,8 @@ enum class Content {
 };
 
 /// All ranks along `axis` work on one tensor together. Of a bucket: its gradients (all_reduce, reduce_scatter) or its
-/// weights (all_gather), or what `content` says. Of a layer, a Communication: its output (forward) or the gradient of its input (backward_data)
-/// of one micro-batch.
+/// weights (all_gather), or what `content` says. Of a layer, a Communication: its output (forward) or the gradient of
+/// its input (backward_data) of one micro-batch.
 struct Communicate {
     CollectiveKind kind = CollectiveKind::all_reduce;
     int axis = 0;
@@ -188,9 +188,9 @@ std::int64_t compressed_words(const Compression& compression, std::int64_t eleme
 /// Ranks that keep the weights and update them, beside those of the mesh: server s is rank ranks(mesh) + s.
 struct Servers {
     std::int64_t count = 0;
-    bool shared = false;      // their devices are those of ranks of the mesh, evenly spread; else devices behind them
-    int copies = 1;           // of each bucket's weights: others than the first follow it in the background
-    double quorum = 1;        // share of the groups that have to be through for the rest not to be waited for
+    bool shared = false;  // their devices are those of ranks of the mesh, evenly spread; else devices behind them
+    int copies = 1;       // of each bucket's weights: others than the first follow it in the background
+    double quorum = 1;    // share of the groups that have to be through for the rest not to be waited for
     bool operator==(const Servers&) const = default;
 };
 
@@ -214,7 +214,8 @@ struct Schedule {
 std::int64_t all_ranks(const Schedule& schedule);
 /// On which a server is.
 std::int64_t device_of_server(const Schedule& schedule, std::int64_t server);
-/// Ranks along `groups` and `data` have samples of their own: how many sets of samples there are, and whose is a rank's.
+/// Ranks along `groups` and `data` have samples of their own: how many sets of samples there are, and whose is a
+/// rank's.
 std::int64_t shards(const Mesh& mesh);
 std::int64_t shard_of(const Mesh& mesh, std::int64_t rank);
 int class_of(const Schedule& schedule, std::int64_t rank);

@@ -30,8 +30,7 @@ Trained Alone::train(std::int64_t rank, int perturbation) const {
 }
 
 std::unique_ptr<Program> Alone::model(int perturbation) const {
-    auto program =
-        std::make_unique<Program>(alone_, 0, options_.wish, options_.weights_seed, options_.hyperparameters);
+    auto program = std::make_unique<Program>(alone_, 0, options_.wish, options_.weights_seed, options_.hyperparameters);
     if (perturbation > 0) perturb(*program, static_cast<std::uint64_t>(perturbation));
     return program;
 }

@@ -66,8 +66,8 @@ struct Models {
 /// The weights that a trading rank has, and the gradients that it makes with them next.
 struct Trader {
     std::vector<std::vector<float>> weights, gradients;  // by bucket
-    int step = 0;                // of its next gradients
-    std::size_t traded = 0;      // buckets, of that step
+    int step = 0;                                        // of its next gradients
+    std::size_t traded = 0;                              // buckets, of that step
     bool made = false;
 };
 
@@ -104,7 +104,8 @@ Trained Alone::train_by_servers(std::int64_t rank, int perturbation) const {
             traders[trader].gradients.emplace_back();
         }
     }
-    for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(server, buckets[b], traders.begin()->second.weights[b]);
+    for (std::size_t b = 0; b < buckets.size(); ++b)
+        put_weights(server, buckets[b], traders.begin()->second.weights[b]);
     Trained trained;
     const std::int64_t in_group = shards(schedule_.mesh) / static_cast<std::int64_t>(traders.size());
     const auto make = [&](std::int64_t first_rank, Trader& trader) {

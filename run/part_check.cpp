@@ -41,7 +41,8 @@ std::vector<float> taken(std::span<const float> from, std::span<const std::int64
 }  // namespace
 
 bool is_whole(const Schedule& schedule) {
-    const bool own_ways = schedule.averaging.period > 0 || schedule.compression != Compression{} || schedule.servers.count > 0;
+    const bool own_ways =
+        schedule.averaging.period > 0 || schedule.compression != Compression{} || schedule.servers.count > 0;
     return !own_ways && schedule.classes.size() == 1 && !gathers_weights(schedule.classes[0]) &&
            !updates_each_micro_batch(schedule.classes[0]) &&
            std::ranges::equal(schedule.classes[0].part.network.layers, schedule.network.layers, {}, &Layer::op,

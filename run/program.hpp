@@ -198,9 +198,9 @@ private:
     };
     /// Of all weights, by learner; none where a rank trains one model.
     std::vector<std::vector<float>> models_, momenta_, second_moments_;
-    std::map<int, Average> averages_;                      // by bucket, like these:
-    std::map<int, std::vector<float>> left_out_, words_;   // of compressed gradients: what waits, what is sent
-    std::map<int, std::vector<float>> fresh_;              // weights that servers have given
+    std::map<int, Average> averages_;                     // by bucket, like these:
+    std::map<int, std::vector<float>> left_out_, words_;  // of compressed gradients: what waits, what is sent
+    std::map<int, std::vector<float>> fresh_;             // weights that servers have given
     std::vector<ReadyStep> steps_;
     std::set<std::pair<int, int>> has_gradient_;  // layers and micro-batches: some earlier step has written the diff
     std::set<int> has_weight_gradient_;           // layers: some earlier micro-batch has

@@ -118,8 +118,8 @@ void Program::prepare_compressed(ReadyStep& ready, const Communicate& communicat
 
 void Program::prepare(ReadyStep& ready, const Trade& trade) {
     if (trade.sent != trade.received) {
-        throw InputError(fmt::format("run: plan '{}': dense=vectors is predicted, not run, in this version",
-                                     schedule_.plan));
+        throw InputError(
+            fmt::format("run: plan '{}': dense=vectors is predicted, not run, in this version", schedule_.plan));
     }
     const kernels::ConstView gradients = tensors_->bucket(trade.bucket).applied;
     const kernels::View weights = fresh(trade.bucket);

@@ -35,9 +35,7 @@ public:
 
     bool is_through() const { return left_ == 0; }
     const Trade& trade() const { return *trades_[taken_ % trades_.size()]; }
-    Served served() const {
-        return {rank_, static_cast<int>(taken_ / trades_.size()), trade().bucket};
-    }
+    Served served() const { return {rank_, static_cast<int>(taken_ / trades_.size()), trade().bucket}; }
     std::span<float> memory() { return std::span{memory_}.first(at(trade().sent)); }
     /// Whether gradients have come that nobody has looked at.
     bool has_come() {
@@ -175,7 +173,7 @@ ServerLogs share_logs(const kernels::Communicator& job, const Schedule& schedule
 std::vector<std::int64_t> staleness(const ServerLogs& logs) {
     std::vector<std::int64_t> counts;
     for (const std::vector<Served>& log : logs) {
-        std::map<int, std::int64_t> updates;                                     // by bucket
+        std::map<int, std::int64_t> updates;                        // by bucket
         std::map<std::pair<int, std::int64_t>, std::int64_t> last;  // by bucket and rank: the update that it got
         for (const Served& served : log) {
             const std::int64_t before = updates[served.bucket]++;

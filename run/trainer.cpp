@@ -41,16 +41,17 @@ void check_job(const kernels::Communicator& world, const Schedule& schedule, con
         throw InputError("--resume: say where from with --checkpoint DIR");
     }
     if (options.steps < 1) throw InputError(fmt::format("--steps {}: at least 1 is needed", options.steps));
-    const bool own_ways = schedule.averaging.period > 0 || schedule.compression != Compression{} ||
-                          schedule.servers.count > 0;
+    const bool own_ways =
+        schedule.averaging.period > 0 || schedule.compression != Compression{} || schedule.servers.count > 0;
     if (own_ways && !options.checkpoint.empty()) {
-        throw InputError(fmt::format("--checkpoint: not yet of plan '{}', whose ranks have states of their own",
-                                     schedule.plan));
+        throw InputError(
+            fmt::format("--checkpoint: not yet of plan '{}', whose ranks have states of their own", schedule.plan));
     }
     if (schedule.servers.shared || schedule.servers.copies > 1 || schedule.servers.quorum < 1) {
-        throw InputError(fmt::format("run: plan '{}': servers run apart, without copies and with all groups, in this "
-                                     "version; leave out place, copies and quorum",
-                                     schedule.plan));
+        throw InputError(
+            fmt::format("run: plan '{}': servers run apart, without copies and with all groups, in this "
+                        "version; leave out place, copies and quorum",
+                        schedule.plan));
     }
 }
 
@@ -359,9 +360,8 @@ Result train_with_servers(const kernels::Communicator& all, const Schedule& sche
     const kernels::Communicator own = all.split(serves ? 1 : 0, all.rank());
     Job job{all, link_servers(all, schedule)};
     if (!serves) return Trainer{own, schedule, options, probe, &job}.train(report);
-    const std::vector<Served> log =
-        serve(schedule, static_cast<int>(all.rank() - ranks), options.steps, job.links, wish_of(options),
-              key(options.seed, weights_of), hyperparameters_of(options));
+    const std::vector<Served> log = serve(schedule, static_cast<int>(all.rank() - ranks), options.steps, job.links,
+                                          wish_of(options), key(options.seed, weights_of), hyperparameters_of(options));
     Result result;
     result.staleness = staleness(share_logs(all, schedule, log));
     return result;

@@ -212,17 +212,20 @@ constexpr std::array table{
     Word{{"lag", "0|1", "1: gradients are summed during the next step, and applied at its end; default 0", "data"},
          read_lag},
     Word{{"compress", "fp16|bf16|1bit|top(SHARE)",
-          "gradients are rounded for the wire, and summed in 16 bits; or sent as signs, or only the largest of them, and "
+          "gradients are rounded for the wire, and summed in 16 bits; or sent as signs, or only the largest of them, "
+          "and "
           "what is left out is kept for the next step; default: as they are",
           "data"},
          read_compress},
     Word{{"local", "N", "each rank updates a model of its own N times, then they are averaged (local SGD)", "data"},
          read_local},
-    Word{{"elastic", "X",
-          "of local: models and their average give up X of their differences instead, while they train (EASGD)", "data"},
-         read_elastic},
+    Word{
+        {"elastic", "X",
+         "of local: models and their average give up X of their differences instead, while they train (EASGD)", "data"},
+        read_elastic},
     Word{{"learners", "N",
-          "each device trains N models at the same time, each on its part of the batch; elastic is 1 / all models unless "
+          "each device trains N models at the same time, each on its part of the batch; elastic is 1 / all models "
+          "unless "
           "said (Crossbow)",
           "data"},
          read_learners},
@@ -249,7 +252,8 @@ constexpr std::array table{
          read_spatial},
     Word{{"groups", "N", "of a run with servers: N groups, each of which sums its gradients along data first", {}},
          read_groups},
-    Word{{"server", "N",
+    Word{{"server",
+          "N",
           "N servers keep the weights; each data rank, or each group, gives gradients and gets weights without waiting "
           "for the others",
           {}},
@@ -259,10 +263,11 @@ constexpr std::array table{
     Word{{"copies", "N", "each weight is on N servers, which follow the first; default 1", "server"}, read_copies},
     Word{{"quorum", "X", "an epoch ends when the share X of the groups is through (Adam: 0.75); default 1", "server"},
          read_quorum},
-    Word{{"dense", "gradients|vectors",
-          "vectors: of a dense layer its inputs and errors are sent, where that is less, and the server multiplies them",
-          "server"},
-         read_server_dense},
+    Word{
+        {"dense", "gradients|vectors",
+         "vectors: of a dense layer its inputs and errors are sent, where that is less, and the server multiplies them",
+         "server"},
+        read_server_dense},
     Word{{"pipe", "N", "N stages of consecutive layers, balanced by their prices", {}}, read_pipe},
     Word{{"schedule", "1f1b|gpipe|interleaved|pipedream",
           "in which order a stage takes the micro-batches; default 1f1b", "pipe"},
@@ -402,7 +407,8 @@ void check_averaging(const Plan& plan) {
     if (plan.micro_batches > 0 || plan.micro_batch > 0) {
         refuse_together("local", "microbatches", "it says itself in how many parts the batch is");
     }
-    if (plan.compress || plan.compression != Compression{}) refuse_together("local", "compress", "no gradients are sent");
+    if (plan.compress || plan.compression != Compression{})
+        refuse_together("local", "compress", "no gradients are sent");
     if (plan.sequence || axis_index(plan.mesh, spatial_axes[0]) >= 0) {
         refuse_together("local", "sequence=on or spatial", "their gradients are sums");
     }
@@ -417,7 +423,8 @@ void check_servers(const Plan& plan) {
     }
     check_alone(plan, "server");
     if (plan.averaging.period > 0) refuse_together("server", "local", "the servers have the one model");
-    if (plan.compress || plan.compression != Compression{}) refuse_together("server", "compress", "not in this version");
+    if (plan.compress || plan.compression != Compression{})
+        refuse_together("server", "compress", "not in this version");
     if (plan.servers.copies > plan.servers.count) {
         throw InputError(fmt::format("copies={} of the weights need as many servers, there are {}", plan.servers.copies,
                                      plan.servers.count));

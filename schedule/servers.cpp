@@ -9,7 +9,8 @@ namespace rehearse::schedule {
 std::vector<int> servers_of(const std::vector<Bucket>& buckets, std::int64_t servers) {
     std::vector<std::size_t> order(buckets.size());
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return buckets[a].elements > buckets[b].elements; });
+    std::ranges::stable_sort(order,
+                             [&](std::size_t a, std::size_t b) { return buckets[a].elements > buckets[b].elements; });
     std::vector<std::int64_t> load(static_cast<std::size_t>(servers));
     std::vector<int> server_of(buckets.size());
     for (const std::size_t bucket : order) {

@@ -122,8 +122,8 @@ void StepMaker::sum_gradients(int b) {
 void StepMaker::bring_together(int b, Content content, std::vector<int> after) {
     if (sharing(b) == 1) return;
     const bool compressed = content == Content::compressed;
-    ready_by_[at(b)] = bucket_collective(b, compressed ? CollectiveKind::all_gather : CollectiveKind::all_reduce,
-                                         std::move(after));
+    ready_by_[at(b)] =
+        bucket_collective(b, compressed ? CollectiveKind::all_gather : CollectiveKind::all_reduce, std::move(after));
     auto& action = std::get<Communicate>(steps_.back().action);
     action.content = content;
     action.type = DataType::f32;
@@ -135,8 +135,8 @@ std::vector<Problem> StepMaker::served(int b) const {
     const Bucket& bucket = buckets_[at(b)];
     std::vector<Problem> work;
     if (sends_vectors(b)) {
-        work.push_back({layers_[at(bucket.layers.front())].op, Pass::backward_weights, schedule_.batch_per_rank,
-                        DataType::f32});
+        work.push_back(
+            {layers_[at(bucket.layers.front())].op, Pass::backward_weights, schedule_.batch_per_rank, DataType::f32});
     }
     work.push_back({update_op(schedule_.optimizer, bucket.elements, tensors(network_, bucket)), Pass::update, 1,
                     update_type(schedule_.precision)});

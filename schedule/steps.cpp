@@ -172,8 +172,8 @@ void StepMaker::backward_of(Chunk chunk) {
         const int halo = own_halo(i, chunk);
         const std::vector<Pass> passes = backward_passes(layer.op, needed_[at(i)], halo != none);
         for (const Pass pass : passes) {
-            const bool by_server = pass == Pass::backward_weights && bucket_of_[at(i)] != none &&
-                                   sends_vectors(bucket_of_[at(i)]);
+            const bool by_server =
+                pass == Pass::backward_weights && bucket_of_[at(i)] != none && sends_vectors(bucket_of_[at(i)]);
             if (!by_server) compute(i, pass, "");
             if (pass == Pass::backward_data && halo != none) send_halos(halo, chunk);
             const bool gradient = pass == Pass::backward_weights || gradients_together(layer.op);

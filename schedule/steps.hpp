@@ -31,9 +31,9 @@ struct StepOptions {
     GradientSum sum;
     Algorithm tensor;  // of the sums and gathers of layers
     Recompute recompute = Recompute::none;
-    bool asynchronous = false;  // weights are updated after each micro-batch (PipeDream, local SGD)
-    std::vector<int> server_of{};     // of each bucket; none: ranks update the weights themselves
-    std::vector<bool> vectors{};      // of each bucket: its layer's inputs and errors are sent to the server
+    bool asynchronous = false;     // weights are updated after each micro-batch (PipeDream, local SGD)
+    std::vector<int> server_of{};  // of each bucket; none: ranks update the weights themselves
+    std::vector<bool> vectors{};   // of each bucket: its layer's inputs and errors are sent to the server
 };
 
 /// Fills `rank_class.steps` and `slots` from its part. Needs network, precision, mesh, batch_per_rank and

@@ -143,7 +143,8 @@ private:
         }
         group.iteration = s4u::Barrier::create(static_cast<unsigned>(program_.streams_used.size()));
         for (const int stream : program_.streams_used) {
-            simulation_.start(group.ranks.front(), [this, &group, stream] { work(group, static_cast<Stream>(stream)); });
+            simulation_.start(group.ranks.front(),
+                              [this, &group, stream] { work(group, static_cast<Stream>(stream)); });
         }
     }
 
@@ -198,8 +199,7 @@ private:
     // Noise does not make a device faster than it can be.
     Seconds least(const Group& group, const Action& action) const {
         const auto* compute = std::get_if<Compute>(&action);
-        return compute == nullptr ? Seconds{}
-                                  : least_time(compute->problem, wiring_.device_class(group.ranks.front()));
+        return compute == nullptr ? Seconds{} : least_time(compute->problem, wiring_.device_class(group.ranks.front()));
     }
 
     /// A flow by itself on its way, and the latency after its last byte. Nothing within a device.
@@ -315,7 +315,7 @@ private:
     Simulation simulation_;
     std::vector<Group> groups_;
     std::vector<Server> servers_;
-    std::vector<Seconds> collective_time_;  // by step
+    std::vector<Seconds> collective_time_;                       // by step
     std::map<std::pair<std::int64_t, int>, Seconds> durations_;  // by first rank of a group and step
     std::map<int, std::int64_t> updates_;                        // by bucket
     std::vector<std::int64_t> stale_;

@@ -29,7 +29,7 @@ struct Options {
     std::vector<Degraded> degraded{};
     std::vector<std::int64_t> nodes{};  // by node of the job: the machine's (placed_nodes); empty: the same
     bool links = false;                 // the timeline says what links carried and which events are of one message
-    Noise noise{};  // with servers: of each step anew (others are sampled step by step: paces)
+    Noise noise{};                      // with servers: of each step anew (others are sampled step by step: paces)
 };
 
 struct Prediction {

@@ -142,16 +142,17 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
     }
 }
 
-// Models that train at the same time share the device: together they take as long as one of them, as long as they do not
-// fill it. What a batch as large as all of them takes, and much larger ones, says how full one of them keeps it.
+// Models that train at the same time share the device: together they take as long as one of them, as long as they do
+// not fill it. What a batch as large as all of them takes, and much larger ones, says how full one of them keeps it.
 Seconds Steps::beside_learners(const Problem& problem, Seconds alone, const DeviceClass& device) const {
     const int learners = schedule_.averaging.learners;
     if (learners == 1) return alone;
-    constexpr std::int64_t filling = 1024;  // samples: beyond it a batch gains nothing (Koliousis et al. 2019, figure 4)
+    constexpr std::int64_t filling =
+        1024;  // samples: beyond it a batch gains nothing (Koliousis et al. 2019, figure 4)
     Problem full = problem;
     full.batch = std::max(filling, problem.batch);
-    const Seconds busy = at(price(full, device), quantile_) *
-                         (static_cast<double>(problem.batch) / static_cast<double>(full.batch));
+    const Seconds busy =
+        at(price(full, device), quantile_) * (static_cast<double>(problem.batch) / static_cast<double>(full.batch));
     return std::max({alone * (1.0 / learners), std::min(busy, alone), least_time(problem, device)});
 }
 

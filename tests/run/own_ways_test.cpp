@@ -26,8 +26,8 @@ Result train_checked(const Network& network, std::string_view plan, std::int64_t
     const Schedule schedule = test::schedule_of(network, plan, world.size(), batch, optimizer);
     Options options{.steps = steps, .check_gradients = true};
     options.learning_rate = default_learning_rate(optimizer);
-    options.alone = std::make_shared<const Schedule>(
-        test::schedule_of(network, "data", 1, micro_batch_size(schedule), optimizer));
+    options.alone =
+        std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, micro_batch_size(schedule), optimizer));
     return train_on(world, schedule, options, {}, {});
 }
 
@@ -75,7 +75,8 @@ TEST(OwnWays, LeadElsewhereThanSums) {
     const std::vector<float> sums = train_checked(test::dropping(), "data:microbatches=2", 6, 3).weights;
     const std::vector<float> local = train_checked(test::dropping(), "data:local=2", 6, 3).weights;
     const std::vector<float> elastic = train_checked(test::dropping(), "data:local=2:elastic=0.5", 6, 3).weights;
-    const std::vector<float> few = train_checked(test::dropping(), "data:microbatches=2:compress=top(0.1)", 6, 3).weights;
+    const std::vector<float> few =
+        train_checked(test::dropping(), "data:microbatches=2:compress=top(0.1)", 6, 3).weights;
     EXPECT_NE(sums, local);
     EXPECT_NE(local, elastic);
     EXPECT_NE(sums, few);
@@ -92,7 +93,8 @@ TEST(OwnWays, AllOfTheLargestGradientsAreTheSum) {
 
 TEST(OwnWays, FewBitsOfGradientsAndTheRestLater) {
     if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "of two and four ranks: means over them are exact";
-    expect_as_written_out({"data:compress=top(0.05)", "data:compress=1bit:bucket=1kB", "data:compress=top(0.2):microbatches=2"});
+    expect_as_written_out(
+        {"data:compress=top(0.05)", "data:compress=1bit:bucket=1kB", "data:compress=top(0.2):microbatches=2"});
 }
 
 TEST(OwnWays, ServersUpdateInTheOrderInWhichGradientsCome) {
@@ -102,9 +104,12 @@ TEST(OwnWays, ServersUpdateInTheOrderInWhichGradientsCome) {
     if (ranks() == 8) expect_as_written_out({"server=2,data=6:bucket=1kB"});
 }
 
+// Groups of two: sums of two gradients have the same bits in any order, and the servers' order differs from run to run.
 TEST(OwnWays, GroupsSumAndTheirFirstRankTrades) {
     if (ranks() == 3) expect_as_written_out({"server=1,groups=1,data=2"});
-    if (ranks() == 8) expect_as_written_out({"server=2,groups=2,data=3:bucket=1kB", "server=4,groups=2,data=2:bucket=1B"});
+    if (ranks() == 8) {
+        expect_as_written_out({"server=2,groups=3,data=2:bucket=1kB", "server=4,groups=2,data=2:bucket=1B"});
+    }
 }
 
 // Each of three steps of each trading rank updates each bucket once; one rank alone never finds others' updates.
@@ -115,7 +120,8 @@ TEST(OwnWays, EveryUpdateIsWrittenDown) {
     const Result result = train_checked(network, "server=1,data", 6, 3);
     const Schedule schedule = test::schedule_of(network, "server=1,data", ranks(), 6);
     const auto buckets = static_cast<std::int64_t>(schedule.classes[0].part.buckets.size());
-    EXPECT_EQ(std::accumulate(result.staleness.begin(), result.staleness.end(), std::int64_t{0}), 3 * traders * buckets);
+    EXPECT_EQ(std::accumulate(result.staleness.begin(), result.staleness.end(), std::int64_t{0}),
+              3 * traders * buckets);
     if (ranks() != 3) return;
     EXPECT_EQ(train_checked(network, "server=2,data=1", 6, 3).staleness.size(), 1U);
 }
@@ -166,7 +172,8 @@ TEST(Compression, SendsSignsAndTwoMeans) {
 }
 
 TEST(Staleness, CountsUpdatesInBetween) {
-    // Bucket 0: rank 0, 1, 1, 0: rank 1's first comes after one update, its second after none, rank 0's second after two.
+    // Bucket 0: rank 0, 1, 1, 0: rank 1's first comes after one update, its second after none, rank 0's second after
+    // two.
     const ServerLogs logs{{{0, 0, 0}, {1, 0, 0}, {1, 1, 0}, {0, 1, 0}}};
     EXPECT_EQ(staleness(logs), (std::vector<std::int64_t>{2, 1, 1}));
 }

@@ -17,19 +17,20 @@ using namespace test;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr std::int64_t elements = 10'000'000;            // 40 MB: 4 ms on a link of 10 GB/s
+constexpr std::int64_t elements = 10'000'000;  // 40 MB: 4 ms on a link of 10 GB/s
 const Seconds way{2e-6 + 40e6 / 10e9};
 
 /// Each rank computes for `compute`, then trades its one bucket, whose server takes `served` for it.
-Schedule trading(Machine& machine, std::int64_t ranks, Seconds compute, Seconds served, Servers servers = {.count = 1}) {
+Schedule trading(Machine& machine, std::int64_t ranks, Seconds compute, Seconds served,
+                 Servers servers = {.count = 1}) {
     const Step served_as = compute_step(machine, "served", served);
     const Trade trade{.bucket = 0,
                       .server = 0,
                       .sent = elements,
                       .received = elements,
                       .work = {std::get<Compute>(served_as.action).problem}};
-    Schedule schedule = data_schedule(ranks, {compute_step(machine, "work", compute),
-                                              {"bucket0:trade", Stream::send_gradients, trade, {0}}});
+    Schedule schedule = data_schedule(
+        ranks, {compute_step(machine, "work", compute), {"bucket0:trade", Stream::send_gradients, trade, {0}}});
     schedule.classes[0].part.buckets = {{{0}, elements, -1}};
     schedule.servers = servers;
     schedule.plan = "trading";
@@ -61,7 +62,8 @@ TEST(Asynchronous, ABusyServerSetsThePace) {
     const Predicted four = predicted(trading(machine, 4, Seconds{0.001}, Seconds{0.020}), machine, {.iterations = 40});
     EXPECT_NEAR(four.step, 0.080, 0.080 * 0.01);
     ASSERT_EQ(four.prediction.staleness.size(), 4U);
-    EXPECT_EQ(std::accumulate(four.prediction.staleness.begin(), four.prediction.staleness.end(), std::int64_t{0}), 160);
+    EXPECT_EQ(std::accumulate(four.prediction.staleness.begin(), four.prediction.staleness.end(), std::int64_t{0}),
+              160);
     EXPECT_GT(four.prediction.staleness[3], 140);
 }
 
