@@ -130,7 +130,12 @@ void add_noise(nlohmann::ordered_json& point, const Schedule& schedule, const Ma
     sim::Options noisy = options;
     noisy.links = false;
     noisy.iterations = 1;
-    for (int sample = 0; sample < conditions.samples; ++sample) {
+    if (schedule.servers.count > 0) {  // draws by itself, for each step of each group
+        noisy.noise = noise;
+        noisy.iterations = std::max(conditions.samples, options.iterations);
+        steps.push_back(summarize(schedule, sim::simulate(schedule, machine, noisy).timeline).step.value);
+    }
+    for (int sample = 0; sample < conditions.samples && steps.empty(); ++sample) {
         noisy.pace = sim::paces(ranks(schedule.mesh), machine, slow, noise, sample);
         steps.push_back(summarize(sim::simulate(schedule, machine, noisy).timeline).step.value);
     }

@@ -46,9 +46,11 @@ Network load_network(const std::string& name_or_file, std::string_view fuse, boo
 }
 
 nlohmann::ordered_json configuration(const JobOptions& job) {
-    nlohmann::ordered_json json{
-        {"model", job.model}, {"plan", job.plan}, {"precision", to_string(job.precision)}, {"fuse", job.fuse},
-        {"optimizer", to_string(job.optimizer)}};
+    nlohmann::ordered_json json{{"model", job.model},
+                                {"plan", job.plan},
+                                {"precision", to_string(job.precision)},
+                                {"fuse", job.fuse},
+                                {"optimizer", to_string(job.optimizer)}};
     if (job.global_batch) {
         json["global_batch"] = *job.global_batch;
     } else {
@@ -80,7 +82,7 @@ nlohmann::ordered_json point(const Schedule& schedule, const Summary& summary) {
     for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
         work += flops(schedule.network, pass, global_batch(schedule));
     }
-    return {{"devices", ranks(schedule.mesh)},
+    return {{"devices", ranks(schedule.mesh) + (schedule.servers.shared ? 0 : schedule.servers.count)},
             {"global_batch", global_batch(schedule)},
             {"step_s", summary.step.value},
             {"samples_per_s", samples / summary.step.value},
@@ -90,6 +92,17 @@ nlohmann::ordered_json point(const Schedule& schedule, const Summary& summary) {
             {"bubble_s", summary.bubble.value},
             {"io_wait_s", summary.io_wait.value},
             {"memory_peak_bytes", schedule.memory_peak.value}};
+}
+
+void add_staleness(nlohmann::ordered_json& point, const std::vector<std::int64_t>& counts) {
+    double updates = 0, sum = 0;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+        updates += static_cast<double>(counts[i]);
+        sum += static_cast<double>(i) * static_cast<double>(counts[i]);
+    }
+    point["staleness"] = counts;  // how many updates, by how many others had come between
+    point["mean_staleness"] = updates > 0 ? sum / updates : 0;
+    point["most_staleness"] = counts.empty() ? 0 : counts.size() - 1;
 }
 
 }  // namespace rehearse::cli

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/network.hpp"
 #include "core/timeline.hpp"
@@ -42,5 +43,7 @@ std::string plan_help();
 
 /// The keys that a prediction and a measurement have in common: step_s, samples_per_s, compute_s, ...
 nlohmann::ordered_json point(const Schedule& schedule, const Summary& summary);
+/// With servers: "staleness" (how many updates, by how many others had come in between), its mean and the most.
+void add_staleness(nlohmann::ordered_json& point, const std::vector<std::int64_t>& counts);
 
 }  // namespace rehearse::cli

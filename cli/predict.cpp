@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -55,6 +56,22 @@ struct Predicted {
 
 double wall_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+// Of as many steps as were simulated: when the quorum of the groups are through, and when all are.
+void add_epoch(Json& json, const Schedule& schedule, const Timeline& timeline) {
+    std::map<std::int64_t, double> through;  // by group
+    for (const Event& event : timeline.events) {
+        if (event.rank >= ranks(schedule.mesh)) continue;
+        double& end = through[event.rank];
+        end = std::max(end, event.end.value);
+    }
+    std::vector<double> ends;
+    for (const auto& [rank, end] : through) ends.push_back(end);
+    std::ranges::sort(ends);
+    const auto waited = static_cast<std::size_t>(std::ceil(schedule.servers.quorum * static_cast<double>(ends.size())));
+    json["quorum_through_s"] = ends.at(std::max<std::size_t>(waited, 1) - 1);
+    json["all_through_s"] = ends.back();
+}
+
 Predicted predicted(const Options& options, const Network& network, const Machine& machine, std::int64_t devices) {
     const double begin = wall_s();
     Predicted result;
@@ -63,10 +80,11 @@ Predicted predicted(const Options& options, const Network& network, const Machin
     if (plan.all_reduce && plan.all_reduce->name == "auto") sim::choose_all_reduce(result.schedule, machine);
     add_input(result.schedule, options.conditions, machine);
     const bool links = options.links || !options.trace.empty();
-    const sim::Options simulated = conditioned({.mode = options.mode, .iterations = options.steps, .links = links},
-                                               options.conditions, machine, devices);
+    sim::Options simulated = conditioned({.mode = options.mode, .iterations = options.steps, .links = links},
+                                         options.conditions, machine, devices);
+    if (!simulated.pace.empty()) simulated.pace.resize(static_cast<std::size_t>(ranks(result.schedule.mesh)));
     sim::Prediction middle = sim::simulate(result.schedule, machine, simulated);
-    const Summary summary = summarize(middle.timeline);
+    const Summary summary = summarize(result.schedule, middle.timeline);
     Json& json = result.point = point(result.schedule, summary);
     const DeviceClass& device = class_of(machine, 0);
     json["nodes"] = locate(machine, devices - 1).node + 1;
@@ -78,6 +96,10 @@ Predicted predicted(const Options& options, const Network& network, const Machin
     json["memory_capacity_bytes"] = device.memory.value.value;
     json["fits"] = result.schedule.memory_peak <= device.memory.value;
     json["flows_simulated"] = middle.flows;
+    if (result.schedule.servers.count > 0) {
+        add_staleness(json, middle.staleness);
+        add_epoch(json, result.schedule, middle.timeline);
+    }
     add_noise(json, result.schedule, machine, simulated, options.conditions);
     add_storage(json, result.schedule, machine, options.conditions, options.training.dataset);
     json["simulation_wall_s"] = wall_s() - begin;
@@ -115,6 +137,10 @@ Table points_table(const Options& options) {
     if (!options.conditions.noise.empty()) {
         table.columns.push_back({"noisy_step_s", "noisy step", Show::seconds});
         table.columns.push_back({"noisy_p95_s", "95 %", Show::seconds});
+    }
+    if (schedule::parse_plan(options.job.plan).servers.count > 0) {
+        table.columns.push_back({"mean_staleness", "mean staleness", Show::number});
+        table.columns.push_back({"most_staleness", "most", Show::count});
     }
     if (!options.conditions.input.empty()) {
         table.columns.push_back({"io_wait_s", "I/O wait", Show::seconds});

@@ -176,7 +176,7 @@ StepResult Replayer::step(const TrainingRun& run, ComputeScale scale, Quantile q
     const Machine machine = priced(this->machine(run.machine), schedule, scale);
     const sim::Prediction prediction =
         sim::simulate(schedule, machine, {.mode = sim::Mode::folded, .quantile = quantile});
-    const StepResult result{summarize(prediction.timeline).step, static_cast<double>(global_batch(schedule)),
+    const StepResult result{summarize(schedule, prediction.timeline).step, static_cast<double>(global_batch(schedule)),
                             static_cast<double>(run.devices)};
     steps_.emplace(key, result);
     return result;

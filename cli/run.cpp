@@ -107,22 +107,27 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     report.document["plan"] = options.job.plan;
     report.document["precision"] = to_string(schedule.precision);
     report.document["steps"] = steps_of(result);
-    report.document["points"] = Json::array({point(schedule, summarize(result.timeline))});
+    report.document["points"] = Json::array({point(schedule, summarize(schedule, result.timeline))});
+    if (schedule.servers.count > 0) add_staleness(report.document["points"][0], result.staleness);
     if (options.run.check_gradients) {
         report.document["gradient_error"] = result.gradient_error;
         report.document["gradient_tolerance"] = result.gradient_tolerance;
         report.footer = fmt::format("gradients against one rank: relative error {:.2g}, allowed {:.2g}",
                                     result.gradient_error, result.gradient_tolerance);
     }
-    const Table summary{"points",
-                        "the median step",
-                        {{"devices", "ranks", Show::count},
-                         {"global_batch", "batch", Show::count},
-                         {"step_s", "step", Show::seconds},
-                         {"samples_per_s", "samples/s", Show::number},
-                         {"compute_s", "compute", Show::seconds},
-                         {"exposed_comm_s", "exposed comm", Show::seconds},
-                         {"bubble_s", "bubble", Show::seconds}}};
+    Table summary{"points",
+                  "the median step",
+                  {{"devices", "ranks", Show::count},
+                   {"global_batch", "batch", Show::count},
+                   {"step_s", "step", Show::seconds},
+                   {"samples_per_s", "samples/s", Show::number},
+                   {"compute_s", "compute", Show::seconds},
+                   {"exposed_comm_s", "exposed comm", Show::seconds},
+                   {"bubble_s", "bubble", Show::seconds}}};
+    if (schedule.servers.count > 0) {
+        summary.columns.push_back({"mean_staleness", "mean staleness", Show::number});
+        summary.columns.push_back({"most_staleness", "most", Show::count});
+    }
     const Table steps{"steps",
                       "",
                       {{"step", "step", Show::count},

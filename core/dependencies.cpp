@@ -15,6 +15,7 @@ struct MicroBatchOf {
     int operator()(const Recv& recv) const { return recv.micro_batch; }
     int operator()(const Load&) const { return 0; }
     int operator()(const Update&) const { return 0; }
+    int operator()(const Trade&) const { return 0; }
 };
 
 std::vector<Dependencies::Step> steps_of(const std::vector<Step>& program) {

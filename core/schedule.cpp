@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/schedule.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/error.hpp"
 
 namespace rehearse {
@@ -77,10 +80,35 @@ int class_of(const Schedule& schedule, std::int64_t rank) {
     return static_cast<int>(index);
 }
 
-std::int64_t global_batch(const Schedule& schedule) {
-    const int data = axis_index(schedule.mesh, "data");
-    return schedule.batch_per_rank * (data < 0 ? 1 : schedule.mesh.axes[static_cast<std::size_t>(data)].size);
+std::int64_t compressed_words(const Compression& compression, std::int64_t elements) {
+    if (compression.kind == Compression::Kind::one_bit) return (elements + 31) / 32 + 2;
+    const double kept = std::ceil(compression.share * static_cast<double>(elements));
+    return 2 * std::clamp<std::int64_t>(static_cast<std::int64_t>(kept), 1, elements);
 }
+
+std::int64_t all_ranks(const Schedule& schedule) { return ranks(schedule.mesh) + schedule.servers.count; }
+
+std::int64_t device_of_server(const Schedule& schedule, std::int64_t server) {
+    const std::int64_t others = ranks(schedule.mesh);
+    return schedule.servers.shared ? server * others / schedule.servers.count : others + server;
+}
+
+std::int64_t shards(const Mesh& mesh) {
+    std::int64_t count = 1;
+    for (const Axis& axis : mesh.axes) count *= axis.name == "data" || axis.name == "groups" ? axis.size : 1;
+    return count;
+}
+
+std::int64_t shard_of(const Mesh& mesh, std::int64_t rank) {
+    const std::vector<std::int64_t> at = coordinates(mesh, rank);
+    std::int64_t shard = 0;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+        if (mesh.axes[i].name == "data" || mesh.axes[i].name == "groups") shard = shard * mesh.axes[i].size + at[i];
+    }
+    return shard;
+}
+
+std::int64_t global_batch(const Schedule& schedule) { return schedule.batch_per_rank * shards(schedule.mesh); }
 
 std::int64_t micro_batch_size(const Schedule& schedule) { return schedule.batch_per_rank / schedule.micro_batches; }
 
@@ -95,7 +123,8 @@ bool gathers_weights(const RankClass& rank_class) {
     for (const Step& step : rank_class.steps) {
         if (std::holds_alternative<Update>(step.action)) return false;  // from here on they are gathered to stay
         const auto* action = std::get_if<Communicate>(&step.action);
-        if (action != nullptr && action->bucket >= 0 && action->kind == CollectiveKind::all_gather) return true;
+        if (action == nullptr || action->bucket < 0 || action->content != Content::usual) continue;
+        if (action->kind == CollectiveKind::all_gather) return true;
     }
     return false;
 }
@@ -116,6 +145,7 @@ public:
         require((communicate.bucket < 0) != (communicate.layer < 0), "a collective is of a bucket or of a layer");
         if (communicate.layer >= 0) return moved(communicate.layer, communicate.micro_batch);
         require(in(communicate.bucket, part_.buckets), "a collective names a bucket");
+        if (communicate.content == Content::compressed) return;
         const std::int64_t whole = part_.buckets[static_cast<std::size_t>(communicate.bucket)].elements;
         require(schedule_.whole_variables ? communicate.elements >= whole : communicate.elements == whole,
                 "a collective is of its whole bucket");
@@ -132,6 +162,11 @@ public:
         moved(recv.layer, recv.micro_batch);
     }
     void operator()(const Load& /*load*/) const {}
+    void operator()(const Trade& trade) const {
+        require(in(trade.bucket, part_.buckets), "a trade names a bucket");
+        require(trade.server >= 0 && trade.server < schedule_.servers.count, "a trade names a server");
+        require(trade.group < 0 || is_axis(schedule_.mesh, trade.group), "a trade names an axis");
+    }
 
 private:
     static bool in(int index, const auto& list) { return index >= 0 && index < static_cast<int>(list.size()); }

@@ -36,9 +36,17 @@ struct Compute {
     int micro_batch = 0;
 };
 
+/// What of a bucket ranks bring together.
+enum class Content {
+    usual,        // by the kind: gradients of all_reduce and reduce_scatter, weights of all_gather
+    weights,      // of models that each rank trains by itself, to their mean
+    differences,  // of these models from the average one, to their sum (elastic averaging)
+    compressed    // gradients in fewer bits (Compression), those of all ranks beside each other
+};
+
 /// All ranks along `axis` work on one tensor together. Of a bucket: its gradients (all_reduce, reduce_scatter) or its
-/// weights (all_gather). Of a layer, a Communication: its output (forward) or the gradient of its input (backward_data)
-/// of one micro-batch.
+/// weights (all_gather), or what `content` says. Of a layer, a Communication: its output (forward) or the gradient of
+/// its input (backward_data) of one micro-batch.
 struct Communicate {
     CollectiveKind kind = CollectiveKind::all_reduce;
     int axis = 0;
@@ -49,6 +57,7 @@ struct Communicate {
     int layer = -1;   // index into Part::network
     Pass pass = Pass::forward;
     int micro_batch = 0;
+    Content content = Content::usual;
 };
 
 /// To or from the rank `offset` further along `axis`; the n-th Send to a rank meets its n-th Recv on the stream of the
@@ -81,7 +90,18 @@ struct Update {
     int sharded = -1;  // the mesh axis along which each rank updates its piece alone; -1: every rank updates all
 };
 
-using Action = std::variant<Compute, Communicate, Send, Recv, Load, Update>;
+/// With the server of a bucket, which serves whoever comes first: the bucket's gradients, for the weights as they are
+/// after the server's update by them. Nobody else is waited for. Along `group` only the first rank trades (-1: all do).
+struct Trade {
+    int bucket = 0;
+    int server = 0;  // of Schedule::servers
+    int group = -1;
+    std::int64_t sent = 0, received = 0;  // elements
+    DataType type = DataType::f32;
+    std::vector<Problem> work;  // what the server computes in between
+};
+
+using Action = std::variant<Compute, Communicate, Send, Recv, Load, Update, Trade>;
 
 struct Step {
     std::string name;  // "conv1:forward", "bucket0:allreduce", "bucket0:update"; the key by which timelines are matched
@@ -147,6 +167,33 @@ Op update_op(Optimizer optimizer, std::int64_t count, std::int64_t tensors);
 /// Tensors of weights of a bucket's layers.
 std::int64_t tensors(const Network& network, const Bucket& bucket);
 
+/// Ranks along data train models of their own, and average them.
+struct Averaging {
+    int period = 0;       // updates between two averages; 0: all ranks train one model
+    double elastic = 0;   // share of a model's difference from the average one that both give up; 0: it is replaced
+    double momentum = 0;  // of the average model (synchronous model averaging)
+    int learners = 1;     // models that a rank trains at the same time, micro-batch m the m-th (Crossbow)
+    bool operator==(const Averaging&) const = default;
+};
+
+/// Gradients in fewer bits; what is left out is added to those of the next step (error feedback).
+struct Compression {
+    enum class Kind { none, top, one_bit } kind = Kind::none;
+    double share = 0;  // of the elements, the largest ones, that `top` sends
+    bool operator==(const Compression&) const = default;
+};
+/// What a rank sends of a bucket, in words of 32 bits: of `top` indices and values; of one_bit signs and two means.
+std::int64_t compressed_words(const Compression& compression, std::int64_t elements);
+
+/// Ranks that keep the weights and update them, beside those of the mesh: server s is rank ranks(mesh) + s.
+struct Servers {
+    std::int64_t count = 0;
+    bool shared = false;  // their devices are those of ranks of the mesh, evenly spread; else devices behind them
+    int copies = 1;       // of each bucket's weights: others than the first follow it in the background
+    double quorum = 1;    // share of the groups that have to be through for the rest not to be waited for
+    bool operator==(const Servers&) const = default;
+};
+
 struct Schedule {
     Network network;   // the whole
     std::string plan;  // as the user wrote it, axes inferred
@@ -164,7 +211,18 @@ struct Schedule {
     /// et al. 2018). Sums of what layers communicate need none.
     int control = 0;
     bool whole_variables = false;  // no variable is shared out: that of the largest decides (parameter servers)
+    Averaging averaging{};
+    Compression compression{};
+    Servers servers{};
 };
+/// Of the mesh and servers.
+std::int64_t all_ranks(const Schedule& schedule);
+/// On which a server is.
+std::int64_t device_of_server(const Schedule& schedule, std::int64_t server);
+/// Ranks along `groups` and `data` have samples of their own: how many sets of samples there are, and whose is a
+/// rank's.
+std::int64_t shards(const Mesh& mesh);
+std::int64_t shard_of(const Mesh& mesh, std::int64_t rank);
 int class_of(const Schedule& schedule, std::int64_t rank);
 std::int64_t global_batch(const Schedule& schedule);
 std::int64_t micro_batch_size(const Schedule& schedule);

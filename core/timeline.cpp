@@ -104,4 +104,61 @@ Summary summarize(const Timeline& timeline) {
     return *middle;
 }
 
+namespace {
+
+/// A rank's events after its first quarter of steps, as one long step; how many it stands for.
+struct Settled {
+    RankStep whole;
+    int iterations = 0;
+};
+
+Settled settled(const std::vector<const Event*>& events) {
+    int last = 0;
+    for (const Event* event : events) last = std::max(last, event->iteration);
+    const int first = (last + 1) / 4;  // that counts
+    Settled result;
+    result.iterations = last + 1 - first;
+    for (const Event* event : events) {
+        const double start = event->start.value, end = event->end.value;
+        if (event->iteration < first) {
+            result.whole.start = std::max(result.whole.start, end);
+            continue;
+        }
+        auto& stream = event->stream == Stream::compute ? result.whole.compute
+                       : event->stream == Stream::io    ? result.whole.io
+                                                        : result.whole.communication;
+        stream.push_back({start, end});
+        result.whole.end = std::max(result.whole.end, end);
+    }
+    return result;
+}
+
+}  // namespace
+
+Summary steady(const Timeline& timeline, std::int64_t ranks) {
+    std::map<std::int64_t, std::vector<const Event*>> by_rank;
+    for (const Event& event : timeline.events) {
+        if (event.rank < ranks) by_rank[event.rank].push_back(&event);
+    }
+    Summary mean;
+    double rate = 0;  // steps a second, of all ranks
+    for (const auto& [rank, events] : by_rank) {
+        Settled one = settled(events);
+        const double share = 1.0 / (one.iterations * static_cast<double>(by_rank.size()));
+        const Summary s = summary_of(one.whole, one.whole.start, one.whole.end);
+        mean.compute += s.compute * share;
+        mean.exposed_comm += s.exposed_comm * share;
+        mean.io_wait += s.io_wait * share;
+        mean.bubble += s.bubble * share;
+        rate += one.iterations / s.step.value;
+    }
+    if (by_rank.empty()) return {};
+    mean.step = Seconds{static_cast<double>(by_rank.size()) / rate};
+    return mean;
+}
+
+Summary summarize(const Schedule& schedule, const Timeline& timeline) {
+    return schedule.servers.count > 0 ? steady(timeline, ranks(schedule.mesh)) : summarize(timeline);
+}
+
 }  // namespace rehearse

@@ -68,4 +68,11 @@ struct Summary {
 };
 Summary summarize(const Timeline& timeline);
 
+/// Likewise of ranks that do not wait for each other: the time in which all of them do as many samples as one step of
+/// each has, from the end of each rank's first quarter of its steps to the end of its last. Events of ranks from
+/// `ranks` on (servers) do not count.
+Summary steady(const Timeline& timeline, std::int64_t ranks);
+/// Whichever the schedule has.
+Summary summarize(const Schedule& schedule, const Timeline& timeline);
+
 }  // namespace rehearse

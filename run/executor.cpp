@@ -23,9 +23,11 @@ kernels::Operand operand_of(kernels::View data, std::span<std::byte> room) {
 
 }  // namespace
 
-Executor::Executor(const Schedule& schedule, Program& program, const kernels::Communicator& world, Probe probe)
+Executor::Executor(const Schedule& schedule, Program& program, const kernels::Communicator& world, Probe probe,
+                   TradeLinks* servers)
     : program_(program),
       probe_(std::move(probe)),
+      servers_(servers),
       times_(program.steps().size()),
       awaited_(program.steps().size()),
       done_(program.steps().size()) {
@@ -114,8 +116,18 @@ void Executor::make_wires(const Schedule& schedule, const kernels::Communicator&
             wires_.emplace(i, message(schedule, step, send->axis, send->offset, world.rank(), steps[i].data.size()));
         } else if (const auto* recv = std::get_if<Recv>(&step.action)) {
             wires_.emplace(i, message(schedule, step, recv->axis, recv->offset, world.rank(), steps[i].data.size()));
+        } else if (const auto* trade = std::get_if<Trade>(&step.action)) {
+            wires_.emplace(i, this->trade(*trade, world.rank()));
         }
     }
+}
+
+Executor::Wire Executor::trade(const Trade& trade, std::int64_t rank) {
+    require(servers_ != nullptr, "links to the servers");
+    const auto link = servers_->find({rank, trade.server});
+    if (link != servers_->end()) return {&link->second, trade_rounds(trade)};
+    if (!nobody_) nobody_.emplace(kernels::Communicator::self());
+    return {&*nobody_, {}};
 }
 
 // `count` numbers to or from a neighbour, who is the other one of two.

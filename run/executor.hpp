@@ -22,6 +22,7 @@
 #include "kernels/comm/communicator.hpp"
 #include "kernels/comm/idle.hpp"
 #include "run/program.hpp"
+#include "run/server.hpp"
 
 namespace rehearse::run {
 
@@ -36,8 +37,9 @@ using Probe = std::function<void(int iteration, const Step& step)>;
 
 class Executor {
 public:
-    /// Collective over `world`. `program` and `schedule` outlive the executor.
-    Executor(const Schedule& schedule, Program& program, const kernels::Communicator& world, Probe probe);
+    /// Collective over `world`, the ranks of the mesh. `program`, `schedule` and `servers` outlive the executor.
+    Executor(const Schedule& schedule, Program& program, const kernels::Communicator& world, Probe probe,
+             TradeLinks* servers = nullptr);
     ~Executor();
     Executor(const Executor&) = delete;
     Executor& operator=(const Executor&) = delete;
@@ -72,6 +74,7 @@ private:
 
     void make_edges(const Schedule& schedule, const kernels::Communicator& world);
     void make_wires(const Schedule& schedule, const kernels::Communicator& world);
+    Wire trade(const Trade& trade, std::int64_t rank);
     Wire message(const Schedule& schedule, const Step& step, int axis, std::int64_t offset, std::int64_t rank,
                  std::size_t count);
     /// Whether any rank says so.
@@ -94,7 +97,9 @@ private:
     Probe probe_;
     std::map<int, kernels::Communicator> groups_;  // by axis
     std::map<Edge, kernels::Communicator> edges_;
-    std::map<std::size_t, Wire> wires_;  // by step
+    TradeLinks* servers_;
+    std::optional<kernels::Communicator> nobody_;  // of trades that another rank of the group does
+    std::map<std::size_t, Wire> wires_;            // by step
     std::vector<Lane> lanes_;
     std::optional<kernels::Communicator> agreement_;  // where ranks may find different gradients
     kernels::RankProgram agreement_rounds_;

@@ -10,6 +10,7 @@
 #include "core/schedule.hpp"
 #include "run/gradient_check.hpp"
 #include "run/program.hpp"
+#include "run/server.hpp"
 
 namespace rehearse::run {
 
@@ -26,6 +27,7 @@ struct AloneOptions {
     std::function<std::uint64_t(int step)> dropout_seed;
     /// Puts `count` samples from `first` of the global batch of a step into a program.
     std::function<void(int step, std::int64_t first, Program& program)> load;
+    ServerLogs served{};  // with parameter servers
 };
 
 /// `own` has trained its part of `schedule` for some steps. The whole network trains as many steps on this rank alone,
@@ -39,6 +41,9 @@ struct AloneOptions {
 /// once by a random part of sqrt(k) 2^-24 of itself, k its layer's fan-in, which is what a sum of k rounded terms errs
 /// by (Higham and Mary 2019); eight times the largest of the three changes is allowed, and 2^-18 at least.
 /// With lag=1 each update is by the gradients of the step before it; the first step has none.
+/// Ranks that train models of their own, send few bits or trade with servers are held to what that means, written out
+/// (run/own_ways.cpp); the order of the servers' updates is as it was. Which gradients are sent in few bits depends on
+/// bits, so that training is not changed, and has to be the same to 2^-18.
 /// Where `schedule` computes in 16 bits, `alone` still computes in f32. A layer then rounds its weights, its input and
 /// its output, each by half a unit u (2^-11 in f16, 2^-8 in bf16), and so do the gradients: each weight is changed by 3
 /// u.

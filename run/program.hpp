@@ -83,6 +83,8 @@ public:
     std::int64_t pixel_classes() const { return pixel_classes_; }
     std::span<const double> confusion() const { return confusion_; }
     void begin_step();
+    /// After a step with servers: the weights that they gave in exchange. With several learners: the last one's model.
+    void take_fresh_weights();
 
     /// A kernel of the compute stream. `seed` is one a training step, `first_sample` where this rank's samples lie in
     /// the global batch: a Dropout's mask does not depend on how many ranks share the batch.
@@ -133,9 +135,19 @@ private:
     kernels::View room_for_gradient(ReadyStep& ready, int layer, int micro_batch);
     void prepare_bucket(ReadyStep& ready, const Communicate& communicate);
     void prepare_halo(ReadyStep& ready, const Communicate& communicate);
+    void check_own_ways() const;
+    void prepare_own_way(ReadyStep& ready, const Communicate& communicate);
+    void prepare_differences(ReadyStep& ready, int bucket);
+    void pull_together(int bucket, int learner);
+    void make_models();
+    std::int64_t offset(kernels::View weights) const;  // in all weights
+    void prepare_compressed(ReadyStep& ready, const Communicate& communicate);
+    void prepare(ReadyStep& ready, const Trade& trade);
+    kernels::View fresh(int bucket);
     std::vector<std::int64_t> places_in_sample(int layer) const;
     std::vector<std::int64_t> places_in_samples_of_all(const Dropout& dropout) const;
     std::int64_t loss_batch(int layer) const;
+    std::int64_t traders() const;
     void prepare(ReadyStep& ready, const Send& send);
     void prepare(ReadyStep& ready, const Recv& recv);
     /// Gradients of the layer's inputs: where each goes, and what is added to what came before.
@@ -179,6 +191,16 @@ private:
     std::vector<std::vector<float>> versions_;  // of all weights, by slot; none where the latest are always right
     std::set<int> begun_micro_batches_;
     std::map<int, std::int64_t> updates_;  // by bucket, so far
+    /// Of a bucket: the average model, as it was a step ago, how far this rank's model is from it, the sum of that.
+    struct Average {
+        std::vector<float> average, last, sum;
+        std::vector<std::vector<float>> own;  // by learner
+    };
+    /// Of all weights, by learner; none where a rank trains one model.
+    std::vector<std::vector<float>> models_, momenta_, second_moments_;
+    std::map<int, Average> averages_;                     // by bucket, like these:
+    std::map<int, std::vector<float>> left_out_, words_;  // of compressed gradients: what waits, what is sent
+    std::map<int, std::vector<float>> fresh_;             // weights that servers have given
     std::vector<ReadyStep> steps_;
     std::set<std::pair<int, int>> has_gradient_;  // layers and micro-batches: some earlier step has written the diff
     std::set<int> has_weight_gradient_;           // layers: some earlier micro-batch has

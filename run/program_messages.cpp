@@ -77,6 +77,7 @@ kernels::View Program::room_for_gradient(ReadyStep& ready, int layer, int micro_
 }
 
 void Program::prepare_bucket(ReadyStep& ready, const Communicate& communicate) {
+    if (communicate.content != Content::usual) return prepare_own_way(ready, communicate);
     const BucketTensors& bucket = tensors_->bucket(communicate.bucket);
     const bool weights = communicate.kind == CollectiveKind::all_gather;
     ready.data = weights ? bucket.read() : bucket.applied;

@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a rank's part lies in the whole: of a mean over pixels, of a dropout's mask, of a table.
+#include <algorithm>
+
 #include "core/error.hpp"
 #include "run/program.hpp"
 
 namespace rehearse::run {
 
+// Sets of samples that are summed apart: of groups, or of ranks.
+std::int64_t Program::traders() const {
+    const int groups = axis_index(schedule_.mesh, "groups");
+    return groups < 0 ? shards(schedule_.mesh) : size_of(schedule_.mesh, groups);
+}
+
 // A mean over a block's pixels is a part of the mean over all.
 std::int64_t Program::loss_batch(int layer) const {
     std::int64_t batch = global_batch(schedule_) / (asynchronous_ ? schedule_.micro_batches : 1);
+    if (schedule_.averaging.period > 0) batch = micro_batch_size(schedule_);  // one model's
+    if (schedule_.servers.count > 0) batch /= std::max<std::int64_t>(1, traders());
     if (combines_gradients(rank_class_)) batch = schedule_.batch_per_rank;  // each rank's own mean
     const auto* loss = std::get_if<SoftmaxLoss>(&part().network.layers[at(layer)].op);
     if (loss == nullptr || loss->image.empty()) return batch;

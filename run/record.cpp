@@ -30,6 +30,12 @@ struct Describe {
     }
     Event operator()(const Send& send) const { return of_layer(send.layer, send.micro_batch, "send"); }
     Event operator()(const Recv& recv) const { return of_layer(recv.layer, recv.micro_batch, "recv"); }
+    Event operator()(const Trade& trade) const {
+        Event event;
+        event.layer = fmt::format("bucket{}", trade.bucket);
+        event.pass = "trade";
+        return event;
+    }
     Event operator()(const Update& update) const {
         return of_problem(fmt::format("bucket{}", update.bucket), update.problem);
     }

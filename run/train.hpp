@@ -75,9 +75,11 @@ struct StepReport {
 struct Result {
     Timeline timeline;  // on rank 0: of all ranks, clocks aligned; elsewhere: of this rank
     std::vector<StepReport> steps;
-    int first_step = 0;              // of steps: more than 0 where it went on from a checkpoint
-    std::vector<float> weights;      // of all buckets, one after the other
-    std::vector<float> gradients;    // of the last step, likewise
+    int first_step = 0;            // of steps: more than 0 where it went on from a checkpoint
+    std::vector<float> weights;    // of all buckets, one after the other
+    std::vector<float> gradients;  // of the last step, likewise
+    /// With servers: how many updates were by gradients at weights that 0, 1, 2, ... other updates had come after.
+    std::vector<std::int64_t> staleness{};
     double gradient_error = -1;      // see run/gradient_check.hpp; -1: not asked for
     double gradient_tolerance = -1;  // derived there; an error above it is a failed check
 };

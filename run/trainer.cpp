@@ -29,7 +29,7 @@ namespace {
 enum Purpose : std::uint64_t { weights_of, data_of, dropout_of };
 
 void check_job(const kernels::Communicator& world, const Schedule& schedule, const Options& options) {
-    const std::int64_t needed = ranks(schedule.mesh);
+    const std::int64_t needed = all_ranks(schedule);
     if (needed != world.size()) {
         throw InputError(fmt::format("the plan '{}' is for {} ranks, but this job has {}: start it with mpirun -n {}",
                                      schedule.plan, needed, world.size(), needed));
@@ -41,6 +41,36 @@ void check_job(const kernels::Communicator& world, const Schedule& schedule, con
         throw InputError("--resume: say where from with --checkpoint DIR");
     }
     if (options.steps < 1) throw InputError(fmt::format("--steps {}: at least 1 is needed", options.steps));
+    const bool own_ways =
+        schedule.averaging.period > 0 || schedule.compression != Compression{} || schedule.servers.count > 0;
+    if (own_ways && !options.checkpoint.empty()) {
+        throw InputError(
+            fmt::format("--checkpoint: not yet of plan '{}', whose ranks have states of their own", schedule.plan));
+    }
+    if (schedule.servers.shared || schedule.servers.copies > 1 || schedule.servers.quorum < 1) {
+        throw InputError(
+            fmt::format("run: plan '{}': servers run apart, without copies and with all groups, in this "
+                        "version; leave out place, copies and quorum",
+                        schedule.plan));
+    }
+}
+
+/// The whole job where it has servers: what the ranks of the mesh need of it.
+struct Job {
+    const kernels::Communicator& all;
+    TradeLinks links;
+};
+
+Wish wish_of(const Options& options) {
+    return {options.backend, options.algorithm, options.scratch_limit, options.tuned};
+}
+
+Hyperparameters hyperparameters_of(const Options& options) {
+    return {.learning_rate = options.learning_rate,
+            .momentum = options.momentum,
+            .weight_decay = options.weight_decay,
+            .loss_scale = options.loss_scale,
+            .growth_interval = options.growth_interval};
 }
 
 /// The type that sums of gradients are sent in.
@@ -54,26 +84,21 @@ DataType wire_of(const Schedule& schedule) {
 
 class Trainer {
 public:
-    Trainer(const kernels::Communicator& world, const Schedule& schedule, const Options& options, const Probe& probe)
+    Trainer(const kernels::Communicator& world, const Schedule& schedule, const Options& options, const Probe& probe,
+            Job* job = nullptr)
         : world_(world),
+          job_(job),
           schedule_(schedule),
           options_(options),
           samples_(schedule.network, key(options.seed, data_of), options.data),
-          wish_{options.backend, options.algorithm, options.scratch_limit, options.tuned},
-          hyperparameters_{.learning_rate = options.learning_rate,
-                           .momentum = options.momentum,
-                           .weight_decay = options.weight_decay,
-                           .loss_scale = options.loss_scale,
-                           .growth_interval = options.growth_interval},
+          wish_(wish_of(options)),
+          hyperparameters_(hyperparameters_of(options)),
           program_(schedule, world.rank(), wish_, key(options.seed, weights_of), hyperparameters_),
-          executor_(schedule, program_, world, probe),
+          executor_(schedule, program_, world, probe, job == nullptr ? nullptr : &job->links),
           recording_(executor_.bytes_sent(), options.record ? options.steps : 0),
-          saver_(world, schedule, options, program_, executor_) {
-        const int axis = axis_index(schedule.mesh, "data");
-        if (axis < 0) return;
-        shards_ = schedule.mesh.axes[static_cast<std::size_t>(axis)].size;
-        shard_ = coordinates(schedule.mesh, world.rank())[static_cast<std::size_t>(axis)];
-    }
+          saver_(world, schedule, options, program_, executor_),
+          shards_(shards(schedule.mesh)),
+          shard_(shard_of(schedule.mesh, world.rank())) {}
 
     Result train(const Report& report) {
         Result result;
@@ -92,7 +117,13 @@ public:
             if (step + 1 == options_.steps) weights_before_ = floats_of(program_.tensors().weights());
             result.steps.push_back(train_step(step));
             saver_.after(step);
-            if (report && world_.rank() == 0) report(step, result.steps.back());
+            if (report && world_.rank() == 0 && job_ == nullptr) report(step, result.steps.back());
+        }
+        if (job_ != nullptr) {
+            share(result);
+            for (std::size_t i = 0; i < result.steps.size() && report && world_.rank() == 0; ++i) {
+                report(static_cast<int>(i), result.steps[i]);
+            }
         }
         prefetch_.reset();
         const double last_ahead = measure_ahead(world_);
@@ -117,10 +148,13 @@ private:
         const double asked = now();
         take_samples(step);
         const double waited = now() - asked;
-        world_.barrier(kernels::attentive());
+        if (job_ == nullptr) world_.barrier(kernels::attentive());  // nobody waits for others who trade with servers
         executor_.run(step, dropout_seed(step), shard_ * schedule_.batch_per_rank);
+        program_.take_fresh_weights();
         if (options_.record) recording_.add(executor_.times());
-        StepReport report = reported();
+        const std::vector<double> own = own_figures();
+        if (job_ != nullptr) figures_.push_back(own);
+        StepReport report = job_ != nullptr ? StepReport{} : reported(own);
         report.input_wait = Seconds{waited};
         report.loss_scale = program_.loss_scale();
         last_scale_ = program_.applied_scale();
@@ -181,16 +215,31 @@ private:
         }
     }
 
-    StepReport reported() {
+    /// What the ranks have kept to themselves while they trained.
+    void share(Result& result) {
+        for (std::size_t i = 0; i < figures_.size(); ++i) {
+            const Seconds waited = result.steps[i].input_wait;
+            result.steps[i] = reported(figures_[i]);
+            result.steps[i].input_wait = waited;
+        }
+        logs_ = share_logs(job_->all, schedule_, {});
+        result.staleness = staleness(logs_);
+    }
+
+    std::vector<double> own_figures() {
         Recording last{executor_.bytes_sent(), 1};
         last.add(executor_.times());
         Timeline timeline;
         timeline.events = events_of(schedule_, world_.rank(), last.bytes_sent(), last.times(), last.times().front());
         const Summary summary = summarize(timeline);
         const double samples = program_.has_loss() ? static_cast<double>(schedule_.batch_per_rank) : 0;
-        const std::int64_t classes = program_.pixel_classes();
         std::vector<double> own{program_.loss(), summary.step.value, summary.exposed_comm.value, samples};
         own.insert(own.end(), program_.confusion().begin(), program_.confusion().end());
+        return own;
+    }
+
+    StepReport reported(const std::vector<double>& own) const {
+        const std::int64_t classes = program_.pixel_classes();
         const std::vector<double> all = world_.all_gather(own);
         StepReport report;
         double counted = 0;  // the ranks along the tensor axis have the same samples
@@ -279,10 +328,12 @@ private:
                            .skipped = skipped_,
                            .scale = last_scale_,
                            .dropout_seed = [this](int step) { return dropout_seed(step); },
-                           .load = [this](int step, std::int64_t first, Program& to) { load(step, first, to); }});
+                           .load = [this](int step, std::int64_t first, Program& to) { load(step, first, to); },
+                           .served = logs_});
     }
 
     const kernels::Communicator& world_;
+    Job* job_;
     const Schedule& schedule_;
     const Options& options_;
     Samples samples_;
@@ -292,12 +343,29 @@ private:
     Executor executor_;
     Recording recording_;
     Saver saver_;
-    std::int64_t shards_ = 1, shard_ = 0;
+    std::int64_t shards_, shard_;
     std::optional<Prefetch> prefetch_;
     std::vector<float> weights_before_;  // the last step's update
     std::vector<bool> skipped_;          // of each step
     float last_scale_ = 1;
+    std::vector<std::vector<double>> figures_;  // of each step
+    ServerLogs logs_;
 };
+
+/// Ranks train, servers serve. What a server returns has neither steps nor gradients.
+Result train_with_servers(const kernels::Communicator& all, const Schedule& schedule, const Options& options,
+                          const Report& report, const Probe& probe) {
+    const std::int64_t ranks = rehearse::ranks(schedule.mesh);
+    const bool serves = all.rank() >= ranks;
+    const kernels::Communicator own = all.split(serves ? 1 : 0, all.rank());
+    Job job{all, link_servers(all, schedule)};
+    if (!serves) return Trainer{own, schedule, options, probe, &job}.train(report);
+    const std::vector<Served> log = serve(schedule, static_cast<int>(all.rank() - ranks), options.steps, job.links,
+                                          wish_of(options), key(options.seed, weights_of), hyperparameters_of(options));
+    Result result;
+    result.staleness = staleness(share_logs(all, schedule, log));
+    return result;
+}
 
 }  // namespace
 
@@ -311,6 +379,7 @@ Result train_on(const kernels::Communicator& world, const Schedule& schedule, co
                 const Report& report, const Probe& probe) {
     rehearse::check(schedule);
     check_job(world, schedule, options);
+    if (schedule.servers.count > 0) return train_with_servers(world, schedule, options, report, probe);
     return Trainer{world, schedule, options, probe}.train(report);
 }
 

@@ -27,13 +27,13 @@ int joined(const std::set<int>& axes, Mesh& mesh) {
 
 }  // namespace
 
-std::vector<int> axes_of_sums(const Part& part, Mesh& mesh) {
+std::vector<int> axes_of_sums(const Part& part, Mesh& mesh, bool along_data) {
     const int data = axis_index(mesh, "data");
     std::vector<int> result;
     for (const Origin& origin : part.origins) {
         std::set<int> axes{origin.summed.begin(), origin.summed.end()};
         const bool cut = std::ranges::find(origin.cuts, data, &Cut::axis) != origin.cuts.end();
-        if (data >= 0 && !cut) axes.insert(data);
+        if (along_data && data >= 0 && !cut) axes.insert(data);
         result.push_back(joined(axes, mesh));
     }
     return result;

@@ -15,6 +15,7 @@
 #include "schedule/memory.hpp"
 #include "schedule/mesh.hpp"
 #include "schedule/plan.hpp"
+#include "schedule/servers.hpp"
 #include "schedule/spatial.hpp"
 #include "schedule/steps.hpp"
 #include "schedule/tensor.hpp"
@@ -148,7 +149,7 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     Schedule schedule;
     schedule.mesh = make_mesh(plan, job.devices);
     const std::int64_t stages = axis_size(schedule.mesh, "pipe");
-    const std::int64_t copies = axis_size(schedule.mesh, "data");
+    const std::int64_t copies = shards(schedule.mesh);
     schedule.micro_batches = micro_batches(plan, stages, batch_per_rank(job, copies, 1));
     schedule.batch_per_rank = batch_per_rank(job, copies, schedule.micro_batches);
     check(network);
@@ -162,6 +163,12 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     schedule.lag = plan.lag;
     schedule.control = plan.control;
     schedule.whole_variables = plan.whole_variables;
+    schedule.averaging = plan.averaging;
+    if (plan.averaging.learners > 1 && !(plan.averaging.elastic > 0)) {
+        schedule.averaging.elastic = 1.0 / static_cast<double>(plan.averaging.learners * copies);
+    }
+    schedule.compression = plan.compression;
+    schedule.servers = plan.servers;
     if (job.optimizer == Optimizer::lamb && plan.zero > 0) {
         throw InputError(
             fmt::format("--plan '{}': with zero={} a rank updates a piece of the weights, but LAMB needs the "
@@ -180,13 +187,14 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
                                 .lag = plan.lag},
                         .tensor = plan.tensor_sum.value_or(Algorithm{}),
                         .recompute = plan.recompute,
-                        .asynchronous = strategy_of(plan).asynchronous};
+                        .asynchronous = strategy_of(plan).asynchronous || plan.averaging.period > 0};
     std::vector<Stage> made = make_stages(part_of(network, plan, schedule.mesh), plan, schedule, machine);
     if (stages > 1) schedule.class_axes.push_back(axis_index(schedule.mesh, "pipe"));
     for (std::size_t s = 0; s < made.size(); ++s) {
         RankClass stage{
             .name = stages > 1 ? fmt::format("stage{}", s) : "all", .part = std::move(made[s].part), .steps = {}};
-        const std::vector<int> axes = axes_of_sums(stage.part, schedule.mesh);
+        const bool alone = plan.servers.count > 0 && axis_index(schedule.mesh, "groups") < 0;
+        const std::vector<int> axes = axes_of_sums(stage.part, schedule.mesh, !alone);
         for (const int axis : axes) {
             if (axis >= 0) options.sum.algorithms[axis] = choose_all_reduce(plan, machine, schedule.mesh, axis);
         }
@@ -196,8 +204,13 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
         for (const Chunk& chunk : made[s].chunks) {
             if (plan.zero == 3) begins.push_back(chunk.begin);
         }
+        if (plan.send_vectors) begins = alone_in_buckets(stage.part.network, schedule.batch_per_rank);
         stage.part.buckets =
             make_buckets(stage.part.network, wire_type(job.precision), plan.first_bucket, plan.bucket, axes, begins);
+        if (plan.servers.count > 0) {
+            options.server_of = servers_of(stage.part.buckets, plan.servers.count);
+            options.vectors = with_vectors(plan.send_vectors, stage.part, schedule.batch_per_rank);
+        }
         const PipelineShape shape{static_cast<int>(stages), schedule.micro_batches, plan.chunks};
         make_steps(schedule, strategy_of(plan).order(static_cast<int>(s), shape), made[s].chunks, options, stage);
         schedule.classes.push_back(std::move(stage));

@@ -236,7 +236,11 @@ Kept kept_by(const Schedule& schedule, const RankClass& rank_class) {
             update_shared[b] ? whole / static_cast<double>(size_of(schedule.mesh, buckets[b].axis)) : whole;
         kept.weights += weights_shared ? piece : versions * whole;
         kept.gradients += scattered[b] == schedule.micro_batches ? piece : whole;
-        kept.updated += piece;
+        if (schedule.servers.count == 0) kept.updated += schedule.averaging.learners * piece;
+        kept.weights += (schedule.averaging.learners - 1) * whole;
+        // The average model, its last step, what this rank's model is apart from it.
+        if (schedule.averaging.elastic > 0) kept.updated += whole * (schedule.averaging.momentum > 0 ? 3 : 2);
+        if (schedule.compression != Compression{}) kept.gradients += whole;  // what has not been sent yet
     }
     if (weights_shared) kept.weights += static_cast<double>(most_gathered(rank_class));
     return kept;
@@ -270,6 +274,8 @@ MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class) {
     use.gradients = (kept.gradients + waiting) * size_of(wire_type(schedule.precision));
     use.optimizer = static_cast<double>(moments(schedule.optimizer)) * kept.updated * size_of(update);
     Walk(schedule, rank_class).add_peak(use);
+    use.activations = use.activations * schedule.averaging.learners;
+    use.activation_gradients = use.activation_gradients * schedule.averaging.learners;
     for (const Step& step : rank_class.steps) {
         const auto* communicate = std::get_if<Communicate>(&step.action);
         if (communicate == nullptr) continue;

@@ -71,6 +71,13 @@ std::int64_t divided(std::int64_t batch, std::int64_t data_ranks) {
 
 Mesh make_mesh(const Plan& plan, std::int64_t devices) {
     Mesh mesh = plan.mesh;
+    if (const std::int64_t apart = plan.servers.shared ? 0 : plan.servers.count; apart > 0) {
+        if (apart >= devices) {
+            throw InputError(
+                fmt::format("--plan '{}': {} servers leave none of {} devices to train on", plan.text, apart, devices));
+        }
+        devices -= apart;
+    }
     std::int64_t product = 1;
     Axis* open = nullptr;
     for (Axis& axis : mesh.axes) {

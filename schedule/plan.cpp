@@ -131,11 +131,58 @@ void read_variables(Plan& plan, std::string_view value) {
     plan.whole_variables = value == "whole";
 }
 
-void read_compress(Plan& plan, std::string_view value) {
-    if (value != "fp16" && value != "bf16") {
-        throw InputError(fmt::format("compress={}: write fp16 or bf16, what gradients are rounded to", value));
+/// A number between `above` (not itself) and `most`.
+double read_share(std::string_view name, std::string_view value, double most) {
+    const double share = parse_number(value, name);
+    if (!(share > 0 && share <= most)) {
+        throw InputError(fmt::format("{}={}: a number above 0, at most {}", name, value, most));
     }
-    plan.compress = value == "fp16" ? DataType::f16 : DataType::bf16;
+    return share;
+}
+
+void read_compress(Plan& plan, std::string_view value) {
+    if (value == "1bit") {
+        plan.compression = {Compression::Kind::one_bit, 0};
+    } else if (value.starts_with("top(") && value.ends_with(")")) {
+        plan.compression = {Compression::Kind::top, read_share("top", value.substr(4, value.size() - 5), 1)};
+    } else if (value == "fp16" || value == "bf16") {
+        plan.compress = value == "fp16" ? DataType::f16 : DataType::bf16;
+    } else {
+        throw InputError(
+            fmt::format("compress={}: write fp16 or bf16, what gradients are rounded to, 1bit, or the share of them "
+                        "that is sent, like top(0.01)",
+                        value));
+    }
+}
+
+void read_local(Plan& plan, std::string_view value) {
+    plan.averaging.period = read_count("local", value, most_micro_batches);
+}
+void read_elastic(Plan& plan, std::string_view value) { plan.averaging.elastic = read_share("elastic", value, 1); }
+void read_learners(Plan& plan, std::string_view value) {
+    plan.averaging.learners = read_count("learners", value, 1000);
+    plan.averaging.period = 1;
+}
+void read_average_momentum(Plan& plan, std::string_view value) {
+    plan.averaging.momentum = read_share("average_momentum", value, 0.9999);
+}
+
+constexpr std::int64_t unknown_count = -1;
+void read_servers(Plan& plan, std::string_view value) {
+    plan.servers.count = value.empty() ? unknown_count : read_count("server", value, most_micro_batches);
+}
+void read_groups(Plan& plan, std::string_view size) { add_axis(plan, "groups", size); }
+void read_place(Plan& plan, std::string_view value) {
+    if (value != "apart" && value != "beside") throw InputError(fmt::format("place={}: write apart or beside", value));
+    plan.servers.shared = value == "beside";
+}
+void read_copies(Plan& plan, std::string_view value) { plan.servers.copies = read_count("copies", value, 100); }
+void read_quorum(Plan& plan, std::string_view value) { plan.servers.quorum = read_share("quorum", value, 1); }
+void read_server_dense(Plan& plan, std::string_view value) {
+    if (value != "gradients" && value != "vectors") {
+        throw InputError(fmt::format("dense={}: write gradients or vectors", value));
+    }
+    plan.send_vectors = value == "vectors";
 }
 
 void read_dense(Plan& plan, std::string_view value) {
@@ -197,9 +244,26 @@ constexpr std::array table{
          "cut. Predicted only",
          "data"},
         read_variables},
-    Word{{"compress", "fp16|bf16", "gradients are rounded for the wire, and summed in 16 bits; default: as they are",
+    Word{{"compress", "fp16|bf16|1bit|top(SHARE)",
+          "gradients are rounded for the wire, and summed in 16 bits; or sent as signs, or only the largest of them, "
+          "and "
+          "what is left out is kept for the next step; default: as they are",
           "data"},
          read_compress},
+    Word{{"local", "N", "each rank updates a model of its own N times, then they are averaged (local SGD)", "data"},
+         read_local},
+    Word{
+        {"elastic", "X",
+         "of local: models and their average give up X of their differences instead, while they train (EASGD)", "data"},
+        read_elastic},
+    Word{{"learners", "N",
+          "each device trains N models at the same time, each on its part of the batch; elastic is 1 / all models "
+          "unless "
+          "said (Crossbow)",
+          "data"},
+         read_learners},
+    Word{{"average_momentum", "X", "of elastic: the average goes on by X of its last step (Crossbow)", "data"},
+         read_average_momentum},
     Word{{"dense", "copied|shared",
           "shared: the ranks share each dense layer at the end, for the samples of all (one weird trick); default "
           "copied",
@@ -219,6 +283,24 @@ constexpr std::array table{
           "ranks share each image: N along the first dimension (height, of volumes depth), or a grid of them",
           {}},
          read_spatial},
+    Word{{"groups", "N", "of a run with servers: N groups, each of which sums its gradients along data first", {}},
+         read_groups},
+    Word{{"server",
+          "N",
+          "N servers keep the weights; each data rank, or each group, gives gradients and gets weights without waiting "
+          "for the others",
+          {}},
+         read_servers},
+    Word{{"place", "apart|beside", "servers have devices of their own, or share the ranks'; default apart", "server"},
+         read_place},
+    Word{{"copies", "N", "each weight is on N servers, which follow the first; default 1", "server"}, read_copies},
+    Word{{"quorum", "X", "an epoch ends when the share X of the groups is through (Adam: 0.75); default 1", "server"},
+         read_quorum},
+    Word{
+        {"dense", "gradients|vectors",
+         "vectors: of a dense layer its inputs and errors are sent, where that is less, and the server multiplies them",
+         "server"},
+        read_server_dense},
     Word{{"pipe", "N", "N stages of consecutive layers, balanced by their prices", {}}, read_pipe},
     Word{{"schedule", "1f1b|gpipe|interleaved|pipedream",
           "in which order a stage takes the micro-batches; default 1f1b", "pipe"},
@@ -242,7 +324,7 @@ constexpr std::array words = [] {
 }();
 
 // Promised by the plan language, not yet written.
-constexpr std::array<std::string_view, 4> later_axes{"server", "groups", "replica", "expert"};
+constexpr std::array<std::string_view, 2> later_axes{"replica", "expert"};
 
 bool contains(std::span<const std::string_view> names, std::string_view name) {
     return std::ranges::find(names, name) != names.end();
@@ -312,7 +394,9 @@ void read_axis(std::string_view text, Plan& plan) {
     const std::vector<std::string_view> parts = split_outside(text, ':');
     const Assignment axis = read_assignment(parts.front());
     const Word& row = find_word(axis.name, {});
-    if (axis_index(plan.mesh, axis.name) >= 0) throw InputError(fmt::format("axis '{}' is given twice", axis.name));
+    if (axis_index(plan.mesh, axis.name) >= 0 || (axis.name == "server" && plan.servers.count != 0)) {
+        throw InputError(fmt::format("axis '{}' is given twice", axis.name));
+    }
     if (axis.has_value && axis.value.empty()) {
         throw InputError(fmt::format("'{}=' has no size; write {}={} or {} alone", axis.name, axis.name,
                                      row.word.values, axis.name));
@@ -334,8 +418,72 @@ void read_axis(std::string_view text, Plan& plan) {
     }
 }
 
+[[noreturn]] void refuse_together(std::string_view what, std::string_view with, std::string_view why) {
+    throw InputError(fmt::format("{} does not go with {}: {}", what, with, why));
+}
+
+/// Words that other plans have and that mean nothing, or have not been done, where ranks go their own ways.
+void check_alone(const Plan& plan, std::string_view what) {
+    if (plan.zero > 0) refuse_together(what, "zero", "each rank has the whole weights");
+    if (plan.lag > 0) refuse_together(what, "lag=1", "its gradients are applied at once");
+    if (plan.share_dense) refuse_together(what, "dense=shared", "ranks share no layer");
+    if (axis_index(plan.mesh, "pipe") >= 0) refuse_together(what, "pipe", "not in this version");
+}
+
+void check_averaging(const Plan& plan) {
+    const Averaging& of = plan.averaging;
+    if (of.learners > 1 && of.period > 1) throw InputError("learners average after each update: leave out local");
+    if (of.elastic > 0 && of.period == 0) throw InputError("elastic needs local=N: how many updates lie between");
+    if (of.momentum > 0 && !(of.elastic > 0) && of.learners == 1) throw InputError("average_momentum needs elastic");
+    if (of.period == 0) return;
+    check_alone(plan, "local");
+    if (plan.micro_batches > 0 || plan.micro_batch > 0) {
+        refuse_together("local", "microbatches", "it says itself in how many parts the batch is");
+    }
+    if (plan.compress || plan.compression != Compression{})
+        refuse_together("local", "compress", "no gradients are sent");
+    if (plan.sequence || axis_index(plan.mesh, spatial_axes[0]) >= 0) {
+        refuse_together("local", "sequence=on or spatial", "their gradients are sums");
+    }
+}
+
+void check_servers(const Plan& plan) {
+    const bool groups = axis_index(plan.mesh, "groups") >= 0;
+    if (plan.servers.count == unknown_count) throw InputError("server needs a number, like server=2");
+    if (plan.servers.count == 0) {
+        if (groups) throw InputError("groups needs server=N: what the groups have in common");
+        return;
+    }
+    check_alone(plan, "server");
+    if (plan.averaging.period > 0) refuse_together("server", "local", "the servers have the one model");
+    if (plan.compress || plan.compression != Compression{})
+        refuse_together("server", "compress", "not in this version");
+    if (plan.servers.copies > plan.servers.count) {
+        throw InputError(fmt::format("copies={} of the weights need as many servers, there are {}", plan.servers.copies,
+                                     plan.servers.count));
+    }
+    if (groups && axis_index(plan.mesh, "data") < 0) throw InputError("groups needs data=N: the ranks of a group");
+    if (plan.send_vectors && groups) refuse_together("dense=vectors", "groups", "a group sums its gradients");
+    if (plan.send_vectors && axis_index(plan.mesh, spatial_axes[0]) >= 0) {
+        refuse_together("dense=vectors", "spatial", "its gradients are sums");
+    }
+}
+
+void check_compression(const Plan& plan) {
+    if (plan.compression == Compression{}) return;
+    const std::string_view what = plan.compression.kind == Compression::Kind::top ? "compress=top" : "compress=1bit";
+    check_alone(plan, what);
+    for (const char* axis : {"tensor", spatial_axes[0]}) {
+        if (axis_index(plan.mesh, axis) >= 0) refuse_together(what, axis, "not in this version");
+    }
+}
+
 /// What no option can see alone; fills in what was left open.
 void complete(Plan& plan) {
+    check_averaging(plan);
+    check_servers(plan);
+    check_compression(plan);
+    if (plan.averaging.period > 0) plan.micro_batches = std::max(plan.averaging.period, plan.averaging.learners);
     const bool pipeline = axis_index(plan.mesh, "pipe") >= 0;
     const bool interleaved = plan.pipeline == "interleaved";
     if (plan.chunks > 1 && !interleaved) {
@@ -400,6 +548,7 @@ Plan parse_plan(std::string_view text) {
             throw InputError("a plan has no spaces; write it like data=8:bucket=25MB");
         }
         for (const std::string_view axis : split_outside(text, ',')) read_axis(axis, plan);
+        if (plan.mesh.axes.empty()) throw InputError("server keeps weights for others: add data");
         complete(plan);
     } catch (const InputError& error) {
         throw InputError(fmt::format("--plan '{}': {}", text, error.what()));

@@ -28,6 +28,10 @@ struct Plan {
     int control = 0;                        // how ranks agree on what to sum: Schedule::control
     bool whole_variables = false;           // servers take whole variables, none is shared out
     std::optional<DataType> compress{};     // gradients are rounded to this type for the wire
+    Compression compression{};              // or sent in fewer bits still
+    Averaging averaging{};                  // of models that the ranks train by themselves
+    Servers servers{};                      // that keep the weights
+    bool send_vectors = false;              // to them, of dense layers what their gradients are products of
     bool share_dense = false;               // one weird trick: the data axis shares the dense layers at the end
     std::optional<Algorithm> tensor_sum{};  // of the sums inside layers; absent: ring
     bool sequence = false;                  // sequence parallelism beside tensor parallelism

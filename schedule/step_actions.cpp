@@ -113,9 +113,66 @@ int StepMaker::receive(int i, const Communication& op, Stream stream, std::strin
 
 void StepMaker::sum_gradients(int b) {
     const GradientSum& sum = options_.sum;
-    if (sharing(b) == 1) return;
+    if (averages()) return;
+    if (schedule_.compression != Compression{}) return bring_together(b, Content::compressed, {last_compute_});
     const CollectiveKind kind = sum.zero >= 2 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-    ready_by_[at(b)] = bucket_collective(b, kind, {last_compute_});
+    if (sharing(b) > 1) ready_by_[at(b)] = bucket_collective(b, kind, {last_compute_});
+    if (!options_.server_of.empty()) trade(b);
+}
+
+void StepMaker::bring_together(int b, Content content, std::vector<int> after) {
+    if (sharing(b) == 1) return;
+    const bool compressed = content == Content::compressed;
+    ready_by_[at(b)] =
+        bucket_collective(b, compressed ? CollectiveKind::all_gather : CollectiveKind::all_reduce, std::move(after));
+    auto& action = std::get<Communicate>(steps_.back().action);
+    action.content = content;
+    action.type = DataType::f32;
+    if (!compressed) return;
+    action.elements = sharing(b) * compressed_words(schedule_.compression, buckets_[at(b)].elements);
+}
+
+std::vector<Problem> StepMaker::served(int b) const {
+    const Bucket& bucket = buckets_[at(b)];
+    std::vector<Problem> work;
+    if (sends_vectors(b)) {
+        work.push_back(
+            {layers_[at(bucket.layers.front())].op, Pass::backward_weights, schedule_.batch_per_rank, DataType::f32});
+    }
+    work.push_back({update_op(schedule_.optimizer, bucket.elements, tensors(network_, bucket)), Pass::update, 1,
+                    update_type(schedule_.precision)});
+    return work;
+}
+
+void StepMaker::trade(int b) {
+    const Bucket& bucket = buckets_[at(b)];
+    std::int64_t sent = bucket.elements;
+    std::vector<int> after{last_compute_, ready_by_[at(b)]};
+    if (sends_vectors(b)) {
+        const int layer = bucket.layers.front();
+        const auto& dense = std::get<MatMul>(layers_[at(layer)].op);
+        sent = schedule_.batch_per_rank * dense.m * (dense.n + dense.k);
+        after.insert(after.end(), gradient_by_[at(layer)].begin(), gradient_by_[at(layer)].end());
+    }
+    traded_by_[at(b)] = append(fmt::format("bucket{}:trade", b), Stream::send_gradients,
+                               Trade{.bucket = b,
+                                     .server = options_.server_of[at(b)],
+                                     .group = sharing(b) > 1 ? bucket.axis : none,
+                                     .sent = sent,
+                                     .received = bucket.elements,
+                                     .type = wire_type(schedule_.precision),
+                                     .work = served(b)},
+                               std::move(after));
+}
+
+/// What the first of a group has got, to the others.
+void StepMaker::hand_on(int b) {
+    if (sharing(b) == 1) return;
+    bucket_collective(b, CollectiveKind::broadcast, {traded_by_[at(b)]});
+    auto& action = std::get<Communicate>(steps_.back().action);
+    action.content = Content::weights;
+    action.type = wire_type(schedule_.precision);
+    action.algorithm = {.name = "tree"};
 }
 
 std::string StepMaker::which_time() const {
@@ -157,6 +214,8 @@ int StepMaker::bucket_collective(int b, CollectiveKind kind, std::vector<int> af
 }
 
 void StepMaker::update() {
+    for (std::size_t b = 0; b < buckets_.size() && !options_.server_of.empty(); ++b) hand_on(static_cast<int>(b));
+    if (!options_.server_of.empty()) return;
     // Whether any gradient has overflowed decides about all updates.
     std::vector<int> all_sums;
     if (scales_loss(schedule_.precision)) all_sums = ready_by_;
@@ -170,6 +229,7 @@ void StepMaker::update() {
         const int step =
             append(fmt::format("bucket{}:update{}", b, options_.asynchronous ? which_time() : ""), Stream::compute,
                    Update{static_cast<int>(b), problem, ranks > 1 ? buckets_[b].axis : none}, after);
+        if (averages()) last_compute_ = step;
         if (ranks > 1 && options_.sum.zero < 3)
             bucket_collective(static_cast<int>(b), CollectiveKind::all_gather, {step});
     }

@@ -62,6 +62,14 @@ private:
     std::int64_t elements_on_wire(int b) const;
     int bucket_collective(int b, CollectiveKind kind, std::vector<int> after);
     void update();
+    bool elastic() const { return schedule_.averaging.elastic > 0; }
+    bool averages() const { return schedule_.averaging.period > 0; }
+    void bring_together(int b, Content content, std::vector<int> after);
+    bool sends_vectors(int b) const { return !options_.vectors.empty() && options_.vectors[at(b)]; }
+    /// What a bucket's server computes for one trade.
+    std::vector<Problem> served(int b) const;
+    void trade(int b);
+    void hand_on(int b);
 
     const Schedule& schedule_;
     const std::vector<Chunk>& chunks_;
@@ -85,6 +93,7 @@ private:
     std::vector<int> bucket_of_;  // by layer
     std::vector<int> closes_;     // by layer: the bucket whose last gradient it makes
     std::vector<int> ready_by_;   // by bucket: the step that sums its gradients
+    std::vector<int> traded_by_;  // by bucket: the step that brings its new weights
     std::vector<std::pair<Item, int>> sent_gradients_;
 };
 

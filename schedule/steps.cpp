@@ -75,7 +75,8 @@ StepMaker::StepMaker(const Schedule& schedule, const std::vector<Chunk>& chunks,
       gradient_by_(layers_.size()),
       bucket_of_(layers_.size(), none),
       closes_(layers_.size(), none),
-      ready_by_(buckets_.size(), none) {
+      ready_by_(buckets_.size(), none),
+      traded_by_(buckets_.size(), none) {
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
         closes_[at(buckets_[b].layers.back())] = static_cast<int>(b);
         for (const int layer : buckets_[b].layers) bucket_of_[at(layer)] = static_cast<int>(b);
@@ -85,6 +86,9 @@ StepMaker::StepMaker(const Schedule& schedule, const std::vector<Chunk>& chunks,
 void StepMaker::run(const Order& order, int slots) {
     slots_ = slots;
     for (std::size_t b = 0; b < buckets_.size() && options_.sum.lag > 0; ++b) sum_gradients(static_cast<int>(b));
+    for (std::size_t b = 0; b < buckets_.size() && elastic(); ++b) {
+        bring_together(static_cast<int>(b), Content::differences, {});
+    }
     for (const Item& item : order) {
         item_ = item;
         started_ = false;
@@ -97,6 +101,9 @@ void StepMaker::run(const Order& order, int slots) {
         if (!item.forward && options_.asynchronous) sum_and_update();
     }
     if (!options_.asynchronous) sum_and_update();
+    for (std::size_t b = 0; b < buckets_.size() && averages() && !elastic(); ++b) {
+        bring_together(static_cast<int>(b), Content::weights, {last_compute_});
+    }
 }
 
 void StepMaker::sum_and_update() {
@@ -165,7 +172,9 @@ void StepMaker::backward_of(Chunk chunk) {
         const int halo = own_halo(i, chunk);
         const std::vector<Pass> passes = backward_passes(layer.op, needed_[at(i)], halo != none);
         for (const Pass pass : passes) {
-            compute(i, pass, "");
+            const bool by_server =
+                pass == Pass::backward_weights && bucket_of_[at(i)] != none && sends_vectors(bucket_of_[at(i)]);
+            if (!by_server) compute(i, pass, "");
             if (pass == Pass::backward_data && halo != none) send_halos(halo, chunk);
             const bool gradient = pass == Pass::backward_weights || gradients_together(layer.op);
             const bool each_time = options_.sum.zero == 3 || (options_.asynchronous && options_.sum.overlap);

@@ -31,7 +31,9 @@ struct StepOptions {
     GradientSum sum;
     Algorithm tensor;  // of the sums and gathers of layers
     Recompute recompute = Recompute::none;
-    bool asynchronous = false;  // weights are updated after each micro-batch (PipeDream)
+    bool asynchronous = false;     // weights are updated after each micro-batch (PipeDream, local SGD)
+    std::vector<int> server_of{};  // of each bucket; none: ranks update the weights themselves
+    std::vector<bool> vectors{};   // of each bucket: its layer's inputs and errors are sent to the server
 };
 
 /// Fills `rank_class.steps` and `slots` from its part. Needs network, precision, mesh, batch_per_rank and
@@ -42,6 +44,11 @@ struct StepOptions {
 ///   communication                     [bucket 0]   [bucket 1]^
 ///   ... overlap=off                                           [bucket 0] [bucket 1]
 ///   ... lag=1       [bucket 0] [bucket 1] of the step before
+///   ... elastic     [bucket 0] [bucket 1] differences of the models as they are at the beginning
+///   ... local       after the last of the step's updates: [bucket 0] [bucket 1], the models
+///
+/// With servers a bucket is traded as soon as its gradients are there, on a stream of its own, and nothing is updated;
+/// the first of a group then hands the weights on.
 ///
 /// What a chunk receives may come in while the item before the one that needs it is computed, not earlier: memory for
 /// one micro-batch in advance.

@@ -72,7 +72,7 @@ Sum sum_of(const RankClass& rank_class, const DeviceClass& device) {
 }
 
 double relative_growth(const Schedule& schedule, const Machine& machine, const Options& options, Seconds step) {
-    const Seconds longer = summarize(simulate(schedule, machine, options).timeline).step;
+    const Seconds longer = summarize(schedule, simulate(schedule, machine, options).timeline).step;
     return std::max(0.0, longer / step - 1);
 }
 

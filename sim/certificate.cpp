@@ -102,7 +102,41 @@ public:
         spans_.clear();
     }
 
+    /// Every trade has been served, and as long as that takes; one server does one thing at a time.
+    void servers(std::span<const Event> events) {
+        std::map<std::pair<int, int>, std::int64_t> served;  // by iteration and bucket
+        std::map<std::int64_t, std::vector<const Event*>> by_server;
+        for (const Event& event : events) {
+            if (event.rank < steps_.ranks()) continue;
+            const Trade& trade = trade_of(event);
+            Seconds least;
+            const std::int64_t device = device_of_server(steps_.schedule(), event.rank - steps_.ranks());
+            for (const Problem& problem : trade.work) least += least_time(problem, wiring_.device_class(device));
+            at_least(event, least, "peak rate or memory of its server allow");
+            ++served[{event.iteration, trade.bucket}];
+            by_server[event.rank].push_back(&event);
+        }
+        for (const auto& [key, count] : trades_) {
+            const auto found = served.find(key);
+            if (found != served.end() && found->second % count == 0) continue;  // several where ranks have pieces
+            refuse(fmt::format("{} trades of bucket{} in step {}, {} served", count, key.second, key.first,
+                               found == served.end() ? 0 : found->second));
+        }
+        for (auto& [server, work] : by_server) {
+            std::ranges::stable_sort(work, {}, &Event::start);
+            for (std::size_t i = 1; i < work.size(); ++i) follows(*work[i], *work[i - 1]);
+        }
+    }
+
 private:
+    const Trade& trade_of(const Event& event) const {
+        for (const Step& step : steps_.schedule().classes.front().steps) {
+            const auto* trade = std::get_if<Trade>(&step.action);
+            if (trade != nullptr && fmt::format("bucket{}:serve", trade->bucket) == event.step) return *trade;
+        }
+        refuse(fmt::format("{} is no trade of the schedule", name(event)));
+    }
+
     static std::string name(const Event& event) {
         return fmt::format("{} of rank {} (micro-batch {}, {} to {})", event.step, event.rank, event.micro_batch,
                            to_string(event.start), to_string(event.end));
@@ -133,11 +167,34 @@ private:
             const Seconds latency = wiring_.route(event.rank, event.rank + apart, hops_);
             for (const Hop& hop : hops_) slowest = std::max(slowest, hop.cost);
             at_least(event, latency + slowest * send->bytes, "its slowest link");
+        } else if (const auto* trade = std::get_if<Trade>(&action)) {
+            trades_well(*trade, event);
         } else if (const auto* load = std::get_if<Load>(&action)) {
             const auto& tiers = wiring_.machine().storage;
             const auto tier = std::ranges::find(tiers, load->tier, &StorageTier::name);
             if (tier != tiers.end()) at_least(event, load->bytes / tier->read.value, "its storage tier");
         }
+    }
+
+    /// There, the server's work, and back.
+    void trades_well(const Trade& trade, const Event& event) {
+        ++trades_[{event.iteration, trade.bucket}];
+        const std::int64_t device = device_of_server(steps_.schedule(), trade.server);
+        if (trade.group >= 0 && place_on(steps_.schedule().mesh, trade.group, event.rank) != 0) return;
+        Seconds least;
+        for (const Problem& problem : trade.work) least += least_time(problem, wiring_.device_class(device));
+        const Bytes each = size_of(trade.type);
+        const auto way = [&](std::int64_t from, std::int64_t to, std::int64_t elements) {
+            if (from == to) return;
+            hops_.clear();
+            PerByte slowest;
+            least += wiring_.route(from, to, hops_);
+            for (const Hop& hop : hops_) slowest = std::max(slowest, hop.cost);
+            least += slowest * (each * static_cast<double>(elements));
+        };
+        way(event.rank, device, trade.sent);
+        way(device, event.rank, trade.received);
+        at_least(event, least, "its way to the server and back");
     }
 
     // Back-to-back collectives of one rank: some began before the event before them had ended on the last rank.
@@ -215,6 +272,7 @@ private:
     std::vector<const Event*> when_;                                           // by step, of one rank
     std::map<int, std::vector<Span>> spans_;                                   // by class and step, of one iteration
     std::map<std::pair<int, int>, Crossing> crossings_;                        // by class and axis
+    std::map<std::pair<int, int>, std::int64_t> trades_;                       // by iteration and bucket
     std::vector<Hop> hops_;
 };
 
@@ -248,10 +306,11 @@ void certify(const Timeline& timeline, const Steps& steps, const Wiring& wiring)
             return e.rank == events[first].rank && e.iteration == events[first].iteration;
         };
         while (last < events.size() && same(events[last])) ++last;
-        certifier.rank(std::span{events}.subspan(first, last - first));
+        if (events[first].rank < steps.ranks()) certifier.rank(std::span{events}.subspan(first, last - first));
         if (last == events.size() || events[last].iteration != events[first].iteration) certifier.iteration();
         first = last;
     }
+    if (steps.schedule().servers.count > 0) certifier.servers(events);
     certify_links(timeline);
 }
 

@@ -17,6 +17,8 @@ namespace rehearse::sim {
 /// - a rank's collectives take no less than its own bytes need on all links out of its device together, and those of a
 ///   class no less than least_crossing needs on all NICs of its nodes together;
 /// - what was sent in a collective, where all its ranks are shown, is least_crossing of its ranks or more.
+/// With servers every trade takes its way there and back and its server's work, has been served, and a server does one
+/// thing at a time.
 /// Where links are listed, as many bytes come out of NICs as go in, and no link carries more than it can in that time.
 void certify(const Timeline& timeline, const Steps& steps, const Wiring& wiring);
 

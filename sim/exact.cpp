@@ -8,6 +8,7 @@
 
 #include "sim/exchanges.hpp"
 #include "sim/mail.hpp"
+#include "sim/program.hpp"
 #include "sim/zone.hpp"
 
 namespace rehearse::sim {
@@ -15,34 +16,6 @@ namespace rehearse::sim {
 namespace s4u = simgrid::s4u;
 
 namespace {
-
-// Which steps wait for which on another stream: one's own stream is in order anyway.
-struct Program {
-    std::vector<std::vector<int>> waits;  // by step: steps of other streams
-    std::vector<int> waiters;             // by step: how many steps of other streams wait for it
-    std::vector<int> streams_used;
-};
-
-Program program_of(const RankClass& rank_class) {
-    Program program;
-    const std::vector<Step>& steps = rank_class.steps;
-    program.waits.resize(steps.size());
-    program.waiters.resize(steps.size());
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-        for (const int before : steps[i].after) {
-            const auto b = static_cast<std::size_t>(before);
-            if (steps[b].stream == steps[i].stream) continue;
-            program.waits[i].push_back(before);
-            ++program.waiters[b];
-        }
-    }
-    for (int stream = 0; stream < stream_count; ++stream) {
-        if (std::ranges::count(steps, static_cast<Stream>(stream), &Step::stream) > 0) {
-            program.streams_used.push_back(stream);
-        }
-    }
-    return program;
-}
 
 struct RankState {
     std::int64_t rank = 0;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "sim/asynchronous.hpp"
 #include "sim/certificate.hpp"
 #include "sim/exact.hpp"
 #include "sim/folded.hpp"
@@ -75,6 +76,13 @@ Prediction simulate(const Schedule& schedule, const Machine& machine, const Opti
     check(schedule);
     const Wiring wiring{machine, options.messages.value_or(options.quantile), options.degraded, options.nodes};
     Steps steps{schedule, wiring, options.quantile, {options.pace, options.quorum}};
+    if (schedule.servers.count > 0) {
+        Prediction prediction = simulate_asynchronous(steps, wiring, options);
+        prediction.timeline.title =
+            fmt::format("{} on {}, {}, predicted", schedule.network.name, machine.name, schedule.plan);
+        certify(prediction.timeline, steps, wiring);
+        return prediction;
+    }
     const Mode mode = chosen(steps, wiring, options);
     const auto simulated = [&] {
         return mode == Mode::exact

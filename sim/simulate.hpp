@@ -29,12 +29,15 @@ struct Options {
     std::vector<Degraded> degraded{};
     std::vector<std::int64_t> nodes{};  // by node of the job: the machine's (placed_nodes); empty: the same
     bool links = false;                 // the timeline says what links carried and which events are of one message
+    Noise noise{};                      // with servers: of each step anew (others are sampled step by step: paces)
 };
 
 struct Prediction {
-    Timeline timeline;  // exact: all ranks; folded: rank 0 of each class
+    Timeline timeline;  // exact: all ranks; folded: rank 0 of each class; with servers: a rank of each group, servers
     Mode mode = Mode::folded;
     std::int64_t flows = 0;  // messages priced or simulated
+    /// With servers: how many updates were by gradients at weights that 0, 1, 2, ... other updates had come after.
+    std::vector<std::int64_t> staleness{};
 };
 
 /// InputError for what cannot be simulated. Every prediction has passed its certificate (certificate.hpp); logic_error

@@ -50,6 +50,10 @@ struct Describe {
         of_layer(recv.layer, recv.micro_batch);
         peer("recv", recv.bytes);
     }
+    void operator()(const Trade& trade) const {
+        event.layer = fmt::format("bucket{}", trade.bucket);
+        peer("trade", size_of(trade.type) * static_cast<double>(trade.sent));
+    }
     void operator()(const Load& load) const {
         event.layer = load.tier;
         peer("load", load.bytes);
@@ -71,8 +75,9 @@ Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, 
       durations_(schedule.classes.size()),
       pace_(pace) {
     const Machine& machine = wiring.machine();
-    if (ranks_ > device_count(machine)) {
-        throw InputError(fmt::format("{}: {} ranks need as many devices, machine '{}' has {}", schedule.plan, ranks_,
+    const std::int64_t devices = ranks_ + (schedule.servers.shared ? 0 : schedule.servers.count);
+    if (devices > device_count(machine)) {
+        throw InputError(fmt::format("{}: {} ranks need as many devices, machine '{}' has {}", schedule.plan, devices,
                                      machine.name, device_count(machine)));
     }
     for (std::int64_t rank = 0; rank < ranks_; ++rank) {
@@ -144,11 +149,26 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
         if (priced == nullptr || *priced != *problem) {
             priced = problem;
             time = std::max(at(price(*problem, device), quantile_), least_time(*problem, device));
+            if (compute != nullptr) time = beside_learners(*problem, time, device);
         }
         entry->second.push_back(time);
         if (device.tiles != nullptr) continue;  // its counted passes over memory contain them
         for (const Problem& sum : sums[i]) entry->second.back() += at(price(sum, device), quantile_);
     }
+}
+
+// Models that train at the same time share the device: together they take as long as one of them, as long as they do
+// not fill it. What a batch as large as all of them takes, and much larger ones, says how full one of them keeps it.
+Seconds Steps::beside_learners(const Problem& problem, Seconds alone, const DeviceClass& device) const {
+    const int learners = schedule_.averaging.learners;
+    if (learners == 1) return alone;
+    constexpr std::int64_t filling =
+        1024;  // samples: beyond it a batch gains nothing (Koliousis et al. 2019, figure 4)
+    Problem full = problem;
+    full.batch = std::max(filling, problem.batch);
+    const Seconds busy =
+        at(price(full, device), quantile_) * (static_cast<double>(problem.batch) / static_cast<double>(full.batch));
+    return std::max({alone * (1.0 / learners), std::min(busy, alone), least_time(problem, device)});
 }
 
 const Step& Steps::step_of(int rank_class, int step) const {
@@ -184,12 +204,32 @@ Seconds Steps::duration(int step, std::int64_t rank) const {
            extra(rank_class, step);
 }
 
+// Memory is passed over for each sum of `words` and `added`: gradients and what was left out, what is chosen of them,
+// what all ranks send; a model less the average one.
+Seconds Steps::beside(const Communicate& communicate, std::int64_t rank) const {
+    if (communicate.content != Content::compressed && communicate.content != Content::differences) return {};
+    const DeviceClass& device = wiring_.device_class(rank);
+    const auto sum = [&](std::int64_t count) {
+        return at(price({Add{{count}, 2}, Pass::forward, 1, DataType::f32}, device), quantile_);
+    };
+    const std::int64_t whole =
+        schedule_.classes.front().part.buckets[static_cast<std::size_t>(communicate.bucket)].elements;
+    if (communicate.content == Content::differences) return schedule_.averaging.learners * sum(whole);
+    const bool bits = schedule_.compression.kind == Compression::Kind::one_bit;
+    const auto members = static_cast<double>(size_of(schedule_.mesh, communicate.axis));
+    return 2 * sum(whole) + (bits ? members * sum(whole) : sum(communicate.elements));
+}
+
 Seconds Steps::extra(int rank_class, int step) const {
+    Seconds beside;
+    if (const auto* communicate = std::get_if<Communicate>(&step_of(rank_class, step).action)) {
+        beside = this->beside(*communicate, first_rank(rank_class));
+    }
     const auto of = [&](const std::vector<std::vector<Seconds>>& times) {
         if (times.empty()) return Seconds{0};
         return times[static_cast<std::size_t>(rank_class)][static_cast<std::size_t>(step)];
     };
-    return of(extra_) + of(control_);
+    return beside + of(extra_) + of(control_);
 }
 
 Seconds Steps::slowest(int rank_class, int step) const {

@@ -60,6 +60,10 @@ private:
     void count_loaders();
     void find_control();
     Seconds load_time(const Load& load, std::int64_t rank) const;
+    /// Of a micro-batch that one of several learners takes.
+    Seconds beside_learners(const Problem& problem, Seconds alone, const DeviceClass& device) const;
+    /// What a rank computes beside a collective of its own.
+    Seconds beside(const Communicate& communicate, std::int64_t rank) const;
     const Step& step_of(int rank_class, int step) const;
 
     const Schedule& schedule_;

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/server.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "core/error.hpp"
+#include "kernels/comm/idle.hpp"
+#include "kernels/comm/operation.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+std::vector<const Trade*> trades_with(const Schedule& schedule, int server) {
+    std::vector<const Trade*> trades;
+    for (const Step& step : schedule.classes.front().steps) {
+        const auto* trade = std::get_if<Trade>(&step.action);
+        if (trade != nullptr && trade->server == server) trades.push_back(trade);
+    }
+    return trades;
+}
+
+/// A trading rank as a server sees it: the gradients that come next, then the weights that go back.
+class Client {
+public:
+    Client(std::int64_t rank, kernels::Communicator& link, const std::vector<const Trade*>& trades, int steps)
+        : rank_(rank), link_(link), trades_(trades), left_(steps * static_cast<std::int64_t>(trades.size())) {
+        for (const Trade* trade : trades) memory_.resize(std::max(memory_.size(), at(trade->sent)));
+        expect();
+    }
+
+    bool is_through() const { return left_ == 0; }
+    const Trade& trade() const { return *trades_[taken_ % trades_.size()]; }
+    Served served() const { return {rank_, static_cast<int>(taken_ / trades_.size()), trade().bucket}; }
+    std::span<float> memory() { return std::span{memory_}.first(at(trade().sent)); }
+    /// Whether gradients have come that nobody has looked at.
+    bool has_come() {
+        if (is_through() || !under_way_ || !under_way_->test()) return false;
+        under_way_.reset();
+        if (!replying_) return true;
+        --left_;
+        ++taken_;
+        expect();
+        return false;
+    }
+    /// With what is in memory() by now.
+    void reply() {
+        replying_ = true;
+        rounds_ = kernels::RankProgram::message(0, true, trade().received);
+        under_way_ = std::make_unique<kernels::Operation>(link_, rounds_, kernels::floats(memory()));
+    }
+
+private:
+    void expect() {
+        replying_ = false;
+        if (is_through()) return;
+        rounds_ = kernels::RankProgram::message(0, false, trade().sent);
+        under_way_ = std::make_unique<kernels::Operation>(link_, rounds_, kernels::floats(memory()));
+    }
+
+    std::int64_t rank_;
+    kernels::Communicator& link_;
+    const std::vector<const Trade*>& trades_;
+    std::int64_t left_;
+    std::size_t taken_ = 0;
+    bool replying_ = false;
+    std::vector<float> memory_;
+    kernels::RankProgram rounds_;
+    std::unique_ptr<kernels::Operation> under_way_;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> trading_ranks(const Schedule& schedule) {
+    std::vector<std::int64_t> result;
+    for (std::int64_t rank = 0; rank < ranks(schedule.mesh); ++rank) {
+        const bool first = std::ranges::any_of(schedule.classes.front().steps, [&](const Step& step) {
+            const auto* trade = std::get_if<Trade>(&step.action);
+            return trade != nullptr && (trade->group < 0 || place_on(schedule.mesh, trade->group, rank) == 0);
+        });
+        if (first) result.push_back(rank);
+    }
+    return result;
+}
+
+Schedule kept_by_server(const Schedule& schedule, int server) {
+    require(schedule.classes.size() == 1, "ranks that trade have one program");
+    Schedule kept = schedule;
+    kept.mesh = {{{"data", 1}}};
+    kept.servers = {};
+    kept.micro_batches = 1;
+    kept.batch_per_rank = 1;
+    RankClass& all = kept.classes.front();
+    all.steps.clear();
+    all.slots = 1;
+    for (Bucket& bucket : all.part.buckets) bucket.axis = -1;
+    for (const Step& step : schedule.classes.front().steps) {
+        const auto* trade = std::get_if<Trade>(&step.action);
+        if (trade == nullptr || (server >= 0 && trade->server != server)) continue;
+        all.steps.push_back({step.name, Stream::compute, Update{trade->bucket, trade->work.back(), -1}, {}});
+    }
+    return kept;
+}
+
+TradeLinks link_servers(const kernels::Communicator& job, const Schedule& schedule) {
+    TradeLinks links;
+    const std::int64_t first_server = ranks(schedule.mesh), own = job.rank();
+    for (const std::int64_t rank : trading_ranks(schedule)) {
+        for (std::int64_t server = 0; server < schedule.servers.count; ++server) {
+            const bool serves = own == first_server + server, member = serves || own == rank;
+            kernels::Communicator pair = job.split(member ? 1 : 0, serves ? 1 : 0);
+            if (member) links.emplace(std::pair{rank, server}, std::move(pair));
+        }
+    }
+    return links;
+}
+
+kernels::RankProgram trade_rounds(const Trade& trade) {
+    kernels::RankProgram rounds = kernels::RankProgram::message(1, true, trade.sent);
+    kernels::RankProgram back = kernels::RankProgram::message(1, false, trade.received);
+    rounds.elements = std::max(trade.sent, trade.received);
+    rounds.rounds.push_back(std::move(back.rounds.front()));
+    return rounds;
+}
+
+std::vector<Served> serve(const Schedule& schedule, int server, int steps, TradeLinks& links, const Wish& wish,
+                          std::uint64_t weights_seed, const Hyperparameters& hyperparameters) {
+    const Schedule kept = kept_by_server(schedule, server);
+    Program program{kept, 0, wish, weights_seed, hyperparameters};
+    std::map<int, ReadyStep*> update_of;  // by bucket
+    for (ReadyStep& ready : program.steps()) update_of[std::get<Update>(ready.step->action).bucket] = &ready;
+    const std::vector<const Trade*> trades = trades_with(schedule, server);
+    std::vector<Served> log;
+    if (trades.empty()) return log;
+    std::vector<std::unique_ptr<Client>> clients;
+    for (auto& [pair, link] : links) clients.push_back(std::make_unique<Client>(pair.first, link, trades, steps));
+    const kernels::Idle idle = kernels::attentive();
+    while (!std::ranges::all_of(clients, &Client::is_through)) {
+        bool moved = false;
+        for (const std::unique_ptr<Client>& client : clients) {
+            if (!client->has_come()) continue;
+            moved = true;
+            log.push_back(client->served());
+            const BucketTensors& bucket = program.tensors().bucket(client->trade().bucket);
+            assign(bucket.applied, client->memory());
+            program.compute(*update_of.at(client->trade().bucket), 0, 0);
+            std::ranges::copy(std::span<const float>{bucket.weights}, client->memory().begin());
+            client->reply();
+        }
+        if (!moved) idle();
+    }
+    return log;
+}
+
+ServerLogs share_logs(const kernels::Communicator& job, const Schedule& schedule, const std::vector<Served>& own) {
+    ServerLogs logs;
+    for (std::int64_t server = 0; server < schedule.servers.count; ++server) {
+        const std::int64_t root = ranks(schedule.mesh) + server;
+        std::vector<Served>& log = logs.emplace_back();
+        if (job.rank() == root) log = own;
+        std::uint64_t count = log.size();
+        job.broadcast(std::as_writable_bytes(std::span{&count, 1}), root, kernels::considerate());
+        log.resize(count);
+        if (count > 0) job.broadcast(std::as_writable_bytes(std::span{log}), root, kernels::considerate());
+    }
+    return logs;
+}
+
+std::vector<std::int64_t> staleness(const ServerLogs& logs) {
+    std::vector<std::int64_t> counts;
+    for (const std::vector<Served>& log : logs) {
+        std::map<int, std::int64_t> updates;                        // by bucket
+        std::map<std::pair<int, std::int64_t>, std::int64_t> last;  // by bucket and rank: the update that it got
+        for (const Served& served : log) {
+            const std::int64_t before = updates[served.bucket]++;
+            const auto known = last.try_emplace({served.bucket, served.rank}, 0).first;
+            const std::size_t stale = at(before - known->second);
+            if (counts.size() <= stale) counts.resize(stale + 1);
+            ++counts[stale];
+            known->second = before + 1;
+        }
+    }
+    return counts;
+}
+
+}  // namespace rehearse::run

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that do not simply sum their gradients: models of their own and their averages, gradients in fewer bits,
+// parameter servers. Each training is held to what it means, written out for one rank (run/own_ways.cpp). Run under
+// mpirun with 2, 3, 4 and 8 ranks.
+#include <gmock/gmock.h>
+
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include "core/error.hpp"
+#include "run/compression.hpp"
+#include "run/server.hpp"
+#include "run/trainer.hpp"
+#include "tests/kernels/comm/mpi_main.hpp"
+#include "tests/run/networks.hpp"
+
+namespace rehearse::run {
+namespace {
+
+using kernels::Communicator;
+
+Result train_checked(const Network& network, std::string_view plan, std::int64_t batch, int steps,
+                     Optimizer optimizer = Optimizer::sgd) {
+    const Communicator world = Communicator::world();
+    const Schedule schedule = test::schedule_of(network, plan, world.size(), batch, optimizer);
+    Options options{.steps = steps, .check_gradients = true};
+    options.learning_rate = default_learning_rate(optimizer);
+    options.alone =
+        std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, micro_batch_size(schedule), optimizer));
+    return train_on(world, schedule, options, {}, {});
+}
+
+void expect_as_written_out(const std::vector<const char*>& plans, Optimizer optimizer = Optimizer::sgd) {
+    for (const Network& network : {test::branches(), test::dropping()}) {
+        for (const char* plan : plans) {
+            SCOPED_TRACE(network.name + ", " + plan);
+            const Result result = train_checked(network, plan, 6, 3, optimizer);
+            EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+            EXPECT_LT(result.gradient_tolerance, 1e-3);
+        }
+    }
+}
+
+std::int64_t ranks() { return Communicator::world().size(); }
+
+TEST(OwnWays, ModelsAreAveragedAfterSomeUpdates) {
+    if (ranks() == 8) GTEST_SKIP() << "of few ranks";
+    expect_as_written_out({"data:local=1", "data:local=3", "data:local=2:bucket=1kB"});
+    expect_as_written_out({"data:local=2"}, Optimizer::adam);
+}
+
+TEST(OwnWays, ModelsAndTheirAveragePullAtEachOther) {
+    if (ranks() == 8) GTEST_SKIP() << "of few ranks";
+    expect_as_written_out({"data:local=1:elastic=0.25", "data:local=3:elastic=0.1:bucket=1kB",
+                           "data:local=1:elastic=0.25:average_momentum=0.5"});
+}
+
+// Koliousis et al. 2019: several models on a rank, and the average of all.
+TEST(OwnWays, LearnersOfARankTrainModelsOfTheirOwn) {
+    if (ranks() == 8) GTEST_SKIP() << "of few ranks";
+    expect_as_written_out({"data:learners=2", "data:learners=3:elastic=0.1:average_momentum=0.9:bucket=1kB"});
+    expect_as_written_out({"data:learners=2:average_momentum=0.5"}, Optimizer::adam);
+}
+
+TEST(OwnWays, TensorRanksAverageTheirPieces) {
+    if (ranks() != 4) GTEST_SKIP() << "of four ranks";
+    const Result result = train_checked(test::dropping(), "data=2:local=2,tensor=2", 6, 3);
+    EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+}
+
+// Otherwise the checks above would let pass what does nothing.
+TEST(OwnWays, LeadElsewhereThanSums) {
+    if (ranks() != 2) GTEST_SKIP() << "of two ranks";
+    const std::vector<float> sums = train_checked(test::dropping(), "data:microbatches=2", 6, 3).weights;
+    const std::vector<float> local = train_checked(test::dropping(), "data:local=2", 6, 3).weights;
+    const std::vector<float> elastic = train_checked(test::dropping(), "data:local=2:elastic=0.5", 6, 3).weights;
+    const std::vector<float> few =
+        train_checked(test::dropping(), "data:microbatches=2:compress=top(0.1)", 6, 3).weights;
+    EXPECT_NE(sums, local);
+    EXPECT_NE(local, elastic);
+    EXPECT_NE(sums, few);
+}
+
+// All of the largest elements are all elements: but for the order of additions it is the sum.
+TEST(OwnWays, AllOfTheLargestGradientsAreTheSum) {
+    if (ranks() != 2) GTEST_SKIP() << "of two ranks";
+    const std::vector<float> sums = train_checked(test::dropping(), "data", 6, 3).weights;
+    const std::vector<float> all = train_checked(test::dropping(), "data:compress=top(1)", 6, 3).weights;
+    ASSERT_EQ(sums.size(), all.size());
+    for (std::size_t i = 0; i < sums.size(); ++i) EXPECT_NEAR(all[i], sums[i], 1e-6);
+}
+
+TEST(OwnWays, FewBitsOfGradientsAndTheRestLater) {
+    if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "of two and four ranks: means over them are exact";
+    expect_as_written_out(
+        {"data:compress=top(0.05)", "data:compress=1bit:bucket=1kB", "data:compress=top(0.2):microbatches=2"});
+}
+
+TEST(OwnWays, ServersUpdateInTheOrderInWhichGradientsCome) {
+    if (ranks() == 3) expect_as_written_out({"server=1,data=2", "server=2,data=1", "server=1,data:bucket=1kB"});
+    if (ranks() == 4) expect_as_written_out({"server=2,data=2:bucket=1kB", "server=1,data=3:microbatches=2"});
+    if (ranks() == 4) expect_as_written_out({"server=1,data=3"}, Optimizer::adam);
+    if (ranks() == 8) expect_as_written_out({"server=2,data=6:bucket=1kB"});
+}
+
+// Groups of two: sums of two gradients have the same bits in any order, and the servers' order differs from run to run.
+TEST(OwnWays, GroupsSumAndTheirFirstRankTrades) {
+    if (ranks() == 3) expect_as_written_out({"server=1,groups=1,data=2"});
+    if (ranks() == 8) {
+        expect_as_written_out({"server=2,groups=3,data=2:bucket=1kB", "server=4,groups=2,data=2:bucket=1B"});
+    }
+}
+
+// Each of three steps of each trading rank updates each bucket once; one rank alone never finds others' updates.
+TEST(OwnWays, EveryUpdateIsWrittenDown) {
+    if (ranks() != 3 && ranks() != 4) GTEST_SKIP() << "of three and four ranks";
+    const Network network = test::dropping();
+    const std::int64_t traders = ranks() - 1;
+    const Result result = train_checked(network, "server=1,data", 6, 3);
+    const Schedule schedule = test::schedule_of(network, "server=1,data", ranks(), 6);
+    const auto buckets = static_cast<std::int64_t>(schedule.classes[0].part.buckets.size());
+    EXPECT_EQ(std::accumulate(result.staleness.begin(), result.staleness.end(), std::int64_t{0}),
+              3 * traders * buckets);
+    if (ranks() != 3) return;
+    EXPECT_EQ(train_checked(network, "server=2,data=1", 6, 3).staleness.size(), 1U);
+}
+
+TEST(OwnWays, RefuseWhatIsNotExecuted) {
+    const auto refusal = [](std::string_view plan) {
+        try {
+            train_checked(test::dropping(), plan, 6, 1);
+        } catch (const InputError& error) {
+            return std::string{error.what()};
+        }
+        return std::string{"nothing"};
+    };
+    if (ranks() != 3) return;
+    EXPECT_THAT(refusal("server=2:copies=2,data=1"), testing::HasSubstr("leave out place, copies and quorum"));
+    EXPECT_THAT(refusal("server=1,data=1,tensor=2"), testing::HasSubstr("tensor beside data"));
+}
+
+TEST(Compression, SendsTheLargestAndKeepsTheRest) {
+    std::vector<float> values{0.5F, -3, 0, 2, -2, 1};
+    std::vector<float> words(4), sum(6, 1.0F);
+    const Compression top{Compression::Kind::top, 0.33};
+    ASSERT_EQ(compressed_words(top, 6), 4);
+    compress(top, values, words);
+    EXPECT_EQ(values, (std::vector<float>{0.5F, 0, 0, 0, -2, 1}));  // of equal ones the first is sent
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(words[0]), 1U);
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(words[1]), 3U);
+    add_compressed(top, words, sum);
+    EXPECT_EQ(sum, (std::vector<float>{1, -2, 1, 3, 1, 1}));
+}
+
+TEST(Compression, SendsSignsAndTwoMeans) {
+    std::vector<float> values(70, 1.0F);
+    values[0] = 3;  // 68 numbers above 0: 67 ones and a three
+    values[33] = -1;
+    values[69] = -2;
+    const std::vector<float> before = values;
+    const Compression bits{Compression::Kind::one_bit, 0};
+    ASSERT_EQ(compressed_words(bits, 70), 5);
+    std::vector<float> words(5), sum(70);
+    compress(bits, values, words);
+    EXPECT_FLOAT_EQ(words[0], 70.0F / 68);
+    EXPECT_FLOAT_EQ(words[1], -1.5F);
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(words[3]), 2U);   // the second of 32 to 63
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(words[4]), 32U);  // the sixth of 64 to 69
+    add_compressed(bits, words, sum);
+    for (std::size_t i = 0; i < sum.size(); ++i) EXPECT_NEAR(sum[i] + values[i], before[i], 1e-6);
+}
+
+TEST(Staleness, CountsUpdatesInBetween) {
+    // Bucket 0: rank 0, 1, 1, 0: rank 1's first comes after one update, its second after none, rank 0's second after
+    // two.
+    const ServerLogs logs{{{0, 0, 0}, {1, 0, 0}, {1, 1, 0}, {0, 1, 0}}};
+    EXPECT_EQ(staleness(logs), (std::vector<std::int64_t>{2, 1, 1}));
+}
+
+}  // namespace
+}  // namespace rehearse::run
+
+int main(int argc, char** argv) {
+    const rehearse::run::Session session{argc, argv};
+    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that trade with parameter servers, on machines whose times can be worked out by hand.
+#include "sim/asynchronous.hpp"
+
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "fixture.hpp"
+#include "sim/certificate.hpp"
+#include "sim/simulate.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using namespace test;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr std::int64_t elements = 10'000'000;  // 40 MB: 4 ms on a link of 10 GB/s
+const Seconds way{2e-6 + 40e6 / 10e9};
+
+/// Each rank computes for `compute`, then trades its one bucket, whose server takes `served` for it.
+Schedule trading(Machine& machine, std::int64_t ranks, Seconds compute, Seconds served,
+                 Servers servers = {.count = 1}) {
+    const Step served_as = compute_step(machine, "served", served);
+    const Trade trade{.bucket = 0,
+                      .server = 0,
+                      .sent = elements,
+                      .received = elements,
+                      .work = {std::get<Compute>(served_as.action).problem}};
+    Schedule schedule = data_schedule(
+        ranks, {compute_step(machine, "work", compute), {"bucket0:trade", Stream::send_gradients, trade, {0}}});
+    schedule.classes[0].part.buckets = {{{0}, elements, -1}};
+    schedule.servers = servers;
+    schedule.plan = "trading";
+    return schedule;
+}
+
+struct Predicted {
+    Prediction prediction;
+    double step = 0;  // of the steady state
+};
+
+Predicted predicted(const Schedule& schedule, const Machine& machine, Options options = {}) {
+    Predicted result{simulate(schedule, machine, options)};
+    result.step = summarize(schedule, result.prediction.timeline).step.value;
+    return result;
+}
+
+TEST(Asynchronous, OneRankWaitsForItsWayThereAndBack) {
+    Machine machine = one_device_nodes(2, Star{});
+    const Predicted one = predicted(trading(machine, 1, Seconds{0.020}, Seconds{0.003}), machine);
+    EXPECT_NEAR(one.step, 0.020 + 2 * way.value + 0.003, 1e-9);
+    EXPECT_THAT(one.prediction.staleness, ElementsAre(settling_steps));
+    EXPECT_EQ(one.prediction.flows, 2 * settling_steps);
+}
+
+// 1 ms of computing, 20 ms of serving: four ranks get a step each in 80 ms, and each update is three others old.
+TEST(Asynchronous, ABusyServerSetsThePace) {
+    Machine machine = one_device_nodes(5, Star{});
+    const Predicted four = predicted(trading(machine, 4, Seconds{0.001}, Seconds{0.020}), machine, {.iterations = 40});
+    EXPECT_NEAR(four.step, 0.080, 0.080 * 0.01);
+    ASSERT_EQ(four.prediction.staleness.size(), 4U);
+    EXPECT_EQ(std::accumulate(four.prediction.staleness.begin(), four.prediction.staleness.end(), std::int64_t{0}),
+              160);
+    EXPECT_GT(four.prediction.staleness[3], 140);
+}
+
+// 16 ranks bring 16 x 4 ms through the server's one NIC and get as much back. They have begun together and share it
+// fairly, so that they stay together: 64 ms there, 64 ms back; no less than 64 ms if they did not.
+TEST(Asynchronous, TheServersLinkSetsThePaceOfMany) {
+    Machine machine = one_device_nodes(17, Star{});
+    const Predicted many = predicted(trading(machine, 16, Seconds{0.001}, Seconds{1e-5}), machine, {.iterations = 40});
+    EXPECT_GE(many.step, 0.064);
+    EXPECT_NEAR(many.step, 0.129, 0.129 * 0.03);
+}
+
+// Two ranks of which one computes three times as long do 1 + 1/3 times the steps of the slow one alone; in step they
+// would do as many as the slow one.
+TEST(Asynchronous, ASlowRankKeepsNobodyElse) {
+    Machine machine = one_device_nodes(3, Star{});
+    const Schedule schedule = trading(machine, 2, Seconds{0.100}, Seconds{1e-6});
+    const double apart = 2 * way.value + 1e-6;
+    const Predicted even = predicted(schedule, machine);
+    const Predicted uneven = predicted(schedule, machine, {.pace = {1, 3}});
+    EXPECT_NEAR(even.step, 0.1 + apart, 0.1 * 0.05);
+    EXPECT_NEAR(1 / uneven.step, (1 / (0.1 + apart) + 1 / (0.3 + apart)) / 2, 0.05 / uneven.step);
+}
+
+TEST(Asynchronous, NoiseIsOfEachStepAnew) {
+    Machine machine = one_device_nodes(3, Star{});
+    const Schedule schedule = trading(machine, 2, Seconds{0.100}, Seconds{1e-6});
+    const Predicted still = predicted(schedule, machine, {.iterations = 200});
+    const Predicted noisy = predicted(schedule, machine, {.iterations = 200, .noise = {0.2, 1}});
+    EXPECT_NEAR(noisy.step / still.step, 1, 0.05);  // 1 on average
+    EXPECT_NE(noisy.step, still.step);
+}
+
+// Beside the ranks: server 0 is on the device of rank 0, which has no way to go.
+TEST(Asynchronous, ServersMayShareDevices) {
+    Machine machine = one_device_nodes(1, Star{});
+    const Predicted alone =
+        predicted(trading(machine, 1, Seconds{0.020}, Seconds{0.003}, {.count = 1, .shared = true}), machine);
+    EXPECT_NEAR(alone.step, 0.023, 1e-9);
+    EXPECT_EQ(alone.prediction.flows, 0);
+}
+
+TEST(Asynchronous, CopiesFollowInTheBackground) {
+    Machine machine = one_device_nodes(4, Star{});
+    const Predicted one = predicted(trading(machine, 1, Seconds{0.020}, Seconds{0.003}, {.count = 3}), machine);
+    const Predicted three =
+        predicted(trading(machine, 1, Seconds{0.020}, Seconds{0.003}, {.count = 3, .copies = 3}), machine);
+    EXPECT_EQ(three.prediction.flows, 2 * one.prediction.flows);
+    // The answer shares the server's way out with two copies of 4 ms.
+    EXPECT_NEAR(three.step, one.step + 2 * 0.004, 1e-4);
+}
+
+std::string refusal(Timeline timeline, const Schedule& schedule, const Machine& machine) {
+    const Wiring wiring{machine};
+    const Steps steps{schedule, wiring, nominal};
+    try {
+        certify(timeline, steps, wiring);
+    } catch (const std::logic_error& error) {
+        return error.what();
+    }
+    return "nothing";
+}
+
+TEST(Asynchronous, TheCertificateFindsLostAndHastyTrades) {
+    Machine machine = one_device_nodes(3, Star{});
+    const Schedule schedule = trading(machine, 2, Seconds{0.010}, Seconds{0.003});
+    const Timeline right = predicted(schedule, machine).prediction.timeline;
+    EXPECT_EQ(refusal(right, schedule, machine), "nothing");
+    Timeline lost = right;
+    lost.events.erase(std::ranges::find(lost.events, "bucket0:serve", &Event::step));
+    EXPECT_THAT(refusal(lost, schedule, machine), HasSubstr("2 trades of bucket0 in step 0, 1 served"));
+    Timeline hasty = right;
+    for (Event& event : hasty.events) {
+        if (event.step == "bucket0:trade") event.end = event.start + Seconds{0.0079};  // two ways of 4 ms
+    }
+    EXPECT_THAT(refusal(hasty, schedule, machine), HasSubstr("its way to the server and back"));
+    Timeline twice = right;
+    Event* before = nullptr;
+    for (Event& event : twice.events) {
+        if (event.step != "bucket0:serve") continue;
+        if (before != nullptr) event.start = before->start + Seconds{0.001};
+        before = &event;
+    }
+    EXPECT_THAT(refusal(twice, schedule, machine), HasSubstr("begins before"));
+}
+
+}  // namespace
+}  // namespace rehearse::sim
