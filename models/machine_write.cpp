@@ -11,7 +11,7 @@
 namespace rehearse::models {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
     std::string out = "\"";
     for (const char c : text) {
         if (c == '"' || c == '\\') {
@@ -28,18 +28,18 @@ std::string quoted(std::string_view text) {
 std::string written(double value) { return fmt::format("{}", value); }
 template <int B, int F, int S>
 std::string written(Quantity<B, F, S> value) {
-    return quoted(to_exact_string(value));
+    return in_quotes(to_exact_string(value));
 }
 
 template <typename Q>
 std::string figure(std::string_view key, const Sourced<Q>& figure) {
     if (figure.source.empty()) return "";
-    return fmt::format("{} = {{ value = {}, source = {} }}\n", key, written(figure.value), quoted(figure.source));
+    return fmt::format("{} = {{ value = {}, source = {} }}\n", key, written(figure.value), in_quotes(figure.source));
 }
 
 std::string names(const std::vector<std::string>& words) {
     std::string out;
-    for (const std::string& word : words) out += fmt::format("{}{}", out.empty() ? "" : ", ", quoted(word));
+    for (const std::string& word : words) out += fmt::format("{}{}", out.empty() ? "" : ", ", in_quotes(word));
     return fmt::format("[{}]", out);
 }
 
@@ -54,26 +54,26 @@ std::string tiles(const TileModel& model) {
 }
 
 std::string device(const DeviceClass& device) {
-    std::string out = fmt::format("\n[[device]]\nname = {}\n", quoted(device.name));
+    std::string out = fmt::format("\n[[device]]\nname = {}\n", in_quotes(device.name));
     out += figure("memory", device.memory) + figure("memory_bandwidth", device.memory_bandwidth) +
            figure("launch", device.launch);
     if (device.model != nullptr) {
         const std::string& name = device.model->name();
         out += name.starts_with('{') ? fmt::format("likeness = {}\n", name)
-                                     : fmt::format("price_model = {}\n", quoted(name));
+                                     : fmt::format("price_model = {}\n", in_quotes(name));
     }
     if (!device.peak.empty()) out += "[device.peak]\n";
     for (const auto& [type, rate] : device.peak) out += figure(to_string(type), rate);
     if (device.tiles != nullptr) out += tiles(*device.tiles);
     for (const Efficiency& row : device.efficiencies) {
-        out += fmt::format("[[device.efficiency]]\nkind = {}\n", quoted(row.kind));
-        if (row.pass) out += fmt::format("pass = {}\n", quoted(to_string(*row.pass)));
-        if (row.type) out += fmt::format("type = {}\n", quoted(to_string(*row.type)));
-        out += fmt::format("fraction = {}\nerror = {}\nsource = {}\n", row.fraction, row.error, quoted(row.source));
+        out += fmt::format("[[device.efficiency]]\nkind = {}\n", in_quotes(row.kind));
+        if (row.pass) out += fmt::format("pass = {}\n", in_quotes(to_string(*row.pass)));
+        if (row.type) out += fmt::format("type = {}\n", in_quotes(to_string(*row.type)));
+        out += fmt::format("fraction = {}\nerror = {}\nsource = {}\n", row.fraction, row.error, in_quotes(row.source));
     }
     for (const auto& [problem, price] : device.measured)
         out += fmt::format("[[device.price]]\nproblem = {}\nmedian = {}\nerror = {}\nsamples = {}\nsource = {}\n",
-                           quoted(problem), written(price.median), price.error, price.samples, quoted(price.source));
+                           in_quotes(problem), written(price.median), price.error, price.samples, in_quotes(price.source));
     return out;
 }
 
@@ -84,20 +84,20 @@ std::string vertices(const Machine& machine, const NodeKind& node, VertexKind ki
         rows += "    { ";
         if (kind == VertexKind::device)
             rows += fmt::format("class = {}, ",
-                                quoted(machine.classes.at(static_cast<std::size_t>(vertex.device_class)).name));
-        rows += fmt::format("name = {} }},\n", quoted(vertex.name));
+                                in_quotes(machine.classes.at(static_cast<std::size_t>(vertex.device_class)).name));
+        rows += fmt::format("name = {} }},\n", in_quotes(vertex.name));
     }
     return rows.empty() ? "" : fmt::format("{} = [\n{}]\n", key, rows);
 }
 
 std::string node(const Machine& machine, const NodeKind& node) {
-    std::string out = fmt::format("\n[[node]]\nname = {}\ncount = {}\n", quoted(node.name), node.count);
+    std::string out = fmt::format("\n[[node]]\nname = {}\ncount = {}\n", in_quotes(node.name), node.count);
     out += vertices(machine, node, VertexKind::device, "devices");
     out += vertices(machine, node, VertexKind::nic, "nics");
     out += vertices(machine, node, VertexKind::bridge, "bridges");
     for (const NodeLink& link : node.links) {
         const auto name = [&](int vertex) { return node.vertices.at(static_cast<std::size_t>(vertex)).name; };
-        out += fmt::format("[[node.link]]\nfrom = {}\nto = {}\n", names({name(link.a)}), quoted(name(link.b)));
+        out += fmt::format("[[node.link]]\nfrom = {}\nto = {}\n", names({name(link.a)}), in_quotes(name(link.b)));
         out += figure("bandwidth", link.bandwidth) + figure("latency", link.latency);
     }
     return out;
@@ -133,7 +133,7 @@ std::string messaging(std::string_view where, const Messaging& m) {
         out += fmt::format("[[messaging.{}.piece]]\n", where);
         if (piece.up_to.value > 0) out += fmt::format("up_to = {}\n", written(piece.up_to));
         out += fmt::format("overhead = {}\nrate = {}\nsource = {}\n", written(piece.overhead), written(piece.rate),
-                           quoted(piece.source));
+                           in_quotes(piece.source));
     }
     const Overlap& overlap = m.overlap;
     if (overlap.core_rate.source.empty()) return out;
@@ -144,25 +144,25 @@ std::string messaging(std::string_view where, const Messaging& m) {
 std::string in_situ(const InSitu& in_situ) {
     if (in_situ.source.empty()) return "";
     return fmt::format("\n[in_situ]\nbias = {}\nnoise = {}\nsource = {}\n", in_situ.bias, in_situ.noise,
-                       quoted(in_situ.source));
+                       in_quotes(in_situ.source));
 }
 
 std::string storage(const StorageTier& tier) {
-    return fmt::format("\n[[storage]]\nname = {}\n{}per_node = {}\n", quoted(tier.name),
+    return fmt::format("\n[[storage]]\nname = {}\n{}per_node = {}\n", in_quotes(tier.name),
                        figure("read", tier.read) + figure("write", tier.write), tier.per_node);
 }
 
 }  // namespace
 
 std::string to_toml(const Machine& machine) {
-    std::string out = fmt::format("schema = {}\nname = {}\n", quoted(machine_schema), quoted(machine.name));
-    if (!machine.summary.empty()) out += fmt::format("summary = {}\n", quoted(machine.summary));
+    std::string out = fmt::format("schema = {}\nname = {}\n", in_quotes(machine_schema), in_quotes(machine.name));
+    if (!machine.summary.empty()) out += fmt::format("summary = {}\n", in_quotes(machine.summary));
     if (machine.name == this_host_name) {
         const Host host = host_now();
         out += fmt::format(
             "\n# The host that these figures were measured on: no other one may use them as its own.\n"
             "[host]\nhostname = {}\ncpu = {}\ncores = {}\n",
-            quoted(host.hostname), quoted(host.cpu), host.cores);
+            in_quotes(host.hostname), in_quotes(host.cpu), host.cores);
     }
     for (const DeviceClass& one : machine.classes) out += device(one);
     for (const NodeKind& one : machine.nodes) out += node(machine, one);
