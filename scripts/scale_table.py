@@ -47,7 +47,7 @@ def measure(command):
 
 def svg(rows, path):
     """Log-log, time on the left in blue, memory on the right in orange."""
-    width, height, left, top = 560, 320, 60, 20
+    width, height, left, top = 560, 320, 76, 20
     x = lambda n: left + (math.log10(n) - 0.5) / 5.7 * (width - 2 * left)
     y = lambda value, low, high: height - 50 - (math.log10(value) - low) / (high - low) * (height - 50 - top)
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
