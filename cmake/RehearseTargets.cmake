@@ -61,7 +61,7 @@ function(rehearse_test path)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${target} PRIVATE
     REHEARSE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" REHEARSE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  if(NOT "OpenMP::OpenMP_CXX" IN_LIST ARG_USES)
+  if(NOT ARG_USES MATCHES "OpenMP::|rehearse::gui")  # which compile with flags of their own
     rehearse_precompile(${target} REUSE_FROM rehearse_precompiled_tests)
   endif()
   if(ARG_MPI_RANKS)
