@@ -67,34 +67,36 @@ TEST(Asynchronous, ABusyServerSetsThePace) {
     EXPECT_GT(four.prediction.staleness[3], 140);
 }
 
-// 16 ranks bring 16 x 4 ms through the server's one NIC and get as much back. They have begun together and share it
-// fairly, so that they stay together: 64 ms there, 64 ms back; no less than 64 ms if they did not.
+// 16 ranks bring 16 x 4 ms through the server's one NIC and get as much back. While all are together that is 64 ms
+// there and 64 ms back; who is served first is back first, so that they drift apart until both directions are busy: 64
+// ms.
 TEST(Asynchronous, TheServersLinkSetsThePaceOfMany) {
     Machine machine = one_device_nodes(17, Star{});
     const Predicted many = predicted(trading(machine, 16, Seconds{0.001}, Seconds{1e-5}), machine, {.iterations = 40});
     EXPECT_GE(many.step, 0.064);
-    EXPECT_NEAR(many.step, 0.129, 0.129 * 0.03);
+    EXPECT_LE(many.step, 0.001 + 2 * 0.064 + 16 * 1e-5 + 1e-4);
 }
 
-// Two ranks of which one computes three times as long do 1 + 1/3 times the steps of the slow one alone; in step they
-// would do as many as the slow one.
+// Two ranks in step share the server's link both ways. Two of which one computes three times as long do 1 + 1/3 times
+// the steps of the slow one alone; in step they would do as many as the slow one.
 TEST(Asynchronous, ASlowRankKeepsNobodyElse) {
     Machine machine = one_device_nodes(3, Star{});
     const Schedule schedule = trading(machine, 2, Seconds{0.100}, Seconds{1e-6});
     const double apart = 2 * way.value + 1e-6;
     const Predicted even = predicted(schedule, machine);
     const Predicted uneven = predicted(schedule, machine, {.pace = {1, 3}});
-    EXPECT_NEAR(even.step, 0.1 + apart, 0.1 * 0.05);
+    EXPECT_NEAR(even.step, 0.1 + 2 * apart, 1e-4);
     EXPECT_NEAR(1 / uneven.step, (1 / (0.1 + apart) + 1 / (0.3 + apart)) / 2, 0.05 / uneven.step);
 }
 
+// Without noise both are on the link at the same time, with noise hardly ever.
 TEST(Asynchronous, NoiseIsOfEachStepAnew) {
     Machine machine = one_device_nodes(3, Star{});
     const Schedule schedule = trading(machine, 2, Seconds{0.100}, Seconds{1e-6});
     const Predicted still = predicted(schedule, machine, {.iterations = 200});
     const Predicted noisy = predicted(schedule, machine, {.iterations = 200, .noise = {0.2, 1}});
-    EXPECT_NEAR(noisy.step / still.step, 1, 0.05);  // 1 on average
-    EXPECT_NE(noisy.step, still.step);
+    EXPECT_NEAR(still.step, 0.1 + 4 * way.value, 1e-3);
+    EXPECT_NEAR(noisy.step, 0.1 + 2 * way.value, 0.1 * 0.03);  // noise is 1 on average
 }
 
 // Beside the ranks: server 0 is on the device of rank 0, which has no way to go.
