@@ -41,7 +41,6 @@ Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, 
       beside_(joints_.size()),
       sent_(rank_class_.part.buckets.size()),
       scale_(scales() ? hyperparameters.loss_scale : 1) {
-    check_own_ways();
     choose_backends(wish);
     std::vector<const kernels::Backend*> backends;  // whoever runs forward says what is kept for backward
     for (const kernels::PassChoices& choices : choices_) backends.push_back(of(choices, Pass::forward).backend);

@@ -135,7 +135,6 @@ private:
     kernels::View room_for_gradient(ReadyStep& ready, int layer, int micro_batch);
     void prepare_bucket(ReadyStep& ready, const Communicate& communicate);
     void prepare_halo(ReadyStep& ready, const Communicate& communicate);
-    void check_own_ways() const;
     void prepare_own_way(ReadyStep& ready, const Communicate& communicate);
     void prepare_differences(ReadyStep& ready, int bucket);
     void pull_together(int bucket, int learner);
@@ -209,6 +208,10 @@ private:
     std::int64_t pixel_classes_ = 0;
     std::vector<double> confusion_;
 };
+
+/// InputError where `schedule` has servers, models of its own or compressed gradients, and what no rank runs beside
+/// them.
+void check_own_ways(const Schedule& schedule);
 
 /// Intersection over union of each class that occurs or is taken for one, their mean.
 double mean_iou(std::span<const double> confusion, std::int64_t classes);

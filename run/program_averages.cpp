@@ -10,18 +10,18 @@
 
 namespace rehearse::run {
 
-void Program::check_own_ways() const {
-    const bool averages = schedule_.averaging.period > 0, compresses = schedule_.compression != Compression{};
-    if (!averages && !compresses && schedule_.servers.count == 0) return;
-    if (schedule_.precision != Precision::fp32) {
-        throw InputError(fmt::format("run: plan '{}' trains in fp32 only, not in {}", schedule_.plan,
-                                     to_string(schedule_.precision)));
+void check_own_ways(const Schedule& schedule) {
+    const bool averages = schedule.averaging.period > 0, compresses = schedule.compression != Compression{};
+    if (!averages && !compresses && schedule.servers.count == 0) return;
+    if (schedule.precision != Precision::fp32) {
+        throw InputError(
+            fmt::format("run: plan '{}' trains in fp32 only, not in {}", schedule.plan, to_string(schedule.precision)));
     }
-    for (const Axis& axis : schedule_.mesh.axes) {
+    for (const Axis& axis : schedule.mesh.axes) {
         const bool whole = axis.name == "data" || axis.name == "groups" || axis.size == 1;
         if (!whole && !averages) {
             throw InputError(fmt::format("run: plan '{}': {} beside data is predicted, not run, in this version",
-                                         schedule_.plan, axis.name));
+                                         schedule.plan, axis.name));
         }
     }
 }

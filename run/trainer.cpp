@@ -17,6 +17,7 @@
 #include "run/gradient_check.hpp"
 #include "run/part_check.hpp"
 #include "run/prefetch.hpp"
+#include "run/program.hpp"
 #include "run/random.hpp"
 #include "run/record.hpp"
 #include "run/samples.hpp"
@@ -47,6 +48,7 @@ void check_job(const kernels::Communicator& world, const Schedule& schedule, con
         throw InputError(
             fmt::format("--checkpoint: not yet of plan '{}', whose ranks have states of their own", schedule.plan));
     }
+    check_own_ways(schedule);
     if (schedule.servers.shared || schedule.servers.copies > 1 || schedule.servers.quorum < 1) {
         throw InputError(
             fmt::format("run: plan '{}': servers run apart, without copies and with all groups, in this "
