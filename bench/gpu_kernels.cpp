@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times our convolutions on this machine's GPU: problem strings on stdin, one a line, CSV on stdout. Random buffers stay on
-// the GPU and rotate through more than twice its cache; each result is checked first. Times are the GPU's own, the median of
-// `rounds` rounds. For scripts/gpu.sh.
+// Times our convolutions on this machine's GPU: problem strings on stdin, one a line, CSV on stdout. Random buffers
+// stay on the GPU and rotate through more than twice its cache; each result is checked first. Times are the GPU's own,
+// the median of `rounds` rounds. For scripts/gpu.sh.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,8 +37,8 @@ kernels::View on_gpu(Engine& engine, std::int64_t count, DataType type, std::min
     std::vector<float> values(static_cast<std::size_t>(count));
     for (float& value : values) value = uniform(random);
     std::vector<std::uint16_t> halves(type == DataType::f32 ? 0 : values.size());
-    const kernels::View stored{type == DataType::f32 ? static_cast<void*>(values.data()) : halves.data(),
-                               values.size(), type};
+    const kernels::View stored{type == DataType::f32 ? static_cast<void*>(values.data()) : halves.data(), values.size(),
+                               type};
     if (type != DataType::f32) kernels::convert(kernels::ConstView(values), stored);
     memory.push_back(engine.allocate(stored.size_bytes()));
     engine.copy_in(memory.back().get(), stored.bytes(), stored.size_bytes());
@@ -47,9 +47,7 @@ kernels::View on_gpu(Engine& engine, std::int64_t count, DataType type, std::min
 
 Set make_set(Engine& engine, const Problem& problem, std::minstd_rand& random) {
     Set set;
-    const auto tensor = [&](std::int64_t count) {
-        return on_gpu(engine, count, problem.type, random, set.memory);
-    };
+    const auto tensor = [&](std::int64_t count) { return on_gpu(engine, count, problem.type, random, set.memory); };
     const std::int64_t input = problem.batch * elements(input_shapes(problem.op).front());
     const std::int64_t output = problem.batch * elements(output_shape(problem.op));
     set.buffers.src.emplace_back(tensor(input));

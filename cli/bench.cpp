@@ -21,9 +21,9 @@ struct Kind {
     std::string_view name;
     int (*run)(const BenchOptions& options);
 };
-constexpr std::array kinds{Kind{"conv", bench_kernels},  Kind{"gemm", bench_kernels}, Kind{"layer", bench_kernels},
-                           Kind{"attention", bench_kernels},
-                           Kind{"stream", bench_stream}, Kind{"peak", bench_peak},    Kind{"tuned", bench_tuned}};
+constexpr std::array kinds{Kind{"conv", bench_kernels},      Kind{"gemm", bench_kernels},  Kind{"layer", bench_kernels},
+                           Kind{"attention", bench_kernels}, Kind{"stream", bench_stream}, Kind{"peak", bench_peak},
+                           Kind{"tuned", bench_tuned}};
 
 int start(BenchOptions& options) {
     options.kind = options.arguments.empty() ? "" : options.arguments.front();
@@ -66,10 +66,10 @@ void add_positive(CLI::App& app, const std::string& name, int& value, const std:
 
 Run add_bench(CLI::App& app) {
     const auto options = std::make_shared<BenchOptions>();
-    app.add_option(
-           "KIND", options->arguments,
-           "conv, gemm, layer, attention (then problem strings), stream, peak or tuned (what --tune has kept); under mpirun " +
-               join(message_kinds()))
+    app.add_option("KIND", options->arguments,
+                   "conv, gemm, layer, attention (then problem strings), stream, peak or tuned (what --tune has kept); "
+                   "under mpirun " +
+                       join(message_kinds()))
         ->option_text("KIND [PROBLEM...]");
     app.add_option(
            "--suite", options->suite,
@@ -84,7 +84,10 @@ Run add_bench(CLI::App& app) {
     using kernels::Accumulation;
     add_choice<std::optional<Accumulation>>(
         app, "--accumulate", options->accumulate,
-        {{"f32", Accumulation::f32}, {"chunked", Accumulation::chunked}, {"f16", Accumulation::f16}, {"tf32", Accumulation::tf32}},
+        {{"f32", Accumulation::f32},
+         {"chunked", Accumulation::chunked},
+         {"f16", Accumulation::f16},
+         {"tf32", Accumulation::tf32}},
         "only those that sum products of f16, or of f32 on a GPU's tensor cores, so");
     app.add_flag("--list", options->list, "print the problems, one a line, and time none");
     app.add_flag("!--no-check", options->check, "do not hold the results to the reference first");

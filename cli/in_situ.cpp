@@ -58,8 +58,8 @@ run::Options options_of(const InSituJob& job, int steps) {
 
 }  // namespace
 
-// A host is faster in some seconds and slower in others: the networks take turns, and of the blocks of steps of each the
-// one in the middle counts.
+// A host is faster in some seconds and slower in others: the networks take turns, and of the blocks of steps of each
+// the one in the middle counts.
 void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules, const Machine& machine,
                    std::vector<calibrate::Sample>& samples) {
     constexpr int rounds = 5;

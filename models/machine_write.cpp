@@ -72,8 +72,9 @@ std::string device(const DeviceClass& device) {
         out += fmt::format("fraction = {}\nerror = {}\nsource = {}\n", row.fraction, row.error, in_quotes(row.source));
     }
     for (const auto& [problem, price] : device.measured)
-        out += fmt::format("[[device.price]]\nproblem = {}\nmedian = {}\nerror = {}\nsamples = {}\nsource = {}\n",
-                           in_quotes(problem), written(price.median), price.error, price.samples, in_quotes(price.source));
+        out +=
+            fmt::format("[[device.price]]\nproblem = {}\nmedian = {}\nerror = {}\nsamples = {}\nsource = {}\n",
+                        in_quotes(problem), written(price.median), price.error, price.samples, in_quotes(price.source));
     return out;
 }
 

@@ -74,7 +74,9 @@ std::string Algorithm::version() const {
     return fmt::format("{} {}", revision(), hwy::TargetName(usable & -usable));  // the lowest bit is the best target
 }
 
-std::int64_t Algorithm::kept(const Op& op, std::int64_t batch) const { return reference::backend().workspace(op, batch); }
+std::int64_t Algorithm::kept(const Op& op, std::int64_t batch) const {
+    return reference::backend().workspace(op, batch);
+}
 
 CheckedKernel::CheckedKernel(const Problem& problem)
     : CheckedKernel(problem, reference::backend().workspace(problem.op, problem.batch)) {}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the algorithms of this folder share: they are named "cpu", keep from forward to backward what the reference
-// keeps unless they say otherwise, and leave the update of a layer's weights by SGD, one loop over memory, to the reference.
+// keeps unless they say otherwise, and leave the update of a layer's weights by SGD, one loop over memory, to the
+// reference.
 #pragma once
 
 #include <cstdint>

@@ -188,8 +188,7 @@ private:
     std::unique_ptr<Kernel> make(const Problem& problem) const override {
         const auto& dense = std::get<MatMul>(problem.op);
         const std::int64_t rows = problem.batch * dense.m;
-        if (rows <= most_few_rows && !dense.activation && !dense.tied)
-            return std::make_unique<FewRowsProduct>(problem);
+        if (rows <= most_few_rows && !dense.activation && !dense.tied) return std::make_unique<FewRowsProduct>(problem);
         return std::make_unique<Product>(problem);
     }
     std::unique_ptr<Kernel> make_half(const Problem& problem) const override {

@@ -11,12 +11,12 @@
 
 namespace rehearse::kernels::cuda {
 
-/// "direct", "gemm" (f32 on ordinary cores; f16, bf16 on tensor cores), "tensor-tf32", "winograd2", "winograd4"; they run
-/// on `engine`, which outlives them.
+/// "direct", "gemm" (f32 on ordinary cores; f16, bf16 on tensor cores), "tensor-tf32", "winograd2", "winograd4"; they
+/// run on `engine`, which outlives them.
 std::vector<std::unique_ptr<Backend>> convolutions(Engine& engine);
 
-/// The same for buffers in the host's memory: copies what the pass reads in, runs, copies what it writes out. For checks
-/// and tests, not for speed. `device` and `engine` outlive it.
+/// The same for buffers in the host's memory: copies what the pass reads in, runs, copies what it writes out. For
+/// checks and tests, not for speed. `device` and `engine` outlive it.
 std::unique_ptr<Backend> staged(const Backend& device, Engine& engine);
 
 }  // namespace rehearse::kernels::cuda

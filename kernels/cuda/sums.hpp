@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every pass of every convolution as one form: sums over terms of a weight times a source element that lies at a
 // distance from the target's pixel. forward: the terms are (channel, tap), the targets the output's pixels.
-// backward_data: the terms are (filter, tap) and, for a stride above 1, the targets are taken in as many launches as there
-// are phases, each with just the taps that meet it. backward_weights: the weights are what is summed (WeightSums).
+// backward_data: the terms are (filter, tap) and, for a stride above 1, the targets are taken in as many launches as
+// there are phases, each with just the taps that meet it. backward_weights: the weights are what is summed
+// (WeightSums).
 #pragma once
 
 #include "kernels/cuda/team.hpp"
 
 namespace rehearse::kernels::cuda {
 
-/// Where a term lies: in the source beyond the pixel's place (elements of its channel, then pixels), and in the weights.
+/// Where a term lies: in the source beyond the pixel's place (elements of its channel, then pixels), and in the
+/// weights.
 struct Term {
     std::int32_t source = 0, weight = 0;
     std::int16_t d = 0, h = 0, w = 0, unused = 0;
@@ -20,8 +22,8 @@ struct Extent3 {
     REHEARSE_BOTH constexpr std::int64_t pixels() const { return std::int64_t{d} * h * w; }
 };
 
-/// Counts are of one group. Pixel (d, h, w) of an image reads the source at pixel * step + the term's (d, h, w), nothing
-/// outside of `extent`, and is written at target_first + its dot product with target_step.
+/// Counts are of one group. Pixel (d, h, w) of an image reads the source at pixel * step + the term's (d, h, w),
+/// nothing outside of `extent`, and is written at target_first + its dot product with target_step.
 struct Sums {
     const void* source = nullptr;
     const void* weights = nullptr;
@@ -158,8 +160,8 @@ private:
     }
 };
 
-/// A thread has one pixel and `at_once` rows and takes one term after the other: for groups of few channels, where a tile
-/// would be mostly empty.
+/// A thread has one pixel and `at_once` rows and takes one term after the other: for groups of few channels, where a
+/// tile would be mostly empty.
 template <typename Element>
 struct DirectSums : Sums {
     static constexpr int threads = 128, at_once = 4;

@@ -64,8 +64,8 @@ Launch forward(const Conv3d& op, std::int64_t batch) {
     return launch;
 }
 
-// Input pixels phase + stride * i in each dimension meet, at tap k, the output's pixel i + (phase - distance) / stride, if
-// that is a whole number.
+// Input pixels phase + stride * i in each dimension meet, at tap k, the output's pixel i + (phase - distance) / stride,
+// if that is a whole number.
 Launch backward_data(const Conv3d& op, std::int64_t batch, const Extent3& phase) {
     const Window& window = op.window;
     const Extent3 in = extent(op.depth, op.height, op.width), out = output_of(op);
@@ -76,8 +76,8 @@ Launch backward_data(const Conv3d& op, std::int64_t batch, const Extent3& phase)
         for_each_tap(window, [&](std::int64_t tap, std::int64_t d, std::int64_t h, std::int64_t w) {
             const std::int64_t to_d = phase.d - d, to_h = phase.h - h, to_w = phase.w - w;
             if (to_d % stride.d != 0 || to_h % stride.h != 0 || to_w % stride.w != 0) return;
-            launch.terms.push_back(term(f * out.pixels(), f * channels * taps + tap, to_d / stride.d, to_h / stride.h,
-                                        to_w / stride.w));
+            launch.terms.push_back(
+                term(f * out.pixels(), f * channels * taps + tap, to_d / stride.d, to_h / stride.h, to_w / stride.w));
         });
     }
     Sums& s = launch.sums;

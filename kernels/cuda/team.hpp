@@ -8,7 +8,8 @@
 //   team.shared()       the block's shared memory
 //
 // On the device a team is one thread's view of its block (device.cuh); on the host it loops over the threads
-// (tests/kernels/cuda_host.hpp), so that index arithmetic, tables and fragments are held to the reference where no GPU is.
+// (tests/kernels/cuda_host.hpp), so that index arithmetic, tables and fragments are held to the reference where no GPU
+// is.
 #pragma once
 
 #include <cstdint>

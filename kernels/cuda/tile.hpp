@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block's tile of a matrix product c[row][column] = sum over k of a[row][k] b[column][k]: how it lies in shared memory,
-// who multiplies what. Memory holds words along k: one element, or a pair of 16-bit ones.
+// A block's tile of a matrix product c[row][column] = sum over k of a[row][k] b[column][k]: how it lies in shared
+// memory, who multiplies what. Memory holds words along k: one element, or a pair of 16-bit ones.
 #pragma once
 
 #include <cstdint>

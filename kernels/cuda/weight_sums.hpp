@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of a convolution's weights: each weight's sum over all pixels of all images. There are many pixels and few
-// weights, so the pixels are split among blocks, whose partial sums are added up in a fixed order: the same bits every time.
+// The gradient of a convolution's weights: each weight's sum over all pixels of all images. There are many pixels and
+// few weights, so the pixels are split among blocks, whose partial sums are added up in a fixed order: the same bits
+// every time.
 #pragma once
 
 #include "kernels/cuda/sums.hpp"

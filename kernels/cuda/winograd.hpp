@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Winograd's minimal filtering, F(m x m, 3 x 3) with m of 2 or 4 (Lavin and Gray 2016, sections 4.1 and 4.3): source tiles
-// and weights are transformed, multiplied point by point as (m + 2)^2 matrix products (sums.hpp, a group a point), and
-// transformed back. Everything in between is f32.
+// Winograd's minimal filtering, F(m x m, 3 x 3) with m of 2 or 4 (Lavin and Gray 2016, sections 4.1 and 4.3): source
+// tiles and weights are transformed, multiplied point by point as (m + 2)^2 matrix products (sums.hpp, a group a
+// point), and transformed back. Everything in between is f32.
 #pragma once
 
 #include "kernels/cuda/sums.hpp"
