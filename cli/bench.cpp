@@ -21,9 +21,9 @@ struct Kind {
     std::string_view name;
     int (*run)(const BenchOptions& options);
 };
-constexpr std::array kinds{Kind{"conv", bench_kernels},  Kind{"gemm", bench_kernels}, Kind{"layer", bench_kernels},
-                           Kind{"attention", bench_kernels},
-                           Kind{"stream", bench_stream}, Kind{"peak", bench_peak},    Kind{"tuned", bench_tuned}};
+constexpr std::array kinds{Kind{"conv", bench_kernels},      Kind{"gemm", bench_kernels},  Kind{"layer", bench_kernels},
+                           Kind{"attention", bench_kernels}, Kind{"stream", bench_stream}, Kind{"peak", bench_peak},
+                           Kind{"tuned", bench_tuned}};
 
 int start(BenchOptions& options) {
     options.kind = options.arguments.empty() ? "" : options.arguments.front();
@@ -35,9 +35,12 @@ int start(BenchOptions& options) {
         check_writable(options.out, options.common);
         check_writable(options.common.output, options.common);
         check_pictures(options);
-        return kind.run(options);
+        if (options.device == "cpu" || kind.run == bench_kernels) return kind.run(options);
+        if (kind.run == bench_stream || kind.run == bench_peak) return bench_device_roofs(options);
+        throw InputError(fmt::format("bench {}: not of a device", options.kind));
     }
     if (std::ranges::count(message_kinds(), std::string_view{options.kind}) > 0) {
+        if (options.device != "cpu") throw InputError(fmt::format("bench {}: not of a device", options.kind));
         if (options.arguments.size() > 1)
             throw InputError(fmt::format("bench {}: takes no problem strings", options.kind));
         return bench_messages(options.kind, {options.common, options.messages, options.algorithm, options.out,
@@ -66,10 +69,10 @@ void add_positive(CLI::App& app, const std::string& name, int& value, const std:
 
 Run add_bench(CLI::App& app) {
     const auto options = std::make_shared<BenchOptions>();
-    app.add_option(
-           "KIND", options->arguments,
-           "conv, gemm, layer, attention (then problem strings), stream, peak or tuned (what --tune has kept); under mpirun " +
-               join(message_kinds()))
+    app.add_option("KIND", options->arguments,
+                   "conv, gemm, layer, attention (then problem strings), stream, peak or tuned (what --tune has kept); "
+                   "under mpirun " +
+                       join(message_kinds()))
         ->option_text("KIND [PROBLEM...]");
     app.add_option(
            "--suite", options->suite,
@@ -78,13 +81,19 @@ Run add_bench(CLI::App& app) {
     app.add_option("--filter", options->filter, "only problems that it matches")->option_text("REGEX");
     app.add_option("--batch", options->batches, "of a network")->delimiter(',')->option_text("N[,N...]");
     add_fuse(app, options->fuse);
+    app.add_option("--device", options->device, "cuda: this host's GPU, timed by its own clock")
+        ->capture_default_str()
+        ->option_text("cpu|cuda");
     app.add_option("--backend", options->backend, "only this one")->option_text("NAME");
     app.add_option("--algorithm", options->algorithm, "only this one; of collectives any of a list, with mpi and auto")
         ->option_text("NAME[,NAME...]");
     using kernels::Accumulation;
     add_choice<std::optional<Accumulation>>(
         app, "--accumulate", options->accumulate,
-        {{"f32", Accumulation::f32}, {"chunked", Accumulation::chunked}, {"f16", Accumulation::f16}, {"tf32", Accumulation::tf32}},
+        {{"f32", Accumulation::f32},
+         {"chunked", Accumulation::chunked},
+         {"f16", Accumulation::f16},
+         {"tf32", Accumulation::tf32}},
         "only those that sum products of f16, or of f32 on a GPU's tensor cores, so");
     app.add_flag("--list", options->list, "print the problems, one a line, and time none");
     app.add_flag("!--no-check", options->check, "do not hold the results to the reference first");

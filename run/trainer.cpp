@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "kernels/comm/idle.hpp"
 #include "run/checkpoint.hpp"
 #include "run/clock.hpp"
 #include "run/gradient_check.hpp"
+#include "run/learners.hpp"
 #include "run/part_check.hpp"
 #include "run/prefetch.hpp"
 #include "run/random.hpp"
@@ -25,8 +27,6 @@
 namespace rehearse::run {
 
 namespace {
-
-enum Purpose : std::uint64_t { weights_of, data_of, dropout_of };
 
 void check_job(const kernels::Communicator& world, const Schedule& schedule, const Options& options) {
     const std::int64_t needed = ranks(schedule.mesh);
@@ -54,12 +54,13 @@ DataType wire_of(const Schedule& schedule) {
 
 class Trainer {
 public:
-    Trainer(const kernels::Communicator& world, const Schedule& schedule, const Options& options, const Probe& probe)
+    Trainer(const kernels::Communicator& world, const Schedule& schedule, const Options& options, const Probe& probe,
+            kernels::Device* device)
         : world_(world),
           schedule_(schedule),
           options_(options),
           samples_(schedule.network, key(options.seed, data_of), options.data),
-          wish_{options.backend, options.algorithm, options.scratch_limit, options.tuned},
+          wish_{options.backend, options.algorithm, options.scratch_limit, options.tuned, device},
           hyperparameters_{.learning_rate = options.learning_rate,
                            .momentum = options.momentum,
                            .weight_decay = options.weight_decay,
@@ -99,6 +100,7 @@ public:
         recording_.align({first_time, first_ahead, now(), last_ahead});
         result.timeline = make_timeline(schedule_, world_, recording_);
         result.timeline.title = title();
+        result.left_to_host = left_to_host();
         gather_pieces();
         result.weights = floats_of(program_.tensors().weights());
         result.gradients = floats_of(program_.tensors().applied());
@@ -208,6 +210,13 @@ private:
         return report;
     }
 
+    std::string left_to_host() const {
+        const Program::Placed placed = program_.placed();
+        if (placed.on_host == 0) return {};
+        const std::vector<std::string_view> kinds(placed.kinds.begin(), placed.kinds.end());
+        return fmt::format("{} of {} layers: {}", placed.on_host, placed.layers, join(kinds));
+    }
+
     std::string title() const {
         return fmt::format("{}, {}, batch {} a rank, measured", schedule_.network.name, schedule_.plan,
                            schedule_.batch_per_rank);
@@ -305,16 +314,23 @@ float default_learning_rate(Optimizer optimizer) {
 }
 
 Result train_on(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
-                const Report& report, const Probe& probe) {
+                const Report& report, const Probe& probe, kernels::Device* device) {
     rehearse::check(schedule);
     check_job(world, schedule, options);
-    return Trainer{world, schedule, options, probe}.train(report);
+    if (device == nullptr) device = kernels::usable_device(options.device);
+    return Trainer{world, schedule, options, probe, device}.train(report);
 }
 
 Result train(const Session& session, const Schedule& schedule, const Options& options,
              const std::function<void(int step, const StepReport&)>& report) {
     const kernels::Communicator world = kernels::Communicator::world();
     require(world.size() == session.size(), "a session is the whole job");
+    if (options.learners > 1) {
+        if (world.size() > 1) throw InputError("--learners: of one rank; start it without mpirun");
+        kernels::Device* const device = kernels::usable_device(options.device);
+        if (device == nullptr) throw InputError("--learners: streams of a GPU, so with --device cuda");
+        return train_learners(schedule, options, report, *device);
+    }
     Result result = train_on(world, schedule, options, report, {});
     result.timeline.title +=
         fmt::format(" on {} rank{} with {} thread{} each", session.size(), session.size() == 1 ? "" : "s",
