@@ -50,7 +50,7 @@ public:
     std::string version() const final { return engine_.version(); }
     Support supports(const Problem& problem) const final {
         if (Support support = supported_by_any(problem); !support.yes) return support;
-        if (is_mirrored(problem)) return supports(mirrored_problem(problem));
+        if (std::holds_alternative<ConvTranspose>(problem.op)) return supports(mirrored_problem(problem));
         for (const std::string& reason : {engine_.refusal(), refuse_all_but_sums(problem),
                                           problem.pass == Pass::update ? std::string{} : refusal(problem)}) {
             if (!reason.empty()) return {.yes = false, .reason = reason};

@@ -66,7 +66,7 @@ void expect_the_hosts(const Network& network, std::string_view plan, std::int64_
     const Options options{.steps = 3, .loss_scale = 64, .check_gradients = true};
     const Result device = train_with(schedule, options, late.device.get());
     const Result host = train_with(schedule, options, nullptr);
-    EXPECT_LE(device.gradient_error, device.gradient_tolerance);
+    EXPECT_LE(device.gradient_error, device.gradient_tolerance) << "on the host: " << host.gradient_error;
     for (std::size_t i = 0; i < host.steps.size(); ++i) {
         EXPECT_NEAR(device.steps[i].loss, host.steps[i].loss, tolerance * std::abs(host.steps[i].loss)) << "step " << i;
     }
@@ -89,10 +89,11 @@ TEST(Device, TrainsATransformer) {
     expect_the_hosts(test::tiny_transformer(models::TransformerKind::encoder), "data:bucket=1kB", 2);
 }
 
-// Norms of whole tensors in f32 there, in double here.
+// Norms of whole tensors in f32 there, in double here. Without a bias before batch normalization, whose gradient is
+// nothing but rounding, of which Adam takes the sign.
 TEST(Device, StepsByAdamAndLamb) {
     for (const Optimizer optimizer : {Optimizer::adam, Optimizer::lamb}) {
-        expect_the_hosts(test::volumes(), "data", 4, 0x1p-10, Precision::fp32, optimizer);
+        expect_the_hosts(test::shrinking(), "data", 4, 0x1p-10, Precision::fp32, optimizer);
     }
 }
 
@@ -226,3 +227,8 @@ TEST(Device, ThatIsNotThereIsRefusedWithTheReason) {
 
 }  // namespace
 }  // namespace rehearse::run
+
+int main(int argc, char** argv) {
+    const rehearse::run::Session session{argc, argv};
+    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
+}
