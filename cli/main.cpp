@@ -25,7 +25,8 @@ constexpr std::array table{
         "  rehearse search --model gpt3-175b --machine selene --devices 1024 --global-batch 1536 --precision mixed "
         "--optimizer adam\n"
         "  rehearse search --model resnet50 --machine summit --devices 96,384 --global-batch 3072 --dataset 1281167 "
-        "--epochs 90 --objective cost --script job.sh --scheduler lsf",
+        "--epochs 90 --objective cost --script job.sh --scheduler lsf\n"
+        "  mpirun -n 8 rehearse search --model gpt3-175b --machine selene --devices 1024 --global-batch 1536",
         add_search},
     Command{
         "cluster", "many jobs on one machine: who gets which devices when, under several policies",

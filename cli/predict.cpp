@@ -6,6 +6,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
@@ -14,6 +15,7 @@
 #include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "cli/training.hpp"
+#include "core/dependencies.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "models/models.hpp"
@@ -42,7 +44,7 @@ struct Options {
     std::optional<std::int64_t> baseline;
     TrainingOptions training;
     std::string trace, plot;
-    bool explain = false, memory = false, links = false;
+    bool explain = false, memory = false, links = false, no_band = false, progress = false;
 };
 
 struct Predicted {
@@ -69,7 +71,8 @@ Predicted predicted(const Options& options, const Network& network, const Machin
     const DeviceClass& device = class_of(machine, 0);
     json["nodes"] = locate(machine, devices - 1).node + 1;
     json["mode"] = to_string(middle.mode);
-    const sim::Band band = sim::band(result.schedule, machine, simulated, summary.step);
+    const sim::Band band = options.no_band ? sim::Band{summary.step, summary.step}
+                                           : sim::band(result.schedule, machine, simulated, summary.step);
     json["step_low_s"] = band.low.value;
     json["step_high_s"] = band.high.value;
     json["memory_capacity_bytes"] = device.memory.value.value;
@@ -230,6 +233,8 @@ int predict(Options& options) {
     for (const std::int64_t devices : options.devices) {
         last = predicted(options, network, machine, devices);
         points.push_back(last.point);
+        if (options.progress)
+            std::cerr << fmt::format("progress {}/{} {} devices\n", points.size(), options.devices.size(), devices);
     }
     add_scaling(points, options.baseline ? predicted(options, network, machine, *options.baseline).point : points[0]);
     for (Json& p : points) add_training_time(p, options.training);
@@ -259,7 +264,10 @@ int predict(Options& options) {
     print(report, options.common);
     write_plot(options, points);
     if (!options.trace.empty()) {
-        trace::write(last.timeline, options.trace);
+        std::set<std::int64_t> ranks;
+        for (const Event& event : last.timeline.events) ranks.insert(event.rank);
+        const std::vector<std::int64_t> each(ranks.begin(), ranks.end());
+        trace::write(last.timeline, dependencies_of(last.schedule, each), options.trace);
         talk(options.common, fmt::format("trace of {} devices: {}", options.devices.back(), options.trace));
     }
     require_memory(options, network, machine, last);
@@ -290,6 +298,9 @@ Run add_predict(CLI::App& app) {
     app.add_option("--plot", options->plot, "draw throughput over devices (.svg, .png or .pdf)")->option_text("FILE");
     app.add_flag("--explain", options->explain, "what takes the time of the largest point, at which price, from where");
     app.add_flag("--memory", options->memory, "what the memory of the largest point's devices is taken by");
+    app.add_flag("--no-band", options->no_band,
+                 "a third of the time: the band's ends are not simulated, low and high are the step itself");
+    app.add_flag("--progress", options->progress, "a line on stderr for each point that is done");
     add_conditions(app, options->conditions);
     app.add_flag("--links", options->links,
                  "what the largest point's links carry, by kind; in JSON the busiest ones too");

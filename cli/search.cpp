@@ -9,6 +9,7 @@
 
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
+#include "cli/crew.hpp"
 #include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "cli/training.hpp"
@@ -156,7 +157,7 @@ void write_script(const Options& options, const Machine& machine, const search::
     talk(options.common, fmt::format("batch script: {}", options.script));
 }
 
-int search_plans(Options& options) {
+int search_plans(Options& options, const CrewPlace& place) {
     check(options);
     if (!options.job.global_batch) options.job.global_batch = options.job.batch * options.request.devices.front();
     const Machine machine = models::load_machine(options.machine);
@@ -166,9 +167,12 @@ int search_plans(Options& options) {
         store = std::make_unique<search::Store>(options.store, key_of(options, network, machine));
     }
     const search::Result result = search::search(
-        network, machine, request_of(options), store ? store->others() : search::Others{}, [&](std::string_view text) {
+        network, machine, request_of(options), store ? store->others() : search::Others{},
+        [&](std::string_view text) {
             if (options.common.verbose > 0) talk(options.common, text);
-        });
+        },
+        place.crew);
+    if (!place.speaks) return good;
     Json config = configuration(options.job);
     config.erase("plan");
     config["machine"] = options.machine;
@@ -240,7 +244,12 @@ Run add_search(CLI::App& app) {
                                   "of the batch script");
     app.add_flag("--gpus", options->gpus, "the batch script asks for a GPU for each rank");
     add_common(app, options->common);
-    return [options] { return search_plans(*options); };
+    return [options] {
+        return on_all_ranks([&](const CrewPlace& place) {
+            options->common.quiet = options->common.quiet || !place.speaks;
+            return search_plans(*options, place);
+        });
+    };
 }
 
 }  // namespace rehearse::cli

@@ -6,6 +6,7 @@
 #include <QDir>
 #include <QLabel>
 #include <QPushButton>
+#include <QScrollArea>
 #include <QSplitter>
 #include <QTemporaryDir>
 #include <QThreadPool>
@@ -72,7 +73,7 @@ public:
             if (prediction_ == nullptr) return picture::canvas(size, picture::palette(theme), "");
             return xy_chart(
                 scaling_chart({curve_of(*prediction_)}, picture::ScalingMetric::throughput, "Predicted scaling",
-                              coarse_ ? "the ends first; the other points are being simulated"
+                              coarse_ ? "the ends first, without their band; the rest is being simulated"
                                       : "band: error of the prices; dashed: perfect scaling"),
                 size, theme);
         });
@@ -119,7 +120,12 @@ private:
         all->addLayout(make_buttons());
         all->addWidget(plan_help());
         all->addStretch();
-        return box;
+        auto* area = new QScrollArea;
+        area->setWidget(box);
+        area->setWidgetResizable(true);
+        area->setFrameShape(QFrame::NoFrame);
+        area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+        return area;
     }
 
     QLayout* make_buttons() {
@@ -177,21 +183,23 @@ private:
     }
 
     void ask(int asked, const std::string& devices) {
-        running_ = session_.runner->start(
-            "curve of " + QString::fromStdString(shown_.model), arguments_of(shown_, devices),
-            [this, asked, devices](const Runner::Result& result) {
-                if (asked != asked_ || !result.good) return;
-                try {
-                    prediction_ =
-                        std::make_shared<Prediction>(parse_prediction(result.out.toStdString(), "rehearse predict"));
-                } catch (const std::exception& error) {
-                    return session_.warn(error.what());
-                }
-                const bool more = coarse_ && !devices.empty();
-                coarse_ = more;
-                curve_->remake();
-                if (more) ask(asked, {});
-            });
+        // The coarse answer takes a simulation a point, the whole one three: the step, and both ends of its band.
+        const bool ends = !devices.empty();
+        running_ = session_.runner->start("curve of " + QString::fromStdString(shown_.model),
+                                          arguments_of(shown_, devices) << (ends ? "--no-band" : "--progress"),
+                                          [this, asked, devices](const Runner::Result& result) {
+                                              if (asked != asked_ || !result.good) return;
+                                              try {
+                                                  prediction_ = std::make_shared<Prediction>(
+                                                      parse_prediction(result.out.toStdString(), "rehearse predict"));
+                                              } catch (const std::exception& error) {
+                                                  return session_.warn(error.what());
+                                              }
+                                              const bool more = coarse_ && !devices.empty();
+                                              coarse_ = more;
+                                              curve_->remake();
+                                              if (more) ask(asked, {});
+                                          });
     }
 
     void show(const Check& found) {
@@ -208,7 +216,8 @@ private:
         if (!folder_.isValid()) return session_.warn("no temporary folder: is the disk full? " + folder_.errorString());
         const QString trace =
             folder_.filePath(QString("%1-%2.pftrace").arg(QString::fromStdString(shown_.model)).arg(++asked_traces_));
-        QStringList list = arguments_of(shown_) << "--explain"
+        QStringList list = arguments_of(shown_) << "--progress"
+                                                << "--explain"
                                                 << "--memory"
                                                 << "--trace" << trace;
         session_.runner->start(

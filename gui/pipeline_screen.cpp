@@ -31,6 +31,7 @@ public:
             box->setValue(value);
             row->addWidget(new QLabel(label));
             row->addWidget(box);
+            box->setObjectName(label);
             connect(box, &QSpinBox::valueChanged, this, [this](int) { changed_(); });
             return box;
         };
@@ -85,6 +86,7 @@ public:
         for (PipelineChoice*& choice : choices_) {
             choice =
                 new PipelineChoice(session, &choice == choices_.data() ? "gpipe" : "1f1b", [this] { view_->remake(); });
+            choice->setObjectName(&choice == choices_.data() ? "upper_pipeline" : "lower_pipeline");
         }
         auto* tools = new QGridLayout;
         tools->setContentsMargins(8, 6, 8, 0);

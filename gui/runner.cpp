@@ -4,6 +4,7 @@
 #include <QCoreApplication>
 #include <QDateTime>
 #include <QFileInfo>
+#include <QRegularExpression>
 #include <QStandardPaths>
 #include <algorithm>
 
@@ -80,12 +81,12 @@ int Runner::start(const QString& title, const QStringList& arguments, std::funct
     connect(job.process, &QProcess::readyReadStandardOutput, this,
             [place] { place->out += place->process->readAllStandardOutput(); });
     connect(job.process, &QProcess::readyReadStandardError, this, [this, place] {
-        place->log = (place->log + QString::fromUtf8(place->process->readAllStandardError())).right(most_log);
+        take_log(*place);
         if (changed) changed();
     });
     connect(job.process, &QProcess::finished, this, [this, place](int code, QProcess::ExitStatus status) {
         place->out += place->process->readAllStandardOutput();
-        place->log += QString::fromUtf8(place->process->readAllStandardError());
+        take_log(*place);
         const Result result = result_of(*place, code, status);
         finish(*place, result, place->cancelled ? "cancelled" : result.good ? "done" : "failed");
     });
@@ -102,6 +103,25 @@ int Runner::start(const QString& title, const QStringList& arguments, std::funct
     job.process->start(program_, arguments);
     if (changed) changed();
     return job.id;
+}
+
+// "progress 3/6 384 devices" says how far it is; all other lines are the log.
+void Runner::take_log(Job& job) {
+    static const QRegularExpression progress("progress (\\d+)/(\\d+) ([^\n]*)\n");
+    job.log += QString::fromUtf8(job.process->readAllStandardError());
+    qsizetype at = job.log.indexOf("progress ");
+    for (QRegularExpressionMatch match; at >= 0; at = job.log.indexOf("progress ", at)) {
+        match =
+            progress.match(job.log, at, QRegularExpression::NormalMatch, QRegularExpression::AnchorAtOffsetMatchOption);
+        if (!match.hasMatch() || (at > 0 && job.log[at - 1] != '\n')) {
+            ++at;
+            continue;
+        }
+        job.share = match.captured(1).toDouble() / std::max(match.captured(2).toDouble(), 1.0);
+        job.progress = QString("%1 of %2: %3").arg(match.captured(1), match.captured(2), match.captured(3));
+        job.log.remove(at, match.capturedLength());
+    }
+    job.log = job.log.right(most_log);
 }
 
 void Runner::finish(Job& job, const Result& result, const QString& state) {
@@ -136,13 +156,15 @@ bool Runner::is_running(int id) const {
 }
 
 Rows Runner::rows() const {
-    Rows rows{{"run", "state", "time", "what", "command"}, {}};
+    Rows rows{{"run", "state", "done", "progress", "time", "what", "command"}, {}};
     for (const auto& job : jobs_) {
         const double now = job->process != nullptr
                                ? static_cast<double>(QDateTime::currentMSecsSinceEpoch() - job->begun_ms) / 1e3
                                : job->seconds;
         rows.rows.push_back({count(job->id),
                              {job->state.toStdString(), {}},
+                             percent(job->state == "done" ? 1 : job->share),
+                             {job->progress.toStdString(), {}},
                              seconds(now),
                              {job->title.toStdString(), {}},
                              {job->command.toStdString(), {}}});

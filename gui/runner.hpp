@@ -23,8 +23,9 @@ public:
     };
     struct Job {
         int id = 0;
-        QString title, command, state = "running", log;
+        QString title, command, state = "running", log, progress;
         double seconds = 0;
+        double share = 0;  // of the work that is done, as far as it says so
         qint64 begun_ms = 0;
         QProcess* process = nullptr;
         QByteArray out;
@@ -48,6 +49,7 @@ public:
 
 private:
     void finish(Job& job, const Result& result, const QString& state);
+    static void take_log(Job& job);
     Job* find(int id) const;
 
     QString program_;

@@ -16,7 +16,8 @@ class Runs : public Screen {
 public:
     explicit Runs(Session& session)
         : Screen(session), table_(new Table), log_(new QPlainTextEdit), cancel_(new QPushButton("Cancel")) {
-        table_->setObjectName("runs");
+        table_->setObjectName("runs_table");
+        log_->setObjectName("log");
         log_->setReadOnly(true);
         log_->setLineWrapMode(QPlainTextEdit::NoWrap);
         cancel_->setObjectName("cancel");

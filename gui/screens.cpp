@@ -97,6 +97,9 @@ public:
         all->setContentsMargins(0, 0, 0, 0);
         all->addLayout(tools);
         all->addWidget(split);
+        metric_->setObjectName("scaling_metric");
+        view_->setObjectName("scaling_picture");
+        front_->setObjectName("front_picture");
         connect(metric_, &QComboBox::currentIndexChanged, this, [this](int) { view_->remake(); });
         view_->show(careful([this](picture::Size size, picture::Theme theme) {
             std::vector<picture::ScalingCurve> curves;
@@ -174,8 +177,11 @@ private:
 class Memory : public Screen {
 public:
     explicit Memory(Session& session) : Screen(session), view_(new PictureView), time_(new PictureView) {
+        view_->setObjectName("memory_picture");
+        time_->setObjectName("memory_over_time");
         auto* tabs = new QTabWidget;
         tabs->setDocumentMode(true);
+        tabs->setObjectName("memory_tabs");
         tabs->addTab(scrolled(view_), "By kind");
         tabs->addTab(scrolled(time_), "Over time");
         auto* all = new QVBoxLayout(this);

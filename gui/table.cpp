@@ -7,6 +7,7 @@
 #include <QClipboard>
 #include <QContextMenuEvent>
 #include <QHeaderView>
+#include <QKeyEvent>
 #include <QMenu>
 #include <QSortFilterProxyModel>
 
@@ -112,10 +113,16 @@ void Table::currentChanged(const QModelIndex& now, const QModelIndex& before) {
 
 void Table::filter(const QString& text) { sorted_->setFilterFixedString(text); }
 
+void Table::copy() const { QApplication::clipboard()->setText(QString::fromStdString(to_csv(model_->rows()))); }
+
+// All rows, as their order and filter are on screen only.
+void Table::keyPressEvent(QKeyEvent* event) {
+    event->matches(QKeySequence::Copy) ? copy() : QTableView::keyPressEvent(event);
+}
+
 void Table::contextMenuEvent(QContextMenuEvent* event) {
     QMenu menu(this);
-    menu.addAction("Copy as CSV",
-                   [this] { QApplication::clipboard()->setText(QString::fromStdString(to_csv(model_->rows()))); });
+    menu.addAction("Copy as CSV\tCtrl+C", [this] { copy(); });
     menu.exec(event->globalPos());
 }
 

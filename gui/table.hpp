@@ -52,6 +52,7 @@ public:
     explicit Table(QWidget* parent = nullptr);
     void show(Rows rows);
     void filter(const QString& text);
+    void copy() const;  // as CSV
     const TableModel& model_of_rows() const { return *model_; }
 
     std::function<void(int)> activated_row;  // by a double click; of the rows as they were given
@@ -59,6 +60,7 @@ public:
 
 protected:
     void currentChanged(const QModelIndex& now, const QModelIndex& before) override;
+    void keyPressEvent(QKeyEvent* event) override;
     void contextMenuEvent(QContextMenuEvent* event) override;
 
 private:

@@ -70,13 +70,15 @@ void TimelineView::draw_map(QPainter& painter) {
         std::vector<picture::RankLanes> ranks;
         for (const TimelineRow& row : lay_out(*lanes_, {}, 1e9))
             ranks.insert(ranks.end(), row.ranks.begin(), row.ranks.end());
-        map_ = QImage(room.width(), 1, QImage::Format_RGB32);
+        map_ = QImage(room.size(), QImage::Format_RGB32);
         const std::span line(reinterpret_cast<std::uint32_t*>(map_.scanLine(0)),
                              static_cast<std::size_t>(room.width()));
         paint(ranks, *lanes_, {first, last}, colors_, line);
+        for (int y = 1; y < map_.height(); ++y)
+            std::ranges::copy(line, reinterpret_cast<std::uint32_t*>(map_.scanLine(y)));
     }
     painter.fillRect(QRect(0, 0, width(), size::map), palette().window());
-    painter.drawImage(room, map_);
+    painter.drawImage(room.topLeft(), map_);
     const auto x = [&](double ns) { return room.left() + (ns - first) / (last - first) * room.width(); };
     const QRectF shown(QPointF(std::max<double>(x(view_.from), room.left()), room.top()),
                        QPointF(std::min<double>(x(view_.to), room.right()), room.bottom()));

@@ -11,6 +11,7 @@
 #include "gui/theme.hpp"
 #include "gui/timeline_size.hpp"
 #include "gui/timeline_view.hpp"
+#include "picture/crew.hpp"
 
 namespace rehearse::gui {
 
@@ -33,9 +34,9 @@ QString elided(const QString& text, const QFontMetrics& metrics, double room) {
 void TimelineView::paintEvent(QPaintEvent* /*event*/) {
     QPainter painter(this);
     painter.setFont(small_font());
-    const auto& colors = picture::palette(theme_);
-    painter.fillRect(rect(), qcolor(colors.background));
     if (lanes_ == nullptr || rows_.empty()) {
+        const auto& colors = picture::palette(theme_);
+        painter.fillRect(rect(), qcolor(colors.background));
         painter.setPen(qcolor(colors.faint_text));
         painter.drawText(rect(), Qt::AlignCenter,
                          lanes_ == nullptr ? "Open a timeline (Ctrl+O), or drop one here" : "No rank has such a name");
@@ -52,33 +53,45 @@ void TimelineView::paintEvent(QPaintEvent* /*event*/) {
     draw_map(painter);
 }
 
-// One line of pixels a row, copied as often as the row is high.
+// One line of pixels a row, copied as often as the row is high; rows on all cores, as each has lines of its own.
 void TimelineView::render() {
     const QSize room = plot().size();
     if (image_.size() != room) image_ = QImage(room, QImage::Format_RGB32);
+    auto* const pixels = reinterpret_cast<std::uint32_t*>(image_.bits());
+    const auto stride = static_cast<std::size_t>(image_.bytesPerLine()) / sizeof(std::uint32_t);
     const auto width = static_cast<std::size_t>(room.width());
-    std::vector<std::uint32_t> line(width);
-    const std::vector<std::uint32_t> ground(width, picture::pixel_of(picture::palette(theme_).background));
-    const auto copy = [&](int y, const std::vector<std::uint32_t>& from) {
-        if (y >= 0 && y < room.height()) std::memcpy(image_.scanLine(y), from.data(), width * sizeof(std::uint32_t));
+    const std::uint32_t ground = picture::pixel_of(picture::palette(theme_).background);
+    struct Lines {
+        const TimelineRow* row;
+        int top, bottom;  // of the row's own pixels
     };
+    std::vector<Lines> lines;
     int free_from = 0;
+    const auto clear = [&](int end) {
+        for (int y = free_from; y < end; ++y) std::fill_n(pixels + static_cast<std::size_t>(y) * stride, width, ground);
+    };
     for (const TimelineRow& row : rows_) {
-        const int top = static_cast<int>(std::lround(row.y - scroll_));
-        const int bottom = static_cast<int>(std::lround(row.y + row.height - scroll_));
-        if (bottom <= 0) continue;
-        if (top >= room.height()) break;
-        if (row.is_lane) {
-            paint(*row.ranks[0][0], *lanes_, view_, colors_, true, line);
-        } else {
-            paint(row.ranks, *lanes_, view_, colors_, line);
-        }
         const int edge = row.height >= 6 ? 1 : 0;
-        for (int y = std::max(free_from, 0); y < top + edge; ++y) copy(y, ground);
-        for (int y = std::max(top + edge, 0); y < std::min(bottom - edge, room.height()); ++y) copy(y, line);
-        free_from = bottom - edge;
+        const int top = std::max(static_cast<int>(std::lround(row.y - scroll_)) + edge, free_from);
+        const int bottom = std::min(static_cast<int>(std::lround(row.y + row.height - scroll_)) - edge, room.height());
+        if (top >= room.height()) break;
+        if (bottom <= top) continue;
+        clear(top);
+        lines.push_back({&row, top, bottom});
+        free_from = bottom;
     }
-    for (int y = std::max(free_from, 0); y < room.height(); ++y) copy(y, ground);
+    clear(room.height());
+    picture::each_of(lines.size(), [&](std::size_t i) {
+        const auto& [row, top, bottom] = lines[i];
+        std::uint32_t* const first = pixels + static_cast<std::size_t>(top) * stride;
+        if (row->is_lane) {
+            paint(*row->ranks[0][0], *lanes_, view_, colors_, true, std::span(first, width));
+        } else {
+            paint(row->ranks, *lanes_, view_, colors_, std::span(first, width));
+        }
+        for (int y = top + 1; y < bottom; ++y)
+            std::memcpy(pixels + static_cast<std::size_t>(y) * stride, first, width * sizeof(std::uint32_t));
+    });
     stale_ = false;
 }
 

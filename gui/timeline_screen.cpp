@@ -20,7 +20,13 @@ namespace {
 
 constexpr std::size_t most_by_step = 3'000'000;  // events that are counted by name; more take longer than a frame may
 
-Rows details_of(const picture::Lanes& lanes, picture::EventAt at) {
+// How much later it could have ended: by what the steps wait for, else by what begins next on its rank.
+const char* slack_name(const picture::Slack* slack) { return slack != nullptr ? "slack" : "free slack"; }
+Value slack_of(const picture::Lanes& lanes, const picture::Slack* slack, picture::EventAt at) {
+    return seconds(static_cast<double>(slack != nullptr ? slack->of(at) : free_slack(lanes, at)) * 1e-9);
+}
+
+Rows details_of(const picture::Lanes& lanes, const picture::Slack* slack, picture::EventAt at) {
     const picture::Lane& lane = lanes.lanes[at.lane];
     const picture::What& what = lanes.whats[lane.what(at.event)];
     const double start = static_cast<double>(lane.start(at.event)) * 1e-9;
@@ -32,7 +38,7 @@ Rows details_of(const picture::Lanes& lanes, picture::EventAt at) {
     add("on", {name_of_rank(lanes, lane.rank) + ", " + name_of_lane(lane), {}});
     add("start", seconds(start));
     add("duration", seconds(length));
-    add("free slack", seconds(static_cast<double>(free_slack(lanes, at)) * 1e-9));
+    add(slack_name(slack), slack_of(lanes, slack, at));
     if (!what.layer.empty()) add("layer", {what.layer, {}});
     if (!what.pass.empty()) add("pass or category", {what.pass, {}});
     add("micro-batch", count(what.micro_batch));
@@ -68,8 +74,8 @@ Rows area_of(const picture::Lanes& lanes, const TimelineView::Area& area) {
     return rows;
 }
 
-Rows path_rows(const picture::Lanes& lanes, const std::vector<picture::PathStep>& path) {
-    Rows rows{{"step", "rank", "lane", "start", "duration", "waited before", "free slack", "activity"}, {}};
+Rows path_rows(const picture::Lanes& lanes, const picture::Slack* slack, const std::vector<picture::PathStep>& path) {
+    Rows rows{{"step", "rank", "lane", "start", "duration", "waited before", slack_name(slack), "activity"}, {}};
     for (const picture::PathStep& step : path) {
         if (rows.rows.size() >= 20'000) break;
         const picture::Lane& lane = lanes.lanes[step.at.lane];
@@ -80,7 +86,7 @@ Rows path_rows(const picture::Lanes& lanes, const std::vector<picture::PathStep>
                              seconds(static_cast<double>(lane.start(step.at.event)) * 1e-9),
                              seconds(static_cast<double>(lane.end(step.at.event) - lane.start(step.at.event)) * 1e-9),
                              seconds(static_cast<double>(step.waited) * 1e-9),
-                             seconds(static_cast<double>(free_slack(lanes, step.at)) * 1e-9),
+                             slack_of(lanes, slack, step.at),
                              {std::string{to_string(what.activity)}, {}}});
     }
     return rows;
@@ -182,7 +188,7 @@ private:
         if (path && tabs_->count() == 1) {
             auto* table = new Table;
             table->setObjectName("path");
-            table->show(path_rows(*lanes, view_->path()));
+            table->show(path_rows(*lanes, view_->slack(), view_->path()));
             table->activated_row = [this](int row) {
                 const auto at = view_->path()[static_cast<std::size_t>(row)].at;
                 view_->select(at);
@@ -197,7 +203,8 @@ private:
         }
         if (lanes == nullptr) return details_->show({});
         if (view_->selected())
-            return tabs_->setTabText(0, "Selection"), details_->show(details_of(*lanes, *view_->selected()));
+            return tabs_->setTabText(0, "Selection"),
+                   details_->show(details_of(*lanes, view_->slack(), *view_->selected()));
         if (view_->area()) return tabs_->setTabText(0, "Area"), details_->show(area_of(*lanes, *view_->area()));
         std::vector<std::size_t> all;
         for (std::size_t l = 0; l < lanes->lanes.size(); ++l) all.push_back(l);

@@ -20,6 +20,7 @@ TimelineView::TimelineView(QWidget* parent) : QWidget(parent) {
 }
 
 void TimelineView::show(std::shared_ptr<const picture::Lanes> lanes) {
+    slack_.reset();
     lanes_ = std::move(lanes);
     choice_ = {};
     selected_.reset();
@@ -57,9 +58,16 @@ void TimelineView::set_filter(const std::string& filter) {
 
 void TimelineView::set_critical_path(bool on) {
     path_on_ = on;
-    if (on && path_.empty() && lanes_ != nullptr && !lanes_->lanes.empty()) path_ = critical_path(*lanes_);
+    if (on && path_.empty() && lanes_ != nullptr && !lanes_->lanes.empty())
+        path_ = slack() != nullptr ? slack()->path() : critical_path(*lanes_);
     if (selection_changed) selection_changed();
     update();
+}
+
+const picture::Slack* TimelineView::slack() {
+    if (slack_ == nullptr && lanes_ != nullptr && knows_slack(*lanes_))
+        slack_ = std::make_unique<picture::Slack>(*lanes_);
+    return slack_.get();
 }
 
 void TimelineView::set_view(picture::TimeView view) {

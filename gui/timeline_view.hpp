@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "gui/timeline_rows.hpp"
-#include "picture/critical_path.hpp"
+#include "picture/slack.hpp"
 
 class QPainter;
 
@@ -54,6 +54,8 @@ public:
     const std::optional<Area>& area() const { return area_; }
     const std::vector<picture::PathStep>& path() const { return path_; }
     const std::vector<TimelineRow>& rows() const { return rows_; }
+    /// Of each event, where the timeline knows what its steps wait for; else nothing. Made when first asked for.
+    const picture::Slack* slack();
     std::size_t visible_events_drawn() const { return names_drawn_; }
 
     std::function<void()> selection_changed, view_changed;
@@ -109,6 +111,7 @@ private:
     std::vector<picture::EventAt> partners_;
     std::optional<Area> area_;
     std::vector<picture::PathStep> path_;
+    std::unique_ptr<const picture::Slack> slack_;
     bool path_on_ = false;
     QImage image_, map_;
     bool stale_ = true;

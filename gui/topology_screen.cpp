@@ -134,6 +134,7 @@ private:
         top->setSizes({400, 300});
         auto* tabs = new QTabWidget;
         tabs->setDocumentMode(true);
+        tabs->setObjectName("topology_tabs");
         tabs->addTab(scrolled(view_), "Machine");
         tabs->addTab(top, "Top links");
         tabs->addTab(scrolled(traffic_), "Traffic between ranks");

@@ -9,15 +9,11 @@ namespace rehearse::picture {
 
 namespace {
 
-constexpr std::uint32_t is_long = 0xFFFFFFFF;
 constexpr std::size_t stride = 64;  // of the prefix sums
 
 }  // namespace
 
-std::int64_t Lane::end(std::size_t i) const {
-    const std::uint32_t duration = durations_[i];
-    return starts_[i] + (duration == is_long ? long_.at(i) : static_cast<std::int64_t>(duration));
-}
+std::int64_t Lane::long_duration(std::size_t i) const { return long_.at(i); }
 
 std::size_t Lane::first_after(std::int64_t ns) const {
     // The events do not overlap, so only the last that begins before can still go on.
@@ -62,7 +58,16 @@ std::size_t Lanes::memory_bytes() const {
         sum += sizeof(What) + what.step.capacity() + what.layer.capacity() + what.pass.capacity();
     }
     for (const Counter& counter : counters) sum += counter.points.capacity() * sizeof(counter.points[0]);
+    for (const auto& [rank, pyramid] : of_rank) {
+        for (const auto& level : pyramid) sum += level.capacity() * sizeof(Coverage);
+    }
     return sum;
+}
+
+const Pyramid& Lanes::levels_of(std::int64_t rank) const {
+    static const Pyramid none;
+    const auto found = of_rank.find(rank);
+    return found == of_rank.end() ? none : found->second;
 }
 
 Lanes lanes_of(const Timeline& timeline) {
@@ -77,6 +82,35 @@ Lanes lanes_of(const Timeline& timeline) {
     for (const Counter& counter : timeline.counters) builder.add(counter);
     for (const LinkUse& use : timeline.links) builder.add(use);
     return builder.finish();
+}
+
+Timeline timeline_of(const Lanes& lanes) {
+    Timeline timeline{lanes.title, lanes.measured, lanes.ranks, {}, lanes.counters, lanes.links};
+    struct Place {
+        int iteration;
+        std::int64_t rank, start;
+        std::uint32_t lane, event;
+        auto operator<=>(const Place&) const = default;
+    };
+    std::vector<Place> order;
+    order.reserve(lanes.size());
+    for (std::size_t l = 0; l < lanes.lanes.size(); ++l) {
+        const Lane& lane = lanes.lanes[l];
+        for (std::size_t i = 0; i < lane.size(); ++i)
+            order.push_back({lane.iteration(i), lane.rank, lane.start(i), static_cast<std::uint32_t>(l),
+                             static_cast<std::uint32_t>(i)});
+    }
+    std::ranges::sort(order);
+    timeline.events.reserve(order.size());
+    for (const Place& place : order) {
+        const Lane& lane = lanes.lanes[place.lane];
+        const What& what = lanes.whats[lane.what(place.event)];
+        timeline.events.push_back({lane.rank, lane.stream, what.step, what.layer, what.pass, what.micro_batch,
+                                   place.iteration, Seconds{static_cast<double>(place.start) * 1e-9},
+                                   Seconds{static_cast<double>(lane.end(place.event)) * 1e-9}, Bytes{what.bytes},
+                                   Flops{what.flops}, lane.flow(place.event)});
+    }
+    return timeline;
 }
 
 Statistics statistics(const Lanes& lanes, std::span<const std::size_t> which, std::int64_t from, std::int64_t to) {

@@ -3,6 +3,7 @@
 // pyramid of how each bin of time is spent, so that ten million events are drawn as fast as a thousand.
 //   level 0   |f  |fb |b  |c  |   a bin holds about four events: of its time, the share of each activity in 1/255
 //   level 1   |f  b   |b  c   |   each level half as many bins
+// A rank of several lanes has a pyramid of its own, of all its lanes over each other.
 #pragma once
 
 #include <array>
@@ -14,6 +15,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/dependencies.hpp"
 #include "picture/activity.hpp"
 
 namespace rehearse::picture {
@@ -29,6 +31,8 @@ struct What {
 
 /// 255 is a whole bin.
 using Coverage = std::array<std::uint8_t, activity_count>;
+/// The finest level first; bins of the whole timeline.
+using Pyramid = std::vector<std::vector<Coverage>>;
 
 class Lane {
 public:
@@ -39,7 +43,10 @@ public:
 
     std::size_t size() const { return starts_.size(); }
     std::int64_t start(std::size_t i) const { return starts_[i]; }
-    std::int64_t end(std::size_t i) const;
+    std::int64_t end(std::size_t i) const {
+        const std::uint32_t duration = durations_[i];
+        return starts_[i] + (duration == is_long ? long_duration(i) : static_cast<std::int64_t>(duration));
+    }
     std::uint32_t what(std::size_t i) const { return whats_[i]; }
     int iteration(std::size_t i) const { return iterations_[i]; }
     Activity activity(std::size_t i) const { return activities_[i]; }
@@ -52,21 +59,24 @@ public:
     std::size_t first_after(std::int64_t ns) const;
     std::optional<std::size_t> at(std::int64_t ns) const;
 
-    const std::vector<std::vector<Coverage>>& levels() const { return levels_; }
+    const Pyramid& levels() const { return levels_; }
     /// Nanoseconds of each activity before event i.
     std::array<std::int64_t, activity_count> busy_before(std::size_t i) const;
     std::size_t memory_bytes() const;
 
 private:
     friend class LanesBuilder;
+    static constexpr std::uint32_t is_long = 0xFFFFFFFF;
+    std::int64_t long_duration(std::size_t i) const;
+
     std::vector<std::int64_t> starts_;
-    std::vector<std::uint32_t> durations_;  // the largest value: see long_
+    std::vector<std::uint32_t> durations_;  // is_long: see long_
     std::vector<std::uint32_t> whats_;
     std::vector<Activity> activities_;
     std::vector<std::uint16_t> iterations_;
     std::vector<std::uint32_t> flows_;          // empty: none
     std::map<std::size_t, std::int64_t> long_;  // durations of 4.3 s and more
-    std::vector<std::vector<Coverage>> levels_;
+    Pyramid levels_;
     std::vector<std::array<std::int64_t, activity_count>> prefix_;  // before every 64th event
 };
 
@@ -78,11 +88,15 @@ struct Lanes {
     std::vector<Lane> lanes;  // by rank, stream, number
     std::vector<Counter> counters;
     std::vector<LinkUse> links;
+    std::vector<Dependencies> dependencies;          // none: not known
     std::map<std::int64_t, std::string> rank_names;  // of another program's processes
     std::int64_t first = 0, last = 1;                // ns; last > first
+    std::map<std::int64_t, Pyramid> of_rank;         // of the ranks that have several lanes
 
     std::size_t size() const;
     std::size_t memory_bytes() const;
+    /// Of all lanes of the rank over each other; empty where it has fewer than two.
+    const Pyramid& levels_of(std::int64_t rank) const;
 };
 
 /// Lanes of one event each time, in any order.
@@ -97,24 +111,32 @@ public:
              std::int64_t flow = 0);
     void add(Counter counter) { result_.counters.push_back(std::move(counter)); }
     void add(LinkUse use) { result_.links.push_back(std::move(use)); }
+    void add(Dependencies dependencies) { result_.dependencies.push_back(std::move(dependencies)); }
     std::size_t events() const { return events_; }
 
     Lanes finish();
 
 private:
-    void sort(Lane& lane) const;
-    std::vector<Lane> without_overlap(Lane&& lane) const;
-    void build(Lane& lane) const;
-    void append(Lane& to, std::int64_t start, std::int64_t duration, std::uint32_t what, std::uint16_t iteration,
-                std::uint32_t flow) const;
+    struct Added {  // an event; a lane's in one piece, so that adding to many lanes in turn touches little memory
+        std::int64_t start, duration;
+        std::uint32_t what, flow;
+        std::uint16_t iteration;
+    };
+    std::vector<Lane> apart(const Lane& lane, std::vector<Added> events) const;
+    void append(Lane& to, const Added& event) const;
+    static void reserve(Lane& lane, std::size_t events);
+    void build(std::span<Lane> rank, Pyramid* together) const;
 
     Lanes result_;
+    std::vector<std::vector<Added>> added_;  // of each lane
     std::map<std::tuple<std::int64_t, Stream, std::string>, std::size_t> lane_of_;
     std::map<What, std::uint32_t> what_of_;
     std::size_t events_ = 0;
 };
 
 Lanes lanes_of(const Timeline& timeline);
+/// The same the other way round, in whole nanoseconds. Flows of more than 32 bits are not known any more.
+Timeline timeline_of(const Lanes& lanes);
 
 /// Of the lanes and the time [from, to): how long each activity lasts in all, exact to the nanosecond, and how many
 /// events there are.

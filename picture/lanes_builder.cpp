@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events into lanes: sorted, apart from each other, with their pyramid and prefix sums.
 #include <algorithm>
-#include <atomic>
-#include <cmath>
-#include <exception>
-#include <mutex>
-#include <numeric>
-#include <thread>
 #include <utility>
 
-#include "picture/lanes.hpp"
+#include "picture/crew.hpp"
+#include "picture/shares.hpp"
 
 namespace rehearse::picture {
 
 namespace {
 
-constexpr std::uint32_t is_long = 0xFFFFFFFF;
 constexpr std::size_t stride = 64, events_a_bin = 4, fewest_bins = 64, most_bins = std::size_t{1} << 20;
 
 std::size_t bins_for(std::size_t events) {
@@ -24,48 +18,17 @@ std::size_t bins_for(std::size_t events) {
     return bins;
 }
 
-using Sums = std::array<float, activity_count>;
-
-// What is there at all is seen: at least 1 of 255.
-Coverage rounded(const Sums& shares) {
-    Coverage result{};
-    for (std::size_t a = 0; a < activity_count; ++a) {
-        if (shares[a] > 0) result[a] = static_cast<std::uint8_t>(std::clamp(std::lround(shares[a] * 255), 1L, 255L));
+Pyramid pyramid_of(const std::vector<Shares>& finest) {
+    Pyramid levels{std::vector<Coverage>(finest.size())};
+    std::ranges::transform(finest, levels[0].begin(), coverage_of);
+    while (levels.back().size() > fewest_bins) {
+        const std::vector<Coverage>& fine = levels.back();
+        std::vector<Coverage> coarse(fine.size() / 2);
+        for (std::size_t i = 0; i < coarse.size(); ++i)
+            coarse[i] = coverage_of(mean(shares_of(fine[2 * i]), shares_of(fine[2 * i + 1])));
+        levels.push_back(std::move(coarse));
     }
-    return result;
-}
-
-std::vector<Coverage> halved(const std::vector<Coverage>& fine) {
-    std::vector<Coverage> coarse(fine.size() / 2);
-    for (std::size_t i = 0; i < coarse.size(); ++i) {
-        for (std::size_t a = 0; a < activity_count; ++a) {
-            coarse[i][a] = static_cast<std::uint8_t>((fine[2 * i][a] + fine[2 * i + 1][a] + 1) / 2);
-        }
-    }
-    return coarse;
-}
-
-// Calls `work(i)` for each number below `count`, on up to four cores.
-template <typename Work>
-void each_of(std::size_t count, Work work) {
-    const std::size_t crew = std::min<std::size_t>({std::max(std::thread::hardware_concurrency(), 1U), 4, count});
-    std::atomic<std::size_t> next{0};
-    std::exception_ptr problem;
-    std::mutex mutex;
-    const auto turn = [&] {
-        try {
-            for (std::size_t i = next++; i < count; i = next++) work(i);
-        } catch (...) {
-            const std::lock_guard lock(mutex);
-            problem = std::current_exception();
-        }
-    };
-    {
-        std::vector<std::jthread> others;
-        for (std::size_t i = 1; i < crew; ++i) others.emplace_back(turn);
-        turn();
-    }
-    if (problem) std::rethrow_exception(problem);
+    return levels;
 }
 
 }  // namespace
@@ -79,6 +42,7 @@ LanesBuilder::LanesBuilder(std::string title, bool measured, std::int64_t ranks)
 std::size_t LanesBuilder::lane(std::int64_t rank, Stream stream, const std::string& name) {
     const auto [place, is_new] = lane_of_.try_emplace({rank, stream, name}, result_.lanes.size());
     if (is_new) {
+        added_.emplace_back();
         Lane& lane = result_.lanes.emplace_back();
         lane.name = name;
         lane.rank = rank;
@@ -93,115 +57,98 @@ std::uint32_t LanesBuilder::what(const What& what) {
     return place->second;
 }
 
-void LanesBuilder::append(Lane& to, std::int64_t start, std::int64_t duration, std::uint32_t what,
-                          std::uint16_t iteration, std::uint32_t flow) const {
-    duration = std::max<std::int64_t>(duration, 0);
-    if (duration >= is_long) to.long_[to.starts_.size()] = duration;
-    to.starts_.push_back(start);
-    to.durations_.push_back(duration >= is_long ? is_long : static_cast<std::uint32_t>(duration));
-    to.whats_.push_back(what);
-    to.activities_.push_back(result_.whats[what].activity);
-    to.iterations_.push_back(iteration);
-    if (flow != 0 && to.flows_.empty()) to.flows_.resize(to.starts_.size() - 1, 0);
-    if (flow != 0 || !to.flows_.empty()) to.flows_.push_back(flow);
-}
-
 void LanesBuilder::add(std::size_t lane, std::int64_t start, std::int64_t duration, std::uint32_t what, int iteration,
                        std::int64_t flow) {
-    append(result_.lanes[lane], start, duration, what, static_cast<std::uint16_t>(std::clamp(iteration, 0, 65535)),
-           std::in_range<std::uint32_t>(flow) ? static_cast<std::uint32_t>(flow) : 0);
+    added_[lane].push_back({start, std::max<std::int64_t>(duration, 0), what,
+                            std::in_range<std::uint32_t>(flow) ? static_cast<std::uint32_t>(flow) : 0,
+                            static_cast<std::uint16_t>(std::clamp(iteration, 0, 65535))});
     ++events_;
 }
 
-// An event that holds others comes before them.
-void LanesBuilder::sort(Lane& lane) const {
-    const auto before = [&](std::size_t a, std::size_t b) {
-        if (lane.starts_[a] != lane.starts_[b]) return lane.starts_[a] < lane.starts_[b];
-        return lane.durations_[a] > lane.durations_[b];
-    };
-    bool sorted = true;
-    for (std::size_t i = 1; i < lane.size() && sorted; ++i) sorted = !before(i, i - 1);
-    if (sorted) return;
-    std::vector<std::size_t> order(lane.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, before);
-    Lane result;
-    result.name = lane.name;
-    result.rank = lane.rank;
-    result.stream = lane.stream;
-    for (const std::size_t i : order) {
-        append(result, lane.start(i), lane.end(i) - lane.start(i), lane.whats_[i], lane.iterations_[i], lane.flow(i));
+void LanesBuilder::append(Lane& to, const Added& event) const {
+    const bool is_long = event.duration >= Lane::is_long;
+    if (is_long) to.long_[to.starts_.size()] = event.duration;
+    to.starts_.push_back(event.start);
+    to.durations_.push_back(is_long ? Lane::is_long : static_cast<std::uint32_t>(event.duration));
+    to.whats_.push_back(event.what);
+    to.activities_.push_back(result_.whats[event.what].activity);
+    to.iterations_.push_back(event.iteration);
+    if (event.flow != 0 && to.flows_.empty()) {
+        to.flows_.reserve(to.starts_.capacity());
+        to.flows_.resize(to.starts_.size() - 1, 0);
     }
-    lane = std::move(result);
+    if (event.flow != 0 || !to.flows_.empty()) to.flows_.push_back(event.flow);
 }
 
-// Each event goes to the first lane that is free again when it begins: nested ones come below each other.
-std::vector<Lane> LanesBuilder::without_overlap(Lane&& lane) const {
-    bool overlaps = false;
-    for (std::size_t i = 1; i < lane.size() && !overlaps; ++i) overlaps = lane.end(i - 1) > lane.start(i);
+// Into columns. Each event goes to the first lane that is free again when it begins: nested ones come below each other.
+std::vector<Lane> LanesBuilder::apart(const Lane& lane, std::vector<Added> events) const {
+    const auto before = [](const Added& a, const Added& b) {  // an event that holds others comes before them
+        return a.start != b.start ? a.start < b.start : a.duration > b.duration;
+    };
+    if (!std::ranges::is_sorted(events, before)) std::ranges::stable_sort(events, before);
     std::vector<Lane> result;
-    if (!overlaps) {
-        result.push_back(std::move(lane));
-        return result;
-    }
     std::vector<std::int64_t> free_from;
-    for (std::size_t i = 0; i < lane.size(); ++i) {
+    for (const Added& event : events) {
         std::size_t n = 0;
-        while (n < result.size() && free_from[n] > lane.start(i)) ++n;
+        while (n < result.size() && free_from[n] > event.start) ++n;
         if (n == result.size()) {
-            Lane& added = result.emplace_back();
-            added.name = lane.name;
-            added.rank = lane.rank;
-            added.stream = lane.stream;
-            added.number = static_cast<int>(n);
+            Lane& made = result.emplace_back();
+            made.name = lane.name;
+            made.rank = lane.rank;
+            made.stream = lane.stream;
+            made.number = static_cast<int>(n);
+            if (n == 0) reserve(made, events.size());
             free_from.push_back(0);
         }
-        append(result[n], lane.start(i), lane.end(i) - lane.start(i), lane.whats_[i], lane.iterations_[i],
-               lane.flow(i));
-        free_from[n] = lane.end(i);
+        append(result[n], event);
+        free_from[n] = event.start + event.duration;
+    }
+    if (result.size() > 1) {
+        for (Lane& part : result) reserve(part, 0);
     }
     return result;
 }
 
-void LanesBuilder::build(Lane& lane) const {
-    const auto fit = [](auto& column) { column.shrink_to_fit(); };
-    fit(lane.starts_), fit(lane.durations_), fit(lane.whats_), fit(lane.activities_), fit(lane.iterations_);
-    fit(lane.flows_);
-    std::vector<Sums> sums(bins_for(lane.size()), Sums{});
-    const double per_bin = static_cast<double>(result_.last - result_.first) / static_cast<double>(sums.size());
-    std::array<std::int64_t, activity_count> total{};
-    lane.prefix_.reserve(lane.size() / stride + 1);
-    for (std::size_t i = 0; i < lane.size(); ++i) {
-        if (i % stride == 0) lane.prefix_.push_back(total);
-        const auto a = static_cast<std::size_t>(lane.activities_[i]);
-        total[a] += lane.end(i) - lane.start(i);
-        const double from = static_cast<double>(lane.start(i) - result_.first) / per_bin;
-        const double to = static_cast<double>(lane.end(i) - result_.first) / per_bin;
-        const std::size_t last = std::min(static_cast<std::size_t>(to), sums.size() - 1);
-        for (std::size_t bin = std::min(static_cast<std::size_t>(from), sums.size() - 1); bin <= last; ++bin) {
-            const double low = std::max(from, static_cast<double>(bin));
-            const double high = std::min(to, static_cast<double>(bin) + 1);
-            if (high > low) sums[bin][a] += static_cast<float>(high - low);
+// Room for so many events; of 0, no more than there are.
+void LanesBuilder::reserve(Lane& lane, std::size_t events) {
+    const auto each = [events](auto& column) { events > 0 ? column.reserve(events) : column.shrink_to_fit(); };
+    each(lane.starts_), each(lane.durations_), each(lane.whats_), each(lane.activities_), each(lane.iterations_);
+    if (events == 0) lane.flows_.shrink_to_fit();
+}
+
+// Each lane's pyramid and sums, and where there are several the pyramid of all over each other.
+void LanesBuilder::build(std::span<Lane> rank, Pyramid* together) const {
+    const auto from = static_cast<double>(result_.first), span = static_cast<double>(result_.last) - from;
+    std::size_t events = 0;
+    for (const Lane& lane : rank) events += lane.size();
+    std::vector<Shares> all(together != nullptr ? bins_for(events) : 0);
+    for (Lane& lane : rank) {
+        std::vector<Shares> own(bins_for(lane.size()));
+        add_events(lane, from, span / static_cast<double>(own.size()), own);
+        lane.levels_ = pyramid_of(own);
+        if (together != nullptr) add_events(lane, from, span / static_cast<double>(all.size()), all);
+        std::array<std::int64_t, activity_count> total{};
+        lane.prefix_.reserve(lane.size() / stride + 1);
+        for (std::size_t i = 0; i < lane.size(); ++i) {
+            if (i % stride == 0) lane.prefix_.push_back(total);
+            total[static_cast<std::size_t>(lane.activities_[i])] += lane.end(i) - lane.start(i);
         }
     }
-    auto& level = lane.levels_.emplace_back(sums.size());
-    std::ranges::transform(sums, level.begin(), rounded);
-    while (lane.levels_.back().size() > fewest_bins) lane.levels_.push_back(halved(lane.levels_.back()));
+    if (together != nullptr) *together = pyramid_of(all);
 }
 
 Lanes LanesBuilder::finish() {
+    std::vector<std::vector<Lane>> parts(added_.size());
+    each_of(parts.size(), [&](std::size_t i) { parts[i] = apart(result_.lanes[i], std::move(added_[i])); });
     std::vector<Lane> lanes;
     result_.first = INT64_MAX;
     result_.last = INT64_MIN;
-    for (Lane& lane : result_.lanes) {
-        sort(lane);
-        for (Lane& part : without_overlap(std::move(lane))) {
-            if (part.size() == 0) continue;
+    for (std::vector<Lane>& of_lane : parts) {
+        for (Lane& part : of_lane) {
             result_.first = std::min(result_.first, part.start(0));
             result_.last = std::max(result_.last, part.end(part.size() - 1));
             lanes.push_back(std::move(part));
         }
-        lane = {};
     }
     if (lanes.empty()) result_.first = 0;
     result_.last = std::max(result_.last, result_.first + 1);
@@ -209,7 +156,14 @@ Lanes LanesBuilder::finish() {
         return std::tuple{a.rank, a.stream} < std::tuple{b.rank, b.stream};  // parts of a lane stay together
     });
     result_.lanes = std::move(lanes);
-    each_of(result_.lanes.size(), [this](std::size_t i) { build(result_.lanes[i]); });
+    std::vector<std::pair<std::span<Lane>, Pyramid*>> ranks;
+    for (std::size_t begin = 0, end = 0; begin < result_.lanes.size(); begin = end) {
+        const std::int64_t rank = result_.lanes[begin].rank;
+        while (end < result_.lanes.size() && result_.lanes[end].rank == rank) ++end;
+        ranks.emplace_back(std::span(result_.lanes).subspan(begin, end - begin),
+                           end - begin > 1 ? &result_.of_rank[rank] : nullptr);
+    }
+    each_of(ranks.size(), [&](std::size_t i) { build(ranks[i].first, ranks[i].second); });
     return std::move(result_);
 }
 

@@ -8,8 +8,7 @@
 #include <thread>
 
 #include "core/error.hpp"
-#include "sim/band.hpp"
-#include "sim/simulate.hpp"
+#include "search/crew.hpp"
 
 namespace rehearse::search {
 namespace {
@@ -19,12 +18,13 @@ double wall_s() { return std::chrono::duration<double>(std::chrono::steady_clock
 class Searcher {
 public:
     Searcher(const Network& network, const Machine& machine, const Request& request, const Others& others,
-             const std::function<void(std::string_view)>& progress)
+             const std::function<void(std::string_view)>& progress, const Crew& crew)
         : network_(network),
           machine_(machine),
           request_(request),
           others_(others),
           progress_(progress),
+          crew_(crew),
           screen_(network, machine, request.job),
           capacity_(request.limits.memory.value_or(rehearse::class_of(machine, 0).memory.value)) {}
 
@@ -78,19 +78,26 @@ private:
 
     void screen_all() {
         const std::vector<Node> all = nodes();
-        for (std::size_t i = 0; i < all.size(); ++i) {
+        const auto next = [this](std::size_t i) { return crew_.take ? taken() : i + 1; };
+        for (std::size_t i = crew_.take ? taken() : 0; i < all.size(); i = next(i)) {
             if (candidates_.size() >= kept()) {
                 std::ranges::nth_element(candidates_, candidates_.begin() + static_cast<std::ptrdiff_t>(kept()) - 1, {},
                                          [this](const Ranked& each) { return estimated(each); });
                 if (all[i].bound > 1.5 * estimated(candidates_[kept() - 1])) {
-                    result_.counts.shapes_bound = static_cast<std::int64_t>(all.size() - i);
+                    // So are all that come, as bounds rise.
+                    for (; i < all.size(); i = next(i)) ++result_.counts.shapes_bound;
                     break;
                 }
             }
             screen_shape(all[i].shape);
         }
-        std::ranges::sort(candidates_, {}, [this](const Ranked& each) { return estimated(each); });
+        if (crew_.exchange) join_candidates(candidates_, crew_.exchange);
+        std::ranges::sort(candidates_, {}, [this](const Ranked& each) {
+            return std::pair{estimated(each), std::string_view{each.plan}};
+        });
     }
+
+    std::size_t taken() const { return static_cast<std::size_t>(crew_.take()); }
 
     double estimated(const Ranked& each) const { return score(each.estimate.step_s, each.devices); }
 
@@ -113,7 +120,26 @@ private:
         }
     }
 
+    // As many of the best as are still wanted, at a time.
+    void simulate_together() {
+        for (std::size_t first = 0; first < candidates_.size() && !enough();) {
+            const auto wanted = static_cast<std::size_t>(request_.simulated) - result_.ranked.size();
+            const std::size_t count = std::min(wanted, candidates_.size() - first);
+            std::vector<std::pair<std::size_t, Simulated>> own;
+            for (std::size_t i = taken(); i < count; i = taken()) own.emplace_back(i, judged(candidates_[first + i]));
+            for (const auto& [i, result] : join_results(own, crew_.exchange)) {
+                settle(candidates_[first + i], result);
+            }
+            first += count;
+        }
+        join_counts(result_, crew_.exchange);
+    }
+
     void simulate_best() {
+        if (crew_.take) {
+            simulate_together();
+            return rank();
+        }
         std::vector<Ranked> waiting = std::move(candidates_);
         while (!waiting.empty() && !enough()) {
             std::vector<Ranked> claimed;
@@ -125,37 +151,55 @@ private:
             waiting = std::move(claimed);
             if (!waiting.empty() && !enough()) std::this_thread::sleep_for(std::chrono::milliseconds(200));
         }
-        std::ranges::sort(result_.ranked, {},
-                          [this](const Ranked& each) { return score(each.result.step.value, each.devices); });
+        rank();
+    }
+
+    void rank() {
+        std::ranges::stable_sort(result_.ranked, {},
+                                 [this](const Ranked& each) { return score(each.result.step.value, each.devices); });
     }
 
     bool enough() const { return result_.ranked.size() >= static_cast<std::size_t>(request_.simulated); }
 
     /// False: another search is at it.
     bool judge(Ranked& each) {
-        std::optional<Simulated> known;
-        if (others_.find) known = others_.find(each.plan, each.devices);
-        if (!known && others_.claim && !others_.claim(each.plan, each.devices)) return false;
-        if (known) ++result_.counts.known;
-        if (!known) {
-            ++result_.counts.simulated;
-            schedule::Job job = request_.job;
-            job.devices = each.devices;
-            known = simulated(network_, machine_, job, each.plan, capacity_);
-            if (others_.put) others_.put(each.plan, each.devices, *known);
-            say(fmt::format("{} on {}: {}", each.plan, each.devices,
-                            known->refusal.empty() ? to_string(known->step) : known->refusal));
+        if (others_.claim && !(others_.find && others_.find(each.plan, each.devices)) &&
+            !others_.claim(each.plan, each.devices)) {
+            return false;
         }
-        each.result = *known;
-        if (!known->refusal.empty()) {
+        const Simulated result = judged(each);
+        settle(each, result);
+        return true;
+    }
+
+    /// Known, or simulated.
+    Simulated judged(const Ranked& each) {
+        if (others_.find) {
+            if (const std::optional<Simulated> known = others_.find(each.plan, each.devices)) {
+                ++result_.counts.known;
+                return *known;
+            }
+        }
+        ++result_.counts.simulated;
+        schedule::Job job = request_.job;
+        job.devices = each.devices;
+        const Simulated result = simulated(network_, machine_, job, each.plan, capacity_);
+        if (others_.put) others_.put(each.plan, each.devices, result);
+        say(fmt::format("{} on {}: {}", each.plan, each.devices,
+                        result.refusal.empty() ? to_string(result.step) : result.refusal));
+        return result;
+    }
+
+    void settle(Ranked& each, const Simulated& result) {
+        each.result = result;
+        if (!result.refusal.empty()) {
             ++result_.counts.refused;
-            refuse(known->refusal);
-        } else if (!within_limits(known->step.value, each.devices)) {
+            refuse(result.refusal);
+        } else if (!within_limits(result.step.value, each.devices)) {
             ++result_.counts.refused;
         } else {
             result_.ranked.push_back(std::move(each));
         }
-        return true;
     }
 
     void refuse(const std::string& why) {
@@ -170,6 +214,7 @@ private:
     const Request& request_;
     const Others& others_;
     const std::function<void(std::string_view)>& progress_;
+    const Crew& crew_;
     Screen screen_;
     Bytes capacity_;
     std::vector<Ranked> candidates_;
@@ -178,31 +223,8 @@ private:
 
 }  // namespace
 
-std::int64_t nodes_of(const Machine& machine, std::int64_t devices) { return locate(machine, devices - 1).node + 1; }
-
-Simulated simulated(const Network& network, const Machine& machine, schedule::Job job, const std::string& plan,
-                    Bytes capacity) {
-    Simulated result;
-    try {
-        const Schedule schedule = make_schedule(network, machine, schedule::parse_plan(plan), job);
-        result.memory = schedule.memory_peak;
-        if (result.memory > capacity) {
-            result.refusal = "more memory than a device has, unlike its estimate";
-            return result;
-        }
-        const sim::Options options{.mode = sim::Mode::folded};
-        result.step = summarize(sim::simulate(schedule, machine, options).timeline).step;
-        const sim::Band band = sim::band(schedule, machine, options, result.step);
-        result.low = band.low;
-        result.high = band.high;
-    } catch (const InputError& error) {
-        result.refusal = error.what();
-    }
-    return result;
-}
-
 Result search(const Network& network, const Machine& machine, const Request& request, const Others& others,
-              const std::function<void(std::string_view)>& progress) {
+              const std::function<void(std::string_view)>& progress, const Crew& crew) {
     if (!request.job.global_batch || *request.job.global_batch < 1) {
         throw InputError("search: a global batch of at least 1 sample is needed");
     }
@@ -215,7 +237,7 @@ Result search(const Network& network, const Machine& machine, const Request& req
     if (of_training && request.samples <= 0) {
         throw InputError("a limit of the whole training needs to know its samples: give --dataset (and --epochs)");
     }
-    return Searcher(network, machine, request, others, progress).run();
+    return Searcher(network, machine, request, others, progress, crew).run();
 }
 
 }  // namespace rehearse::search

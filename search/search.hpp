@@ -76,10 +76,19 @@ struct Others {
     std::function<void(const std::string& plan, std::int64_t devices, const Simulated&)> put{};
 };
 
+/// Ranks of a job that search together: all make the same call and have the same result. Empty: this process alone.
+struct Crew {
+    std::function<std::int64_t()> take{};  // 0, 1, 2, ..., each to one rank
+    /// What each gave, by rank; `take` begins at 0 again.
+    std::function<std::vector<std::string>(const std::string&)> exchange{};
+};
+
 /// A plan is pruned by the bound of its mesh only when that is half as much again as the estimates of four times as
 /// many plans as will be simulated. InputError for a request that cannot be.
+/// A crew shares the meshes that are screened and the plans that are simulated, one at a time, and finds the same as
+/// one process; its counts are of all ranks together.
 Result search(const Network& network, const Machine& machine, const Request& request, const Others& others = {},
-              const std::function<void(std::string_view)>& progress = {});
+              const std::function<void(std::string_view)>& progress = {}, const Crew& crew = {});
 
 /// Simulated folded, with its band of 90 %; refused, and not simulated, where it takes more than `capacity`.
 Simulated simulated(const Network& network, const Machine& machine, schedule::Job job, const std::string& plan,

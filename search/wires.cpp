@@ -20,10 +20,24 @@ std::vector<std::string> all_reduces() {
     return {"ring", "halving", "doubletree", "hierarchical(ring,ring)", "hierarchical(ring,halving)"};
 }
 
+const Machine& Wires::part_for(std::int64_t devices) {
+    const std::int64_t nodes = locate(machine_, devices - 1).node + 1;
+    const auto [known, fresh] = parts_.try_emplace(nodes);
+    if (!fresh) return known->second;
+    Machine& part = known->second = machine_;
+    std::int64_t left = nodes;
+    for (NodeKind& kind : part.nodes) {
+        kind.count = std::min(kind.count, left);
+        left -= kind.count;
+    }
+    std::erase_if(part.nodes, [](const NodeKind& kind) { return kind.count == 0; });
+    return part;
+}
+
 Line Wires::measured(CollectiveKind kind, const Shape& shape, const char* axis, const std::string& algorithm) {
     const auto [known, fresh] = lines_.try_emplace({shape, kind, axis, algorithm});
     if (!fresh) return known->second;
-    if (!times_ || shape_ != shape) times_.emplace(mesh_of(shape), machine_);
+    if (!times_ || shape_ != shape) times_.emplace(mesh_of(shape), part_for(devices(shape)));
     shape_ = shape;
     sim::Call call{kind, axis_index(mesh_of(shape), axis), 0, DataType::f32, parse_algorithm(algorithm, kind)};
     const auto seconds = [&](std::int64_t elements) {

@@ -39,7 +39,10 @@ public:
 private:
     Line measured(CollectiveKind kind, const Shape& shape, const char* axis, const std::string& algorithm);
 
+    const Machine& part_for(std::int64_t devices);
+
     const Machine& machine_;
+    std::map<std::int64_t, Machine> parts_;  // by their nodes: the machine without those behind, whose links are idle
     std::optional<sim::CollectiveTimes> times_;  // on the mesh of `shape_`
     Shape shape_;
     std::map<Shape, Sum> sums_;

@@ -5,13 +5,15 @@
 #include <span>
 #include <vector>
 
+#include "core/dependencies.hpp"
 #include "core/output_file.hpp"
 #include "core/timeline.hpp"
 #include "trace/input_file.hpp"
 
 namespace rehearse::trace {
 
-void write_perfetto(std::span<const Timeline> timelines, OutputFile& out);
+/// `dependencies`: of the first timeline.
+void write_perfetto(std::span<const Timeline> timelines, std::span<const Dependencies> dependencies, OutputFile& out);
 void write_chrome(std::span<const Timeline> timelines, OutputFile& out);
 void write_csv(std::span<const Timeline> timelines, OutputFile& out);
 void write_links_csv(std::span<const Timeline> timelines, OutputFile& out);

@@ -5,11 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace rehearse::trace {
 
-Packets::Packets(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)), buffer_(1U << 20U) {
+Packets::Packets(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     struct stat status {};
     if (file_ < 0 || fstat(file_, &status) != 0 || !S_ISREG(status.st_mode)) {
         if (file_ >= 0) close(file_);
@@ -20,36 +21,60 @@ Packets::Packets(const std::string& path) : file_(open(path.c_str(), O_RDONLY | 
 
 Packets::~Packets() { close(file_); }
 
-std::optional<std::string_view> Packets::next() {
-    constexpr std::size_t most_head = 11;  // tag and length
-    if (end_ - at_ < most_head) fill(most_head);
-    if (at_ == end_) return std::nullopt;
-    std::string_view head(buffer_.data() + at_, end_ - at_);
-    if (varint(head) != 0x0A) throw Irregular{};
-    const std::uint64_t length = varint(head);
-    at_ = end_ - head.size();
-    if (length > size_) throw Irregular{};
-    if (end_ - at_ < length) fill(length);
-    if (end_ - at_ < length) throw Irregular{};
-    const std::string_view packet(buffer_.data() + at_, length);
-    at_ += length;
+std::optional<std::string_view> next_packet(std::string_view& in) {
+    std::string_view left = in;
+    if (left.empty()) return std::nullopt;
+    if (left.front() != 0x0A) throw Irregular{};
+    left.remove_prefix(1);
+    std::uint64_t length = 0;
+    for (unsigned shift = 0;; shift += 7) {
+        if (left.empty()) return std::nullopt;
+        if (shift > 63) throw Irregular{};
+        const auto byte = static_cast<std::uint8_t>(left.front());
+        left.remove_prefix(1);
+        length |= static_cast<std::uint64_t>(byte & 0x7FU) << shift;
+        if (byte < 0x80) break;
+    }
+    if (left.size() < length) return std::nullopt;
+    const std::string_view packet = left.substr(0, length);
+    in = left.substr(length);
     return packet;
 }
 
-// At least `wanted` bytes from `at_` on, fewer only at the end of the file.
-void Packets::fill(std::size_t wanted) {
-    std::memmove(buffer_.data(), buffer_.data() + at_, end_ - at_);
-    end_ -= at_;
-    at_ = 0;
-    if (buffer_.size() < wanted) buffer_.resize(wanted);
-    while (end_ < wanted) {
-        const ssize_t more = ::read(file_, buffer_.data() + end_, buffer_.size() - end_);
+bool Packets::next_block(Block& block) {
+    const std::size_t usual = std::min(std::size_t{1} << 20U, size_ + 64);
+    if (block.room.size() < usual) block.room.resize(usual);
+    while (rest_.size() >= block.room.size()) block.room.resize(2 * block.room.size());
+    std::memcpy(block.room.data(), rest_.data(), rest_.size());
+    std::size_t end = rest_.size();
+    for (bool at_end = false; !at_end;) {
+        at_end = !fill(block.room, end);
+        std::string_view left(block.room.data(), end);
+        while (next_packet(left)) {
+        }
+        block.used = end - left.size();
+        if (at_end && !left.empty()) throw Irregular{};  // cut off
+        if (block.used > 0 || at_end) {
+            rest_.assign(left);
+            return block.used > 0;
+        }
+        if (end > size_) throw Irregular{};
+        block.room.resize(2 * block.room.size());  // for one packet that has no room
+    }
+    return false;
+}
+
+// To its end; false where the file ends.
+bool Packets::fill(std::vector<char>& room, std::size_t& end) {
+    while (end < room.size()) {
+        const ssize_t more = ::read(file_, room.data() + end, room.size() - end);
         if (more < 0 && errno == EINTR) continue;
         if (more < 0) throw Irregular{};
-        if (more == 0) return;
-        end_ += static_cast<std::size_t>(more);
+        if (more == 0) return false;
+        end += static_cast<std::size_t>(more);
         read_ += static_cast<std::size_t>(more);
     }
+    return true;
 }
 
 }  // namespace rehearse::trace

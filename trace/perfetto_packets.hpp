@@ -55,7 +55,18 @@ inline Field next(std::string_view& in) {
     return field;
 }
 
-/// The packets of a trace. Not mapped into memory: a file that another program cuts meanwhile would end this one.
+/// The next whole packet of those that begin `in`, which then begins behind it; nothing where `in` ends before it does.
+/// Irregular: no packet.
+std::optional<std::string_view> next_packet(std::string_view& in);
+
+/// Whole packets, one behind the other.
+struct Block {
+    std::vector<char> room;  // may be larger than what is used of it
+    std::size_t used = 0;
+    std::string_view bytes() const { return {room.data(), used}; }
+};
+
+/// A trace in blocks. Not mapped into memory: a file that another program cuts meanwhile would end this one.
 /// Irregular: cut off, not readable, no packets.
 class Packets {
 public:
@@ -64,16 +75,16 @@ public:
     Packets(const Packets&) = delete;
     Packets& operator=(const Packets&) = delete;
 
-    /// Valid until the next one is asked for; nothing at the end of the file.
-    std::optional<std::string_view> next();
+    /// About a megabyte of packets; false at the end of the file.
+    bool next_block(Block& block);
     double share_done() const { return size_ == 0 ? 1 : static_cast<double>(read_) / static_cast<double>(size_); }
 
 private:
-    void fill(std::size_t wanted);
+    bool fill(std::vector<char>& room, std::size_t& end);
 
     int file_;
-    std::vector<char> buffer_;
-    std::size_t at_ = 0, end_ = 0, size_ = 0, read_ = 0;
+    std::string rest_;  // of a packet that the block before ends in
+    std::size_t size_ = 0, read_ = 0;
 };
 
 }  // namespace rehearse::trace

@@ -3,14 +3,16 @@
 #include "trace/perfetto_scan.hpp"
 
 #include <bit>
-#include <cstring>
-#include <optional>
+#include <map>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
+#include "trace/dependency_text.hpp"
 #include "trace/layout.hpp"
 #include "trace/perfetto_packets.hpp"
+#include "trace/perfetto_slices.hpp"
 
 namespace rehearse::trace {
 
@@ -27,14 +29,15 @@ std::string_view text_field(std::string_view message, std::uint32_t number) {
 // decoded once. Rank, iteration and flow, which differ between equal kinds, are read every time.
 class Scanner {
 public:
-    Scanner(Packets& file, const ScanVisitor& visitor) : file_(file), visitor_(visitor) {}
+    Scanner(Packets& file, const ScanVisitor& visitor) : file_(file), blocks_(file), visitor_(visitor) {}
 
     void scan() {
         std::int64_t packets = 0;
-        while (const auto packet = file_.next()) {
-            take(*packet);
-            if (++packets % 1048576 == 0 && visitor_.progress && !visitor_.progress(file_.share_done()))
-                throw Irregular{};
+        while (const ParsedBlock* block = blocks_.next()) {
+            if (block->irregular) throw Irregular{};
+            take(*block);
+            packets += block->packets;
+            if (visitor_.progress && !visitor_.progress(file_.share_done())) throw Irregular{};
         }
         if (!has_head_ || packets != packets_) throw Irregular{};
         for (const bool open : is_open_) {
@@ -67,13 +70,31 @@ private:
         return a;
     }
 
+    void take(const ParsedBlock& block) {
+        const auto parser = static_cast<std::size_t>(block.parser);
+        if (kind_of_.size() <= parser) kind_of_.resize(parser + 1);
+        for (const SliceRecord& record : block.records) {
+            if (record.kind == SliceRecord::other) {
+                take(block.block.bytes().substr(static_cast<std::size_t>(record.time),
+                                                static_cast<std::size_t>(record.flow)));
+                continue;
+            }
+            if (!has_head_ || record.track >= starts_.size()) throw Irregular{};
+            if (record.kind == SliceRecord::ends) {
+                end(record.time - shift_, record.track);
+            } else {
+                begin(record, kind(parser, record.kind));
+            }
+        }
+    }
+
+    // A packet that is not only a slice: its slice has a record of its own.
     void take(std::string_view packet) {
         std::uint64_t timestamp = 0;
         std::string_view event;
         while (!packet.empty()) {
             const Field field = next(packet);
             if (field.number == 8) timestamp = field.value;
-            if (field.number == 10 && field.value != 1) throw Irregular{};  // a second timeline
             if (field.number == 11) event = field.bytes;
             if (field.number == 12) intern(field.bytes);
             if (field.number == 60) describe(field.bytes);
@@ -90,9 +111,6 @@ private:
                                               : field.number == 29 ? &texts_
                                                                    : nullptr;
             if (table != nullptr) table->emplace_back(text_field(field.bytes, 2));
-            if (table == &keys_ && keys_.back() == "rank") rank_key_ = keys_.size();
-            if (table == &keys_ && keys_.back() == "iteration") iteration_key_ = keys_.size();
-            if (table == &keys_ && keys_.back() == "flow") flow_key_ = keys_.size();
         }
     }
 
@@ -120,80 +138,40 @@ private:
 
     void take_event(std::int64_t timestamp, std::string_view event) {
         const std::string_view whole = event;
-        std::uint64_t type = 0, track = 0, name = 0, category = 0;
+        std::uint64_t type = 0, track = 0;
         double value = 0;
         std::string_view text;
-        kind_.clear();
-        ScannedEvent found;
-        const char* run = nullptr;  // where annotations of its kind that follow each other begin
         while (!event.empty()) {
-            const char* const from = event.data();
             const Field field = next(event);
-            if (field.number == 4 && !is_own(field.bytes, found)) {
-                if (run == nullptr) run = from;
-                continue;
-            }
-            if (run != nullptr) kind_.append(run, from);
-            run = nullptr;
-            switch (field.number) {
-                case 3:
-                    category = field.value;
-                    break;
-                case 9:
-                    type = field.value;
-                    break;
-                case 10:
-                    name = field.value;
-                    break;
-                case 11:
-                    track = field.value;
-                    break;
-                case 23:
-                    text = field.bytes;
-                    break;
-                case 44:
-                    value = std::bit_cast<double>(field.value);
-                    break;
-                default:
-                    break;
-            }
+            if (field.number == 9) type = field.value;
+            if (field.number == 11) track = field.value;
+            if (field.number == 23) text = field.bytes;
+            if (field.number == 44) value = std::bit_cast<double>(field.value);
         }
-        if (run != nullptr) kind_.append(run, event.data());
         if (type == 3 && text == schema) return take_head(whole);
         if (!has_head_ || track >= starts_.size()) throw Irregular{};
         if (type == 3 && text == link_instant) return take_link(whole);
-        const std::int64_t time = timestamp - shift_;
-        if (type == 1) begin(found, time, track, name, category);
-        if (type == 2) end(time, track);
-        if (type == 4) counters_[counter_of_.at(track)].points.emplace_back(from_ns(time), value);
+        if (type == 3 && text == dependencies_instant) return take_dependencies(whole);
+        if (type == 4) counters_[counter_of_.at(track)].points.emplace_back(from_ns(timestamp - shift_), value);
     }
 
-    // Rank, iteration and flow are each event's own; the rest of the annotations belongs to its kind.
-    bool is_own(std::string_view annotation, ScannedEvent& event) const {
-        const Field key = next(annotation);
-        if (key.number != 1 || (key.value != rank_key_ && key.value != iteration_key_ && key.value != flow_key_))
-            return false;
-        const Field number = next(annotation);
-        if (number.number != 4) throw Irregular{};
-        if (key.value == rank_key_) event.rank = static_cast<std::int64_t>(number.value);
-        if (key.value == iteration_key_) event.iteration = static_cast<int>(number.value);
-        if (key.value == flow_key_) event.flow = static_cast<std::int64_t>(number.value);
-        return true;
-    }
+    struct Kind {
+        std::uint32_t number = 0;
+        Stream stream = Stream::compute;
+        bool known = false;
+    };
 
-    void begin(ScannedEvent& event, std::int64_t time, std::uint64_t track, std::uint64_t name,
-               std::uint64_t category) {
-        if (is_open_[track]) throw Irregular{};
-        kind_.append(reinterpret_cast<const char*>(&name), sizeof(name));
-        kind_.push_back(static_cast<char>(category));
-        auto known = what_of_.find(kind_);
-        if (known == what_of_.end()) known = add_kind(name, category);
-        event.track = track;
-        event.start = time;
-        event.what = known->second.number;
-        event.stream = known->second.stream;
-        starts_[track] = event;
-        is_open_[track] = true;
+    void begin(const SliceRecord& record, const Kind& kind) {
+        if (is_open_[record.track]) throw Irregular{};
+        ScannedEvent& event = starts_[record.track];
+        event.track = record.track;
+        event.start = record.time - shift_;
+        event.what = kind.number;
+        event.rank = record.rank;
+        event.stream = kind.stream;
+        event.iteration = record.iteration;
+        event.flow = record.flow;
+        is_open_[record.track] = true;
     }
 
     void end(std::int64_t time, std::uint64_t track) {
@@ -204,36 +182,25 @@ private:
         visitor_.event(event);
     }
 
-    struct Kind {
-        std::uint32_t number = 0;
-        Stream stream = Stream::compute;
-    };
-    // Eight bytes at a time: a kind is looked up for every event.
-    struct Hash {
-        std::size_t operator()(std::string_view bytes) const noexcept {
-            std::uint64_t hash = bytes.size();
-            for (; bytes.size() >= 8; bytes.remove_prefix(8)) hash = mixed(hash, word(bytes, 8));
-            return mixed(hash, word(bytes, bytes.size()));
-        }
-        static std::uint64_t word(std::string_view bytes, std::size_t count) noexcept {
-            std::uint64_t word = 0;
-            std::memcpy(&word, bytes.data(), count);
-            return word;
-        }
-        static std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) noexcept {
-            hash = (hash ^ word) * 0x9E3779B97F4A7C15ULL;
-            return hash ^ (hash >> 32U);
-        }
-    };
-    using Kinds = std::unordered_map<std::string, Kind, Hash>;
+    // Of a parser's number: the same of all parsers.
+    const Kind& kind(std::size_t parser, std::uint32_t number) {
+        std::vector<Kind>& kinds = kind_of_[parser];
+        if (kinds.size() <= number) kinds.resize(number + 1);
+        Kind& kind = kinds[number];
+        if (kind.known) return kind;
+        const KindBytes bytes = blocks_.parser(static_cast<int>(parser)).kind(number);
+        const auto [place, is_new] = kinds_.try_emplace({bytes.name, bytes.category, bytes.annotations});
+        if (is_new) place->second = described(bytes);
+        return kind = place->second;
+    }
 
-    Kinds::iterator add_kind(std::uint64_t name, std::uint64_t category) {
-        const auto stream = stream_named(text(categories_, category));
+    Kind described(const KindBytes& bytes) {
+        const auto stream = stream_named(text(categories_, bytes.category));
         if (!stream) throw Irregular{};
         Event event;
         event.stream = *stream;
-        event.step = text(names_, name);
-        std::string_view left(kind_.data(), kind_.size() - sizeof(name) - 1);
+        event.step = text(names_, bytes.name);
+        std::string_view left = bytes.annotations;
         while (!left.empty()) {
             const Annotation a = annotation_of(next(left).bytes);
             const std::string& key = text(keys_, a.key);
@@ -245,7 +212,7 @@ private:
             if (key == "flops") event.flops = Flops{number};
         }
         visitor_.what(event);
-        return what_of_.emplace(kind_, Kind{static_cast<std::uint32_t>(what_of_.size()), *stream}).first;
+        return {static_cast<std::uint32_t>(kinds_.size() - 1), *stream, true};
     }
 
     static const std::string& text(const std::vector<std::string>& table, std::uint64_t id) {
@@ -290,19 +257,34 @@ private:
         }
     }
 
+    void take_dependencies(std::string_view event) {
+        std::string ranks, steps;
+        while (!event.empty()) {
+            const Field field = next(event);
+            if (field.number != 4) continue;
+            const Annotation a = annotation_of(field.bytes);
+            const std::string& key = text(keys_, a.key);
+            if (key == "ranks") ranks = text(texts_, a.text);
+            if (key == "steps") steps = text(texts_, a.text);
+        }
+        auto found = dependencies_in(ranks, steps);
+        if (!found) throw Irregular{};
+        if (visitor_.dependencies) visitor_.dependencies(std::move(*found));
+    }
+
     Packets& file_;
+    SliceBlocks blocks_;
     const ScanVisitor& visitor_;
     bool has_head_ = false;
     std::int64_t packets_ = 0, shift_ = 0;
     std::vector<std::string> names_, categories_, keys_, texts_;
-    std::uint64_t rank_key_ = 0, iteration_key_ = 0, flow_key_ = 0;
     std::vector<ScannedEvent> starts_;  // by track
     std::vector<bool> is_open_;
     std::unordered_map<std::uint64_t, std::size_t> counter_of_;
     std::vector<Counter> counters_;
     std::vector<LinkUse> links_;
-    std::string kind_;
-    Kinds what_of_;
+    std::map<std::tuple<std::uint64_t, std::uint64_t, std::string>, Kind> kinds_;
+    std::vector<std::vector<Kind>> kind_of_;  // by parser and its number
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "core/dependencies.hpp"
 #include "core/timeline.hpp"
 
 namespace rehearse::trace {
@@ -28,6 +29,7 @@ struct ScanVisitor {
     std::function<void(Counter counter)> counter;
     std::function<void(LinkUse use)> link;
     std::function<bool(double share)> progress;  // 0 to 1; false stops
+    std::function<void(Dependencies dependencies)> dependencies = {};
 };
 
 /// False where the file is anything but one whole timeline that we wrote: `read` then says what is wrong with it, and

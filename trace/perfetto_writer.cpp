@@ -17,6 +17,7 @@
 #include <google/protobuf/io/coded_stream.h>
 
 #include "core/error.hpp"
+#include "trace/dependency_text.hpp"
 #include "trace/formats.hpp"
 #include "trace/layout.hpp"
 #include "trace/perfetto.pb.h"
@@ -65,12 +66,13 @@ public:
     SequenceWriter(std::size_t number, const FileHead& head, Ids& ids, OutputFile& out)
         : number_(number), head_(head), ids_(ids), out_(out) {}
 
-    void write(const Timeline& timeline, const Layout& layout) {
+    void write(const Timeline& timeline, const Layout& layout, std::span<const Dependencies> dependencies) {
         write_head(timeline);
         const std::vector<std::uint64_t> tracks = write_tracks(layout);
         for (const std::size_t i : layout.order) write_slice(timeline.events[i], tracks[layout.lane_of[i]]);
         for (const Counter& counter : timeline.counters) write_counter(counter);
         for (const LinkUse& use : timeline.links) write_link(use);
+        for (const Dependencies& each : dependencies) write_dependencies(each);
     }
 
 private:
@@ -228,6 +230,14 @@ private:
         send();
     }
 
+    void write_dependencies(const Dependencies& dependencies) {
+        TrackEvent& event = fresh_event(TrackEvent::TYPE_INSTANT, root_, 0);
+        event.set_name(std::string{dependencies_instant});
+        annotate(event, "ranks", ranks_text(dependencies));
+        annotate(event, "steps", steps_text(dependencies));
+        send();
+    }
+
     std::size_t number_;
     const FileHead& head_;
     Ids& ids_;
@@ -248,7 +258,7 @@ std::int64_t packets_of(const Timeline& timeline, const Layout& layout) {
 
 }  // namespace
 
-void write_perfetto(std::span<const Timeline> timelines, OutputFile& out) {
+void write_perfetto(std::span<const Timeline> timelines, std::span<const Dependencies> dependencies, OutputFile& out) {
     FileHead head{.timelines = static_cast<std::int64_t>(timelines.size()),
                   .packets = 0,
                   .shift = shift_of(timelines),
@@ -258,9 +268,11 @@ void write_perfetto(std::span<const Timeline> timelines, OutputFile& out) {
         layouts.push_back(lay_out(timeline));
         head.packets += packets_of(timeline, layouts.back());
     }
+    head.packets += std::ssize(dependencies);
     Ids ids;
     for (std::size_t i = 0; i < timelines.size(); ++i) {
-        SequenceWriter(i, head, ids, out).write(timelines[i], layouts[i]);
+        SequenceWriter(i, head, ids, out)
+            .write(timelines[i], layouts[i], i == 0 ? dependencies : std::span<const Dependencies>{});
     }
 }
 

@@ -47,12 +47,13 @@ Timeline pick(std::vector<Timeline> timelines, const std::string& path, std::str
         fmt::format("{}: has no timeline '{}'{}: it has {}", path, label, did_you_mean(label, known), join(known)));
 }
 
-void write_all(std::span<const Timeline> timelines, const std::string& path, Format format) {
+void write_all(std::span<const Timeline> timelines, const std::string& path, Format format,
+               std::span<const Dependencies> dependencies = {}) {
     require(!timelines.empty(), "a trace file has at least one timeline");
     OutputFile out(path);
     switch (format) {
         case Format::perfetto:
-            write_perfetto(timelines, out);
+            write_perfetto(timelines, dependencies, out);
             break;
         case Format::chrome:
             write_chrome(timelines, out);
@@ -84,6 +85,10 @@ void write(const std::vector<Timeline>& timelines, const std::string& path, Form
 }
 
 void write(const Timeline& timeline, const std::string& path) { write_all({&timeline, 1}, path, format_of(path)); }
+
+void write(const Timeline& timeline, std::span<const Dependencies> dependencies, const std::string& path) {
+    write_all({&timeline, 1}, path, format_of(path), dependencies);
+}
 
 std::vector<Timeline> read_all(const std::string& path) {
     InputFile file(path);

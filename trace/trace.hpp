@@ -3,10 +3,12 @@
 // .csv (one row an event, written only). Times are whole nanoseconds in all of them.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/dependencies.hpp"
 #include "core/timeline.hpp"
 
 namespace rehearse::trace {
@@ -20,6 +22,8 @@ Format format_of(std::string_view path);
 /// InputError when the path cannot be written.
 void write(const std::vector<Timeline>& timelines, const std::string& path, Format format);
 void write(const Timeline& timeline, const std::string& path);
+/// With what its steps wait for, where the format has room for it (Perfetto): read again by scan_perfetto.
+void write(const Timeline& timeline, std::span<const Dependencies> dependencies, const std::string& path);
 
 /// The one timeline of a file that write wrote (Perfetto or Chrome, told apart by the content). Of a file with several,
 /// "both.pftrace#measured" picks one by its label: "predicted" or "measured", "predicted 2" the second of a kind.

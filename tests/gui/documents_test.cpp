@@ -14,7 +14,7 @@
 #include "gui/pages.hpp"
 #include "gui/timeline_rows.hpp"
 #include "models/models.hpp"
-#include "picture/critical_path.hpp"
+#include "picture/slack.hpp"
 #include "schedule/orders.hpp"
 #include "trace/trace.hpp"
 
@@ -364,6 +364,103 @@ TEST(ACriticalPath, GoesThroughTheRankThatCameLast) {
     EXPECT_EQ(partners(lanes, {1, 0}), (std::vector<picture::EventAt>{{3, 0}}));
     EXPECT_EQ(free_slack(lanes, {0, 0}), 0);  // the sum begins at once
     EXPECT_EQ(free_slack(lanes, {1, 0}), 0);  // the end
+}
+
+// Two ranks forward (10, 30), backward (10, 10), a sum of gradients behind the first half of the backward pass (20),
+// and an update that waits for it; rank 0 also loads (5) for a step that waits for nothing else:
+//   rank 0   f 0-10  |        b 40-50 | update 60-70
+//   rank 0   load 0-5, then g 30-60 with rank 1 (from when it has come: 40)
+//   rank 1   f 0-30  | b 30-40        | g 40-60 | update 60-65
+// The end, 70, is late by nothing that rank 1's forward, backward, and the sum are not late by.
+TEST(Slack, IsWhatTheStepsDependenciesLeave) {
+    picture::LanesBuilder builder("t", false, 2);
+    const auto what = [&](const char* step, Activity activity) {
+        return builder.what({step, "", "", 0, 0, 0, activity});
+    };
+    const auto f = what("f", Activity::forward), b = what("b", Activity::backward_data),
+               u = what("u", Activity::update);
+    const auto g = what("g", Activity::collective), load = what("load", Activity::io);
+    for (const std::int64_t rank : {0, 1}) {
+        const auto compute = builder.lane(rank, Stream::compute, "compute");
+        const auto network = builder.lane(rank, Stream::communication, "communication");
+        builder.add(compute, 0, rank == 0 ? 10 : 30, f);
+        builder.add(compute, rank == 0 ? 40 : 30, 10, b);
+        builder.add(network, rank == 0 ? 10 : 40, rank == 0 ? 50 : 20, g, 0, 5);
+        builder.add(compute, 60, rank == 0 ? 10 : 5, u);
+    }
+    builder.add(builder.lane(0, Stream::io, "io"), 0, 5, load);
+    using Step = Dependencies::Step;
+    const std::vector<Step> steps{{"load", Stream::io, 0, {}},
+                                  {"f", Stream::compute, 0, {}},
+                                  {"b", Stream::compute, 0, {0}},
+                                  {"g", Stream::communication, 0, {1}},
+                                  {"u", Stream::compute, 0, {3}}};
+    builder.add(Dependencies{{0}, steps});
+    builder.add(Dependencies{
+        {1}, {{"b", Stream::compute, 0, {}}, {"g", Stream::communication, 0, {0}}, {"u", Stream::compute, 0, {1}}}});
+    const picture::Lanes lanes = builder.finish();
+    ASSERT_EQ(lanes.lanes.size(), 5U);  // rank 0: compute, communication, io; rank 1: compute, communication
+    ASSERT_TRUE(knows_slack(lanes));
+    const picture::Slack slack(lanes);
+    EXPECT_EQ(slack.of({0, 0}), 30);  // rank 0's f: the sum begins at 40 and may not be later
+    EXPECT_EQ(slack.of({0, 1}), 10);  // its b: the update begins at 60
+    EXPECT_EQ(slack.of({0, 2}), 0);
+    EXPECT_EQ(slack.of({1, 0}), 0);   // the sum, on both
+    EXPECT_EQ(slack.of({2, 0}), 45);  // the load may end when b begins at the latest: 50
+    EXPECT_EQ(slack.of({3, 0}), 0);   // rank 1's f
+    EXPECT_EQ(slack.of({3, 1}), 0);
+    EXPECT_EQ(slack.of({3, 2}), 5);  // its update ends at 65 of 70
+    EXPECT_EQ(slack.of({4, 0}), 0);
+    std::vector<picture::EventAt> path;
+    for (const auto& step : slack.path()) path.push_back(step.at);
+    EXPECT_THAT(path, testing::ElementsAre(picture::EventAt{3, 0}, picture::EventAt{3, 1}, picture::EventAt{4, 0},
+                                           picture::EventAt{1, 0}, picture::EventAt{0, 2}));
+}
+
+// Only what waits for another stream, and what of the same name must be told apart from it.
+TEST(Dependencies, AreThoseBetweenStreams) {
+    Schedule schedule;
+    schedule.mesh.axes = {{"data", 2}};
+    RankClass& all = schedule.classes.emplace_back();
+    const auto step = [&](const char* name, Stream stream, int micro_batch, std::vector<int> after) {
+        Compute compute;
+        compute.micro_batch = micro_batch;
+        all.steps.push_back({name, stream, compute, std::move(after)});
+    };
+    step("alone", Stream::compute, 0, {});
+    step("twice", Stream::compute, 1, {0});
+    step("twice", Stream::compute, 1, {1});
+    step("sum", Stream::communication, 0, {2});
+    step("last", Stream::compute, 0, {2, 3});
+    const std::vector<std::int64_t> ranks{0, 1};
+    const auto found = dependencies_of(schedule, ranks);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].ranks, ranks);
+    EXPECT_EQ(found[0].steps, (std::vector<Dependencies::Step>{{"twice", Stream::compute, 1, {}},
+                                                               {"twice", Stream::compute, 1, {}},
+                                                               {"sum", Stream::communication, 0, {1}},
+                                                               {"last", Stream::compute, 0, {2}}}));
+}
+
+// Two iterations of a message that has left before its receiver is ready.
+TEST(Slack, OfAMessageThatWaits) {
+    picture::LanesBuilder builder("t", false, 2);
+    const auto work = builder.what({"work", "", "", 0, 0, 0, Activity::forward});
+    const auto message = builder.what({"message", "", "", 0, 8, 0, Activity::point_to_point});
+    for (const int i : {0, 1}) {
+        builder.add(builder.lane(0, Stream::send_activations, "send"), 100 * i, 10, message, i, 7 + i);
+        builder.add(builder.lane(1, Stream::compute, "compute"), 100 * i, 50, work, i);
+        builder.add(builder.lane(1, Stream::receive_activations, "receive"), 100 * i + 50, 50, message, i, 7 + i);
+    }
+    builder.add(
+        Dependencies{{0, 1}, {{"work", Stream::compute, 0, {}}, {"message", Stream::receive_activations, 0, {0}}}});
+    const picture::Lanes lanes = builder.finish();
+    const picture::Slack slack(lanes);
+    EXPECT_EQ(slack.of({0, 0}), 40);  // received from 50 on
+    EXPECT_EQ(slack.of({0, 1}), 40);
+    EXPECT_EQ(slack.of({1, 0}), 0);
+    EXPECT_EQ(slack.of({2, 0}), 0);  // the second iteration waits for it
+    EXPECT_EQ(slack.of({2, 1}), 0);
 }
 
 // Three messages of one name: only their numbers say that the third on rank 1 is the first of rank 0.

@@ -32,8 +32,10 @@ class Screen:
             if os.path.exists(f"/tmp/.X11-unix/X{self.number}"):
                 break
             time.sleep(0.1)
-        self.program = subprocess.Popen([program, "--open", f"{folder}/trace.json", "--view", "timeline", "--size", "1200x760"],
-                                        env=self.env)
+        self.start([program, "--open", f"{folder}/trace.json", "--view", "timeline", "--size", "1200x760"])
+
+    def start(self, words):
+        self.program = subprocess.Popen(words, env=self.env)
 
     def do(self, *words):
         return subprocess.run(["xdotool", *map(str, words)], env=self.env, capture_output=True, text=True, timeout=60, check=False)
@@ -61,6 +63,24 @@ class Screen:
         self.wait(what, lambda: self.pixels() != before)
         print("good:", what)
 
+    def window(self):
+        """The window's number, when it is up and has the keyboard."""
+        self.wait("the window comes up", lambda: self.do("search", "--name", "^Rehearse$").stdout.strip() != "")
+        window = self.do("search", "--name", "^Rehearse$").stdout.split()[0]
+        self.do("windowfocus", window)
+        self.wait("the timeline is drawn", lambda: bytes((233, 180, 86)) in self.pixels())  # sky blue, as BGR
+        return window
+
+    def quit(self):
+        time.sleep(0.5)
+        self.do("key", "ctrl+q")
+        end = time.time() + 30
+        while self.program.poll() is None and time.time() < end:
+            time.sleep(0.2)
+        if self.program.poll() != 0:
+            sys.exit(f"ctrl+q did not end the window well: {self.program.poll()}")
+        print("good: ctrl+q ends it")
+
     def close(self):
         for process in (self.program, self.server):
             if process.poll() is None:
@@ -77,10 +97,7 @@ def main():
         trace(f"{folder}/trace.json")
         screen = Screen(folder, sys.argv[1])
         try:
-            screen.wait("the window comes up", lambda: screen.do("search", "--name", "^Rehearse$").stdout.strip() != "")
-            window = screen.do("search", "--name", "^Rehearse$").stdout.split()[0]
-            screen.do("windowfocus", window)
-            screen.wait("the timeline is drawn", lambda: bytes((233, 180, 86)) in screen.pixels())  # sky blue, as BGR
+            window = screen.window()
             x, y = 760, 300
             screen.change("a click selects an event", "mousemove", x, y - 180, "click", 1)
             screen.change("w zooms in", "key", "w")
@@ -91,15 +108,17 @@ def main():
             screen.change("? shows the keys", "key", "question")
             screen.do("key", "Escape")
             screen.change("alt+5 goes to the pipeline", "windowfocus", window, "key", "alt+5")
-            screen.change("alt+2 goes back", "key", "alt+2")
-            time.sleep(0.5)
-            screen.do("key", "ctrl+q")
-            end = time.time() + 30
-            while screen.program.poll() is None and time.time() < end:
-                time.sleep(0.2)
-            if screen.program.poll() != 0:
-                sys.exit(f"ctrl+q did not end the window well: {screen.program.poll()}")
-            print("good: ctrl+q ends it")
+            screen.change("ctrl+shift+p lists all commands", "key", "ctrl+shift+p")
+            screen.change("letters find one", "type", "topol")
+            screen.change("return runs it", "key", "Return")
+            screen.change("alt+2 goes back", "windowfocus", window, "key", "alt+2")
+            screen.change("/ and words search", "mousemove", x, y - 180, "click", 1, "key", "slash", "type", "gemm42")
+            screen.change("return selects what is found", "key", "Return")
+            screen.quit()
+            screen.start([sys.argv[1]])  # the session of before: its file, its screen
+            screen.window()
+            print("good: the next start opens what was open")
+            screen.quit()
         finally:
             screen.close()
     return 0

@@ -11,6 +11,7 @@
 #include <QFile>
 #include <QLineEdit>
 #include <QMimeData>
+#include <QPlainTextEdit>
 #include <QPushButton>
 #include <QSettings>
 #include <QtTest/QTest>
@@ -128,6 +129,21 @@ TEST_F(Gui, ChildThatIsKilledIsAMessageAndCancelIsNone) {
     missing.start("a run", {}, [&](const Runner::Result& result) { said = result.message; });
     ASSERT_TRUE(wait([&] { return !said.isEmpty(); }));
     EXPECT_THAT(said.toStdString(), HasSubstr("cannot be started"));
+}
+
+TEST_F(Gui, ShowsHowFarARunIs) {
+    fake("echo reading >&2; echo 'progress 1/4 6 devices' >&2; exec sleep 100");
+    Runner& runner = window_->runner();
+    const int id = runner.start("a run", {}, [](const Runner::Result&) {});
+    window_->go("runs");
+    const auto row = [&] { return find<Table>("runs_table")->model_of_rows().rows().rows.at(0); };
+    ASSERT_TRUE(wait([&] { return row()[3].text == "1 of 4: 6 devices"; }));
+    EXPECT_EQ(row()[1].text, "running");
+    EXPECT_EQ(row()[2].number, 0.25);
+    EXPECT_THAT(find<QPlainTextEdit>("log")->toPlainText().toStdString(), testing::EndsWith("reading\n"));
+    QTest::mouseClick(find<QPushButton>("cancel"), Qt::LeftButton);
+    EXPECT_TRUE(wait([&] { return !runner.is_running(id); }));
+    EXPECT_EQ(row()[1].text, "cancelled");
 }
 
 TEST_F(Gui, RunsCommandsFromThePalette) {

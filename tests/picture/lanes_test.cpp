@@ -172,6 +172,71 @@ TEST(Raster, CommunicationBehindComputingIsNotSeenInTheRowOfARank) {
     EXPECT_EQ(pixels[3], colors.of(Activity::collective));
 }
 
+// A pixel of the rank's own pyramid, of 40 computing events with communication behind and beside them, against the
+// length of time in which the rank computes.
+TEST(Raster, TheRowOfARankShowsTheShareOfItsComputingAtEveryZoom) {
+    std::mt19937 random(3);
+    LanesBuilder builder("t", false, 1);
+    const auto f = builder.what(what("f", Activity::forward));
+    const auto c = builder.what(what("c", Activity::collective));
+    const auto compute = builder.lane(0, Stream::compute, "compute");
+    const auto network = builder.lane(0, Stream::communication, "communication");
+    std::vector<std::pair<std::int64_t, std::int64_t>> computing;
+    for (std::int64_t now = 0; now < 1'000'000;) {
+        const std::int64_t length = 20 + random() % 100;
+        computing.emplace_back(now, now + length);
+        builder.add(compute, now, length, f);
+        builder.add(network, now + length / 2, length, c);
+        now += length + static_cast<std::int64_t>(random() % 80);
+    }
+    const Lanes lanes = builder.finish();
+    ASSERT_FALSE(lanes.levels_of(0).empty());
+    const PixelColors colors(Theme::light, Coloring::waiting);
+    const std::vector<RankLanes> rank{{&lanes.lanes[0], &lanes.lanes[1]}};
+    for (const double zoom : {1.0, 16.0, 500.0}) {
+        const double from = 3e5, per_pixel = 0.6 * 1e6 / zoom / 64;
+        std::vector<std::uint32_t> pixels(64);
+        paint(rank, lanes, {from, from + 64 * per_pixel}, colors, pixels);
+        for (std::size_t x = 0; x < pixels.size(); ++x) {
+            const double left = from + static_cast<double>(x) * per_pixel, right = left + per_pixel;
+            double busy = 0;
+            for (const auto& [begin, end] : computing)
+                busy += std::max(0.0, std::min<double>(static_cast<double>(end), right) -
+                                          std::max<double>(static_cast<double>(begin), left));
+            // Of a pyramid's bins, one at each side may be a neighbour's: of about 60 events a pixel, and of 4, at the
+            // first zooms. From events: 1/255, and colours of 256 steps that repeat.
+            const double tolerance = zoom == 1 ? 0.1 : zoom == 16 ? 0.5 : 0.03;
+            EXPECT_NEAR(busy_of(pixels[x], colors), busy / per_pixel, tolerance) << zoom << " " << x;
+        }
+    }
+}
+
+TEST(Lanes, AreATimelineAgain) {
+    Timeline timeline{"t", true, 4, {}, {}, {}};
+    for (int i = 0; i < 20; ++i) {
+        timeline.events.push_back({i % 2, i % 3 == 0 ? Stream::io : Stream::compute, "s" + std::to_string(i % 5), "l",
+                                   "forward", i % 4, i / 10, Seconds{i * 1e-6}, Seconds{(i + 3) * 1e-6}, Bytes{8.0 * i},
+                                   Flops{2.0 * i}, i});
+    }
+    timeline.links.push_back({"nic:up", "nic:up", 4, Bandwidth{10e9}, Bytes{400e6}, Bytes{100e6}});
+    const Timeline back = timeline_of(lanes_of(timeline));
+    std::ranges::stable_sort(timeline.events, [](const Event& a, const Event& b) {
+        return std::tie(a.iteration, a.rank, a.start) < std::tie(b.iteration, b.rank, b.start);
+    });
+    ASSERT_EQ(back.events.size(), timeline.events.size());
+    for (std::size_t i = 0; i < back.events.size(); ++i) {
+        const Event &a = back.events[i], &b = timeline.events[i];
+        EXPECT_EQ(
+            std::tie(a.rank, a.stream, a.step, a.layer, a.pass, a.micro_batch, a.iteration, a.bytes, a.flops, a.flow),
+            std::tie(b.rank, b.stream, b.step, b.layer, b.pass, b.micro_batch, b.iteration, b.bytes, b.flops, b.flow));
+        EXPECT_NEAR(a.start.value, b.start.value, 1e-12);
+        EXPECT_NEAR(a.end.value, b.end.value, 1e-12);
+    }
+    EXPECT_EQ(back.links, timeline.links);
+    EXPECT_EQ(back.title, "t");
+    EXPECT_TRUE(back.measured);
+}
+
 TEST(Raster, RareShortEventsAreSeenAtFullZoomOut) {
     LanesBuilder builder("t", false, 1);
     const auto lane = builder.lane(0, Stream::compute, "c");

@@ -14,6 +14,7 @@
 #include "models/models.hpp"
 #include "search/script.hpp"
 #include "search/store.hpp"
+#include "search/wires.hpp"
 #include "tests/sim/fixture.hpp"
 
 namespace rehearse::search {
@@ -142,6 +143,16 @@ TEST(Choices, AreWrittenInThePlanLanguage) {
             EXPECT_EQ(each.micro_batch * each.micro_batches * shape.data, 64);
         }
     }
+}
+
+TEST(Wires, AreThoseOfTheWholeMachine) {
+    const Machine machine = models::load_machine("summit");
+    const Shape shape{.data = 8, .tensor = 6, .pipe = 2};
+    Wires wires{machine};
+    const Line line = wires.piecewise(CollectiveKind::all_gather, shape);
+    const sim::Call call{CollectiveKind::all_gather, 1, 1 << 23, DataType::f32, {}};
+    const Mesh mesh{{{"pipe", 2}, {"data", 8}, {"tensor", 6}}};
+    EXPECT_NEAR(line.at(4.0 * (1 << 23)), sim::collective_time(call, mesh, machine, sim::Mode::folded).value, 1e-12);
 }
 
 TEST(Search, KeepsToTheLimitsOfTheTraining) {

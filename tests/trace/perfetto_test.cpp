@@ -178,6 +178,74 @@ TEST(Perfetto, IsScannedAsItIsRead) {
     ::unlink(path.c_str());
 }
 
+// Some megabytes, so that blocks are parsed apart; names, annotations and flows that come up long after the first
+// block.
+TEST(Perfetto, IsScannedInBlocksAsItIsRead) {
+    Timeline timeline{"blocks", true, 8, {}, {}, {}};
+    constexpr int count = 5000;
+    for (int i = 0; i < count; ++i) {
+        for (std::int64_t rank = 0; rank < 8; ++rank) {
+            Event event;
+            event.rank = rank;
+            event.stream = i % 7 == 3 ? Stream::communication : Stream::compute;
+            event.layer = fmt::format("layer{}", i < count / 2 ? i % 5 : i % 11);
+            event.pass = "forward";
+            event.step = event.layer + ":forward";
+            event.micro_batch = i % 3;
+            event.iteration = i / 100;
+            event.start = Seconds{i * 1e-6};
+            event.end = Seconds{(i + 1) * 1e-6};
+            if (i > count / 3) event.flops = Flops{1000.0 + i % 4};
+            if (i > 2 * count / 3) event.flow = i * 8 + rank;
+            timeline.events.push_back(event);
+        }
+    }
+    const std::string path = path_of(fmt::format("blocks_{}.pftrace", ::getpid()));
+    write(timeline, path);
+    EXPECT_GT(content_of(path).size(), 3'000'000U);
+    const auto found = scanned(path);
+    ASSERT_TRUE(found);
+    ASSERT_EQ(found->events.size(), timeline.events.size());
+    std::ranges::sort(timeline.events, [](const Event& a, const Event& b) {
+        return std::tie(a.iteration, a.rank, a.start) < std::tie(b.iteration, b.rank, b.start);
+    });
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < timeline.events.size(); ++i) {
+        const Event &a = found->events[i], &b = timeline.events[i];
+        const bool same =
+            std::tie(a.rank, a.stream, a.step, a.layer, a.pass, a.micro_batch, a.iteration, a.flops, a.flow) ==
+                std::tie(b.rank, b.stream, b.step, b.layer, b.pass, b.micro_batch, b.iteration, b.flops, b.flow) &&
+            std::llround(a.start.value * 1e9) == std::llround(b.start.value * 1e9) &&
+            std::llround(a.end.value * 1e9) == std::llround(b.end.value * 1e9);
+        wrong += same ? 0 : 1;
+    }
+    EXPECT_EQ(wrong, 0U);
+    put(path, content_of(path).substr(0, 2'500'000));
+    EXPECT_FALSE(scanned(path));
+    ::unlink(path.c_str());
+}
+
+TEST(Perfetto, CarriesWhatStepsWaitFor) {
+    const std::string path = path_of(fmt::format("waits_{}.pftrace", ::getpid()));
+    const std::vector<Dependencies> written{
+        {{0, 2, 5},
+         {{"a b", Stream::compute, 3, {}}, {"c", Stream::communication, 0, {0}}, {"d", Stream::io, 1, {0, 1}}}},
+        {{1}, {}}};
+    write(three_events(), written, path);
+    std::vector<Dependencies> found;
+    const ScanVisitor visitor{.head = [](const Timeline&) {},
+                              .what = [](const Event&) {},
+                              .event = [](const ScannedEvent&) {},
+                              .counter = [](Counter) {},
+                              .link = [](LinkUse) {},
+                              .progress = {},
+                              .dependencies = [&](Dependencies each) { found.push_back(std::move(each)); }};
+    EXPECT_TRUE(scan_perfetto(path, visitor));
+    EXPECT_EQ(found, written);
+    EXPECT_EQ(read(path).events.size(), three_events().events.size());  // the reader leaves them out
+    ::unlink(path.c_str());
+}
+
 TEST(Perfetto, IsNotScannedWhenItIsCutOrDamaged) {
     const std::string path = path_of(fmt::format("scan_cut_{}.pftrace", ::getpid()));
     write(three_events(), path);

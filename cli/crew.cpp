@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/crew.hpp"
+
+#include <cstdlib>
+#include <span>
+#include <string_view>
+
+#include "core/error.hpp"
+#if REHEARSE_HAS_MPI
+#include "kernels/comm/counter.hpp"
+#include "run/train.hpp"
+#endif
+
+namespace rehearse::cli {
+
+namespace {
+
+bool has_several_ranks() {
+    const char* ranks = std::getenv("OMPI_COMM_WORLD_SIZE");
+    if (ranks == nullptr) ranks = std::getenv("PMI_SIZE");
+    return ranks != nullptr && std::string_view{ranks} != "1";
+}
+
+#if REHEARSE_HAS_MPI
+std::vector<std::string> exchanged(const kernels::Communicator& world, const std::string& own) {
+    const auto size = static_cast<double>(own.size());
+    const std::vector<double> sizes = world.all_gather({&size, 1});
+    std::vector<std::string> all;
+    for (std::int64_t rank = 0; rank < world.size(); ++rank) {
+        std::string& text = all.emplace_back(static_cast<std::size_t>(sizes[static_cast<std::size_t>(rank)]), ' ');
+        if (rank == world.rank()) text = own;
+        world.broadcast(std::as_writable_bytes(std::span{text}), rank);
+    }
+    return all;
+}
+
+int together(const std::function<int(const CrewPlace&)>& body) {
+    int argc = 0;
+    char** argv = nullptr;
+    const run::Session session{argc, argv};
+    return session.run("rehearse", [&] {
+        kernels::Communicator world = kernels::Communicator::world();
+        kernels::Counter counter{world};
+        CrewPlace place{.speaks = session.rank() == 0};
+        place.crew.take = [&] { return counter.take(); };
+        place.crew.exchange = [&](const std::string& own) {
+            std::vector<std::string> all = exchanged(world, own);
+            counter.restart();
+            return all;
+        };
+        return body(place);
+    });
+}
+#endif
+
+}  // namespace
+
+int on_all_ranks(const std::function<int(const CrewPlace&)>& body) {
+    if (!has_several_ranks()) return body({});
+#if REHEARSE_HAS_MPI
+    return together(body);
+#else
+    throw BackendError("several ranks: this build has no MPI (install libopenmpi-dev, configure with REHEARSE_MPI=ON)");
+#endif
+}
+
+}  // namespace rehearse::cli

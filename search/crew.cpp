@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search/crew.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace rehearse::search {
+
+namespace {
+
+// Shortest texts of numbers that read back as the same ones.
+class Fields {
+public:
+    explicit Fields(std::string_view line) : fields_(split(line, '\t')) {}
+    std::string_view text() {
+        require(next_ < fields_.size(), "a field of a crew's line");
+        return fields_[next_++];
+    }
+    double number() { return parse_number(text(), "a crew's line"); }
+    std::int64_t whole() { return parse_int(text(), "a crew's line"); }
+
+private:
+    std::vector<std::string_view> fields_;
+    std::size_t next_ = 0;
+};
+
+std::string line_of(const Ranked& each) {
+    const Choices& c = each.choices;
+    return fmt::format("{}\t{}\t{}\t{:d}\t{}\t{}\t{}\t{}\t{:d}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", c.shape.data,
+                       c.shape.tensor, c.shape.pipe, c.shape.data_outside, c.micro_batch, c.micro_batches, c.chunks,
+                       c.zero, c.sequence, static_cast<int>(c.recompute), c.all_reduce, each.plan, each.estimate.step_s,
+                       each.estimate.memory_bytes, each.devices, each.nodes);
+}
+
+Ranked candidate_of(std::string_view line) {
+    Fields fields(line);
+    Ranked each;
+    Choices& c = each.choices;
+    c.shape = {fields.whole(), fields.whole(), fields.whole(), fields.whole() != 0};
+    c.micro_batch = fields.whole();
+    c.micro_batches = fields.whole();
+    c.chunks = static_cast<int>(fields.whole());
+    c.zero = static_cast<int>(fields.whole());
+    c.sequence = fields.whole() != 0;
+    c.recompute = static_cast<schedule::Recompute>(fields.whole());
+    c.all_reduce = fields.text();
+    each.plan = fields.text();
+    each.estimate.step_s = fields.number();
+    each.estimate.memory_bytes = fields.number();
+    each.devices = fields.whole();
+    each.nodes = fields.whole();
+    return each;
+}
+
+/// Lines of all ranks.
+template <typename Read>
+void read_all(const std::vector<std::string>& all, const Read& read) {
+    for (const std::string& text : all) {
+        for (const std::string_view line : split(text, '\n')) {
+            if (!line.empty()) read(line);
+        }
+    }
+}
+
+}  // namespace
+
+void join_candidates(std::vector<Ranked>& candidates, const Exchange& exchange) {
+    std::string own;
+    for (const Ranked& each : candidates) own += line_of(each);
+    candidates.clear();
+    read_all(exchange(own), [&](std::string_view line) { candidates.push_back(candidate_of(line)); });
+}
+
+void join_counts(Result& result, const Exchange& exchange) {
+    Counts& counts = result.counts;
+    const std::array summed{&counts.screened,     &counts.too_large, &counts.beyond,
+                            &counts.shapes_bound, &counts.simulated, &counts.known};
+    std::string own = fmt::format("{}", result.least_memory.value);
+    for (std::int64_t* count : summed) own += fmt::format("\t{}", std::exchange(*count, 0));
+    result.least_memory = {};
+    read_all(exchange(own), [&](std::string_view line) {
+        Fields fields(line);
+        const Bytes least{fields.number()};
+        const bool first = result.least_memory <= Bytes{};
+        if (least > Bytes{} && (first || least < result.least_memory)) result.least_memory = least;
+        for (std::int64_t* count : summed) *count += fields.whole();
+    });
+}
+
+std::vector<std::pair<std::size_t, Simulated>> join_results(const std::vector<std::pair<std::size_t, Simulated>>& own,
+                                                            const Exchange& exchange) {
+    std::string text;
+    for (const auto& [i, each] : own) {
+        std::string refusal = each.refusal;
+        std::ranges::replace_if(
+            refusal, [](char c) { return c == '\n' || c == '\t'; }, ' ');
+        text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\n", i, each.step.value, each.low.value, each.high.value,
+                            each.memory.value, refusal);
+    }
+    std::vector<std::pair<std::size_t, Simulated>> all;
+    read_all(exchange(text), [&](std::string_view line) {
+        Fields fields(line);
+        const auto i = static_cast<std::size_t>(fields.whole());
+        Simulated each;
+        each.step = Seconds{fields.number()};
+        each.low = Seconds{fields.number()};
+        each.high = Seconds{fields.number()};
+        each.memory = Bytes{fields.number()};
+        each.refusal = fields.text();
+        all.emplace_back(i, std::move(each));
+    });
+    std::ranges::sort(all, {}, [](const auto& each) { return each.first; });
+    return all;
+}
+
+}  // namespace rehearse::search
