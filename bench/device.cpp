@@ -28,7 +28,10 @@ public:
             update ? updated(problem.op).value_or(parameters(problem.op)) : weights_read(problem.op);
         buffers.weights = tensor(weights, type);
         buffers.diff_weights = tensor(weights, type);
-        if (update) return add_moments(problem, weights);
+        if (update) {
+            add_moments(problem, weights);
+            return;
+        }
         if (reads_integers(problem.op))
             buffers.indices = integers(problem.batch * elements(input_shapes(problem.op).front()), 1);
         for (const Shape& shape : input_shapes(problem.op)) {
