@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::string_view hierarchical_name = "hierarchical";
 constexpr std::string_view torus_name = "torus";
+constexpr std::string_view adasum_name = "adasum";
 
 std::span<const Pattern> patterns_of(CollectiveKind kind) {
     switch (kind) {
@@ -61,7 +62,7 @@ Algorithm parse_hierarchical(CollectiveKind kind, std::string_view text, std::st
                              std::string_view across) {
     for (const std::string_view part : {inside, across}) {
         check_name(kind, part, text, false);
-        if (part == torus_name || part == "doubletree") {
+        if (part == torus_name || part == "doubletree" || part == adasum_name) {
             refuse(kind, text, fmt::format("{} cannot be a part of it; use ring, doubling, halving or tree", part));
         }
     }
@@ -153,7 +154,7 @@ Algorithm parse_algorithm(std::string_view text, CollectiveKind kind) {
 std::vector<AlgorithmName> algorithms(CollectiveKind kind) {
     std::vector<AlgorithmName> names;
     for (const Pattern& pattern : patterns_of(kind)) {
-        if (pattern.kind == kind) names.push_back({pattern.name, pattern.summary});
+        if (pattern.kind == kind && pattern.name != adasum_name) names.push_back({pattern.name, pattern.summary});
     }
     return names;
 }
@@ -196,7 +197,7 @@ std::vector<Transfer> Collective::round(std::int64_t index) const {
     require(index >= 0 && index < rounds(), "a round of this collective");
     std::vector<Transfer> transfers;
     rounds_->transfers(index, [&](const Transfer& t) {
-        if (t.begin < t.end) transfers.push_back(t);
+        if (t.begin < t.end || t.combine == Combine::dots) transfers.push_back(t);  // products of nothing are 0
     });
     return transfers;
 }
@@ -218,6 +219,7 @@ std::vector<Parcel> Collective::parcels(std::int64_t index) const {
 Range Collective::chunk(std::int64_t rank) const { return rehearse::chunk(group_.size, {0, elements_}, rank); }
 std::int64_t Collective::slot() const { return (elements_ + group_.size - 1) / group_.size; }
 std::int64_t Collective::extent() const {
+    if (!is_sum(algorithm_)) return elements_ + adasum_room(group_.size, elements_);
     return elements_ + (kind_ == CollectiveKind::all_to_all ? group_.size * slot() : 0);
 }
 

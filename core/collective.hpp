@@ -30,13 +30,15 @@ struct Algorithm {
     bool operator==(const Algorithm&) const = default;
 };
 std::string to_string(const Algorithm& algorithm);
+/// Whether it sums; adasum does not.
+inline bool is_sum(const Algorithm& algorithm) { return algorithm.name != "adasum"; }
 /// InputError with the choices ("did you mean") when there is no such algorithm or it cannot be used there.
 Algorithm parse_algorithm(std::string_view text, CollectiveKind kind = CollectiveKind::all_reduce);
 
 struct AlgorithmName {
     std::string_view name, summary;
 };
-/// What the command line, the tests and the help list.
+/// What the command line, the tests and the help list. Of all-reduces those that sum: not adasum, which combines.
 std::vector<AlgorithmName> algorithms(CollectiveKind kind);
 
 /// Rows and columns of a torus of n ranks, numbered row by row: as written, or, where the algorithm leaves it open, R x
@@ -59,7 +61,13 @@ struct Range {
     bool operator==(const Range&) const = default;
 };
 
-enum class Combine { copy, reduce };
+/// What becomes of elements that arrive: they replace, or are added to, what is there. Adasum's: `beside` is a copy
+/// that the next two go through. `dots` and `blend` are a rank's own (from == to), of the vectors a = [begin, end) and
+/// b, `shift` further on: dots puts a.b, |a|^2 and |b|^2 into the last three elements of the memory; blend makes both
+/// of them (1 - a.b / 2|a|^2) a + (1 - a.b / 2|b|^2) b, by what is there.
+enum class Combine { copy, reduce, beside, dots, blend };
+/// How often what has arrived is gone through together with what was there.
+constexpr double passes(Combine combine) { return combine == Combine::reduce ? 1 : combine == Combine::beside ? 2 : 0; }
 
 /// In its round, `from` sends elements [begin, end) of its memory as they were when the round began; `to` puts them
 /// `shift` further on in its own, or adds them there. Ranks are numbered in the group. What goes from one rank to
@@ -89,7 +97,7 @@ struct Phase {
 struct Rounds;
 
 /// Of `elements` of data that every rank has or gets; chunk(r) of them are rank r's. Afterwards,
-/// - all_reduce: every rank holds the sum of all in [0, elements)
+/// - all_reduce: every rank holds the sum of all in [0, elements); by adasum, what that makes of them
 /// - reduce_scatter: rank r holds the sum in chunk(r); the rest of its memory is undefined
 /// - all_gather: every rank holds in [0, elements) the chunk(r) of each rank r
 /// - broadcast: every rank holds the root's
@@ -118,7 +126,7 @@ public:
     std::int64_t root() const { return root_; }
     Range chunk(std::int64_t rank) const;
     std::int64_t slot() const;
-    /// Elements of a rank's memory: the data, and the slots of an all-to-all behind it.
+    /// Elements of a rank's memory: the data, and behind it the slots of an all-to-all, or room for adasum.
     std::int64_t extent() const;
 
 private:

@@ -91,6 +91,7 @@ constexpr std::array table{
             hierarchical},
     Pattern{kind, "doubletree", "two trees, each for half the data, in pieces: log2 n rounds beyond the pieces",
             double_tree_all_reduce},
+    Pattern{kind, "adasum", "vectors are combined by how far they agree: 2 log2 n rounds and dot products", adasum},
     Pattern{kind, "torus", "torus(RxC): half the data by rings along rows then columns, half the other way", torus},
 };
 

@@ -57,6 +57,13 @@ Rounds double_tree_broadcast(const Task& task);
 Rounds hierarchical(const Task& task);
 Rounds torus(const Task& task);
 
+// collective_adasum.cpp
+Rounds adasum(const Task& task);
+/// a.b, |a|^2, |b|^2: the last elements of a rank's memory.
+inline constexpr std::int64_t adasum_products = 3;
+/// Elements that it needs behind the data.
+std::int64_t adasum_room(std::int64_t n, std::int64_t elements);
+
 /// A pipeline of `stages` stages, each of which works in `count - stages + 1` rounds: all at once in the middle ones.
 Rounds pipeline(std::int64_t count, std::int64_t stages, std::function<void(std::int64_t, const Sink&)> transfers);
 

@@ -84,6 +84,13 @@ std::int64_t global_batch(const Schedule& schedule) {
 
 std::int64_t micro_batch_size(const Schedule& schedule) { return schedule.batch_per_rank / schedule.micro_batches; }
 
+bool combines_gradients(const RankClass& rank_class) {
+    return std::ranges::any_of(rank_class.steps, [](const Step& step) {
+        const auto* sum = std::get_if<Communicate>(&step.action);
+        return sum != nullptr && sum->bucket >= 0 && !is_sum(sum->algorithm);
+    });
+}
+
 bool gathers_weights(const RankClass& rank_class) {
     for (const Step& step : rank_class.steps) {
         if (std::holds_alternative<Update>(step.action)) return false;  // from here on they are gathered to stay

@@ -167,6 +167,9 @@ std::int64_t micro_batch_size(const Schedule& schedule);
 /// Whether ranks keep their pieces of the weights only and gather them for each use (ZeRO 3).
 bool gathers_weights(const RankClass& rank_class);
 
+/// Whether gradients are combined by Adasum, each rank's own mean with the others', and not summed.
+bool combines_gradients(const RankClass& rank_class);
+
 /// Bug check: dependencies point backwards, layers, buckets and axes exist, no step waits for itself.
 void check(const Schedule& schedule);
 

@@ -11,8 +11,8 @@ namespace {
 
 struct Stopped {};  // the other thread failed: not an error of its own
 
-kernels::Operand operand_of(kernels::View data) {
-    return {data.type(), {static_cast<std::byte*>(data.bytes()), data.size_bytes()}};
+kernels::Operand operand_of(kernels::View data, std::span<std::byte> room) {
+    return {data.type(), {static_cast<std::byte*>(data.bytes()), data.size_bytes()}, room};
 }
 
 }  // namespace
@@ -119,7 +119,7 @@ void Executor::sum_kept_gradients() {
         const auto* sum = std::get_if<Communicate>(&ready.step->action);
         if (sum == nullptr || sum->bucket < 0 || sum->kind == CollectiveKind::all_gather) continue;
         if (ready.before) ready.before();
-        wire.group->run(wire.rounds, operand_of(ready.data));
+        wire.group->run(wire.rounds, operand_of(ready.data, room_));
         Program::finish(ready);
     }
 }
@@ -231,7 +231,7 @@ bool Executor::start(Lane& lane, std::size_t index) {
         return true;
     }
     if (ready.before) ready.before();
-    lane.under_way = std::make_unique<kernels::Operation>(*wire.group, wire.rounds, operand_of(ready.data));
+    lane.under_way = std::make_unique<kernels::Operation>(*wire.group, wire.rounds, operand_of(ready.data, room_));
     return true;
 }
 

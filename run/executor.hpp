@@ -60,6 +60,7 @@ private:
         kernels::RankProgram rounds;
         kernels::DeviceGroup* devices = nullptr;  // that do it in the hosts' place
     };
+    std::vector<std::byte> room_;  // beside the data, of what needs some (RankProgram::slots)
     /// A stream's steps, how many are over, and the one that is under way.
     struct Lane {
         std::vector<std::size_t> steps;

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "core/schedule.hpp"
 #include "run/program.hpp"
@@ -28,6 +29,19 @@ struct GradientCheck {
 GradientCheck check_gradients(Program& program, std::int64_t shards, std::int64_t batch_per_shard, std::uint64_t seed,
                               const std::function<void(std::int64_t shard)>& load, std::span<const float> gradients,
                               DataType wire = DataType::f32);
+
+/// The same where Adasum combines the shards' gradients, bucket by bucket: written out as recursive pairs in f64.
+///
+/// error: the largest |combined by ranks - this| / (|shard 0| + |shard 1| + ...) of a bucket, in the Euclidean norm.
+/// tolerance: at each of L levels a coefficient errs by (L + 4) u, from three numbers rounded to f32 and added L times,
+/// and both products and their sum are rounded: (L + 8) u of |a| + |b|, as |(1 - a.b / 2|a|^2) a| <= |a| + |b| / 2.
+/// What errs before a level grows by 3 at most there: 3^L (L + 8) u.
+GradientCheck check_combined(Program& program, std::int64_t shards, std::int64_t batch_per_shard, std::uint64_t seed,
+                             const std::function<void(std::int64_t shard)>& load, std::span<const float> gradients);
+
+/// What Adasum makes of the ranks' vectors (Maleki et al. 2021), in f64: ranks beyond a power of two go to a neighbour
+/// first, then neighbours are combined, then pairs of these, ...
+std::vector<double> adasum_of(std::vector<std::vector<double>> vectors);
 
 double summation_tolerance(std::int64_t terms, DataType wire = DataType::f32);
 

@@ -26,7 +26,8 @@ void check(const Schedule& schedule, const Options& options) {
     }
     for (const Step& step : schedule.classes.front().steps) {
         const auto* sum = std::get_if<Communicate>(&step.action);
-        const bool sums = sum != nullptr && sum->kind == CollectiveKind::all_reduce && sum->bucket >= 0;
+        const bool sums =
+            sum != nullptr && sum->kind == CollectiveKind::all_reduce && sum->bucket >= 0 && is_sum(sum->algorithm);
         if (sums || std::holds_alternative<Compute>(step.action) || std::holds_alternative<Update>(step.action))
             continue;
         refuse(fmt::format("step '{}' of plan '{}' is neither a kernel, a sum of gradients nor an update", step.name,

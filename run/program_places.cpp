@@ -7,7 +7,8 @@ namespace rehearse::run {
 
 // A mean over a block's pixels is a part of the mean over all.
 std::int64_t Program::loss_batch(int layer) const {
-    const std::int64_t batch = global_batch(schedule_) / (asynchronous_ ? schedule_.micro_batches : 1);
+    std::int64_t batch = global_batch(schedule_) / (asynchronous_ ? schedule_.micro_batches : 1);
+    if (combines_gradients(rank_class_)) batch = schedule_.batch_per_rank;  // each rank's own mean
     const auto* loss = std::get_if<SoftmaxLoss>(&part().network.layers[at(layer)].op);
     if (loss == nullptr || loss->image.empty()) return batch;
     const Op& whole = schedule_.network.layers[at(part().origins[at(layer)].layer)].op;

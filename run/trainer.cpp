@@ -265,10 +265,13 @@ private:
         if (world_.rank() != 0) return {};
         const int step = options_.steps - 1;
         std::ranges::copy(weights_before_, program_.tensors().weights().begin());
-        const GradientCheck checked = check_gradients(
-            program_, shards_, schedule_.batch_per_rank, dropout_seed(step),
-            [&](std::int64_t shard) { load(step, shard * schedule_.batch_per_rank, program_); }, result.gradients,
-            wire_of(schedule_));
+        const auto load_shard = [&](std::int64_t shard) { load(step, shard * schedule_.batch_per_rank, program_); };
+        const GradientCheck checked =
+            combines_gradients(rank_class())
+                ? check_combined(program_, shards_, schedule_.batch_per_rank, dropout_seed(step), load_shard,
+                                 result.gradients)
+                : check_gradients(program_, shards_, schedule_.batch_per_rank, dropout_seed(step), load_shard,
+                                  result.gradients, wire_of(schedule_));
         std::ranges::copy(result.weights, program_.tensors().weights().begin());
         return checked;
     }

@@ -167,6 +167,11 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
                         plan.text, plan.zero));
     }
 
+    if (plan.all_reduce && !is_sum(*plan.all_reduce) && wire_type(job.precision) != DataType::f32) {
+        throw InputError(
+            fmt::format("--plan '{}': allreduce=adasum combines gradients in f32; choose --precision fp32", plan.text));
+    }
+
     StepOptions options{.sum = {.overlap = plan.overlap,
                                 .zero = plan.zero,
                                 .wire = plan.compress.value_or(wire_type(job.precision)),

@@ -54,7 +54,11 @@ void read_spatial(Plan& plan, std::string_view sizes) {
 void read_all_reduce(Plan& plan, std::string_view value) {
     plan.all_reduce = value == "auto" ? Algorithm{.name = "auto"} : parse_algorithm(value);
 }
-void read_tensor_sum(Plan& plan, std::string_view value) { plan.tensor_sum = parse_algorithm(value); }
+void read_tensor_sum(Plan& plan, std::string_view value) {
+    plan.tensor_sum = parse_algorithm(value);
+    if (!is_sum(*plan.tensor_sum))
+        throw InputError("adasum combines gradients: of data, not of tensor, whose layers sum");
+}
 void read_bucket(Plan& plan, std::string_view value) { plan.bucket = read_positive_size(value); }
 void read_first_bucket(Plan& plan, std::string_view value) { plan.first_bucket = read_positive_size(value); }
 
@@ -142,8 +146,9 @@ constexpr std::string_view recompute_text =
 constexpr std::array table{
     Word{{"data", "N", "N copies of the network, each on its share of the batch; without =N: as many as devices", {}},
          read_data},
-    Word{{"allreduce", "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|doubletree|torus[(RxC)]|auto",
-          "how gradients are summed; default hierarchical(ring,halving) across full nodes, else ring; auto: what the "
+    Word{{"allreduce", "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|doubletree|torus[(RxC)]|adasum|auto",
+          "how gradients are summed (adasum: combined, a bucket a vector); default hierarchical(ring,halving) across "
+          "full nodes, else ring; auto: what the "
           "machine's prices say is fastest",
           "data"},
          read_all_reduce},
@@ -329,6 +334,12 @@ void complete(Plan& plan) {
             fmt::format("schedule=pipedream keeps several versions of the weights whole, so zero={} cannot "
                         "be; leave it out or choose schedule=1f1b",
                         plan.zero));
+    }
+    if (plan.all_reduce && !is_sum(*plan.all_reduce) &&
+        (plan.mesh.axes.size() > 1 || plan.zero > 0 || plan.lag > 0 || plan.compress || plan.share_dense)) {
+        throw InputError(
+            "allreduce=adasum combines whole gradients in f32: it goes with the data axis alone, without zero, lag, "
+            "compress or dense=shared");
     }
     if (plan.zero == 3 && !plan.overlap) {
         throw InputError("zero=3 sums gradients as soon as they are made, so overlap=off cannot be; leave it out");

@@ -111,8 +111,7 @@ void Calls::add_legs(int c, const Communicate& communicate, OfClass& of) {
             for (const Parcel& parcel : parcels) {
                 const Flow flow{groups.rank(group, parcel.from), groups.rank(group, parcel.to)};
                 flows.push_back(flow);
-                const bool adds = parcel.combine == Combine::reduce;
-                if (adds) combine = std::max(combine, wiring_.combine(flow.from, flow.to));
+                combine = std::max(combine, wiring_.combine(flow.from, flow.to) * passes(parcel.combine));
             }
         }
         const int bundle = add_bundle(flows);

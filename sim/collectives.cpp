@@ -61,7 +61,7 @@ Collectives::Stage Collectives::make_stage(const Call& call, const Groups& group
     Stage stage;
     stage.repeats = phase.repeats;
     stage.share = call.elements == 0 ? 0 : mean_size(parcels) / static_cast<double>(call.elements);
-    stage.reduces = !parcels.empty() && parcels.front().combine == Combine::reduce;
+    stage.passes = parcels.empty() ? 0 : passes(parcels.front().combine);
     if (equal_sizes(parcels)) {
         stage.pattern = patterns_.of_equal(flows);
     } else {
@@ -76,7 +76,8 @@ Collectives::Stage Collectives::make_stage(const Call& call, const Groups& group
 
 const std::vector<Collectives::Stage>& Collectives::stages_of(const Call& call) {
     const std::int64_t size = size_of(mesh_, call.axis);
-    const std::int64_t elements = call.elements >= even_from * size ? 0 : call.elements;
+    // Adasum's dot products are as many however long the vectors.
+    const std::int64_t elements = call.elements >= even_from * size && is_sum(call.algorithm) ? 0 : call.elements;
     const auto [entry, fresh] = programs_.try_emplace(
         {call.kind, call.axis, to_string(call.algorithm), elements, pipeline_pieces(call.algorithm, call.elements)});
     if (fresh) {
@@ -162,7 +163,7 @@ void Collectives::advance(const Stage& stage, Bytes bytes, Progress& progress) {
         const Message& m = pattern.messages[i];
         const MessageCost& cost = pattern.costs[static_cast<std::size_t>(m.cost)];
         const double sent = end_[i] + afterwards_[static_cast<std::size_t>(m.cost)];
-        const double received = stage.reduces ? sent + (cost.combine * bytes).value : sent;
+        const double received = sent + stage.passes * (cost.combine * bytes).value;
         double& from = progress.ready[static_cast<std::size_t>(m.from)];
         double& to = progress.ready[static_cast<std::size_t>(m.to)];
         from = std::max(from, sent);

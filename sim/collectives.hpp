@@ -60,8 +60,8 @@ private:
     struct Stage {
         std::shared_ptr<const Pattern> pattern;
         std::int64_t repeats = 1;
-        double share = 0;  // of the elements, in each message
-        bool reduces = false;
+        double share = 0;   // of the elements, in each message
+        double passes = 0;  // over what arrives
     };
     struct Key {
         CollectiveKind kind = CollectiveKind::all_reduce;

@@ -27,14 +27,14 @@ void index(std::vector<std::int32_t>& of_member, std::vector<std::int32_t>& ends
     }
 }
 
-Exchange message(const Wiring& wiring, std::int64_t rank, std::int64_t peer, Bytes bytes, bool sends, bool reduces) {
+Exchange message(const Wiring& wiring, std::int64_t rank, std::int64_t peer, Bytes bytes, bool sends, double passes) {
     std::vector<Hop> hops;
     const std::int64_t from = sends ? rank : peer;
     const std::int64_t to = sends ? peer : rank;
     Seconds afterwards = wiring.route(from, to, hops);
     const PerByte alone = std::ranges::max(hops, {}, &Hop::cost).cost;
     afterwards += wiring.beyond(wiring.across(from, to), bytes, alone);
-    if (!sends && reduces) afterwards += wiring.combine(from, to) * bytes;
+    if (!sends) afterwards += passes * (wiring.combine(from, to) * bytes);
     return {peer, bytes, sends, afterwards};
 }
 
@@ -77,15 +77,15 @@ Exchange Exchanges::seen_by_member(const Parcel& parcel, std::int64_t group, boo
     const std::int64_t from = groups_.rank(group, parcel.from);
     const std::int64_t to = groups_.rank(group, parcel.to);
     return message(wiring_, sends ? from : to, sends ? to : from, bytes_of(parcel, type_), sends,
-                   parcel.combine == Combine::reduce);
+                   passes(parcel.combine));
 }
 
 Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, std::int64_t rank, const Send& send) {
-    return message(wiring, rank, neighbour(mesh, rank, send.axis, send.offset), send.bytes, true, false);
+    return message(wiring, rank, neighbour(mesh, rank, send.axis, send.offset), send.bytes, true, 0);
 }
 
 Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, std::int64_t rank, const Recv& recv) {
-    return message(wiring, rank, neighbour(mesh, rank, recv.axis, recv.offset), recv.bytes, false, false);
+    return message(wiring, rank, neighbour(mesh, rank, recv.axis, recv.offset), recv.bytes, false, 0);
 }
 
 }  // namespace rehearse::sim

@@ -21,7 +21,10 @@ struct Cursor {
 class Memory {
 public:
     Memory(const RankProgram& program, const Operand& operand)
-        : operand_(operand), elements_(program.elements), unit_(static_cast<std::size_t>(size_of(operand.type).value)) {
+        : operand_(operand),
+          elements_(program.elements),
+          slots_(program.slots),
+          unit_(static_cast<std::size_t>(size_of(operand.type).value)) {
         require(operand.data.size() >= bytes(program.elements), "a buffer as long as the program's");
         require(operand.received.size() >= bytes(program.slots), "a slot for each rank");
     }
@@ -33,6 +36,17 @@ public:
     }
     Cursor begin_of(const RankProgram::Message& message) const { return {&message, bytes(message.count), 0, 0}; }
 
+    /// Within the rank.
+    void move(const RankProgram::Move& move) const {
+        if (move.what == Combine::copy) return void(std::memmove(at(move.to), at(move.from), bytes(move.count)));
+        require(operand_.type == DataType::f32, "Adasum's vectors are in f32");
+        std::byte* products = operand_.received.data() + bytes(slots_ - 3);
+        if (move.what == Combine::dots) {
+            dots(at(move.from), at(move.to), move.count, products);
+        } else {
+            blend(at(move.from), at(move.to), move.count, products);
+        }
+    }
     /// The next `count` bytes of a message to `target`.
     void get(Cursor& cursor, std::byte* target, std::size_t count) const {
         take(cursor, count, [&](const std::byte* memory, std::size_t done, std::size_t part) {
@@ -68,7 +82,7 @@ private:
     }
 
     Operand operand_;
-    std::int64_t elements_;
+    std::int64_t elements_, slots_;
     std::size_t unit_;
 };
 

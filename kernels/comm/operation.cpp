@@ -62,9 +62,7 @@ struct Operation::Impl {
 
     // Receives first, so that what arrives finds its place.
     void begin(const RankProgram::Round& round) {
-        for (const RankProgram::Move& move : round.moves) {
-            std::memmove(memory.at(move.to), memory.at(move.from), memory.bytes(move.count));
-        }
+        for (const RankProgram::Move& move : round.moves) memory.move(move);
         reserve(round);
         begin_sends(round, begin_receives(round));
     }

@@ -55,7 +55,7 @@ RankProgram::RankProgram(const Collective& collective, std::int64_t rank)
         for (const Transfer& t : collective.round(index)) {
             const std::int64_t count = t.end - t.begin;
             if (t.from == rank && t.to == rank) {
-                round.moves.push_back({t.begin, t.begin + t.shift, count});
+                round.moves.push_back({t.begin, t.begin + t.shift, count, t.combine});
             } else if (t.from == rank) {
                 append(round.sends, t.to, {t.begin, count}, false, elements);
             } else if (t.to == rank) {

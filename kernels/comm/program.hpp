@@ -22,6 +22,7 @@ struct RankProgram {
     };
     struct Move {
         std::int64_t from = 0, to = 0, count = 0;
+        Combine what = Combine::copy;  // or Adasum's, of the vectors at `from` and `to`
     };
     struct Round {
         std::vector<Move> moves;  // within the rank's memory
@@ -37,7 +38,7 @@ struct RankProgram {
 
     std::int64_t ranks = 1;
     std::int64_t elements = 0;  // of the data
-    std::int64_t slots = 0;     // elements that an all-to-all receives into, numbered from `elements` on
+    std::int64_t slots = 0;  // elements that an all-to-all receives into or Adasum needs, numbered from `elements` on
     std::vector<Round> rounds;
 };
 

@@ -256,5 +256,79 @@ TEST(ParseAlgorithm, KnowsWhichCollectiveItIsFor) {
     }
 }
 
+// Adasum's rounds in plain loops on real numbers.
+std::vector<std::vector<double>> adasum_executed(const Collective& c, std::vector<std::vector<double>> memory) {
+    for (auto& buffer : memory) buffer.resize(std::size_t(c.extent()), 1e9);
+    for (std::int64_t round = 0; round < c.rounds(); ++round) {
+        const auto before = memory;
+        for (const Transfer& t : c.round(round)) {
+            const std::vector<double>& from = before[std::size_t(t.from)];
+            std::vector<double>& to = memory[std::size_t(t.to)];
+            const std::size_t products = to.size() - 3;
+            std::array<double, 3> dots{};
+            for (std::int64_t i = t.begin; i < t.end; ++i) {
+                const double a = from[std::size_t(i)], b = from[std::size_t(i + t.shift)];
+                dots = {dots[0] + a * b, dots[1] + a * a, dots[2] + b * b};
+                if (t.combine == Combine::reduce) to[std::size_t(i + t.shift)] += a;
+                if (t.combine == Combine::copy || t.combine == Combine::beside) to[std::size_t(i + t.shift)] = a;
+                if (t.combine != Combine::blend) continue;
+                const double ab = from[products], aa = from[products + 1], bb = from[products + 2];
+                to[std::size_t(i)] = to[std::size_t(i + t.shift)] =
+                    (aa > 0 ? 1 - ab / (2 * aa) : 1) * a + (bb > 0 ? 1 - ab / (2 * bb) : 1) * b;
+            }
+            if (t.combine == Combine::dots) std::ranges::copy(dots, to.begin() + std::ptrdiff_t(products));
+        }
+    }
+    return memory;
+}
+
+std::vector<std::vector<double>> adasum_on(std::int64_t n, std::int64_t elements,
+                                           double (*value)(std::int64_t rank, std::int64_t i)) {
+    std::vector<std::vector<double>> given(static_cast<std::size_t>(n));
+    for (std::int64_t r = 0; r < n; ++r) {
+        for (std::int64_t i = 0; i < elements; ++i) given[std::size_t(r)].push_back(value(r, i));
+    }
+    return adasum_executed(all_reduce(parse_algorithm("adasum"), {n, n}, elements), given);
+}
+
+TEST(Adasum, AddsOrthogonalVectorsAndAveragesEqualOnes) {
+    for (const std::int64_t n : {1, 2, 3, 4, 5, 6, 7, 8, 12, 16}) {
+        for (const std::int64_t elements : {1, 16, 37}) {
+            // Rank r has element r alone.
+            const auto added = adasum_on(n, elements, [](std::int64_t r, std::int64_t i) { return r == i ? 4.0 : 0; });
+            const auto averaged = adasum_on(n, elements, [](std::int64_t, std::int64_t i) { return 1.0 + double(i); });
+            for (std::int64_t r = 0; r < n; ++r) {
+                for (std::int64_t i = 0; i < elements; ++i) {
+                    ASSERT_EQ(added[std::size_t(r)][std::size_t(i)], i < n ? 4 : 0) << n;
+                    ASSERT_NEAR(averaged[std::size_t(r)][std::size_t(i)], 1.0 + double(i), 1e-9) << n;
+                }
+            }
+        }
+    }
+}
+
+TEST(Adasum, CombinesPairsOfPairs) {
+    // a = (1, 0), b = (1, 1): a.b = 1, |a|^2 = 1, |b|^2 = 2: a / 2 + 3 b / 4 = (1.25, 0.75). The other pair c = (0, 2),
+    // d = (2, 0) is orthogonal: (2, 2). Of both: 4, 2.125, 8: (1 - 4 / 4.25) (1.25, 0.75) + 0.75 (2, 2).
+    static constexpr std::array<std::array<double, 2>, 4> vectors{{{1, 0}, {1, 1}, {0, 2}, {2, 0}}};
+    const auto value = [](std::int64_t r, std::int64_t i) { return vectors[std::size_t(r)][std::size_t(i)]; };
+    const auto two = adasum_on(2, 2, value), four = adasum_on(4, 2, value);
+    for (const auto& memory : two) {
+        EXPECT_DOUBLE_EQ(memory[0], 1.25);
+        EXPECT_DOUBLE_EQ(memory[1], 0.75);
+    }
+    const double share = 1 - 4 / 4.25;
+    for (const auto& memory : four) {
+        EXPECT_NEAR(memory[0], share * 1.25 + 1.5, 1e-14);
+        EXPECT_NEAR(memory[1], share * 0.75 + 1.5, 1e-14);
+    }
+}
+
+TEST(Adasum, IsNoSumToChooseFromAndNoPartOfAHierarchy) {
+    for (const AlgorithmName& each : algorithms(CollectiveKind::all_reduce)) EXPECT_NE(each.name, "adasum");
+    EXPECT_THROW(parse_algorithm("hierarchical(ring,adasum)"), InputError);
+    EXPECT_THROW(parse_algorithm("adasum", CollectiveKind::broadcast), InputError);
+}
+
 }  // namespace
 }  // namespace rehearse

@@ -35,5 +35,17 @@ TEST(SummationTolerance, IsTooSmallForALostTerm) {
     EXPECT_LT(summation_tolerance(1000), 1e-3);
 }
 
+TEST(Adasum, CombinesAsWorkedOutByHand) {
+    using Vectors = std::vector<std::vector<double>>;
+    // a.b = 1, |a|^2 = 1, |b|^2 = 2: a / 2 + 3 b / 4.
+    EXPECT_EQ(adasum_of({{1, 0}, {1, 1}}), (std::vector<double>{1.25, 0.75}));
+    EXPECT_EQ(adasum_of({{0, 3}, {5, 0}}), (std::vector<double>{5, 3}));    // orthogonal: the sum
+    EXPECT_EQ(adasum_of({{2, 4}, {6, 12}}), (std::vector<double>{4, 8}));   // parallel: the mean
+    EXPECT_EQ(adasum_of({{0, 0}, {6, 12}}), (std::vector<double>{6, 12}));  // nothing
+    EXPECT_EQ(adasum_of(Vectors(8, {3, 1})), (std::vector<double>{3, 1}));
+    EXPECT_EQ(adasum_of({{1, 1}, {1, 0}, {0, 2}}),
+              (std::vector<double>{1.25 * (1 - 1.5 / 4.25), (1 - 1.5 / 4.25) * 0.75 + (1 - 1.5 / 8) * 2}));
+}
+
 }  // namespace
 }  // namespace rehearse::run

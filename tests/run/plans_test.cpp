@@ -64,6 +64,16 @@ Result train_checked(const Network& network, std::string_view plan, std::int64_t
     return train_on(world, schedule, options, {}, {});
 }
 
+// Each bucket a vector, of one layer or of several.
+TEST(Adasum, CombinesTheRanksOwnMeans) {
+    for (const char* plan : {"data:allreduce=adasum:bucket=1B:first=1B", "data:allreduce=adasum:microbatches=2"}) {
+        SCOPED_TRACE(plan);
+        const Result result = train_checked(convolutions(), plan, 4, 3);
+        EXPECT_GT(result.gradient_tolerance, 0);
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+    }
+}
+
 /// Heads, a vocabulary and rows that eight ranks can share, with dropout.
 Network decoder(std::int64_t heads) {
     return models::transformer(

@@ -20,7 +20,7 @@ struct Which {
 void PrintTo(const Which& which, std::ostream* out) { *out << to_string(which.kind) << " " << which.algorithm; }
 
 std::vector<Which> every_collective() {
-    std::vector<Which> all;
+    std::vector<Which> all{{CollectiveKind::all_reduce, "adasum"}};
     for (const CollectiveKind kind : collective_kinds()) {
         for (const AlgorithmName& algorithm : algorithms(kind)) {
             if (algorithm.name.find('(') == std::string_view::npos) all.push_back({kind, std::string{algorithm.name}});
@@ -102,6 +102,8 @@ TEST(CollectiveTime, IsWhatCanBeWorkedOutByHand) {
     // half B: 1 of 1/4, 3 of 1/16. Each round lasts as long as its NIC's two messages; then the same back.
     const double reduce = 4 * latency + whole * (2 + 4 + 2 * (2 + 1) + 1 + 1) / 16;
     EXPECT_NEAR(time(all_reduce, "torus"), 2 * reduce, 1e-9);
+    // Halves, quarters, eighths and back; dot products by doubling among 2, 4 and 8: 1 + 2 + 3 rounds of 12 bytes.
+    EXPECT_NEAR(time(all_reduce, "adasum"), 12 * latency + 2 * 7 * whole / 8 + 6 * 12 / 10e9, 1e-9);
 }
 
 }  // namespace

@@ -195,6 +195,44 @@ TEST(Operation, RefusesASecondOneOnABusyCommunicatorAndShortBuffers) {
     EXPECT_THROW((Operation{other, exchange, floats(data, std::span{data}.first(3))}), std::logic_error);
 }
 
+// Adasum: small whole numbers, so that dot products are exact in f32; coefficients are ratios of them.
+TEST(Adasum, CombinesVectorsOfAllRanks) {
+    Communicator world = Communicator::world();
+    const std::int64_t n = world.size();
+    for (const bool shares : {false, true}) {
+        if (shares) world.connect();
+        for (const std::int64_t elements : {1L, 7L, 20'003L}) {
+            SCOPED_TRACE(fmt::format("{} elements", elements));
+            const Collective adasum = all_reduce(parse_algorithm("adasum"), {n, n}, elements);
+            const RankProgram program{adasum, world.rank()};
+            std::vector<float> room(static_cast<std::size_t>(adasum.extent() - elements));
+            std::vector<float> equal, apart;
+            for (std::int64_t i = 0; i < elements; ++i) {
+                equal.push_back(static_cast<float>(i % 5 - 2));
+                apart.push_back(i % n == world.rank() ? static_cast<float>(i % 7 + 1) : 0);
+            }
+            const std::vector<float> average = equal;
+            world.run(program, floats(equal, room));
+            world.run(program, floats(apart, room));
+            // Equal vectors average: 1/2 + 1/2 at each level, exactly. Others' places are 0: they add.
+            EXPECT_EQ(equal, average);
+            for (std::int64_t i = 0; i < elements; ++i) {
+                ASSERT_EQ(apart[static_cast<std::size_t>(i)], static_cast<float>(i % 7 + 1)) << i;
+            }
+            // Whatever the vectors, every rank has the same bits.
+            std::vector<float> mixed;
+            for (std::int64_t i = 0; i < elements; ++i) {
+                mixed.push_back(static_cast<float>((i * (world.rank() + 3)) % 11 - 5));
+            }
+            world.run(program, floats(mixed, room));
+            std::vector<double> sum(2);
+            for (std::size_t i = 0; i < mixed.size(); ++i) sum[i % 2] += static_cast<double>(i + 1) * mixed[i];
+            const std::vector<double> all = world.all_gather(sum);
+            for (std::size_t i = 2; i < all.size(); ++i) EXPECT_EQ(all[i], all[i - 2]);
+        }
+    }
+}
+
 }  // namespace
 }  // namespace rehearse::kernels
 
