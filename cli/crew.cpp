@@ -2,7 +2,6 @@
 #include "cli/crew.hpp"
 
 #include <cstdlib>
-#include <span>
 #include <string_view>
 
 #include "core/error.hpp"
@@ -22,18 +21,6 @@ bool has_several_ranks() {
 }
 
 #if REHEARSE_HAS_MPI
-std::vector<std::string> exchanged(const kernels::Communicator& world, const std::string& own) {
-    const auto size = static_cast<double>(own.size());
-    const std::vector<double> sizes = world.all_gather({&size, 1});
-    std::vector<std::string> all;
-    for (std::int64_t rank = 0; rank < world.size(); ++rank) {
-        std::string& text = all.emplace_back(static_cast<std::size_t>(sizes[static_cast<std::size_t>(rank)]), ' ');
-        if (rank == world.rank()) text = own;
-        world.broadcast(std::as_writable_bytes(std::span{text}), rank);
-    }
-    return all;
-}
-
 int together(const std::function<int(const CrewPlace&)>& body) {
     int argc = 0;
     char** argv = nullptr;
@@ -44,7 +31,7 @@ int together(const std::function<int(const CrewPlace&)>& body) {
         CrewPlace place{.speaks = session.rank() == 0};
         place.crew.take = [&] { return counter.take(); };
         place.crew.exchange = [&](const std::string& own) {
-            std::vector<std::string> all = exchanged(world, own);
+            std::vector<std::string> all = world.all_gather(own);
             counter.restart();
             return all;
         };

@@ -209,10 +209,6 @@ private:
     std::vector<double> confusion_;
 };
 
-/// InputError where `schedule` has servers, models of its own or compressed gradients, and what no rank runs beside
-/// them.
-void check_own_ways(const Schedule& schedule);
-
 /// Intersection over union of each class that occurs or is taken for one, their mean.
 double mean_iou(std::span<const double> confusion, std::int64_t classes);
 

@@ -10,22 +10,6 @@
 
 namespace rehearse::run {
 
-void check_own_ways(const Schedule& schedule) {
-    const bool averages = schedule.averaging.period > 0, compresses = schedule.compression != Compression{};
-    if (!averages && !compresses && schedule.servers.count == 0) return;
-    if (schedule.precision != Precision::fp32) {
-        throw InputError(
-            fmt::format("run: plan '{}' trains in fp32 only, not in {}", schedule.plan, to_string(schedule.precision)));
-    }
-    for (const Axis& axis : schedule.mesh.axes) {
-        const bool whole = axis.name == "data" || axis.name == "groups" || axis.size == 1;
-        if (!whole && !averages) {
-            throw InputError(fmt::format("run: plan '{}': {} beside data is predicted, not run, in this version",
-                                         schedule.plan, axis.name));
-        }
-    }
-}
-
 void Program::prepare_own_way(ReadyStep& ready, const Communicate& communicate) {
     const int b = communicate.bucket;
     if (communicate.content == Content::compressed) return prepare_compressed(ready, communicate);

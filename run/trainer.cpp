@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <set>
 #include <vector>
 
@@ -14,48 +13,21 @@
 #include "kernels/comm/idle.hpp"
 #include "run/checkpoint.hpp"
 #include "run/clock.hpp"
+#include "run/feed.hpp"
 #include "run/gradient_check.hpp"
+#include "run/job_check.hpp"
 #include "run/part_check.hpp"
-#include "run/prefetch.hpp"
 #include "run/program.hpp"
 #include "run/random.hpp"
 #include "run/record.hpp"
-#include "run/samples.hpp"
 #include "run/saver.hpp"
+#include "run/step_report.hpp"
 
 namespace rehearse::run {
 
 namespace {
 
 enum Purpose : std::uint64_t { weights_of, data_of, dropout_of };
-
-void check_job(const kernels::Communicator& world, const Schedule& schedule, const Options& options) {
-    const std::int64_t needed = all_ranks(schedule);
-    if (needed != world.size()) {
-        throw InputError(fmt::format("the plan '{}' is for {} ranks, but this job has {}: start it with mpirun -n {}",
-                                     schedule.plan, needed, world.size(), needed));
-    }
-    if (options.checkpoint_every < 1) {
-        throw InputError(fmt::format("--checkpoint-every {}: at least 1 step", options.checkpoint_every));
-    }
-    if (options.resume && options.checkpoint.empty()) {
-        throw InputError("--resume: say where from with --checkpoint DIR");
-    }
-    if (options.steps < 1) throw InputError(fmt::format("--steps {}: at least 1 is needed", options.steps));
-    const bool own_ways =
-        schedule.averaging.period > 0 || schedule.compression != Compression{} || schedule.servers.count > 0;
-    if (own_ways && !options.checkpoint.empty()) {
-        throw InputError(
-            fmt::format("--checkpoint: not yet of plan '{}', whose ranks have states of their own", schedule.plan));
-    }
-    check_own_ways(schedule);
-    if (schedule.servers.shared || schedule.servers.copies > 1 || schedule.servers.quorum < 1) {
-        throw InputError(
-            fmt::format("run: plan '{}': servers run apart, without copies and with all groups, in this "
-                        "version; leave out place, copies and quorum",
-                        schedule.plan));
-    }
-}
 
 /// The whole job where it has servers: what the ranks of the mesh need of it.
 struct Job {
@@ -92,7 +64,6 @@ public:
           job_(job),
           schedule_(schedule),
           options_(options),
-          samples_(schedule.network, key(options.seed, data_of), options.data),
           wish_(wish_of(options)),
           hyperparameters_(hyperparameters_of(options)),
           program_(schedule, world.rank(), wish_, key(options.seed, weights_of), hyperparameters_),
@@ -100,19 +71,14 @@ public:
           recording_(executor_.bytes_sent(), options.record ? options.steps : 0),
           saver_(world, schedule, options, program_, executor_),
           shards_(shards(schedule.mesh)),
-          shard_(shard_of(schedule.mesh, world.rank())) {}
+          first_sample_(shard_of(schedule.mesh, world.rank()) * schedule.batch_per_rank),
+          feed_(schedule, key(options.seed, data_of), options.data, first_sample_) {}
 
     Result train(const Report& report) {
         Result result;
         const int first = result.first_step = saver_.begin();
         skipped_.assign(static_cast<std::size_t>(first), false);
-        if (options_.data != "synthetic") {
-            prefetch_.emplace(first, options_.steps, own_batch(),
-                              [this, blocks = program_.blocks()](int step, Batch& batch) {
-                                  fill({step, shard_ * schedule_.batch_per_rank, program_.samples()}, blocks,
-                                       batch.input, batch.ids, batch.labels);
-                              });
-        }
+        feed_.begin(first, options_.steps, program_);
         const double first_time = now();
         const double first_ahead = measure_ahead(world_);
         for (int step = first; step < options_.steps; ++step) {
@@ -127,7 +93,7 @@ public:
                 report(static_cast<int>(i), result.steps[i]);
             }
         }
-        prefetch_.reset();
+        feed_.end();
         const double last_ahead = measure_ahead(world_);
         recording_.align({first_time, first_ahead, now(), last_ahead});
         result.timeline = make_timeline(schedule_, world_, recording_);
@@ -140,23 +106,17 @@ public:
     }
 
 private:
-    Batch own_batch() {
-        Tensors& tensors = program_.tensors();
-        return {std::vector<float>(tensors.input().size()), std::vector<std::int32_t>(tensors.indices().size()),
-                std::vector<std::int32_t>(tensors.labels().size())};
-    }
-
     StepReport train_step(int step) {
         const double asked = now();
-        take_samples(step);
+        feed_.take(step, program_);
         const double waited = now() - asked;
         if (job_ == nullptr) world_.barrier(kernels::attentive());  // nobody waits for others who trade with servers
-        executor_.run(step, dropout_seed(step), shard_ * schedule_.batch_per_rank);
+        executor_.run(step, dropout_seed(step), first_sample_);
         program_.take_fresh_weights();
         if (options_.record) recording_.add(executor_.times());
-        const std::vector<double> own = own_figures();
+        const std::vector<double> own = figures_of(schedule_, world_.rank(), program_, executor_);
         if (job_ != nullptr) figures_.push_back(own);
-        StepReport report = job_ != nullptr ? StepReport{} : reported(own);
+        StepReport report = job_ != nullptr ? StepReport{} : reported(world_, schedule_, program_, own);
         report.input_wait = Seconds{waited};
         report.loss_scale = program_.loss_scale();
         last_scale_ = program_.applied_scale();
@@ -166,97 +126,19 @@ private:
         return report;
     }
 
-    // What is made up is made before the step's clock starts, so that a step is measured as it is predicted; what is
-    // read, or takes long to make, comes from a thread of its own.
-    void take_samples(int step) {
-        if (!prefetch_) return load(step, shard_ * schedule_.batch_per_rank, program_);
-        const Batch& batch = prefetch_->next();
-        std::ranges::copy(batch.input, program_.tensors().input().begin());
-        std::ranges::copy(batch.ids, program_.tensors().indices().begin());
-        std::ranges::copy(batch.labels, program_.tensors().labels().begin());
-    }
-
     std::uint64_t dropout_seed(int step) const {
         return key(key(options_.seed, dropout_of), static_cast<std::uint64_t>(step));
-    }
-
-    // The samples of a program, from `first` of the global batch on.
-    void load(int step, std::int64_t first, Program& program) {
-        Tensors& tensors = program.tensors();
-        fill({step, first, program.samples()}, program.blocks(), tensors.input(), tensors.indices(), tensors.labels());
-    }
-
-    struct Wanted {
-        int step = 0;
-        std::int64_t first = 0, count = 0;  // samples of the global batch
-    };
-    void fill(const Wanted& wanted, const Blocks& blocks, std::span<float> input, std::span<std::int32_t> ids,
-              std::span<std::int32_t> labels) {
-        const auto samples = static_cast<std::size_t>(wanted.count);
-        const std::size_t size = input.size() / samples, rows = labels.size() / samples;
-        const std::size_t words = ids.size() / samples;
-        for (std::size_t i = 0; i < samples; ++i) {
-            const std::int64_t sample =
-                wanted.step * global_batch(schedule_) + wanted.first + static_cast<std::int64_t>(i);
-            fill_sample(sample, blocks, input.subspan(i * size, size), ids.subspan(i * words, words),
-                        labels.subspan(i * rows, rows));
-        }
-    }
-
-    // A rank that works on a block of each sample makes or reads the whole and keeps its block.
-    void fill_sample(std::int64_t sample, const Blocks& blocks, std::span<float> input, std::span<std::int32_t> ids,
-                     std::span<std::int32_t> labels) {
-        std::vector<float> whole(static_cast<std::size_t>(input.empty() ? 0 : blocks.whole_input));
-        std::vector<std::int32_t> all(static_cast<std::size_t>(blocks.whole_labels));
-        samples_.fill(sample, whole.empty() ? input : std::span{whole}, ids, all.empty() ? labels : std::span{all});
-        for (std::size_t i = 0; i < input.size() && !whole.empty(); ++i) {
-            input[i] = whole[static_cast<std::size_t>(blocks.input[i])];
-        }
-        for (std::size_t i = 0; i < labels.size() && !all.empty(); ++i) {
-            labels[i] = all[static_cast<std::size_t>(blocks.labels[i])];
-        }
     }
 
     /// What the ranks have kept to themselves while they trained.
     void share(Result& result) {
         for (std::size_t i = 0; i < figures_.size(); ++i) {
             const Seconds waited = result.steps[i].input_wait;
-            result.steps[i] = reported(figures_[i]);
+            result.steps[i] = reported(world_, schedule_, program_, figures_[i]);
             result.steps[i].input_wait = waited;
         }
         logs_ = share_logs(job_->all, schedule_, {});
         result.staleness = staleness(logs_);
-    }
-
-    std::vector<double> own_figures() {
-        Recording last{executor_.bytes_sent(), 1};
-        last.add(executor_.times());
-        Timeline timeline;
-        timeline.events = events_of(schedule_, world_.rank(), last.bytes_sent(), last.times(), last.times().front());
-        const Summary summary = summarize(timeline);
-        const double samples = program_.has_loss() ? static_cast<double>(schedule_.batch_per_rank) : 0;
-        std::vector<double> own{program_.loss(), summary.step.value, summary.exposed_comm.value, samples};
-        own.insert(own.end(), program_.confusion().begin(), program_.confusion().end());
-        return own;
-    }
-
-    StepReport reported(const std::vector<double>& own) const {
-        const std::int64_t classes = program_.pixel_classes();
-        const std::vector<double> all = world_.all_gather(own);
-        StepReport report;
-        double counted = 0;  // the ranks along the tensor axis have the same samples
-        std::vector<double> confusion(program_.confusion().size());
-        for (std::size_t i = 0; i < all.size(); i += own.size()) counted += all[i + 3];
-        for (std::size_t i = 0; i < all.size(); i += own.size()) {
-            for (std::size_t c = 0; c < confusion.size(); ++c) confusion[c] += all[i + 4 + c];
-            report.loss += all[i] / counted;
-            if (all[i + 1] < report.seconds.value) continue;
-            report.seconds = Seconds{all[i + 1]};
-            report.exposed_comm = Seconds{all[i + 2]};
-        }
-        if (classes > 0) report.mean_iou = mean_iou(confusion, classes);
-        report.samples_per_s = static_cast<double>(global_batch(schedule_)) / report.seconds.value;
-        return report;
     }
 
     std::string title() const {
@@ -307,7 +189,9 @@ private:
         if (world_.rank() != 0) return {};
         const int step = options_.steps - 1;
         std::ranges::copy(weights_before_, program_.tensors().weights().begin());
-        const auto load_shard = [&](std::int64_t shard) { load(step, shard * schedule_.batch_per_rank, program_); };
+        const auto load_shard = [&](std::int64_t shard) {
+            feed_.load(step, shard * schedule_.batch_per_rank, program_);
+        };
         const GradientCheck checked =
             combines_gradients(rank_class())
                 ? check_combined(program_, shards_, schedule_.batch_per_rank, dropout_seed(step), load_shard,
@@ -330,7 +214,7 @@ private:
                            .skipped = skipped_,
                            .scale = last_scale_,
                            .dropout_seed = [this](int step) { return dropout_seed(step); },
-                           .load = [this](int step, std::int64_t first, Program& to) { load(step, first, to); },
+                           .load = [this](int step, std::int64_t first, Program& to) { feed_.load(step, first, to); },
                            .served = logs_});
     }
 
@@ -338,15 +222,14 @@ private:
     Job* job_;
     const Schedule& schedule_;
     const Options& options_;
-    Samples samples_;
     Wish wish_;
     Hyperparameters hyperparameters_;
     Program program_;
     Executor executor_;
     Recording recording_;
     Saver saver_;
-    std::int64_t shards_, shard_;
-    std::optional<Prefetch> prefetch_;
+    std::int64_t shards_, first_sample_;
+    Feed feed_;
     std::vector<float> weights_before_;  // the last step's update
     std::vector<bool> skipped_;          // of each step
     float last_scale_ = 1;

@@ -13,315 +13,11 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "schedule/orders.hpp"
+#include "schedule/plan_words.hpp"
 
 namespace rehearse::schedule {
 
 namespace {
-
-Bytes read_positive_size(std::string_view value) {
-    const auto bytes = parse_quantity<Bytes>(value);
-    if (bytes <= Bytes{0}) throw InputError(fmt::format("{} must be more than 0; 1B makes one bucket a layer", value));
-    return bytes;
-}
-
-void add_axis(Plan& plan, const char* name, std::string_view size) {
-    const std::int64_t ranks = size.empty() ? 0 : parse_int(size, name);
-    if (!size.empty() && ranks < 1) throw InputError(fmt::format("{}={}: an axis has at least one rank", name, size));
-    plan.mesh.axes.push_back({name, ranks});
-}
-void read_data(Plan& plan, std::string_view size) { add_axis(plan, "data", size); }
-void read_tensor(Plan& plan, std::string_view size) { add_axis(plan, "tensor", size); }
-void read_pipe(Plan& plan, std::string_view size) { add_axis(plan, "pipe", size); }
-
-/// "2x2": an axis of the mesh for each dimension of an image.
-void read_spatial(Plan& plan, std::string_view sizes) {
-    std::size_t count = 0;
-    for (std::size_t begin = 0; begin <= sizes.size(); ++count) {
-        const std::size_t end = std::min(sizes.find('x', begin), sizes.size());
-        if (end == begin || count == spatial_axes.size()) {
-            throw InputError(
-                fmt::format("spatial={}: write the ranks along each dimension, like spatial=2, 2x2 or "
-                            "2x2x2",
-                            sizes));
-        }
-        add_axis(plan, spatial_axes[count], sizes.substr(begin, end - begin));
-        begin = end + 1;
-    }
-}
-
-// Who executes or predicts the schedule settles `auto`, bucket by bucket; here it is as if nothing had been said.
-void read_all_reduce(Plan& plan, std::string_view value) {
-    plan.all_reduce = value == "auto" ? Algorithm{.name = "auto"} : parse_algorithm(value);
-}
-void read_tensor_sum(Plan& plan, std::string_view value) {
-    plan.tensor_sum = parse_algorithm(value);
-    if (!is_sum(*plan.tensor_sum))
-        throw InputError("adasum combines gradients: of data, not of tensor, whose layers sum");
-}
-void read_bucket(Plan& plan, std::string_view value) { plan.bucket = read_positive_size(value); }
-void read_first_bucket(Plan& plan, std::string_view value) { plan.first_bucket = read_positive_size(value); }
-
-bool read_switch(std::string_view name, std::string_view value) {
-    if (value != "on" && value != "off") throw InputError(fmt::format("{}={}: write {}=on or off", name, value, name));
-    return value == "on";
-}
-void read_overlap(Plan& plan, std::string_view value) { plan.overlap = read_switch("overlap", value); }
-void read_sequence(Plan& plan, std::string_view value) { plan.sequence = read_switch("sequence", value); }
-void read_recompute(Plan& plan, std::string_view value) {
-    constexpr std::array<std::string_view, 4> names{"off", "on", "blocks", "attention"};  // as in Recompute
-    const auto found = std::ranges::find(names, value);
-    if (found == names.end()) {
-        throw InputError(fmt::format("recompute={}{}: write {}", value, did_you_mean(value, names), join(names)));
-    }
-    plan.recompute = static_cast<Recompute>(found - names.begin());
-}
-void read_cut(Plan& plan, std::string_view value) {
-    if (value != "prices" && value != "blocks") throw InputError(fmt::format("cut={}: write prices or blocks", value));
-    plan.cut_by_blocks = value == "blocks";
-}
-
-int read_count(std::string_view name, std::string_view value, int most) {
-    const std::int64_t count = parse_int(value, name);
-    if (count < 1 || count > most) {
-        throw InputError(fmt::format("{}={}: a whole number from 1 to {}", name, value, most));
-    }
-    return static_cast<int>(count);
-}
-constexpr int most_micro_batches = 1'000'000;
-void read_micro_batches(Plan& plan, std::string_view value) {
-    plan.micro_batches = read_count("microbatches", value, most_micro_batches);
-}
-void read_micro_batch(Plan& plan, std::string_view value) {
-    plan.micro_batch = read_count("microbatch", value, most_micro_batches);
-}
-void read_chunks(Plan& plan, std::string_view value) { plan.chunks = read_count("chunks", value, 1000); }
-
-void read_zero(Plan& plan, std::string_view value) {
-    if (value.size() != 1 || value < "0" || value > "3") {
-        throw InputError(fmt::format("zero={}: write 0, 1, 2 or 3", value));
-    }
-    plan.zero = value.front() - '0';
-}
-
-void read_lag(Plan& plan, std::string_view value) {
-    if (value != "0" && value != "1") throw InputError(fmt::format("lag={}: write 0 or 1", value));
-    plan.lag = value.front() - '0';
-}
-
-void read_control(Plan& plan, std::string_view value) {
-    if (value == "none" || value == "star") {
-        plan.control = value == "star" ? 1 : 0;
-        return;
-    }
-    if (!value.starts_with("tree(") || !value.ends_with(')')) {
-        throw InputError(
-            fmt::format("control={}: write none, star, or tree(R) with the children of a rank, as tree(4)", value));
-    }
-    value.remove_prefix(std::string_view{"tree("}.size());
-    value.remove_suffix(1);
-    plan.control = read_count("control: tree", value, 1000);
-    if (plan.control < 2) throw InputError("control=tree(1): a rank of a tree has 2 children or more");
-}
-
-void read_variables(Plan& plan, std::string_view value) {
-    if (value != "cut" && value != "whole") {
-        throw InputError(fmt::format("variables={}: write variables=cut or whole", value));
-    }
-    plan.whole_variables = value == "whole";
-}
-
-/// A number between `above` (not itself) and `most`.
-double read_share(std::string_view name, std::string_view value, double most) {
-    const double share = parse_number(value, name);
-    if (!(share > 0 && share <= most)) {
-        throw InputError(fmt::format("{}={}: a number above 0, at most {}", name, value, most));
-    }
-    return share;
-}
-
-void read_compress(Plan& plan, std::string_view value) {
-    if (value == "1bit") {
-        plan.compression = {Compression::Kind::one_bit, 0};
-    } else if (value.starts_with("top(") && value.ends_with(")")) {
-        plan.compression = {Compression::Kind::top, read_share("top", value.substr(4, value.size() - 5), 1)};
-    } else if (value == "fp16" || value == "bf16") {
-        plan.compress = value == "fp16" ? DataType::f16 : DataType::bf16;
-    } else {
-        throw InputError(
-            fmt::format("compress={}: write fp16 or bf16, what gradients are rounded to, 1bit, or the share of them "
-                        "that is sent, like top(0.01)",
-                        value));
-    }
-}
-
-void read_local(Plan& plan, std::string_view value) {
-    plan.averaging.period = read_count("local", value, most_micro_batches);
-}
-void read_elastic(Plan& plan, std::string_view value) { plan.averaging.elastic = read_share("elastic", value, 1); }
-void read_learners(Plan& plan, std::string_view value) {
-    plan.averaging.learners = read_count("learners", value, 1000);
-    plan.averaging.period = 1;
-}
-void read_average_momentum(Plan& plan, std::string_view value) {
-    plan.averaging.momentum = read_share("average_momentum", value, 0.9999);
-}
-
-constexpr std::int64_t unknown_count = -1;
-void read_servers(Plan& plan, std::string_view value) {
-    plan.servers.count = value.empty() ? unknown_count : read_count("server", value, most_micro_batches);
-}
-void read_groups(Plan& plan, std::string_view size) { add_axis(plan, "groups", size); }
-void read_place(Plan& plan, std::string_view value) {
-    if (value != "apart" && value != "beside") throw InputError(fmt::format("place={}: write apart or beside", value));
-    plan.servers.shared = value == "beside";
-}
-void read_copies(Plan& plan, std::string_view value) { plan.servers.copies = read_count("copies", value, 100); }
-void read_quorum(Plan& plan, std::string_view value) { plan.servers.quorum = read_share("quorum", value, 1); }
-void read_server_dense(Plan& plan, std::string_view value) {
-    if (value != "gradients" && value != "vectors") {
-        throw InputError(fmt::format("dense={}: write gradients or vectors", value));
-    }
-    plan.send_vectors = value == "vectors";
-}
-
-void read_dense(Plan& plan, std::string_view value) {
-    if (value != "shared" && value != "copied") {
-        throw InputError(fmt::format("dense={}: write dense=shared or copied", value));
-    }
-    plan.share_dense = value == "shared";
-}
-
-void read_pipeline(Plan& plan, std::string_view value) {
-    std::vector<std::string_view> names;
-    for (const PipelineStrategy& strategy : pipeline_strategies()) {
-        names.push_back(strategy.name);
-        if (strategy.name == value) plan.pipeline = strategy.name;
-    }
-    if (plan.pipeline == value) return;
-    throw InputError(
-        fmt::format("unknown schedule '{}'{}; there are {}", value, did_you_mean(value, names), join(names)));
-}
-
-struct Word {
-    PlanWord word;
-    void (*read)(Plan& plan, std::string_view value);
-};
-
-constexpr std::string_view recompute_text =
-    "forward again before backward, to hold fewer activations: all of a stage at once, block after block, or attention "
-    "alone; default off";
-
-constexpr std::array table{
-    Word{{"data", "N", "N copies of the network, each on its share of the batch; without =N: as many as devices", {}},
-         read_data},
-    Word{{"allreduce", "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|doubletree|torus[(RxC)]|adasum|auto",
-          "how gradients are summed (adasum: combined, a bucket a vector); default hierarchical(ring,halving) across "
-          "full nodes, else ring; auto: what the "
-          "machine's prices say is fastest",
-          "data"},
-         read_all_reduce},
-    Word{{"bucket", "SIZE", "gradients are sent in buckets of at least SIZE; default 25MB", "data"}, read_bucket},
-    Word{{"first", "SIZE", "the first bucket is sent at SIZE already, when that is less; default 1MB", "data"},
-         read_first_bucket},
-    Word{{"overlap", "on|off", "off: nothing is sent before the whole backward pass has ended; default on", "data"},
-         read_overlap},
-    Word{{"zero", "0|1|2|3",
-          "ZeRO: 1, each rank updates its share of the weights; 2, gets only its share of the gradients; "
-          "3, keeps only its share of the weights and gathers them for each use",
-          "data"},
-         read_zero},
-    Word{{"lag", "0|1", "1: gradients are summed during the next step, and applied at its end; default 0", "data"},
-         read_lag},
-    Word{{"control", "none|star|tree(R)",
-          "how ranks agree that all have a gradient: star, each tells rank 0 (Horovod); tree(R), along a tree; default "
-          "none. Predicted only",
-          "data"},
-         read_control},
-    Word{
-        {"variables", "cut|whole",
-         "with zero=2, whole: each variable on one rank, as on parameter servers, so that the largest decides; default "
-         "cut. Predicted only",
-         "data"},
-        read_variables},
-    Word{{"compress", "fp16|bf16|1bit|top(SHARE)",
-          "gradients are rounded for the wire, and summed in 16 bits; or sent as signs, or only the largest of them, "
-          "and "
-          "what is left out is kept for the next step; default: as they are",
-          "data"},
-         read_compress},
-    Word{{"local", "N", "each rank updates a model of its own N times, then they are averaged (local SGD)", "data"},
-         read_local},
-    Word{
-        {"elastic", "X",
-         "of local: models and their average give up X of their differences instead, while they train (EASGD)", "data"},
-        read_elastic},
-    Word{{"learners", "N",
-          "each device trains N models at the same time, each on its part of the batch; elastic is 1 / all models "
-          "unless "
-          "said (Crossbow)",
-          "data"},
-         read_learners},
-    Word{{"average_momentum", "X", "of elastic: the average goes on by X of its last step (Crossbow)", "data"},
-         read_average_momentum},
-    Word{{"dense", "copied|shared",
-          "shared: the ranks share each dense layer at the end, for the samples of all (one weird trick); default "
-          "copied",
-          "data"},
-         read_dense},
-    Word{{"microbatches", "N", "the batch in N parts, gradients added up; default 1", "data"}, read_micro_batches},
-    Word{{"microbatch", "N", "the batch in parts of N samples, instead of microbatches", "data"}, read_micro_batch},
-    Word{{"tensor", "N", "N ranks share each large layer (Megatron-LM)", {}}, read_tensor},
-    Word{{"allreduce", "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)",
-          "of the sums inside layers; default ring", "tensor"},
-         read_tensor_sum},
-    Word{{"sequence", "on|off", "between the layers that are cut, each rank has its rows of the sequence; default off",
-          "tensor"},
-         read_sequence},
-    Word{{"spatial",
-          "N|NxN|NxNxN",
-          "ranks share each image: N along the first dimension (height, of volumes depth), or a grid of them",
-          {}},
-         read_spatial},
-    Word{{"groups", "N", "of a run with servers: N groups, each of which sums its gradients along data first", {}},
-         read_groups},
-    Word{{"server",
-          "N",
-          "N servers keep the weights; each data rank, or each group, gives gradients and gets weights without waiting "
-          "for the others",
-          {}},
-         read_servers},
-    Word{{"place", "apart|beside", "servers have devices of their own, or share the ranks'; default apart", "server"},
-         read_place},
-    Word{{"copies", "N", "each weight is on N servers, which follow the first; default 1", "server"}, read_copies},
-    Word{{"quorum", "X", "an epoch ends when the share X of the groups is through (Adam: 0.75); default 1", "server"},
-         read_quorum},
-    Word{
-        {"dense", "gradients|vectors",
-         "vectors: of a dense layer its inputs and errors are sent, where that is less, and the server multiplies them",
-         "server"},
-        read_server_dense},
-    Word{{"pipe", "N", "N stages of consecutive layers, balanced by their prices", {}}, read_pipe},
-    Word{{"schedule", "1f1b|gpipe|interleaved|pipedream",
-          "in which order a stage takes the micro-batches; default 1f1b", "pipe"},
-         read_pipeline},
-    Word{{"microbatches", "N", "the batch in N parts; default as many as stages", "pipe"}, read_micro_batches},
-    Word{{"microbatch", "N", "the batch in parts of N samples, instead of microbatches", "pipe"}, read_micro_batch},
-    Word{{"chunks", "N", "parts of the network a stage holds, of schedule=interleaved; default 2", "pipe"},
-         read_chunks},
-    Word{{"recompute", "on|off|blocks|attention", recompute_text, "data"}, read_recompute},
-    Word{{"recompute", "on|off|blocks|attention", recompute_text, "tensor"}, read_recompute},
-    Word{{"recompute", "on|off|blocks|attention", recompute_text, "pipe"}, read_recompute},
-    Word{{"cut", "prices|blocks",
-          "where stages end: the costliest costs least; equally many blocks each; default prices", "pipe"},
-         read_cut},
-};
-
-constexpr std::array words = [] {
-    std::array<PlanWord, table.size()> result{};
-    for (std::size_t i = 0; i < table.size(); ++i) result[i] = table[i].word;
-    return result;
-}();
 
 // Promised by the plan language, not yet written.
 constexpr std::array<std::string_view, 2> later_axes{"replica", "expert"};
@@ -333,7 +29,7 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
 /// "data[=N], tensor[=N]", or "allreduce=ring|..., bucket=SIZE, ..." for the options of an axis.
 std::string what_works(std::string_view axis) {
     std::string text;
-    for (const PlanWord& word : words) {
+    for (const PlanWord& word : plan_words()) {
         if (word.axis != axis) continue;
         if (!text.empty()) text += ", ";
         text += axis.empty() ? fmt::format("{}[={}]", word.name, word.values)
@@ -345,10 +41,12 @@ std::string what_works(std::string_view axis) {
 /// The row of an axis (`axis` empty) or of an option of `axis`; InputError says what there is instead.
 const Word& find_word(std::string_view name, std::string_view axis) {
     std::vector<std::string_view> names;
-    for (const Word& row : table) {
-        if (row.word.axis != axis) continue;
-        if (row.word.name == name) return row;
-        names.push_back(row.word.name);
+    for (const std::span<const Word> table : {data_words(), other_words()}) {
+        for (const Word& row : table) {
+            if (row.word.axis != axis) continue;
+            if (row.word.name == name) return row;
+            names.push_back(row.word.name);
+        }
     }
     const std::string kind = axis.empty() ? "axis" : fmt::format("option of {}", axis);
     if (name.empty()) throw InputError(fmt::format("an {} is missing; what works: {}", kind, what_works(axis)));
@@ -418,125 +116,60 @@ void read_axis(std::string_view text, Plan& plan) {
     }
 }
 
-[[noreturn]] void refuse_together(std::string_view what, std::string_view with, std::string_view why) {
-    throw InputError(fmt::format("{} does not go with {}: {}", what, with, why));
-}
-
-/// Words that other plans have and that mean nothing, or have not been done, where ranks go their own ways.
-void check_alone(const Plan& plan, std::string_view what) {
-    if (plan.zero > 0) refuse_together(what, "zero", "each rank has the whole weights");
-    if (plan.lag > 0) refuse_together(what, "lag=1", "its gradients are applied at once");
-    if (plan.share_dense) refuse_together(what, "dense=shared", "ranks share no layer");
-    if (axis_index(plan.mesh, "pipe") >= 0) refuse_together(what, "pipe", "not in this version");
-}
-
-void check_averaging(const Plan& plan) {
-    const Averaging& of = plan.averaging;
-    if (of.learners > 1 && of.period > 1) throw InputError("learners average after each update: leave out local");
-    if (of.elastic > 0 && of.period == 0) throw InputError("elastic needs local=N: how many updates lie between");
-    if (of.momentum > 0 && !(of.elastic > 0) && of.learners == 1) throw InputError("average_momentum needs elastic");
-    if (of.period == 0) return;
-    check_alone(plan, "local");
-    if (plan.micro_batches > 0 || plan.micro_batch > 0) {
-        refuse_together("local", "microbatches", "it says itself in how many parts the batch is");
-    }
-    if (plan.compress || plan.compression != Compression{})
-        refuse_together("local", "compress", "no gradients are sent");
-    if (plan.sequence || axis_index(plan.mesh, spatial_axes[0]) >= 0) {
-        refuse_together("local", "sequence=on or spatial", "their gradients are sums");
-    }
-}
-
-void check_servers(const Plan& plan) {
-    const bool groups = axis_index(plan.mesh, "groups") >= 0;
-    if (plan.servers.count == unknown_count) throw InputError("server needs a number, like server=2");
-    if (plan.servers.count == 0) {
-        if (groups) throw InputError("groups needs server=N: what the groups have in common");
-        return;
-    }
-    check_alone(plan, "server");
-    if (plan.averaging.period > 0) refuse_together("server", "local", "the servers have the one model");
-    if (plan.compress || plan.compression != Compression{})
-        refuse_together("server", "compress", "not in this version");
-    if (plan.servers.copies > plan.servers.count) {
-        throw InputError(fmt::format("copies={} of the weights need as many servers, there are {}", plan.servers.copies,
-                                     plan.servers.count));
-    }
-    if (groups && axis_index(plan.mesh, "data") < 0) throw InputError("groups needs data=N: the ranks of a group");
-    if (plan.send_vectors && groups) refuse_together("dense=vectors", "groups", "a group sums its gradients");
-    if (plan.send_vectors && axis_index(plan.mesh, spatial_axes[0]) >= 0) {
-        refuse_together("dense=vectors", "spatial", "its gradients are sums");
-    }
-}
-
-void check_compression(const Plan& plan) {
-    if (plan.compression == Compression{}) return;
-    const std::string_view what = plan.compression.kind == Compression::Kind::top ? "compress=top" : "compress=1bit";
-    check_alone(plan, what);
-    for (const char* axis : {"tensor", spatial_axes[0]}) {
-        if (axis_index(plan.mesh, axis) >= 0) refuse_together(what, axis, "not in this version");
-    }
-}
-
-/// What no option can see alone; fills in what was left open.
-void complete(Plan& plan) {
-    check_averaging(plan);
-    check_servers(plan);
-    check_compression(plan);
-    if (plan.averaging.period > 0) plan.micro_batches = std::max(plan.averaging.period, plan.averaging.learners);
-    const bool pipeline = axis_index(plan.mesh, "pipe") >= 0;
-    const bool interleaved = plan.pipeline == "interleaved";
-    if (plan.chunks > 1 && !interleaved) {
-        throw InputError(fmt::format("chunks={} needs schedule=interleaved", plan.chunks));
-    }
-    if (interleaved && plan.chunks == 1) throw InputError("schedule=interleaved needs at least 2 chunks");
-    if (plan.chunks == 0) plan.chunks = interleaved ? 2 : 1;
-    if (plan.lag > 0 && !plan.overlap) {
-        throw InputError("lag=1 sums gradients beside the whole next step: it has no overlap=off");
-    }
-    if (plan.lag > 0 && plan.zero == 3) {
-        throw InputError(
-            "lag=1 with zero=3 is not supported: zero=3 sums gradients after each micro-batch; write zero=2");
-    }
-    if (plan.pipeline == "pipedream" && plan.lag > 0) {
-        throw InputError("schedule=pipedream updates after every micro-batch, so lag=1 cannot be; leave it out");
-    }
-    if (plan.share_dense && axis_index(plan.mesh, "tensor") >= 0) {
-        throw InputError(
-            "dense=shared cuts the dense layers along data, so tensor cannot cut them, too; leave out one");
-    }
-    if (axis_index(plan.mesh, spatial_axes[0]) >= 0 && (plan.share_dense || axis_index(plan.mesh, "tensor") >= 0)) {
-        throw InputError(
-            "spatial cuts images and leaves the weights whole: it does not go with tensor or dense=shared "
-            "in this version; leave out one");
-    }
-    if (plan.pipeline == "pipedream" && plan.zero > 0) {
-        throw InputError(
-            fmt::format("schedule=pipedream keeps several versions of the weights whole, so zero={} cannot "
-                        "be; leave it out or choose schedule=1f1b",
-                        plan.zero));
-    }
-    if (plan.all_reduce && !is_sum(*plan.all_reduce) &&
-        (plan.mesh.axes.size() > 1 || plan.zero > 0 || plan.lag > 0 || plan.compress || plan.share_dense)) {
-        throw InputError(
-            "allreduce=adasum combines whole gradients in f32: it goes with the data axis alone, without zero, lag, "
-            "compress or dense=shared");
-    }
-    if (plan.zero == 3 && !plan.overlap) {
-        throw InputError("zero=3 sums gradients as soon as they are made, so overlap=off cannot be; leave it out");
-    }
-    if (plan.whole_variables && plan.zero != 2) {
-        throw InputError("variables=whole says where gradients are brought together, and needs zero=2");
-    }
-    if (plan.micro_batches > 0 && plan.micro_batch > 0) {
-        throw InputError("microbatches says how many parts the batch is in, microbatch how large they are: give one");
-    }
-    if (plan.micro_batches == 0 && plan.micro_batch == 0 && !pipeline) plan.micro_batches = 1;
-}
-
 }  // namespace
 
-std::span<const PlanWord> plan_words() { return words; }
+void add_axis(Plan& plan, const char* name, std::string_view size) {
+    const std::int64_t ranks = size.empty() ? 0 : parse_int(size, name);
+    if (!size.empty() && ranks < 1) throw InputError(fmt::format("{}={}: an axis has at least one rank", name, size));
+    plan.mesh.axes.push_back({name, ranks});
+}
+bool read_switch(std::string_view name, std::string_view value) {
+    if (value != "on" && value != "off") throw InputError(fmt::format("{}={}: write {}=on or off", name, value, name));
+    return value == "on";
+}
+
+void read_recompute(Plan& plan, std::string_view value) {
+    constexpr std::array<std::string_view, 4> names{"off", "on", "blocks", "attention"};  // as in Recompute
+    const auto found = std::ranges::find(names, value);
+    if (found == names.end()) {
+        throw InputError(fmt::format("recompute={}{}: write {}", value, did_you_mean(value, names), join(names)));
+    }
+    plan.recompute = static_cast<Recompute>(found - names.begin());
+}
+
+int read_count(std::string_view name, std::string_view value, int most) {
+    const std::int64_t count = parse_int(value, name);
+    if (count < 1 || count > most) {
+        throw InputError(fmt::format("{}={}: a whole number from 1 to {}", name, value, most));
+    }
+    return static_cast<int>(count);
+}
+
+double read_share(std::string_view name, std::string_view value, double most) {
+    const double share = parse_number(value, name);
+    if (!(share > 0 && share <= most)) {
+        throw InputError(fmt::format("{}={}: a number above 0, at most {}", name, value, most));
+    }
+    return share;
+}
+
+void read_micro_batches(Plan& plan, std::string_view value) {
+    plan.micro_batches = read_count("microbatches", value, most_micro_batches);
+}
+void read_micro_batch(Plan& plan, std::string_view value) {
+    plan.micro_batch = read_count("microbatch", value, most_micro_batches);
+}
+
+std::span<const PlanWord> plan_words() {
+    static const std::vector<PlanWord> words = [] {
+        std::vector<PlanWord> all;
+        for (const std::span<const Word> table : {data_words(), other_words()}) {
+            for (const Word& row : table) all.push_back(row.word);
+        }
+        return all;
+    }();
+    return words;
+}
 
 Plan parse_plan(std::string_view text) {
     Plan plan;

@@ -107,6 +107,17 @@ std::vector<double> Communicator::all_gather(std::span<const double> values) con
     return all;
 }
 
+std::vector<std::string> Communicator::all_gather(const std::string& text) const {
+    const auto own = static_cast<double>(text.size());
+    std::vector<std::string> all;
+    for (const double size : all_gather({&own, 1})) all.emplace_back(static_cast<std::size_t>(size), ' ');
+    all[static_cast<std::size_t>(impl_->rank)] = text;
+    for (std::int64_t from = 0; from < impl_->size; ++from) {
+        broadcast(std::as_writable_bytes(std::span{all[static_cast<std::size_t>(from)]}), from);
+    }
+    return all;
+}
+
 std::vector<std::vector<std::byte>> Communicator::gather(std::span<const std::byte> bytes) const {
     const auto own = static_cast<double>(bytes.size());
     const std::vector<double> sizes = all_gather({&own, 1});

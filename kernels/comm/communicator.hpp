@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/comm/operation.hpp"
@@ -41,6 +42,8 @@ public:
     void broadcast(std::span<std::byte> bytes, std::int64_t root, const Idle& idle = {}) const;
     /// The values of all ranks, which give equally many, one rank after the other.
     std::vector<double> all_gather(std::span<const double> values) const;
+    /// The texts of all ranks, each as long as it is.
+    std::vector<std::string> all_gather(const std::string& text) const;
     /// At rank 0: what each rank gave, each as long as it was. Empty elsewhere.
     std::vector<std::vector<std::byte>> gather(std::span<const std::byte> bytes) const;
 

@@ -29,18 +29,6 @@ TEST(Counter, GivesEachNumberToOneRank) {
     }
 }
 
-std::vector<std::string> exchanged(const Communicator& world, const std::string& own) {
-    const auto size = static_cast<double>(own.size());
-    const std::vector<double> sizes = world.all_gather({&size, 1});
-    std::vector<std::string> all;
-    for (std::int64_t rank = 0; rank < world.size(); ++rank) {
-        std::string& text = all.emplace_back(static_cast<std::size_t>(sizes[static_cast<std::size_t>(rank)]), ' ');
-        if (rank == world.rank()) text = own;
-        world.broadcast(std::as_writable_bytes(std::span{text}), rank);
-    }
-    return all;
-}
-
 TEST(Crew, FindsWhatOneProcessFinds) {
     Communicator world = Communicator::world();
     const Machine machine = models::load_machine("dgx1-v100");
@@ -54,7 +42,7 @@ TEST(Crew, FindsWhatOneProcessFinds) {
     kernels::Counter counter{world};
     const Crew crew{[&] { return counter.take(); },
                     [&](const std::string& own) {
-                        std::vector<std::string> all = exchanged(world, own);
+                        std::vector<std::string> all = world.all_gather(own);
                         counter.restart();
                         return all;
                     }};

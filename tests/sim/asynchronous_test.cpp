@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "fixture.hpp"
-#include "sim/certificate.hpp"
+#include "refusal.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::sim {
@@ -116,17 +116,6 @@ TEST(Asynchronous, CopiesFollowInTheBackground) {
     EXPECT_EQ(three.prediction.flows, 2 * one.prediction.flows);
     // The answer shares the server's way out with two copies of 4 ms.
     EXPECT_NEAR(three.step, one.step + 2 * 0.004, 1e-4);
-}
-
-std::string refusal(Timeline timeline, const Schedule& schedule, const Machine& machine) {
-    const Wiring wiring{machine};
-    const Steps steps{schedule, wiring, nominal};
-    try {
-        certify(timeline, steps, wiring);
-    } catch (const std::logic_error& error) {
-        return error.what();
-    }
-    return "nothing";
 }
 
 TEST(Asynchronous, TheCertificateFindsLostAndHastyTrades) {

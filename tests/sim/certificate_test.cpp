@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "fixture.hpp"
+#include "refusal.hpp"
 #include "sim/bounds.hpp"
 #include "sim/certificate.hpp"
 #include "sim/simulate.hpp"
@@ -38,16 +39,7 @@ struct Case {
         : schedule(training(ranks, algorithm)) {
         timeline = simulate(schedule, machine, {.mode = mode, .iterations = 2, .links = true}).timeline;
     }
-    std::string refusal() const {
-        const Wiring wiring{machine};
-        const Steps steps{schedule, wiring, nominal};
-        try {
-            certify(timeline, steps, wiring);
-        } catch (const std::logic_error& error) {
-            return error.what();
-        }
-        return "nothing";
-    }
+    std::string refusal() const { return test::refusal(timeline, schedule, machine); }
     void each(std::string_view step, const std::function<void(Event&)>& change) {
         for (Event& event : timeline.events) {
             if (event.step.starts_with(step)) change(event);

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/job_check.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+// Servers, models of a rank's own, compressed gradients: what no rank runs beside them.
+void check_own_ways(const Schedule& schedule) {
+    const bool averages = schedule.averaging.period > 0, compresses = schedule.compression != Compression{};
+    if (!averages && !compresses && schedule.servers.count == 0) return;
+    if (schedule.precision != Precision::fp32) {
+        throw InputError(
+            fmt::format("run: plan '{}' trains in fp32 only, not in {}", schedule.plan, to_string(schedule.precision)));
+    }
+    for (const Axis& axis : schedule.mesh.axes) {
+        const bool whole = axis.name == "data" || axis.name == "groups" || axis.size == 1;
+        if (!whole && !averages) {
+            throw InputError(fmt::format("run: plan '{}': {} beside data is predicted, not run, in this version",
+                                         schedule.plan, axis.name));
+        }
+    }
+}
+
+}  // namespace
+
+void check_job(const kernels::Communicator& world, const Schedule& schedule, const Options& options) {
+    const std::int64_t needed = all_ranks(schedule);
+    if (needed != world.size()) {
+        throw InputError(fmt::format("the plan '{}' is for {} ranks, but this job has {}: start it with mpirun -n {}",
+                                     schedule.plan, needed, world.size(), needed));
+    }
+    if (options.checkpoint_every < 1) {
+        throw InputError(fmt::format("--checkpoint-every {}: at least 1 step", options.checkpoint_every));
+    }
+    if (options.resume && options.checkpoint.empty()) {
+        throw InputError("--resume: say where from with --checkpoint DIR");
+    }
+    if (options.steps < 1) throw InputError(fmt::format("--steps {}: at least 1 is needed", options.steps));
+    const bool own_ways =
+        schedule.averaging.period > 0 || schedule.compression != Compression{} || schedule.servers.count > 0;
+    if (own_ways && !options.checkpoint.empty()) {
+        throw InputError(
+            fmt::format("--checkpoint: not yet of plan '{}', whose ranks have states of their own", schedule.plan));
+    }
+    check_own_ways(schedule);
+    if (schedule.servers.shared || schedule.servers.copies > 1 || schedule.servers.quorum < 1) {
+        throw InputError(
+            fmt::format("run: plan '{}': servers run apart, without copies and with all groups, in this "
+                        "version; leave out place, copies and quorum",
+                        schedule.plan));
+    }
+}
+
+}  // namespace rehearse::run

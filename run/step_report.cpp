@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/step_report.hpp"
+
+#include "run/record.hpp"
+
+namespace rehearse::run {
+
+std::vector<double> figures_of(const Schedule& schedule, std::int64_t rank, Program& program, Executor& executor) {
+    Recording last{executor.bytes_sent(), 1};
+    last.add(executor.times());
+    Timeline timeline;
+    timeline.events = events_of(schedule, rank, last.bytes_sent(), last.times(), last.times().front());
+    const Summary summary = summarize(timeline);
+    const double samples = program.has_loss() ? static_cast<double>(schedule.batch_per_rank) : 0;
+    std::vector<double> own{program.loss(), summary.step.value, summary.exposed_comm.value, samples};
+    own.insert(own.end(), program.confusion().begin(), program.confusion().end());
+    return own;
+}
+
+StepReport reported(const kernels::Communicator& world, const Schedule& schedule, Program& program,
+                    const std::vector<double>& own) {
+    const std::int64_t classes = program.pixel_classes();
+    const std::vector<double> all = world.all_gather(own);
+    StepReport report;
+    double counted = 0;  // the ranks along the tensor axis have the same samples
+    std::vector<double> confusion(program.confusion().size());
+    for (std::size_t i = 0; i < all.size(); i += own.size()) counted += all[i + 3];
+    for (std::size_t i = 0; i < all.size(); i += own.size()) {
+        for (std::size_t c = 0; c < confusion.size(); ++c) confusion[c] += all[i + 4 + c];
+        report.loss += all[i] / counted;
+        if (all[i + 1] < report.seconds.value) continue;
+        report.seconds = Seconds{all[i + 1]};
+        report.exposed_comm = Seconds{all[i + 2]};
+    }
+    if (classes > 0) report.mean_iou = mean_iou(confusion, classes);
+    report.samples_per_s = static_cast<double>(global_batch(schedule)) / report.seconds.value;
+    return report;
+}
+
+}  // namespace rehearse::run

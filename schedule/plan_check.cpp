@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which words do not go together.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "schedule/plan_words.hpp"
+
+namespace rehearse::schedule {
+
+namespace {
+
+[[noreturn]] void refuse_together(std::string_view what, std::string_view with, std::string_view why) {
+    throw InputError(fmt::format("{} does not go with {}: {}", what, with, why));
+}
+
+/// Words that other plans have and that mean nothing, or have not been done, where ranks go their own ways.
+void check_alone(const Plan& plan, std::string_view what) {
+    if (plan.zero > 0) refuse_together(what, "zero", "each rank has the whole weights");
+    if (plan.lag > 0) refuse_together(what, "lag=1", "its gradients are applied at once");
+    if (plan.share_dense) refuse_together(what, "dense=shared", "ranks share no layer");
+    if (axis_index(plan.mesh, "pipe") >= 0) refuse_together(what, "pipe", "not in this version");
+}
+
+void check_averaging(const Plan& plan) {
+    const Averaging& of = plan.averaging;
+    if (of.learners > 1 && of.period > 1) throw InputError("learners average after each update: leave out local");
+    if (of.elastic > 0 && of.period == 0) throw InputError("elastic needs local=N: how many updates lie between");
+    if (of.momentum > 0 && !(of.elastic > 0) && of.learners == 1) throw InputError("average_momentum needs elastic");
+    if (of.period == 0) return;
+    check_alone(plan, "local");
+    if (plan.micro_batches > 0 || plan.micro_batch > 0) {
+        refuse_together("local", "microbatches", "it says itself in how many parts the batch is");
+    }
+    if (plan.compress || plan.compression != Compression{})
+        refuse_together("local", "compress", "no gradients are sent");
+    if (plan.sequence || axis_index(plan.mesh, spatial_axes[0]) >= 0) {
+        refuse_together("local", "sequence=on or spatial", "their gradients are sums");
+    }
+}
+
+void check_servers(const Plan& plan) {
+    const bool groups = axis_index(plan.mesh, "groups") >= 0;
+    if (plan.servers.count == unknown_servers) throw InputError("server needs a number, like server=2");
+    if (plan.servers.count == 0) {
+        if (groups) throw InputError("groups needs server=N: what the groups have in common");
+        return;
+    }
+    check_alone(plan, "server");
+    if (plan.averaging.period > 0) refuse_together("server", "local", "the servers have the one model");
+    if (plan.compress || plan.compression != Compression{})
+        refuse_together("server", "compress", "not in this version");
+    if (plan.servers.copies > plan.servers.count) {
+        throw InputError(fmt::format("copies={} of the weights need as many servers, there are {}", plan.servers.copies,
+                                     plan.servers.count));
+    }
+    if (groups && axis_index(plan.mesh, "data") < 0) throw InputError("groups needs data=N: the ranks of a group");
+    if (plan.send_vectors && groups) refuse_together("dense=vectors", "groups", "a group sums its gradients");
+    if (plan.send_vectors && axis_index(plan.mesh, spatial_axes[0]) >= 0) {
+        refuse_together("dense=vectors", "spatial", "its gradients are sums");
+    }
+}
+
+void check_compression(const Plan& plan) {
+    if (plan.compression == Compression{}) return;
+    const std::string_view what = plan.compression.kind == Compression::Kind::top ? "compress=top" : "compress=1bit";
+    check_alone(plan, what);
+    for (const char* axis : {"tensor", spatial_axes[0]}) {
+        if (axis_index(plan.mesh, axis) >= 0) refuse_together(what, axis, "not in this version");
+    }
+}
+
+}  // namespace
+
+void complete(Plan& plan) {
+    check_averaging(plan);
+    check_servers(plan);
+    check_compression(plan);
+    if (plan.averaging.period > 0) plan.micro_batches = std::max(plan.averaging.period, plan.averaging.learners);
+    const bool pipeline = axis_index(plan.mesh, "pipe") >= 0;
+    const bool interleaved = plan.pipeline == "interleaved";
+    if (plan.chunks > 1 && !interleaved) {
+        throw InputError(fmt::format("chunks={} needs schedule=interleaved", plan.chunks));
+    }
+    if (interleaved && plan.chunks == 1) throw InputError("schedule=interleaved needs at least 2 chunks");
+    if (plan.chunks == 0) plan.chunks = interleaved ? 2 : 1;
+    if (plan.lag > 0 && !plan.overlap) {
+        throw InputError("lag=1 sums gradients beside the whole next step: it has no overlap=off");
+    }
+    if (plan.lag > 0 && plan.zero == 3) {
+        throw InputError(
+            "lag=1 with zero=3 is not supported: zero=3 sums gradients after each micro-batch; write zero=2");
+    }
+    if (plan.pipeline == "pipedream" && plan.lag > 0) {
+        throw InputError("schedule=pipedream updates after every micro-batch, so lag=1 cannot be; leave it out");
+    }
+    if (plan.share_dense && axis_index(plan.mesh, "tensor") >= 0) {
+        throw InputError(
+            "dense=shared cuts the dense layers along data, so tensor cannot cut them, too; leave out one");
+    }
+    if (axis_index(plan.mesh, spatial_axes[0]) >= 0 && (plan.share_dense || axis_index(plan.mesh, "tensor") >= 0)) {
+        throw InputError(
+            "spatial cuts images and leaves the weights whole: it does not go with tensor or dense=shared "
+            "in this version; leave out one");
+    }
+    if (plan.pipeline == "pipedream" && plan.zero > 0) {
+        throw InputError(
+            fmt::format("schedule=pipedream keeps several versions of the weights whole, so zero={} cannot "
+                        "be; leave it out or choose schedule=1f1b",
+                        plan.zero));
+    }
+    if (plan.all_reduce && !is_sum(*plan.all_reduce) &&
+        (plan.mesh.axes.size() > 1 || plan.zero > 0 || plan.lag > 0 || plan.compress || plan.share_dense)) {
+        throw InputError(
+            "allreduce=adasum combines whole gradients in f32: it goes with the data axis alone, without zero, lag, "
+            "compress or dense=shared");
+    }
+    if (plan.zero == 3 && !plan.overlap) {
+        throw InputError("zero=3 sums gradients as soon as they are made, so overlap=off cannot be; leave it out");
+    }
+    if (plan.whole_variables && plan.zero != 2) {
+        throw InputError("variables=whole says where gradients are brought together, and needs zero=2");
+    }
+    if (plan.micro_batches > 0 && plan.micro_batch > 0) {
+        throw InputError("microbatches says how many parts the batch is in, microbatch how large they are: give one");
+    }
+    if (plan.micro_batches == 0 && plan.micro_batch == 0 && !pipeline) plan.micro_batches = 1;
+}
+
+}  // namespace rehearse::schedule
