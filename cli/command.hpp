@@ -31,6 +31,7 @@ Run add_bench(CLI::App& app);
 Run add_calibrate(CLI::App& app);
 Run add_validate(CLI::App& app);
 Run add_export(CLI::App& app);
+Run add_learners(CLI::App& app);
 Run add_models(CLI::App& app);
 Run add_machines(CLI::App& app);
 

@@ -23,9 +23,13 @@ std::int64_t output_channels(const Op& op) {
 }  // namespace
 
 Trained Alone::train(std::int64_t rank, int perturbation) const {
+    if (schedule_.averaging.period > 0 && schedule_.servers.count > 0) {
+        return train_by_elastic_servers(rank, perturbation);
+    }
     if (schedule_.averaging.period > 0) return train_models(rank, perturbation);
     if (schedule_.compression != Compression{}) return train_compressed(perturbation);
     if (schedule_.servers.count > 0) return train_by_servers(rank, perturbation);
+    if (schedule_.curvature.period > 0) return train_by_curvature(perturbation);
     return train_together(perturbation);
 }
 

@@ -105,7 +105,7 @@ void Executor::make_wires(const Schedule& schedule, const kernels::Communicator&
             const std::vector<std::int64_t> ranks = group_of(schedule.mesh, action->axis, world.rank());
             kernels::Communicator& group = groups_.at(action->axis);
             const Collective collective{action->kind, action->algorithm, placement.group(ranks, action->algorithm),
-                                        action->elements};
+                                        action->elements, action->root};
             const Wire& wire = wires_.emplace(i, Wire{&group, {collective, group.rank()}}).first->second;
             if (wire.rounds.slots == 0) continue;
             require(step.stream == Stream::communication, "one collective at a time has the room");
@@ -281,7 +281,8 @@ bool Executor::go_on(Lane& lane) {
         if (probe_) probe_(iteration_, *ready.step);
         if (ready.before) ready.before();
         const Wire& wire = wires_.at(index);
-        lane.under_way = std::make_unique<kernels::Operation>(*wire.group, wire.rounds, operand_of(ready.data, room_));
+        const std::span<std::byte> room = ready.room.empty() ? std::span{room_} : ready.room;
+        lane.under_way = std::make_unique<kernels::Operation>(*wire.group, wire.rounds, operand_of(ready.data, room));
     }
     if (!lane.under_way->test()) return false;
     lane.under_way.reset();

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "core/curvature.hpp"
 #include "core/error.hpp"
 #include "core/precision.hpp"
 #include "core/prices.hpp"
@@ -18,6 +19,7 @@
 #include "schedule/servers.hpp"
 #include "schedule/spatial.hpp"
 #include "schedule/steps.hpp"
+#include "schedule/tables.hpp"
 #include "schedule/tensor.hpp"
 #include "schedule/weird_trick.hpp"
 
@@ -132,6 +134,7 @@ Part share_images(const Network& network, const Plan& plan, Mesh& mesh) {
 Part part_of(const Network& network, const Plan& plan, Mesh& mesh) {
     const std::int64_t tensor = axis_size(mesh, "tensor"), data = axis_size(mesh, "data");
     if (plan.share_dense && data > 1) return share_dense_layers(network, "data", axis_index(mesh, "data"), data);
+    if (plan.share_tables) return share_tables(network, "data", axis_index(mesh, "data"), data);
     if (tensor == 1) return share_images(network, plan, mesh);
     return split_tensor(network, {"tensor", axis_index(mesh, "tensor"), tensor, plan.sequence});
 }
@@ -176,18 +179,23 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
                         plan.text, plan.zero));
     }
 
+    if (plan.share_tables && job.optimizer != Optimizer::sgd) {
+        throw InputError(
+            fmt::format("--plan '{}': tables=shared updates rows by plain SGD; choose --optimizer sgd", plan.text));
+    }
     if (plan.all_reduce && !is_sum(*plan.all_reduce) && wire_type(job.precision) != DataType::f32) {
         throw InputError(
             fmt::format("--plan '{}': allreduce=adasum combines gradients in f32; choose --precision fp32", plan.text));
     }
 
-    StepOptions options{.sum = {.overlap = plan.overlap,
-                                .zero = plan.zero,
-                                .wire = plan.compress.value_or(wire_type(job.precision)),
-                                .lag = plan.lag},
-                        .tensor = plan.tensor_sum.value_or(Algorithm{}),
-                        .recompute = plan.recompute,
-                        .asynchronous = strategy_of(plan).asynchronous || plan.averaging.period > 0};
+    StepOptions options{
+        .sum = {.overlap = plan.overlap,
+                .zero = plan.zero,
+                .wire = plan.compress.value_or(wire_type(job.precision)),
+                .lag = plan.lag},
+        .tensor = plan.tensor_sum.value_or(Algorithm{}),
+        .recompute = plan.recompute,
+        .asynchronous = strategy_of(plan).asynchronous || plan.averaging.period > 0 || plan.curvature.period > 1};
     std::vector<Stage> made = make_stages(part_of(network, plan, schedule.mesh), plan, schedule, machine);
     if (stages > 1) schedule.class_axes.push_back(axis_index(schedule.mesh, "pipe"));
     for (std::size_t s = 0; s < made.size(); ++s) {
@@ -204,9 +212,12 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
         for (const Chunk& chunk : made[s].chunks) {
             if (plan.zero == 3) begins.push_back(chunk.begin);
         }
+        if (plan.curvature.period > 0) begins = preconditioned_alone(stage.part.network);
         if (plan.send_vectors) begins = alone_in_buckets(stage.part.network, schedule.batch_per_rank);
         stage.part.buckets =
             make_buckets(stage.part.network, wire_type(job.precision), plan.first_bucket, plan.bucket, axes, begins);
+        schedule.curvature = plan.curvature;
+        if (plan.curvature.period > 0) schedule.curvature.owners = owners_of(stage.part, copies);
         if (plan.servers.count > 0) {
             options.server_of = servers_of(stage.part.buckets, plan.servers.count);
             options.vectors = with_vectors(plan.send_vectors, stage.part, schedule.batch_per_rank);

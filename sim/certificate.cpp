@@ -160,6 +160,9 @@ private:
         } else if (const auto* update = std::get_if<Update>(&action)) {
             const Seconds least = least_time(update->problem, device) * steps_.fastest_pace();
             if (least > Seconds{}) at_least(event, least, "peak rate or memory allow");
+        } else if (const auto* precondition = std::get_if<Precondition>(&action)) {
+            const Seconds least = least_time(precondition->problem, device) * steps_.fastest_pace();
+            if (least > Seconds{}) at_least(event, least, "peak rate or memory allow");
         } else if (const auto* send = std::get_if<Send>(&action)) {
             hops_.clear();
             PerByte slowest;

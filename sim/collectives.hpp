@@ -69,6 +69,7 @@ private:
         std::string algorithm;
         std::int64_t elements = 0;  // 0: any number large enough to be cut evenly
         std::int64_t pieces = 1;    // of a pipeline
+        std::int64_t root = 0;
         auto operator<=>(const Key&) const = default;
     };
     const std::vector<Stage>& stages_of(const Call& call);

@@ -63,6 +63,15 @@ TEST_F(BadInput, OfClusters) {
                     {"cluster --jobs {}/jobs.csv --speeds {}/speeds.csv", "no speed of net on 2 devices"},
                     {"cluster --jobs {}/speeds.csv", "no column 'name'"}});
 }
+
+TEST_F(BadInput, OfLearners) {
+    expect_refused({{"learners --model resnet32 --plan data:local=2", "leave them out"},
+                    {"learners --model resnet32 --most 0", "at least 1 learner"},
+                    {"learners --model resnet32 --plan pipe=1", "learners need the data axis"},
+                    {"learners --model resnet32 --batches 0", "at least 1 sample"},
+                    {"learners --model resnet32 --gain much", "--gain"},
+                    {"learners --model resnet32 --critical-batch 500", "--dataset"}});
+}
 #endif
 
 #if REHEARSE_HAS_BENCH && REHEARSE_HAS_MPI

@@ -134,5 +134,24 @@ TEST(Dlrm, HasTheTablesOfThePaper) {
     EXPECT_EQ(parameters(network), tables + bottom + top);
 }
 
+// calibrate/published/dlrm.csv: MiB of the MLPs' gradients, and of the tables' sums for a global batch.
+TEST(Dlrm, HasTheVolumesThatArePublished) {
+    struct Volumes {
+        const char* network;
+        double batch, all_reduce, all_to_all;
+    };
+    for (const Volumes& published : {Volumes{"dlrm-small", 8192, 9.5, 15.8}, Volumes{"dlrm-large", 16384, 1047, 1024},
+                                     Volumes{"dlrm-mlperf", 16384, 9.0, 208}}) {
+        SCOPED_TRACE(published.network);
+        const Network network = load_network(published.network);
+        const Layer& tables = network.layers[static_cast<std::size_t>(*find_layer(network, "tables"))];
+        constexpr double mib = 1024 * 1024;
+        const auto dense = static_cast<double>(parameters(network) - parameters(tables.op));
+        EXPECT_NEAR(4 * dense / mib, published.all_reduce, 0.01 * published.all_reduce);
+        EXPECT_NEAR(4 * published.batch * static_cast<double>(elements(tables.output)) / mib, published.all_to_all,
+                    0.015 * published.all_to_all);
+    }
+}
+
 }  // namespace
 }  // namespace rehearse::models
