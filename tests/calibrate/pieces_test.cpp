@@ -52,6 +52,18 @@ TEST(Pieces, FindsItUnderNoiseToo) {
     EXPECT_NEAR(fit.error, 0.03, 0.01);
 }
 
+// Every other message of 16 to 64 KiB passes on what the link's token bucket has saved.
+TEST(Pieces, OfABurstyLinkEndAtItsRate) {
+    auto samples = planted([](double size) { return 30e-6 + size / 25e6; }, 9, 0.01);
+    int turn = 0;
+    for (MessageSample& sample : samples) {
+        const bool bursts = sample.size >= Bytes{16384} && sample.size <= Bytes{65536};
+        if (bursts && turn++ % 2 == 0) sample.one_way = sample.one_way * 0.2;
+    }
+    const PieceFit fit = fit_pieces(samples);
+    EXPECT_NEAR(fit.pieces.back().rate.value / 25e6, 1, 0.01);
+}
+
 TEST(Pieces, OfOneLineAreOne) {
     const auto line = [](double size) { return 3e-6 + size / 2e9; };
     for (const double spread : {0.0, 0.03}) {
