@@ -17,11 +17,56 @@ namespace {
 using kernels::Device;
 using kernels::View;
 
+// Random numbers from `least` to 1, the same ones again and again: made once, as they take longer than what is timed.
+const std::vector<float>& numbers(float least) {
+    constexpr std::size_t count = 1000003;  // a prime: no two rows of a tensor are alike
+    const auto make = [](float from) {
+        std::minstd_rand random(1);
+        std::uniform_real_distribution<float> uniform(from, 1);
+        std::vector<float> made(count);
+        for (float& value : made) value = uniform(random);
+        return made;
+    };
+    static const std::vector<float> signed_ones = make(-1), positive = make(0);
+    return least < 0 ? signed_ones : positive;
+}
+
+// Seconds of one of the runs, by rounds; the first two, one run that warms up and one that says how long a run takes,
+// are none of them.
+std::vector<double> time_rounds(Device& device, const DeviceOptions& options, const std::function<void()>& run) {
+    std::vector<double> seconds;
+    Device::Event begin, end;
+    int runs = 1;
+    for (int round = -2; round < options.rounds; ++round) {
+        device.record(begin);
+        for (int i = 0; i < runs; ++i) run();
+        device.record(end);
+        device.wait(end);
+        const double one = device.seconds(begin, end) / runs;
+        if (round >= 0) seconds.push_back(one);
+        if (round == -1)
+            runs = static_cast<int>(std::clamp(options.round.value / std::max(one, 1e-9), 1.0, 1.0 * options.runs));
+    }
+    return seconds;
+}
+
+void require_present(const Device& device) {
+    if (!device.refusal().empty()) throw BackendError(device.refusal());
+}
+
+template <typename Q>
+calibrate::Figure<Q> rate(double amount, const std::vector<double>& seconds) {
+    const double median = calibrate::median(seconds);
+    return {Q{amount / median}, calibrate::robust_deviation(seconds) / median,
+            static_cast<std::int64_t>(seconds.size())};
+}
+
+}  // namespace
+
 // One set of a problem's tensors, all of them random: what a pass writes, too.
-class Set {
+class Rotation::Set {
 public:
-    Set(Device& device, const Problem& problem, std::int64_t workspace, std::minstd_rand& random)
-        : device_(device), random_(random) {
+    Set(Device& device, const Problem& problem, std::int64_t workspace) : device_(device) {
         const DataType type = problem.type;
         const bool update = problem.pass == Pass::update;
         const std::int64_t weights =
@@ -70,13 +115,14 @@ private:
     }
     View tensor(std::int64_t count, DataType type, float least = -1) {
         if (count == 0) return {};
-        std::uniform_real_distribution<float> uniform(least, 1);
-        std::vector<float> values(static_cast<std::size_t>(count));
-        for (float& value : values) value = uniform(random_);
-        memory_.push_back(device_.allocate(values.size() * static_cast<std::size_t>(size_of(type).value)));
-        const View made{memory_.back().get(), values.size(), type};
-        if (type == DataType::f32) std::ranges::copy(values, made.begin());
-        if (type != DataType::f32) kernels::convert(kernels::ConstView(values), made);
+        const auto size = static_cast<std::size_t>(count);
+        memory_.push_back(device_.allocate(size * static_cast<std::size_t>(size_of(type).value)));
+        const View made{memory_.back().get(), size, type};
+        const std::vector<float>& values = numbers(least);
+        for (std::size_t from = 0; from < size; from += values.size()) {
+            const std::size_t part = std::min(values.size(), size - from);
+            kernels::convert(kernels::ConstView(std::span{values}.first(part)), made.subspan(from, part));
+        }
         return made;
     }
     std::span<std::int32_t> integers(std::int64_t count, std::int64_t below) {
@@ -88,60 +134,39 @@ private:
     }
 
     Device& device_;
-    std::minstd_rand& random_;
     std::vector<Device::Memory> memory_;
     std::vector<std::int64_t> sizes_;
 };
 
-// Seconds of one of the runs, by rounds; the first round, which warms up, is none of them.
-std::vector<double> time_rounds(Device& device, const DeviceOptions& options, const std::function<void()>& run) {
-    std::vector<double> seconds;
-    Device::Event begin, end;
-    for (int round = 0; round <= options.rounds; ++round) {
-        device.record(begin);
-        for (int i = 0; i < options.runs; ++i) run();
-        device.record(end);
-        device.wait(end);
-        if (round > 0) seconds.push_back(device.seconds(begin, end) / options.runs);
-    }
-    return seconds;
-}
-
-void require_present(const Device& device) {
-    if (!device.refusal().empty()) throw BackendError(device.refusal());
-}
-
-template <typename Q>
-calibrate::Figure<Q> rate(double amount, const std::vector<double>& seconds) {
-    const double median = calibrate::median(seconds);
-    return {Q{amount / median}, calibrate::robust_deviation(seconds) / median,
-            static_cast<std::int64_t>(seconds.size())};
-}
-
-}  // namespace
-
-calibrate::Sample time_on(Device& device, const Problem& problem, const kernels::Backend& backend,
-                          const DeviceOptions& options) {
+Rotation::Rotation(Device& device, const Problem& problem, std::int64_t workspace, const DeviceOptions& options)
+    : device_(device), problem_(problem) {
     require_present(device);
-    std::minstd_rand random(1);
     const double bytes = bytes_moved(problem.op, problem.pass, problem.type, problem.batch).value;
-    const auto sets_wanted = static_cast<int>(std::clamp(options.rotating.value / std::max(bytes, 1.0) + 1, 2.0, 64.0));
-    const std::int64_t workspace = backend.workspace(problem.op, problem.batch);
+    const auto count = static_cast<int>(std::clamp(options.rotating.value / std::max(bytes, 1.0) + 1, 2.0, 64.0));
+    for (int i = 0; i < count; ++i) sets_.push_back(std::make_unique<Set>(device, problem, workspace));
+}
+
+Rotation::~Rotation() = default;
+
+calibrate::Sample Rotation::time(const kernels::Backend& backend, const DeviceOptions& options) {
+    const Problem& problem = problem_;
+    const auto workspace = static_cast<std::size_t>(backend.workspace(problem.op, problem.batch));
     const auto kernel = backend.prepare_within(problem, options.scratch_limit);
     const bool backward = problem.pass == Pass::backward_data || problem.pass == Pass::backward_weights;
-    std::vector<std::unique_ptr<Set>> sets;
-    for (int i = 0; i < sets_wanted; ++i) {
-        sets.push_back(std::make_unique<Set>(device, problem, workspace, random));
+    std::vector<kernels::Buffers> buffers;
+    for (const auto& set : sets_) {
+        buffers.push_back(set->buffers);
+        buffers.back().workspace = buffers.back().workspace.first(workspace);
         // What forward keeps is what backward finds.
         if (!backward || workspace == 0) continue;
         const auto forward =
             backend.prepare_within({problem.op, Pass::forward, problem.batch, problem.type}, options.scratch_limit);
-        forward->run(sets.back()->buffers);
+        forward->run(buffers.back());
     }
-    device.finish();
+    device_.finish();
     std::size_t next = 0;
     const std::vector<double> seconds =
-        time_rounds(device, options, [&] { kernel->run(sets[next++ % sets.size()]->buffers); });
+        time_rounds(device_, options, [&] { kernel->run(buffers[next++ % buffers.size()]); });
     const double median = calibrate::median(seconds);
     return {problem,
             std::string{backend.name()},
@@ -149,6 +174,11 @@ calibrate::Sample time_on(Device& device, const Problem& problem, const kernels:
             Seconds{median},
             calibrate::robust_deviation(seconds) / median,
             static_cast<std::int64_t>(seconds.size())};
+}
+
+calibrate::Sample time_on(Device& device, const Problem& problem, const kernels::Backend& backend,
+                          const DeviceOptions& options) {
+    return Rotation{device, problem, backend.workspace(problem.op, problem.batch), options}.time(backend, options);
 }
 
 calibrate::Figure<FlopRate> measure_peak(Device& device, DataType type, const DeviceOptions& options) {

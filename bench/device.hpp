@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,31 @@ struct DeviceOptions {
     std::string backend{}, algorithm{};  // as run takes them; empty: the best of each operator
     Bytes scratch_limit = kernels::default_scratch_limit;
     Bytes rotating{256.0 * 1048576};  // buffers take turns over so much: an H200's cache has 50 MB
-    int rounds = 7, runs = 10;  // a sample is the median of rounds; a round starts so many kernels, one after the other
+    /// A sample is the median of rounds; a round starts so many kernels, one after the other, or as many as take
+    /// `round`, but one at least.
+    int rounds = 7, runs = 10;
+    Seconds round{5e-3};
     std::int64_t square = 8192;  // rows of the matrices of the peak's products
     Bytes copied{1024.0 * 1048576};
 };
 
-/// One problem on one implementation, that lies on the device; problems whose updates, labels and ids a kernel reads
-/// have them there, too.
+/// A problem's tensors in the device's memory, so many sets of them that they take turns over `rotating`; labels and
+/// ids, too. For implementations that keep at most `workspace` floats from forward to backward.
+class Rotation {
+public:
+    Rotation(kernels::Device& device, const Problem& problem, std::int64_t workspace, const DeviceOptions& options);
+    ~Rotation();
+    /// On one implementation, that lies on the device.
+    calibrate::Sample time(const kernels::Backend& backend, const DeviceOptions& options);
+
+private:
+    class Set;
+    kernels::Device& device_;
+    Problem problem_;
+    std::vector<std::unique_ptr<Set>> sets_;
+};
+
+/// The same of one implementation only.
 calibrate::Sample time_on(kernels::Device& device, const Problem& problem, const kernels::Backend& backend,
                           const DeviceOptions& options);
 

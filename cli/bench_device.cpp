@@ -60,17 +60,68 @@ const kernels::Backend& on_host(const kernels::Backend& backend) {
     return **found;
 }
 
-// Whether its result is right.
-bool check_row(const BenchOptions& options, const Problem& asked, const kernels::Backend& backend, BenchRow& row) {
-    if (!options.check) return true;
-    const Problem problem = small_enough(asked);
-    const kernels::Backend* const one[] = {&on_host(backend)};
-    const bench::Checked result = bench::check(problem, one, options.seed).front();
-    row.checked = true, row.error = result.error, row.checked_batch = problem.batch;
-    if (result.error <= result.tolerance) return true;
-    talk(options.common, fmt::format("wrong: {} by {} differs from the reference by {:.2g}", to_string(problem),
-                                     full_name(backend), result.error));
-    return false;
+// Without those that fail, of which it says why: of a library's many algorithms some may.
+template <typename Run>
+void leave_out_failing(const BenchOptions& options, const Problem& problem, Backends& backends, const Run& run) {
+    std::erase_if(backends, [&](const kernels::Backend* backend) {
+        try {
+            run(*backend);
+            return false;
+        } catch (const BackendError& error) {
+            talk(options.common,
+                 fmt::format("failed: {} by {}: {}", to_string(problem), full_name(*backend), error.what()));
+            return true;
+        }
+    });
+}
+
+// Held to plain loops, all at once, or one by one where any of them fails.
+std::vector<bench::Checked> checked(const BenchOptions& options, const Problem& problem, Backends& backends) {
+    const auto check = [&](const Backends& some) {
+        Backends staged;
+        for (const kernels::Backend* backend : some) staged.push_back(&on_host(*backend));
+        return bench::check(problem, staged, options.seed);
+    };
+    try {
+        return check(backends);
+    } catch (const BackendError&) {
+        std::vector<bench::Checked> results;
+        leave_out_failing(options, problem, backends,
+                          [&](const kernels::Backend& backend) { results.push_back(check({&backend}).front()); });
+        return results;
+    }
+}
+
+// A row each of those that run it, whether they are right, and how long they take.
+bool measure_rows(const BenchOptions& options, kernels::Device& device, const Problem& problem,
+                  std::vector<BenchRow>& rows) {
+    Backends backends = backends_of(options, device, problem);
+    const Problem small = small_enough(problem);
+    std::vector<bench::Checked> results;
+    if (options.check) results = checked(options, small, backends);
+    std::int64_t workspace = 0;
+    for (const kernels::Backend* each : backends) {
+        workspace = std::max(workspace, each->workspace(problem.op, problem.batch));
+    }
+    bench::Rotation rotation{device, problem, workspace, measuring(options)};
+    bool right = true;
+    std::size_t next = 0;
+    leave_out_failing(options, problem, backends, [&](const kernels::Backend& backend) {
+        BenchRow row;
+        if (options.check) {
+            const bench::Checked& result = results[next++];
+            row.checked = true, row.error = result.error, row.checked_batch = small.batch;
+            if (result.error > result.tolerance) {
+                right = false;
+                talk(options.common, fmt::format("wrong: {} by {} differs from the reference by {:.2g}",
+                                                 to_string(small), full_name(backend), result.error));
+            }
+        }
+        row.scratch = backend.scratch(problem, options.scratch_limit);
+        row.sample = rotation.time(backend, measuring(options));
+        rows.push_back(std::move(row));
+    });
+    return right;
 }
 
 bench::Ceilings ceilings_of(kernels::Device& device, const BenchOptions& options) {
@@ -126,16 +177,11 @@ int bench_device(const BenchOptions& options, const std::vector<calibrate::Neede
     bool right = true;
     const bench::Ceilings ceilings = ceilings_of(device, options);
     for (const auto& [problem, footprint] : problems) {
-        for (const kernels::Backend* backend : backends_of(options, device, problem)) {
-            BenchRow row;
-            row.scratch = backend->scratch(problem, options.scratch_limit);
-            right = check_row(options, problem, *backend, row) && right;
-            row.sample = bench::time_on(device, problem, *backend, measuring(options));
-            rows.push_back(std::move(row));
-        }
+        right = measure_rows(options, device, problem, rows) && right;
+        // What there is by now, should the time end.
+        if (!options.out.empty()) replace_file(options.out, document_of(rows, ceilings, place.name).dump(2) + '\n');
     }
     mark_best(rows);
-    if (!options.out.empty()) replace_file(options.out, document_of(rows, ceilings, place.name).dump(2) + '\n');
     draw_roofline(options, rows, ceilings, place);
     draw_winners(options, rows, place);
     print(bench_report(options, rows, ceilings, place), options.common);

@@ -3,26 +3,28 @@
 # results in files. A part that fails or is left out says so in FOLDER/failed.txt or FOLDER/skipped.txt and does not stop
 # the others: the machine may be there only once. About 25 minutes on 16 cores and an H100.
 #
-#   scripts/gpu.sh [OPTIONS] [FOLDER]      FOLDER (default gpu-results) must not exist yet
+#   scripts/gpu.sh [OPTIONS] [FOLDER]      FOLDER: default build/gpu-results
+#     --slice SECONDS    ends in time, with exit code 75 where something is left: the same command goes on with it
 #     --networks a,b     what is benched, calibrated and trained (resnet50,vgg16)
 #     --batches n,m      of the benches (32,256); the first is that of calibration and training
-#     --types t,u        of the benches (f32,f16,bf16)
-#     --only part,part   build, test, roofs, calibrate, kernels, train (all)
+#     --types t,u        of the benches (f16,f32,bf16)
+#     --only part,part   build, test, roofs, calibrate, train, kernels (all, in this order)
 #     --architecture NN  what is compiled for (what the GPU says; 90 becomes 90a)
 #     --build-only       also where no GPU is: builds, and runs the tests that play the GPU on the host
 #   scripts/gpu.sh --compare FOLDER        on a machine with SimGrid: predictions for the calibrated GPU against what was
 #                                          measured there, REHEARSE=build/release/cli/rehearse unless it says otherwise
 #
-# Needs the CUDA toolkit (cuDNN 9 and cuBLAS are used where they are) and the packages of scripts/packages.txt; SimGrid and
-# Qt are not needed, training needs an MPI. Exit code 3 where there is no GPU, 1 where a part failed.
+# What is done is noted in FOLDER/done and not done again. Needs the CUDA toolkit (cuDNN 9 and cuBLAS are used where they
+# are) and the packages of scripts/packages.txt; SimGrid and Qt are not needed, training needs an MPI. Exit code 3 where
+# there is no GPU, 1 where a part failed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
-networks=resnet50,vgg16 batches=32,256 types=f32,f16,bf16 only=build,test,roofs,calibrate,kernels,train
-architecture="" build_only=no compare="" out=""
+networks=resnet50,vgg16 batches=32,256 types=f16,f32,bf16 only=build,test,roofs,calibrate,train,kernels
+architecture="" build_only=no compare="" out="" slice=0
 die() { echo "gpu.sh: $2" >&2; exit "$1"; }
 while [ $# -gt 0 ]; do
     case "$1" in
-        --networks | --batches | --types | --only | --architecture | --compare)
+        --slice | --networks | --batches | --types | --only | --architecture | --compare)
             [ $# -gt 1 ] || die 2 "$1: needs a value"
             printf -v "${1#--}" %s "$2"
             shift 2 ;;
@@ -32,18 +34,38 @@ while [ $# -gt 0 ]; do
         *) [ -z "$out" ] || die 2 "$1: one folder, not two"; out=$1; shift ;;
     esac
 done
+[[ "$slice" =~ ^[0-9]+$ ]] || die 2 "--slice $slice: whole seconds, like 540"
+[ "$slice" -eq 0 ] || [ "$slice" -ge 60 ] || die 2 "--slice $slice: at least 60 seconds"
 for part in ${only//,/ }; do
-    [[ ",build,test,roofs,calibrate,kernels,train," == *",$part,"* ]] || die 2 "--only $part: no such part; --help lists them"
+    [[ ",build,test,roofs,calibrate,train,kernels," == *",$part,"* ]] || die 2 "--only $part: no such part; --help lists them"
 done
 failed() { echo "$1: exit $2" | tee -a "$out/failed.txt" >&2; }
 skipped() { echo "$1: $2" | tee -a "$out/skipped.txt" >&2; }
 wanted() { [[ ",$only," == *",$1,"* ]]; }
-# part NAME SECONDS COMMAND...: its output in NAME.txt
+begun=no
+# part NAME SECONDS COMMAND...: its output in NAME.txt. Where the slice leaves less time than the part may take, it is left to
+# the next one, unless it is this one's first or the build, which goes on where it was; cut short by the slice's end, it
+# begins anew.
 part() {
-    local name=$1 limit=$2
+    local name=$1 limit=$2 left=$2 code
     shift 2
+    grep -qsx "$name" "$out/done" && return
+    if [ "$slice" -gt 0 ]; then
+        left=$((slice - SECONDS - 5))
+        if [ $left -lt 10 ] || { [ $left -lt "$limit" ] && [ $begun = yes ] && [ "$name" != build ]; }; then later "$name"; fi
+        [ $left -le "$limit" ] || left=$limit
+    fi
+    begun=yes
     echo "gpu.sh: $name"
-    timeout "$limit" "$@" > "$out/$name.txt" 2> "$out/$name.err" || failed "$name" $?
+    timeout "$left" "$@" > "$out/$name.txt" 2> "$out/$name.err"
+    code=$?
+    if [ $code = 124 ] && [ "$left" -lt "$limit" ]; then later "$name"; fi
+    echo "$name" >> "$out/done"
+    [ $code = 0 ] || failed "$name" $code
+}
+later() {
+    echo "gpu.sh: the slice of $slice s is over before $1: start it again to go on" >&2
+    exit 75
 }
 
 if [ -n "$compare" ]; then
@@ -56,6 +78,7 @@ if [ -n "$compare" ]; then
         [ -e "$measured" ] || die 2 "$out: nothing was trained there"
         name=$(basename "$measured" .trace.json)
         IFS=_ read -r _ network precision batch <<< "$name"
+        sed -i "/^predict_$name$/d;/^compare_$name$/d" "$out/done"
         part "predict_$name" 120 "$rehearse" predict --model "$network" --machine "$out/gpu.toml" --devices 1 --plan data \
             --batch "$batch" --precision "$precision" --trace "$out/$name.predicted.json" --force
         part "compare_$name" 60 "$rehearse" compare "$out/$name.predicted.json" "$measured"
@@ -65,8 +88,7 @@ if [ -n "$compare" ]; then
     exit
 fi
 
-out=${out:-gpu-results}
-[ ! -e "$out" ] || die 2 "$out is there already: name another folder"
+out=${out:-build/gpu-results}
 if [ $build_only = no ]; then
     command -v nvidia-smi > /dev/null || die 3 "skipped: no nvidia-smi: this machine has no NVIDIA driver"
     found=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>&1 | head -n 1 | tr -d .)
@@ -75,6 +97,7 @@ if [ $build_only = no ]; then
 fi
 [ "${architecture:=90}" = 90 ] && architecture=90a
 mkdir -p "$out"
+rm -f "$out/skipped.txt"
 [ $build_only = yes ] || nvidia-smi > "$out/nvidia-smi.txt"
 mpi=OFF
 command -v mpirun > /dev/null && mpi=ON
@@ -107,22 +130,10 @@ if [ $build_only = yes ]; then
 fi
 
 if wanted roofs; then part roofs 120 $rehearse bench peak --device cuda --format json; fi
-# What the machine file needs first: should the time end, it is there.
+# What the machine file and the comparison need comes before the long tables of kernels.
 if wanted calibrate; then
     part calibrate 420 $rehearse calibrate --device cuda --model "$networks" --batch "${batches%%,*}" \
         --machine-out "$out/gpu.toml" --format json
-fi
-if wanted kernels; then  # each network's convolutions, by every algorithm
-    for network in ${networks//,/ }; do
-        for batch in ${batches//,/ }; do
-            for type in ${types//,/ }; do
-                part "kernels_${network}_${batch}_${type}" 240 $rehearse bench conv --device cuda --suite "$network" \
-                    --batch "$batch" --type "$type" --format csv --out "$out/kernels_${network}_${batch}_${type}.json"
-            done
-        done
-    done
-    part kernels_gemm 120 $rehearse bench gemm --device cuda --suite bert-large --batch 8 --type f16 --format csv
-    part kernels_attention 60 $rehearse bench attention --device cuda --suite bert-large --batch 8 --format csv
 fi
 if wanted train && [ $mpi = OFF ]; then skipped train "no mpirun: run needs an MPI"; fi
 if wanted train && [ $mpi = ON ]; then
@@ -141,6 +152,20 @@ if wanted train && [ $mpi = ON ]; then
     part two_ranks_checked 60 mpirun --oversubscribe -n 2 $rehearse run --device cuda --model lenet5 --batch 16 \
         --steps 3 --check-gradients
 fi
+if wanted kernels; then  # each network's convolutions, by every algorithm
+    for type in ${types//,/ }; do
+        for batch in ${batches//,/ }; do
+            for network in ${networks//,/ }; do
+                name=kernels_${network}_${batch}_${type}
+                part "$name" 480 $rehearse bench conv --device cuda --suite "$network" --batch "$batch" --type "$type" \
+                    --format csv --out "$out/$name.json"
+            done
+        done
+    done
+    part kernels_gemm 120 $rehearse bench gemm --device cuda --suite bert-large --batch 8 --type f16 --format csv
+    part kernels_attention 60 $rehearse bench attention --device cuda --suite bert-large --batch 8 --type f16 --format csv
+fi
 ls "$out"
 [ -e "$out/skipped.txt" ] && cat "$out/skipped.txt" >&2
 [ ! -e "$out/failed.txt" ] || { cat "$out/failed.txt" >&2; exit 1; }
+echo "gpu.sh: all done: see $out"
