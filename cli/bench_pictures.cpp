@@ -93,8 +93,8 @@ void add_roofs(picture::Chart& chart, const bench::Ceilings& ceilings, const std
         if (!peak.absent.empty()) continue;
         const Point from{peak.rate.value / fastest, peak.rate.value};
         const Point to{extent.x.high, peak.rate.value};
-        const bool used = std::ranges::any_of(
-            rows, [&](const BenchRow& row) { return &roof_of(ceilings, row.sample.problem.type) == &peak; });
+        const bool used =
+            std::ranges::any_of(rows, [&](const BenchRow& row) { return &roof_of(ceilings, row.sample) == &peak; });
         add(from, to, used);
         const std::string name = fmt::format("{} {}", peak.type, to_string(peak.rate));
         chart.labels.push_back({to, name, picture::Anchor::end, from, used ? colors.text : colors.faint_text});
@@ -164,12 +164,12 @@ void check_pictures(const BenchOptions& options) {
 }
 
 void draw_roofline(const BenchOptions& options, const std::vector<BenchRow>& rows, const bench::Ceilings& ceilings,
-                   int threads) {
+                   const BenchPlace& place) {
     if (options.roofline.empty()) return;
     picture::Chart chart;
     const std::vector<picture::Series> dots = dots_of(rows);
     const Extent extent = extent_of(ceilings, dots);
-    chart.title = fmt::format("Roofline of {} of {}", count_of(threads), models::host_now().cpu);
+    chart.title = "Roofline of " + place.name;
     chart.subtitle =
         "roofs and rates measured in one run; bytes: every operand once; operations: those of a direct convolution";
     chart.x = {"arithmetic intensity", picture::Scale::log, picture::Unit::intensity, extent.x, {}};
@@ -179,7 +179,7 @@ void draw_roofline(const BenchOptions& options, const std::vector<BenchRow>& row
     save(options, options.roofline, picture::xy_chart(chart, {}, theme(options)));
 }
 
-void draw_winners(const BenchOptions& options, const std::vector<BenchRow>& rows, int threads) {
+void draw_winners(const BenchOptions& options, const std::vector<BenchRow>& rows, const BenchPlace& place) {
     if (options.winners.empty()) return;
     picture::Cells cells;
     std::vector<std::string> shapes;
@@ -210,7 +210,7 @@ void draw_winners(const BenchOptions& options, const std::vector<BenchRow>& rows
             line.push_back(cell_of(contest, work, cells.categories));
         }
     }
-    cells.title = fmt::format("The fastest convolution, {} of {}", count_of(threads), models::host_now().cpu);
+    cells.title = "The fastest convolution, " + place.name;
     cells.subtitle = "rate of direct convolution's operations; below, how many times as long the next family takes";
     cells.row_title = "plane";
     cells.column_title = "filter";

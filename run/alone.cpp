@@ -63,6 +63,7 @@ void Alone::update(Program& program) {
     for (ReadyStep& ready : program.steps()) {
         if (std::holds_alternative<Update>(ready.step->action)) program.compute(ready, 0, 0);
     }
+    program.end_step();  // the weights are read now
 }
 
 bool Alone::asynchronous() const {

@@ -82,6 +82,8 @@ void Program::prepare_bucket(ReadyStep& ready, const Communicate& communicate) {
     const bool weights = communicate.kind == CollectiveKind::all_gather;
     ready.data = weights ? bucket.read() : bucket.applied;
     const kernels::View kept = ready.data;
+    if (device_ != nullptr) stage(ready);
+    if (!weights && kept.type() == communicate.type) ready.on_device = kept;
     if (!weights) send_as(ready, communicate.type);
     require(ready.data.type() == communicate.type, "what is sent is of the type that is sent");
     const auto sum = sums_.find(communicate.bucket);
@@ -94,14 +96,30 @@ void Program::prepare_bucket(ReadyStep& ready, const Communicate& communicate) {
     if (communicate.micro_batch + 1 == schedule_.micro_batches) ready.additions.push_back({mine, so_far, true});
 }
 
+// The host sends what it has of a device's memory in memory of its own; both copies run beside the device's kernels.
+void Program::stage(ReadyStep& ready) {
+    const kernels::View there = ready.data;
+    staging_.push_back(device_->allocate_staging(there.size_bytes()));
+    const kernels::View here{staging_.back().get(), there.size(), there.type()};
+    ready.data = here;
+    ready.before = [this, there, here] { device_->copy_beside(here.bytes(), there.bytes(), here.size_bytes()); };
+    ready.after = [this, there, here] { device_->copy_beside(there.bytes(), here.bytes(), here.size_bytes()); };
+}
+
 // Gradients that are kept in another type are rounded to what is sent, and the sums taken back.
 void Program::send_as(ReadyStep& ready, DataType type) {
     const kernels::View kept = ready.data;
     if (type == kept.type()) return;
     const kernels::View sent = room(sent_[at(std::get<Communicate>(ready.step->action).bucket)], kept.size(), type);
     ready.data = sent;
-    ready.before = [kept, sent] { kernels::convert(kept, sent); };
-    ready.after = [kept, sent] { kernels::convert(sent, kept); };
+    ready.before = [kept, sent, first = std::move(ready.before)] {
+        if (first) first();
+        kernels::convert(kept, sent);
+    };
+    ready.after = [kept, sent, last = std::move(ready.after)] {
+        kernels::convert(sent, kept);
+        if (last) last();
+    };
 }
 
 void Program::prepare(ReadyStep& ready, const Send& send) {

@@ -106,6 +106,27 @@ TEST_F(BadInput, OfBenchmarksAndCalibrations) {
 }
 #endif
 
+#if REHEARSE_HAS_MPI && REHEARSE_HAS_BENCH
+TEST_F(BadInput, OfADeviceThatIsNotThere) {
+    expect_refused({{"calibrate --device cuda", "--machine-out"},
+                    {"bench allreduce --device cuda", "not of a device"},
+                    {"bench conv --suite lenet5 --type f64", "f32, f16 or bf16"},
+                    {"bench conv --suite lenet5 --device gpu", "there are: cpu, cuda"}});
+    expect_refused({{"run --model lenet5 --batch 2 --steps 1 --device gpu", "there are: cpu, cuda"},
+                    {"run --model lenet5 --batch 2 --steps 1 --learners 2", "--device cuda"},
+                    {"run --model lenet5 --batch 2 --steps 1 --learners 0", "at least 1"}});
+    for (const char* command : {"run --model lenet5 --batch 2 --steps 1 --device cuda",
+                                "calibrate --device cuda --model lenet5 --machine-out gpu.toml",
+                                "bench conv --device cuda --suite lenet5", "bench peak --device cuda"}) {
+        const Output output = run(command);
+        if (output.code == 0) GTEST_SKIP() << "there is a GPU";
+        EXPECT_EQ(output.code, 2) << output.err;
+        EXPECT_THAT(output.err, HasSubstr("cuda"));
+        EXPECT_FALSE(std::filesystem::exists(path("gpu.toml")));
+    }
+}
+#endif
+
 TEST_F(BadInput, NeverOverwritesUnasked) {
     write("mine.txt", "precious");
     expect_refused({{"models --output mine.txt", "--force"}});
