@@ -41,7 +41,9 @@ inline bool has_prediction(const Runner::Result& result) {
 /// The smallest and the largest: the first answer.
 inline std::string ends_of(const Experiment& experiment) {
     const auto numbers = devices_of(experiment);
-    return std::to_string(numbers.front()) + (numbers.size() > 1 ? "," + std::to_string(numbers.back()) : "");
+    std::string ends = std::to_string(numbers.front());
+    if (numbers.size() > 1) ends.append(",").append(std::to_string(numbers.back()));
+    return ends;
 }
 
 }  // namespace rehearse::gui

@@ -154,7 +154,7 @@ private:
     picture::Picture made(picture::Size size, picture::Theme theme) const {
         try {
             std::vector<picture::PipelineDrawing> drawings;
-            for (const PipelineChoice* choice : choices_) {
+            for (PipelineChoice* choice : choices_) {
                 if (auto drawing = choice->drawing()) drawings.push_back(std::move(*drawing));
             }
             if (drawings.empty()) return note(size, theme, "Choose a strategy or a timeline");

@@ -36,7 +36,7 @@ TEST_F(Gui, NeverWaitsForItsThreads) {
     EXPECT_TRUE(wait([&] { return !verdict->text().isEmpty(); }));
 }
 
-// 120,000 events of two ranks that take turns: the way through all of them is found in a thread.
+// 120,000 events one behind the other: the way through them is found in a thread.
 TEST_F(Gui, FindsTheCriticalPathOfALargeTimelineInAThread) {
     picture::LanesBuilder builder("large", false, 2);
     const auto work = builder.what({"f", "", "", 0, 0, 0, picture::Activity::forward});
