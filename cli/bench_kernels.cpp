@@ -191,6 +191,16 @@ void add_document(const std::string& text, std::span<const BenchRow> rows, const
     }
 }
 
+// What no kernel can exceed, as measured beside them.
+Json roofs_json(const bench::Ceilings& ceilings) {
+    Json roofs = Json::array();
+    for (const bench::Peak& peak : ceilings.peaks) {
+        if (peak.absent.empty()) roofs.push_back({{"name", peak.type}, {"flop/s", peak.rate.value}});
+    }
+    for (const auto& roof : ceilings.bandwidths) roofs.push_back({{"name", roof.level}, {"B/s", roof.rate.value}});
+    return roofs;
+}
+
 // The rows of a group get their samples.
 std::string measure_group(const BenchOptions& options, const std::vector<Job>& group, Seconds budget,
                           std::span<BenchRow> rows) {
@@ -263,6 +273,7 @@ int bench_kernels(const BenchOptions& options) {
         add_document(measure_group(options, groups[i], options.budget * (0.8 * share), part), part, ceilings, document);
     }
     mark_best(rows);
+    document["context"]["roofs"] = roofs_json(ceilings);
     if (!options.out.empty()) replace_file(options.out, document.dump(2) + '\n');
     const BenchPlace place{threads,
                            fmt::format("{} thread{} of {}", threads, threads == 1 ? "" : "s", models::host_now().cpu)};
