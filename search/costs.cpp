@@ -11,7 +11,7 @@
 #include "core/prices.hpp"
 #include "schedule/blocks.hpp"
 #include "schedule/memory.hpp"
-#include "sim/price.hpp"
+#include "search/wires.hpp"
 
 namespace rehearse::search {
 namespace {
@@ -126,7 +126,7 @@ std::vector<double> Group::held(const std::vector<double>& outputs) const {
     return held;
 }
 
-LayerCosts Group::costs(std::int64_t micro_batch) const {
+LayerCosts Group::costs(std::int64_t micro_batch) {
     const Network& network = schedule_.classes[0].part.network;
     const auto samples = static_cast<double>(micro_batch);
     std::vector<double> computed, summed;  // seconds of each problem and sum
@@ -134,9 +134,13 @@ LayerCosts Group::costs(std::int64_t micro_batch) const {
         problem.batch *= micro_batch;
         computed.push_back(price(problem, rehearse::class_of(machine_, 0)).time.value);
     }
+    if (!sums_.empty() && !times_) {
+        part_ = part_of(machine_, ranks(schedule_.mesh));
+        times_.emplace(schedule_.mesh, *part_);
+    }
     for (Communicate sum : sums_) {
         sum.elements *= micro_batch;
-        summed.push_back(sim::collective_time(sim::call_of(sum), schedule_.mesh, machine_, sim::Mode::folded).value);
+        summed.push_back(times_->time(sim::call_of(sum)).value);
     }
     std::vector<double> forward(network.layers.size()), backward(forward.size());
     for (const Doing& each : computes_) (each.forward ? forward : backward)[each.layer] += computed[each.what];

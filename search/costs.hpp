@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "core/schedule.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/plan.hpp"
+#include "sim/price.hpp"
 
 namespace rehearse::search {
 
@@ -35,7 +37,7 @@ public:
           schedule::Recompute recompute);
 
     /// Prices are those of the machine's first device.
-    LayerCosts costs(std::int64_t micro_batch) const;
+    LayerCosts costs(std::int64_t micro_batch);
 
 private:
     struct Doing {  // a step of a layer, or the sum inside it
@@ -58,6 +60,8 @@ private:
     std::vector<Communicate> sums_;
     std::vector<Doing> computes_, communications_;
     double update_s_ = 0;
+    std::optional<Machine> part_;  // the nodes that the group lies on, and what its collectives take there
+    std::optional<sim::CollectiveTimes> times_;
 };
 
 struct Stage {

@@ -29,7 +29,7 @@ double in_flight(const Choices& choices, std::int64_t stage) {
 Screen::Screen(const Network& network, const Machine& machine, const schedule::Job& job)
     : network_(network), machine_(machine), job_(job), wires_(machine) {}
 
-const std::optional<Group>& Screen::group(std::int64_t tensor, bool sequence, schedule::Recompute recompute) {
+std::optional<Group>& Screen::group(std::int64_t tensor, bool sequence, schedule::Recompute recompute) {
     const auto [known, fresh] = groups_.try_emplace({tensor, sequence, recompute});
     if (!fresh) return known->second;
     try {
@@ -44,7 +44,7 @@ Screen::Cell& Screen::cell(std::int64_t tensor, bool sequence, std::int64_t micr
                            schedule::Recompute recompute) {
     const auto [known, fresh] = cells_.try_emplace({tensor, sequence, micro_batch, recompute});
     if (!fresh) return known->second;
-    if (const std::optional<Group>& ranks = group(tensor, sequence, recompute)) {
+    if (std::optional<Group>& ranks = group(tensor, sequence, recompute)) {
         LayerCosts costs = ranks->costs(micro_batch);
         if (!is_plain(costs, tensor, sequence, micro_batch, recompute)) known->second.costs = std::move(costs);
     }

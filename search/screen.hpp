@@ -43,7 +43,7 @@ private:
         std::optional<LayerCosts> costs;
         std::map<std::pair<std::int64_t, int>, std::vector<Stage>> stages;  // by stages and chunks
     };
-    const std::optional<Group>& group(std::int64_t tensor, bool sequence, schedule::Recompute recompute);
+    std::optional<Group>& group(std::int64_t tensor, bool sequence, schedule::Recompute recompute);
     Cell& cell(std::int64_t tensor, bool sequence, std::int64_t micro_batch, schedule::Recompute recompute);
     bool is_plain(const LayerCosts& costs, std::int64_t tensor, bool sequence, std::int64_t micro_batch,
                   schedule::Recompute recompute);

@@ -20,18 +20,21 @@ std::vector<std::string> all_reduces() {
     return {"ring", "halving", "doubletree", "hierarchical(ring,ring)", "hierarchical(ring,halving)"};
 }
 
-const Machine& Wires::part_for(std::int64_t devices) {
-    const std::int64_t nodes = locate(machine_, devices - 1).node + 1;
-    const auto [known, fresh] = parts_.try_emplace(nodes);
-    if (!fresh) return known->second;
-    Machine& part = known->second = machine_;
-    std::int64_t left = nodes;
+Machine part_of(const Machine& machine, std::int64_t devices) {
+    Machine part = machine;
+    std::int64_t left = locate(machine, devices - 1).node + 1;
     for (NodeKind& kind : part.nodes) {
         kind.count = std::min(kind.count, left);
         left -= kind.count;
     }
     std::erase_if(part.nodes, [](const NodeKind& kind) { return kind.count == 0; });
     return part;
+}
+
+const Machine& Wires::part_for(std::int64_t devices) {
+    const auto [known, fresh] = parts_.try_emplace(locate(machine_, devices - 1).node + 1);
+    if (fresh) known->second = part_of(machine_, devices);
+    return known->second;
 }
 
 Line Wires::measured(CollectiveKind kind, const Shape& shape, const char* axis, const std::string& algorithm) {

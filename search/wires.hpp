@@ -20,6 +20,9 @@ struct Line {
     double at(double bytes) const { return bytes <= 0 ? 0 : start_s + bytes * s_per_byte; }
 };
 
+/// The machine without the nodes behind the first `devices`, whose links are idle.
+Machine part_of(const Machine& machine, std::int64_t devices);
+
 /// Simulated (folded) at two sizes when first asked for, then remembered.
 class Wires {
 public:
@@ -42,7 +45,7 @@ private:
     const Machine& part_for(std::int64_t devices);
 
     const Machine& machine_;
-    std::map<std::int64_t, Machine> parts_;  // by their nodes: the machine without those behind, whose links are idle
+    std::map<std::int64_t, Machine> parts_;      // by their nodes
     std::optional<sim::CollectiveTimes> times_;  // on the mesh of `shape_`
     Shape shape_;
     std::map<Shape, Sum> sums_;
