@@ -17,10 +17,10 @@ namespace rehearse::run {
 
 namespace {
 
-void check_compute(const Schedule& schedule, const Compute& compute) {
+void check_compute(const Schedule& schedule, const RankClass& rank_class, const Compute& compute) {
     require(compute.problem.type == compute_type(schedule.precision, compute.problem.op),
             "types as precision.hpp says");
-    require(compute.problem.batch == micro_batch_size(schedule), "a step computes one micro-batch");
+    require(compute.problem.batch == micro_batch_size(schedule, rank_class), "a step computes one micro-batch");
 }
 
 bool again(const Step& step) { return step.name.find(":again") != std::string::npos; }
@@ -57,7 +57,7 @@ Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, 
         ReadyStep ready;
         ready.step = &step;
         if (const auto* compute = std::get_if<Compute>(&step.action)) {
-            check_compute(schedule, *compute);
+            check_compute(schedule, rank_class_, *compute);
             prepare(ready, *compute, wish.scratch_limit);
             keep_version(ready, compute->micro_batch);
         } else if (const auto* update = std::get_if<Update>(&step.action)) {
@@ -95,14 +95,16 @@ void Program::reserve_scratch() {
     std::int64_t largest = 0;
     for (const Layer& layer : part().network.layers) {
         std::int64_t sum = weights_read(layer.op) + 16;
-        for (const Shape& shape : input_shapes(layer.op)) sum += elements(shape) * micro_batch_size(schedule_) + 16;
+        for (const Shape& shape : input_shapes(layer.op))
+            sum += elements(shape) * micro_batch_size(schedule_, rank_class_) + 16;
         largest = std::max(largest, sum);
     }
     scratch_all_ = scratch_.reserve(largest);
     if (schedule_.precision != Precision::fp32) {
         for (const Layer& layer : part().network.layers) {
             if (!is_loss(layer.op)) continue;
-            const std::int64_t size = elements(input_shapes(layer.op).front()) * micro_batch_size(schedule_);
+            const std::int64_t size =
+                elements(input_shapes(layer.op).front()) * micro_batch_size(schedule_, rank_class_);
             logits_.resize(std::max(logits_.size(), at(size)));
         }
         logit_gradients_.resize(logits_.size());
@@ -230,7 +232,7 @@ void Program::begin_step() {
 void Program::compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_sample) {
     if (const auto* compute = std::get_if<Compute>(&ready.step->action)) {
         ready.buffers.seed = key(seed, layer_keys_[at(compute->layer)]);
-        ready.buffers.first_sample = first_sample + compute->micro_batch * micro_batch_size(schedule_);
+        ready.buffers.first_sample = first_sample + compute->micro_batch * micro_batch_size(schedule_, rank_class_);
     }
     if (const auto* update = std::get_if<Update>(&ready.step->action)) {
         if (skips_ || !applies()) return;

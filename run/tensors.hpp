@@ -93,7 +93,7 @@ private:
         Slice output, diff, workspace, state, tied_gradient;
     };
     void find_views(const Network& network);
-    void make_integers(const Schedule& schedule, const Network& network);
+    void make_integers(const Schedule& schedule, const Network& network, std::int64_t batch);
     void share_weights(const Network& network);
     void place_parameters(const Part& part);
     void initialise_parameters(const Schedule& schedule, const Part& part, std::int64_t rank, std::uint64_t seed);
