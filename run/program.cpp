@@ -17,10 +17,10 @@ namespace rehearse::run {
 
 namespace {
 
-void check_compute(const Schedule& schedule, const Compute& compute) {
+void check_compute(const Schedule& schedule, const RankClass& rank_class, const Compute& compute) {
     require(compute.problem.type == compute_type(schedule.precision, compute.problem.op),
             "types as precision.hpp says");
-    require(compute.problem.batch == micro_batch_size(schedule), "a step computes one micro-batch");
+    require(compute.problem.batch == micro_batch_size(schedule, rank_class), "a step computes one micro-batch");
 }
 
 bool again(const Step& step) { return step.name.find(":again") != std::string::npos; }
@@ -58,7 +58,7 @@ Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, 
         ReadyStep ready;
         ready.step = &step;
         if (const auto* compute = std::get_if<Compute>(&step.action)) {
-            check_compute(schedule, *compute);
+            check_compute(schedule, rank_class_, *compute);
             prepare(ready, *compute, wish.scratch_limit);
             keep_version(ready, compute->micro_batch);
         } else if (const auto* update = std::get_if<Update>(&step.action)) {
@@ -96,7 +96,8 @@ void Program::reserve_scratch() {
     std::int64_t largest = 0;
     for (const Layer& layer : part().network.layers) {
         std::int64_t sum = weights_read(layer.op) + 16;
-        for (const Shape& shape : input_shapes(layer.op)) sum += elements(shape) * micro_batch_size(schedule_) + 16;
+        for (const Shape& shape : input_shapes(layer.op))
+            sum += elements(shape) * micro_batch_size(schedule_, rank_class_) + 16;
         largest = std::max(largest, sum);
     }
     scratch_all_ = scratch_.reserve(largest);
@@ -104,7 +105,8 @@ void Program::reserve_scratch() {
     if (schedule_.precision != Precision::fp32) {
         for (const Layer& layer : part().network.layers) {
             if (!is_loss(layer.op)) continue;
-            logits = std::max(logits, elements(input_shapes(layer.op).front()) * micro_batch_size(schedule_));
+            logits =
+                std::max(logits, elements(input_shapes(layer.op).front()) * micro_batch_size(schedule_, rank_class_));
         }
     }
     for (const Bucket& bucket : part().buckets) unscaled = std::max(unscaled, scales() ? bucket.elements : 0);
@@ -241,7 +243,7 @@ void Program::begin_step() {
 void Program::compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_sample) {
     if (const auto* compute = std::get_if<Compute>(&ready.step->action)) {
         ready.buffers.seed = key(seed, layer_keys_[at(compute->layer)]);
-        ready.buffers.first_sample = first_sample + compute->micro_batch * micro_batch_size(schedule_);
+        ready.buffers.first_sample = first_sample + compute->micro_batch * micro_batch_size(schedule_, rank_class_);
     }
     if (const auto* update = std::get_if<Update>(&ready.step->action)) {
         if (skips_ || !applies()) return;

@@ -75,7 +75,7 @@ public:
     std::span<ReadyStep> steps() { return steps_; }
     const Part& part() const { return rank_class_.part; }
     Tensors& tensors() { return *tensors_; }
-    std::int64_t samples() const { return schedule_.batch_per_rank; }  // of a step
+    std::int64_t samples() const { return batch_of(schedule_, rank_class_); }  // of a step
     Blocks blocks() const;
     /// Loss of each of this rank's samples, summed since begin_step; 0 on a rank that does not compute it.
     double loss() const { return loss_; }
@@ -146,6 +146,7 @@ private:
     void prepare_pieces(ReadyStep& ready, const Communicate& communicate);
     kernels::View room_for_gradient(ReadyStep& ready, int layer, int micro_batch);
     void prepare_bucket(ReadyStep& ready, const Communicate& communicate);
+    void prepare_tie(ReadyStep& ready, const Communicate& communicate);
     void prepare_halo(ReadyStep& ready, const Communicate& communicate);
     void prepare_own_way(ReadyStep& ready, const Communicate& communicate);
     void prepare_differences(ReadyStep& ready, int bucket);

@@ -117,7 +117,7 @@ void add_up_rows(const Rows& rows, kernels::ConstView needed, kernels::View memo
 void Program::prepare_halo(ReadyStep& ready, const Communicate& communicate) {
     const Layer& layer = part().network.layers[at(communicate.layer)];
     const auto& op = std::get<Communication>(layer.op);
-    const Rows rows{op, micro_batch_size(schedule_), coordinates_[at(communicate.axis)]};
+    const Rows rows{op, micro_batch_size(schedule_, rank_class_), coordinates_[at(communicate.axis)]};
     const Halo halo = op.halo;
     const LayerTensors made = tensors_->layer(communicate.layer, communicate.micro_batch);
     std::vector<std::byte>& bytes = joints_[at(communicate.layer)];

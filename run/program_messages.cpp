@@ -40,7 +40,7 @@ void Program::prepare(ReadyStep& ready, const Communicate& communicate) {
 // input's output to the layer's, backward from the layer's gradient to the input's.
 void Program::prepare_pieces(ReadyStep& ready, const Communicate& communicate) {
     const Layer& layer = part().network.layers[at(communicate.layer)];
-    const Joint joint = joint_of(std::get<Communication>(layer.op), micro_batch_size(schedule_));
+    const Joint joint = joint_of(std::get<Communication>(layer.op), micro_batch_size(schedule_, rank_class_));
     const bool forward = communicate.pass == Pass::forward, gathers = communicate.kind == CollectiveKind::all_gather;
     const LayerTensors own = tensors_->layer(communicate.layer, communicate.micro_batch);
     const int input = layer.inputs.front();
@@ -79,6 +79,7 @@ kernels::View Program::room_for_gradient(ReadyStep& ready, int layer, int micro_
 void Program::prepare_bucket(ReadyStep& ready, const Communicate& communicate) {
     if (communicate.content != Content::usual) return prepare_own_way(ready, communicate);
     const BucketTensors& bucket = tensors_->bucket(communicate.bucket);
+    if (communicate.axis == part().buckets[at(communicate.bucket)].tie) return prepare_tie(ready, communicate);
     const bool weights = communicate.kind == CollectiveKind::all_gather;
     ready.data = weights ? bucket.read() : bucket.applied;
     const kernels::View kept = ready.data;
@@ -104,6 +105,23 @@ void Program::stage(ReadyStep& ready) {
     ready.data = here;
     ready.before = [this, there, here] { device_->copy_beside(here.bytes(), there.bytes(), here.size_bytes()); };
     ready.after = [this, there, here] { device_->copy_beside(there.bytes(), here.bytes(), here.size_bytes()); };
+}
+
+// The gradient of a table that another stage has, too: its first elements, as the table's owner has them.
+void Program::prepare_tie(ReadyStep& ready, const Communicate& communicate) {
+    ready.data = tensors_->bucket(communicate.bucket).applied.first(at(communicate.elements));
+    const int layer = part().buckets[at(communicate.bucket)].layers.front();
+    if (!part().origins[at(layer)].transposed) return send_as(ready, communicate.type);
+    const kernels::View kept = ready.data;
+    ready.data = room(sent_[at(communicate.bucket)], kept.size(), communicate.type);
+    // Here it lies {width, words}.
+    const Shape shape = weights(part().network.layers[at(layer)].op).front().shape;
+    ready.before = [kept, sent = ready.data, width = shape[0]] {
+        assign(sent, transposed<float>(floats_of(kept), width));
+    };
+    ready.after = [kept, sent = ready.data, words = shape[1]] {
+        assign(kept, transposed<float>(floats_of(sent), words));
+    };
 }
 
 // Gradients that are kept in another type are rounded to what is sent, and the sums taken back.

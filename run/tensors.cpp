@@ -144,15 +144,15 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
                  const std::vector<const kernels::Backend*>& backends, std::uint64_t seed, kernels::Device* device)
     : slots_(rank_class.slots), micro_batches_(schedule.micro_batches), count_(rank_class.part.network.layers.size()) {
     const Network& network = rank_class.part.network;
-    const std::int64_t batch = micro_batch_size(schedule);
+    const std::int64_t batch = micro_batch_size(schedule, rank_class);
     const DataType type = compute_type(schedule.precision), update = update_type(schedule.precision);
     const std::vector<bool> wanted = wanted_gradients(network);
     find_views(network);
-    reserve_integers(schedule, network);
+    reserve_integers(schedule, network, batch_of(schedule, rank_class));
     const bool has_input = std::holds_alternative<Input>(network.layers.front().op);
     const bool has_numbers = has_input && !is_integers(network.layers.front().op);
     const Slice input =
-        arena_.reserve(has_numbers ? elements(network.layers.front().output) * schedule.batch_per_rank : 0);
+        arena_.reserve(has_numbers ? elements(network.layers.front().output) * batch_of(schedule, rank_class) : 0);
     const Slice read_input = type == DataType::f32 ? input : arena_.reserve(input.count, type);
     std::vector<Place> places;
     for (int slot = 0; slot < slots_; ++slot) {
@@ -223,15 +223,15 @@ void Tensors::round_weights() const {
 }
 
 // Labels are wherever the loss may be, ids where they are read.
-void Tensors::reserve_integers(const Schedule& schedule, const Network& network) {
+void Tensors::reserve_integers(const Schedule& schedule, const Network& network, std::int64_t batch) {
     static_assert(sizeof(std::int32_t) == sizeof(float), "an arena's unit");
     SoftmaxLoss loss = loss_of(schedule.network);
     for (const Layer& layer : network.layers) {
         if (const auto* own = std::get_if<SoftmaxLoss>(&layer.op)) loss.image = own->image;  // this rank's block
     }
-    label_slice_ = arena_.reserve(schedule.batch_per_rank * loss.rows * elements(loss.image));
+    label_slice_ = arena_.reserve(batch * loss.rows * elements(loss.image));
     for (const Layer& layer : network.layers) {
-        if (is_integers(layer.op)) index_slice_ = arena_.reserve(schedule.batch_per_rank * elements(layer.output));
+        if (is_integers(layer.op)) index_slice_ = arena_.reserve(batch * elements(layer.output));
     }
 }
 

@@ -92,7 +92,7 @@ private:
         Slice output, diff, workspace, state, tied_gradient;
     };
     void find_views(const Network& network);
-    void reserve_integers(const Schedule& schedule, const Network& network);
+    void reserve_integers(const Schedule& schedule, const Network& network, std::int64_t batch);
     std::span<std::int32_t> integers(Slice slice) const;
     void share_weights(const Network& network);
     void place_parameters(const Part& part);

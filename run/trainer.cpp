@@ -71,7 +71,7 @@ public:
           recording_(executor_.bytes_sent(), options.record ? options.steps : 0),
           saver_(world, schedule, options, program_, executor_),
           shards_(shards(schedule.mesh)),
-          first_sample_(shard_of(schedule.mesh, world.rank()) * schedule.batch_per_rank),
+          first_sample_(first_sample(schedule, shard_of(schedule.mesh, world.rank()))),
           feed_(schedule, key(options.seed, data_of), options.data, first_sample_) {}
 
     Result train(const Report& report) {
@@ -150,8 +150,10 @@ private:
     }
 
     std::string title() const {
-        return fmt::format("{}, {}, batch {} a rank, measured", schedule_.network.name, schedule_.plan,
-                           schedule_.batch_per_rank);
+        const bool uneven = !schedule_.shares.samples.empty();
+        return fmt::format("{}, {}, batch {}{}, measured", schedule_.network.name, schedule_.plan,
+                           uneven ? global_batch(schedule_) : schedule_.batch_per_rank,
+                           uneven ? " in uneven shares" : " a rank");
     }
 
     const RankClass& rank_class() const {
