@@ -103,6 +103,7 @@ Predicted predicted(const Options& options, const Network& network, const Machin
     }
     add_noise(json, result.schedule, machine, simulated, options.conditions);
     add_storage(json, result.schedule, machine, options.conditions, options.training.dataset);
+    add_checkpoint(json, result.schedule, machine, options.conditions);
     json["simulation_wall_s"] = wall_s() - begin;
     result.timeline = std::move(middle.timeline);
     return result;
@@ -148,6 +149,10 @@ Table points_table(const Options& options) {
         table.columns.push_back({"input_bytes_per_s", "input a second", Show::bytes});
     }
     if (!options.conditions.stage.empty()) table.columns.push_back({"staging_s", "staging", Show::seconds});
+    if (!options.conditions.checkpoint.empty()) {
+        table.columns.push_back({"checkpoint_s", "checkpoint", Show::seconds});
+        table.columns.push_back({"checkpoint_share", "of training", Show::percent});
+    }
     add_columns(table.columns, options.training);
     return table;
 }

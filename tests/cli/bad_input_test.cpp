@@ -161,6 +161,8 @@ TEST_F(BadInput, OfPredictions) {
                     {"predict --devices 8 --backup 8", "0 to 7"},
                     {"predict --devices 8 --input nvem", "did you mean 'nvme'"},
                     {"predict --devices 8 --stage alpine", "--input"},
+                    {"predict --devices 8 --checkpoint nvme", "--checkpoint-every"},
+                    {"predict --devices 8 --machine summit --checkpoint disk --checkpoint-every 9", "disk"},
                     {"predict --devices 8 --input nvme --sample 100", "unit"},
                     {"predict --devices 8 --input nvme --stage alpine", "--dataset"},
                     {"predict --devices 8 --precision fp8", "fp16"},
