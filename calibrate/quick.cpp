@@ -138,6 +138,20 @@ void apply_file(Messaging& messaging, const FileSamples& samples, Bandwidth link
 
 }  // namespace
 
+Machine machine_of_one(const std::string& name, const std::string& description, Bytes memory) {
+    Machine machine;
+    machine.name = "this-" + name;
+    machine.summary = description;
+    machine.origin = "calibrate --device";
+    DeviceClass found;
+    found.name = name;
+    found.memory = {memory, description + ", what was free"};
+    machine.classes.push_back(std::move(found));
+    machine.nodes.push_back({"host", 1, {{"device0", VertexKind::device, 0}}, {}});
+    machine.fabric.topology = Star{};
+    return machine;
+}
+
 Machine apply(Machine machine, const FileSamples& samples, Between between) {
     if (!samples.compute.empty()) require_one_class(machine);
     for (const Sample& sample : samples.compute) {

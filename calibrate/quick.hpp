@@ -2,6 +2,8 @@
 // Puts what was measured into the machine that it was measured on.
 #pragma once
 
+#include <string>
+
 #include "calibrate/read_samples.hpp"
 #include "calibrate/samples.hpp"
 #include "core/machine.hpp"
@@ -12,6 +14,9 @@ namespace rehearse::calibrate {
 /// each with its source and error. Prices of problems that `samples` does not hold are kept. InputError when the host
 /// has no device class, or several (which one was measured?).
 Machine apply(Machine host, const Samples& samples);
+
+/// A machine of one node with one device, to be measured: its class, too, is called `name`.
+Machine machine_of_one(const std::string& name, const std::string& description, Bytes memory);
 
 /// Whose messages a file tells of.
 enum class Between { devices, nodes };

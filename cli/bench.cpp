@@ -35,9 +35,12 @@ int start(BenchOptions& options) {
         check_writable(options.out, options.common);
         check_writable(options.common.output, options.common);
         check_pictures(options);
-        return kind.run(options);
+        if (options.device == "cpu" || kind.run == bench_kernels) return kind.run(options);
+        if (kind.run == bench_stream || kind.run == bench_peak) return bench_device_roofs(options);
+        throw InputError(fmt::format("bench {}: not of a device", options.kind));
     }
     if (std::ranges::count(message_kinds(), std::string_view{options.kind}) > 0) {
+        if (options.device != "cpu") throw InputError(fmt::format("bench {}: not of a device", options.kind));
         if (options.arguments.size() > 1)
             throw InputError(fmt::format("bench {}: takes no problem strings", options.kind));
         return bench_messages(options.kind, {options.common, options.messages, options.algorithm, options.out,
@@ -78,6 +81,9 @@ Run add_bench(CLI::App& app) {
     app.add_option("--filter", options->filter, "only problems that it matches")->option_text("REGEX");
     app.add_option("--batch", options->batches, "of a network")->delimiter(',')->option_text("N[,N...]");
     add_fuse(app, options->fuse);
+    app.add_option("--device", options->device, "cuda: this host's GPU, timed by its own clock")
+        ->capture_default_str()
+        ->option_text("cpu|cuda");
     app.add_option("--backend", options->backend, "only this one")->option_text("NAME");
     app.add_option("--algorithm", options->algorithm, "only this one; of collectives any of a list, with mpi and auto")
         ->option_text("NAME[,NAME...]");

@@ -30,13 +30,23 @@ struct BenchOptions {
     Seconds budget{20};
     int rounds = 7;
     std::optional<kernels::Accumulation> accumulate;
+    std::string device = "cpu";
     MessageOptions messages;
+};
+
+/// Where rows were measured: threads of the host's cores, or, with 0 of them, a device.
+struct BenchPlace {
+    int threads = 1;
+    std::string name;  // "8 threads of AMD EPYC ..."
 };
 
 int bench_kernels(const BenchOptions& options);
 int bench_stream(const BenchOptions& options);
 int bench_peak(const BenchOptions& options);
 int bench_tuned(const BenchOptions& options);
+/// The kernels of a device, and what it does at the most; InputError where there is no such device.
+int bench_device(const BenchOptions& options, const std::vector<calibrate::Needed>& problems);
+int bench_device_roofs(const BenchOptions& options);
 
 /// A problem on one implementation, timed.
 struct BenchRow {
@@ -48,18 +58,23 @@ struct BenchRow {
     Bytes scratch;                   // memory beyond the tensors
 };
 
-/// The roof of a problem: its type's peak, or that of f32 where this CPU has no arithmetic of the type.
-const bench::Peak& roof_of(const bench::Ceilings& ceilings, DataType type);
+/// The problem with as many samples as plain loops finish in some seconds.
+Problem small_enough(Problem problem);
+void mark_best(std::vector<BenchRow>& rows);
+
+/// The roof of a sample: its type's peak, or that of f32 where this CPU has no arithmetic of the type; of an algorithm
+/// that rounds f32 to TF32 that peak.
+const bench::Peak& roof_of(const bench::Ceilings& ceilings, const bench::Sample& sample);
 
 /// Table and document of the rows.
 Report bench_report(const BenchOptions& options, const std::vector<BenchRow>& rows, const bench::Ceilings& ceilings,
-                    int threads);
+                    const BenchPlace& place);
 
 /// --roofline, --winners and --plot: InputError or BackendError before the work where they cannot be written.
 void check_pictures(const BenchOptions& options);
 void draw_roofline(const BenchOptions& options, const std::vector<BenchRow>& rows, const bench::Ceilings& ceilings,
-                   int threads);
-void draw_winners(const BenchOptions& options, const std::vector<BenchRow>& rows, int threads);
+                   const BenchPlace& place);
+void draw_winners(const BenchOptions& options, const std::vector<BenchRow>& rows, const BenchPlace& place);
 void draw_streams(const BenchOptions& options, const std::vector<bench::StreamSample>& samples);
 
 }  // namespace rehearse::cli

@@ -18,6 +18,7 @@
 #include "kernels/threads.hpp"
 #include "models/fuse.hpp"
 #include "models/models.hpp"
+#include "models/this_host.hpp"
 
 namespace rehearse::cli {
 
@@ -46,7 +47,9 @@ std::vector<calibrate::Needed> of_suite(const BenchOptions& options) {
     }
     std::vector<Network> networks = models::load_suite(options.suite == "bert" ? "bert-large" : options.suite);
     for (Network& network : networks) network = models::fuse(network, models::parse_fusions(options.fuse));
-    return calibrate::problems(networks, options.batches);
+    problems = calibrate::problems(networks, options.batches);
+    for (auto& each : problems) each.problem.type = type_named(options.messages.type);
+    return problems;
 }
 
 void apply_filter(const std::string& filter, std::vector<calibrate::Needed>& problems) {
@@ -147,15 +150,6 @@ std::vector<std::vector<Job>> groups_of(const BenchOptions& options, Json& skipp
     return groups;
 }
 
-// The problem with as many samples as plain loops finish in some seconds.
-Problem small_enough(Problem problem) {
-    constexpr Flops most{5e9};
-    const Flops one = flops(problem.op, problem.pass, 1);
-    const auto batch = one.value > 0 ? static_cast<std::int64_t>(most / one) : problem.batch;
-    if (problem.pass != Pass::update) problem.batch = std::clamp<std::int64_t>(batch, 1, problem.batch);
-    return problem;
-}
-
 // A row for each backend, not timed yet; whether one of the results is wrong.
 bool check_job(const BenchOptions& options, const Job& job, std::vector<BenchRow>& rows) {
     const std::size_t first = rows.size();
@@ -179,15 +173,6 @@ bool check_job(const BenchOptions& options, const Job& job, std::vector<BenchRow
     return wrong;
 }
 
-void mark_best(std::vector<BenchRow>& rows) {
-    std::map<std::string, Seconds> best;
-    for (const BenchRow& row : rows) {
-        const auto [entry, fresh] = best.try_emplace(to_string(row.sample.problem), row.sample.median);
-        entry->second = std::min(entry->second, row.sample.median);
-    }
-    for (BenchRow& row : rows) row.best = row.sample.median <= best[to_string(row.sample.problem)];
-}
-
 // Google Benchmark's document of a group, with what it cannot know, is added to that of the groups before. It lists the
 // rows of each round in turn.
 void add_document(const std::string& text, std::span<const BenchRow> rows, const bench::Ceilings& ceilings,
@@ -196,7 +181,7 @@ void add_document(const std::string& text, std::span<const BenchRow> rows, const
     std::size_t next = 0;
     for (Json& each : part["benchmarks"]) {
         const BenchRow& row = rows[next++ % rows.size()];
-        each["peak_fraction"] = each["flop/s"].get<double>() / roof_of(ceilings, row.sample.problem.type).rate.value;
+        each["peak_fraction"] = each["flop/s"].get<double>() / roof_of(ceilings, row.sample).rate.value;
         if (row.checked) each["checked"] = row.error;
     }
     if (document.is_null()) {
@@ -204,6 +189,16 @@ void add_document(const std::string& text, std::span<const BenchRow> rows, const
     } else {
         for (Json& each : part["benchmarks"]) document["benchmarks"].push_back(std::move(each));
     }
+}
+
+// What no kernel can exceed, as measured beside them.
+Json roofs_json(const bench::Ceilings& ceilings) {
+    Json roofs = Json::array();
+    for (const bench::Peak& peak : ceilings.peaks) {
+        if (peak.absent.empty()) roofs.push_back({{"name", peak.type}, {"flop/s", peak.rate.value}});
+    }
+    for (const auto& roof : ceilings.bandwidths) roofs.push_back({{"name", roof.level}, {"B/s", roof.rate.value}});
+    return roofs;
 }
 
 // The rows of a group get their samples.
@@ -224,6 +219,23 @@ std::string measure_group(const BenchOptions& options, const std::vector<Job>& g
 
 }  // namespace
 
+Problem small_enough(Problem problem) {
+    constexpr Flops most{5e9};
+    const Flops one = flops(problem.op, problem.pass, 1);
+    const auto batch = one.value > 0 ? static_cast<std::int64_t>(most / one) : problem.batch;
+    if (problem.pass != Pass::update) problem.batch = std::clamp<std::int64_t>(batch, 1, problem.batch);
+    return problem;
+}
+
+void mark_best(std::vector<BenchRow>& rows) {
+    std::map<std::string, Seconds> best;
+    for (const BenchRow& row : rows) {
+        const auto [entry, fresh] = best.try_emplace(to_string(row.sample.problem), row.sample.median);
+        entry->second = std::min(entry->second, row.sample.median);
+    }
+    for (BenchRow& row : rows) row.best = row.sample.median <= best[to_string(row.sample.problem)];
+}
+
 int bench_tuned(const BenchOptions& options) { return list_tuned(options.common); }
 
 int bench_kernels(const BenchOptions& options) {
@@ -231,6 +243,7 @@ int bench_kernels(const BenchOptions& options) {
         for (const auto& each : problems_of(options)) fmt::print("{}\n", to_string(each.problem));
         return good;
     }
+    if (options.device != "cpu") return bench_device(options, problems_of(options));
     if (options.tune) {
         bench::TuneOptions tuning;
         tuning.budget = options.budget;
@@ -260,10 +273,13 @@ int bench_kernels(const BenchOptions& options) {
         add_document(measure_group(options, groups[i], options.budget * (0.8 * share), part), part, ceilings, document);
     }
     mark_best(rows);
+    document["context"]["roofs"] = roofs_json(ceilings);
     if (!options.out.empty()) replace_file(options.out, document.dump(2) + '\n');
-    draw_roofline(options, rows, ceilings, threads);
-    draw_winners(options, rows, threads);
-    Report report = bench_report(options, rows, ceilings, threads);
+    const BenchPlace place{threads,
+                           fmt::format("{} thread{} of {}", threads, threads == 1 ? "" : "s", models::host_now().cpu)};
+    draw_roofline(options, rows, ceilings, place);
+    draw_winners(options, rows, place);
+    Report report = bench_report(options, rows, ceilings, place);
     if (!skipped.empty()) report.document["skipped"] = skipped;
     print(report, options.common);
     return wrong ? check_failed : good;

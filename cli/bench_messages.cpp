@@ -32,13 +32,6 @@ std::optional<CollectiveKind> kind_of(std::string_view word) {
     return std::nullopt;  // p2p
 }
 
-DataType type_of(const std::string& word) {
-    for (const DataType type : {DataType::f32, DataType::f16, DataType::bf16}) {
-        if (to_string(type) == word) return type;
-    }
-    throw InputError(fmt::format("--type '{}': f32, f16 or bf16", word));
-}
-
 // At commas outside brackets: hierarchical(ring,halving) stays whole.
 std::vector<std::string> listed(std::string_view text) {
     std::vector<std::string> words(1);
@@ -72,7 +65,7 @@ std::vector<std::string> algorithms_of(const bench::Traffic& traffic, const std:
 bench::TrafficOptions traffic_options(std::string_view kind, const MessageBench& asked) {
     const MessageOptions& messages = asked.messages;
     bench::TrafficOptions options;
-    options.traffic = {kind_of(kind), type_of(messages.type)};
+    options.traffic = {kind_of(kind), type_named(messages.type)};
     const auto least = parse_quantity<Bytes>(messages.least), most = parse_quantity<Bytes>(messages.most);
     if (least.value < 1 || most < least) {
         throw InputError(
@@ -201,7 +194,9 @@ void add_message_options(CLI::App& app, MessageOptions& options) {
         ->option_text("SIZE");
     app.add_option("--max", options.most, "largest")->capture_default_str()->option_text("SIZE");
     app.add_option("--factor", options.factor, "from one size to the next")->capture_default_str()->option_text("X");
-    app.add_option("--type", options.type, "of the numbers")->capture_default_str()->option_text("f32|f16|bf16");
+    app.add_option("--type", options.type, "of the numbers, and of the problems of a network")
+        ->capture_default_str()
+        ->option_text("f32|f16|bf16");
     app.add_option("--samples", options.samples,
                    "what algorithm auto goes by, written by --out; else it measures first")
         ->option_text("FILE.json");

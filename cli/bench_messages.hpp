@@ -9,8 +9,12 @@
 #include <vector>
 
 #include "cli/report.hpp"
+#include "core/op.hpp"
 
 namespace rehearse::cli {
+
+/// --type; InputError unless f32, f16 or bf16.
+DataType type_named(const std::string& word);
 
 struct MessageOptions {
     std::string least = "8B", most = "64MiB", type = "f32", samples;

@@ -12,13 +12,12 @@
 #include "core/file.hpp"
 #include "models/this_host.hpp"
 #include "picture/cells.hpp"
+#include "picture/roofline.hpp"
 #include "picture/write.hpp"
 
 namespace rehearse::cli {
 
 namespace {
-
-using picture::Point;
 
 picture::Theme theme(const BenchOptions& options) {
     return options.dark ? picture::Theme::dark : picture::Theme::light;
@@ -56,57 +55,17 @@ std::vector<picture::Series> dots_of(const std::vector<BenchRow>& rows) {
     return series;
 }
 
-// The part of the plane that shows all dots, all ridges and some of the slopes.
-struct Extent {
-    picture::Range x, y;
-};
-
-Extent extent_of(const bench::Ceilings& ceilings, const std::vector<picture::Series>& dots) {
-    double peak = 0;
-    for (const bench::Peak& each : ceilings.peaks) peak = std::max(peak, each.rate.value);
-    double fastest = 0;
-    for (const auto& roof : ceilings.bandwidths) fastest = std::max(fastest, roof.rate.value);
-    const double ridge = peak / ceilings.memory().value;
-    Extent extent{{peak / fastest / 4, ridge * 4}, {peak / 4, peak * 2}};
-    extent.y.low = 0.8 * extent.x.low * ceilings.memory().value;
-    for (const picture::Series& series : dots) {
-        for (const Point& p : series.points) {
-            extent.x = {std::min(extent.x.low, p.x / 1.5), std::max(extent.x.high, p.x * 3)};
-            extent.y = {std::min(extent.y.low, p.y / 1.5), std::max(extent.y.high, p.y * 1.5)};
-        }
-    }
-    return extent;
-}
-
-// Slopes and flats with their names; the slopes end at the highest flat. A flat of no measured type is dashed.
-void add_roofs(picture::Chart& chart, const bench::Ceilings& ceilings, const std::vector<BenchRow>& rows,
-               const Extent& extent, const picture::Palette& colors) {
-    double highest = 0;
-    double fastest = 0;
-    for (const bench::Peak& peak : ceilings.peaks) highest = std::max(highest, peak.rate.value);
-    for (const auto& [level, rate] : ceilings.bandwidths) fastest = std::max(fastest, rate.value);
-    const auto add = [&](Point from, Point to, bool used) {
-        chart.series.push_back({.points = {from, to}, .dots = false, .color = colors.axis, .width = used ? 1.75 : 1});
-        if (!used) chart.series.back().dash = {5, 3};
-    };
+// A flat of no measured type is dashed.
+std::vector<picture::Roof> roofs_of(const bench::Ceilings& ceilings, const std::vector<BenchRow>& rows) {
+    std::vector<picture::Roof> roofs;
     for (const bench::Peak& peak : ceilings.peaks) {
         if (!peak.absent.empty()) continue;
-        const Point from{peak.rate.value / fastest, peak.rate.value};
-        const Point to{extent.x.high, peak.rate.value};
-        const bool used = std::ranges::any_of(
-            rows, [&](const BenchRow& row) { return &roof_of(ceilings, row.sample.problem.type) == &peak; });
-        add(from, to, used);
-        const std::string name = fmt::format("{} {}", peak.type, to_string(peak.rate));
-        chart.labels.push_back({to, name, picture::Anchor::end, from, used ? colors.text : colors.faint_text});
+        const bool used =
+            std::ranges::any_of(rows, [&](const BenchRow& row) { return &roof_of(ceilings, row.sample) == &peak; });
+        roofs.push_back({peak.type, peak.rate.value, false, used});
     }
-    for (const auto& [level, rate] : ceilings.bandwidths) {
-        const Point from{extent.x.low, extent.x.low * rate.value};
-        const Point to{highest / rate.value, highest};
-        const Point at = from.y >= extent.y.low ? from : Point{extent.y.low / rate.value, extent.y.low};
-        add(from, to, true);
-        chart.labels.push_back(
-            {at, fmt::format("{} {}", level, to_string(rate)), picture::Anchor::start, to, colors.text});
-    }
+    for (const auto& [level, rate] : ceilings.bandwidths) roofs.push_back({level, rate.value, true, true});
+    return roofs;
 }
 
 void save(const BenchOptions& options, const std::string& path, const picture::Picture& drawn) {
@@ -164,22 +123,20 @@ void check_pictures(const BenchOptions& options) {
 }
 
 void draw_roofline(const BenchOptions& options, const std::vector<BenchRow>& rows, const bench::Ceilings& ceilings,
-                   int threads) {
+                   const BenchPlace& place) {
     if (options.roofline.empty()) return;
     picture::Chart chart;
-    const std::vector<picture::Series> dots = dots_of(rows);
-    const Extent extent = extent_of(ceilings, dots);
-    chart.title = fmt::format("Roofline of {} of {}", count_of(threads), models::host_now().cpu);
+    chart.title = "Roofline of " + place.name;
     chart.subtitle =
         "roofs and rates measured in one run; bytes: every operand once; operations: those of a direct convolution";
-    chart.x = {"arithmetic intensity", picture::Scale::log, picture::Unit::intensity, extent.x, {}};
-    chart.y = {"rate", picture::Scale::log, picture::Unit::flop_rate, extent.y, {}};
-    chart.series = dots;
-    add_roofs(chart, ceilings, rows, extent, picture::palette(theme(options)));
+    chart.x = {"arithmetic intensity", picture::Scale::log, picture::Unit::intensity, {}, {}};
+    chart.y = {"rate", picture::Scale::log, picture::Unit::flop_rate, {}, {}};
+    chart.series = dots_of(rows);
+    add_roofs(chart, roofs_of(ceilings, rows), picture::palette(theme(options)));
     save(options, options.roofline, picture::xy_chart(chart, {}, theme(options)));
 }
 
-void draw_winners(const BenchOptions& options, const std::vector<BenchRow>& rows, int threads) {
+void draw_winners(const BenchOptions& options, const std::vector<BenchRow>& rows, const BenchPlace& place) {
     if (options.winners.empty()) return;
     picture::Cells cells;
     std::vector<std::string> shapes;
@@ -210,7 +167,7 @@ void draw_winners(const BenchOptions& options, const std::vector<BenchRow>& rows
             line.push_back(cell_of(contest, work, cells.categories));
         }
     }
-    cells.title = fmt::format("The fastest convolution, {} of {}", count_of(threads), models::host_now().cpu);
+    cells.title = "The fastest convolution, " + place.name;
     cells.subtitle = "rate of direct convolution's operations; below, how many times as long the next family takes";
     cells.row_title = "plane";
     cells.column_title = "filter";

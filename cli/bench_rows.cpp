@@ -18,7 +18,7 @@ Json row_of(const BenchRow& row, const bench::Ceilings& ceilings) {
     const Problem& p = sample.problem;
     const Flops work = flops(p.op, p.pass, p.batch);
     const Bytes bytes = bytes_moved(p.op, p.pass, p.type, p.batch);
-    const bench::Peak& peak = roof_of(ceilings, p.type);
+    const bench::Peak& peak = roof_of(ceilings, sample);
     // Under the slope of the roof: memory would hold it back even if arithmetic took no time.
     const bool memory_bound = bytes / ceilings.memory() > work / peak.rate;
     const double bandwidth_fraction = bytes / sample.median / ceilings.memory();
@@ -63,19 +63,19 @@ std::vector<Column> columns() {
             {"best", "best", Show::text}};
 }
 
-std::string footer(const std::vector<BenchRow>& rows, const bench::Ceilings& ceilings, int threads) {
+std::string footer(const std::vector<BenchRow>& rows, const bench::Ceilings& ceilings, const BenchPlace& place) {
     std::vector<std::string> types;
     for (const BenchRow& row : rows) {
-        const bench::Peak& peak = roof_of(ceilings, row.sample.problem.type);
+        const bench::Peak& peak = roof_of(ceilings, row.sample);
         std::string text = fmt::format("{} {} ({})", to_string(peak.rate), peak.type, peak.how);
         if (std::ranges::find(types, text) == types.end()) types.push_back(std::move(text));
     }
     std::string text = fmt::format(
-        "{} thread{}; measured in this run: peak {}, memory {}\n"
+        "{}; measured in this run: peak {}, memory {}\n"
         "of peak: of that type's. of memory: where memory is the lower roof; operands count once, and what a\n"
         "cache still holds may take it above 100 %. rate: of the operations of a direct convolution, padding\n"
         "included, of which Winograd and FFT do fewer. error: against the reference",
-        threads, threads == 1 ? "" : "s", fmt::join(types, ", "), to_string(ceilings.memory()));
+        place.name, fmt::join(types, ", "), to_string(ceilings.memory()));
     const bool fewer = std::ranges::any_of(
         rows, [](const BenchRow& row) { return row.checked && row.checked_batch < row.sample.problem.batch; });
     return text + (fewer ? ", large problems at a smaller batch" : "");
@@ -83,16 +83,27 @@ std::string footer(const std::vector<BenchRow>& rows, const bench::Ceilings& cei
 
 }  // namespace
 
-const bench::Peak& roof_of(const bench::Ceilings& ceilings, DataType type) {
-    const bench::Peak* peak = ceilings.peak(to_string(type));
+DataType type_named(const std::string& word) {
+    for (const DataType type : {DataType::f32, DataType::f16, DataType::bf16}) {
+        if (to_string(type) == word) return type;
+    }
+    throw InputError(fmt::format("--type '{}': f32, f16 or bf16", word));
+}
+
+const bench::Peak& roof_of(const bench::Ceilings& ceilings, const bench::Sample& sample) {
+    const bool tf32 = sample.algorithm.starts_with("tensor-tf32") || sample.algorithm.starts_with("tf32-");
+    const bench::Peak* peak = ceilings.peak(tf32 ? "tf32" : to_string(sample.problem.type));
     if (peak == nullptr) peak = ceilings.peak("f32");
     require(peak != nullptr, "every CPU has f32");
     return *peak;
 }
 
 Report bench_report(const BenchOptions& options, const std::vector<BenchRow>& rows, const bench::Ceilings& ceilings,
-                    int threads) {
-    Report report{document("bench", {{"suite", options.suite}, {"seed", options.seed}, {"threads", threads}}), {}, ""};
+                    const BenchPlace& place) {
+    Report report{document("bench", {{"suite", options.suite}, {"seed", options.seed}}), {}, ""};
+    nlohmann::ordered_json& config = report.document["configuration"];
+    if (place.threads > 0) config["threads"] = place.threads;
+    if (place.threads == 0) config["device"] = place.name;
     for (const bench::Peak& peak : ceilings.peaks) {
         if (peak.absent.empty()) report.document["peaks_flops_per_s"][peak.type] = peak.rate.value;
     }
@@ -104,7 +115,7 @@ Report bench_report(const BenchOptions& options, const std::vector<BenchRow>& ro
     report.document["rows"] = Json::array();
     for (const BenchRow& row : rows) report.document["rows"].push_back(row_of(row, ceilings));
     report.tables = {{"rows", "", columns()}};
-    report.footer = footer(rows, ceilings, threads);
+    report.footer = footer(rows, ceilings, place);
     return report;
 }
 

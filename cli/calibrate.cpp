@@ -11,6 +11,7 @@
 #include "bench/host.hpp"
 #include "calibrate/problems.hpp"
 #include "calibrate/quick.hpp"
+#include "cli/calibrate_device.hpp"
 #include "cli/calibrate_report.hpp"
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
@@ -43,6 +44,7 @@ struct Options {
     calibrate::Between between = calibrate::Between::nodes;
     std::int64_t ranks = 0;
     Seconds budget{0};  // 0: by --quick
+    std::string device = "cpu";
     Tune tune = Tune::on;
     Bytes scratch_limit = kernels::default_scratch_limit;
 };
@@ -253,6 +255,12 @@ Crew crew_of(const Options& options, const run::Session& session, const kernels:
 #endif
 
 int start(const Options& options) {
+    if (options.device != "cpu") {
+        check_writable(options.machine_out, options.common);
+        return calibrate_device(
+            {options.device, options.models, options.batches, options.fuse, options.machine_out, options.scratch_limit},
+            options.common);
+    }
     check(options);
     if (!options.samples.empty()) return read_and_apply(options);
 #if REHEARSE_HAS_MPI
@@ -279,6 +287,10 @@ int start(const Options& options) {
 Run add_calibrate(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     app.add_flag("--quick", options->quick, "without whole training steps, which tell how far prices are off in sum");
+    app.add_option("--device", options->device,
+                   "cuda: this host's GPU, written to --machine-out as a machine of its own")
+        ->capture_default_str()
+        ->option_text("cpu|cuda");
     app.add_option("--model", options->models, "networks whose steps are measured")
         ->delimiter(',')
         ->option_text("NAME[,NAME...]");

@@ -88,6 +88,10 @@ void add_conditions(CLI::App& app, Conditions& conditions) {
         ->option_text("TIER");
     app.add_option("--keep", conditions.keep, "samples that a node keeps when staged; else its share of the data set")
         ->option_text("N");
+    app.add_option("--checkpoint", conditions.checkpoint, "training stops to write checkpoints to this storage tier")
+        ->option_text("TIER");
+    app.add_option("--checkpoint-every", conditions.checkpoint_every, "steps from one checkpoint to the next")
+        ->option_text("STEPS");
 }
 
 void check(const Conditions& conditions) {
@@ -98,9 +102,26 @@ void check(const Conditions& conditions) {
     if (conditions.input.empty() && !(conditions.stage.empty() && conditions.sample.empty())) {
         throw InputError("--stage and --sample need --input: the tier that training reads from");
     }
+    if (conditions.checkpoint.empty() != !conditions.checkpoint_every.has_value()) {
+        throw InputError("--checkpoint TIER and --checkpoint-every STEPS go together");
+    }
+    if (conditions.checkpoint_every.value_or(1) < 1) {
+        throw InputError(fmt::format("--checkpoint-every {}: at least 1 step", *conditions.checkpoint_every));
+    }
     if (conditions.keep && (*conditions.keep < 1 || conditions.stage.empty())) {
         throw InputError(fmt::format("--keep {}: at least 1, and with --stage", *conditions.keep));
     }
+}
+
+void add_checkpoint(nlohmann::ordered_json& point, const Schedule& schedule, const Machine& machine,
+                    const Conditions& conditions) {
+    if (conditions.checkpoint.empty()) return;
+    const sim::Checkpoint written = sim::checkpoint(schedule, machine, conditions.checkpoint);
+    const double training = point["step_s"].get<double>() * static_cast<double>(*conditions.checkpoint_every);
+    point["checkpoint_bytes"] = written.size.value;
+    point["checkpoint_nodes"] = written.writers;
+    point["checkpoint_s"] = written.time.value;
+    point["checkpoint_share"] = written.time.value / (training + written.time.value);
 }
 
 sim::Options conditioned(sim::Options options, const Conditions& conditions, const Machine& machine,

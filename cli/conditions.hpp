@@ -27,6 +27,8 @@ struct Conditions {
     sim::Placement placement = sim::Placement::contiguous;
     std::string input, sample, stage;
     std::optional<std::int64_t> keep;
+    std::string checkpoint;
+    std::optional<std::int64_t> checkpoint_every;  // steps
 };
 void add_conditions(CLI::App& app, Conditions& conditions);
 /// InputError for what is wrong with the options by themselves.
@@ -41,6 +43,9 @@ void add_input(Schedule& schedule, const Conditions& conditions, const Machine& 
 /// The step under noise: "noisy_step_s", its 5 % and 95 % quantiles, "noisy_samples_per_s".
 void add_noise(nlohmann::ordered_json& point, const Schedule& schedule, const Machine& machine,
                const sim::Options& options, const Conditions& conditions);
+/// "checkpoint_s", and "checkpoint_share" of the training that is spent on checkpoints.
+void add_checkpoint(nlohmann::ordered_json& point, const Schedule& schedule, const Machine& machine,
+                    const Conditions& conditions);
 /// "io_bound_devices", and of a data set of so many samples "staging_s".
 void add_storage(nlohmann::ordered_json& point, const Schedule& schedule, const Machine& machine,
                  const Conditions& conditions, std::optional<std::int64_t> dataset);

@@ -195,6 +195,8 @@ Report explain_step(const Options& options, const Machine& machine) {
     if (const auto* compute = std::get_if<Compute>(&step.action))
         return explain(compute->problem, options, device, gradient_sums(schedule, first)[index]);
     if (const auto* update = std::get_if<Update>(&step.action)) return explain(update->problem, options, device, {});
+    if (const auto* precondition = std::get_if<Precondition>(&step.action))
+        return explain(precondition->problem, options, device, {});
     if (const auto* shared = std::get_if<Communicate>(&step.action))
         return explain(*shared, options, machine, schedule);
     throw InputError(

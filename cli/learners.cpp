@@ -120,6 +120,7 @@ Table table_of(const Options& options) {
 }
 
 int learners(Options& options) {
+    check_writable(options.common.output, options.common);
     check(options);
     const double gain = share_or_infinity("--gain", options.gain);
     const Machine machine = models::load_machine(options.machine);
@@ -134,7 +135,7 @@ int learners(Options& options) {
     }
     Json& best = rows[best_of(rows)];
     const std::string by = options.training.dataset ? "time to accuracy" : "throughput";
-    best["chosen"] = best["chosen"].get<std::string>() + (best["chosen"].empty() ? "" : ", ") + by;
+    best["chosen"] = best["chosen"].get<std::string>() + (best["chosen"].get<std::string>().empty() ? "" : ", ") + by;
 
     Json config = configuration(options.job);
     config.erase("batch");

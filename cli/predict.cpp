@@ -86,15 +86,16 @@ Predicted predicted(const Options& options, const Network& network, const Machin
     sim::Prediction middle = sim::simulate(result.schedule, machine, simulated);
     const Summary summary = summarize(result.schedule, middle.timeline);
     Json& json = result.point = point(result.schedule, summary);
-    const DeviceClass& device = class_of(machine, 0);
+    const schedule::Tightest tightest = schedule::tightest(result.schedule, machine);
     json["nodes"] = locate(machine, devices - 1).node + 1;
     json["mode"] = to_string(middle.mode);
     const sim::Band band = options.no_band ? sim::Band{summary.step, summary.step}
                                            : sim::band(result.schedule, machine, simulated, summary.step);
     json["step_low_s"] = band.low.value;
     json["step_high_s"] = band.high.value;
-    json["memory_capacity_bytes"] = device.memory.value.value;
-    json["fits"] = result.schedule.memory_peak <= device.memory.value;
+    json["memory_peak_bytes"] = total(tightest.use).value;
+    json["memory_capacity_bytes"] = tightest.device->memory.value.value;
+    json["fits"] = tightest.fits();
     json["flows_simulated"] = middle.flows;
     if (result.schedule.servers.count > 0) {
         add_staleness(json, middle.staleness);
@@ -102,6 +103,7 @@ Predicted predicted(const Options& options, const Network& network, const Machin
     }
     add_noise(json, result.schedule, machine, simulated, options.conditions);
     add_storage(json, result.schedule, machine, options.conditions, options.training.dataset);
+    add_checkpoint(json, result.schedule, machine, options.conditions);
     json["simulation_wall_s"] = wall_s() - begin;
     result.timeline = std::move(middle.timeline);
     return result;
@@ -147,6 +149,10 @@ Table points_table(const Options& options) {
         table.columns.push_back({"input_bytes_per_s", "input a second", Show::bytes});
     }
     if (!options.conditions.stage.empty()) table.columns.push_back({"staging_s", "staging", Show::seconds});
+    if (!options.conditions.checkpoint.empty()) {
+        table.columns.push_back({"checkpoint_s", "checkpoint", Show::seconds});
+        table.columns.push_back({"checkpoint_share", "of training", Show::percent});
+    }
     add_columns(table.columns, options.training);
     return table;
 }
@@ -199,11 +205,13 @@ void add_links(Report& report, const Options& options, const Predicted& last) {
 // The table of what takes the memory, when it is too much, and what would make it fit.
 void require_memory(const Options& options, const Network& network, const Machine& machine, const Predicted& last) {
     if (last.point["fits"].get<bool>()) return;
-    const DeviceClass& device = class_of(machine, 0);
+    const schedule::Tightest tightest = schedule::tightest(last.schedule, machine);
+    const DeviceClass& device = *tightest.device;
+    const RankClass& fullest = last.schedule.classes[static_cast<std::size_t>(tightest.rank_class)];
     std::string text =
         fmt::format("batch {} does not fit: a device of class '{}' of {} has {}, it would take",
-                    last.schedule.batch_per_rank, device.name, options.machine, to_string(device.memory.value));
-    for (const schedule::MemoryRow& row : schedule::rows(schedule::memory_use(last.schedule))) {
+                    batch_of(last.schedule, fullest), device.name, options.machine, to_string(device.memory.value));
+    for (const schedule::MemoryRow& row : schedule::rows(tightest.use)) {
         text += fmt::format("\n  {:<22} {:>10}", row.kind, to_string(row.bytes));
     }
     const std::vector<schedule::Remedy> remedies =

@@ -110,7 +110,7 @@ TrainingRun training_run(const PublishedRow& row, const ReplaySettings& settings
                            needed(settings, "precision", row, "precision"), "precision", Precision::fp32);
     run.optimizer = choice(std::array{Optimizer::sgd, Optimizer::adam, Optimizer::lamb}, setting(settings, "optimizer"),
                            "optimizer", Optimizer::sgd);
-    run.devices = row.devices;
+    run.devices = row.devices > 0 ? row.devices : std::llround(number(settings, "devices", 0.0));
     if (run.devices < 1) throw InputError("the number of devices is not said");
     const double global = number(settings, "global_batch", row.number("global_batch"));
     const double batch = number(settings, "batch", row.number("batch_per_device"));

@@ -189,7 +189,11 @@ private:
         const bool relative = is_relative(yardstick.measure);
         TrainingRun base = run;
         const std::string baseline = setting(i, "baseline");
-        base.devices = baseline.empty() ? 1 : std::stoll(baseline);
+        if (const std::string against = setting(i, "against"); !against.empty()) {
+            base.plan = against;
+        } else {
+            base.devices = baseline.empty() ? 1 : std::stoll(baseline);
+        }
         return band(yardstick, added, [&](Quantile quantile) {
             if (relative) yardstick.baseline = waited(base, scale, quantile);
             return waited(run, scale, quantile);

@@ -38,9 +38,10 @@ struct Options {
 // The hosts that mpirun chose, as a machine: what a plan needs to know, without any figure.
 // Hosts as mpirun filled them. Stages are cut by the prices that `predict` would take, where this host has been
 // measured, so that both cut alike.
-Machine job_machine(const run::Session& session, const std::string& priced) {
-    const std::int64_t local = session.local_size();
-    NodeKind host{"host", (session.size() + local - 1) / local, {}, {}};
+Machine job_machine(const run::Session& session, const Options& options) {
+    const std::string& priced = options.machine;
+    const std::int64_t local = session.local_size() * options.run.learners;
+    NodeKind host{"host", (session.size() * options.run.learners + local - 1) / local, {}, {}};
     for (std::int64_t i = 0; i < local; ++i) {
         host.vertices.push_back({fmt::format("rank{}", i), VertexKind::device, 0});
     }
@@ -62,6 +63,10 @@ void check(const Options& options) {
     check_writable(options.trace, options.common);
     check_writable(options.common.output, options.common);
     if (!options.trace.empty()) trace::format_of(options.trace);
+    if (options.run.learners < 1) throw InputError(fmt::format("--learners {}: at least 1", options.run.learners));
+    if (options.run.learners > 1 && !options.trace.empty()) {
+        throw InputError("--learners: no --trace, as their kernels overlap");
+    }
     if (options.run.steps < 1) throw InputError(fmt::format("--steps {}: at least 1", options.run.steps));
     if (!(options.run.loss_scale >= 1 && options.run.loss_scale <= 0x1p24F)) {
         throw InputError(fmt::format("--loss-scale {}: from 1 to 16777216", options.run.loss_scale));
@@ -101,13 +106,17 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     config["steps"] = options.run.steps;
     config["seed"] = options.run.seed;
     config["data"] = options.run.data;
+    config["device"] = options.run.device;
+    config["learners"] = options.run.learners;
     Report report{document("run", config), {}, ""};
     report.document["model"] = schedule.network.name;
     report.document["machine"] = "this-host";
     report.document["plan"] = options.job.plan;
     report.document["precision"] = to_string(schedule.precision);
     report.document["steps"] = steps_of(result);
-    report.document["points"] = Json::array({point(schedule, summarize(schedule, result.timeline))});
+    const bool timed = !result.timeline.events.empty();  // kernels of learners overlap: there is no timeline
+    report.document["points"] = Json::array();
+    if (timed) report.document["points"].push_back(point(schedule, summarize(schedule, result.timeline)));
     if (schedule.servers.count > 0) add_staleness(report.document["points"][0], result.staleness);
     if (options.run.check_gradients) {
         report.document["gradient_error"] = result.gradient_error;
@@ -136,7 +145,9 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
                        {"samples_per_s", "samples/s", Show::number},
                        {"exposed_comm_s", "exposed comm", Show::seconds}}};
     const bool live = options.common.format == Format::table && options.common.output.empty();
-    report.tables = live ? std::vector{summary} : std::vector{steps, summary};
+    report.tables.clear();
+    if (!live) report.tables.push_back(steps);
+    if (timed) report.tables.push_back(summary);
     return report;
 }
 
@@ -154,19 +165,19 @@ void settle([[maybe_unused]] Schedule& schedule, const schedule::Plan& plan,
 int train(const run::Session& session, const Options& options) {
     const Network network = load_network(options.job.model, options.job.fuse, options.job.allow_unknown);
     const schedule::Plan plan = schedule::parse_plan(options.job.plan);
-    Schedule schedule =
-        make_schedule(network, job_machine(session, options.machine), plan, job_for(options.job, session.size()));
+    Schedule schedule = make_schedule(network, job_machine(session, options), plan,
+                                      job_for(options.job, session.size() * options.run.learners));
     settle(schedule, plan, options.machine);
     run::Options asked = options.run;
     asked.learning_rate = options.learning_rate.value_or(run::default_learning_rate(options.job.optimizer));
     if (asked.check_gradients) {
         const schedule::Job alone{1, micro_batch_size(schedule), {}, Precision::fp32, options.job.optimizer};
         asked.alone = std::make_shared<const Schedule>(
-            make_schedule(network, job_machine(session, options.machine), schedule::parse_plan("data"), alone));
+            make_schedule(network, job_machine(session, options), schedule::parse_plan("data"), alone));
     }
     const bool speaks = session.rank() == 0;
     const bool live = speaks && options.common.format == Format::table && options.common.output.empty();
-    if (options.tune != Tune::off && asked.backend.empty() && asked.algorithm.empty()) {
+    if (options.tune != Tune::off && asked.device == "cpu" && asked.backend.empty() && asked.algorithm.empty()) {
         asked.tuned = tuned_for_all(asked.scratch_limit, options.common);
         if (speaks) say_how_much_is_tuned(schedule, asked.tuned, asked.scratch_limit, options.common);
     }
@@ -174,6 +185,9 @@ int train(const run::Session& session, const Options& options) {
         if (live) print_step(step, report);
     });
     if (!speaks) return good;
+    if (!result.left_to_host.empty()) {
+        talk(options.common, fmt::format("the host ran what has no kernel on the device: {}", result.left_to_host));
+    }
     const auto diverged = std::ranges::find_if(result.steps, [](const auto& s) { return !std::isfinite(s.loss); });
     if (diverged != result.steps.end()) {
         talk(options.common, fmt::format("rehearse: the training diverged: the loss of step {} is {}; a smaller "
@@ -210,6 +224,12 @@ Run add_run(CLI::App& app) {
     app.add_option("--steps", options->run.steps, "training steps")->capture_default_str()->option_text("N");
     app.add_option("--backend", options->run.backend, "use only this one (onednn, cpu, reference)")
         ->option_text("NAME");
+    app.add_option("--device", options->run.device, "cuda: on this host's GPU; several ranks may share one")
+        ->capture_default_str()
+        ->option_text("cpu|cuda");
+    app.add_option("--learners", options->run.learners, "on one GPU, a stream and --batch samples each")
+        ->capture_default_str()
+        ->option_text("N");
     app.add_option("--algorithm", options->run.algorithm, "where it applies: direct, im2col, winograd, fft, ...")
         ->option_text("NAME");
     add_tune(app, options->tune, {{"on", Tune::on}, {"off", Tune::off}},

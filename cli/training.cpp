@@ -40,7 +40,8 @@ void add_training_time(nlohmann::ordered_json& row, const TrainingOptions& train
     const double samples_per_s = row["samples_per_s"].get<double>();
     row["epoch_s"] = static_cast<double>(*training.dataset) / samples_per_s;
     row["epochs"] = epochs_at(training, row["global_batch"].get<double>());
-    row["training_s"] = row["epochs"].get<double>() * row["epoch_s"].get<double>() + row.value("staging_s", 0.0);
+    const double all_epochs = row["epochs"].get<double>() * row["epoch_s"].get<double>();
+    row["training_s"] = all_epochs / (1 - row.value("checkpoint_share", 0.0)) + row.value("staging_s", 0.0);
     row["node_hours"] = row["training_s"].get<double>() / 3600 * row["nodes"].get<double>();
 }
 

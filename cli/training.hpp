@@ -29,8 +29,8 @@ double samples(const TrainingOptions& training);
 /// al. 2018, equation 2.11).
 double epochs_at(const TrainingOptions& training, double batch);
 
-/// Where it is known: epoch_s, training_s (staging, if the row has staging_s, and all epochs) and node_hours, from the
-/// row's samples_per_s and nodes; and their columns.
+/// Where it is known: epoch_s, training_s (staging and checkpoints, if the row has them, and all epochs) and
+/// node_hours, from the row's samples_per_s and nodes; and their columns.
 void add_training_time(nlohmann::ordered_json& row, const TrainingOptions& training);
 void add_columns(std::vector<Column>& columns, const TrainingOptions& training);
 

@@ -19,7 +19,7 @@ bool moves(const Layer& layer, Movement movement) {
 class Sums {
 public:
     Sums(const Schedule& schedule, const RankClass& rank_class)
-        : schedule_(schedule), layers_(rank_class.part.network.layers) {
+        : schedule_(schedule), rank_class_(rank_class), layers_(rank_class.part.network.layers) {
         const Network& network = rank_class.part.network;
         const std::vector<std::vector<int>> readers = consumers(network);
         wanted_ = needs_input_gradient(network);
@@ -70,7 +70,7 @@ private:
         for (const int input : layer.inputs) {
             const int stored = stored_as_[at(input)];
             if (!wanted_[at(stored)] || given(input, compute.micro_batch)) continue;
-            add(layers_[at(stored)].output, micro_batch_size(schedule_), compute.problem.type);
+            add(layers_[at(stored)].output, micro_batch_size(schedule_, rank_class_), compute.problem.type);
         }
     }
 
@@ -95,6 +95,7 @@ private:
     bool given(int layer, int micro_batch) { return has_gradient_.insert({stored_as_[at(layer)], micro_batch}).second; }
 
     const Schedule& schedule_;
+    const RankClass& rank_class_;
     const std::vector<Layer>& layers_;
     std::vector<bool> wanted_;
     std::vector<int> stored_as_;

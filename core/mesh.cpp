@@ -31,16 +31,33 @@ JoinedAxes range_of(const Mesh& mesh, int axis) {
     return axis < single ? JoinedAxes{axis, axis} : mesh.joined[static_cast<std::size_t>(axis - single)];
 }
 
+/// Of what is joined, added where it is new.
+int number_of(Mesh& mesh, const JoinedAxes& wanted) {
+    const auto known = std::ranges::find(mesh.joined, wanted);
+    const auto index = static_cast<int>(known - mesh.joined.begin());
+    if (known == mesh.joined.end()) mesh.joined.push_back(wanted);
+    return index;
+}
+
 }  // namespace
 
 int join(Mesh& mesh, int first, int last) {
     const auto single = static_cast<int>(mesh.axes.size());
     require(first >= 0 && first <= last && last < single, "axes to join stand in the mesh, in this order");
-    if (first == last) return first;
-    const auto known = std::ranges::find(mesh.joined, JoinedAxes{first, last});
-    const auto index = static_cast<int>(known - mesh.joined.begin());
-    if (known == mesh.joined.end()) mesh.joined.push_back({first, last});
-    return single + index;
+    return first == last ? first : single + number_of(mesh, {first, last});
+}
+
+int pair_of(Mesh& mesh, int axis, std::int64_t from, std::int64_t to) {
+    const auto single = static_cast<int>(mesh.axes.size());
+    require(axis >= 0 && axis < single && 0 <= from && from < to && to < size_of(mesh, axis), "two places on an axis");
+    return single + number_of(mesh, {axis, axis, from, to});
+}
+
+bool is_pair(const Mesh& mesh, int axis) { return range_of(mesh, axis).from >= 0; }
+
+bool runs_along(const Mesh& mesh, int axis, int single) {
+    const JoinedAxes range = range_of(mesh, axis);
+    return range.first <= single && single <= range.last;
 }
 
 bool is_axis(const Mesh& mesh, int axis) {
@@ -51,25 +68,28 @@ std::string name_of(const Mesh& mesh, int axis) {
     const JoinedAxes range = range_of(mesh, axis);
     std::string name = mesh.axes[static_cast<std::size_t>(range.first)].name;
     for (int i = range.first + 1; i <= range.last; ++i) name += "+" + mesh.axes[static_cast<std::size_t>(i)].name;
+    if (range.from >= 0) name += "(" + std::to_string(range.from) + "," + std::to_string(range.to) + ")";
     return name;
 }
 
 std::int64_t size_of(const Mesh& mesh, int axis) {
     const JoinedAxes range = range_of(mesh, axis);
+    if (range.from >= 0) return 2;
     std::int64_t product = 1;
     for (int i = range.first; i <= range.last; ++i) product *= mesh.axes[static_cast<std::size_t>(i)].size;
     return product;
 }
 
 std::int64_t place_on(const Mesh& mesh, int axis, std::int64_t rank) {
+    const JoinedAxes range = range_of(mesh, axis);
+    if (range.from >= 0) return place_on(mesh, range.first, rank) == range.from ? 0 : 1;
     return rank / stride(mesh, axis) % size_of(mesh, axis);
 }
 
 std::int64_t stride(const Mesh& mesh, int axis) {
-    std::int64_t product = 1;
-    for (auto i = static_cast<std::size_t>(range_of(mesh, axis).last) + 1; i < mesh.axes.size(); ++i) {
-        product *= mesh.axes[i].size;
-    }
+    const JoinedAxes range = range_of(mesh, axis);
+    std::int64_t product = range.from < 0 ? 1 : range.to - range.from;
+    for (auto i = static_cast<std::size_t>(range.last) + 1; i < mesh.axes.size(); ++i) product *= mesh.axes[i].size;
     return product;
 }
 
@@ -92,6 +112,12 @@ std::int64_t rank_at(const Mesh& mesh, const std::vector<std::int64_t>& coordina
 std::vector<std::int64_t> group_of(const Mesh& mesh, int axis, std::int64_t rank) {
     const std::int64_t step = stride(mesh, axis);
     const std::int64_t size = size_of(mesh, axis);
+    if (const JoinedAxes range = range_of(mesh, axis); range.from >= 0) {
+        const std::int64_t place = place_on(mesh, range.first, rank);
+        if (place == range.from) return {rank, rank + step};
+        if (place == range.to) return {rank - step, rank};
+        return {rank};
+    }
     const std::int64_t first = rank - rank / step % size * step;
     std::vector<std::int64_t> group;
     group.reserve(static_cast<std::size_t>(size));

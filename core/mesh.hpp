@@ -14,9 +14,11 @@ struct Axis {
     std::int64_t size = 1;
 };
 
-/// Axes `first` to `last`, which stand next to each other, taken as one.
+/// Axes `first` to `last`, which stand next to each other, taken as one; or, of the single axis `first`, the two places
+/// `from` and `to` alone: ranks at other places along it are each in a group of their own.
 struct JoinedAxes {
     int first = 0, last = 0;
+    std::int64_t from = -1, to = -1;
     bool operator==(const JoinedAxes&) const = default;
 };
 
@@ -29,10 +31,15 @@ std::int64_t ranks(const Mesh& mesh);
 int axis_index(const Mesh& mesh, std::string_view name);  // also of joined ones; -1 when absent
 /// The axis that `first` to `last` make together, added to the mesh if it has not been asked for before.
 int join(Mesh& mesh, int first, int last);
+/// The axis of two places along `axis` (tied weights of a pipeline's first and last stage), likewise.
+int pair_of(Mesh& mesh, int axis, std::int64_t from, std::int64_t to);
+bool is_pair(const Mesh& mesh, int axis);
+/// Whether the ranks of a group along `axis` differ in their places along `single`, an axis of its own.
+bool runs_along(const Mesh& mesh, int axis, int single);
 bool is_axis(const Mesh& mesh, int axis);
-std::string name_of(const Mesh& mesh, int axis);  // "data", "data+height+width"
+std::string name_of(const Mesh& mesh, int axis);  // "data", "data+height+width", "pipe(0,3)"
 std::int64_t size_of(const Mesh& mesh, int axis);
-/// Where a rank lies along an axis.
+/// Where a rank lies along an axis; of a pair 0 or 1, for ranks that are in it.
 std::int64_t place_on(const Mesh& mesh, int axis, std::int64_t rank);
 /// Distance in ranks between neighbours along an axis.
 std::int64_t stride(const Mesh& mesh, int axis);

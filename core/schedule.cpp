@@ -82,14 +82,58 @@ const Problem* problem_of(const Step& step) {
     return precondition == nullptr ? nullptr : &precondition->problem;
 }
 
+namespace {
+
+bool shares_along(const Schedule& schedule, int axis) {
+    return !schedule.shares.samples.empty() && schedule.mesh.axes.at(static_cast<std::size_t>(axis)).name == "data";
+}
+
+}  // namespace
+
+std::int64_t classes_along(const Schedule& schedule, int axis) {
+    if (shares_along(schedule, axis)) return std::ranges::max(schedule.shares.kind) + 1;
+    return schedule.mesh.axes.at(static_cast<std::size_t>(axis)).size;
+}
+
 int class_of(const Schedule& schedule, std::int64_t rank) {
     const std::vector<std::int64_t> at = coordinates(schedule.mesh, rank);
     std::int64_t index = 0;
     for (const int axis : schedule.class_axes) {
-        const auto a = static_cast<std::size_t>(axis);
-        index = index * schedule.mesh.axes[a].size + at[a];
+        const std::int64_t place = at[static_cast<std::size_t>(axis)];
+        const bool by_share = shares_along(schedule, axis);
+        index = index * classes_along(schedule, axis) +
+                (by_share ? schedule.shares.kind[static_cast<std::size_t>(place)] : place);
     }
     return static_cast<int>(index);
+}
+
+Shares shares_of(std::vector<std::int64_t> samples) {
+    Shares shares;
+    std::vector<std::int64_t> known;
+    for (const std::int64_t each : samples) {
+        const auto kind = std::ranges::find(known, each);
+        shares.kind.push_back(static_cast<int>(kind - known.begin()));
+        if (kind == known.end()) known.push_back(each);
+    }
+    if (known.size() < 2) return {};
+    shares.samples = std::move(samples);
+    return shares;
+}
+
+std::int64_t samples_of(const Schedule& schedule, std::int64_t shard) {
+    const std::vector<std::int64_t>& samples = schedule.shares.samples;
+    return samples.empty() ? schedule.batch_per_rank : samples.at(static_cast<std::size_t>(shard));
+}
+
+std::int64_t first_sample(const Schedule& schedule, std::int64_t shard) {
+    if (schedule.shares.samples.empty()) return shard * schedule.batch_per_rank;
+    std::int64_t first = 0;
+    for (std::int64_t before = 0; before < shard; ++before) first += samples_of(schedule, before);
+    return first;
+}
+
+std::int64_t batch_of(const Schedule& schedule, const RankClass& rank_class) {
+    return rank_class.batch > 0 ? rank_class.batch : schedule.batch_per_rank;
 }
 
 std::int64_t compressed_words(const Compression& compression, std::int64_t elements) {
@@ -120,9 +164,12 @@ std::int64_t shard_of(const Mesh& mesh, std::int64_t rank) {
     return shard;
 }
 
-std::int64_t global_batch(const Schedule& schedule) { return schedule.batch_per_rank * shards(schedule.mesh); }
+std::int64_t global_batch(const Schedule& schedule) { return first_sample(schedule, shards(schedule.mesh)); }
 
 std::int64_t micro_batch_size(const Schedule& schedule) { return schedule.batch_per_rank / schedule.micro_batches; }
+std::int64_t micro_batch_size(const Schedule& schedule, const RankClass& rank_class) {
+    return batch_of(schedule, rank_class) / schedule.micro_batches;
+}
 
 bool combines_gradients(const RankClass& rank_class) {
     return std::ranges::any_of(rank_class.steps, [](const Step& step) {
@@ -158,7 +205,8 @@ public:
         if (communicate.layer >= 0) return moved(communicate.layer, communicate.micro_batch);
         require(in(communicate.bucket, part_.buckets), "a collective names a bucket");
         if (communicate.content == Content::compressed || communicate.content == Content::factors) return;
-        const std::int64_t whole = part_.buckets[static_cast<std::size_t>(communicate.bucket)].elements;
+        const Bucket& bucket = part_.buckets[static_cast<std::size_t>(communicate.bucket)];
+        const std::int64_t whole = communicate.axis == bucket.tie ? bucket.tied : bucket.elements;
         require(schedule_.whole_variables ? communicate.elements >= whole : communicate.elements == whole,
                 "a collective is of its whole bucket");
     }
@@ -208,10 +256,12 @@ private:
 
 void check(const Schedule& schedule) {
     std::size_t classes = 1;
-    for (const int axis : schedule.class_axes) {
-        classes *= static_cast<std::size_t>(schedule.mesh.axes.at(static_cast<std::size_t>(axis)).size);
-    }
+    for (const int axis : schedule.class_axes) classes *= static_cast<std::size_t>(classes_along(schedule, axis));
     require(classes == schedule.classes.size(), "one rank class for each coordinate on the class axes");
+    const std::vector<std::int64_t>& shares = schedule.shares.samples;
+    require(shares.empty() || (static_cast<std::int64_t>(shares.size()) == shards(schedule.mesh) &&
+                               std::ranges::max(shares) == schedule.batch_per_rank),
+            "a share for each copy, the largest of them batch_per_rank");
     for (const RankClass& rank_class : schedule.classes) {
         const Checker checker{schedule, rank_class};
         for (std::size_t i = 0; i < rank_class.steps.size(); ++i) {

@@ -129,6 +129,10 @@ struct Bucket {
     std::vector<int> layers;
     std::int64_t elements = 0;
     int axis = -1;  // of the mesh, perhaps joined: along it ranks have the same weights; -1: nobody else has them
+    int tie =
+        -1;  // a pair of places: the other one has the first `tied` elements, too, in another layer, and each makes
+             // a part of their gradient (a table of words that the first and the last stage of a pipeline share)
+    std::int64_t tied = 0;
 };
 
 /// A rank holds, of dimension `dim` of a weight tensor, the piece at its coordinate on `axis`; of `blocks` tensors that
@@ -149,6 +153,7 @@ struct Origin {
     /// Axes, besides data's, along which ranks have the same weights and each computes a part of their gradient. (Along
     /// other axes than these and data's, ranks with the same weights compute the same gradient.)
     std::vector<int> summed{};
+    bool transposed = false;  // the matrix lies {columns, rows}
     bool operator==(const Origin&) const = default;
 };
 
@@ -165,8 +170,17 @@ struct RankClass {
     std::string name;
     Part part;
     std::vector<Step> steps;
-    int slots = 1;  // micro-batches whose activations are held at the same time
+    int slots = 1;           // micro-batches whose activations are held at the same time
+    std::int64_t batch = 0;  // samples of a step; 0: Schedule::batch_per_rank
 };
+
+/// Copies along data that work on unlike numbers of samples, as they are on unlike devices (uneven batches).
+struct Shares {
+    std::vector<std::int64_t> samples;  // of a step, by place along data; empty: all have batch_per_rank
+    std::vector<int> kind;              // by place: equal shares are of one kind, numbered as they come
+};
+/// With the kinds that these samples make. Empty where all are equal.
+Shares shares_of(std::vector<std::int64_t> samples);
 
 enum class Precision { fp32, fp16, bf16, mixed };  // mixed: f16 compute and wire, f32 master weights
 std::string_view to_string(Precision precision);
@@ -226,11 +240,13 @@ struct Schedule {
     std::string plan;  // as the user wrote it, axes inferred
     Precision precision = Precision::fp32;
     Mesh mesh;
-    std::int64_t batch_per_rank = 1;  // samples of one step that a rank works on, in all its micro-batches
+    /// Samples of one step that a rank works on, in all its micro-batches; the largest share where they are unlike.
+    std::int64_t batch_per_rank = 1;
     int micro_batches = 1;
     std::vector<int> class_axes;     // axes along which ranks have different programs; none: one class
-    std::vector<RankClass> classes;  // row-major over class_axes
-    Bytes memory_peak;               // of the fullest rank class
+    std::vector<RankClass> classes;  // row-major over class_axes; along data one for each kind of share
+    Shares shares{};
+    Bytes memory_peak;  // of the fullest rank class
     Optimizer optimizer = Optimizer::sgd;
     int lag = 0;  // 1: a step sums the gradients of the step before it, and updates by these (Kurth et al. 2018)
     /// How ranks agree that all have a bucket's gradients, before they sum it: 0, they need not (one order for all); 1,
@@ -251,11 +267,19 @@ std::int64_t device_of_server(const Schedule& schedule, std::int64_t server);
 /// rank's.
 std::int64_t shards(const Mesh& mesh);
 std::int64_t shard_of(const Mesh& mesh, std::int64_t rank);
+/// Samples of a step that a shard has, and where they begin in the batch.
+std::int64_t samples_of(const Schedule& schedule, std::int64_t shard);
+std::int64_t first_sample(const Schedule& schedule, std::int64_t shard);
+/// Programs along one of class_axes.
+std::int64_t classes_along(const Schedule& schedule, int axis);
 int class_of(const Schedule& schedule, std::int64_t rank);
 /// What a Compute, Update or Precondition takes the time of; else none.
 const Problem* problem_of(const Step& step);
 std::int64_t global_batch(const Schedule& schedule);
 std::int64_t micro_batch_size(const Schedule& schedule);
+/// Of the ranks of a class.
+std::int64_t batch_of(const Schedule& schedule, const RankClass& rank_class);
+std::int64_t micro_batch_size(const Schedule& schedule, const RankClass& rank_class);
 
 /// Whether ranks keep their pieces of the weights only and gather them for each use (ZeRO 3).
 bool gathers_weights(const RankClass& rank_class);

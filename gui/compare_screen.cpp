@@ -6,6 +6,7 @@
 #include <QSplitter>
 #include <QTabWidget>
 
+#include "gui/background.hpp"
 #include "gui/pages.hpp"
 #include "gui/picture_view.hpp"
 #include "gui/session.hpp"
@@ -16,6 +17,33 @@ namespace rehearse::gui {
 namespace {
 
 bool has_events(const Document& d) { return d.timeline != nullptr; }
+
+constexpr const char* choose = "Open a predicted and a measured timeline";
+using Pair = std::array<Document, 2>;  // predicted, measured; of none, nothing is set
+
+bool same(const Pair& a, const Pair& b) { return a[0].timeline == b[0].timeline && a[1].timeline == b[1].timeline; }
+
+struct Compared {
+    std::optional<trace::Comparison> comparison;
+    std::string problem;
+};
+
+Compared compared(const Pair& chosen) {
+    try {
+        return {trace::compare(*chosen[0].timeline, *chosen[1].timeline), {}};
+    } catch (const std::exception& error) {
+        return {{}, error.what()};
+    }
+}
+
+void add(Rows& rows, const std::vector<trace::Row>& of, const char* kind) {
+    for (const trace::Row& row : of)
+        rows.rows.push_back({{row.name, {}},
+                             seconds(row.predicted.value),
+                             seconds(row.measured.value),
+                             percent(row.error),
+                             {kind, {}}});
+}
 
 // Two timelines whose views move together, and what differs.
 class Compare : public Screen {
@@ -29,9 +57,11 @@ public:
         auto* split = new QSplitter(Qt::Vertical);
         auto* tools = new QHBoxLayout;
         tools->setContentsMargins(8, 6, 8, 4);
+        tools->setSpacing(8);
         for (std::size_t i = 0; i < 2; ++i) {
             files_[i] = new QComboBox;
             files_[i]->setMinimumWidth(240);
+            files_[i]->setObjectName(QString("compare_%1").arg(i));
             views_[i] = new TimelineView;
             views_[i]->setObjectName(i == 0 ? "compare_predicted" : "compare_measured");
             tools->addWidget(new QLabel(i == 0 ? "predicted" : "measured"));
@@ -78,6 +108,7 @@ public:
             show_step(table_->model_of_rows().rows().rows[static_cast<std::size_t>(row)][0].text);
         };
     }
+    ~Compare() override { *alive_ = false; }
     void refresh() override {
         if (!isVisible()) return;  // done when it is shown: comparing takes time
         const auto with = session_.with(has_events);
@@ -101,50 +132,52 @@ public:
 
 private:
     // Both from 0 to the end of the longer one; the first step of both is shown at first.
-    void share_axis(const std::array<const Document*, 2>& chosen) {
-        if (chosen[0] == nullptr || chosen[1] == nullptr || chosen == shown_) return;
-        shown_ = chosen;
+    void share_axis(const Pair& chosen) {
         picture::TimeView limits{1e300, -1e300};
         double step = 0;
-        for (const Document* document : chosen) {
-            limits.from = std::min(limits.from, static_cast<double>(document->lanes->first));
-            limits.to = std::max(limits.to, static_cast<double>(document->lanes->last));
-            step = std::max(step, summarize(*document->timeline).step.value * 1e9);
+        for (const Document& document : chosen) {
+            limits.from = std::min(limits.from, static_cast<double>(document.lanes->first));
+            limits.to = std::max(limits.to, static_cast<double>(document.lanes->last));
+            step = std::max(step, document.summary->step.value * 1e9);
         }
         for (TimelineView* view : views_) view->set_limits(limits);
         views_[0]->set_view({limits.from - 0.01 * step, limits.from + 1.15 * step});
     }
 
+    // The comparison of what is chosen, in a thread of its own unless it is shown already.
     void compare() {
-        std::array<const Document*, 2> chosen{};
+        Pair chosen;
         for (std::size_t i = 0; i < 2; ++i) {
-            chosen[i] = files_[i]->currentData().isValid() ? session_.at(files_[i]->currentData().toInt()) : nullptr;
-            const auto lanes = chosen[i] != nullptr ? chosen[i]->lanes : nullptr;
-            if (lanes != views_[i]->lanes()) views_[i]->show(lanes);
+            const QVariant choice = files_[i]->currentData();
+            if (const Document* document = choice.isValid() ? session_.at(choice.toInt()) : nullptr)
+                chosen[i] = *document;
+            if (chosen[i].lanes != views_[i]->lanes()) views_[i]->show(chosen[i].lanes);
         }
-        share_axis(chosen);
+        if (same(chosen, chosen_)) return;
+        chosen_ = chosen;
         comparison_.reset();
-        problem_ = "Open a predicted and a measured timeline";
-        Rows rows{{"step", "predicted", "measured", "error", "kind"}, {}};
-        if (chosen[0] != nullptr && chosen[1] != nullptr) {
-            try {
-                comparison_ = trace::compare(*chosen[0]->timeline, *chosen[1]->timeline);
-            } catch (const std::exception& error) {
-                problem_ = error.what();
-            }
+        problem_ = choose;
+        if (chosen[0].timeline != nullptr && chosen[1].timeline != nullptr) {
+            share_axis(chosen);
+            problem_ = "comparing…";
+            in_background(
+                alive_, [chosen] { return compared(chosen); },
+                [this, chosen](Compared result) {
+                    if (!same(chosen, chosen_)) return;
+                    comparison_ = std::move(result.comparison);
+                    problem_ = std::move(result.problem);
+                    show_comparison();
+                });
         }
+        show_comparison();
+    }
+
+    void show_comparison() {
+        Rows rows{{"step", "predicted", "measured", "error", "kind"}, {}};
         verdict_->clear();
         if (comparison_) {
-            const auto add = [&](const std::vector<trace::Row>& of, const char* kind) {
-                for (const trace::Row& row : of)
-                    rows.rows.push_back({{row.name, {}},
-                                         seconds(row.predicted.value),
-                                         seconds(row.measured.value),
-                                         percent(row.error),
-                                         {kind, {}}});
-            };
-            add({comparison_->whole}, "whole step"), add(comparison_->passes, "pass"),
-                add(comparison_->layers, "layer"), add(comparison_->steps, "step");
+            add(rows, {comparison_->whole}, "whole step"), add(rows, comparison_->passes, "pass"),
+                add(rows, comparison_->layers, "layer"), add(rows, comparison_->steps, "step");
             for (const auto& name : comparison_->only_predicted)
                 rows.rows.push_back({{name, {}}, {}, {}, {}, {"only predicted", {}}});
             for (const auto& name : comparison_->only_measured)
@@ -181,9 +214,10 @@ private:
     PictureView *waterfall_, *differences_;
     QLabel* verdict_;
     std::optional<trace::Comparison> comparison_;
-    std::string problem_;
-    std::array<const Document*, 2> shown_{};
+    std::string problem_ = choose;
+    Pair chosen_;
     bool following_ = false;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace

@@ -66,7 +66,7 @@ Point point_of(const Json& p) {
     point.io_wait_s = number(p, "io_wait_s"), point.memory_peak_bytes = number(p, "memory_peak_bytes");
     point.memory_capacity_bytes = number(p, "memory_capacity_bytes");
     point.fits = !p.contains("fits") || p["fits"] == true;
-    point.mode = text(p, "mode"), point.training_s = number(p, "training_s");
+    point.mode = text(p, "mode"), point.training_s = number(p, "training_s"), point.epochs = number(p, "epochs");
     point.node_hours = number(p, "node_hours"), point.simulation_wall_s = number(p, "simulation_wall_s");
     return point;
 }
@@ -93,6 +93,12 @@ std::string file_name(const std::string& path) { return std::filesystem::path(pa
 
 std::string label_of(const std::string& path, bool measured) {
     return fmt::format("{} ({})", file_name(path), measured ? "measured" : "predicted");
+}
+
+// As a list of events, too; what is said of all of them is found here, in the thread that reads.
+void keep(Document& document, Timeline timeline) {
+    document.summary = summarize(timeline);
+    document.timeline = std::make_shared<Timeline>(std::move(timeline));
 }
 
 // A Perfetto file of one timeline goes into lanes without a list of its events, in a tenth of the reader's time.
@@ -128,8 +134,7 @@ std::optional<Document> scanned(const std::string& path, const Progress& progres
         .dependencies = [&](Dependencies dependencies) { builder->add(std::move(dependencies)); }};
     if (!trace::scan_perfetto(path, visitor) || !builder) return std::nullopt;
     document.lanes = std::make_shared<picture::Lanes>(builder->finish());
-    if (document.lanes->size() <= most_events)
-        document.timeline = std::make_shared<Timeline>(picture::timeline_of(*document.lanes));
+    if (document.lanes->size() <= most_events) keep(document, picture::timeline_of(*document.lanes));
     return document;
 }
 
@@ -141,7 +146,7 @@ std::vector<Document> timelines_of(const std::string& path, const Progress& prog
         document.path = path;
         document.label = label_of(path, timeline.measured);
         document.lanes = std::make_shared<picture::Lanes>(picture::lanes_of(timeline));
-        if (timeline.events.size() <= most_events) document.timeline = std::make_shared<Timeline>(std::move(timeline));
+        if (timeline.events.size() <= most_events) keep(document, std::move(timeline));
     }
     return documents;
 }
@@ -202,6 +207,11 @@ Benchmarks parse_benchmarks(const std::string& json, const std::string& origin) 
     if (const auto context = document.find("context"); context != document.end()) {
         result.host = text(*context, "host_name");
         result.date = text(*context, "date");
+        for (const Json& roof : rows_of(*context, "roofs")) {
+            const bool slope = roof.contains("B/s");
+            const double rate = number(roof, slope ? "B/s" : "flop/s");
+            if (rate > 0) result.roofs.push_back({text(roof, "name"), rate, slope, true});
+        }
     }
     for (const Json& row : rows_of(document, "benchmarks")) {
         if (text(row, "run_type") == "aggregate" && text(row, "aggregate_name") != "median") continue;

@@ -10,6 +10,7 @@
 
 #include "core/timeline.hpp"
 #include "picture/lanes.hpp"
+#include "picture/roofline.hpp"
 
 namespace rehearse::gui {
 
@@ -20,7 +21,7 @@ struct Point {
     double memory_peak_bytes = 0, memory_capacity_bytes = 0;
     bool fits = true;
     std::string mode;
-    double training_s = 0, node_hours = 0, simulation_wall_s = 0;  // 0: not asked for
+    double training_s = 0, epochs = 0, node_hours = 0, simulation_wall_s = 0;  // 0: not asked for
 };
 
 struct Explanation {
@@ -52,6 +53,7 @@ struct Benchmark {
 /// Google Benchmark's JSON.
 struct Benchmarks {
     std::string host, date;
+    std::vector<picture::Roof> roofs;  // as rehearse bench adds them
     std::vector<Benchmark> rows;
 };
 
@@ -60,6 +62,7 @@ struct Document {
     std::string warning;                          // "cut off: ...": what is shown is not all
     std::shared_ptr<const picture::Lanes> lanes;  // of a timeline
     std::shared_ptr<const Timeline> timeline;     // of a timeline of ours that is not huge
+    std::optional<Summary> summary;               // of the same
     std::shared_ptr<const Prediction> prediction;
     std::shared_ptr<const Benchmarks> benchmarks;
 };

@@ -4,15 +4,16 @@
 #include <QBoxLayout>
 #include <QClipboard>
 #include <QDir>
+#include <QFile>
 #include <QLabel>
 #include <QPushButton>
 #include <QScrollArea>
 #include <QSplitter>
 #include <QTemporaryDir>
-#include <QThreadPool>
 #include <QTimer>
-#include <QUndoStack>
 
+#include "gui/background.hpp"
+#include "gui/edit.hpp"
 #include "gui/editor_form.hpp"
 #include "gui/pages.hpp"
 #include "gui/picture_view.hpp"
@@ -21,32 +22,6 @@
 namespace rehearse::gui {
 
 namespace {
-
-class Change : public QUndoCommand {
-public:
-    Change(Experiment before, Experiment after, std::function<void(const Experiment&)> put)
-        : QUndoCommand("edit"), before_(std::move(before)), after_(std::move(after)), put_(std::move(put)) {}
-    void undo() override { put_(before_); }
-    void redo() override { put_(after_); }
-
-private:
-    Experiment before_, after_;
-    std::function<void(const Experiment&)> put_;
-};
-
-QStringList arguments_of(const Experiment& experiment, const std::string& devices = {}) {
-    QStringList list;
-    for (const std::string& word : arguments(experiment, devices)) list << QString::fromStdString(word);
-    return list << "--format"
-                << "json"
-                << "-q";
-}
-
-// The smallest and the largest: the first answer.
-std::string ends_of(const Experiment& experiment) {
-    const auto numbers = devices_of(experiment);
-    return std::to_string(numbers.front()) + (numbers.size() > 1 ? "," + std::to_string(numbers.back()) : "");
-}
 
 class Editor : public Screen {
 public:
@@ -168,12 +143,12 @@ private:
         const int asked = ++asked_;
         session_.runner->cancel(running_);
         const Experiment experiment = looked_ = shown_;
-        QThreadPool::globalInstance()->start([this, asked, experiment, alive = alive_] {
-            const Check found = check(experiment);
-            QMetaObject::invokeMethod(QCoreApplication::instance(), [this, asked, found, alive] {
-                if (*alive && asked == asked_) show(found);
+        remedies_.clear();
+        in_background(
+            alive_, [experiment] { return check(experiment); },
+            [this, asked](const Check& found) {
+                if (asked == asked_) show(found);
             });
-        });
         try {
             const auto numbers = devices_of(experiment);
             coarse_ = numbers.size() > 2;
@@ -188,26 +163,38 @@ private:
         running_ = session_.runner->start("curve of " + QString::fromStdString(shown_.model),
                                           arguments_of(shown_, devices) << (ends ? "--no-band" : "--progress"),
                                           [this, asked, devices](const Runner::Result& result) {
-                                              if (asked != asked_ || !result.good) return;
-                                              try {
-                                                  prediction_ = std::make_shared<Prediction>(
-                                                      parse_prediction(result.out.toStdString(), "rehearse predict"));
-                                              } catch (const std::exception& error) {
-                                                  return session_.warn(error.what());
-                                              }
-                                              const bool more = coarse_ && !devices.empty();
-                                              coarse_ = more;
-                                              curve_->remake();
-                                              if (more) ask(asked, {});
+                                              if (asked == asked_) take(result, asked, devices);
                                           });
+    }
+
+    // The curve of what does not fit is drawn, too. What is wrong with the input, the check says.
+    void take(const Runner::Result& result, int asked, const std::string& devices) {
+        if (!has_prediction(result)) {
+            if (result.exit_code != wrong_input && !result.message.isEmpty()) session_.warn(result.message);
+            return;
+        }
+        try {
+            prediction_ = std::make_shared<Prediction>(parse_prediction(result.out.toStdString(), "rehearse predict"));
+        } catch (const std::exception& error) {
+            return session_.warn(error.what());
+        }
+        const qsizetype remedies = result.message.indexOf("it fits with");
+        remedies_ = result.good || remedies < 0 ? QString() : result.message.mid(remedies);
+        if (!check_.problem.empty()) show(check_);
+        coarse_ = coarse_ && !devices.empty();
+        curve_->remake();
+        if (coarse_) ask(asked, {});
     }
 
     void show(const Check& found) {
         check_ = found;
         const bool good = found.problem.empty();
-        verdict_->setText(QString("<span style='color:%1'><b>%2</b></span> %3")
-                              .arg(good ? "#009e73" : "#d55e00", good ? "✓ can be run" : "✗",
-                                   QString::fromStdString(good ? found.summary : found.problem).toHtmlEscaped()));
+        QString text = QString("<span style='color:%1'><b>%2</b></span> %3")
+                           .arg(good ? "#009e73" : "#d55e00", good ? "✓ can be run" : "✗",
+                                QString::fromStdString(good ? found.summary : found.problem).toHtmlEscaped());
+        if (!good && !remedies_.isEmpty())
+            text += "<pre style='font-size:small'>" + remedies_.toHtmlEscaped() + "</pre>";
+        verdict_->setText(text);
         memory_->remake();
     }
 
@@ -222,10 +209,8 @@ private:
                                                 << "--trace" << trace;
         session_.runner->start(
             "predict " + QString::fromStdString(shown_.model), list, [this, trace](const Runner::Result& result) {
-                if (!result.good) {
-                    if (!result.message.isEmpty()) session_.warn(result.message);
-                    return;
-                }
+                if (!result.message.isEmpty()) session_.warn(result.message);
+                if (!has_prediction(result)) return;
                 try {
                     Document document;
                     document.prediction =
@@ -233,7 +218,7 @@ private:
                     document.label = document.prediction->model + " on " + document.prediction->machine + ", " +
                                      document.prediction->plan;
                     session_.add(std::move(document));
-                    session_.open(trace);
+                    if (QFile::exists(trace)) session_.open(trace);
                     session_.go("overview");
                 } catch (const std::exception& error) {
                     session_.warn(error.what());
@@ -250,6 +235,7 @@ private:
     QTimer delay_;
     QTemporaryDir folder_{QDir::tempPath() + "/rehearse-run-XXXXXX"};  // not of the next session
     Check check_;
+    QString remedies_;  // of what does not fit
     std::shared_ptr<const Prediction> prediction_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
     int asked_ = 0, running_ = -1, asked_traces_ = 0;

@@ -184,9 +184,12 @@ picture::Picture kernels_picture(const Benchmarks& benchmarks, picture::Size siz
     const bool rated = std::ranges::any_of(benchmarks.rows, [](const Benchmark& b) { return b.flops_per_s > 0; });
     const bool roofline =
         std::ranges::any_of(benchmarks.rows, [](const Benchmark& b) { return b.flops_per_s > 0 && b.bytes_per_s > 0; });
-    chart.subtitle = roofline ? "rate against arithmetic intensity; the dashed lines are the best that was measured"
-                     : rated  ? "rate against duration"
-                              : "duration, in the order of the file";
+    chart.subtitle = roofline
+                         ? benchmarks.roofs.empty()
+                               ? "rate against arithmetic intensity; the dashed lines are the best that was measured"
+                               : "rate against arithmetic intensity, below the roofs that were measured beside them"
+                     : rated ? "rate against duration"
+                             : "duration, in the order of the file";
     chart.x = roofline ? picture::Axis{"arithmetic intensity", picture::Scale::log, picture::Unit::intensity, {}, {}}
                        : picture::Axis{rated ? "duration" : "benchmark",
                                        rated ? picture::Scale::log : picture::Scale::linear,
@@ -214,7 +217,9 @@ picture::Picture kernels_picture(const Benchmarks& benchmarks, picture::Size siz
         least = std::min(least, x);
     }
     for (auto& [name, s] : series) chart.series.push_back(std::move(s));
-    if (roofline && best_bytes > 0) {
+    if (roofline && !benchmarks.roofs.empty()) {
+        add_roofs(chart, benchmarks.roofs, palette(theme));
+    } else if (roofline && best_bytes > 0) {
         const double ridge = best_rate / best_bytes;
         chart.series.push_back({.points = {{std::min(least, ridge) / 2, std::min(least, ridge) / 2 * best_bytes},
                                            {ridge, best_rate},

@@ -30,6 +30,7 @@ public:
         machines_->setObjectName("priced_machine");
         for (const auto& each : models::machines()) machines_->addItem(QString::fromStdString(each.name));
         machines_->setCurrentText("this-host");
+        rates_->setObjectName("rates_picture");
         collectives_->setObjectName("collectives_picture");
         residuals_->setObjectName("residuals_picture");
         benchmarks_table_->setObjectName("benchmarks");

@@ -4,6 +4,7 @@
 #include <QCommandLineParser>
 #include <QElapsedTimer>
 #include <QFontDatabase>
+#include <QKeyEvent>
 #include <QPainter>
 #include <QTimer>
 #include <cstdio>
@@ -29,18 +30,23 @@ bool draws_text() {
 }
 
 struct Wish {
-    QString view, screenshot, find;
+    QString screenshot, find, keys;
+    QStringList views;  // the first at once, the others when all is read
     bool exit = false;
 };
 
 // When all is read and simulated.
 int finish(Window& window, const Wish& wish) {
-    if (!wish.view.isEmpty()) window.go(wish.view.toStdString());
+    for (const QString& view : wish.views) window.go(view.toStdString());
     auto* timeline = window.findChild<QWidget*>("timeline_view");
     if (!wish.find.isEmpty() && timeline != nullptr) {
         static_cast<rehearse::gui::TimelineView*>(timeline)->find_next(wish.find.toStdString());
     }
-    QCoreApplication::processEvents();
+    for (const QChar key : wish.keys.toUpper()) {
+        QKeyEvent press(QEvent::KeyPress, key.unicode(), Qt::NoModifier);
+        QCoreApplication::sendEvent(timeline, &press);
+    }
+    for (int i = 0; i < 3; ++i) QCoreApplication::processEvents();
     if (!wish.screenshot.isEmpty() && !window.grab().save(wish.screenshot)) {
         std::fprintf(stderr, "rehearse-gui: --screenshot %s: cannot be written\n", qPrintable(wish.screenshot));
         return 2;
@@ -63,20 +69,25 @@ int main(int argc, char** argv) {
     parser.addHelpOption();
     parser.addVersionOption();
     parser.addPositionalArgument("FILE", "what to open", "[FILE...]");
-    parser.addOptions(
-        {{"open", "open this file (again and again)", "FILE"},
-         {"view", "overview, timeline, editor, scaling, pipeline, compare, topology, memory, kernels or runs", "NAME"},
-         {"screenshot", "write a picture of the window when all is read", "OUT.png"},
-         {"find", "select the first step with this text in its name", "TEXT"},
-         {"theme", "light or dark", "NAME"},
-         {"size", "of the window, in pixels", "WxH"},
-         {"exit", "end when all is read; exit code 2 when something went wrong"}});
+    parser.addOptions({{"open", "open this file (again and again)", "FILE"},
+                       {"view",
+                        "overview, timeline, editor, scaling, pipeline, compare, topology, memory, kernels or runs; of "
+                        "several, the first while files are read",
+                        "NAME"},
+                       {"screenshot", "write a picture of the window when all is read", "OUT.png"},
+                       {"find", "select the first step with this text in its name", "TEXT"},
+                       {"keys", "then press these keys in the timeline, as \"CFSS\"", "TEXT"},
+                       {"theme", "light or dark", "NAME"},
+                       {"size", "of the window, in pixels", "WxH"},
+                       {"exit", "end when all is read; exit code 2 when something went wrong"}});
     parser.process(application);
     if (!draws_text()) std::fprintf(stderr, "rehearse-gui: no font was found: install fonts-dejavu-core\n");
-    const Wish wish{parser.value("view"), parser.value("screenshot"), parser.value("find"), parser.isSet("exit")};
+    const Wish wish{parser.value("screenshot"), parser.value("find"), parser.value("keys"), parser.values("view"),
+                    parser.isSet("exit")};
     Window window(!wish.exit && wish.screenshot.isEmpty());
-    if (!wish.view.isEmpty() && window.screen(wish.view.toStdString()) == nullptr) {
-        std::fprintf(stderr, "rehearse-gui: --view %s: there is no such screen; see --help\n", qPrintable(wish.view));
+    for (const QString& view : wish.views) {
+        if (window.screen(view.toStdString()) != nullptr) continue;
+        std::fprintf(stderr, "rehearse-gui: --view %s: there is no such screen; see --help\n", qPrintable(view));
         return 2;
     }
     if (parser.isSet("theme"))
@@ -86,7 +97,7 @@ int main(int argc, char** argv) {
     if (size.size() == 2) window.resize(size[0].toInt(), size[1].toInt());
     window.show();
     for (const QString& path : parser.values("open") + parser.positionalArguments()) window.open(path);
-    if (!wish.view.isEmpty()) window.go(wish.view.toStdString());
+    if (!wish.views.isEmpty()) window.go(wish.views.front().toStdString());
     QTimer poll;
     QElapsedTimer quiet;
     quiet.start();
@@ -97,6 +108,6 @@ int main(int argc, char** argv) {
         const int code = finish(window, wish);
         if (wish.exit) QCoreApplication::exit(code);
     });
-    if (wish.exit || !wish.screenshot.isEmpty() || !wish.find.isEmpty()) poll.start(30);
+    if (wish.exit || !wish.screenshot.isEmpty() || !wish.find.isEmpty() || !wish.keys.isEmpty()) poll.start(30);
     return QApplication::exec();
 }

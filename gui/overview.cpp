@@ -74,8 +74,8 @@ std::vector<Card> cards_of(const Prediction& prediction, const Point& p) {
                                  p.fits ? "" : ", does not fit"),
                      p.fits ? good : bad, "memory: by kind"});
     if (p.training_s > 0) {
-        cards.push_back({"Training", long_time(p.training_s), fmt::format("{:.5g} node-hours", p.node_hours),
-                         compute_color, "scaling: over devices"});
+        cards.push_back({fmt::format("Training of {:.4g} epochs", p.epochs), long_time(p.training_s),
+                         fmt::format("{:.5g} node-hours", p.node_hours), compute_color, "scaling: over devices"});
     }
     return cards;
 }
@@ -145,8 +145,8 @@ picture::Picture overview_picture(const Prediction& prediction, std::size_t poin
     return picture;
 }
 
-picture::Picture overview_picture(const Timeline& timeline, picture::Size size, picture::Theme theme) {
-    const Summary s = summarize(timeline);
+picture::Picture overview_picture(const Timeline& timeline, const Summary& s, picture::Size size,
+                                  picture::Theme theme) {
     Prediction prediction;
     prediction.model = timeline.title;
     prediction.machine = timeline.measured ? "this measurement" : "this prediction";

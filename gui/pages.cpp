@@ -23,6 +23,13 @@ picture::ScalingCurve curve_of(const Prediction& prediction) {
     return curve;
 }
 
+std::string front_title(const Prediction& prediction, const Point& p) {
+    const double time = 1e6 / p.samples_per_s;
+    return fmt::format("{} devices: {} for a million samples, {} of memory, {:.4g} device-hours\n{}", p.devices,
+                       to_string(Seconds{time}), to_string(Bytes{p.memory_peak_bytes}),
+                       time * static_cast<double>(p.devices) / 3600, curve_of(prediction).name);
+}
+
 picture::Picture pareto_picture(const std::vector<std::shared_ptr<const Prediction>>& predictions, picture::Size size,
                                 picture::Theme theme) {
     picture::Chart chart;
@@ -37,9 +44,7 @@ picture::Picture pareto_picture(const std::vector<std::shared_ptr<const Predicti
             if (!p.fits) continue;
             const picture::Point at{static_cast<double>(p.devices), 1e6 / p.samples_per_s};
             series.points.push_back(at);
-            series.titles.push_back(
-                fmt::format("{} devices: {} for a million samples, {} of memory, {:.4g} device-hours", p.devices,
-                            to_string(Seconds{at.y}), to_string(Bytes{p.memory_peak_bytes}), at.y * at.x / 3600));
+            series.titles.push_back(front_title(*prediction, p));
             chart.labels.push_back({at, to_string(Bytes{p.memory_peak_bytes}), picture::Anchor::start, {}, {}});
             all.push_back(at);
         }

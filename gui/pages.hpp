@@ -16,9 +16,12 @@ namespace rehearse::gui {
 picture::Picture overview_picture(const Prediction& prediction, std::size_t point, picture::Size size,
                                   picture::Theme theme);
 /// The same of a timeline alone.
-picture::Picture overview_picture(const Timeline& timeline, picture::Size size, picture::Theme theme);
+picture::Picture overview_picture(const Timeline& timeline, const Summary& summary, picture::Size size,
+                                  picture::Theme theme);
 
 picture::ScalingCurve curve_of(const Prediction& prediction);
+/// Of its dot at a point, for the pointer.
+std::string front_title(const Prediction& prediction, const Point& point);
 /// Step time against devices against memory: a dot a point, its area the memory; those that none beats are joined.
 picture::Picture pareto_picture(const std::vector<std::shared_ptr<const Prediction>>& predictions, picture::Size size,
                                 picture::Theme theme);

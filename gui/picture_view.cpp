@@ -36,6 +36,16 @@ QRectF bounds_of(const picture::Shape& shape) {
     return {text.at.x, text.at.y - text.size, picture::text_width(text.text, text.size, text.bold), text.size * 1.2};
 }
 
+// Of boxes and words, which are many; a high picture is scrolled.
+bool outside(const picture::Shape& shape, const QRectF& part) {
+    constexpr double edge = 4;
+    if (const auto* r = std::get_if<picture::Rectangle>(&shape))
+        return !QRectF(r->at.x - edge, r->at.y - edge, r->width + 2 * edge, r->height + 2 * edge).intersects(part);
+    const auto* text = std::get_if<picture::Text>(&shape);
+    return text != nullptr && text->rotation == 0 &&
+           (text->at.y + text->size < part.top() || text->at.y - 2 * text->size > part.bottom());
+}
+
 void draw_text(QPainter& painter, const picture::Text& text) {
     QFont font("DejaVu Sans");
     font.setPixelSize(std::max(static_cast<int>(text.size + 0.5), 1));
@@ -82,13 +92,17 @@ void draw_mark(QPainter& painter, const picture::Mark& mark) {
 
 }  // namespace
 
-void replay(QPainter& painter, const picture::Picture& picture) {
+void replay(QPainter& painter, const picture::Picture& picture, const QRectF& part) {
     painter.setRenderHint(QPainter::Antialiasing);
     painter.setRenderHint(QPainter::TextAntialiasing);
-    for (const picture::Mark& mark : picture.marks) draw_mark(painter, mark);
+    for (const picture::Mark& mark : picture.marks) {
+        if (part.isEmpty() || !outside(mark.shape, part)) draw_mark(painter, mark);
+    }
 }
 
-PictureView::PictureView(QWidget* parent) : QWidget(parent) { setMouseTracking(true); }
+PictureView::PictureView(QWidget* parent) : QWidget(parent), points_(font().pointSizeF()) { setMouseTracking(true); }
+
+double PictureView::scale() const { return font().pointSizeF() / points_; }
 
 void PictureView::show(Maker maker) {
     maker_ = std::move(maker);
@@ -105,14 +119,14 @@ void PictureView::remake() {
     if (!maker_ || !isVisible() || width() < 50) return;
     stale_ = false;
     const int room = parentWidget() != nullptr ? parentWidget()->height() : height();
-    picture_ = maker_({static_cast<double>(width()), static_cast<double>(std::max(room, 120))}, theme_);
-    setMinimumHeight(static_cast<int>(picture_.height));
+    picture_ = maker_({width() / scale(), std::max(room, 120) / scale()}, theme_);
+    setMinimumHeight(static_cast<int>(picture_.height * scale()));
     update();
 }
 
 const picture::Mark* PictureView::mark_at(QPointF at) const {
     for (auto mark = picture_.marks.rbegin(); mark != picture_.marks.rend(); ++mark) {
-        if (!mark->title.empty() && bounds_of(mark->shape).contains(at)) return &*mark;
+        if (!mark->title.empty() && bounds_of(mark->shape).contains(at / scale())) return &*mark;
     }
     return nullptr;
 }
@@ -130,10 +144,11 @@ void PictureView::save(const QString& path) const {
     replace_file(path.toStdString(), picture::encoded(picture_, path.toStdString()));
 }
 
-void PictureView::paintEvent(QPaintEvent* /*event*/) {
+void PictureView::paintEvent(QPaintEvent* event) {
     QPainter painter(this);
     painter.fillRect(rect(), qcolor(picture::palette(theme_).background));
-    replay(painter, picture_);
+    painter.scale(scale(), scale());
+    replay(painter, picture_, painter.transform().inverted().mapRect(QRectF(event->rect())));
 }
 
 void PictureView::showEvent(QShowEvent* event) {
@@ -147,6 +162,7 @@ void PictureView::resizeEvent(QResizeEvent* event) {
 }
 
 bool PictureView::event(QEvent* event) {
+    if (event->type() == QEvent::FontChange) remake();
     if (event->type() == QEvent::ToolTip) {
         const auto* help = static_cast<QHelpEvent*>(event);
         if (const picture::Mark* mark = mark_at(help->pos())) {

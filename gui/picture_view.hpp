@@ -11,8 +11,8 @@ class QPainter;
 
 namespace rehearse::gui {
 
-/// The marks on a painter, in points of the picture.
-void replay(QPainter& painter, const picture::Picture& picture);
+/// The marks on a painter, in points of the picture; with `part`, at least those that are in it.
+void replay(QPainter& painter, const picture::Picture& picture, const QRectF& part = {});
 
 class PictureView : public QWidget {
 public:
@@ -43,7 +43,11 @@ protected:
     void contextMenuEvent(QContextMenuEvent* event) override;
 
 private:
+    /// Of the text on screen, as the window's: with it the whole picture grows.
+    double scale() const;
+
     Maker maker_;
+    double points_;  // of the text at scale 1
     picture::Theme theme_ = picture::Theme::light;
     picture::Picture picture_;
     bool stale_ = true;

@@ -5,6 +5,8 @@
 #include <QLabel>
 #include <QSpinBox>
 
+#include "core/error.hpp"
+#include "gui/background.hpp"
 #include "gui/pages.hpp"
 #include "gui/picture_view.hpp"
 #include "gui/session.hpp"
@@ -47,6 +49,8 @@ public:
         });
     }
 
+    ~PipelineChoice() override { *alive_ = false; }
+
     void fill() {
         const QVariant before = what_->currentData();
         what_->clear();
@@ -60,7 +64,8 @@ public:
 
     void show_document(int i) { what_->setCurrentIndex(std::max(what_->findData(i), 0)); }
 
-    std::optional<picture::PipelineDrawing> drawing() const {
+    /// InputError while it is not there yet, and when there is none.
+    std::optional<picture::PipelineDrawing> drawing() {
         const QVariant choice = what_->currentData();
         const bool planned = choice.metaType().id() == QMetaType::QString;
         for (QSpinBox* box : {stages_, micro_batches_, chunks_}) box->setEnabled(planned);
@@ -69,14 +74,49 @@ public:
                                     chunks_->value());
         const Document* document = session_.at(choice.toInt());
         if (document == nullptr || document->timeline == nullptr) return std::nullopt;
-        return picture::pipeline_of(*document->timeline);
+        if (document->timeline != of_) gather(document->timeline);
+        if (!gathered_.drawing) throw InputError(gathered_.problem);
+        return gathered_.drawing;
     }
 
 private:
+    struct Gathered {
+        std::optional<picture::PipelineDrawing> drawing;
+        std::string problem;
+    };
+    static Gathered gathered(const Timeline& timeline) {
+        try {
+            return {picture::pipeline_of(timeline), {}};
+        } catch (const std::exception& error) {
+            return {{}, error.what()};
+        }
+    }
+
+    // Of a large timeline in a thread of its own.
+    void gather(const std::shared_ptr<const Timeline>& timeline) {
+        constexpr std::size_t at_once = 20'000;
+        of_ = timeline;
+        gathered_ = {{}, "gathering the passes…"};
+        if (timeline->events.size() <= at_once) {
+            gathered_ = gathered(*timeline);
+            return;
+        }
+        in_background(
+            alive_, [timeline] { return gathered(*timeline); },
+            [this, timeline](Gathered found) {
+                if (timeline != of_) return;
+                gathered_ = std::move(found);
+                changed_();
+            });
+    }
+
     Session& session_;
     std::function<void()> changed_;
     QComboBox* what_;
     QSpinBox *stages_, *micro_batches_, *chunks_;
+    std::shared_ptr<const Timeline> of_;
+    Gathered gathered_;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 class Pipeline : public Screen {
@@ -114,7 +154,7 @@ private:
     picture::Picture made(picture::Size size, picture::Theme theme) const {
         try {
             std::vector<picture::PipelineDrawing> drawings;
-            for (const PipelineChoice* choice : choices_) {
+            for (PipelineChoice* choice : choices_) {
                 if (auto drawing = choice->drawing()) drawings.push_back(std::move(*drawing));
             }
             if (drawings.empty()) return note(size, theme, "Choose a strategy or a timeline");

@@ -49,7 +49,10 @@ public:
             }
             const Document* document = session_.at(session_.timeline);
             if (document != nullptr && document->timeline != nullptr)
-                return overview_picture(*document->timeline, size, theme);
+                return overview_picture(*document->timeline, *document->summary, size, theme);
+            if (document != nullptr)
+                return note(size, theme,
+                            "This timeline has too many events for it, or no steps of ours: see the screen Timeline");
             return note(size, theme, "Open a prediction or a timeline, or predict an experiment");
         }));
     }
@@ -116,10 +119,12 @@ public:
         }));
         table_->activated_row = [this](int row) { open_point(row); };
         view_->clicked = front_->clicked = [this](const picture::Mark& mark) {
-            const std::int64_t devices = std::atoll(mark.title.c_str());
             for (std::size_t i = 0; i < places_.size(); ++i) {
                 const auto& [document, point] = places_[i];
-                if (session_.at(document)->prediction->points[point].devices == devices)
+                const Prediction& prediction = *session_.at(document)->prediction;
+                const picture::ScalingCurve curve = curve_of(prediction);
+                if (mark.title == title_of(curve, curve.points[point]) ||
+                    mark.title == front_title(prediction, prediction.points[point]))
                     return open_point(static_cast<int>(i));
             }
         };

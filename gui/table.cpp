@@ -12,6 +12,7 @@
 #include <QSortFilterProxyModel>
 
 #include "core/units.hpp"
+#include "gui/theme.hpp"
 #include "picture/ticks.hpp"
 
 namespace rehearse::gui {
@@ -48,6 +49,15 @@ std::string to_csv(const Rows& rows) {
 void TableModel::show(Rows rows) {
     beginResetModel();
     rows_ = std::move(rows);
+    numeric_.assign(rows_.titles.size(), false);
+    for (std::size_t c = 0; c < numeric_.size(); ++c) {
+        bool any = false, all = true;
+        for (const auto& row : rows_.rows) {
+            if (c >= row.size() || row[c].text.empty()) continue;
+            any = true, all = all && row[c].number;
+        }
+        numeric_[c] = any && all;
+    }
     endResetModel();
 }
 
@@ -58,6 +68,14 @@ int TableModel::columnCount(const QModelIndex& parent) const {
     return parent.isValid() ? 0 : static_cast<int>(rows_.titles.size());
 }
 
+namespace {
+
+QVariant alignment(bool is_numeric) {
+    return QVariant((is_numeric ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+}
+
+}  // namespace
+
 QVariant TableModel::data(const QModelIndex& index, int role) const {
     if (!checkIndex(index, CheckIndexOption::IndexIsValid)) return {};
     const auto& row = rows_.rows[static_cast<std::size_t>(index.row())];
@@ -66,14 +84,15 @@ QVariant TableModel::data(const QModelIndex& index, int role) const {
     if (role == Qt::DisplayRole || role == Qt::ToolTipRole) return QString::fromStdString(value.text);
     if (role == Qt::UserRole)
         return value.number ? QVariant(*value.number) : QVariant(QString::fromStdString(value.text));
-    if (role == Qt::TextAlignmentRole) {
-        return QVariant((value.number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
-    }
+    if (role == Qt::TextAlignmentRole) return alignment(numeric_[static_cast<std::size_t>(index.column())]);
+    if (role == Qt::DecorationRole && value.color) return qcolor(*value.color);
     return {};
 }
 
 QVariant TableModel::headerData(int section, Qt::Orientation orientation, int role) const {
-    if (orientation != Qt::Horizontal || role != Qt::DisplayRole || section < 0 || section >= columnCount()) return {};
+    if (orientation != Qt::Horizontal || section < 0 || section >= columnCount()) return {};
+    if (role == Qt::TextAlignmentRole) return alignment(numeric_[static_cast<std::size_t>(section)]);
+    if (role != Qt::DisplayRole) return {};
     return QString::fromStdString(rows_.titles[static_cast<std::size_t>(section)]);
 }
 
@@ -91,6 +110,7 @@ Table::Table(QWidget* parent)
     setSelectionBehavior(SelectRows);
     setEditTriggers(NoEditTriggers);
     setWordWrap(false);
+    setIconSize({10, 10});
     verticalHeader()->hide();
     verticalHeader()->setDefaultSectionSize(24);
     horizontalHeader()->setStretchLastSection(true);

@@ -10,14 +10,17 @@
 #include <variant>
 #include <vector>
 
+#include "picture/picture.hpp"
+
 class QSortFilterProxyModel;
 
 namespace rehearse::gui {
 
 /// A text, or a number with how it is shown.
 struct Value {
-    std::string text;
-    std::optional<double> number;  // sorts, and goes to CSV, in base units
+    std::string text = {};
+    std::optional<double> number = {};         // sorts, and goes to CSV, in base units
+    std::optional<picture::Color> color = {};  // of a square before it
 };
 Value seconds(double s);
 Value bytes(double b);
@@ -45,6 +48,7 @@ public:
 
 private:
     Rows rows_;
+    std::vector<bool> numeric_;  // columns in which nothing else than numbers stands
 };
 
 class Table : public QTableView {

@@ -52,9 +52,10 @@ void TimelineView::draw_ruler(QPainter& painter) {
         painter.drawLine(QPointF(x, plot().top()), QPointF(x, height()));
         painter.setPen(qcolor(colors.axis));
         painter.drawLine(QPointF(x, ruler.bottom() - 5), QPointF(x, ruler.bottom()));
+        const QString text = QString::fromStdString(picture::text_of(value, picture::Unit::seconds));
+        if (x + painter.fontMetrics().horizontalAdvance(text) / 2.0 > width()) continue;
         painter.setPen(qcolor(colors.text));
-        painter.drawText(QRectF(x - 60, ruler.top() + 2, 120, 18), Qt::AlignCenter,
-                         QString::fromStdString(picture::text_of(value, picture::Unit::seconds)));
+        painter.drawText(QRectF(x - 60, ruler.top() + 2, 120, 18), Qt::AlignCenter, text);
     }
     painter.setPen(qcolor(colors.faint_text));
     const double span = (view_.to - view_.from) * 1e-9;

@@ -50,6 +50,12 @@ void TimelineView::keyPressEvent(QKeyEvent* event) {
             return next_on_lane(-1);
         case Qt::Key_P:
             return pin_rank_of_selection();
+        case Qt::Key_O: {
+            if (!selected_) return;
+            const std::int64_t rank = lanes_->lanes[selected_->lane].rank;
+            open_rank(rank, !choice_.open.contains(rank));
+            return reveal(*selected_);
+        }
         case Qt::Key_C:
             return set_critical_path(!path_on_);
         case Qt::Key_R: {  // the selection as an area

@@ -19,9 +19,10 @@ namespace {
 
 constexpr std::size_t most_names = 4000;
 
-QFont small_font() {
+// As the window's text grows; lanes are 20 pixels high.
+QFont small_font(double scale) {
     QFont font("DejaVu Sans");
-    font.setPixelSize(11);
+    font.setPixelSize(static_cast<int>(std::lround(11 * std::clamp(scale, 0.8, 1.5))));
     return font;
 }
 
@@ -33,7 +34,7 @@ QString elided(const QString& text, const QFontMetrics& metrics, double room) {
 
 void TimelineView::paintEvent(QPaintEvent* /*event*/) {
     QPainter painter(this);
-    painter.setFont(small_font());
+    painter.setFont(small_font(font().pointSizeF() / points_));
     if (lanes_ == nullptr || rows_.empty()) {
         const auto& colors = picture::palette(theme_);
         painter.fillRect(rect(), qcolor(colors.background));
@@ -87,7 +88,7 @@ void TimelineView::render() {
         if (row->is_lane) {
             paint(*row->ranks[0][0], *lanes_, view_, colors_, true, std::span(first, width));
         } else {
-            paint(row->ranks, *lanes_, view_, colors_, std::span(first, width));
+            paint(row->ranks, *lanes_, view_, colors_, std::span(first, width), row->height < 4 ? 3 : 2);
         }
         for (int y = top + 1; y < bottom; ++y)
             std::memcpy(pixels + static_cast<std::size_t>(y) * stride, first, width * sizeof(std::uint32_t));

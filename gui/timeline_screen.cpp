@@ -9,88 +9,18 @@
 #include <QLineEdit>
 #include <QSplitter>
 #include <QTabWidget>
+#include <set>
 
 #include "gui/session.hpp"
+#include "gui/theme.hpp"
+#include "gui/timeline_tables.hpp"
 #include "gui/timeline_view.hpp"
+#include "picture/raster.hpp"
 #include "picture/timeline_picture.hpp"
 
 namespace rehearse::gui {
 
 namespace {
-
-constexpr std::size_t most_by_step = 3'000'000;  // events that are counted by name; more take longer than a frame may
-
-// How much later it could have ended: by what the steps wait for, else by what begins next on its rank.
-const char* slack_name(const picture::Slack* slack) { return slack != nullptr ? "slack" : "free slack"; }
-Value slack_of(const picture::Lanes& lanes, const picture::Slack* slack, picture::EventAt at) {
-    return seconds(static_cast<double>(slack != nullptr ? slack->of(at) : free_slack(lanes, at)) * 1e-9);
-}
-
-Rows details_of(const picture::Lanes& lanes, const picture::Slack* slack, picture::EventAt at) {
-    const picture::Lane& lane = lanes.lanes[at.lane];
-    const picture::What& what = lanes.whats[lane.what(at.event)];
-    const double start = static_cast<double>(lane.start(at.event)) * 1e-9;
-    const double length = static_cast<double>(lane.end(at.event) - lane.start(at.event)) * 1e-9;
-    Rows rows{{"property", "value"}, {}};
-    const auto add = [&](const char* name, Value value) { rows.rows.push_back({{name, {}}, std::move(value)}); };
-    add("step", {what.step, {}});
-    add("activity", {std::string{to_string(what.activity)}, {}});
-    add("on", {name_of_rank(lanes, lane.rank) + ", " + name_of_lane(lane), {}});
-    add("start", seconds(start));
-    add("duration", seconds(length));
-    add(slack_name(slack), slack_of(lanes, slack, at));
-    if (!what.layer.empty()) add("layer", {what.layer, {}});
-    if (!what.pass.empty()) add("pass or category", {what.pass, {}});
-    add("micro-batch", count(what.micro_batch));
-    add("iteration", count(lane.iteration(at.event)));
-    if (what.bytes > 0) add("bytes", bytes(what.bytes));
-    if (what.bytes > 0 && length > 0) add("bandwidth", rate(what.bytes / length, "B/s"));
-    if (what.flops > 0) add("work", {to_string(Flops{what.flops}), what.flops});
-    if (what.flops > 0 && length > 0) add("rate", rate(what.flops / length, "FLOP/s"));
-    return rows;
-}
-
-Rows area_of(const picture::Lanes& lanes, const TimelineView::Area& area) {
-    const auto from = static_cast<std::int64_t>(area.from), to = static_cast<std::int64_t>(area.to);
-    const picture::Statistics s = statistics(lanes, area.lanes, from, to);
-    Rows rows{{"what", "total", "share of the area", "count", "mean", "shortest", "longest"}, {}};
-    for (std::size_t a = 0; a < picture::activity_count; ++a) {
-        if (s.busy[a] == 0) continue;
-        rows.rows.push_back({{"■ " + std::string{to_string(static_cast<picture::Activity>(a))}, {}},
-                             seconds(static_cast<double>(s.busy[a]) * 1e-9),
-                             percent(static_cast<double>(s.busy[a]) / static_cast<double>(s.span))});
-    }
-    if (s.events > most_by_step) return rows;
-    for (const auto& row : statistics_by_step(lanes, area.lanes, from, to)) {
-        const double total = static_cast<double>(row.total) * 1e-9, n = static_cast<double>(row.count);
-        rows.rows.push_back({{row.step, {}},
-                             seconds(total),
-                             percent(static_cast<double>(row.total) / static_cast<double>(s.span)),
-                             count(n),
-                             seconds(total / n),
-                             seconds(static_cast<double>(row.shortest) * 1e-9),
-                             seconds(static_cast<double>(row.longest) * 1e-9)});
-    }
-    return rows;
-}
-
-Rows path_rows(const picture::Lanes& lanes, const picture::Slack* slack, const std::vector<picture::PathStep>& path) {
-    Rows rows{{"step", "rank", "lane", "start", "duration", "waited before", slack_name(slack), "activity"}, {}};
-    for (const picture::PathStep& step : path) {
-        if (rows.rows.size() >= 20'000) break;
-        const picture::Lane& lane = lanes.lanes[step.at.lane];
-        const picture::What& what = lanes.whats[lane.what(step.at.event)];
-        rows.rows.push_back({{what.step, {}},
-                             count(static_cast<double>(lane.rank)),
-                             {name_of_lane(lane), {}},
-                             seconds(static_cast<double>(lane.start(step.at.event)) * 1e-9),
-                             seconds(static_cast<double>(lane.end(step.at.event) - lane.start(step.at.event)) * 1e-9),
-                             seconds(static_cast<double>(step.waited) * 1e-9),
-                             slack_of(lanes, slack, step.at),
-                             {std::string{to_string(what.activity)}, {}}});
-    }
-    return rows;
-}
 
 class TimelineScreen : public Screen {
 public:
@@ -111,6 +41,7 @@ public:
         hint_->setEnabled(false);
         auto* tools = new QHBoxLayout;
         tools->setContentsMargins(8, 6, 8, 4);
+        tools->setSpacing(10);
         for (QWidget* widget : std::initializer_list<QWidget*>{files_, coloring_, path_, search_, filter_})
             tools->addWidget(widget);
         tools->addStretch();
@@ -131,7 +62,11 @@ public:
         auto* all = new QVBoxLayout(this);
         all->setContentsMargins(0, 0, 0, 0);
         all->setSpacing(0);
+        legend_ = new QLabel;
+        legend_->setObjectName("legend");
+        legend_->setContentsMargins(10, 0, 8, 4);
         all->addLayout(tools);
+        all->addWidget(legend_);
         all->addWidget(split);
         wire();
     }
@@ -146,11 +81,14 @@ public:
         const Document* document = session_.at(session_.timeline);
         const auto lanes = document != nullptr ? document->lanes : nullptr;
         if (lanes != view_->lanes()) view_->show(lanes);
+        show_legend();
     }
 
     void set_theme(picture::Theme theme) override {
         theme_ = theme;
         view_->set_theme(theme);
+        show_legend();
+        show_selection();
     }
 
     picture::Picture picture() const override {
@@ -170,7 +108,7 @@ private:
             session_.refresh();
         });
         connect(coloring_, &QComboBox::currentIndexChanged, this,
-                [this](int i) { view_->set_coloring(static_cast<picture::Coloring>(i)); });
+                [this](int i) { view_->set_coloring(static_cast<picture::Coloring>(i)), show_legend(); });
         connect(path_, &QCheckBox::toggled, this, [this](bool on) { view_->set_critical_path(on); });
         connect(search_, &QLineEdit::returnPressed, this, [this] {
             const bool found = view_->find_next(search_->text().toStdString());
@@ -180,6 +118,29 @@ private:
                 [this](const QString& text) { view_->set_filter(text.toStdString()); });
         view_->selection_changed = [this] { show_selection(); };
         view_->cursor_moved = [this](double ns) { session_.cursor_ns = ns; };
+    }
+
+    // The colours of what is there, or of shares.
+    void show_legend() {
+        const auto lanes = view_->lanes();
+        const auto coloring = static_cast<picture::Coloring>(coloring_->currentIndex());
+        QString text;
+        const auto add = [&](picture::Color color, const std::string& name) {
+            text += QString("<span style='color:%1'>■</span> %2 &nbsp; ")
+                        .arg(qcolor(color).name(), QString::fromStdString(name));
+        };
+        if (lanes != nullptr && coloring == picture::Coloring::activity) {
+            std::set<picture::Activity> found;
+            for (const picture::What& what : lanes->whats) found.insert(what.activity);
+            for (const picture::Activity a : found) add(color_of(a, theme_), std::string{to_string(a)});
+            add(picture::idle_color(theme_), "nothing");
+        } else if (lanes != nullptr) {
+            for (const int percent : {0, 25, 50, 75, 100})
+                add(picture::heat(percent / 100.0, theme_), fmt::format("{} %", percent));
+            text += coloring == picture::Coloring::waiting ? "of the time not computing" : "of the time communicating";
+        }
+        legend_->setText(text);
+        legend_->setVisible(!text.isEmpty());
     }
 
     void show_selection() {
@@ -205,17 +166,18 @@ private:
         if (view_->selected())
             return tabs_->setTabText(0, "Selection"),
                    details_->show(details_of(*lanes, view_->slack(), *view_->selected()));
-        if (view_->area()) return tabs_->setTabText(0, "Area"), details_->show(area_of(*lanes, *view_->area()));
+        if (view_->area()) return tabs_->setTabText(0, "Area"), details_->show(area_of(*lanes, *view_->area(), theme_));
         std::vector<std::size_t> all;
         for (std::size_t l = 0; l < lanes->lanes.size(); ++l) all.push_back(l);
         tabs_->setTabText(0, "All");
-        details_->show(area_of(*lanes, {static_cast<double>(lanes->first), static_cast<double>(lanes->last), all}));
+        details_->show(
+            area_of(*lanes, {static_cast<double>(lanes->first), static_cast<double>(lanes->last), all}, theme_));
     }
 
     QComboBox *files_, *coloring_;
     QLineEdit *search_, *filter_;
     QCheckBox* path_;
-    QLabel* hint_;
+    QLabel *hint_, *legend_;
     TimelineView* view_;
     Table* details_;
     QTabWidget* tabs_;

@@ -8,9 +8,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/background.hpp"
 #include "gui/timeline_size.hpp"
 
 namespace rehearse::gui {
+
+namespace {
+
+constexpr std::size_t found_at_once = 100'000;  // events; a path through more takes longer than a frame
+
+}  // namespace
 
 TimelineView::TimelineView(QWidget* parent) : QWidget(parent) {
     setMouseTracking(true);
@@ -18,6 +25,8 @@ TimelineView::TimelineView(QWidget* parent) : QWidget(parent) {
     setMinimumSize(320, 160);
     setAttribute(Qt::WA_OpaquePaintEvent);
 }
+
+TimelineView::~TimelineView() { *alive_ = false; }
 
 void TimelineView::show(std::shared_ptr<const picture::Lanes> lanes) {
     slack_.reset();
@@ -58,10 +67,28 @@ void TimelineView::set_filter(const std::string& filter) {
 
 void TimelineView::set_critical_path(bool on) {
     path_on_ = on;
-    if (on && path_.empty() && lanes_ != nullptr && !lanes_->lanes.empty())
-        path_ = slack() != nullptr ? slack()->path() : critical_path(*lanes_);
+    if (on && path_.empty() && lanes_ != nullptr && !lanes_->lanes.empty()) find_path();
     if (selection_changed) selection_changed();
     update();
+}
+
+void TimelineView::find_path() {
+    if (slack() != nullptr) {
+        path_ = slack()->path();
+    } else if (lanes_->size() <= found_at_once) {
+        path_ = critical_path(*lanes_);
+    } else if (sought_ != lanes_) {
+        sought_ = lanes_;
+        in_background(
+            alive_, [lanes = lanes_] { return critical_path(*lanes); },
+            [this, lanes = lanes_](std::vector<picture::PathStep> path) {
+                sought_.reset();
+                if (lanes != lanes_) return;
+                path_ = std::move(path);
+                if (selection_changed) selection_changed();
+                update();
+            });
+    }
 }
 
 const picture::Slack* TimelineView::slack() {
@@ -156,19 +183,17 @@ const TimelineRow* TimelineView::row_at(double y) const {
     return at < row.y + row.height ? &row : nullptr;
 }
 
-// The lane's own row before that of its rank.
 const TimelineRow* TimelineView::row_of_lane(std::size_t lane) const {
-    const TimelineRow* found = nullptr;
-    for (const TimelineRow& row : rows_) {
-        if (std::ranges::find(row.lanes, lane) == row.lanes.end()) continue;
-        if (row.is_lane) return &row;
-        if (found == nullptr) found = &row;
-    }
-    return found;
+    const std::size_t row = row_of_lane_[lane];
+    return row < rows_.size() ? &rows_[row] : nullptr;
 }
 
 void TimelineView::relayout() {
     rows_ = lanes_ != nullptr ? lay_out(*lanes_, choice_, plot().height()) : std::vector<TimelineRow>{};
+    row_of_lane_.assign(lanes_ != nullptr ? lanes_->lanes.size() : 0, SIZE_MAX);
+    for (std::size_t r = 0; r < rows_.size(); ++r) {  // the lane's own row comes after that of its rank
+        for (const std::size_t l : rows_[r].lanes) row_of_lane_[l] = r;
+    }
     content_height_ = rows_.empty() ? 0 : rows_.back().y + rows_.back().height;
     scroll(0);
     changed();

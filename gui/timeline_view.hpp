@@ -24,10 +24,12 @@ public:
     };
 
     explicit TimelineView(QWidget* parent = nullptr);
+    ~TimelineView() override;
     void show(std::shared_ptr<const picture::Lanes> lanes);
     void set_theme(picture::Theme theme);
     void set_coloring(picture::Coloring coloring);
     void set_filter(const std::string& filter);
+    /// Of a large timeline it comes later, as selection_changed says.
     void set_critical_path(bool on);
 
     void set_view(picture::TimeView view);
@@ -82,6 +84,7 @@ private:
     const TimelineRow* row_of_lane(std::size_t lane) const;
     std::optional<picture::EventAt> event_at(QPointF at) const;
     void relayout();
+    void find_path();
     void changed();
     void scroll(double by);
     void reveal(picture::EventAt event);
@@ -100,17 +103,21 @@ private:
     bool show_tip(QEvent* event);
 
     std::shared_ptr<const picture::Lanes> lanes_;
+    const double points_ = font().pointSizeF();  // of the text at scale 1
     picture::Theme theme_ = picture::Theme::light;
     picture::Coloring coloring_ = picture::Coloring::activity;
     picture::PixelColors colors_{picture::Theme::light, picture::Coloring::activity};
     picture::TimeView view_, limits_;
     RowChoice choice_;
     std::vector<TimelineRow> rows_;
+    std::vector<std::size_t> row_of_lane_;  // SIZE_MAX: filtered away
     double content_height_ = 0, scroll_ = 0;
     std::optional<picture::EventAt> selected_;
     std::vector<picture::EventAt> partners_;
     std::optional<Area> area_;
     std::vector<picture::PathStep> path_;
+    std::shared_ptr<const picture::Lanes> sought_;  // a thread looks for its path
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
     std::unique_ptr<const picture::Slack> slack_;
     bool path_on_ = false;
     QImage image_, map_;

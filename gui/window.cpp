@@ -189,7 +189,7 @@ void Window::warn(const QString& message) {
 bool Window::is_busy() const {
     bool running = false;
     for (const auto& job : runner_.jobs()) running = running || job->process != nullptr;
-    return loading_ > 0 || running;
+    return loading_ > 0 || running || QThreadPool::globalInstance()->activeThreadCount() > 0;
 }
 
 QString Window::message() const { return bar_->isHidden() ? QString() : bar_text_->text(); }

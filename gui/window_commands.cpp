@@ -46,6 +46,7 @@ constexpr const char* keys_text =
     "<tr><td><b>, and .</b></td><td>the event before and after on the lane</td></tr>"
     "<tr><td><b>drag</b></td><td>statistics of an area; R: of the selection's time on all ranks</td></tr>"
     "<tr><td><b>click on a rank</b></td><td>opens its lanes; double click on the heat map also zooms</td></tr>"
+    "<tr><td><b>O</b></td><td>opens and closes the rank of the selection</td></tr>"
     "<tr><td><b>P</b></td><td>pins the rank of the selection to the top</td></tr>"
     "<tr><td><b>C</b></td><td>the critical path</td></tr>"
     "<tr><td><b>Esc</b></td><td>nothing selected</td></tr></table>"

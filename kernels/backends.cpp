@@ -79,8 +79,9 @@ const std::vector<const Backend*>& on_gpu() {
             for (auto& backend : some) all.push_back(std::move(backend));
         };
 #if REHEARSE_HAS_CUDNN
-        add(cudnn::convolutions(cuda::gpu()));
+        add(cudnn::plans(cuda::gpu()));
         add(cudnn::products(cuda::gpu()));
+        add(cudnn::products_lt(cuda::gpu()));
 #endif
         add(cuda::convolutions(cuda::gpu()));
         all.push_back(cuda::layers(cuda::gpu()));
@@ -140,7 +141,7 @@ std::vector<Absent> missing_backends() {
     absent.push_back({"cpu", "built without Highway (install libhwy-dev, configure with -DREHEARSE_CPU=ON)"});
 #endif
 #if !REHEARSE_HAS_CUDNN
-    for (const std::string_view name : {"cudnn", "cublas"}) {
+    for (const std::string_view name : {"cudnn", "cublas", "cublaslt"}) {
         absent.push_back(
             {name, "built without cuDNN and cuBLAS (install CUDA with cuDNN 9, configure with -DREHEARSE_CUDNN=ON)"});
     }

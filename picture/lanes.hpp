@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A timeline as a window needs it: one lane a rank and stream, its events in columns sorted by start, and beside them a
 // pyramid of how each bin of time is spent, so that ten million events are drawn as fast as a thousand.
-//   level 0   |f  |fb |b  |c  |   a bin holds about four events: of its time, the share of each activity in 1/255
+//   level 0   |f  |fb |b  |c  |   a bin holds one or a few events: of its time, the share of each activity in 1/255
 //   level 1   |f  b   |b  c   |   each level half as many bins
 // A rank of several lanes has a pyramid of its own, of all its lanes over each other.
 #pragma once

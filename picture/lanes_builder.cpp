@@ -11,19 +11,23 @@ namespace rehearse::picture {
 namespace {
 
 constexpr std::size_t stride = 64, fewest_bins = 64, most_bins = std::size_t{1} << 20;
-// At most so many events a bin. Ranks are what is looked at when all is; a lane of one is opened with few others.
-constexpr std::size_t of_a_lane = 4, of_a_rank = 2, of_a_ranks_lane = 8;
+// Bins an event: of a lane that is its rank alone, of a rank, of a lane of several. Ranks are what is looked at when
+// all is; a lane of one is opened with few others. With its coarser levels a bin takes 16 bytes.
+constexpr double of_a_lane = 0.8, of_a_rank = 0.8, of_a_ranks_lane = 0.125;
 
-std::size_t bins_for(std::size_t events, std::size_t events_a_bin) {
-    std::size_t bins = fewest_bins;
-    while (bins * events_a_bin < events && bins < most_bins) bins *= 2;
-    return bins;
+// Not a power of two, but a number that can be halved until fewer than twice the fewest are left.
+std::size_t bins_for(std::size_t events, double bins_an_event) {
+    const auto wanted =
+        std::clamp(static_cast<std::size_t>(static_cast<double>(events) * bins_an_event), fewest_bins, most_bins);
+    unsigned halvings = 0;
+    while (wanted >> halvings >= 2 * fewest_bins) ++halvings;
+    return (((wanted - 1) >> halvings) + 1) << halvings;
 }
 
 Pyramid pyramid_of(const std::vector<Shares>& finest) {
     Pyramid levels{std::vector<Coverage>(finest.size())};
     std::ranges::transform(finest, levels[0].begin(), coverage_of);
-    while (levels.back().size() > fewest_bins) {
+    while (levels.back().size() >= 2 * fewest_bins) {
         const std::vector<Coverage>& fine = levels.back();
         std::vector<Coverage> coarse(fine.size() / 2);
         for (std::size_t i = 0; i < coarse.size(); ++i)

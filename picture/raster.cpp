@@ -38,56 +38,32 @@ Coverage mean_of(const Sums& sums, std::uint32_t count) {
     return result;
 }
 
-// Calls `put(pixel, shares)` for each: of a level that was chosen so that a pixel has half a bin to two.
-template <typename Put>
-void each_pixel(const std::vector<Coverage>& level, const Lanes& lanes, TimeView view, std::size_t width, Put put) {
+// Of a level that was chosen so that a pixel has half a bin to two: the mean of the first and the last that begin in
+// it.
+void sample(const std::vector<Coverage>& level, const Lanes& lanes, TimeView view, std::span<Shares> cells) {
     const double per_bin = static_cast<double>(lanes.last - lanes.first) / static_cast<double>(level.size());
-    const double step = (view.to - view.from) / static_cast<double>(width) / per_bin;
+    const auto width = static_cast<double>(cells.size());
+    const double step = (view.to - view.from) / width / per_bin;
     const double begin = (view.from - static_cast<double>(lanes.first)) / per_bin + std::min(step, 1.0) / 2;
+    std::ranges::fill(cells, 0);
+    if (begin >= static_cast<double>(level.size()) || begin + step * width <= 0) return;
     // Counted in 2^-32 of a bin: there are at most 2^20 bins, and a view is at most a few times as long as all of them.
     const auto fixed = [](double bins) { return static_cast<std::int64_t>(bins * 4294967296.0); };
-    const std::int64_t advance = fixed(step);
+    const std::int64_t advance = std::max<std::int64_t>(fixed(step), 1), bins = std::ssize(level);
     std::int64_t at = fixed(begin);
-    const auto bins = static_cast<std::int64_t>(level.size());
-    const auto bin = [&](std::int64_t i) {
-        return static_cast<std::uint64_t>(i) < static_cast<std::uint64_t>(bins)
-                   ? shares_of(level[static_cast<std::size_t>(i)])
-                   : 0;
-    };
-    for (std::size_t x = 0; x < width; ++x) {
-        const std::int64_t low = at >> 32;
-        at += advance;
-        Shares shares = bin(low);
-        for (std::int64_t b = low + 1; b < at >> 32; ++b) shares = mean(shares, bin(b));
-        put(x, shares);
+    const std::int64_t outside = at < 0 ? (-at + advance - 1) / advance : 0;
+    at += outside * advance;
+    for (auto x = static_cast<std::size_t>(outside); x < cells.size() && at >> 32 < bins; ++x, at += advance) {
+        const std::int64_t low = at >> 32, last = std::min(((at + advance) >> 32) - 1, bins - 1);
+        cells[x] = mean(shares_of(level[static_cast<std::size_t>(low)]),
+                        shares_of(level[static_cast<std::size_t>(std::max(low, last))]));
     }
 }
 
-// Neighbours are often alike.
-class Brush {
-public:
-    explicit Brush(const PixelColors& colors) : colors_(colors), color_(colors.of(Shares{0})) {}
-    std::uint32_t of(Shares shares) {
-        if (shares != before_) color_ = colors_.of(before_ = shares);
-        return color_;
-    }
-
-private:
-    const PixelColors& colors_;
-    Shares before_ = 0;
-    std::uint32_t color_;
-};
-
 double per_pixel(TimeView view, std::size_t width) { return (view.to - view.from) / static_cast<double>(width); }
 
-// From the events themselves: exact at every zoom, and as long as they are few.
-void paint_events(const Lane& lane, TimeView view, const PixelColors& colors, bool boxes,
-                  std::span<std::uint32_t> pixels) {
-    std::vector<Shares> shares(pixels.size());
-    add_events(lane, view.from, per_pixel(view, pixels.size()), shares);
-    Brush brush(colors);
-    std::ranges::transform(shares, pixels.begin(), [&](Shares s) { return brush.of(s); });
-    if (!boxes || colors.coloring() != Coloring::activity) return;
+// The first pixel of each box that is wide enough to have an edge.
+void paint_edges(const Lane& lane, TimeView view, const PixelColors& colors, std::span<std::uint32_t> pixels) {
     const auto width = static_cast<double>(pixels.size());
     const Scale scale{view.from, (view.to - view.from) / width};
     std::size_t i = lane.first_after(static_cast<std::int64_t>(std::floor(view.from)));
@@ -108,51 +84,45 @@ std::size_t events_in(const Lane& lane, TimeView view) {
 void paint(const Lane& lane, const Lanes& lanes, TimeView view, const PixelColors& colors, bool boxes,
            std::span<std::uint32_t> pixels) {
     if (pixels.empty()) return;
-    const auto* level =
-        level_for(lane.levels(), static_cast<double>(lanes.last - lanes.first), per_pixel(view, pixels.size()));
-    if (level != nullptr && (!boxes || events_in(lane, view) > pixels.size() / 2)) {
-        Brush brush(colors);
-        each_pixel(*level, lanes, view, pixels.size(), [&](std::size_t x, Shares s) { pixels[x] = brush.of(s); });
-    } else {
-        paint_events(lane, view, colors, boxes, pixels);
-    }
+    const double each = per_pixel(view, pixels.size());
+    const auto* level = level_for(lane.levels(), static_cast<double>(lanes.last - lanes.first), each);
+    std::vector<Shares> cells(pixels.size());
+    // From the events themselves, exact at every zoom, as long as they are few.
+    const bool from_events = level == nullptr || (boxes && events_in(lane, view) <= pixels.size() / 2);
+    from_events ? add_events(lane, view.from, each, cells) : sample(*level, lanes, view, cells);
+    colors.paint(cells, pixels);
+    if (from_events && boxes && colors.coloring() == Coloring::activity) paint_edges(lane, view, colors, pixels);
 }
 
 namespace {
 
-// Calls `put(pixel, shares)` for each, of a rank's lanes over each other.
-template <typename Put>
-void each_pixel_of_rank(const RankLanes& rank, const Lanes& lanes, TimeView view, std::span<Shares> room, Put put) {
+// Of a rank's lanes over each other.
+void cells_of(const RankLanes& rank, const Lanes& lanes, TimeView view, double coarse, std::span<Shares> cells) {
     const Pyramid& levels = rank.size() == 1 ? rank[0]->levels() : lanes.levels_of(rank[0]->rank);
-    const double each = per_pixel(view, room.size());
-    // A row of a rank is low: what is two pixels wide in it need not be told from what is one.
-    if (const auto* level = level_for(levels, static_cast<double>(lanes.last - lanes.first), each, 2))
-        return each_pixel(*level, lanes, view, room.size(), put);
-    std::ranges::fill(room, 0);
-    for (const Lane* lane : rank) add_events(*lane, view.from, each, room);
-    for (std::size_t x = 0; x < room.size(); ++x) put(x, room[x]);
+    const double each = per_pixel(view, cells.size());
+    if (const auto* level = level_for(levels, static_cast<double>(lanes.last - lanes.first), each, coarse))
+        return sample(*level, lanes, view, cells);
+    std::ranges::fill(cells, 0);
+    for (const Lane* lane : rank) add_events(*lane, view.from, each, cells);
 }
 
 }  // namespace
 
 void paint(std::span<const RankLanes> group, const Lanes& lanes, TimeView view, const PixelColors& colors,
-           std::span<std::uint32_t> pixels) {
+           std::span<std::uint32_t> pixels, double coarse) {
     if (pixels.empty()) return;
-    std::vector<Shares> room(pixels.size());
-    Brush brush(colors);
-    if (group.size() == 1) {
-        return each_pixel_of_rank(group[0], lanes, view, room,
-                                  [&](std::size_t x, Shares s) { pixels[x] = brush.of(s); });
-    }
-    std::vector<Sums> sums(pixels.size(), Sums{});
+    std::vector<Shares> cells(pixels.size());
+    std::vector<Sums> sums(group.size() > 1 ? pixels.size() : 0, Sums{});
     for (const RankLanes& rank : group) {
-        each_pixel_of_rank(rank, lanes, view, room, [&](std::size_t x, Shares s) {
-            const Coverage of_each = coverage_of(s);
+        cells_of(rank, lanes, view, coarse, cells);
+        for (std::size_t x = 0; x < sums.size(); ++x) {
+            const Coverage of_each = coverage_of(cells[x]);
             for (std::size_t a = 0; a < activity_count; ++a) sums[x][a] += of_each[a];
-        });
+        }
     }
     const auto count = static_cast<std::uint32_t>(group.size());
-    for (std::size_t x = 0; x < pixels.size(); ++x) pixels[x] = brush.of(shares_of(mean_of(sums[x], count)));
+    for (std::size_t x = 0; x < sums.size(); ++x) cells[x] = shares_of(mean_of(sums[x], count));
+    colors.paint(cells, pixels);
 }
 
 std::vector<NamedBox> named_boxes(const Lane& lane, TimeView view, std::size_t width, double least) {

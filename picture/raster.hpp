@@ -23,13 +23,16 @@ std::string_view to_string(Coloring coloring);
 /// 0xFFRRGGBB, as QImage::Format_RGB32 and cairo's RGB24.
 std::uint32_t pixel_of(Color color);
 
+/// The colour of a share between 0 and 1 of what is not wanted.
+Color heat(double share, Theme theme);
+
 /// Everything that a pixel's colour depends on, made once a theme and colouring.
 class PixelColors {
 public:
     PixelColors(Theme theme, Coloring coloring);
     std::uint32_t of(const Coverage& coverage) const;
-    /// The same of the eight shares as one number.
-    std::uint32_t of(std::uint64_t shares) const;
+    /// Of each cell's eight shares, side by side in one number (shares.hpp).
+    void paint(std::span<const std::uint64_t> shares, std::span<std::uint32_t> pixels) const;
     std::uint32_t of(Activity activity) const { return full_[static_cast<std::size_t>(activity)]; }
     std::uint32_t edge(Activity activity) const { return edge_[static_cast<std::size_t>(activity)]; }
     std::uint32_t idle() const { return idle_; }
@@ -37,9 +40,9 @@ public:
 
 private:
     Coloring coloring_;
-    std::array<std::array<std::uint32_t, 256>, activity_count> shades_{};
+    // Of the last activity first, each from nothing to all of a pixel; in the other colourings only the first is used.
+    std::array<std::uint32_t, 256 * activity_count> shades_{};
     std::array<std::uint32_t, activity_count> full_{}, edge_{};
-    std::array<std::uint32_t, 256> heat_{};
     std::uint32_t idle_ = 0;
     std::uint64_t counted_ = 0;  // a byte of ones for each activity that the heat counts
 };
@@ -54,10 +57,11 @@ void paint(const Lane& lane, const Lanes& lanes, TimeView view, const PixelColor
            std::span<std::uint32_t> pixels);
 
 /// All lanes of a rank in one row: what it computes, and of the rest of the time what it waits for; the mean over the
-/// ranks of a group, for views with more ranks than pixels.
+/// ranks of a group, for views with more ranks than pixels. What is up to `coarse` pixels wide need not be told apart:
+/// more than one in a row that is low itself.
 using RankLanes = std::vector<const Lane*>;
 void paint(std::span<const RankLanes> group, const Lanes& lanes, TimeView view, const PixelColors& colors,
-           std::span<std::uint32_t> pixels);
+           std::span<std::uint32_t> pixels, double coarse = 2);
 
 /// A box that is wide enough for a name.
 struct NamedBox {

@@ -34,15 +34,18 @@ void add(Chart& chart, const ScalingCurve& curve, ScalingMetric metric) {
         series.points.push_back({p.devices, s.value});
         series.low.push_back(s.low);
         series.high.push_back(s.high);
-        series.titles.push_back(fmt::format("{} devices: {} a step ({} to {}), {:.5g} samples/s, efficiency {:.1f} %{}",
-                                            p.devices, to_string(Seconds{p.step_s}), to_string(Seconds{p.low_s}),
-                                            to_string(Seconds{p.high_s}), p.samples_per_s, 100 * p.efficiency,
-                                            p.fits ? "" : ", does not fit in memory"));
+        series.titles.push_back(title_of(curve, p));
     }
     chart.series.push_back(std::move(series));
 }
 
 }  // namespace
+
+std::string title_of(const ScalingCurve& curve, const ScalingPoint& p) {
+    return fmt::format("{} devices: {} a step ({} to {}), {:.5g} samples/s, efficiency {:.1f} %{}\n{}", p.devices,
+                       to_string(Seconds{p.step_s}), to_string(Seconds{p.low_s}), to_string(Seconds{p.high_s}),
+                       p.samples_per_s, 100 * p.efficiency, p.fits ? "" : ", does not fit in memory", curve.name);
+}
 
 Chart scaling_chart(const std::vector<ScalingCurve>& curves, ScalingMetric metric, const std::string& title,
                     const std::string& subtitle) {

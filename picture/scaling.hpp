@@ -21,6 +21,9 @@ struct ScalingCurve {
 
 enum class ScalingMetric { throughput, efficiency, step };
 
+/// Of the curve's dot at a point, for the pointer.
+std::string title_of(const ScalingCurve& curve, const ScalingPoint& point);
+
 /// Throughput on two logarithmic axes with the line of perfect scaling from each curve's first point (dashed), or
 /// efficiency or the step's time over the logarithm of devices. Dots' titles name their point: "384 devices: ...".
 /// InputError without a point.

@@ -44,9 +44,12 @@ Trained Alone::train_together(int perturbation) const {
     Program& program = *model;
     Trained trained;
     std::vector<float> before(program.tensors().gradients().size());  // of the step before
+    BySize others;
     for (int step = 0; step < options_.steps; ++step) {
         if (asynchronous()) {
             train_asynchronously(program, step);
+        } else if (!schedule_.shares.samples.empty()) {
+            sum_gradients_of_shares(program, step, others);
         } else {
             sum_gradients(program, step, 0, global_batch(schedule_), micro_batch_size(schedule_));
         }
@@ -67,6 +70,7 @@ void Alone::update(Program& program) {
     for (ReadyStep& ready : program.steps()) {
         if (std::holds_alternative<Update>(ready.step->action)) program.compute(ready, 0, 0);
     }
+    program.end_step();  // the weights are read now
 }
 
 bool Alone::asynchronous() const {
@@ -117,6 +121,38 @@ void Alone::sum_gradients(Program& program, int step, std::int64_t first, std::i
     }
     // Each micro-batch's loss was a mean over its own samples.
     std::ranges::transform(sum, gradients.begin(), [&](double value) { return static_cast<float>(value / count); });
+}
+
+Program& Alone::of_size(std::int64_t size, BySize& others) const {
+    std::unique_ptr<Sized>& sized = others[size];
+    if (sized != nullptr) return *sized->program;
+    sized = std::make_unique<Sized>(alone_);
+    sized->schedule.batch_per_rank = size;
+    for (Step& step : sized->schedule.classes.front().steps) {
+        if (auto* compute = std::get_if<Compute>(&step.action)) compute->problem.batch = size;
+    }
+    sized->program =
+        std::make_unique<Program>(sized->schedule, 0, options_.wish, options_.weights_seed, options_.hyperparameters);
+    return *sized->program;
+}
+
+void Alone::sum_gradients_of_shares(Program& program, int step, BySize& others) const {
+    const std::span<float> gradients = program.tensors().gradients();
+    std::vector<double> sum(gradients.size());
+    for (std::int64_t shard = 0; shard < shards(schedule_.mesh); ++shard) {
+        const std::int64_t size = samples_of(schedule_, shard) / schedule_.micro_batches;
+        Program& own = of_size(size, others);
+        assign(own.tensors().weights(), program.tensors().weights());
+        for (int m = 0; m < schedule_.micro_batches; ++m) {
+            const std::int64_t first = first_sample(schedule_, shard) + m * size;
+            options_.load(step, first, own);
+            own.compute_gradients(options_.dropout_seed(step), first);
+            const std::span<const float> made = own.tensors().gradients();
+            for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(size) * made[i];
+        }
+    }
+    const auto all = static_cast<double>(global_batch(schedule_));
+    std::ranges::transform(sum, gradients.begin(), [&](double value) { return static_cast<float>(value / all); });
 }
 
 void Alone::perturb(Program& program, std::uint64_t seed) const {

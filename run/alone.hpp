@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct Trained {
 
 class Alone {
 public:
-    /// `alone` is a schedule of one rank with one micro-batch's samples.
+    /// `alone` is a schedule of one rank with one micro-batch's samples (of any of them, where shares are uneven).
     Alone(const Schedule& schedule, const Schedule& alone, const AloneOptions& options)
         : schedule_(schedule), alone_(alone), options_(options) {}
 
@@ -34,6 +35,16 @@ private:
     /// The mean over micro-batches of as many samples as `alone` has, from `first` and every `apart` further on, to the
     /// end of the batch.
     void sum_gradients(Program& program, int step, std::int64_t first, std::int64_t end, std::int64_t apart) const;
+    /// Of a number of samples of its own; for micro-batches of each size of uneven shares.
+    struct Sized {
+        explicit Sized(Schedule alone) : schedule(std::move(alone)) {}
+        Schedule schedule;
+        std::unique_ptr<Program> program{};
+    };
+    using BySize = std::map<std::int64_t, std::unique_ptr<Sized>>;
+    Program& of_size(std::int64_t size, BySize& others) const;
+    /// The mean over all samples of the batch, where copies have micro-batches of different sizes.
+    void sum_gradients_of_shares(Program& program, int step, BySize& others) const;
     Trained result(Program& program) const;
     bool last(int step) const { return step + 1 == options_.steps; }
 

@@ -9,7 +9,7 @@ void Program::count_pixels(const ReadyStep& ready) {
     const float* const scores = ready.buffers.src.front().data();
     const auto classes = static_cast<std::size_t>(pixel_classes_);
     const std::size_t pixels =
-        ready.buffers.src.front().size() / classes / static_cast<std::size_t>(micro_batch_size(schedule_));
+        ready.buffers.src.front().size() / classes / static_cast<std::size_t>(micro_batch_size(schedule_, rank_class_));
     for (std::size_t i = 0; i < ready.buffers.labels.size(); ++i) {
         const float* const of_pixel = scores + i / pixels * classes * pixels + i % pixels;
         std::size_t best = 0;

@@ -2,20 +2,14 @@
 #include "run/executor.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "core/error.hpp"
-#include "run/placement.hpp"
 
 namespace rehearse::run {
 
 namespace {
 
 struct Stopped {};  // the other thread failed: not an error of its own
-
-bool carries_gradients(const Step& step) {
-    return step.stream == Stream::send_gradients || step.stream == Stream::receive_gradients;
-}
 
 kernels::Operand operand_of(kernels::View data, std::span<std::byte> room) {
     return {data.type(), {static_cast<std::byte*>(data.bytes()), data.size_bytes()}, room};
@@ -29,6 +23,8 @@ Executor::Executor(const Schedule& schedule, Program& program, const kernels::Co
       probe_(std::move(probe)),
       servers_(servers),
       times_(program.steps().size()),
+      starts_(program.device() == nullptr ? 0 : times_.size()),
+      ends_(starts_.size()),
       awaited_(program.steps().size()),
       done_(program.steps().size()) {
     const std::span<ReadyStep> steps = program.steps();
@@ -63,82 +59,6 @@ Executor::~Executor() {
     if (thread_.joinable()) thread_.join();
 }
 
-// Every rank makes the same communicators in the same order, whether it is on them or not.
-void Executor::make_edges(const Schedule& schedule, const kernels::Communicator& world) {
-    std::set<Edge> edges;
-    for (std::int64_t rank = 0; rank < ranks(schedule.mesh); ++rank) {
-        const std::vector<std::int64_t> at = coordinates(schedule.mesh, rank);
-        for (const Step& step : schedule.classes[static_cast<std::size_t>(class_of(schedule, rank))].steps) {
-            const auto* send = std::get_if<Send>(&step.action);
-            if (send == nullptr) continue;
-            const std::int64_t from = at[static_cast<std::size_t>(send->axis)];
-            edges.insert({send->axis, from, from + send->offset, carries_gradients(step)});
-        }
-    }
-    for (const Edge& edge : edges) {
-        const auto& [axis, from, to, gradients] = edge;
-        const std::vector<std::int64_t> group = group_of(schedule.mesh, axis, world.rank());
-        const std::int64_t own = coordinates(schedule.mesh, world.rank())[static_cast<std::size_t>(axis)];
-        const bool member = own == from || own == to;
-        const std::int64_t color = 2 * group.front() + (member ? 1 : 0);
-        edges_.emplace(edge, world.split(color, own == from ? 0 : 1));
-    }
-}
-
-void Executor::make_wires(const Schedule& schedule, const kernels::Communicator& world) {
-    const Placement placement{world};
-    const std::span<ReadyStep> steps = program_.steps();
-    // Communicators are made by all ranks together: one an axis, whoever of them sums along it.
-    std::set<int> axes;
-    for (const RankClass& rank_class : schedule.classes) {
-        for (const Step& step : rank_class.steps) {
-            if (const auto* action = std::get_if<Communicate>(&step.action)) axes.insert(action->axis);
-        }
-    }
-    for (const int axis : axes) {
-        const std::vector<std::int64_t> group = group_of(schedule.mesh, axis, world.rank());
-        groups_.emplace(axis, world.split(group.front(), world.rank())).first->second.connect();
-    }
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-        const Step& step = *steps[i].step;
-        if (const auto* action = std::get_if<Communicate>(&step.action)) {
-            const std::vector<std::int64_t> ranks = group_of(schedule.mesh, action->axis, world.rank());
-            kernels::Communicator& group = groups_.at(action->axis);
-            const Collective collective{action->kind, action->algorithm, placement.group(ranks, action->algorithm),
-                                        action->elements, action->root};
-            const Wire& wire = wires_.emplace(i, Wire{&group, {collective, group.rank()}}).first->second;
-            if (wire.rounds.slots == 0) continue;
-            require(step.stream == Stream::communication, "one collective at a time has the room");
-            const auto bytes =
-                static_cast<std::size_t>((static_cast<double>(wire.rounds.slots) * size_of(action->type)).value);
-            room_.resize(std::max(room_.size(), bytes));
-        } else if (const auto* send = std::get_if<Send>(&step.action)) {
-            wires_.emplace(i, message(schedule, step, send->axis, send->offset, world.rank(), steps[i].data.size()));
-        } else if (const auto* recv = std::get_if<Recv>(&step.action)) {
-            wires_.emplace(i, message(schedule, step, recv->axis, recv->offset, world.rank(), steps[i].data.size()));
-        } else if (const auto* trade = std::get_if<Trade>(&step.action)) {
-            wires_.emplace(i, this->trade(*trade, world.rank()));
-        }
-    }
-}
-
-Executor::Wire Executor::trade(const Trade& trade, std::int64_t rank) {
-    require(servers_ != nullptr, "links to the servers");
-    const auto link = servers_->find({rank, trade.server});
-    if (link != servers_->end()) return {&link->second, trade_rounds(trade)};
-    if (!nobody_) nobody_.emplace(kernels::Communicator::self());
-    return {&*nobody_, {}};
-}
-
-// `count` numbers to or from a neighbour, who is the other one of two.
-Executor::Wire Executor::message(const Schedule& schedule, const Step& step, int axis, std::int64_t offset,
-                                 std::int64_t rank, std::size_t count) {
-    const std::int64_t own = coordinates(schedule.mesh, rank)[static_cast<std::size_t>(axis)];
-    const bool sends = std::holds_alternative<Send>(step.action);
-    const Edge edge{axis, sends ? own : own + offset, sends ? own + offset : own, carries_gradients(step)};
-    return {&edges_.at(edge), kernels::RankProgram::message(sends ? 1 : 0, sends, count)};
-}
-
 void Executor::run(int iteration, std::uint64_t seed, std::int64_t first_sample) {
     program_.begin_step();
     {
@@ -147,6 +67,10 @@ void Executor::run(int iteration, std::uint64_t seed, std::int64_t first_sample)
         iteration_ = iteration;
     }
     changed_.notify_all();
+    if (program_.device() != nullptr) {
+        program_.device()->record(begun_);
+        begun_at_ = Clock::now();
+    }
     const std::span<ReadyStep> steps = program_.steps();
     bool decided = !program_.scales();  // whether this step updates anything
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -162,12 +86,33 @@ void Executor::run(int iteration, std::uint64_t seed, std::int64_t first_sample)
         });
     }
     if (!decided) program_.skip_updates(agreed(false));  // without weights it has a voice none the less
-    if (!thread_.joinable()) return;
-    compute_is_idle_ = true;
-    std::unique_lock lock{mutex_};
-    changed_.wait(lock, [&] { return communicated_ == iteration || failure_; });
-    compute_is_idle_ = false;
-    if (failure_) std::rethrow_exception(failure_);
+    if (thread_.joinable()) {
+        compute_is_idle_ = true;
+        std::unique_lock lock{mutex_};
+        changed_.wait(lock, [&] { return communicated_ == iteration || failure_; });
+        compute_is_idle_ = false;
+        if (failure_) std::rethrow_exception(failure_);
+    }
+    program_.end_step();
+    read_device_clock();
+}
+
+// When each step that was given to the device was computed there.
+void Executor::read_device_clock() {
+    kernels::Device* const device = program_.device();
+    for (std::size_t i = 0; i < ends_.size(); ++i) {
+        if (ends_[i] == nullptr) continue;
+        const auto after = [&](const kernels::Device::Event& event) {
+            const std::chrono::duration<double> seconds{device->seconds(begun_, event)};
+            return begun_at_ + std::chrono::duration_cast<Clock::duration>(seconds);
+        };
+        times_[i] = {after(starts_[i]), after(ends_[i])};
+    }
+}
+
+// A step of the compute stream has been given to the device: for the other thread.
+void Executor::wait_for_device(std::size_t index) {
+    if (program_.device() != nullptr && ends_[index] != nullptr) program_.device()->wait(ends_[index]);
 }
 
 void Executor::sum_kept_gradients() {
@@ -218,17 +163,6 @@ bool Executor::go_on_agreeing() {
     return true;
 }
 
-std::vector<double> Executor::bytes_sent() const {
-    std::vector<double> bytes(times_.size());
-    for (const auto& [index, wire] : wires_) {
-        const Bytes unit = size_of(program_.steps()[index].data.type());
-        for (const auto& round : wire.rounds.rounds) {
-            for (const auto& send : round.sends) bytes[index] += (static_cast<double>(send.count) * unit).value;
-        }
-    }
-    return bytes;
-}
-
 void Executor::communicate() {
     try {
         for (;;) {
@@ -255,7 +189,7 @@ void Executor::communicate_once() {
         bool moved = go_on_agreeing();
         for (Lane& lane : lanes_) moved = go_on(lane) || moved;
         if (moved) continue;
-        if (agreeing_ || std::ranges::any_of(lanes_, [](const Lane& lane) { return lane.under_way != nullptr; })) {
+        if (agreeing_ || std::ranges::any_of(lanes_, [](const Lane& lane) { return lane.waits(); })) {
             give_way();
         } else {
             wait_for_work();
@@ -272,24 +206,35 @@ bool Executor::go_on(Lane& lane) {
     if (lane.next == lane.steps.size()) return false;
     const std::size_t index = lane.steps[lane.next];
     ReadyStep& ready = program_.steps()[index];
-    if (lane.under_way == nullptr) {
-        {
-            const std::lock_guard lock{mutex_};
-            if (!is_free(lane)) return false;
-        }
-        times_[index].start = Clock::now();
-        if (probe_) probe_(iteration_, *ready.step);
-        if (ready.before) ready.before();
-        const Wire& wire = wires_.at(index);
-        const std::span<std::byte> room = ready.room.empty() ? std::span{room_} : ready.room;
-        lane.under_way = std::make_unique<kernels::Operation>(*wire.group, wire.rounds, operand_of(ready.data, room));
-    }
-    if (!lane.under_way->test()) return false;
+    if (!lane.waits() && !start(lane, index)) return false;
+    if (lane.summing != nullptr ? !lane.summing->test() : !lane.under_way->test()) return false;
+    if (lane.summing == nullptr) Program::finish(ready);
     lane.under_way.reset();
-    Program::finish(ready);
+    lane.summing = nullptr;
     times_[index].end = Clock::now();
     if (awaited_[index]) finish(index);
     ++lane.next;
+    return true;
+}
+
+bool Executor::start(Lane& lane, std::size_t index) {
+    {
+        const std::lock_guard lock{mutex_};
+        if (!is_free(lane)) return false;
+    }
+    ReadyStep& ready = program_.steps()[index];
+    for (const int before : ready.step->after) wait_for_device(static_cast<std::size_t>(before));
+    times_[index].start = Clock::now();
+    if (probe_) probe_(iteration_, *ready.step);
+    const Wire& wire = wires_.at(index);
+    if (wire.devices != nullptr) {
+        lane.summing = wire.devices;
+        lane.summing->all_reduce(ready.on_device);
+        return true;
+    }
+    if (ready.before) ready.before();
+    const std::span<std::byte> room = ready.room.empty() ? std::span{room_} : ready.room;
+    lane.under_way = std::make_unique<kernels::Operation>(*wire.group, wire.rounds, operand_of(ready.data, room));
     return true;
 }
 
@@ -315,9 +260,12 @@ void Executor::wait_for_work() {
 
 template <typename Work>
 void Executor::time(std::size_t index, const Work& work) {
+    kernels::Device* const device = program_.device();
+    if (device != nullptr) device->record(starts_[index]);
     times_[index].start = Clock::now();
     work();
     times_[index].end = Clock::now();
+    if (device != nullptr) device->record(ends_[index]);
     if (awaited_[index]) finish(index);
 }
 

@@ -60,6 +60,7 @@ private:
     struct Wire {
         kernels::Communicator* group = nullptr;
         kernels::RankProgram rounds;
+        kernels::DeviceGroup* devices = nullptr;  // that do it in the hosts' place
     };
     std::vector<std::byte> room_;  // beside the data, of what needs some (RankProgram::slots)
     /// A stream's steps, how many are over, and the one that is under way.
@@ -67,6 +68,8 @@ private:
         std::vector<std::size_t> steps;
         std::size_t next = 0;
         std::unique_ptr<kernels::Operation> under_way;
+        kernels::DeviceGroup* summing = nullptr;  // or this is
+        bool waits() const { return under_way != nullptr || summing != nullptr; }
     };
     /// Two neighbours on an axis and what one sends the other: activations or gradients.
     using Edge =
@@ -75,6 +78,9 @@ private:
     void make_edges(const Schedule& schedule, const kernels::Communicator& world);
     void make_wires(const Schedule& schedule, const kernels::Communicator& world);
     Wire trade(const Trade& trade, std::int64_t rank);
+    /// Of the ranks of an axis, where each has a device of its own and they make groups; else null.
+    std::unique_ptr<kernels::DeviceGroup> device_group(const kernels::Communicator& group) const;
+    bool start(Lane& lane, std::size_t index);
     Wire message(const Schedule& schedule, const Step& step, int axis, std::int64_t offset, std::int64_t rank,
                  std::size_t count);
     /// Whether any rank says so.
@@ -90,12 +96,15 @@ private:
     void time(std::size_t index, const Work& work);
     void wait_for(std::size_t index);
     void finish(std::size_t index);
+    void wait_for_device(std::size_t index);
+    void read_device_clock();
     void fail(std::exception_ptr why);
     void give_way() const;
 
     Program& program_;
     Probe probe_;
     std::map<int, kernels::Communicator> groups_;  // by axis
+    std::map<int, std::unique_ptr<kernels::DeviceGroup>> devices_;
     std::map<Edge, kernels::Communicator> edges_;
     TradeLinks* servers_;
     std::optional<kernels::Communicator> nobody_;  // of trades that another rank of the group does
@@ -106,6 +115,10 @@ private:
     std::unique_ptr<kernels::Operation> agreeing_;
     bool agreed_ = true;  // in this training step; for the communication thread
     std::vector<Interval> times_;
+    /// Of a device: the start of the training step, by both clocks, and of each step that computes its start and end.
+    kernels::Device::Event begun_;
+    Clock::time_point begun_at_;
+    std::vector<kernels::Device::Event> starts_, ends_;
     std::vector<bool> awaited_;  // some step of the other stream waits for it
 
     std::mutex mutex_;

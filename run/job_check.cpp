@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.hpp"
 
 namespace rehearse::run {
@@ -49,6 +51,20 @@ void check_tables(const Schedule& schedule, const Options& options) {
 }
 
 }  // namespace
+
+void check_on_device(const Schedule& schedule, std::string_view device) {
+    if (device == "cpu") return;
+    const auto refuse = [&](std::string_view what) {
+        throw InputError(
+            fmt::format("run: --device {}: plan '{}' {} on the host only in this version; leave --device out", device,
+                        schedule.plan, what));
+    };
+    if (schedule.curvature.period > 0) refuse("inverts its factors");
+    const std::vector<Layer>& layers = schedule.classes.front().part.network.layers;
+    if (std::ranges::any_of(layers, [](const Layer& layer) { return updates_directly(layer.op); })) {
+        refuse("updates its tables");
+    }
+}
 
 void check_job(const kernels::Communicator& world, const Schedule& schedule, const Options& options) {
     const std::int64_t needed = all_ranks(schedule);

@@ -2,6 +2,8 @@
 // What every rank refuses alike, before any of them waits for another.
 #pragma once
 
+#include <string_view>
+
 #include "core/schedule.hpp"
 #include "kernels/comm/communicator.hpp"
 #include "run/train.hpp"
@@ -10,5 +12,8 @@ namespace rehearse::run {
 
 /// InputError where this job, or this version, cannot train the schedule with these options.
 void check_job(const kernels::Communicator& world, const Schedule& schedule, const Options& options);
+
+/// InputError where it cannot be trained on this device.
+void check_on_device(const Schedule& schedule, std::string_view device);
 
 }  // namespace rehearse::run

@@ -22,7 +22,10 @@ bool is_finite(kernels::ConstView gradients) {
 
 }  // namespace
 
-bool Program::has_overflowed() const { return applies() && !is_finite(tensors_->applied()); }
+bool Program::has_overflowed() const {
+    if (!applies()) return false;
+    return !(device_ == nullptr ? is_finite(tensors_->applied()) : device_->all_finite(tensors_->applied()));
+}
 
 // Where the whole sums of all gradients are on every rank, all see the same.
 bool Program::may_differ() const {
@@ -37,10 +40,13 @@ bool Program::may_differ() const {
 
 // The update reads f32: divided in f16, what the scale had saved would vanish again.
 void Program::unscale(ReadyStep& ready) {
-    unscaled_.resize(std::max(unscaled_.size(), ready.scaled.size()));
-    const std::span<float> gradients = std::span{unscaled_}.first(ready.scaled.size());
-    kernels::convert(ready.scaled, gradients);
-    for (float& value : gradients) value /= applied_scale();
+    const std::span<float> gradients = unscaled_.first(ready.scaled.size());
+    if (device_ != nullptr) {
+        device_->scale(ready.scaled, gradients, 1 / applied_scale());
+    } else {
+        kernels::convert(ready.scaled, gradients);
+        for (float& value : gradients) value /= applied_scale();
+    }
     ready.buffers.diff_weights = gradients;
 }
 

@@ -128,6 +128,7 @@ Trained Alone::train_by_servers(std::int64_t rank, int perturbation) const {
         for (ReadyStep& ready : server.steps()) {
             if (std::get<Update>(ready.step->action).bucket == served.bucket) server.compute(ready, 0, 0);
         }
+        server.end_step();
         trader.weights[b] = floats_of(server.tensors().bucket(served.bucket).weights);
         if (++trader.traded < buckets.size()) return;
         trader.traded = 0;

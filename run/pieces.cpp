@@ -61,7 +61,7 @@ std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Ori
     }
     require(static_cast<std::int64_t>(indices.size()) == parameters(op),
             "the weights of a part are cut as its origin says");
-    return indices;
+    return origin.transposed ? transposed<std::int64_t>(indices, weights(op).front().shape[1]) : indices;
 }
 
 Joint joint_of(const Communication& op, std::int64_t samples) {

@@ -32,6 +32,19 @@ void join(const Joint& joint, kernels::ConstView pieces, kernels::View whole);
 /// One's own piece of the whole.
 void take(const Joint& joint, std::int64_t own, kernels::ConstView whole, kernels::View piece);
 
+/// The transpose of a matrix of `rows` rows.
+template <typename T>
+std::vector<T> transposed(std::span<const T> matrix, std::int64_t rows) {
+    const auto height = static_cast<std::size_t>(rows), width = matrix.size() / height;
+    std::vector<T> turned(matrix.size());
+    for (std::size_t row = 0; row < height; ++row) {
+        for (std::size_t column = 0; column < width; ++column) {
+            turned[column * height + row] = matrix[row * width + column];
+        }
+    }
+    return turned;
+}
+
 /// to = from, of one type.
 void copy(kernels::ConstView from, kernels::View to);
 

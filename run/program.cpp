@@ -17,10 +17,10 @@ namespace rehearse::run {
 
 namespace {
 
-void check_compute(const Schedule& schedule, const Compute& compute) {
+void check_compute(const Schedule& schedule, const RankClass& rank_class, const Compute& compute) {
     require(compute.problem.type == compute_type(schedule.precision, compute.problem.op),
             "types as precision.hpp says");
-    require(compute.problem.batch == micro_batch_size(schedule), "a step computes one micro-batch");
+    require(compute.problem.batch == micro_batch_size(schedule, rank_class), "a step computes one micro-batch");
 }
 
 bool again(const Step& step) { return step.name.find(":again") != std::string::npos; }
@@ -35,6 +35,7 @@ Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, 
                  const Hyperparameters& hyperparameters)
     : schedule_(schedule),
       rank_class_(schedule.classes.at(at(class_of(schedule, rank)))),
+      device_(wish.device),
       coordinates_(coordinates(schedule.mesh, rank)),
       hyperparameters_(hyperparameters),
       joints_(rank_class_.part.network.layers.size()),
@@ -44,7 +45,7 @@ Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, 
     choose_backends(wish);
     std::vector<const kernels::Backend*> backends;  // whoever runs forward says what is kept for backward
     for (const kernels::PassChoices& choices : choices_) backends.push_back(of(choices, Pass::forward).backend);
-    tensors_ = std::make_unique<Tensors>(schedule, rank_class_, rank, backends, seed);
+    tensors_ = std::make_unique<Tensors>(schedule, rank_class_, rank, backends, seed, device_);
     reserve_scratch();
     if (const SoftmaxLoss& loss = loss_of(schedule.network); !loss.image.empty()) {
         pixel_classes_ = loss.classes;
@@ -57,7 +58,7 @@ Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, 
         ReadyStep ready;
         ready.step = &step;
         if (const auto* compute = std::get_if<Compute>(&step.action)) {
-            check_compute(schedule, *compute);
+            check_compute(schedule, rank_class_, *compute);
             prepare(ready, *compute, wish.scratch_limit);
             keep_version(ready, compute->micro_batch);
         } else if (const auto* update = std::get_if<Update>(&step.action)) {
@@ -97,19 +98,26 @@ void Program::reserve_scratch() {
     std::int64_t largest = 0;
     for (const Layer& layer : part().network.layers) {
         std::int64_t sum = weights_read(layer.op) + 16;
-        for (const Shape& shape : input_shapes(layer.op)) sum += elements(shape) * micro_batch_size(schedule_) + 16;
+        for (const Shape& shape : input_shapes(layer.op))
+            sum += elements(shape) * micro_batch_size(schedule_, rank_class_) + 16;
         largest = std::max(largest, sum);
     }
     scratch_all_ = scratch_.reserve(largest);
+    std::int64_t logits = 0, unscaled = 0;
     if (schedule_.precision != Precision::fp32) {
         for (const Layer& layer : part().network.layers) {
             if (!is_loss(layer.op)) continue;
-            const std::int64_t size = elements(input_shapes(layer.op).front()) * micro_batch_size(schedule_);
-            logits_.resize(std::max(logits_.size(), at(size)));
+            logits =
+                std::max(logits, elements(input_shapes(layer.op).front()) * micro_batch_size(schedule_, rank_class_));
         }
-        logit_gradients_.resize(logits_.size());
     }
-    scratch_.allocate();
+    for (const Bucket& bucket : part().buckets) unscaled = std::max(unscaled, scales() ? bucket.elements : 0);
+    const Slice scores = scratch_.reserve(logits), gradients = scratch_.reserve(logits);
+    const Slice divided = scratch_.reserve(unscaled);
+    scratch_.allocate(device_);
+    logits_ = scratch_.at(scores);
+    logit_gradients_ = scratch_.at(gradients);
+    unscaled_ = scratch_.at(divided);
 }
 
 Movement Program::movement(int layer) const {
@@ -166,14 +174,19 @@ void Program::compute_loss_in_f32(ReadyStep& ready) {
     kernels::Buffers& buffers = ready.buffers;
     if (schedule_.precision == Precision::fp32) return;
     const kernels::ConstView stored = buffers.src.front();
-    const std::span<float> logits = std::span{logits_}.first(stored.size());
+    const std::span<float> logits = logits_.first(stored.size());
     buffers.src.front() = logits;
-    ready.before = [stored, logits] { kernels::convert(stored, logits); };
+    ready.host_works = device_ == nullptr;
+    ready.before = [this, stored, logits] {
+        if (device_ != nullptr) return device_->copy(stored, logits);
+        kernels::convert(stored, logits);
+    };
     if (buffers.diff_src.empty() || buffers.diff_src.front().empty()) return;
     const kernels::View gradient = buffers.diff_src.front();
-    const std::span<float> made = std::span{logit_gradients_}.first(stored.size());
+    const std::span<float> made = logit_gradients_.first(stored.size());
     buffers.diff_src.front() = made;
     ready.after = [this, made, gradient] {
+        if (device_ != nullptr) return device_->scale(made, gradient, scale_);
         for (float& value : made) value *= scale_;
         kernels::convert(made, gradient);
     };
@@ -232,19 +245,70 @@ void Program::begin_step() {
 void Program::compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_sample) {
     if (const auto* compute = std::get_if<Compute>(&ready.step->action)) {
         ready.buffers.seed = key(seed, layer_keys_[at(compute->layer)]);
-        ready.buffers.first_sample = first_sample + compute->micro_batch * micro_batch_size(schedule_);
+        ready.buffers.first_sample = first_sample + compute->micro_batch * micro_batch_size(schedule_, rank_class_);
     }
     if (const auto* update = std::get_if<Update>(&ready.step->action)) {
         if (skips_ || !applies()) return;
         ready.buffers.update_count = updates_[update->bucket]++ / schedule_.averaging.learners + 1;
         if (scales()) unscale(ready);
     }
+    if (ready.before && ready.host_works) wait_for_device();
     if (ready.before) ready.before();
     if (ready.kernel != nullptr) ready.kernel->run(ready.buffers);
-    finish(ready);
-    if (!ready.is_loss) return;
+    if (device_ == nullptr) {
+        finish(ready);
+    } else {
+        add_up(ready);
+    }
+    if (!ready.is_loss || counts_loss_at_end()) return;
+    wait_for_device();
+    count_loss(ready);
+}
+
+// What finish() does, on the device.
+void Program::add_up(const ReadyStep& ready) {
+    if (ready.after && ready.host_works) wait_for_device();
+    if (ready.after) ready.after();
+    for (const auto& [sum, part, first] : ready.additions) {
+        if (first) {
+            device_->copy(part, sum);
+        } else {
+            device_->add(sum, part);
+        }
+    }
+}
+
+void Program::wait_for_device() const {
+    if (device_ != nullptr) device_->finish();
+}
+
+// Of the only micro-batch it is still there when all is computed: no need to wait in the middle.
+bool Program::counts_loss_at_end() const { return device_ != nullptr && schedule_.micro_batches == 1; }
+
+void Program::count_loss(const ReadyStep& ready) {
     for (const float loss : ready.buffers.dst) loss_ += loss;
     if (pixel_classes_ > 0) count_pixels(ready);
+}
+
+void Program::end_step() {
+    if (device_ == nullptr) return;
+    device_->finish();
+    for (const ReadyStep& ready : steps_) {
+        if (ready.is_loss && counts_loss_at_end()) count_loss(ready);
+    }
+}
+
+Program::Placed Program::placed() const {
+    Placed placed;
+    for (std::size_t i = 0; i < choices_.size(); ++i) {
+        const kernels::Backend* const backend = of(choices_[i], Pass::forward).backend;
+        if (backend == nullptr) continue;
+        ++placed.layers;
+        if (device_ == nullptr || device_->owns(*backend)) continue;
+        ++placed.on_host;
+        placed.kinds.emplace(kind_of(part().network.layers[i].op));
+    }
+    return placed;
 }
 
 void Program::compute_gradients(std::uint64_t seed, std::int64_t first_sample) {
@@ -252,6 +316,7 @@ void Program::compute_gradients(std::uint64_t seed, std::int64_t first_sample) {
     for (ReadyStep& ready : steps_) {
         if (std::holds_alternative<Compute>(ready.step->action)) compute(ready, seed, first_sample);
     }
+    end_step();
 }
 
 }  // namespace rehearse::run

@@ -43,8 +43,10 @@ struct ReadyStep {
     kernels::Kernel* kernel = nullptr;
     kernels::Buffers buffers;
     kernels::View data;
+    kernels::View on_device{};            // what of a device's memory is summed, where `data` is staged as it is
     std::span<std::byte> room{};          // of a collective's slots, where what comes in them is read afterwards
     std::function<void()> before, after;  // before the data are sent, after they have come or been computed
+    bool host_works = true;               // in these two: a device is waited for first
     std::vector<Addition> additions;      // then
     bool is_loss = false;
     kernels::ConstView scaled{};  // gradients, of an update where the loss is scaled
@@ -77,7 +79,7 @@ public:
     std::span<ReadyStep> steps() { return steps_; }
     const Part& part() const { return rank_class_.part; }
     Tensors& tensors() { return *tensors_; }
-    std::int64_t samples() const { return schedule_.batch_per_rank; }  // of a step
+    std::int64_t samples() const { return batch_of(schedule_, rank_class_); }  // of a step
     Blocks blocks() const;
     /// Loss of each of this rank's samples, summed since begin_step; 0 on a rank that does not compute it.
     double loss() const { return loss_; }
@@ -94,6 +96,16 @@ public:
     /// A kernel of the compute stream. `seed` is one a training step, `first_sample` where this rank's samples lie in
     /// the global batch: a Dropout's mask does not depend on how many ranks share the batch.
     void compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_sample);
+    /// Behind the last step: on a device, waits until all is computed. What is read of a program, is read after this.
+    void end_step();
+    /// Where its kernels run, or null.
+    kernels::Device* device() const { return device_; }
+    /// Layers of the part that compute, and how many of them on the host although there is a device.
+    struct Placed {
+        int layers = 0, on_host = 0;
+        std::set<std::string_view> kinds{};  // of those
+    };
+    Placed placed() const;
     /// Loss scaling (Micikevicius et al. 2018): the loss's gradient is multiplied by loss_scale(), the weights' divided
     /// before their update; a step in which any of them is not finite updates nothing.
     bool scales() const { return scales_loss(schedule_.precision); }
@@ -139,6 +151,7 @@ private:
     void prepare_pieces(ReadyStep& ready, const Communicate& communicate);
     kernels::View room_for_gradient(ReadyStep& ready, int layer, int micro_batch);
     void prepare_bucket(ReadyStep& ready, const Communicate& communicate);
+    void prepare_tie(ReadyStep& ready, const Communicate& communicate);
     void prepare_halo(ReadyStep& ready, const Communicate& communicate);
     void prepare_exchange(ReadyStep& ready, const Communicate& communicate);
     void find_shared_tables(Blocks& blocks, int bag) const;
@@ -170,6 +183,7 @@ private:
     void count_pixels(const ReadyStep& ready);
     void compute_loss_in_f32(ReadyStep& ready);
     void send_as(ReadyStep& ready, DataType type);
+    void stage(ReadyStep& ready);
     void unscale(ReadyStep& ready);
     void pass_on(ReadyStep& ready, int layer, int micro_batch);
     void accumulate(ReadyStep& ready, const Compute& compute, std::int64_t& used);
@@ -178,8 +192,14 @@ private:
     std::int64_t first_row(int layer) const;
     Movement movement(int layer) const;
 
+    void wait_for_device() const;
+    void add_up(const ReadyStep& ready);
+    bool counts_loss_at_end() const;
+    void count_loss(const ReadyStep& ready);
+
     const Schedule& schedule_;
     const RankClass& rank_class_;
+    kernels::Device* device_;
     std::vector<std::int64_t> coordinates_;
     Hyperparameters hyperparameters_;
     std::vector<kernels::PassChoices> choices_;  // of each layer
@@ -191,9 +211,10 @@ private:
     /// Pieces that are gathered or scattered, of each layer that does, and gradients that are added to others.
     std::vector<std::vector<std::byte>> joints_, beside_;
     std::map<int, std::vector<std::int64_t>> places_;    // of a dropout's elements, by layer
-    std::vector<float> logits_, logit_gradients_;        // of one micro-batch, where layers compute in 16 bits
+    std::span<float> logits_, logit_gradients_;          // of one micro-batch, where layers compute in 16 bits
     std::vector<std::vector<std::byte>> sent_;           // gradients in the type that they are sent in
-    std::vector<float> unscaled_;                        // gradients of one bucket
+    std::vector<kernels::Device::Memory> staging_;       // where the host sends a device's gradients from
+    std::span<float> unscaled_;                          // gradients of one bucket
     float scale_ = 1, made_scale_ = 1, kept_scale_ = 1;  // made_: of the gradients that this step makes
     std::int64_t begun_ = 0;
     int good_steps_ = 0;

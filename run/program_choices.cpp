@@ -17,7 +17,7 @@ void Program::choose_backends(const Wish& wish) {
         layer_keys_.push_back(origin < 0 ? 0 : layer_key(schedule_.network.layers[at(origin)].name));
         const bool computes =
             has_pass(layers[i].op, Pass::forward) && !std::holds_alternative<Communication>(layers[i].op);
-        choices_.push_back(computes ? kernels::choose_passes(layers[i].op, micro_batch_size(schedule_),
+        choices_.push_back(computes ? kernels::choose_passes(layers[i].op, micro_batch_size(schedule_, rank_class_),
                                                              compute_type(schedule_.precision, layers[i].op), wish)
                                     : kernels::PassChoices{});
         has_loss_ = has_loss_ || is_loss(layers[i].op);
@@ -63,8 +63,8 @@ void Program::check_tie(std::size_t layer) const {
     if (origin < 0 || part().network.layers[layer].weights_of >= 0) return;
     if (schedule_.network.layers[at(origin)].weights_of < 0) return;
     throw InputError(
-        fmt::format("layer '{}' shares weights with another stage: run does not sum their gradients in "
-                    "this version",
+        fmt::format("layer '{}' shares weights with another stage: run does not sum their gradients with "
+                    "zero=3 or schedule=pipedream, or where three layers share them",
                     part().network.layers[layer].name));
 }
 

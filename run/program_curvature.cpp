@@ -91,7 +91,7 @@ void Program::prepare_factor(ReadyStep& ready, const Precondition& step, const W
     const std::int64_t size = inputs ? dense.k : dense.n;
     std::vector<float>& sums = sums_of_products_[{step.bucket, step.side}];
     sums.resize(at(size * size));
-    ready.kernel = &product(factor_problem(dense, step.side, micro_batch_size(schedule_)), wish);
+    ready.kernel = &product(factor_problem(dense, step.side, micro_batch_size(schedule_, rank_class_)), wish);
     ready.buffers.src.emplace_back(rows);
     ready.buffers.diff_dst = rows;
     ready.buffers.diff_weights = std::span<float>{sums};

@@ -78,7 +78,7 @@ void Program::pass_on(ReadyStep& ready, int layer, int micro_batch) {
 void Program::prepare_take(ReadyStep& ready, const Compute& compute) {
     const Layer& layer = part().network.layers[at(compute.layer)];
     const auto& op = std::get<Communication>(layer.op);
-    const Joint joint = joint_of(op, micro_batch_size(schedule_));
+    const Joint joint = joint_of(op, micro_batch_size(schedule_, rank_class_));
     const std::int64_t own = coordinates_[at(axis_index(schedule_.mesh, op.axis))];
     const LayerTensors made = tensors_->layer(compute.layer, compute.micro_batch);
     const int input = layer.inputs.front();

@@ -96,7 +96,7 @@ void assemble(const Rows& rows, kernels::ConstView own, kernels::View memory, ke
 }
 
 /// The gradient of a rank's own rows: of those that it needed itself, and what those say that others needed.
-void add_up(const Rows& rows, kernels::ConstView needed, kernels::View memory, kernels::View own) {
+void add_up_rows(const Rows& rows, kernels::ConstView needed, kernels::View memory, kernels::View own) {
     const Halo& halo = rows.halo();
     for (std::int64_t row = 0; row < halo.own; ++row) {
         const std::int64_t kept = rows.needed_of(row);
@@ -117,7 +117,7 @@ void add_up(const Rows& rows, kernels::ConstView needed, kernels::View memory, k
 void Program::prepare_halo(ReadyStep& ready, const Communicate& communicate) {
     const Layer& layer = part().network.layers[at(communicate.layer)];
     const auto& op = std::get<Communication>(layer.op);
-    const Rows rows{op, micro_batch_size(schedule_), coordinates_[at(communicate.axis)]};
+    const Rows rows{op, micro_batch_size(schedule_, rank_class_), coordinates_[at(communicate.axis)]};
     const Halo halo = op.halo;
     const LayerTensors made = tensors_->layer(communicate.layer, communicate.micro_batch);
     std::vector<std::byte>& bytes = joints_[at(communicate.layer)];
@@ -153,7 +153,7 @@ void Program::prepare_halo(ReadyStep& ready, const Communicate& communicate) {
         fill(memory.subspan(sent, memory.size() - sent), 0);
     };
     const kernels::View own = room_for_gradient(ready, communicate.layer, communicate.micro_batch);
-    ready.after = [rows, needed, memory, own] { add_up(rows, needed, memory, own); };
+    ready.after = [rows, needed, memory, own] { add_up_rows(rows, needed, memory, own); };
 }
 
 std::vector<std::int64_t> Program::places_in_sample(int layer) const {

@@ -2,6 +2,8 @@
 // Steps that send: sums, pieces and whole tensors, made ready.
 #include "run/program.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -41,7 +43,7 @@ void Program::prepare(ReadyStep& ready, const Communicate& communicate) {
 // input's output to the layer's, backward from the layer's gradient to the input's.
 void Program::prepare_pieces(ReadyStep& ready, const Communicate& communicate) {
     const Layer& layer = part().network.layers[at(communicate.layer)];
-    const Joint joint = joint_of(std::get<Communication>(layer.op), micro_batch_size(schedule_));
+    const Joint joint = joint_of(std::get<Communication>(layer.op), micro_batch_size(schedule_, rank_class_));
     const bool forward = communicate.pass == Pass::forward, gathers = communicate.kind == CollectiveKind::all_gather;
     const LayerTensors own = tensors_->layer(communicate.layer, communicate.micro_batch);
     const int input = layer.inputs.front();
@@ -70,7 +72,7 @@ void Program::prepare_pieces(ReadyStep& ready, const Communicate& communicate) {
 // forward, of its gradient to its input's backward, when the samples of a rank become those of all again.
 void Program::prepare_exchange(ReadyStep& ready, const Communicate& communicate) {
     const Layer& layer = part().network.layers[at(communicate.layer)];
-    const Joint joint = joint_of(std::get<Communication>(layer.op), micro_batch_size(schedule_));
+    const Joint joint = joint_of(std::get<Communication>(layer.op), micro_batch_size(schedule_, rank_class_));
     const bool forward = communicate.pass == Pass::forward;
     const LayerTensors own = tensors_->layer(communicate.layer, communicate.micro_batch);
     const kernels::ConstView from =
@@ -104,9 +106,12 @@ kernels::View Program::room_for_gradient(ReadyStep& ready, int layer, int micro_
 void Program::prepare_bucket(ReadyStep& ready, const Communicate& communicate) {
     if (communicate.content != Content::usual) return prepare_own_way(ready, communicate);
     const BucketTensors& bucket = tensors_->bucket(communicate.bucket);
+    if (communicate.axis == part().buckets[at(communicate.bucket)].tie) return prepare_tie(ready, communicate);
     const bool weights = communicate.kind == CollectiveKind::all_gather;
     ready.data = weights ? bucket.read() : bucket.applied;
     const kernels::View kept = ready.data;
+    if (device_ != nullptr) stage(ready);
+    if (!weights && kept.type() == communicate.type) ready.on_device = kept;
     if (!weights) send_as(ready, communicate.type);
     require(ready.data.type() == communicate.type, "what is sent is of the type that is sent");
     const auto sum = sums_.find(communicate.bucket);
@@ -119,14 +124,53 @@ void Program::prepare_bucket(ReadyStep& ready, const Communicate& communicate) {
     if (communicate.micro_batch + 1 == schedule_.micro_batches) ready.additions.push_back({mine, so_far, true});
 }
 
+// The host sends what it has of a device's memory in memory of its own; both copies run beside the device's kernels.
+void Program::stage(ReadyStep& ready) {
+    const kernels::View there = ready.data;
+    staging_.push_back(device_->allocate_staging(there.size_bytes()));
+    const kernels::View here{staging_.back().get(), there.size(), there.type()};
+    ready.data = here;
+    ready.before = [this, there, here] { device_->copy_beside(here.bytes(), there.bytes(), here.size_bytes()); };
+    ready.after = [this, there, here] { device_->copy_beside(there.bytes(), here.bytes(), here.size_bytes()); };
+}
+
+// The gradient of a table that another stage has, too: its first elements, as the table's owner has them.
+void Program::prepare_tie(ReadyStep& ready, const Communicate& communicate) {
+    if (device_ != nullptr) {
+        throw InputError(
+            fmt::format("run: --device {} does not train a table that two stages share: its gradient is "
+                        "turned on the host; leave --device out, or split without pipe=",
+                        device_->name()));
+    }
+    ready.data = tensors_->bucket(communicate.bucket).applied.first(at(communicate.elements));
+    const int layer = part().buckets[at(communicate.bucket)].layers.front();
+    if (!part().origins[at(layer)].transposed) return send_as(ready, communicate.type);
+    const kernels::View kept = ready.data;
+    ready.data = room(sent_[at(communicate.bucket)], kept.size(), communicate.type);
+    // Here it lies {width, words}.
+    const Shape shape = weights(part().network.layers[at(layer)].op).front().shape;
+    ready.before = [kept, sent = ready.data, width = shape[0]] {
+        assign(sent, transposed<float>(floats_of(kept), width));
+    };
+    ready.after = [kept, sent = ready.data, words = shape[1]] {
+        assign(kept, transposed<float>(floats_of(sent), words));
+    };
+}
+
 // Gradients that are kept in another type are rounded to what is sent, and the sums taken back.
 void Program::send_as(ReadyStep& ready, DataType type) {
     const kernels::View kept = ready.data;
     if (type == kept.type()) return;
     const kernels::View sent = room(sent_[at(std::get<Communicate>(ready.step->action).bucket)], kept.size(), type);
     ready.data = sent;
-    ready.before = [kept, sent] { kernels::convert(kept, sent); };
-    ready.after = [kept, sent] { kernels::convert(sent, kept); };
+    ready.before = [kept, sent, first = std::move(ready.before)] {
+        if (first) first();
+        kernels::convert(kept, sent);
+    };
+    ready.after = [kept, sent, last = std::move(ready.after)] {
+        kernels::convert(sent, kept);
+        if (last) last();
+    };
 }
 
 void Program::prepare(ReadyStep& ready, const Send& send) {

@@ -28,6 +28,9 @@ constexpr std::uint64_t layer_key(std::string_view name) {
     return hash;
 }
 
+/// What numbers are drawn for in a training run, each from a seed of its own.
+enum Purpose : std::uint64_t { weights_of, data_of, dropout_of };
+
 /// In [0, 1), with 53 bits.
 constexpr double uniform(std::uint64_t bits) { return static_cast<double>(mixed(bits) >> 11) * 0x1p-53; }
 

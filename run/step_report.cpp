@@ -11,7 +11,7 @@ std::vector<double> figures_of(const Schedule& schedule, std::int64_t rank, Prog
     Timeline timeline;
     timeline.events = events_of(schedule, rank, last.bytes_sent(), last.times(), last.times().front());
     const Summary summary = summarize(timeline);
-    const double samples = program.has_loss() ? static_cast<double>(schedule.batch_per_rank) : 0;
+    const double samples = program.has_loss() ? static_cast<double>(program.samples()) : 0;
     std::vector<double> own{program.loss(), summary.step.value, summary.exposed_comm.value, samples};
     own.insert(own.end(), program.confusion().begin(), program.confusion().end());
     return own;

@@ -74,9 +74,15 @@ Slice Arena::reserve(std::int64_t count, DataType type) {
     return slice;
 }
 
-void Arena::allocate() {
+void Arena::allocate(kernels::Device* device) {
+    if (device != nullptr) {
+        const kernels::Device::Memory memory = device->allocate(static_cast<std::size_t>(size_) * sizeof(float));
+        memory_ = {memory, reinterpret_cast<float*>(memory.get())};
+        return;
+    }
     try {
-        memory_.reset(new (alignment) float[static_cast<std::size_t>(size_)]());
+        memory_.reset(new (alignment) float[static_cast<std::size_t>(size_)](),
+                      [](float* memory) { ::operator delete[](memory, alignment); });
     } catch (const std::bad_alloc&) {
         throw InfeasibleError(
             fmt::format("this rank needs {} for weights and activations, more than there is: "
@@ -84,8 +90,6 @@ void Arena::allocate() {
                         to_string(Bytes{static_cast<double>(size_) * sizeof(float)})));
     }
 }
-
-void Arena::Free::operator()(float* memory) const { ::operator delete[](memory, alignment); }
 
 std::span<float> Arena::at(Slice slice) const {
     return {memory_.get() + slice.offset, static_cast<std::size_t>(slice.count)};
@@ -137,18 +141,18 @@ void Tensors::find_views(const Network& network) {
 }
 
 Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int64_t rank,
-                 const std::vector<const kernels::Backend*>& backends, std::uint64_t seed)
+                 const std::vector<const kernels::Backend*>& backends, std::uint64_t seed, kernels::Device* device)
     : slots_(rank_class.slots), micro_batches_(schedule.micro_batches), count_(rank_class.part.network.layers.size()) {
     const Network& network = rank_class.part.network;
-    const std::int64_t batch = micro_batch_size(schedule);
+    const std::int64_t batch = micro_batch_size(schedule, rank_class);
     const DataType type = compute_type(schedule.precision), update = update_type(schedule.precision);
     const std::vector<bool> wanted = wanted_gradients(network);
     find_views(network);
-    make_integers(schedule, network);
+    reserve_integers(schedule, network, batch_of(schedule, rank_class));
     const bool has_input = std::holds_alternative<Input>(network.layers.front().op);
     const bool has_numbers = has_input && !is_integers(network.layers.front().op);
     const Slice input =
-        arena_.reserve(has_numbers ? elements(network.layers.front().output) * schedule.batch_per_rank : 0);
+        arena_.reserve(has_numbers ? elements(network.layers.front().output) * batch_of(schedule, rank_class) : 0);
     const Slice read_input = type == DataType::f32 ? input : arena_.reserve(input.count, type);
     std::vector<Place> places;
     for (int slot = 0; slot < slots_; ++slot) {
@@ -182,7 +186,9 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
     const Slice second_moment = arena_.reserve(moments(schedule.optimizer) > 1 ? all : 0, update);
     const Slice applied = schedule.lag == 0 ? gradients : arena_.reserve(all, wire_type(schedule.precision));
     const Slice copy = update == type ? weights : arena_.reserve(all, type);
-    arena_.allocate();
+    arena_.allocate(device);
+    labels_ = integers(label_slice_);
+    indices_ = integers(index_slice_);
 
     for (const Place& place : places) {
         layers_.push_back({.output = arena_.view(place.output),
@@ -217,15 +223,20 @@ void Tensors::round_weights() const {
 }
 
 // Labels are wherever the loss may be, ids where they are read.
-void Tensors::make_integers(const Schedule& schedule, const Network& network) {
+void Tensors::reserve_integers(const Schedule& schedule, const Network& network, std::int64_t batch) {
+    static_assert(sizeof(std::int32_t) == sizeof(float), "an arena's unit");
     SoftmaxLoss loss = loss_of(schedule.network);
     for (const Layer& layer : network.layers) {
         if (const auto* own = std::get_if<SoftmaxLoss>(&layer.op)) loss.image = own->image;  // this rank's block
     }
-    labels_.resize(at(schedule.batch_per_rank * loss.rows * elements(loss.image)));
+    label_slice_ = arena_.reserve(batch * loss.rows * elements(loss.image));
     for (const Layer& layer : network.layers) {
-        if (is_integers(layer.op)) indices_.resize(at(schedule.batch_per_rank * elements(layer.output)));
+        if (is_integers(layer.op)) index_slice_ = arena_.reserve(batch * elements(layer.output));
     }
+}
+
+std::span<std::int32_t> Tensors::integers(Slice slice) const {
+    return {reinterpret_cast<std::int32_t*>(arena_.at(slice).data()), at(slice.count)};
 }
 
 void Tensors::share_weights(const Network& network) {
@@ -318,12 +329,12 @@ LayerTensors Tensors::layer(int index, int micro_batch) const {
 
 std::span<std::int32_t> Tensors::indices(int micro_batch) {
     const std::size_t size = indices_.size() / at(micro_batches_);
-    return std::span{indices_}.subspan(at(micro_batch) * size, size);
+    return indices_.subspan(at(micro_batch) * size, size);
 }
 
 std::span<std::int32_t> Tensors::labels(int micro_batch) {
     const std::size_t size = labels_.size() / at(micro_batches_);
-    return std::span{labels_}.subspan(at(micro_batch) * size, size);
+    return labels_.subspan(at(micro_batch) * size, size);
 }
 
 }  // namespace rehearse::run

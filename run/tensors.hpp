@@ -9,6 +9,7 @@
 
 #include "core/schedule.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/device.hpp"
 
 namespace rehearse::run {
 
@@ -22,16 +23,13 @@ class Arena {
 public:
     /// Where the tensor will lie; spans may be asked for after `allocate`.
     Slice reserve(std::int64_t count, DataType type = DataType::f32);
-    void allocate();  // all zero
+    void allocate(kernels::Device* device = nullptr);  // all zero; the host's where there is no device
     std::span<float> at(Slice slice) const;
     kernels::View view(Slice slice) const;
 
 private:
-    struct Free {
-        void operator()(float* memory) const;
-    };
     std::int64_t size_ = 0;
-    std::unique_ptr<float, Free> memory_;
+    std::shared_ptr<float> memory_;
 };
 
 struct LayerTensors {
@@ -60,7 +58,8 @@ public:
     /// `backends` of each layer of the part; nullptr where nothing is computed. Weights are drawn from `seed` for the
     /// whole network, of which this rank keeps its part.
     Tensors(const Schedule& schedule, const RankClass& rank_class, std::int64_t rank,
-            const std::vector<const kernels::Backend*>& backends, std::uint64_t seed);
+            const std::vector<const kernels::Backend*>& backends, std::uint64_t seed,
+            kernels::Device* device = nullptr);
 
     LayerTensors layer(int index, int micro_batch = 0) const;
     const BucketTensors& bucket(int index) const { return buckets_[static_cast<std::size_t>(index)]; }
@@ -93,7 +92,8 @@ private:
         Slice output, diff, workspace, state, tied_gradient;
     };
     void find_views(const Network& network);
-    void make_integers(const Schedule& schedule, const Network& network);
+    void reserve_integers(const Schedule& schedule, const Network& network, std::int64_t batch);
+    std::span<std::int32_t> integers(Slice slice) const;
     void share_weights(const Network& network);
     void place_parameters(const Part& part);
     void initialise_parameters(const Schedule& schedule, const Part& part, std::int64_t rank, std::uint64_t seed);
@@ -106,7 +106,8 @@ private:
     kernels::View weights_, copy_, gradients_, applied_, momentum_, second_moment_;
     std::span<float> input_;
     kernels::View read_input_;  // the same memory where layers compute in f32
-    std::vector<std::int32_t> labels_, indices_;
+    Slice label_slice_, index_slice_;
+    std::span<std::int32_t> labels_, indices_;
     int micro_batches_;
     std::size_t count_;  // of layers
 };

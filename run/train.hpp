@@ -42,6 +42,8 @@ private:
 struct Options {
     int steps = 5;                       // in all, those before the checkpoint that it goes on from included
     std::string backend{}, algorithm{};  // empty: the best of each layer
+    std::string device = "cpu";          // or "cuda"
+    int learners = 1;                    // of one rank, on one device: run/learners.hpp
     Bytes scratch_limit = kernels::default_scratch_limit;
     kernels::Choices tuned{};  // followed where no backend and no algorithm is asked for; the same on all ranks
     std::uint64_t seed = 1;
@@ -80,6 +82,7 @@ struct Result {
     std::vector<float> gradients;  // of the last step, likewise
     /// With servers: how many updates were by gradients at weights that 0, 1, 2, ... other updates had come after.
     std::vector<std::int64_t> staleness{};
+    std::string left_to_host{};      // of a device: "1 of 12 layers: matmul", or empty
     double gradient_error = -1;      // see run/gradient_check.hpp; -1: not asked for
     double gradient_tolerance = -1;  // derived there; an error above it is a failed check
 };

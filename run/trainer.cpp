@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "kernels/comm/idle.hpp"
 #include "run/checkpoint.hpp"
 #include "run/clock.hpp"
 #include "run/feed.hpp"
 #include "run/gradient_check.hpp"
 #include "run/job_check.hpp"
+#include "run/learners.hpp"
 #include "run/part_check.hpp"
 #include "run/program.hpp"
 #include "run/random.hpp"
@@ -27,16 +29,14 @@ namespace rehearse::run {
 
 namespace {
 
-enum Purpose : std::uint64_t { weights_of, data_of, dropout_of };
-
 /// The whole job where it has servers: what the ranks of the mesh need of it.
 struct Job {
     const kernels::Communicator& all;
     TradeLinks links;
 };
 
-Wish wish_of(const Options& options) {
-    return {options.backend, options.algorithm, options.scratch_limit, options.tuned};
+Wish wish_of(const Options& options, kernels::Device* device) {
+    return {options.backend, options.algorithm, options.scratch_limit, options.tuned, device};
 }
 
 Hyperparameters hyperparameters_of(const Options& options) {
@@ -59,19 +59,19 @@ DataType wire_of(const Schedule& schedule) {
 class Trainer {
 public:
     Trainer(const kernels::Communicator& world, const Schedule& schedule, const Options& options, const Probe& probe,
-            Job* job = nullptr)
+            kernels::Device* device, Job* job = nullptr)
         : world_(world),
           job_(job),
           schedule_(schedule),
           options_(options),
-          wish_(wish_of(options)),
+          wish_(wish_of(options, device)),
           hyperparameters_(hyperparameters_of(options)),
           program_(schedule, world.rank(), wish_, key(options.seed, weights_of), hyperparameters_),
           executor_(schedule, program_, world, probe, job == nullptr ? nullptr : &job->links),
           recording_(executor_.bytes_sent(), options.record ? options.steps : 0),
           saver_(world, schedule, options, program_, executor_),
           shards_(shards(schedule.mesh)),
-          first_sample_(shard_of(schedule.mesh, world.rank()) * schedule.batch_per_rank),
+          first_sample_(first_sample(schedule, shard_of(schedule.mesh, world.rank()))),
           feed_(schedule, key(options.seed, data_of), options.data, first_sample_) {}
 
     Result train(const Report& report) {
@@ -98,6 +98,7 @@ public:
         recording_.align({first_time, first_ahead, now(), last_ahead});
         result.timeline = make_timeline(schedule_, world_, recording_);
         result.timeline.title = title();
+        result.left_to_host = left_to_host();
         gather_pieces();
         result.weights = floats_of(program_.tensors().weights());
         result.gradients = floats_of(program_.tensors().applied());
@@ -141,9 +142,18 @@ private:
         result.staleness = staleness(logs_);
     }
 
+    std::string left_to_host() const {
+        const Program::Placed placed = program_.placed();
+        if (placed.on_host == 0) return {};
+        const std::vector<std::string_view> kinds(placed.kinds.begin(), placed.kinds.end());
+        return fmt::format("{} of {} layers: {}", placed.on_host, placed.layers, join(kinds));
+    }
+
     std::string title() const {
-        return fmt::format("{}, {}, batch {} a rank, measured", schedule_.network.name, schedule_.plan,
-                           schedule_.batch_per_rank);
+        const bool uneven = !schedule_.shares.samples.empty();
+        return fmt::format("{}, {}, batch {}{}, measured", schedule_.network.name, schedule_.plan,
+                           uneven ? global_batch(schedule_) : schedule_.batch_per_rank,
+                           uneven ? " in uneven shares" : " a rank");
     }
 
     const RankClass& rank_class() const {
@@ -237,16 +247,17 @@ private:
     ServerLogs logs_;
 };
 
-/// Ranks train, servers serve. What a server returns has neither steps nor gradients.
+/// Ranks train, servers serve, on the hosts. What a server returns has neither steps nor gradients.
 Result train_with_servers(const kernels::Communicator& all, const Schedule& schedule, const Options& options,
-                          const Report& report, const Probe& probe) {
+                          const Report& report, const Probe& probe, kernels::Device* device) {
     const std::int64_t ranks = rehearse::ranks(schedule.mesh);
     const bool serves = all.rank() >= ranks;
     const kernels::Communicator own = all.split(serves ? 1 : 0, all.rank());
     Job job{all, link_servers(all, schedule)};
-    if (!serves) return Trainer{own, schedule, options, probe, &job}.train(report);
-    const std::vector<Served> log = serve(schedule, static_cast<int>(all.rank() - ranks), options.steps, job.links,
-                                          wish_of(options), key(options.seed, weights_of), hyperparameters_of(options));
+    if (!serves) return Trainer{own, schedule, options, probe, device, &job}.train(report);
+    const std::vector<Served> log =
+        serve(schedule, static_cast<int>(all.rank() - ranks), options.steps, job.links, wish_of(options, nullptr),
+              key(options.seed, weights_of), hyperparameters_of(options));
     Result result;
     result.staleness = staleness(share_logs(all, schedule, log));
     return result;
@@ -261,17 +272,25 @@ float default_learning_rate(Optimizer optimizer) {
 }
 
 Result train_on(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
-                const Report& report, const Probe& probe) {
+                const Report& report, const Probe& probe, kernels::Device* device) {
     rehearse::check(schedule);
+    check_on_device(schedule, device == nullptr ? std::string_view{options.device} : device->name());
     check_job(world, schedule, options);
-    if (schedule.servers.count > 0) return train_with_servers(world, schedule, options, report, probe);
-    return Trainer{world, schedule, options, probe}.train(report);
+    if (device == nullptr) device = kernels::usable_device(options.device);
+    if (schedule.servers.count > 0) return train_with_servers(world, schedule, options, report, probe, device);
+    return Trainer{world, schedule, options, probe, device}.train(report);
 }
 
 Result train(const Session& session, const Schedule& schedule, const Options& options,
              const std::function<void(int step, const StepReport&)>& report) {
     const kernels::Communicator world = kernels::Communicator::world();
     require(world.size() == session.size(), "a session is the whole job");
+    if (options.learners > 1) {
+        if (world.size() > 1) throw InputError("--learners: of one rank; start it without mpirun");
+        kernels::Device* const device = kernels::usable_device(options.device);
+        if (device == nullptr) throw InputError("--learners: streams of a GPU, so with --device cuda");
+        return train_learners(schedule, options, report, *device);
+    }
     Result result = train_on(world, schedule, options, report, {});
     result.timeline.title +=
         fmt::format(" on {} rank{} with {} thread{} each", session.size(), session.size() == 1 ? "" : "s",

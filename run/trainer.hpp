@@ -12,8 +12,8 @@ namespace rehearse::run {
 
 using Report = std::function<void(int step, const StepReport& report)>;
 
-/// Collective over `world`. `probe` may be empty.
+/// Collective over `world`. `probe` may be empty. `device`: in place of the one that the options name.
 Result train_on(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
-                const Report& report, const Probe& probe);
+                const Report& report, const Probe& probe, kernels::Device* device = nullptr);
 
 }  // namespace rehearse::run

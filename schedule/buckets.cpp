@@ -40,13 +40,18 @@ std::vector<int> axes_of_sums(const Part& part, Mesh& mesh, bool along_data) {
 }
 
 std::vector<Bucket> make_buckets(const Network& network, DataType wire, Bytes first, Bytes limit,
-                                 std::span<const int> axes, std::span<const int> begins) {
+                                 std::span<const int> axes, std::span<const int> begins,
+                                 const std::map<int, std::pair<int, std::int64_t>>& ties) {
     std::vector<Bucket> buckets;
     std::map<int, std::size_t> open;  // by axis
     for (std::size_t i = network.layers.size(); i-- > 0;) {
         if (std::ranges::find(begins, static_cast<int>(i) + 1) != begins.end()) open.clear();
         const std::int64_t count = parameters(network.layers[i].op);
         if (count == 0) continue;
+        if (const auto tie = ties.find(static_cast<int>(i)); tie != ties.end()) {
+            buckets.push_back({{static_cast<int>(i)}, count, axes[i], tie->second.first, tie->second.second});
+            continue;
+        }
         const auto [entry, fresh] = open.try_emplace(axes[i], buckets.size());
         if (fresh) buckets.push_back({{}, 0, axes[i]});
         Bucket& bucket = buckets[entry->second];

@@ -2,7 +2,9 @@
 // Gradient buckets (Li et al. 2020, "PyTorch Distributed"): small gradients are sent together, early ones first.
 #pragma once
 
+#include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/schedule.hpp"
@@ -17,8 +19,10 @@ std::vector<int> axes_of_sums(const Part& part, Mesh& mesh, bool along_data = tr
 
 /// Layers with weights, packed in the order in which the backward pass makes their gradients, those of one axis
 /// together. A bucket closes as soon as it holds `limit` bytes (the first: the smaller of `first` and `limit`), so it
-/// is at least that large, but the last. No bucket goes on beyond a layer of `begins`.
+/// is at least that large, but the last. No bucket goes on beyond a layer of `begins`. A layer of `ties` (with its
+/// Bucket::tie and tied) has one of its own.
 std::vector<Bucket> make_buckets(const Network& network, DataType wire, Bytes first, Bytes limit,
-                                 std::span<const int> axes, std::span<const int> begins = {});
+                                 std::span<const int> axes, std::span<const int> begins = {},
+                                 const std::map<int, std::pair<int, std::int64_t>>& ties = {});
 
 }  // namespace rehearse::schedule

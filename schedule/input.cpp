@@ -41,10 +41,10 @@ void add_input(Schedule& schedule, const InputData& input) {
     }
     const int tensor = axis_index(schedule.mesh, "tensor");
     const std::int64_t sharing = tensor < 0 ? 1 : schedule.mesh.axes[static_cast<std::size_t>(tensor)].size;
-    const double samples = static_cast<double>(schedule.batch_per_rank) / static_cast<double>(sharing);
     bool read = false;
     for (RankClass& rank_class : schedule.classes) {
         if (!reads_samples(schedule, rank_class)) continue;
+        const double samples = static_cast<double>(batch_of(schedule, rank_class)) / static_cast<double>(sharing);
         rank_class.steps.push_back(
             {fmt::format("load:{}", input.tier), Stream::io, Load{input.tier, input.sample * samples}, {}});
         read = true;

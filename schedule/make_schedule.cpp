@@ -4,21 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 
-#include "core/curvature.hpp"
 #include "core/error.hpp"
 #include "core/precision.hpp"
-#include "core/prices.hpp"
 #include "schedule/blocks.hpp"
-#include "schedule/buckets.hpp"
+#include "schedule/costs.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/mesh.hpp"
 #include "schedule/plan.hpp"
-#include "schedule/servers.hpp"
+#include "schedule/rank_classes.hpp"
 #include "schedule/spatial.hpp"
-#include "schedule/steps.hpp"
 #include "schedule/tables.hpp"
 #include "schedule/tensor.hpp"
 #include "schedule/weird_trick.hpp"
@@ -54,63 +49,46 @@ int micro_batches(const Plan& plan, std::int64_t stages, std::int64_t batch) {
     return count;
 }
 
-/// What one micro-batch costs in each layer on a device: by price where it has prices, else by operations.
-std::vector<double> layer_costs(const Part& part, const Schedule& schedule, const DeviceClass* device) {
-    if (device != nullptr && device->peak.empty() && device->measured.empty()) device = nullptr;
-    std::vector<double> costs;
-    for (const Layer& layer : part.network.layers) {
-        double cost = 0;
-        for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
-            if (!has_pass(layer.op, pass)) continue;
-            const Problem problem{layer.op, pass, micro_batch_size(schedule), compute_type(schedule.precision)};
-            cost += device == nullptr ? flops(layer.op, pass).value : price(problem, *device).time.value;
-        }
-        costs.push_back(cost);
-    }
-    return costs;
-}
+/// Whether two stages that share a table sum its gradient: once a step, of the whole table.
+bool ties_tables(const Plan& plan) { return plan.zero < 3 && !strategy_of(plan).asynchronous; }
 
-/// The classes of devices on which a stage's ranks are.
-std::set<const DeviceClass*> devices_of(int stage, const Schedule& schedule, const Machine& machine) {
-    if (machine.classes.empty()) return {nullptr};
-    if (machine.classes.size() == 1) return {&rehearse::class_of(machine, 0)};
-    std::set<const DeviceClass*> devices;
-    const int pipe = axis_index(schedule.mesh, "pipe");
-    for (std::int64_t rank = 0; rank < ranks(schedule.mesh); ++rank) {
-        if (pipe < 0 || place_on(schedule.mesh, pipe, rank) == stage)
-            devices.insert(&rehearse::class_of(machine, rank));
-    }
-    return devices;
-}
-
-/// Of each layer on each piece of the pipeline: piece c * stages + s is on stage s, whose slowest device counts.
-std::vector<std::vector<double>> costs_of_pieces(const Part& part, const Plan& plan, const Schedule& schedule,
-                                                 const Machine& machine) {
+/// Where the stages end.
+std::vector<int> cuts_of(const Part& part, const Plan& plan, const Schedule& schedule, const Machine& machine) {
     const auto stages = static_cast<int>(axis_size(schedule.mesh, "pipe"));
-    std::map<const DeviceClass*, std::vector<double>> on_device;
-    std::vector<std::vector<double>> costs;
-    for (int piece = 0; piece < stages * plan.chunks; ++piece) {
-        std::vector<double>& worst = costs.emplace_back(part.network.layers.size());
-        for (const DeviceClass* device : devices_of(piece % stages, schedule, machine)) {
-            const auto [known, fresh] = on_device.try_emplace(device);
-            if (fresh) known->second = layer_costs(part, schedule, device);
-            std::ranges::transform(worst, known->second, worst.begin(),
-                                   [](double a, double b) { return std::max(a, b); });
-        }
-    }
-    return costs;
-}
-
-std::vector<Stage> make_stages(Part part, const Plan& plan, const Schedule& schedule, const Machine& machine) {
-    const auto stages = static_cast<int>(axis_size(schedule.mesh, "pipe"));
-    const auto layers = static_cast<int>(part.network.layers.size());
-    if (stages == 1 && plan.chunks == 1) return {{std::move(part), {{0, layers}}}};
+    if (stages == 1 && plan.chunks == 1) return {};
     try {
-        const std::vector<int> ends = plan.cut_by_blocks ? even_blocks(part.network, stages * plan.chunks)
-                                                         : balance(costs_of_pieces(part, plan, schedule, machine));
-        return cut_stages(part, ends, stages, "pipe");
+        return plan.cut_by_blocks ? even_blocks(part.network, stages * plan.chunks)
+                                  : balance(costs_of_pieces(part, plan.chunks, schedule, machine));
     } catch (const InputError& error) {
         throw InputError(fmt::format("--plan '{}': network '{}': {}", plan.text, part.network.name, error.what()));
+    }
+}
+
+std::vector<Stage> make_stages(const Part& part, std::span<const int> ends, const Plan& plan, const Mesh& mesh) {
+    const auto layers = static_cast<int>(part.network.layers.size());
+    if (ends.empty()) return {{part, {{0, layers}}}};
+    return cut_stages(part, ends, static_cast<int>(axis_size(mesh, "pipe")), "pipe", ties_tables(plan));
+}
+
+/// Where some stage has no room for its layers, others may have some: cuts that cost least of those that fit, by what
+/// layers take in the classes of the cut before. As it was where none is found.
+void cut_by_memory(const Part& part, const Plan& plan, const Machine& machine, Schedule& schedule) {
+    constexpr int attempts = 4;
+    if (schedule.classes.size() < 2 || plan.cut_by_blocks || plan.chunks > 1 || machine.classes.empty()) return;
+    if (plan.shares != BatchShares{} || all_fit(schedule, schedule.classes, machine)) return;
+    std::vector<RankClass> classes = schedule.classes;
+    const std::vector<std::vector<double>> costs = costs_of_pieces(part, plan.chunks, schedule, machine);
+    for (int i = 0; i < attempts; ++i) {
+        Room room = room_for(part, schedule, classes, machine);
+        for (double& available : room.available) available *= 1 - 0.05 * i;  // it was not quite right
+        const auto ends = balance(costs, room);
+        if (!ends) return;
+        const ClassMaker maker{schedule, plan, machine, make_stages(part, *ends, plan, schedule.mesh)};
+        for (int stage = 0; stage < maker.stages(); ++stage)
+            classes[static_cast<std::size_t>(stage)] = maker.make(stage, 0);
+        if (!all_fit(schedule, classes, machine)) continue;
+        schedule.classes = std::move(classes);
+        return;
     }
 }
 
@@ -139,10 +117,29 @@ Part part_of(const Network& network, const Plan& plan, Mesh& mesh) {
     return split_tensor(network, {"tensor", axis_index(mesh, "tensor"), tensor, plan.sequence});
 }
 
-const PipelineStrategy& strategy_of(const Plan& plan) {
-    const auto strategy = std::ranges::find(pipeline_strategies(), plan.pipeline, &PipelineStrategy::name);
-    require(strategy != pipeline_strategies().end(), "a pipeline schedule that parse_plan accepted");
-    return *strategy;
+/// Of all copies in a step.
+std::int64_t all_samples(const Job& job, std::int64_t copies) {
+    Job even = job;
+    even.global_batch.reset();
+    if (!job.global_batch) return copies * batch_per_rank(even, copies, 1);
+    if (*job.global_batch < 1) {
+        throw InputError(fmt::format("--global-batch {}: at least 1 sample is needed", *job.global_batch));
+    }
+    return *job.global_batch;
+}
+
+/// Fills in the shares; the samples of each kind of them, or 0 where all turn out alike.
+std::vector<std::int64_t> share_out(const ClassMaker& maker, std::int64_t batch, Schedule& schedule) {
+    const std::vector<std::int64_t> samples = maker.share_out(batch);
+    schedule.batch_per_rank = std::ranges::max(samples);
+    schedule.shares = shares_of(samples);
+    if (schedule.shares.samples.empty()) return {0};
+    schedule.class_axes.push_back(axis_index(schedule.mesh, "data"));
+    std::vector<std::int64_t> kinds;
+    for (std::size_t copy = 0; copy < samples.size(); ++copy) {
+        if (schedule.shares.kind[copy] == static_cast<int>(kinds.size())) kinds.push_back(samples[copy]);
+    }
+    return kinds;
 }
 
 }  // namespace
@@ -153,8 +150,14 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     schedule.mesh = make_mesh(plan, job.devices);
     const std::int64_t stages = axis_size(schedule.mesh, "pipe");
     const std::int64_t copies = shards(schedule.mesh);
-    schedule.micro_batches = micro_batches(plan, stages, batch_per_rank(job, copies, 1));
-    schedule.batch_per_rank = batch_per_rank(job, copies, schedule.micro_batches);
+    if (plan.shares == BatchShares{}) {
+        schedule.micro_batches = micro_batches(plan, stages, batch_per_rank(job, copies, 1));
+        schedule.batch_per_rank = batch_per_rank(job, copies, schedule.micro_batches);
+    } else {  // until the shares are known: stages are balanced by what a copy has on average
+        schedule.micro_batches = micro_batches(plan, stages, 1);
+        const std::int64_t parts = copies * schedule.micro_batches;
+        schedule.batch_per_rank = std::max<std::int64_t>(1, all_samples(job, copies) / parts) * schedule.micro_batches;
+    }
     check(network);
     if (parameters(network) == 0) {
         throw InputError(fmt::format("network '{}' has no weights: there is nothing to train", network.name));
@@ -172,6 +175,7 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     }
     schedule.compression = plan.compression;
     schedule.servers = plan.servers;
+    schedule.curvature = plan.curvature;
     if (job.optimizer == Optimizer::lamb && plan.zero > 0) {
         throw InputError(
             fmt::format("--plan '{}': with zero={} a rank updates a piece of the weights, but LAMB needs the "
@@ -188,44 +192,16 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
             fmt::format("--plan '{}': allreduce=adasum combines gradients in f32; choose --precision fp32", plan.text));
     }
 
-    StepOptions options{
-        .sum = {.overlap = plan.overlap,
-                .zero = plan.zero,
-                .wire = plan.compress.value_or(wire_type(job.precision)),
-                .lag = plan.lag},
-        .tensor = plan.tensor_sum.value_or(Algorithm{}),
-        .recompute = plan.recompute,
-        .asynchronous = strategy_of(plan).asynchronous || plan.averaging.period > 0 || plan.curvature.period > 1};
-    std::vector<Stage> made = make_stages(part_of(network, plan, schedule.mesh), plan, schedule, machine);
+    const Part part = part_of(network, plan, schedule.mesh);
+    const std::vector<int> ends = cuts_of(part, plan, schedule, machine);
+    const ClassMaker maker{schedule, plan, machine, make_stages(part, ends, plan, schedule.mesh)};
     if (stages > 1) schedule.class_axes.push_back(axis_index(schedule.mesh, "pipe"));
-    for (std::size_t s = 0; s < made.size(); ++s) {
-        RankClass stage{
-            .name = stages > 1 ? fmt::format("stage{}", s) : "all", .part = std::move(made[s].part), .steps = {}};
-        const bool alone = plan.servers.count > 0 && axis_index(schedule.mesh, "groups") < 0;
-        const std::vector<int> axes = axes_of_sums(stage.part, schedule.mesh, !alone);
-        for (const int axis : axes) {
-            if (axis >= 0) options.sum.algorithms[axis] = choose_all_reduce(plan, machine, schedule.mesh, axis);
-        }
-        // The chunks of an interleaved stage take other micro-batches in between, so what is summed after each of these
-        // (zero=3) is of one chunk.
-        std::vector<int> begins;
-        for (const Chunk& chunk : made[s].chunks) {
-            if (plan.zero == 3) begins.push_back(chunk.begin);
-        }
-        if (plan.curvature.period > 0) begins = preconditioned_alone(stage.part.network);
-        if (plan.send_vectors) begins = alone_in_buckets(stage.part.network, schedule.batch_per_rank);
-        stage.part.buckets =
-            make_buckets(stage.part.network, wire_type(job.precision), plan.first_bucket, plan.bucket, axes, begins);
-        schedule.curvature = plan.curvature;
-        if (plan.curvature.period > 0) schedule.curvature.owners = owners_of(stage.part, copies);
-        if (plan.servers.count > 0) {
-            options.server_of = servers_of(stage.part.buckets, plan.servers.count);
-            options.vectors = with_vectors(plan.send_vectors, stage.part, schedule.batch_per_rank);
-        }
-        const PipelineShape shape{static_cast<int>(stages), schedule.micro_batches, plan.chunks};
-        make_steps(schedule, strategy_of(plan).order(static_cast<int>(s), shape), made[s].chunks, options, stage);
-        schedule.classes.push_back(std::move(stage));
+    std::vector<std::int64_t> batches{0};  // of the classes of each stage
+    if (plan.shares != BatchShares{}) batches = share_out(maker, all_samples(job, copies), schedule);
+    for (int stage = 0; stage < maker.stages(); ++stage) {
+        for (const std::int64_t batch : batches) schedule.classes.push_back(maker.make(stage, batch));
     }
+    cut_by_memory(part, plan, machine, schedule);
     schedule.memory_peak = total(memory_use(schedule));
     check(schedule);
     return schedule;

@@ -73,7 +73,7 @@ public:
             const Layer& layer = network_.layers[i];
             stored_as_.push_back(is_view(layer.op) ? stored_as_[static_cast<std::size_t>(layer.inputs.front())] : i);
         }
-        for (int m = 0; m < schedule.micro_batches; ++m) add_micro_batch(schedule);
+        for (int m = 0; m < schedule.micro_batches; ++m) add_micro_batch(schedule, rank_class);
         for (int i = 0; i < step_count_; ++i) {
             std::visit([&](const auto& action) { visit(i, action); },
                        rank_class.steps[static_cast<std::size_t>(i)].action);
@@ -116,8 +116,8 @@ private:
                  communication->movement == Movement::send));
     }
 
-    void add_micro_batch(const Schedule& schedule) {
-        const auto batch = static_cast<double>(micro_batch_size(schedule));
+    void add_micro_batch(const Schedule& schedule, const RankClass& rank_class) {
+        const auto batch = static_cast<double>(micro_batch_size(schedule, rank_class));
         const double scale = size_of(compute_type(schedule.precision)).value * batch;
         for (const Layer& layer : network_.layers) {
             const auto count = static_cast<double>(elements(layer.output));
@@ -315,6 +315,27 @@ MemoryUse memory_use(const Schedule& schedule) {
         if (total(use) > total(fullest)) fullest = use;
     }
     return fullest;
+}
+
+Tightest tightest(const Schedule& schedule, const Machine& machine) {
+    std::vector<const DeviceClass*> smallest(schedule.classes.size());
+    const std::int64_t asked = machine.classes.size() > 1 ? ranks(schedule.mesh) : 0;
+    for (std::int64_t rank = 0; rank < asked; ++rank) {
+        const DeviceClass*& known = smallest[static_cast<std::size_t>(class_of(schedule, rank))];
+        const DeviceClass& device = rehearse::class_of(machine, rank);
+        if (known == nullptr || device.memory.value < known->memory.value) known = &device;
+    }
+    Tightest found;
+    double fullest = -1;
+    for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
+        const DeviceClass* device = smallest[c] == nullptr ? &rehearse::class_of(machine, 0) : smallest[c];
+        const MemoryUse use = memory_use(schedule, schedule.classes[c]);
+        const double share = total(use) / device->memory.value;
+        if (share <= fullest) continue;
+        fullest = share;
+        found = {static_cast<int>(c), device, use};
+    }
+    return found;
 }
 
 std::vector<MemoryRow> rows(const MemoryUse& use) {

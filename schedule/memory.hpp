@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/machine.hpp"
 #include "core/schedule.hpp"
 #include "core/units.hpp"
 
@@ -26,6 +27,16 @@ Bytes total(const MemoryUse& use);
 /// Of the fullest rank class, or of one. Nothing is assumed to be computed in place.
 MemoryUse memory_use(const Schedule& schedule);
 MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class);
+
+/// The rank class that comes nearest to the memory of one of its devices, or goes beyond it most.
+struct Tightest {
+    int rank_class = 0;
+    const DeviceClass* device = nullptr;  // the smallest that a rank of the class is on
+    MemoryUse use;
+    bool fits() const { return total(use) <= device->memory.value; }
+};
+/// On a machine of like devices: the fullest. Rank r is on device r.
+Tightest tightest(const Schedule& schedule, const Machine& machine);
 
 struct MemoryRow {
     std::string_view kind;

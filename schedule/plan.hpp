@@ -16,6 +16,13 @@
 
 namespace rehearse::schedule {
 
+/// How the copies along data share the batch.
+struct BatchShares {
+    bool balanced = false;              // by the speed and memory of their devices
+    std::vector<std::int64_t> parts{};  // or in these proportions, a number a copy; empty: alike
+    bool operator==(const BatchShares&) const = default;
+};
+
 struct Plan {
     std::string text{};                     // as written
     Mesh mesh{};                            // an axis without a size has size 0 until make_schedule infers it
@@ -33,6 +40,7 @@ struct Plan {
     Servers servers{};                      // that keep the weights
     Curvature curvature{};                  // K-FAC of dense layers
     bool send_vectors = false;              // to them, of dense layers what their gradients are products of
+    BatchShares shares{};
     bool share_dense = false;               // one weird trick: the data axis shares the dense layers at the end
     bool share_tables = false;              // the data axis shares tables of embeddings (DLRM)
     std::optional<Algorithm> tensor_sum{};  // of the sums inside layers; absent: ring

@@ -121,11 +121,35 @@ void check_curvature(Plan& plan) {
     plan.micro_batches = plan.curvature.period;
 }
 
+void check_shares(const Plan& plan) {
+    const BatchShares& shares = plan.shares;
+    if (shares == BatchShares{}) return;
+    if (plan.servers.count != 0 || plan.averaging.period > 0 || plan.compression != Compression{}) {
+        refuse_together("shares", "server, local, learners, compress=1bit or top", "not in this version");
+    }
+    if (plan.micro_batch > 0)
+        refuse_together("shares", "microbatch", "each copy's are of another size; say how many: microbatches");
+    if (plan.share_dense) refuse_together("shares", "dense=shared", "ranks gather as many samples from each other");
+    if (plan.share_tables) refuse_together("shares", "tables=shared", "ranks look up as many samples of each other");
+    if (plan.curvature.period > 0)
+        refuse_together("shares", "kfac", "factors are means over as many rows of each rank");
+    if (plan.pipeline == "pipedream") refuse_together("shares", "schedule=pipedream", "not in this version");
+    if (plan.all_reduce && !is_sum(*plan.all_reduce))
+        refuse_together("shares", "allreduce=adasum", "it combines means of as many samples");
+    const std::int64_t copies = plan.mesh.axes[static_cast<std::size_t>(axis_index(plan.mesh, "data"))].size;
+    const auto parts = static_cast<std::int64_t>(shares.parts.size());
+    if (parts > 0 && copies > 0 && parts != copies) {
+        throw InputError(fmt::format("shares are of {} copies, but data={}; NxA stands for N copies with A parts each",
+                                     parts, copies));
+    }
+}
+
 }  // namespace
 
 void complete(Plan& plan) {
     check_curvature(plan);
     check_tables(plan);
+    check_shares(plan);
     check_averaging(plan);
     check_servers(plan);
     check_compression(plan);

@@ -109,6 +109,19 @@ void read_kfac(Plan& plan, std::string_view value) {
 }
 void read_damping(Plan& plan, std::string_view value) { plan.curvature.damping = read_share("damping", value, 1e6); }
 
+/// "3+1", "8x2+8x1": copies with 2 parts of the batch, and with 1.
+void read_shares(Plan& plan, std::string_view value) {
+    plan.shares = {.balanced = value == "balanced"};
+    if (value == "balanced" || value == "even") return;
+    for (const std::string_view term : split(value, '+')) {
+        const std::size_t times = term.find('x');
+        const bool several = times != std::string_view::npos;
+        const int copies = several ? read_count("shares", term.substr(0, times), most_micro_batches) : 1;
+        const int part = read_count("shares", several ? term.substr(times + 1) : term, most_micro_batches);
+        plan.shares.parts.insert(plan.shares.parts.end(), static_cast<std::size_t>(copies), part);
+    }
+}
+
 constexpr std::array table{
     Word{{"data", "N", "N copies of the network, each on its share of the batch; without =N: as many as devices", {}},
          read_data},
@@ -161,6 +174,11 @@ constexpr std::array table{
          read_learners},
     Word{{"average_momentum", "X", "of elastic: the average goes on by X of its last step (Crossbow)", "data"},
          read_average_momentum},
+    Word{{"shares", "even|balanced|A+B+...",
+          "how the copies share the batch; balanced: so that all take as long, by the prices and the memory of the "
+          "devices that each is on; A+B+...: in these proportions, NxA for N copies; default even",
+          "data"},
+         read_shares},
     Word{{"dense", "copied|shared",
           "shared: the ranks share each dense layer at the end, for the samples of all (one weird trick); default "
           "copied",

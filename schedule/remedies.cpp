@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "schedule/memory.hpp"
 #include "schedule/mesh.hpp"
 
 namespace rehearse::schedule {
@@ -183,7 +184,11 @@ private:
     /// Nothing where the plan cannot be.
     std::optional<Bytes> taken(const Trial& trial) const {
         try {
-            return make_schedule(network_, machine_, parse_plan(put_together(trial.plan)), trial.job).memory_peak;
+            const Schedule made = make_schedule(network_, machine_, parse_plan(put_together(trial.plan)), trial.job);
+            if (machine_.classes.size() < 2) return made.memory_peak;
+            // Of unlike devices: as if the tightest were as large as `capacity`.
+            const Tightest most = tightest(made, machine_);
+            return total(most.use) * (capacity_ / most.device->memory.value);
         } catch (const InputError&) {
             return std::nullopt;
         }

@@ -18,8 +18,9 @@ struct Remedy {
 
 /// Plans like `plan`, and jobs like `job`, with one thing changed (ZeRO's stage, recomputation, more micro-batches,
 /// ranks of the data axis given to tensor or pipe, the batch, the precision) that take at most `capacity`; where no
-/// single change is enough, two or three, each the one that saves most. Empty when these are not enough either. Makes a
-/// schedule for each trial.
+/// single change is enough, two or three, each the one that saves most. On unlike devices the tightest is held to its
+/// own memory, and `memory` is that share of `capacity`. Empty when these are not enough either. Makes a schedule for
+/// each trial.
 std::vector<Remedy> remedies(const Network& network, const Machine& machine, const Plan& plan, const Job& job,
                              Bytes capacity);
 

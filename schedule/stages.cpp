@@ -19,8 +19,9 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 /// Makes the pieces one after the other; each remembers as which layer of its stage it holds what earlier ones made.
 class Cutter {
 public:
-    Cutter(const Part& part, int stages, int pieces, std::string axis_name)
+    Cutter(const Part& part, int stages, int pieces, std::string axis_name, bool tie)
         : part_(part),
+          tie_(tie),
           stages_(stages),
           pieces_(pieces),
           axis_name_(std::move(axis_name)),
@@ -40,10 +41,21 @@ public:
             }
             begin = ends[at(piece)];
         }
+        for (std::size_t i = 0; i < piece_of.size(); ++i) {
+            const int owner = part_.network.layers[i].weights_of;
+            const int stage = piece_of[i] % stages_;
+            if (owner >= 0 && piece_of[at(owner)] % stages_ != stage) other_stages_[owner].push_back(stage);
+        }
         begin = 0;
         for (int piece = 0; piece < pieces_; ++piece) {
             make(piece, begin, ends[at(piece)]);
             begin = ends[at(piece)];
+        }
+        for (const auto& [layer, copy] : copies_) {
+            const Place owner = placed_.at(layer);
+            const std::int64_t table = parameters(made_[at(copy.stage)].part.network.layers[at(copy.layer)].op);
+            made_[at(owner.stage)].ties[owner.layer] = {copy.stage, table};
+            made_[at(copy.stage)].ties[copy.layer] = {owner.stage, table};
         }
         return std::move(made_);
     }
@@ -59,9 +71,10 @@ private:
         for (int layer = begin; layer < end; ++layer) {
             Layer copy = part_.network.layers[at(layer)];
             for (int& input : copy.inputs) input = held.at(input);
-            share_weights(copy, piece % stages_);
+            Origin origin = part_.origins[at(layer)];
+            share_weights(copy, piece % stages_, origin);
             if (const auto* norm = std::get_if<BatchNorm>(&copy.op)) stage.part.network.state += 2 * norm->channels;
-            held[layer] = append(stage, std::move(copy), part_.origins[at(layer)]);
+            held[layer] = append(stage, std::move(copy), std::move(origin));
             placed_[layer] = {piece % stages_, held[layer]};
         }
         for (int layer = 0; layer < end; ++layer) {
@@ -70,17 +83,22 @@ private:
         stage.chunks.push_back({first, static_cast<int>(stage.part.network.layers.size())});
     }
 
-    /// Whose weights lie on another stage has a copy of its own there, as in Megatron-LM (whose sum of both gradients
-    /// is not in the schedule: one table, once a step).
-    void share_weights(Layer& layer, int stage) const {
+    /// Whose weights lie on another stage has a copy of its own there, as in Megatron-LM.
+    void share_weights(Layer& layer, int stage, Origin& origin) {
         if (layer.weights_of < 0) return;
-        const Place owner = placed_.at(layer.weights_of);
+        const int whole = layer.weights_of;
+        const Place owner = placed_.at(whole);
         if (owner.stage == stage) {
             layer.weights_of = owner.layer;
             return;
         }
+        const bool tied = tie_ && other_stages_[whole].size() == 1;
         layer.weights_of = -1;
         std::get<MatMul>(layer.op).tied = false;
+        if (!tied) return;
+        copies_[whole] = {stage, static_cast<int>(made_[at(stage)].part.network.layers.size())};
+        const Origin& table = part_.origins[at(whole)];
+        origin = {table.layer, table.tensor, table.cuts, origin.summed, true};
     }
 
     int hand_over(Stage& stage, int piece, int layer, Movement movement, std::vector<int> inputs) {
@@ -112,7 +130,10 @@ private:
     };
 
     const Part& part_;
-    std::map<int, Place> placed_;  // layers of the whole
+    bool tie_;
+    std::map<int, Place> placed_;                   // layers of the whole
+    std::map<int, std::vector<int>> other_stages_;  // by layer of the whole: of each that shares its weights from afar
+    std::map<int, Place> copies_;                   // of its weights, on the only such stage
     int stages_, pieces_;
     std::string axis_name_;
     std::vector<Stage> made_;
@@ -127,40 +148,52 @@ std::vector<int> balance(std::span<const double> costs, int stages) {
 }
 
 std::vector<int> balance(std::span<const std::vector<double>> costs) {
+    const auto working = std::ranges::count_if(costs.front(), [](double cost) { return cost > 0; });
+    if (working < std::ssize(costs)) {
+        throw InputError(fmt::format("{} layers that compute cannot make {} stages", working, costs.size()));
+    }
+    const Room endless{.needed = std::vector(costs.size(), std::vector<double>(costs.front().size())),
+                       .available = std::vector<double>(costs.size())};
+    return balance(costs, endless).value();
+}
+
+std::optional<std::vector<int>> balance(std::span<const std::vector<double>> costs, const Room& room) {
     const auto stages = static_cast<int>(costs.size());
     const auto layers = static_cast<int>(costs.front().size());
-    const auto working = std::ranges::count_if(costs.front(), [](double cost) { return cost > 0; });
-    if (working < stages) {
-        throw InputError(fmt::format("{} layers that compute cannot make {} stages", working, stages));
-    }
+    const auto summed = [&](const std::vector<double>& values) {  // of the first n layers
+        std::vector<double> sum(at(layers) + 1);
+        for (int i = 0; i < layers; ++i) sum[at(i) + 1] = sum[at(i)] + values[at(i)];
+        return sum;
+    };
     // worst[s][n]: the least possible cost of the costliest of s + 1 stages that share the first n layers.
     constexpr double never = std::numeric_limits<double>::infinity();
     std::vector<std::vector<double>> worst(at(stages), std::vector<double>(at(layers) + 1, never));
     std::vector<std::vector<int>> begins(at(stages), std::vector<int>(at(layers) + 1));
     for (int s = 0; s < stages; ++s) {
-        std::vector<double> sum(at(layers) + 1);  // of the first n layers on this stage
-        for (int i = 0; i < layers; ++i) sum[at(i) + 1] = sum[at(i)] + costs[at(s)][at(i)];
+        const std::vector<double> sum = summed(costs[at(s)]), needed = summed(room.needed[at(s)]);
         for (int n = s + 1; n <= layers; ++n) {
-            if (s == 0 && sum[at(n)] > 0) worst[0][at(n)] = sum[at(n)];
-            for (int begin = n - 1; s > 0 && begin >= s; --begin) {
+            for (int begin = s == 0 ? 0 : n - 1; begin >= s; --begin) {
                 const double own = sum[at(n)] - sum[at(begin)];
+                if (needed[at(n)] - needed[at(begin)] > room.available[at(s)]) break;  // only grows from here on
                 if (!(own > 0)) continue;
-                const double cost = std::max(worst[at(s) - 1][at(begin)], own);
+                const double cost = s == 0 ? own : std::max(worst[at(s) - 1][at(begin)], own);
                 if (cost < worst[at(s)][at(n)]) {
                     worst[at(s)][at(n)] = cost;
                     begins[at(s)][at(n)] = begin;
                 }
-                if (own > worst[at(s)][at(n)]) break;  // only grows from here on
+                if (own > worst[at(s)][at(n)]) break;  // likewise
             }
         }
     }
+    if (worst.back().back() == never) return std::nullopt;
     std::vector<int> ends(at(stages), layers);
     for (int s = stages - 1; s > 0; --s) ends[at(s) - 1] = begins[at(s)][at(ends[at(s)])];
     return ends;
 }
 
-std::vector<Stage> cut_stages(const Part& part, std::span<const int> ends, int stages, const std::string& axis_name) {
-    return Cutter{part, stages, static_cast<int>(ends.size()), axis_name}.run(ends);
+std::vector<Stage> cut_stages(const Part& part, std::span<const int> ends, int stages, const std::string& axis_name,
+                              bool tie) {
+    return Cutter{part, stages, static_cast<int>(ends.size()), axis_name, tie}.run(ends);
 }
 
 }  // namespace rehearse::schedule

@@ -2,6 +2,8 @@
 // Pipeline stages: consecutive layers on each rank along an axis, and what they hand to each other.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,18 +19,36 @@ std::vector<int> balance(std::span<const double> costs, int stages);
 /// The same for stages on unlike devices: costs[s] are those of each layer on stage s.
 std::vector<int> balance(std::span<const std::vector<double>> costs);
 
+/// What each layer takes of the memory of each stage, and what a stage has.
+struct Room {
+    std::vector<std::vector<double>> needed;  // by stage and layer
+    std::vector<double> available;            // by stage
+};
+/// The best of those cuts that leave every stage room for its layers; nothing where there is none.
+std::optional<std::vector<int>> balance(std::span<const std::vector<double>> costs, const Room& room);
+
 /// Layers [begin, end) of a stage's network.
 struct Chunk {
     int begin = 0, end = 0;
 };
 
+/// Of a table of words (the first of a layer's weights): another stage that has it, too.
+struct Tie {
+    int stage = 0;
+    std::int64_t elements = 0;
+};
+
 struct Stage {
     Part part;
     std::vector<Chunk> chunks;
+    std::map<int, Tie> ties{};  // by layer
 };
 
 /// Cuts a part after `ends` (stages * chunks of them): piece c * stages + s is chunk c of stage s. Where a piece needs
-/// what an earlier one made, it receives it from the piece before, which hands it on if need be.
-std::vector<Stage> cut_stages(const Part& part, std::span<const int> ends, int stages, const std::string& axis_name);
+/// what an earlier one made, it receives it from the piece before, which hands it on if need be. Where two stages share
+/// a table (the words of GPT-2), each has it, the later one transposed; with `tie` as Megatron-LM does, whose first and
+/// last stage sum their parts of its gradient, else as two tables with lives of their own.
+std::vector<Stage> cut_stages(const Part& part, std::span<const int> ends, int stages, const std::string& axis_name,
+                              bool tie = true);
 
 }  // namespace rehearse::schedule

@@ -44,7 +44,7 @@ void StepMaker::compute(int i, Pass pass, std::string_view suffix) {
     if (!started_ && !item_.forward) after.push_back(last_gradient_sent());
     started_ = true;
     const Op& op = layers_[at(i)].op;
-    const Problem problem{op, pass, micro_batch_size(schedule_), compute_type(schedule_.precision, op)};
+    const Problem problem{op, pass, samples_, compute_type(schedule_.precision, op)};
     last_compute_ = append(name_of(i, to_string(pass), suffix), Stream::compute, Compute{i, problem, item_.micro_batch},
                            std::move(after));
 }
@@ -78,7 +78,7 @@ int StepMaker::collective(int i, CollectiveKind kind, Pass pass, int needs, std:
     const auto& op = std::get<Communication>(layers_[at(i)].op);
     Communicate action{.kind = kind,
                        .axis = axis_index(schedule_.mesh, op.axis),
-                       .elements = micro_batch_size(schedule_) * elements_of(i, pass),
+                       .elements = samples_ * elements_of(i, pass),
                        .type = compute_type(schedule_.precision),
                        .algorithm = algorithm_of(i, kind, pass),
                        .layer = i,
@@ -92,7 +92,7 @@ int StepMaker::collective(int i, CollectiveKind kind, Pass pass, int needs, std:
 }
 
 Bytes StepMaker::bytes_of(const Communication& op) const {
-    const auto count = static_cast<double>(micro_batch_size(schedule_) * elements(op.shape));
+    const auto count = static_cast<double>(samples_ * elements(op.shape));
     return count * size_of(compute_type(schedule_.precision));
 }
 
@@ -118,8 +118,22 @@ void StepMaker::sum_gradients(int b) {
     if (averages()) return;
     if (schedule_.compression != Compression{}) return bring_together(b, Content::compressed, {last_compute_});
     const CollectiveKind kind = sum.zero >= 2 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-    if (sharing(b) > 1) ready_by_[at(b)] = bucket_collective(b, kind, {last_compute_});
+    // A rank's piece would be of its own stage's part only: so both parts come together first.
+    if (kind == CollectiveKind::reduce_scatter) sum_ties(b);
+    if (sharing(b) > 1) ready_by_[at(b)] = bucket_collective(b, kind, {last_compute_, ready_by_[at(b)]});
     if (!options_.server_of.empty()) trade(b);
+}
+
+/// With the other stage that has a bucket's weights (a tied table), all of whose gradients are there at the end of the
+/// backward pass: earlier, it would hold up what this stage has to send before the other one can go on.
+void StepMaker::sum_ties(int b) {
+    if (buckets_[at(b)].tie == none) return;
+    ready_by_[at(b)] = bucket_collective(b, CollectiveKind::all_reduce, {last_compute_, ready_by_[at(b)]});
+    steps_.back().name = fmt::format("bucket{}:tied_{}", b, pass_of(CollectiveKind::all_reduce));
+    auto& action = std::get<Communicate>(steps_.back().action);
+    action.axis = buckets_[at(b)].tie;
+    action.elements = buckets_[at(b)].tied;
+    action.algorithm = {};
 }
 
 void StepMaker::bring_together(int b, Content content, std::vector<int> after) {

@@ -27,7 +27,7 @@ void StepMaker::make_factors(int b) {
     const int layer = buckets_[at(b)].layers.front();
     const auto& dense = std::get<MatMul>(layers_[at(layer)].op);
     for (const Side side : {Side::inputs, Side::errors}) {
-        const Problem problem = factor_problem(dense, side, micro_batch_size(schedule_));
+        const Problem problem = factor_problem(dense, side, samples_);
         last_compute_ = append(name_of(layer, fmt::format("factor_of_{}", name(side)), ""), Stream::compute,
                                Precondition{.work = Work::factor, .side = side, .bucket = b, .problem = problem}, {});
     }

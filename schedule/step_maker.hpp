@@ -57,7 +57,12 @@ private:
     /// While the item before is computed, not earlier.
     int receive(int i, const Communication& op, Stream stream, std::string_view what);
 
+    /// After the backward pass (lag: before it): what another stage has, too; of `all` buckets where nothing is sent
+    /// earlier.
+    void sum_late(bool all);
+    bool waits_for_tie(int b) const;
     void sum_gradients(int b);
+    void sum_ties(int b);
     /// In the name of a step that a bucket has once a micro-batch.
     std::string which_time() const;
     /// Ranks that have the weights of a bucket.
@@ -108,6 +113,7 @@ private:
     std::vector<int> ready_by_;    // by bucket: the step that sums its gradients
     std::vector<int> traded_by_;   // by bucket: the step that brings its new weights
     std::vector<int> factors_by_;  // steps that sum factors
+    std::int64_t samples_;         // of a micro-batch
     std::vector<std::pair<Item, int>> sent_gradients_;
 };
 

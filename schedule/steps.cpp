@@ -81,7 +81,8 @@ StepMaker::StepMaker(const Schedule& schedule, const std::vector<Chunk>& chunks,
       bucket_of_(layers_.size(), none),
       closes_(layers_.size(), none),
       ready_by_(buckets_.size(), none),
-      traded_by_(buckets_.size(), none) {
+      traded_by_(buckets_.size(), none),
+      samples_(micro_batch_size(schedule, made)) {
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
         closes_[at(buckets_[b].layers.back())] = static_cast<int>(b);
         for (const int layer : buckets_[b].layers) bucket_of_[at(layer)] = static_cast<int>(b);
@@ -90,7 +91,7 @@ StepMaker::StepMaker(const Schedule& schedule, const std::vector<Chunk>& chunks,
 
 void StepMaker::run(const Order& order, int slots) {
     slots_ = slots;
-    for (std::size_t b = 0; b < buckets_.size() && options_.sum.lag > 0; ++b) sum_gradients(static_cast<int>(b));
+    if (options_.sum.lag > 0) sum_late(true);
     for (std::size_t b = 0; b < buckets_.size() && elastic(); ++b) {
         bring_together(static_cast<int>(b), Content::differences, {});
     }
@@ -116,10 +117,19 @@ void StepMaker::run(const Order& order, int slots) {
 }
 
 void StepMaker::sum_and_update() {
-    const bool late = !options_.sum.overlap && options_.sum.zero < 3;
-    for (std::size_t b = 0; b < buckets_.size() && late; ++b) sum_gradients(static_cast<int>(b));
+    if (options_.sum.lag == 0) sum_late(!options_.sum.overlap && options_.sum.zero < 3);
     update();
 }
+
+void StepMaker::sum_late(bool all) {
+    for (int b = 0; b < static_cast<int>(buckets_.size()); ++b) {
+        if (all || waits_for_tie(b)) sum_gradients(b);
+        if (options_.sum.zero < 2) sum_ties(b);
+    }
+}
+
+// Whoever gets a piece of the sum needs both parts of a tied table before.
+bool StepMaker::waits_for_tie(int b) const { return buckets_[at(b)].tie != none && options_.sum.zero >= 2; }
 
 void StepMaker::forward(Chunk chunk, const std::string& suffix) {
     const bool again = !suffix.empty();
@@ -191,7 +201,8 @@ void StepMaker::backward_of(Chunk chunk) {
             const bool gradient = pass == Pass::backward_weights || gradients_together(layer.op);
             const bool each_time = options_.sum.zero == 3 || (options_.asynchronous && options_.sum.overlap);
             const bool now = (last && sums_beside_) || each_time;
-            if (gradient && now && closes_[at(i)] != none) sum_gradients(closes_[at(i)]);
+            const int closed = gradient && now ? closes_[at(i)] : none;
+            if (closed != none && !waits_for_tie(closed)) sum_gradients(closed);
         }
         if (passes.empty()) pass_on(i);  // a view
     }

@@ -4,8 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "core/error.hpp"
+#include <set>
 
 namespace rehearse::sim {
 
@@ -54,14 +53,19 @@ void Calls::add_message(int c, int step, const Send& send) {
         const std::int64_t apart = send.offset * stride(steps_.schedule().mesh, send.axis);
         for (const std::int64_t rank : steps_.ranks_of(c)) flows.push_back({rank, rank + apart});
         known->second = {steps_.class_of(steps_.first_rank(c) + apart), add_bundle(flows)};
-        std::vector<int>& senders = senders_[at(known->second.first)];
-        if (std::ranges::find(senders, c) == senders.end()) senders.push_back(c);
+        tell(known->second.first, c);
     }
     const auto [peer, bundle] = known->second;
     const auto entry =
         message_of_.try_emplace({c, send.axis, send.offset, send.bytes.value},
                                 Message{peer, {bundle, send.bytes.value, bundles_.latency(bundle, send.bytes)}});
     messages_[at(c)][at(step)] = &entry.first->second;
+}
+
+/// What happens in `c` may be what `other` waits for.
+void Calls::tell(int c, int other) {
+    std::vector<int>& senders = senders_[at(c)];
+    if (std::ranges::find(senders, other) == senders.end()) senders.push_back(other);
 }
 
 void Calls::add_call(int c, int step, const Communicate& communicate) {
@@ -84,17 +88,28 @@ void Calls::add_call(int c, int step, const Communicate& communicate) {
     }
 }
 
-/// The rounds of a collective of this class's groups alone: other classes do theirs at other times.
-void Calls::add_legs(int c, const Communicate& communicate, OfClass& of) {
-    if (std::ranges::count(steps_.schedule().class_axes, communicate.axis) > 0) {
-        throw InputError(
-            fmt::format("{}: folded mode cannot yet price a collective between rank classes; "
-                        "use --mode exact",
-                        steps_.schedule().plan));
+/// Of the groups that have ranks of class `c`. As ranks of a class differ only along axes that are no class's, or in
+/// which of equal shares is theirs, all its groups have ranks of the same classes.
+std::vector<int> Calls::classes_with(int c, const Groups& groups) const {
+    std::set<int> classes;
+    const std::int64_t group = groups.group_of(steps_.first_rank(c));
+    for (std::int64_t member = 0; member < groups.shape.size; ++member) {
+        classes.insert(steps_.class_of(groups.rank(group, member)));
     }
+    return {classes.begin(), classes.end()};
+}
+
+/// The rounds of a collective of this class's groups alone: other classes do theirs at other times, unless they are in
+/// the same groups.
+void Calls::add_legs(int c, const Communicate& communicate, OfClass& of) {
     const Groups groups = groups_along(steps_.schedule().mesh, communicate.axis, communicate.algorithm, wiring_);
     const Collective rounds = rounds_of(call_of(communicate), groups);
     const std::int64_t first = groups.member_of(steps_.first_rank(c));
+    of.with = classes_with(c, groups);
+    const int lead = steps_.class_of(groups.rank(groups.group_of(steps_.first_rank(c)), 0));
+    for (const int other : of.with) {
+        if (other != c) tell(c, other);
+    }
     for (const Phase& phase : rounds.phases()) {
         const std::vector<Parcel> parcels = rounds.parcels(phase.first_round);
         if (parcels.empty()) continue;
@@ -107,7 +122,7 @@ void Calls::add_legs(int c, const Communicate& communicate, OfClass& of) {
             if (parcel.from == first) of.sent += times * bytes_of(parcel, communicate.type);
         }
         for (std::int64_t group = 0; group < groups.count; ++group) {
-            if (steps_.class_of(groups.rank(group, 0)) != c) continue;
+            if (steps_.class_of(groups.rank(group, 0)) != lead) continue;
             for (const Parcel& parcel : parcels) {
                 const Flow flow{groups.rank(group, parcel.from), groups.rank(group, parcel.to)};
                 flows.push_back(flow);

@@ -19,7 +19,7 @@ namespace rehearse::sim {
 
 class Calls {
 public:
-    /// Keeps references. InputError for what folded mode cannot price: a collective between rank classes.
+    /// Keeps references.
     Calls(const Steps& steps, const Wiring& wiring, Collectives& collectives, Traffic* traffic);
 
     /// A Send, by all ranks of its class.
@@ -33,7 +33,8 @@ public:
 
     struct OfClass {
         bool known = false;
-        std::vector<Leg> legs;  // of this class's groups alone, where there are several classes
+        std::vector<Leg> legs;  // where there are several classes: of this class's groups alone
+        std::vector<int> with;  // the classes whose ranks these groups have, in order; one: this class alone
         std::int64_t messages = 0;
         Bytes sent;  // by the class's first rank
     };
@@ -52,7 +53,10 @@ public:
     }
     const std::vector<std::pair<Collectives::Span, int>>& spans(OneCall& call);
 
-    /// Classes that send to this one.
+    int number(int rank_class, int step) const {
+        return call_of_[static_cast<std::size_t>(rank_class)][static_cast<std::size_t>(step)];
+    }
+    /// Classes that send to this one, or take part in a collective of its.
     const std::vector<int>& senders_to(int rank_class) const { return senders_[static_cast<std::size_t>(rank_class)]; }
     Bundles& bundles() { return bundles_; }
     int tracked(int bundle) const { return tracked_[static_cast<std::size_t>(bundle)]; }
@@ -61,6 +65,8 @@ private:
     void add_message(int c, int step, const Send& send);
     void add_call(int c, int step, const Communicate& communicate);
     void add_legs(int c, const Communicate& communicate, OfClass& of);
+    std::vector<int> classes_with(int c, const Groups& groups) const;
+    void tell(int c, int other);
     int add_bundle(const std::vector<Flow>& flows);
 
     const Steps& steps_;

@@ -40,14 +40,14 @@ public:
           links_(links),
           mail_(simulation_, links ? &traffic_ : nullptr) {
         const Schedule& schedule = steps.schedule();
-        const auto classes = static_cast<std::int64_t>(schedule.classes.size());
         for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
             programs_.push_back(program_of(schedule.classes[c]));
             for (std::size_t s = 0; s < schedule.classes[c].steps.size(); ++s) {
                 const auto* bucket = std::get_if<Communicate>(&schedule.classes[c].steps[s].action);
                 if (bucket == nullptr) continue;
+                const auto visitors = static_cast<std::int64_t>(steps.ranks_of(static_cast<int>(c)).size());
                 exchanges_.emplace(std::pair{static_cast<int>(c), static_cast<int>(s)},
-                                   Exchanges{schedule.mesh, call_of(*bucket), wiring, steps.ranks() / classes});
+                                   Exchanges{schedule.mesh, call_of(*bucket), wiring, visitors});
             }
         }
     }
@@ -128,9 +128,8 @@ private:
         if (const auto* send = std::get_if<Send>(&of.action)) message(*send, true);
         if (const auto* recv = std::get_if<Recv>(&of.action)) message(*recv, false);
         if (const auto* communicate = std::get_if<Communicate>(&of.action)) {
-            const std::int64_t size = size_of(schedule.mesh, communicate->axis);
-            const std::int64_t apart = stride(schedule.mesh, communicate->axis);
-            key = {communicate->axis, state.rank - state.rank / apart % size * apart, 0, 0};
+            const std::int64_t first = group_of(schedule.mesh, communicate->axis, state.rank).front();
+            key = {communicate->axis, first, 0, 0};
         }
         if (std::get<0>(key) == no_flow) return 0;
         std::get<3>(key) = ++taken_[{state.rank, key}];

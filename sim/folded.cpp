@@ -104,6 +104,12 @@ public:
     std::int64_t arrows() const { return arrows_; }
 
 private:
+    /// A class's part in a collective of several.
+    struct Member {
+        int rank_class = 0, step = 0;
+        double start = 0;
+    };
+
     /// Something of the class, or what its receives wait for, has ended.
     void touch(int c) {
         touched_.push_back(c);
@@ -141,10 +147,7 @@ private:
         if (!from) return false;
         const double start = std::max(*from, state.free[at(stream)]);
         if (const auto* send = std::get_if<Send>(&action)) return take_send(c, *step, *send, start);
-        if (std::holds_alternative<Communicate>(action)) {
-            take_collective(c, stream, *step, *from);
-            return true;
-        }
+        if (std::holds_alternative<Communicate>(action)) return take_collective(c, stream, *step, *from);
         const double until = start + steps_.slowest(c, *step).value;
         Collectives::occupy(state.progress[at(stream)], Seconds{until});
         end(c, *step, start, until);
@@ -163,31 +166,64 @@ private:
                 "a receive meets the send of its tensor");
         const std::optional<double> from = peer.needed(*other);
         if (!from) return false;
-        set_out({c, step, message.to_class, *other, {&message.leg, 1}},
+        set_out({c, step, message.to_class, *other, -1, {&message.leg, 1}},
                 std::max({start, *from, peer.free[at(stream)]}));
         flows_ += static_cast<std::int64_t>(steps_.ranks_of(c).size());
         return true;
     }
 
-    void take_collective(int c, int stream, int step, double needed) {
+    bool take_collective(int c, int stream, int step, double needed) {
         Calls::OneCall& call = calls_.call(c, step);
         const ClassState& state = classes_[at(c)];
         const double start = std::max(needed, state.free[at(stream)]);
+        if (call.of_class[at(c)].with.size() > 1) return take_together(c, stream, step, call);
         flows_ += call.of_class[at(c)].messages;
         if (classes_.size() == 1) {
             const double until = lengthened(stream, together(stream, call, needed), steps_.extra(c, step));
             end(c, step, start, until);
-            if (traffic_ == nullptr) return;
+            if (traffic_ == nullptr) return true;
             const Seconds whole{until - start};
             for (const auto& [span, bundle] : calls_.spans(call)) {
                 traffic_->add(bundle, span.each, Seconds{start} + whole * span.begin,
                               Seconds{start} + whole * span.end);
             }
-            return;
+            return true;
         }
         const std::vector<Leg>& legs = call.of_class[at(c)].legs;
-        if (legs.empty()) return end(c, step, start, start);
-        set_out({c, step, -1, -1, legs}, start);
+        if (legs.empty()) {
+            end(c, step, start, start);
+        } else {
+            set_out({.rank_class = c, .step = step, .legs = legs}, start);
+        }
+        return true;
+    }
+
+    /// A collective in whose groups are ranks of several classes begins when the last of these has come to it.
+    bool take_together(int c, int stream, int step, const Calls::OneCall& call) {
+        const Calls::OfClass& own = call.of_class[at(c)];
+        std::vector<Member> members;
+        double begin = 0;
+        for (const int other : own.with) {
+            const ClassState& state = classes_[at(other)];
+            const std::optional<int> head = state.head(stream);
+            if (!head || state.on_the_way[at(stream)] || calls_.number(other, *head) != calls_.number(c, step)) {
+                return false;
+            }
+            const std::optional<double> from = state.needed(*head);
+            if (!from) return false;
+            members.push_back({other, *head, std::max(*from, state.free[at(stream)])});
+            begin = std::max(begin, members.back().start);
+        }
+        flows_ += own.messages;
+        if (own.legs.empty()) {
+            for (const Member& each : members) end(each.rank_class, each.step, each.start, begin);
+            return true;
+        }
+        for (const Member& each : members) classes_[at(each.rank_class)].on_the_way[at(stream)] = true;
+        set_out({.rank_class = c, .step = step, .together = static_cast<int>(together_.size()), .legs = own.legs},
+                begin);
+        together_.push_back(std::move(members));
+        return true;
     }
 
     void set_out(const Transit& transit, double start) {
@@ -199,11 +235,22 @@ private:
     void arrive(const Transit& transit, double when) {
         ClassState& state = classes_[at(transit.rank_class)];
         state.on_the_way[at(static_cast<int>((*state.steps)[at(transit.step)].stream))] = false;
+        if (transit.together >= 0) return arrive_together(together_[at(transit.together)], when);
         when += steps_.extra(transit.rank_class, transit.step).value;
         end(transit.rank_class, transit.step, transit.begun, when);
         if (transit.recv < 0) return;
         end(transit.to_class, transit.recv, transit.begun, when);
         state.flow[at(transit.step)] = classes_[at(transit.to_class)].flow[at(transit.recv)] = ++arrows_;
+    }
+
+    void arrive_together(const std::vector<Member>& members, double when) {
+        Seconds extra;
+        for (const Member& each : members) extra = std::max(extra, steps_.extra(each.rank_class, each.step));
+        for (const Member& each : members) {
+            ClassState& state = classes_[at(each.rank_class)];
+            state.on_the_way[at(static_cast<int>((*state.steps)[at(each.step)].stream))] = false;
+            end(each.rank_class, each.step, each.start, when + extra.value);
+        }
     }
 
     /// The only class's collective; when the last rank has ended it. Ranks that ended the stream's last collective
@@ -238,6 +285,7 @@ private:
     std::vector<ClassState> classes_;
     Transits transits_;
     Traffic* traffic_;
+    std::vector<std::vector<Member>> together_;
     std::vector<int> touched_;  // classes some of whose steps may be ready now
     std::int64_t flows_ = 0, arrows_ = 0;
 };

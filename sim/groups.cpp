@@ -30,13 +30,24 @@ bool fills_nodes(const Groups& groups, const Wiring& wiring) {
     return true;
 }
 
+// Of each line along the pair's single axis two places take part.
+void place_pair(const Mesh& mesh, int axis, Groups& groups) {
+    const JoinedAxes pair = mesh.joined[static_cast<std::size_t>(axis) - mesh.axes.size()];
+    groups.begins = stride(mesh, pair.first);
+    groups.block = groups.begins * size_of(mesh, pair.first);
+    groups.first = pair.from * groups.begins;
+}
+
 }  // namespace
 
 Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, const Wiring& wiring) {
     Groups groups;
     groups.stride = stride(mesh, axis);
     groups.shape.size = size_of(mesh, axis);
-    groups.count = ranks(mesh) / groups.shape.size;
+    groups.block = groups.stride * groups.shape.size;
+    groups.begins = groups.stride;
+    if (is_pair(mesh, axis)) place_pair(mesh, axis, groups);
+    groups.count = ranks(mesh) / groups.block * groups.begins;
     groups.shape.per_node = members_on_first_node(groups, 0, wiring);
     const bool even = groups.shape.size % groups.shape.per_node == 0;  // else Collective refuses, and says so
     if (algorithm.name == "hierarchical" && even && !fills_nodes(groups, wiring)) {

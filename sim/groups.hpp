@@ -13,12 +13,16 @@ struct Groups {
     std::int64_t count = 1;   // of groups
     std::int64_t stride = 1;  // in ranks, between members
     Group shape;
+    // Ranks lie in blocks of `block`, and each block has `begins` groups, whose first members follow on each other from
+    // `first` on. Of a whole axis, block = stride * size, begins = stride and first = 0; of a pair, less of each block.
+    std::int64_t block = 1, begins = 1, first = 0;
 
     std::int64_t rank(std::int64_t group, std::int64_t member) const {
-        return (group / stride * shape.size + member) * stride + group % stride;
+        return group / begins * block + first + group % begins + member * stride;
     }
-    std::int64_t group_of(std::int64_t rank) const { return rank / (stride * shape.size) * stride + rank % stride; }
-    std::int64_t member_of(std::int64_t rank) const { return rank / stride % shape.size; }
+    /// Of a rank that is in one.
+    std::int64_t group_of(std::int64_t rank) const { return rank / block * begins + (rank % block - first) % stride; }
+    std::int64_t member_of(std::int64_t rank) const { return (rank % block - first) / stride; }
 };
 
 /// A collective along an axis, by all its groups at once.

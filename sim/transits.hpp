@@ -22,6 +22,7 @@ struct Leg {
 struct Transit {
     int rank_class = 0, step = 0;
     int to_class = -1, recv = -1;  // of a message
+    int together = -1;             // of a collective of several classes: which, with whoever sets it out
     std::span<const Leg> legs;     // in storage of whoever sets it out
     std::size_t leg = 0;
     double begun = 0;  // the whole

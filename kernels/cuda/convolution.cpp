@@ -121,19 +121,44 @@ private:
     bool tf32_;
 };
 
+// Implicit GEMM of channels that are laid together first, so that they are copied by vectors and some steps ahead.
+class Packed final : public Algorithm {
+public:
+    Packed(Engine& engine, bool by_warpgroups)
+        : Algorithm(engine, by_warpgroups ? "wgmma" : "packed"), by_warpgroups_(by_warpgroups) {}
+
+private:
+    std::int64_t room(const Problem& problem) const override { return packed_scratch(problem); }
+    std::string refusal(const Problem& problem) const override {
+        if (problem.type == DataType::f32) return "lays 16-bit numbers only";
+        if (std::holds_alternative<MatMul>(problem.op))
+            return "runs convolutions: a product's factors lie as they should";
+        if (problem.pass == Pass::backward_weights)
+            return "has no backward_weights: pixels do not lie together where taps begin";
+        const Conv3d op = volume(problem.op);
+        const std::int64_t channels = (problem.pass == Pass::forward ? op.channels : op.filters) / op.groups;
+        if (op.groups > 1 && channels % 8 != 0)
+            return fmt::format("a group's {} channels are no whole vectors", channels);
+        if (engine().capability() < 80) return "copies to shared memory as from sm_80 on";
+        return by_warpgroups_ ? engine().warpgroup_refusal() : std::string{};
+    }
+    std::unique_ptr<Kernel> make(const Problem& problem) const override {
+        return packed_kernel(engine(), problem, by_warpgroups_);
+    }
+    bool by_warpgroups_;
+};
+
 class Winograd final : public Algorithm {
 public:
     Winograd(Engine& engine, int m) : Algorithm(engine, m == 2 ? "winograd2" : "winograd4"), m_(m) {}
 
 private:
     std::int64_t room(const Problem& problem) const override {
-        return winograd_scratch(winograd_shape(std::get<Conv2d>(problem.op), problem.pass, problem.batch, m_), m_);
+        return winograd_scratch(problem, m_, engine().processors());
     }
     std::string refusal(const Problem& problem) const override {
         const auto* op = std::get_if<Conv2d>(&problem.op);
         if (op == nullptr) return "Winograd runs 2-D convolutions only";
-        if (problem.pass == Pass::backward_weights) return "Winograd has no backward_weights here";
-        if (problem.type == DataType::bf16) return "Winograd runs f32 and f16 only";
         const Window& w = op->window;
         if (w.kernel_h != 3 || w.kernel_w != 3) {
             return fmt::format("Winograd needs a 3 x 3 kernel, not {} x {}", w.kernel_h, w.kernel_w);
@@ -178,6 +203,8 @@ std::vector<std::unique_ptr<Backend>> convolutions(Engine& engine) {
     all.push_back(std::make_unique<Gemm>(engine, false));
     all.push_back(std::make_unique<Winograd>(engine, 2));
     all.push_back(std::make_unique<Winograd>(engine, 4));
+    all.push_back(std::make_unique<Packed>(engine, false));
+    all.push_back(std::make_unique<Packed>(engine, true));
     all.push_back(std::make_unique<Direct>(engine));
     all.push_back(std::make_unique<Fft>(engine));
     all.push_back(std::make_unique<Gemm>(engine, true));

@@ -10,10 +10,11 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/cuda/packed.hpp"
 #include "kernels/cuda/sums.hpp"
 #include "kernels/cuda/tile.hpp"
 #include "kernels/cuda/weight_sums.hpp"
-#include "kernels/cuda/winograd.hpp"
+#include "kernels/cuda/winograd_weights.hpp"
 
 namespace rehearse::kernels {
 class DeviceGroup;
@@ -38,10 +39,22 @@ using SumsTask = Tiled<TiledSums>;
 using WeightsTask = Tiled<WeightSums>;
 using LoopTask = std::variant<DirectSums<float>, DirectSums<Float16>, DirectSums<BFloat16>, AddUp<float>,
                               AddUp<Float16>, AddUp<BFloat16>, BiasSums<float>, BiasSums<Float16>, BiasSums<BFloat16>>;
-using WinogradTask = std::variant<WinogradSource<float, 2>, WinogradSource<float, 4>, WinogradWeights<float, 2>,
-                                  WinogradWeights<float, 4>, WinogradTarget<float, 2>, WinogradTarget<float, 4>,
-                                  WinogradSource<Float16, 2>, WinogradSource<Float16, 4>, WinogradWeights<Float16, 2>,
-                                  WinogradWeights<Float16, 4>, WinogradTarget<Float16, 2>, WinogradTarget<Float16, 4>>;
+using WinogradTask = std::variant<WinogradSource<2>, WinogradSource<4>, WinogradWeights<2>, WinogradWeights<4>,
+                                  WinogradTarget<2>, WinogradTarget<4>, WinogradDifferences<2>, WinogradDifferences<4>,
+                                  WinogradGradients<2>, WinogradGradients<4>>;
+
+template <typename Element>
+using LargePacked = PackedSums<PackedTile<Element, 128, 128, 64, 32>>;
+template <typename Element>
+using SmallPacked = PackedSums<PackedTile<Element, 64, 64, 32, 32>>;
+/// Of many rows, and of at most 64.
+template <typename Element>
+using TallGroups = PackedSums<GroupTile<Element, 128, 128>>;
+template <typename Element>
+using WideGroups = PackedSums<GroupTile<Element, 64, 256>>;
+using PackedTask =
+    std::variant<LargePacked<Float16>, SmallPacked<Float16>, TallGroups<Float16>, WideGroups<Float16>,
+                 LargePacked<BFloat16>, SmallPacked<BFloat16>, TallGroups<BFloat16>, WideGroups<BFloat16>>;
 
 /// Everything that is not a sum over terms: points.hpp.
 struct PointTask;
@@ -61,6 +74,8 @@ public:
     /// Multiprocessors, and 10 times the compute capability (75, 90).
     virtual int processors() const = 0;
     virtual int capability() const = 0;
+    /// Empty, or why no tasks by warpgroups run: they are compiled for sm_90a, and run there alone.
+    virtual std::string warpgroup_refusal() const = 0;
 
     /// BackendError where there is not so much left.
     virtual Memory allocate(std::size_t bytes) = 0;
@@ -92,6 +107,7 @@ public:
     virtual void run(const WeightsTask& task) = 0;
     virtual void run(const LoopTask& task) = 0;
     virtual void run(const WinogradTask& task) = 0;
+    virtual void run(const PackedTask& task) = 0;
     virtual void run(const PointTask& task) = 0;
     /// Empty, or why there are no Fourier transforms: "libcufft.so.12 cannot be opened".
     virtual std::string fft_refusal() const = 0;

@@ -56,6 +56,11 @@ public:
     }
     int processors() const override { return refusal_.empty() ? properties_.multiProcessorCount : 1; }
     int capability() const override { return 10 * properties_.major + properties_.minor; }
+    std::string warpgroup_refusal() const override {
+        if (!refusal_.empty()) return refusal_;
+        if (capability() != 90) return fmt::format("wgmma is sm_90a's, this is sm_{}", capability());
+        return REHEARSE_HAS_SM90A ? "" : "built without 90a among CMAKE_CUDA_ARCHITECTURES";
+    }
 
     Memory allocate(std::size_t bytes) override {
         void* memory = nullptr;
@@ -122,6 +127,7 @@ public:
     void run(const WeightsTask& task) override { launch_weights(task, stream_); }
     void run(const LoopTask& task) override { launch_loops(task, stream_); }
     void run(const WinogradTask& task) override { launch_winograd(task, stream_); }
+    void run(const PackedTask& task) override { launch_packed(task, stream_); }
     void run(const PointTask& task) override { launch_points(task, stream_); }
     std::string fft_refusal() const override { return refusal_.empty() ? cufft_refusal() : refusal_; }
     void transform(const PlaneBatch& batch, const float* planes, float* spectra) override {

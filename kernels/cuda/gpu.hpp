@@ -16,6 +16,7 @@ void launch_sums(const SumsTask& task, cudaStream_t stream);
 void launch_weights(const WeightsTask& task, cudaStream_t stream);
 void launch_loops(const LoopTask& task, cudaStream_t stream);
 void launch_winograd(const WinogradTask& task, cudaStream_t stream);
+void launch_packed(const PackedTask& task, cudaStream_t stream);
 void launch_points(const PointTask& task, cudaStream_t stream);
 
 }  // namespace rehearse::kernels::cuda

@@ -64,12 +64,24 @@ std::unique_ptr<Kernel> weights_kernel(Engine& engine, const Problem& problem, C
 /// Floats of the partial sums.
 std::int64_t weights_scratch(const Problem& problem, int processors);
 
-/// forward and backward_data, f32 and f16, m of 2 or 4.
+/// The bias behind `count` weights is added to dst; its gradient, the sums of diff_dst over images and pixels.
+void add_bias(Engine& engine, const Problem& problem, const Buffers& buffers, std::int64_t count);
+void sum_bias(Engine& engine, const Problem& problem, const Buffers& buffers, std::int64_t count);
+/// In how many parts a WeightSums of these takes its pixels.
+std::int64_t weight_splits(const Sums& sums, int processors);
+
+/// m of 2 or 4.
 std::unique_ptr<Kernel> winograd_kernel(Engine& engine, const Problem& problem, int m);
-/// As the tasks see it: backward_data is a convolution of the output's gradient by mirrored weights.
+/// As the tasks see it: backward_data is a convolution of the output's gradient by mirrored weights, backward_weights
+/// has the forward pass's.
 WinogradShape winograd_shape(const Conv2d& op, Pass pass, std::int64_t batch, int m);
-/// Floats of weights, source and products, all transformed.
-std::int64_t winograd_scratch(const WinogradShape& shape, int m);
+/// Floats of weights (or of the sums that become their gradient), source and products, all transformed.
+std::int64_t winograd_scratch(const Problem& problem, int m, int processors);
+
+/// forward and backward_data of 16-bit convolutions, whose channels are laid together first; `by_warpgroups`: by wgmma.
+std::unique_ptr<Kernel> packed_kernel(Engine& engine, const Problem& problem, bool by_warpgroups);
+/// Floats of the sources and weights as they are laid.
+std::int64_t packed_scratch(const Problem& problem);
 
 /// Of a transposed convolution, whose mirrored problem's kernel it takes.
 std::unique_ptr<Kernel> transposed_kernel(Engine& engine, const Problem& problem, std::unique_ptr<Kernel> mirrored);

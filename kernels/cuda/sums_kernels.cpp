@@ -4,6 +4,8 @@
 #include <mutex>
 #include <utility>
 
+#include "kernels/cuda/layers.hpp"
+#include "kernels/cuda/points.hpp"
 #include "kernels/cuda/sums_of.hpp"
 #include "kernels/cuda/typed.hpp"
 
@@ -81,24 +83,13 @@ private:
     Cores cores_;
 };
 
-// Parts of the pixels, so that each multiprocessor has four blocks, of at least eight steps each.
-std::int64_t splits(const Sums& sums, int processors) {
-    using Small = WeightSums<float, SmallFloats>;
-    Small one;
-    static_cast<Sums&>(one) = sums;
-    const Blocks blocks = one.blocks();
-    const std::int64_t wanted = divide_up(4 * processors, blocks.x * blocks.y * blocks.z);
-    const std::int64_t steps = divide_up(column_count(sums), 8 * Small::depth);
-    return std::clamp<std::int64_t>(wanted, 1, std::min<std::int64_t>(steps, 1024));
-}
-
 // backward_weights: partial sums of pixels, their sum, and the bias's.
 class WeightsKernel final : public DeviceKernel {
 public:
     WeightsKernel(Engine& engine, const Problem& problem, Cores cores)
         : DeviceKernel(engine, problem), op_(volume(problem.op)), prepared_(engine, problem), cores_(cores) {
         static_cast<Sums&>(task_) = prepared_.launches.front().sums;
-        task_.splits = static_cast<std::int32_t>(splits(task_, engine.processors()));
+        task_.splits = static_cast<std::int32_t>(weight_splits(task_, engine.processors()));
         task_.partial = reserve(task_.splits * weight_count(op_));
     }
 
@@ -116,15 +107,8 @@ private:
             sum.count = count;
             sum.splits = task.splits;
             engine().run(LoopTask{sum});
-            if (!op_.bias) return;
-            BiasSums<Element> bias;
-            bias.diff = b.diff_dst.bytes();
-            bias.to = offset(b.diff_weights.bytes(), count, problem().type);
-            bias.rows = op_.filters;
-            bias.area = task.target_row;
-            bias.images = task.images;
-            engine().run(LoopTask{bias});
         });
+        if (op_.bias) sum_bias(engine(), problem(), b, weight_count(op_));
     }
 
     Conv3d op_;
@@ -134,6 +118,38 @@ private:
 };
 
 }  // namespace
+
+// Parts of the pixels, so that each multiprocessor has four blocks, of at least eight steps each.
+std::int64_t weight_splits(const Sums& sums, int processors) {
+    using Small = WeightSums<float, SmallFloats>;
+    Small one;
+    static_cast<Sums&>(one) = sums;
+    const Blocks blocks = one.blocks();
+    const std::int64_t wanted = divide_up(4 * processors, blocks.x * blocks.y * blocks.z);
+    const std::int64_t steps = divide_up(column_count(sums), 8 * Small::depth);
+    return std::clamp<std::int64_t>(wanted, 1, std::min<std::int64_t>(steps, 1024));
+}
+
+void add_bias(Engine& engine, const Problem& problem, const Buffers& b, std::int64_t count) {
+    const Conv3d op = volume(problem.op);
+    AddBias task;
+    task.count = count_of(b.dst);
+    task.src = task.dst = values(b.dst), task.bias = beyond(values(b.weights), count);
+    task.channels = op.filters, task.inner = task.count / (images(problem) * op.filters);
+    engine.run(PointTask{task});
+}
+
+void sum_bias(Engine& engine, const Problem& problem, const Buffers& b, std::int64_t count) {
+    const Conv3d op = volume(problem.op);
+    with_type(problem.type, [&]<typename Element>(Element) {
+        BiasSums<Element> bias;
+        bias.diff = b.diff_dst.bytes();
+        bias.to = offset(b.diff_weights.bytes(), count, problem.type);
+        bias.rows = op.filters, bias.images = images(problem);
+        bias.area = static_cast<std::int64_t>(b.diff_dst.size()) / (bias.images * bias.rows);
+        engine.run(LoopTask{bias});
+    });
+}
 
 // A larger one than those before it gets a block of its own, which later ones share, too.
 Memory shared_scratch(Engine& engine, std::size_t bytes) {
@@ -176,7 +192,7 @@ std::unique_ptr<Kernel> weights_kernel(Engine& engine, const Problem& problem, C
 }
 
 std::int64_t weights_scratch(const Problem& problem, int processors) {
-    return splits(launches_of(problem).front().sums, processors) * weight_count(volume(problem.op));
+    return weight_splits(launches_of(problem).front().sums, processors) * weight_count(volume(problem.op));
 }
 
 }  // namespace rehearse::kernels::cuda

@@ -4,8 +4,16 @@
 //
 //   team.each(f)        f(thread, registers) on every thread, then all wait for each other (__syncthreads)
 //   team.alone(f)       the same without the wait
-//   team.multiply<E>(f) a matrix product of each warp: f(registers) gives this thread's fragments (mma.hpp)
+//   team.multiply<E>(f) a matrix product of each warp: f(registers) gives this thread's fragments (tile.hpp)
 //   team.shared()       the block's shared memory
+//
+// Where the factors are copied ahead (packed.hpp):
+//
+//   team.copy(to, from, there)  in alone(): sixteen bytes to shared memory, or zeros; under way when it returns
+//   team.commit()               what was copied since the last one is a group
+//   team.wait<n, groups>()      until all groups but the last n have come, for every thread; `groups`: for wgmma
+//   team.load_matrices(f)       f(thread, registers) names a row and where its words go (packed_tile.hpp)
+//   team.multiply_groups<E>(f)  a product of each warpgroup (packed_tile.hpp)
 //
 // On the device a team is one thread's view of its block (device.cuh); on the host it loops over the threads
 // (tests/kernels/cuda_host.hpp), so that index arithmetic, tables and fragments are held to the reference where no GPU

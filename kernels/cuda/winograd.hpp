@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Winograd's minimal filtering, F(m x m, 3 x 3) with m of 2 or 4 (Lavin and Gray 2016, sections 4.1 and 4.3): source
 // tiles and weights are transformed, multiplied point by point as (m + 2)^2 matrix products (sums.hpp, a group a
-// point), and transformed back. Everything in between is f32.
+// point), and transformed back. Everything in between is f32. The gradient of the weights: winograd_weights.hpp.
 #pragma once
 
 #include "kernels/cuda/sums.hpp"
+#include "kernels/cuda/values.hpp"
 
 namespace rehearse::kernels::cuda {
 
@@ -58,12 +59,12 @@ struct WinogradShape {
 };
 
 /// to {points, channels, tiles}.
-template <typename Element, int m>
+template <int m>
 struct WinogradSource : WinogradShape {
     static constexpr int threads = 128, n = m + 2;
     struct Shared {};
     struct Registers {};
-    const void* source = nullptr;
+    Values source;
     float* to = nullptr;
 
     REHEARSE_BOTH Blocks blocks() const { return {divide_up(tiles(), threads), channels}; }
@@ -80,7 +81,7 @@ private:
         const std::int64_t image = tile / (tiles_down * tiles_across);
         const auto inside = static_cast<std::int32_t>(tile - image * tiles_down * tiles_across);
         const std::int32_t top = inside / tiles_across * m - pad_top, left = inside % tiles_across * m - pad_left;
-        const auto* plane = static_cast<const Element*>(source) + (image * channels + channel) * height * width;
+        const std::int64_t plane = (image * channels + channel) * height * width;
         float rows[n][n] = {};  // B^T d, column by column of d
         REHEARSE_UNROLL
         for (int x = 0; x < n; ++x) {
@@ -89,7 +90,7 @@ private:
             for (int y = 0; y < n; ++y) {
                 const bool in = static_cast<std::uint32_t>(top + y) < static_cast<std::uint32_t>(height) &&
                                 static_cast<std::uint32_t>(left + x) < static_cast<std::uint32_t>(width);
-                column[y] = in ? to_float(plane[(top + y) * width + left + x]) : 0.0F;
+                column[y] = in ? source.at(plane + (top + y) * width + left + x) : 0.0F;
             }
             REHEARSE_UNROLL
             for (int i = 0; i < n; ++i) {
@@ -112,12 +113,12 @@ private:
 
 /// to {points, filters, channels} of weights {filters, channels, 3, 3}; `mirrored`: of the convolution that leads back,
 /// whose filters are these channels: weights {channels, filters, 3, 3} turned by half a circle.
-template <typename Element, int m>
+template <int m>
 struct WinogradWeights : WinogradShape {
     static constexpr int threads = 128, n = m + 2;
     struct Shared {};
     struct Registers {};
-    const void* weights = nullptr;
+    Values weights;
     float* to = nullptr;
     bool mirrored = false;
 
@@ -133,7 +134,6 @@ struct WinogradWeights : WinogradShape {
 private:
     REHEARSE_BOTH void transform(std::int64_t filter, std::int64_t channel) const {
         const std::int64_t at = mirrored ? channel * filters + filter : filter * channels + channel;
-        const auto* taps = static_cast<const Element*>(weights) + at * 9;
         float rows[n][3] = {};
         REHEARSE_UNROLL
         for (int i = 0; i < n; ++i) {
@@ -141,7 +141,8 @@ private:
             for (int y = 0; y < 3; ++y) {
                 REHEARSE_UNROLL
                 for (int x = 0; x < 3; ++x) {
-                    rows[i][x] += WinogradRows<m>::weights(i, y) * to_float(taps[mirrored ? 8 - y * 3 - x : y * 3 + x]);
+                    const float tap = weights.at(at * 9 + (mirrored ? 8 - y * 3 - x : y * 3 + x));
+                    rows[i][x] += WinogradRows<m>::weights(i, y) * tap;
                 }
             }
         }
@@ -159,14 +160,13 @@ private:
 };
 
 /// From products {points, filters, tiles} to the target, with its bias where there is one.
-template <typename Element, int m>
+template <int m>
 struct WinogradTarget : WinogradShape {
     static constexpr int threads = 128, n = m + 2;
     struct Shared {};
     struct Registers {};
     const float* products = nullptr;
-    const void* bias = nullptr;
-    void* target = nullptr;
+    Values bias, target;
 
     REHEARSE_BOTH Blocks blocks() const { return {divide_up(tiles(), threads), filters}; }
     template <typename Team>
@@ -192,8 +192,8 @@ private:
                 for (int i = 0; i < m; ++i) rows[i][x] += WinogradRows<m>::target(i, y) * product;
             }
         }
-        const float offset = bias == nullptr ? 0.0F : to_float(static_cast<const Element*>(bias)[filter]);
-        auto* plane = static_cast<Element*>(target) + (image * filters + filter) * out_height * out_width;
+        const float offset = bias ? bias.at(filter) : 0.0F;
+        const std::int64_t plane = (image * filters + filter) * out_height * out_width;
         REHEARSE_UNROLL
         for (int i = 0; i < m; ++i) {
             REHEARSE_UNROLL
@@ -202,7 +202,7 @@ private:
                 float sum = offset;
                 REHEARSE_UNROLL
                 for (int x = 0; x < n; ++x) sum += WinogradRows<m>::target(j, x) * rows[i][x];
-                plane[(top + i) * out_width + left + j] = from_float<Element>(sum);
+                target.put(plane + (top + i) * out_width + left + j, sum);
             }
         }
     }

@@ -1,77 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
+#include "kernels/cuda/layers.hpp"
 #include "kernels/cuda/typed.hpp"
 
 namespace rehearse::kernels::cuda {
 namespace {
 
-template <typename Element, int m>
+constexpr std::int64_t points(int m) { return std::int64_t{m + 2} * (m + 2); }
+
+// Which channel a term is: of transformed images {points, channels, tiles}.
+Memory terms_of(Engine& engine, const WinogradShape& shape) {
+    std::vector<Term> terms;
+    for (std::int32_t c = 0; c < shape.channels; ++c) {
+        terms.push_back({static_cast<std::int32_t>(c * shape.tiles()), c});
+    }
+    Memory made = engine.allocate(terms.size() * sizeof(Term));
+    engine.copy_in(made.get(), terms.data(), terms.size() * sizeof(Term));
+    return made;
+}
+
+// A group a point, its channels the terms, its tiles the pixels of one image.
+Sums product(const WinogradShape& shape, int m, const Memory& terms) {
+    const std::int64_t channels = shape.channels, filters = shape.filters, tiles = shape.tiles();
+    const auto line = Extent3{1, 1, static_cast<std::int32_t>(tiles)};
+    Sums sums;
+    sums.terms = reinterpret_cast<const Term*>(terms.get());
+    sums.term_count = shape.channels;
+    sums.rows = shape.filters;
+    sums.images = 1;
+    sums.groups = static_cast<std::int32_t>(points(m));
+    sums.pixels = sums.extent = line;
+    sums.source_group = channels * tiles;
+    sums.target_group = filters * tiles;
+    sums.weight_group = filters * channels;
+    sums.target_row = line.w;
+    sums.weight_row = shape.channels;
+    return sums;
+}
+
+template <typename Task>
+Task with_shape(const WinogradShape& shape) {
+    Task task;
+    static_cast<WinogradShape&>(task) = shape;
+    return task;
+}
+
+template <int m>
 class WinogradKernel final : public DeviceKernel {
 public:
     WinogradKernel(Engine& engine, const Problem& problem)
         : DeviceKernel(engine, problem),
-          shape_(winograd_shape(std::get<Conv2d>(problem.op), problem.pass, problem.batch, m)) {
-        constexpr std::int64_t points = (m + 2) * (m + 2);
-        const std::int64_t channels = shape_.channels, filters = shape_.filters, tiles = shape_.tiles();
-        weights_ = reserve(winograd_scratch(shape_, m));
-        source_ = weights_ + points * filters * channels;
-        products_ = source_ + points * channels * tiles;
-        std::vector<Term> terms;
-        for (std::int32_t c = 0; c < channels; ++c) terms.push_back({static_cast<std::int32_t>(c * tiles), c});
-        terms_ = engine.allocate(terms.size() * sizeof(Term));
-        engine.copy_in(terms_.get(), terms.data(), terms.size() * sizeof(Term));
-        multiply_ = product(points);
+          shape_(winograd_shape(std::get<Conv2d>(problem.op), problem.pass, problem.batch, m)),
+          terms_(terms_of(engine, shape_)) {
+        weights_ = reserve(winograd_scratch(problem, m, engine.processors()));
+        source_ = weights_ + points(m) * shape_.filters * shape_.channels;
+        products_ = source_ + points(m) * shape_.channels * shape_.tiles();
+        static_cast<Sums&>(multiply_) = product(shape_, m, terms_);
+        multiply_.source = source_, multiply_.weights = weights_, multiply_.target = products_;
     }
 
 private:
-    // A group a point, its channels the terms, its tiles the pixels of one image.
-    TiledSums<float, LargeFloats> product(std::int64_t points) const {
-        const std::int64_t channels = shape_.channels, filters = shape_.filters, tiles = shape_.tiles();
-        const auto line = Extent3{1, 1, static_cast<std::int32_t>(tiles)};
-        TiledSums<float, LargeFloats> task;
-        task.source = source_;
-        task.weights = weights_;
-        task.target = products_;
-        task.terms = reinterpret_cast<const Term*>(terms_.get());
-        task.term_count = shape_.channels;
-        task.rows = shape_.filters;
-        task.images = 1;
-        task.groups = static_cast<std::int32_t>(points);
-        task.pixels = task.extent = line;
-        task.source_group = channels * tiles;
-        task.target_group = filters * tiles;
-        task.weight_group = filters * channels;
-        task.target_row = line.w;
-        task.weight_row = shape_.channels;
-        return task;
-    }
-    template <typename Task>
-    Task with_shape() const {
-        Task task;
-        static_cast<WinogradShape&>(task) = shape_;
-        return task;
-    }
-
     void compute(const Buffers& b) override {
         const bool forward = problem().pass == Pass::forward;
-        auto weights = with_shape<WinogradWeights<Element, m>>();
-        weights.weights = b.weights.bytes();
-        weights.to = weights_;
-        weights.mirrored = !forward;
+        auto weights = with_shape<WinogradWeights<m>>(shape_);
+        weights.weights = values(b.weights), weights.to = weights_, weights.mirrored = !forward;
         engine().run(WinogradTask{weights});
-        auto source = with_shape<WinogradSource<Element, m>>();
-        source.source = forward ? b.src[0].bytes() : b.diff_dst.bytes();
-        source.to = source_;
+        auto source = with_shape<WinogradSource<m>>(shape_);
+        source.source = values(forward ? b.src[0] : b.diff_dst), source.to = source_;
         engine().run(WinogradTask{source});
         engine().run(tiled<TiledSums>(multiply_, DataType::f32, Cores::ordinary, engine().processors()));
-        auto target = with_shape<WinogradTarget<Element, m>>();
+        auto target = with_shape<WinogradTarget<m>>(shape_);
         target.products = products_;
-        target.target = forward ? b.dst.bytes() : b.diff_src[0].bytes();
+        target.target = values(forward ? ConstView(b.dst) : ConstView(b.diff_src[0]));
         const auto& op = std::get<Conv2d>(problem().op);
-        if (forward && op.bias) {
-            target.bias = offset(b.weights.bytes(), weight_count(as_volume(op)), problem().type);
-        }
+        if (forward && op.bias) target.bias = beyond(values(b.weights), weight_count(as_volume(op)));
         engine().run(WinogradTask{target});
     }
 
@@ -81,11 +84,49 @@ private:
     TiledSums<float, LargeFloats> multiply_;
 };
 
+template <int m>
+class WinogradWeightsKernel final : public DeviceKernel {
+public:
+    WinogradWeightsKernel(Engine& engine, const Problem& problem)
+        : DeviceKernel(engine, problem),
+          shape_(winograd_shape(std::get<Conv2d>(problem.op), problem.pass, problem.batch, m)),
+          terms_(terms_of(engine, shape_)) {
+        source_ = reserve(winograd_scratch(problem, m, engine.processors()));
+        differences_ = source_ + points(m) * shape_.channels * shape_.tiles();
+        static_cast<Sums&>(multiply_) = product(shape_, m, terms_);
+        multiply_.source = source_, multiply_.target = differences_;
+        multiply_.partial = differences_ + points(m) * shape_.filters * shape_.tiles();
+        multiply_.splits = static_cast<std::int32_t>(weight_splits(multiply_, engine.processors()));
+    }
+
+private:
+    void compute(const Buffers& b) override {
+        auto source = with_shape<WinogradSource<m>>(shape_);
+        source.source = values(b.src[0]), source.to = source_;
+        engine().run(WinogradTask{source});
+        auto differences = with_shape<WinogradDifferences<m>>(shape_);
+        differences.diff = values(b.diff_dst), differences.to = differences_;
+        engine().run(WinogradTask{differences});
+        engine().run(tiled<WeightSums>(multiply_, DataType::f32, Cores::ordinary, engine().processors()));
+        auto gradients = with_shape<WinogradGradients<m>>(shape_);
+        gradients.partial = multiply_.partial, gradients.splits = multiply_.splits;
+        gradients.to = values(b.diff_weights);
+        engine().run(WinogradTask{gradients});
+        const auto& op = std::get<Conv2d>(problem().op);
+        if (op.bias) sum_bias(engine(), problem(), b, weight_count(as_volume(op)));
+    }
+
+    WinogradShape shape_;
+    Memory terms_;
+    float *source_ = nullptr, *differences_ = nullptr;
+    WeightSums<float, LargeFloats> multiply_;
+};
+
 }  // namespace
 
 WinogradShape winograd_shape(const Conv2d& op, Pass pass, std::int64_t batch, int m) {
     const Shape out = output_shape(Op{op});
-    const bool forward = pass == Pass::forward;
+    const bool forward = pass != Pass::backward_data;
     const auto i32 = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
     WinogradShape s;
     s.images = i32(batch);
@@ -102,17 +143,21 @@ WinogradShape winograd_shape(const Conv2d& op, Pass pass, std::int64_t batch, in
     return s;
 }
 
-std::int64_t winograd_scratch(const WinogradShape& shape, int m) {
+std::int64_t winograd_scratch(const Problem& problem, int m, int processors) {
+    const WinogradShape shape = winograd_shape(std::get<Conv2d>(problem.op), problem.pass, problem.batch, m);
     const std::int64_t channels = shape.channels, filters = shape.filters;
-    return (m + 2) * (m + 2) * (filters * channels + (channels + filters) * shape.tiles());
+    const bool weights = problem.pass == Pass::backward_weights;
+    const std::int64_t splits = weights ? weight_splits(product(shape, m, {}), processors) : 1;
+    return points(m) * (splits * filters * channels + (channels + filters) * shape.tiles());
 }
 
 std::unique_ptr<Kernel> winograd_kernel(Engine& engine, const Problem& problem, int m) {
-    const bool half = problem.type == DataType::f16;
-    if (m == 2 && half) return std::make_unique<WinogradKernel<Float16, 2>>(engine, problem);
-    if (m == 2) return std::make_unique<WinogradKernel<float, 2>>(engine, problem);
-    if (half) return std::make_unique<WinogradKernel<Float16, 4>>(engine, problem);
-    return std::make_unique<WinogradKernel<float, 4>>(engine, problem);
+    if (problem.pass == Pass::backward_weights) {
+        if (m == 2) return std::make_unique<WinogradWeightsKernel<2>>(engine, problem);
+        return std::make_unique<WinogradWeightsKernel<4>>(engine, problem);
+    }
+    if (m == 2) return std::make_unique<WinogradKernel<2>>(engine, problem);
+    return std::make_unique<WinogradKernel<4>>(engine, problem);
 }
 
 }  // namespace rehearse::kernels::cuda

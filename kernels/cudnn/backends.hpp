@@ -14,13 +14,22 @@ namespace rehearse::kernels::cudnn {
 /// "cudnn heuristic": the first engine that cuDNN's heuristics propose and that fits into the scratch limit. "cudnn
 /// tensor-tf32": the same with f32 rounded to TF32. Where there is a GPU, also "cudnn engine0", "cudnn tf32-engine0"
 /// and so on, each forced; they exist for as many numbers as cuDNN has engines of any pass, and refuse what they do not
-/// run.
-std::vector<std::unique_ptr<Backend>> convolutions(cuda::Engine& engine);
+/// run. Convolutions, and attention in 16 bits.
+std::vector<std::unique_ptr<Backend>> plans(cuda::Engine& engine);
 
-/// What cuDNN says against the description of a convolution; empty where it takes it. Needs the library, but no GPU.
+/// What cuDNN says against the description of a problem; empty where it takes it. Needs the library, but no GPU.
 std::string refused_description(const Problem& problem);
+/// How many engines cuDNN's heuristics propose for a GPU that is only described, in cuDNN's own JSON, and why others
+/// may not be taken. Needs the library, but no GPU; what cuDNN compiles at run time needs a libcuda.so.1, if only the
+/// toolkit's stub.
+std::int64_t engines_on(const std::string& gpu, const Problem& problem, std::string& why);
 
 /// "cublas gemm" and "cublas tensor-tf32": dense layers.
 std::vector<std::unique_ptr<Backend>> products(cuda::Engine& engine);
+/// "cublaslt heuristic", "cublaslt tensor-tf32": the first algorithm that cuBLASLt proposes; where there is a GPU, also
+/// "cublaslt algorithm1", "cublaslt tf32-algorithm1" and so on, the next ones, each forced.
+std::vector<std::unique_ptr<Backend>> products_lt(cuda::Engine& engine);
+/// Empty, or why neither library multiplies this.
+std::string product_refusal(const cuda::Engine& engine, const Problem& problem, bool tf32);
 
 }  // namespace rehearse::kernels::cudnn

@@ -46,14 +46,16 @@ Product product(const MatMul& op, Pass pass, std::int64_t batch) {
     const std::int64_t rows = batch * op.m;
     const std::int64_t row_of_weights = op.tied ? op.k : op.n;
     if (pass == Pass::forward) {
-        return {Factor::weights, Factor::src, op.tied, false, op.n, rows, op.k, row_of_weights, op.k, op.n};
+        const BiasPart bias = op.bias ? BiasPart::added : BiasPart::none;
+        return {Factor::weights, Factor::src, op.tied, false, op.n, rows, op.k, row_of_weights, op.k, op.n, bias};
     }
     if (pass == Pass::backward_data) {
         return {Factor::weights, Factor::diff_dst, !op.tied, false, op.k, rows, op.n, row_of_weights, op.n, op.k};
     }
     require(pass == Pass::backward_weights, "an update is no product");
     if (op.tied) return {Factor::src, Factor::diff_dst, false, true, op.k, op.n, rows, op.k, op.n, op.k};
-    return {Factor::diff_dst, Factor::src, false, true, op.n, op.k, rows, op.n, op.k, op.n};
+    const BiasPart bias = op.bias ? BiasPart::summed : BiasPart::none;
+    return {Factor::diff_dst, Factor::src, false, true, op.n, op.k, rows, op.n, op.k, op.n, bias};
 }
 
 }  // namespace rehearse::kernels::cudnn

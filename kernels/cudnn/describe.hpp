@@ -26,14 +26,19 @@ Correlation correlation(const Op& op, std::int64_t batch);
 /// Which of a pass's matrices is a factor.
 enum class Factor { src, weights, diff_dst };
 
+/// What a product does with the layer's bias beside: nothing, adds it {m} to each column of C, or makes its gradient
+/// {m}, the sums of A's rows over k.
+enum class BiasPart { none, added, summed };
+
 /// C {m, n} = A {m, k} B {k, n}, all column after column as BLAS has them, A and B transposed where they say so.
 struct Product {
     Factor a = Factor::weights, b = Factor::src;
     bool transpose_a = false, transpose_b = false;
     std::int64_t m = 1, n = 1, k = 1;
     std::int64_t row_a = 1, row_b = 1, row_c = 1;  // elements from one column to the next
+    BiasPart bias = BiasPart::none;
 };
-/// Of a dense layer without its bias: C is dst, diff_src or diff_weights.
+/// Of a dense layer: C is dst, diff_src or diff_weights.
 Product product(const MatMul& op, Pass pass, std::int64_t batch);
 
 }  // namespace rehearse::kernels::cudnn

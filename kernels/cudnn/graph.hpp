@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN's operation graphs of one convolution, their engines, and plans that run. Nobody else includes it.
+// cuDNN's operation graphs, their engines, and plans that run. Only this folder includes it.
 #pragma once
 
 #include <cudnn.h>
@@ -11,6 +11,7 @@
 
 #include "kernels/cuda/library.hpp"
 #include "kernels/cudnn/describe.hpp"
+#include "kernels/cudnn/describe_attention.hpp"
 
 namespace rehearse::kernels::cudnn {
 
@@ -63,29 +64,46 @@ struct Plan {
     std::vector<Descriptor> kept{};  // whatever it was made of: nobody says that it may go first
 };
 
-class ConvolutionGraph {
+/// Operations that are computed together.
+class Graph {
 public:
-    /// Operation descriptors only: needs no GPU.
-    ConvolutionGraph(const Op& op, Pass pass, std::int64_t batch, DataType type);
-    /// With a handle, engines may be asked for.
+    /// Of operations, and of what they were made of. Needs no GPU.
+    Graph(const std::vector<Descriptor>& operations, std::vector<Descriptor> parts, DataType type);
+    /// With a handle, engines may be asked for, and plans run.
     void attach(cudnnHandle_t handle);
+    /// Or for a GPU that need not be there, in cuDNN's JSON: engines are proposed for it.
+    void attach(const std::string& gpu);
     std::int64_t engine_count() const;
     /// By one engine; empty, and why, where it does not run this, rounds more than it may or needs more than `limit`.
     std::unique_ptr<Plan> plan(std::int64_t engine, Rounding rounding, double limit, std::string& why) const;
     /// By the first of cuDNN's heuristics that may and fits.
     std::unique_ptr<Plan> best(Rounding rounding, double limit, std::string& why) const;
-
-    static constexpr std::array<std::int64_t, 3> ids{'x', 'w', 'y'};
+    /// How many engines the heuristics propose that may; why the others may not.
+    std::int64_t proposals(Rounding rounding, std::string& why) const;
 
 private:
-    std::unique_ptr<Plan> planned(const Descriptor& configuration, const Descriptor& engine, Rounding rounding,
-                                  double limit, std::string& why) const;
+    struct Proposal {
+        Descriptor configuration, engine;
+    };
+    std::vector<Proposal> proposed(cudnnBackendHeurMode_t mode, std::string& why) const;
+    std::unique_ptr<Plan> planned(const Proposal& proposal, Rounding rounding, double limit, std::string& why) const;
     std::string rounds_too_much(const Descriptor& engine, Rounding rounding) const;
+    void finish();
 
     DataType type_;
-    std::vector<Descriptor> parts_;  // the tensors, the convolution, the operation
+    std::vector<Descriptor> operations_, parts_;
     cudnnHandle_t handle_ = nullptr;
-    std::unique_ptr<Descriptor> graph_;
+    std::unique_ptr<Descriptor> gpu_, graph_;
 };
+
+/// A pass of a Conv2d or Conv3d without its bias; its tensors are `convolution_ids`: x, w and y.
+Graph convolution_graph(const Op& op, Pass pass, std::int64_t batch, DataType type);
+inline constexpr std::array<std::int64_t, 3> convolution_ids{'x', 'w', 'y'};
+
+/// As describe_attention.hpp says; a tensor's id is its index there and 1.
+Graph graph_of(const AttentionGraph& described, DataType type);
+inline constexpr std::int64_t attention_id(std::size_t tensor) { return static_cast<std::int64_t>(tensor) + 1; }
+
+cudnnDataType_t type_of(DataType type);
 
 }  // namespace rehearse::kernels::cudnn

@@ -10,8 +10,6 @@
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/layers.hpp"
 #include "kernels/cuda/library.hpp"
-#include "kernels/cuda/points.hpp"
-#include "kernels/cuda/typed.hpp"
 #include "kernels/cudnn/backends.hpp"
 #include "kernels/cudnn/describe.hpp"
 #include "kernels/support.hpp"
@@ -85,25 +83,9 @@ private:
                                  factor(p.b, b), type, number(p.row_b), &beta, result(b), type, number(p.row_c),
                                  tf32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
                      "a product");
-        if (!op_.bias) return;
-        if (problem().pass == Pass::forward) add_bias(b);
-        if (problem().pass == Pass::backward_weights) sum_bias(b);
-    }
-    void add_bias(const Buffers& b) {
-        cuda::AddBias task;
-        task.count = cuda::count_of(b.dst);
-        task.src = task.dst = cuda::values(b.dst), task.bias = cuda::beyond(cuda::values(b.weights), op_.k * op_.n);
-        task.channels = op_.n;
-        engine().run(cuda::PointTask{task});
-    }
-    void sum_bias(const Buffers& b) {
-        cuda::with_type(problem().type, [&]<typename Element>(Element) {
-            cuda::BiasSums<Element> task;
-            task.diff = b.diff_dst.bytes();
-            task.to = cuda::offset(b.diff_weights.bytes(), op_.k * op_.n, problem().type);
-            task.rows = op_.n, task.area = 1, task.images = problem().batch * op_.m;
-            engine().run(cuda::LoopTask{task});
-        });
+        const std::int64_t count = op_.k * op_.n;
+        if (p.bias == BiasPart::added) cuda::add_bias(engine(), problem(), b, count);
+        if (p.bias == BiasPart::summed) cuda::sum_bias(engine(), problem(), b, count);
     }
 
     MatMul op_;
@@ -121,7 +103,8 @@ public:
     std::int64_t workspace(const Op& /*op*/, std::int64_t /*batch*/) const override { return 0; }
     Support supports(const Problem& problem) const override {
         if (Support any = supported_by_any(problem); !any.yes) return any;
-        const std::string reason = refusal(problem);
+        std::string reason = product_refusal(engine_, problem, tf32_);
+        if (reason.empty()) reason = blas().library.refusal();
         return reason.empty() ? Support{} : Support{.yes = false, .reason = reason};
     }
     std::unique_ptr<Kernel> prepare(const Problem& problem) const override {
@@ -131,26 +114,26 @@ public:
     }
 
 private:
-    std::string refusal(const Problem& problem) const {
-        const auto* op = std::get_if<MatMul>(&problem.op);
-        if (op == nullptr) return fmt::format("runs products, not {}", kind_of(problem.op));
-        if (op->activation) return "multiplies without a fused activation: run the network with --fuse off";
-        if (std::max({problem.batch * op->m, op->n, op->k}) > std::numeric_limits<int>::max()) {
-            return "a matrix has 2^31 rows or more";
-        }
-        if (tf32_ && problem.type != DataType::f32) return "TF32 is how f32 is multiplied";
-        if (std::string why = engine_.refusal(); !why.empty()) return why;
-        if ((tf32_ || problem.type == DataType::bf16) && engine_.capability() < 80) {
-            return "TF32 and bf16 need compute capability 8.0";
-        }
-        return blas().library.refusal();
-    }
-
     Engine& engine_;
     bool tf32_;
 };
 
 }  // namespace
+
+std::string product_refusal(const Engine& engine, const Problem& problem, bool tf32) {
+    const auto* op = std::get_if<MatMul>(&problem.op);
+    if (op == nullptr) return fmt::format("runs products, not {}", kind_of(problem.op));
+    if (op->activation) return "multiplies without a fused activation: run the network with --fuse off";
+    if (std::max({problem.batch * op->m, op->n, op->k}) > std::numeric_limits<int>::max()) {
+        return "a matrix has 2^31 rows or more";
+    }
+    if (tf32 && problem.type != DataType::f32) return "TF32 is how f32 is multiplied";
+    if (std::string why = engine.refusal(); !why.empty()) return why;
+    if ((tf32 || problem.type == DataType::bf16) && engine.capability() < 80) {
+        return "TF32 and bf16 need compute capability 8.0";
+    }
+    return {};
+}
 
 std::vector<std::unique_ptr<Backend>> products(Engine& engine) {
     std::vector<std::unique_ptr<Backend>> all;

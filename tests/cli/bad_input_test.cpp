@@ -115,6 +115,27 @@ TEST_F(BadInput, OfBenchmarksAndCalibrations) {
 }
 #endif
 
+#if REHEARSE_HAS_MPI && REHEARSE_HAS_BENCH
+TEST_F(BadInput, OfADeviceThatIsNotThere) {
+    expect_refused({{"calibrate --device cuda", "--machine-out"},
+                    {"bench allreduce --device cuda", "not of a device"},
+                    {"bench conv --suite lenet5 --type f64", "f32, f16 or bf16"},
+                    {"bench conv --suite lenet5 --device gpu", "there are: cpu, cuda"}});
+    expect_refused({{"run --model lenet5 --batch 2 --steps 1 --device gpu", "there are: cpu, cuda"},
+                    {"run --model lenet5 --batch 2 --steps 1 --learners 2", "--device cuda"},
+                    {"run --model lenet5 --batch 2 --steps 1 --learners 0", "at least 1"}});
+    for (const char* command : {"run --model lenet5 --batch 2 --steps 1 --device cuda",
+                                "calibrate --device cuda --model lenet5 --machine-out gpu.toml",
+                                "bench conv --device cuda --suite lenet5", "bench peak --device cuda"}) {
+        const Output output = run(command);
+        if (output.code == 0) GTEST_SKIP() << "there is a GPU";
+        EXPECT_EQ(output.code, 2) << output.err;
+        EXPECT_THAT(output.err, HasSubstr("cuda"));
+        EXPECT_FALSE(std::filesystem::exists(path("gpu.toml")));
+    }
+}
+#endif
+
 TEST_F(BadInput, NeverOverwritesUnasked) {
     write("mine.txt", "precious");
     expect_refused({{"models --output mine.txt", "--force"}});
@@ -137,6 +158,11 @@ TEST_F(BadInput, OfPredictions) {
                     {"predict --devices 8 --plan dat", "did you mean 'data'"},
                     {"predict --devices 8 --plan data:allreduce=rnig", "did you mean 'ring'"},
                     {"predict --devices 8 --plan data:bucket=25", "unit"},
+                    {"predict --devices 8 --plan data:tables=shared:shares=balanced", "shares does not go with tables"},
+                    {"predict --devices 8 --plan data:kfac=1:shares=balanced", "shares does not go with kfac"},
+                    {"predict --devices 8 --plan data:tables=shared", "has no tables of embeddings"},
+                    {"predict --devices 8 --plan data:kfac=2:microbatches=2", "kfac does not go with microbatches"},
+                    {"predict --devices 8 --plan data:damping=0.1", "damping needs kfac"},
                     {"predict --devices 8 --plan 'data:allreduce=hierarchical(ring,ring)'", "6"},
                     {"predict --devices 8 --mode fold", "did you mean 'folded'"},
                     {"predict --devices 8 --noise 2", "from 0 to 1"},
@@ -149,6 +175,8 @@ TEST_F(BadInput, OfPredictions) {
                     {"predict --devices 8 --backup 8", "0 to 7"},
                     {"predict --devices 8 --input nvem", "did you mean 'nvme'"},
                     {"predict --devices 8 --stage alpine", "--input"},
+                    {"predict --devices 8 --checkpoint nvme", "--checkpoint-every"},
+                    {"predict --devices 8 --machine summit --checkpoint disk --checkpoint-every 9", "disk"},
                     {"predict --devices 8 --input nvme --sample 100", "unit"},
                     {"predict --devices 8 --input nvme --stage alpine", "--dataset"},
                     {"predict --devices 8 --precision fp8", "fp16"},

@@ -44,5 +44,23 @@ TEST(JoinedAxes, AreAnAxisLikeAnyOther) {
     EXPECT_EQ(place_on(joined, 2, 17), 1);
 }
 
+// Places 0 and 3 of four stages, of two ranks each in three copies: ranks 0-5 and 18-23 have partners, the others none.
+TEST(Pair, IsAnAxisOfTwoPlaces) {
+    Mesh four{{{"pipe", 4}, {"data", 3}, {"tensor", 2}}};
+    const int joined = join(four, 1, 2), pair = pair_of(four, 0, 0, 3);
+    EXPECT_EQ(pair_of(four, 0, 0, 3), pair) << "asked for twice, made once";
+    EXPECT_NE(pair_of(four, 0, 1, 3), pair);
+    EXPECT_EQ(name_of(four, pair), "pipe(0,3)");
+    EXPECT_EQ(axis_index(four, "pipe(0,3)"), pair);
+    EXPECT_EQ(size_of(four, pair), 2);
+    EXPECT_EQ(stride(four, pair), 18);
+    EXPECT_EQ(group_of(four, pair, 4), (std::vector<std::int64_t>{4, 22}));
+    EXPECT_EQ(group_of(four, pair, 22), (std::vector<std::int64_t>{4, 22}));
+    EXPECT_EQ(group_of(four, pair, 8), (std::vector<std::int64_t>{8}));
+    EXPECT_EQ(place_on(four, pair, 4), 0);
+    EXPECT_EQ(place_on(four, pair, 22), 1);
+    EXPECT_TRUE(is_pair(four, pair) && !is_pair(four, joined) && !is_pair(four, 0));
+}
+
 }  // namespace
 }  // namespace rehearse

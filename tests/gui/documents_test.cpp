@@ -205,7 +205,7 @@ TEST(ACollective, IsKnownByItsName) {
     EXPECT_DOUBLE_EQ(gather->bus_bytes_per_s, 0.5e9);
     EXPECT_FALSE(collective_of({"conv2d:n32c64h56w56k64r3s3:pad1:stride1:f32:forward/onednn", 1e-3, 1e9, 0, 0, ""}));
     EXPECT_FALSE(collective_of({"allreduce:n4:1000000B:f32/comm/ring", 0, 0, 0, 0, "refused"}));
-    EXPECT_THROW(collectives_picture({"host", "", {{"a", 1, 0, 0, 0, ""}}}, {600, 400}, picture::Theme::light),
+    EXPECT_THROW(collectives_picture({"host", "", {}, {{"a", 1, 0, 0, 0, ""}}}, {600, 400}, picture::Theme::light),
                  InputError);
 }
 
@@ -215,6 +215,7 @@ TEST(Residuals, AreOfTheFastestImplementation) {
     const double priced = price(parse_problem(problem), class_of(machine, 0)).time.value;
     const Benchmarks benchmarks{"host",
                                 "",
+                                {},
                                 {{problem + "/slow/real_time", 8 * priced, 1e9, 1e9, 0, ""},
                                  {problem + "/fast/real_time", 2 * priced, 1e9, 1e9, 0, ""},
                                  {"nonsense/fast", 1, 1e9, 1e9, 0, ""}}};

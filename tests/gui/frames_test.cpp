@@ -9,10 +9,12 @@
 #include <QFileInfo>
 #include <QImage>
 #include <QSpinBox>
+#include <QTimer>
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "gui/document.hpp"
 #include "gui/picture_view.hpp"
@@ -94,17 +96,33 @@ Opened opened(std::size_t events, std::size_t lanes) {
     return result;
 }
 
-// The 95th percentile of frames while the view is moved a little each time.
-double p95(TimelineView& view, QImage& image, double from, double span) {
+// The 95th percentile of the frames of these views.
+double p95(TimelineView& view, QImage& image, const std::vector<picture::TimeView>& shown) {
     std::vector<double> frames;
-    for (int i = 0; i < 40; ++i) {
-        view.set_view({from + span * 0.001 * i, from + span + span * 0.001 * i});
+    for (const picture::TimeView& each : shown) {
+        view.set_view(each);
         const auto begin = Clock::now();
         static_cast<QWidget&>(view).render(&image);
         frames.push_back(ms_since(begin));
     }
     std::ranges::sort(frames);
     return frames[frames.size() * 95 / 100];
+}
+
+// Moved a little each time.
+std::vector<picture::TimeView> moved(double from, double span) {
+    std::vector<picture::TimeView> views;
+    for (int i = 0; i < 40; ++i) views.push_back({from + span * 0.001 * i, from + span + span * 0.001 * i});
+    return views;
+}
+
+// From all to a thousandth by the key W, and back: every zoom between, the worst ones too.
+std::vector<picture::TimeView> zoomed(double span) {
+    std::vector<picture::TimeView> views;
+    for (double width = span; width > span / 1000; width /= 1.3)
+        views.push_back({0.4 * (span - width), 0.4 * (span - width) + width});
+    for (std::size_t i = views.size(); i-- > 0;) views.push_back(views[i]);
+    return views;
 }
 
 TEST(Frames, OfTheTimelineAreDrawnInTime) {
@@ -118,27 +136,97 @@ TEST(Frames, OfTheTimelineAreDrawnInTime) {
         QImage image(1920, 1080, QImage::Format_RGB32);
         static_cast<QWidget&>(view).render(&image);
         const double span = static_cast<double>(lanes->last - lanes->first);
-        const double out = p95(view, image, 0, span);
-        const double in16 = p95(view, image, 0.4 * span, span / 16);
+        const double out = p95(view, image, moved(0, span));
+        const double in16 = p95(view, image, moved(0.4 * span, span / 16));
+        const double zooms = p95(view, image, zoomed(span));
         for (std::int64_t rank = 0; rank < 8; ++rank) view.open_rank(rank, true);
-        const double in1000 = p95(view, image, 0.4 * span, span / 1000);
+        const double in1000 = p95(view, image, moved(0.4 * span, span / 1000));
         std::vector<std::size_t> all(lanes->lanes.size());
         for (std::size_t l = 0; l < all.size(); ++l) all[l] = l;
         const auto counting = Clock::now();
         const auto counted = statistics(*lanes, all, lanes->first + 1000, lanes->last - 1000);
         fmt::print(
             "{} events on 1024 lanes, {:.0f} MB: opened in {:.0f} ms, {:.1f} bytes an event ({:.1f} counted); frames "
-            "p95 {:.1f} ms all, {:.1f} ms 1/16, {:.1f} ms 1/1000 with 8 ranks open, statistics of all {:.2f} ms\n",
+            "p95 {:.1f} ms all, {:.1f} ms 1/16, {:.1f} ms 1/1000 with 8 ranks open, {:.1f} ms from all to 1/1000 and "
+            "back, statistics of all {:.2f} ms\n",
             lanes->size(), file.file_bytes / 1e6, file.ms, file.bytes_per_event,
-            static_cast<double>(lanes->memory_bytes()) / static_cast<double>(lanes->size()), out, in16, in1000,
+            static_cast<double>(lanes->memory_bytes()) / static_cast<double>(lanes->size()), out, in16, in1000, zooms,
             ms_since(counting));
         EXPECT_GT(counted.events, lanes->size() / 2);
         EXPECT_LT(file.ms, 30'000);
         EXPECT_LT(out, 167);
         EXPECT_LT(in16, 167);
         EXPECT_LT(in1000, 167);
+        EXPECT_LT(zooms, 167);
         EXPECT_LT(static_cast<double>(lanes->memory_bytes()) / static_cast<double>(lanes->size()), 40);
     }
+}
+
+// The longest time in which the window did not look at its events.
+class Heart {
+public:
+    Heart() {
+        QObject::connect(&timer_, &QTimer::timeout, [this] { beat(); });
+        timer_.start(1);
+    }
+    void begin() { longest_ = 0, last_ = Clock::now(); }
+    double longest() {
+        beat();
+        return longest_;
+    }
+
+private:
+    void beat() {
+        longest_ = std::max(longest_, ms_since(last_));
+        last_ = Clock::now();
+    }
+    QTimer timer_;
+    Clock::time_point last_ = Clock::now();
+    double longest_ = 0;
+};
+
+// Two timelines of a million events: read, looked at on every screen, compared.
+TEST(Window, AnswersWhileItReadsAndCompares) {
+    const std::filesystem::path folder = std::filesystem::temp_directory_path();
+    std::vector<std::string> files;
+    for (const bool measured : {false, true}) {
+        Timeline timeline = timeline_of(1'000'000, 64);
+        timeline.measured = measured;
+        files.push_back((folder / (measured ? "rehearse_measured.pftrace" : "rehearse_predicted.pftrace")).string());
+        trace::write(timeline, files.back());
+    }
+    Window window(false);
+    window.resize(1920, 1080);
+    window.show();
+    Heart heart;
+    const auto longest = [&](const char* what, const std::function<void()>& action) {
+        heart.begin();
+        const auto begin = Clock::now();
+        action();
+        const double taken = ms_since(begin);
+        do {
+            QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents, 5);
+        } while (window.is_busy() || ms_since(begin) < taken + 100);
+        fmt::print("{}: {:.0f} ms in all, the window was away for at most {:.0f} ms\n", what, ms_since(begin) - 100,
+                   heart.longest());
+        EXPECT_LT(heart.longest(), 3000) << what;
+    };
+    for (const std::string& file : files) longest("reading", [&] { window.open(QString::fromStdString(file)); });
+    for (const char* screen : {"overview", "timeline", "pipeline", "compare", "topology", "memory"})
+        longest(screen, [&] { window.go(screen); });
+    auto* view = static_cast<TimelineView*>(window.findChild<QWidget*>("timeline_view"));
+    window.go("timeline");
+    longest("critical path", [&] { view->set_critical_path(true); });
+    longest("all as an area", [&] {
+        const auto& lanes = *view->lanes();
+        TimelineView::Area area{static_cast<double>(lanes.first), static_cast<double>(lanes.last), {}};
+        for (std::size_t l = 0; l < lanes.lanes.size(); ++l) area.lanes.push_back(l);
+        view->select_area(area);
+    });
+    longest("search", [&] { view->find_next("conv63:update"); });
+    longest("dark", [&] { window.set_theme(picture::Theme::dark); });
+    EXPECT_EQ(view->path().empty(), false);
+    for (const std::string& file : files) std::filesystem::remove(file);
 }
 
 // From an edit to the first curve with its new figures, and to the whole one.

@@ -9,11 +9,13 @@
 #include <QDockWidget>
 #include <QDropEvent>
 #include <QFile>
+#include <QLabel>
 #include <QLineEdit>
 #include <QMimeData>
 #include <QPlainTextEdit>
 #include <QPushButton>
 #include <QSettings>
+#include <QSpinBox>
 #include <QtTest/QTest>
 #include <cerrno>
 #include <cstring>
@@ -129,6 +131,24 @@ TEST_F(Gui, ChildThatIsKilledIsAMessageAndCancelIsNone) {
     missing.start("a run", {}, [&](const Runner::Result& result) { said = result.message; });
     ASSERT_TRUE(wait([&] { return !said.isEmpty(); }));
     EXPECT_THAT(said.toStdString(), HasSubstr("cannot be started"));
+}
+
+// The curve of what does not fit is shown, with what would help; a child that dies is a message, and the curve stays.
+TEST_F(Gui, EditorShowsWhatDoesNotFitAndSaysWhenItsChildDies) {
+    write("answer.json", prediction);
+    fake("cat " + path("answer.json") + "; printf 'does not fit\nit fits with (tried)\n  batch 16\n' >&2; exit 4");
+    window_->session().experiment.batch = 100'000;
+    window_->go("editor");
+    const auto marks = [&] { return find<PictureView>("curve")->shown().marks.size(); };
+    ASSERT_TRUE(wait([&] { return marks() > 20; }));
+    const auto* verdict = find<QLabel>("verdict");
+    EXPECT_TRUE(wait([&] { return verdict->text().contains("batch 16") && verdict->text().contains("does not fit:"); }))
+        << verdict->text().toStdString();
+    EXPECT_EQ(window_->message(), "");
+    fake("kill -9 $$");
+    find<QSpinBox>("batch")->setValue(99'999);
+    ASSERT_TRUE(wait([&] { return window_->message().contains("killed or crashed"); }));
+    EXPECT_GT(marks(), 20U);
 }
 
 TEST_F(Gui, ShowsHowFarARunIs) {

@@ -67,6 +67,38 @@ TEST_F(Gui, ShowsScalingWithItsBandsAndTheFrontOfTimeDevicesAndMemory) {
                 Contains(HasSubstr("6 devices: 180.5 s for a million samples")));
 }
 
+// Of two curves with points at the same numbers of devices, the one that was clicked.
+TEST_F(Gui, OpensTheRunOfThePointThatIsClicked) {
+    std::string other = prediction;
+    other.replace(other.find("\"plan\": \"data\""), 14, "\"plan\": \"pipe\"");
+    write("other.json", other);
+    open("prediction.json"), open("other.json");
+    for (const char* name : {"scaling_picture", "front_picture"}) {
+        for (const int document : {0, 1}) {
+            window_->go("scaling");
+            const auto* view = find<PictureView>(name);
+            const char* plan = document == 0 ? ", data, mixed" : ", pipe, mixed";
+            const auto mark = std::ranges::find_if(view->shown().marks, [&](const picture::Mark& m) {
+                return m.title.starts_with("384 devices") && m.title.ends_with(plan);
+            });
+            ASSERT_NE(mark, view->shown().marks.end()) << name << plan;
+            view->clicked(*mark);
+            EXPECT_EQ(window_->screen(), "overview");
+            EXPECT_EQ(window_->session().prediction, document) << name;
+            EXPECT_EQ(window_->session().point, 1);
+        }
+    }
+}
+
+TEST_F(Gui, ShowsTheRoofsThatWereMeasuredBesideKernels) {
+    write("bench.json", R"({"context": {"host_name": "here", "roofs": [
+        {"name": "f32", "flop/s": 1e11}, {"name": "L1", "B/s": 1e11}, {"name": "memory", "B/s": 1e10}]}, "benchmarks": [
+      {"name": "a/b", "run_type": "iteration", "real_time": 1, "time_unit": "ms", "flop/s": 5e10, "B/s": 2e9}]})");
+    open("bench.json");
+    const auto* page = find<PictureView>("rates_picture");
+    EXPECT_THAT(words(page), testing::IsSupersetOf({"f32 100 GFLOP/s", "L1 100 GB/s", "memory 10 GB/s"}));
+}
+
 TEST_F(Gui, ShowsTheTrafficBetweenRanks) {
     window_->session().experiment = {};
     window_->session().experiment.devices = "6";
@@ -131,7 +163,22 @@ TEST_F(Gui, ScalesItsTextAndCopiesTablesAsCsv) {
     const double before = QApplication::font().pointSizeF();
     QTest::keyClick(window_.get(), Qt::Key_Plus, Qt::ControlModifier);
     EXPECT_NEAR(QApplication::font().pointSizeF(), 1.1 * before, 0.01);
+    // A picture as a whole: it has less room for more of its own points.
+    window_->go("pipeline");
+    const auto* page = find<PictureView>("pipeline_picture");
+    EXPECT_NEAR(page->shown().width, page->width() / 1.1, 1);
+    const picture::Mark* mark = nullptr;
+    for (const picture::Mark& each : page->shown().marks) {
+        if (!each.title.empty() && std::holds_alternative<picture::Rectangle>(each.shape)) mark = &each;
+    }
+    ASSERT_NE(mark, nullptr);
+    const auto& box = std::get<picture::Rectangle>(mark->shape);
+    const picture::Mark* under = page->mark_at(1.1 * QPointF(box.at.x + box.width / 2, box.at.y + box.height / 2));
+    ASSERT_NE(under, nullptr);
+    EXPECT_EQ(under->title, mark->title);
     QTest::keyClick(window_.get(), Qt::Key_0, Qt::ControlModifier);
+    EXPECT_NEAR(page->shown().width, page->width(), 1);
+    window_->go("timeline");
     EXPECT_NEAR(QApplication::font().pointSizeF(), before, 0.01);
     auto* table = find<Table>("details");
     table->setFocus();

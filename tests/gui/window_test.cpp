@@ -73,6 +73,11 @@ TEST_F(Gui, SelectsByMouseAndSearchAndShowsDetails) {
     EXPECT_EQ(table.model_of_rows().rows().rows[0][1].text, "conv8:forward");
     QTest::keyClick(&view, Qt::Key_F);
     EXPECT_LT(view.view().to - view.view().from, 3e6);  // a millisecond and its margins
+    const std::size_t before = view.rows().size();
+    QTest::keyClick(&view, Qt::Key_O);
+    EXPECT_LT(view.rows().size(), before);
+    QTest::keyClick(&view, Qt::Key_O);
+    EXPECT_EQ(view.rows().size(), before);
     QTest::keyClick(&view, Qt::Key_Escape);
     EXPECT_FALSE(view.selected());
     // Click in the middle of the view, on the lane of rank 0's computing, where conv8 is shown alone.
@@ -96,9 +101,11 @@ TEST_F(Gui, MarksAnAreaWithTheMouseAndCountsIt) {
     ASSERT_TRUE(view.area());
     EXPECT_EQ(view.area()->lanes.size(), 4U);
     const auto& rows = find<Table>("details")->model_of_rows().rows().rows;
-    const auto forward = std::ranges::find(rows, "■ forward", [](const auto& row) { return row[0].text; });
+    const auto forward = std::ranges::find(rows, "forward", [](const auto& row) { return row[0].text; });
     ASSERT_NE(forward, rows.end());
     EXPECT_NEAR(*(*forward)[1].number, 2 * 20 * 1e-3, 1e-3);  // the first pixels are not in the area
+    EXPECT_EQ((*forward)[0].color, picture::color_of(picture::Activity::forward, picture::Theme::light));
+    EXPECT_THAT(find<QLabel>("legend")->text().toStdString(), HasSubstr("</span> forward"));
 }
 
 TEST_F(Gui, ShowsTheCriticalPathAndArrows) {
@@ -122,6 +129,10 @@ TEST_F(Gui, ModelsPassQtsOwnTest) {
     EXPECT_EQ(model.rowCount(), 2);
     EXPECT_EQ(model.data(model.index(0, 1)).toString(), "1 s");
     EXPECT_FALSE(model.data(model.index(1, 1)).isValid());  // a row may be shorter
+    const int left = (Qt::AlignLeft | Qt::AlignVCenter).toInt(), right = (Qt::AlignRight | Qt::AlignVCenter).toInt();
+    EXPECT_EQ(model.data(model.index(0, 0), Qt::TextAlignmentRole).toInt(), left);
+    EXPECT_EQ(model.data(model.index(0, 1), Qt::TextAlignmentRole).toInt(), right);  // a column of numbers
+    EXPECT_EQ(model.headerData(1, Qt::Horizontal, Qt::TextAlignmentRole).toInt(), right);
     model.show({});
     EXPECT_EQ(model.rowCount(), 0);
     // Those of the window, and what sorts and filters them, while they change.
@@ -187,7 +198,9 @@ TEST_F(Gui, ComparesPredictedAboveMeasured) {
     open("predicted.pftrace"), open("measured.pftrace");
     window_->go("compare");
     // Steps of 27 ms (20 * 1.1 + 5 and 20 * 1.375 + 5 = 32.5): (27 - 32.5) / 32.5 = -16.9 %.
-    EXPECT_THAT(find<QLabel>("compare_verdict")->text().toStdString(), HasSubstr("-16.9 %"));
+    const auto verdict = [&] { return find<QLabel>("compare_verdict")->text().toStdString(); };
+    ASSERT_TRUE(wait([&] { return !verdict().empty(); }));
+    EXPECT_THAT(verdict(), HasSubstr("-16.9 %"));
     const auto& rows = find<Table>("differences")->model_of_rows().rows().rows;
     EXPECT_EQ(rows[0][4].text, "whole step");
     EXPECT_GT(rows.size(), 20U);

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU's part played by the host: every step of a team is taken by one thread after the other, every block after the
-// other. Memory, shared memory and registers start as NaN, so that what a kernel reads before it was written shows.
+// A GPU's part played by the host, every block after the other. Memory starts as NaN, so that what a kernel reads
+// before it was written shows.
 #pragma once
 
-#include <array>
-#include <bit>
 #include <complex>
 #include <cstring>
 #include <deque>
@@ -18,76 +16,9 @@
 #include "kernels/cuda/engine.hpp"
 #include "kernels/cuda/points.hpp"
 #include "kernels/device.hpp"
+#include "tests/kernels/cuda_host_team.hpp"
 
 namespace rehearse::kernels::cuda {
-
-template <typename Task>
-class HostTeam {
-public:
-    HostTeam() : registers_(Task::threads) {}
-    void reset() {
-        poison(&shared_, sizeof shared_);
-        poison(registers_.data(), registers_.size() * sizeof registers_[0]);
-    }
-    typename Task::Shared& shared() { return shared_; }
-
-    template <typename F>
-    void each(F f) {
-        for (int thread = 0; thread < Task::threads; ++thread) f(thread, registers_[thread]);
-    }
-    template <typename F>
-    void alone(F f) {
-        each(f);
-    }
-
-    /// Collects the fragments of 32 threads into matrices, as tile.hpp says that they lie, and multiplies.
-    template <typename Element, typename F>
-    void multiply(F f) {
-        for (int first = 0; first < Task::threads; first += 32) {
-            std::array<std::array<std::uint32_t, 8>, 16> a;
-            std::array<std::array<std::uint32_t, 8>, 8> b;  // [column][word]
-            for (int lane = 0; lane < 32; ++lane) {
-                const Fragments mine = f(registers_[first + lane]);
-                const int group = lane / 4, word = lane % 4;
-                a[group][word] = mine.a[0];
-                a[group + 8][word] = mine.a[1];
-                a[group][word + 4] = mine.a[2];
-                a[group + 8][word + 4] = mine.a[3];
-                b[group][word] = mine.b[0];
-                b[group][word + 4] = mine.b[1];
-            }
-            for (int lane = 0; lane < 32; ++lane) {
-                const Fragments mine = f(registers_[first + lane]);
-                const int group = lane / 4, pair = lane % 4 * 2;
-                for (int e = 0; e < 4; ++e) mine.c[e] += product<Element>(a[group + e / 2 * 8], b[pair + e % 2]);
-            }
-        }
-    }
-
-private:
-    using Words = std::array<std::uint32_t, 8>;
-    template <typename Element>
-    static float product(const Words& a, const Words& b) {
-        float sum = 0;
-        for (std::size_t i = 0; i < a.size(); ++i) {
-            if constexpr (sizeof(Element) == sizeof(float)) {
-                sum += std::bit_cast<float>(a[i]) * std::bit_cast<float>(b[i]);
-            } else {
-                for (const int shift : {0, 16}) {
-                    const auto half = [&](std::uint32_t word) {
-                        return static_cast<float>(Element::of_bits(static_cast<std::uint16_t>(word >> shift)));
-                    };
-                    sum += half(a[i]) * half(b[i]);
-                }
-            }
-        }
-        return sum;
-    }
-    static void poison(void* memory, std::size_t bytes) { std::memset(memory, 0xFF, bytes); }
-
-    typename Task::Shared shared_;
-    std::vector<typename Task::Registers> registers_;
-};
 
 class HostEngine : public Engine {
 public:
@@ -95,7 +26,8 @@ public:
     std::string refusal() const override { return {}; }
     std::string version() const override { return "host"; }
     int processors() const override { return processors_; }
-    int capability() const override { return 80; }
+    int capability() const override { return 90; }
+    std::string warpgroup_refusal() const override { return {}; }
     Memory allocate(std::size_t bytes) override {
         Memory memory{new std::byte[bytes], std::default_delete<std::byte[]>{}};
         std::memset(memory.get(), 0xFF, bytes);
@@ -122,6 +54,9 @@ public:
         start([task] { run_any(task); });
     }
     void run(const WinogradTask& task) override {
+        start([task] { run_any(task); });
+    }
+    void run(const PackedTask& task) override {
         start([task] { run_any(task); });
     }
     void run(const PointTask& task) override {

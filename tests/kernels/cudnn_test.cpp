@@ -91,28 +91,43 @@ TEST(Correlation, HasTheOutputSizeThatCudnnComputes) {
     }
 }
 
-// Column after column, as BLAS defines C = op(A) op(B).
-std::vector<float> multiply(const Product& p, const std::vector<float>& a, const std::vector<float>& b) {
+// op(A) and op(B), column after column, as BLAS defines them.
+struct Factors {
+    const Product& p;
+    const std::vector<float>&a, &b;
+    double left(std::int64_t i, std::int64_t l) const {
+        return a[static_cast<std::size_t>(p.transpose_a ? l + i * p.row_a : i + l * p.row_a)];
+    }
+    double right(std::int64_t l, std::int64_t j) const {
+        return b[static_cast<std::size_t>(p.transpose_b ? j + l * p.row_b : l + j * p.row_b)];
+    }
+};
+
+// C, with the bias of the layer's weights added where it says so; behind it the bias's gradient, likewise.
+std::vector<float> multiply(const Factors& f, const std::vector<float>& weights) {
+    const Product& p = f.p;
     std::vector<float> c(static_cast<std::size_t>(p.row_c * p.n));
     for (std::int64_t i = 0; i < p.m; ++i) {
         for (std::int64_t j = 0; j < p.n; ++j) {
-            double sum = 0;
-            for (std::int64_t l = 0; l < p.k; ++l) {
-                const std::int64_t at_a = p.transpose_a ? l + i * p.row_a : i + l * p.row_a;
-                const std::int64_t at_b = p.transpose_b ? j + l * p.row_b : l + j * p.row_b;
-                sum += static_cast<double>(a[static_cast<std::size_t>(at_a)]) * b[static_cast<std::size_t>(at_b)];
-            }
+            double sum = p.bias == BiasPart::added ? weights[weights.size() - static_cast<std::size_t>(p.m - i)] : 0;
+            for (std::int64_t l = 0; l < p.k; ++l) sum += f.left(i, l) * f.right(l, j);
             c[static_cast<std::size_t>(i + j * p.row_c)] = static_cast<float>(sum);
         }
+    }
+    for (std::int64_t i = 0; i < (p.bias == BiasPart::summed ? p.m : 0); ++i) {
+        double sum = 0;
+        for (std::int64_t l = 0; l < p.k; ++l) sum += f.left(i, l);
+        c.push_back(static_cast<float>(sum));
     }
     return c;
 }
 
 TEST(Product, IsTheReferencesDenseLayerInEveryPass) {
     for (const bool tied : {false, true}) {
-        for (const MatMul& op : {MatMul{1, 1, 1, false}, MatMul{3, 5, 7, false}, MatMul{2, 8, 3, false}}) {
+        for (const MatMul& op : {MatMul{1, 1, 1, false}, MatMul{3, 5, 7, true}, MatMul{2, 8, 3, true}}) {
             MatMul own = op;
             own.tied = tied;
+            own.bias = op.bias && !tied;
             Tensors t{own, 4, reference::backend()};
             for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
                 SCOPED_TRACE(to_string(Problem{own, pass, 4}));
@@ -121,7 +136,7 @@ TEST(Product, IsTheReferencesDenseLayerInEveryPass) {
                 const auto factor = [&](Factor which) {
                     return which == Factor::src ? t.src[0] : which == Factor::weights ? t.weights : t.diff_dst;
                 };
-                const std::vector<float> made = multiply(p, factor(p.a), factor(p.b));
+                const std::vector<float> a = factor(p.a), b = factor(p.b), made = multiply({p, a, b}, t.weights);
                 EXPECT_EQ(made, pass == Pass::forward         ? t.dst
                                 : pass == Pass::backward_data ? t.diff_src[0]
                                                               : t.diff_weights);
@@ -144,11 +159,11 @@ TEST(Cudnn, TakesTheDescriptionOfEveryPassAndType) {
 TEST(Cudnn, SaysThatThereIsNoGpu) {
     if (cuda::gpu().refusal().empty()) GTEST_SKIP() << "there is one";
     const Problem problem{Conv2d{8, 8, 8, 8, {}, 1, false}, Pass::forward, 1, DataType::f32};
-    for (const auto& backend : cudnn::convolutions(cuda::gpu())) {
+    for (const auto& backend : cudnn::plans(cuda::gpu())) {
         EXPECT_NE(backend->supports(problem).reason.find("no GPU"), std::string::npos)
             << backend->supports(problem).reason;
         EXPECT_EQ(backend->supports({MatMul{1, 2, 3}, Pass::forward, 1, DataType::f32}).reason,
-                  "runs convolutions, not matmul");
+                  "runs convolutions and attention, not matmul");
     }
     for (const auto& backend : cudnn::products(cuda::gpu())) {
         EXPECT_NE(backend->supports({MatMul{1, 2, 3}, Pass::forward, 1, DataType::f32}).reason.find("no GPU"),
@@ -160,8 +175,9 @@ TEST(Cudnn, SaysThatThereIsNoGpu) {
 // Against the reference, by every algorithm that takes the problem, where there is a GPU.
 TEST(Cudnn, ConvolvesAndMultipliesExactlyOnAGpu) {
     if (!cuda::gpu().refusal().empty()) GTEST_SKIP() << cuda::gpu().refusal();
-    auto all = cudnn::convolutions(cuda::gpu());
+    auto all = cudnn::plans(cuda::gpu());
     for (auto& backend : cudnn::products(cuda::gpu())) all.push_back(std::move(backend));
+    for (auto& backend : cudnn::products_lt(cuda::gpu())) all.push_back(std::move(backend));
     std::vector<Op> ops = awkward_shapes();
     ops.emplace_back(MatMul{3, 40, 17, true});
     int compared = 0;

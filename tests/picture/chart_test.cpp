@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "picture/cells.hpp"
 #include "picture/plane.hpp"
+#include "picture/roofline.hpp"
 #include "picture/text.hpp"
 
 namespace rehearse::picture {
@@ -165,6 +166,36 @@ TEST(CellsChart, ColoursTheWinnerAndNamesTheRest) {
                 testing::IsSupersetOf({"title", "shape", "filter", "r1", "r2", "direct", "fft", "x 2"}));
     const auto& last = std::get<Rectangle>(areas[6]->shape);
     EXPECT_LT(last.at.y + last.height, picture.height);
+}
+
+// 100 GFLOP/s and 10 and 100 GB/s meet at 10 and 1 operations a byte: there the slopes end and the flat begins.
+TEST(Roofline, SlopesAndFlatsMeetAtTheirRidges) {
+    Chart chart;
+    chart.series.push_back({.name = "dots", .points = {{50, 9e10}}, .line = false});
+    const std::vector<Roof> roofs{{"f32", 1e11, false, true},
+                                  {"f64", 5e10, false, false},
+                                  {"L1", 1e11, true, true},
+                                  {"memory", 1e10, true, true}};
+    add_roofs(chart, roofs, palette(Theme::light));
+    ASSERT_EQ(chart.series.size(), 5U);
+    const auto& flat = chart.series[1].points;
+    EXPECT_DOUBLE_EQ(flat[0].x, 1);
+    EXPECT_DOUBLE_EQ(flat[0].y, 1e11);
+    EXPECT_DOUBLE_EQ(flat[1].y, 1e11);
+    EXPECT_TRUE(chart.series[1].dash.empty());
+    EXPECT_DOUBLE_EQ(chart.series[2].points[0].x, 0.5);  // of what no dot has: dashed
+    EXPECT_FALSE(chart.series[2].dash.empty());
+    const auto& memory = chart.series[4].points;
+    EXPECT_DOUBLE_EQ(memory[0].y / memory[0].x, 1e10);
+    EXPECT_DOUBLE_EQ(memory[1].x, 10);
+    EXPECT_DOUBLE_EQ(memory[1].y, 1e11);
+    EXPECT_LE(chart.x.range->low, 0.25);
+    EXPECT_GE(chart.x.range->high, 150);  // behind the dot
+    EXPECT_GE(chart.y.range->high, 2e11);
+    EXPECT_EQ(chart.labels[3].text, "memory 10 GB/s");
+    EXPECT_GT(xy_chart(chart).marks.size(), 20U);
+    add_roofs(chart, {}, palette(Theme::light));
+    EXPECT_EQ(chart.series.size(), 5U);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "picture/link_load.hpp"
 #include "picture/raster.hpp"
+#include "picture/shares.hpp"
 #include "picture/timeline_picture.hpp"
 
 namespace rehearse::picture {
@@ -119,6 +120,89 @@ TEST(Lanes, TakeAtMostFortyBytesAnEvent) {
     std::vector<Plain> plain;
     const Lanes lanes = random_lane(100000, plain);
     EXPECT_LT(static_cast<double>(lanes.memory_bytes()) / 100000, 40);
+}
+
+// With a number of events that all have flows, on two lanes of a rank: whatever the number, as nothing doubles.
+TEST(Lanes, TakeAtMostFortyBytesAnEventOfARankAtAnyNumber) {
+    for (const int count : {5'000, 8'191, 8'193, 16'500, 40'000, 66'000}) {
+        LanesBuilder builder("t", false, 1);
+        const auto w = builder.what(what("f", Activity::forward));
+        const std::size_t lanes[] = {builder.lane(0, Stream::compute, "compute"),
+                                     builder.lane(0, Stream::communication, "communication")};
+        for (int i = 0; i < count; ++i) builder.add(lanes[i % 2], 10 * i, 9, w, 0, i + 1);
+        EXPECT_LT(static_cast<double>(builder.finish().memory_bytes()) / count, 40) << count;
+    }
+}
+
+// Of random intervals of two kinds, at every size of cells: each event begins and ends on a grid of 1/256 of a cell.
+TEST(Shares, AreThoseOfALoopOverAllEvents) {
+    std::vector<Plain> plain;
+    const Lanes lanes = random_lane(500, plain);
+    for (const double per_cell : {3.0, 16.7, 61.0, 400.0}) {
+        const double from = 1234.5;
+        std::vector<Shares> cells(50);
+        add_events(lanes.lanes[0], from, per_cell, cells);
+        for (std::size_t c = 0; c < cells.size(); ++c) {
+            const double left = from + static_cast<double>(c) * per_cell, right = left + per_cell;
+            std::array<double, activity_count> busy{};
+            int touched = 0;
+            for (const Plain& p : plain) {
+                const double part =
+                    std::min(static_cast<double>(p.end), right) - std::max(static_cast<double>(p.start), left);
+                if (part < 0) continue;
+                busy[static_cast<std::size_t>(p.activity)] += part;
+                ++touched;
+            }
+            const Coverage coverage = coverage_of(cells[c]);
+            for (std::size_t a = 0; a < activity_count; ++a)
+                EXPECT_NEAR(coverage[a] / 255.0, busy[a] / per_cell, (touched + 1) / 255.0) << per_cell << " " << c;
+        }
+    }
+}
+
+// A thousand events without a duration in one cell are seen in it and in none beside it; what comes first hides what
+// comes later; and the room of the next call is empty.
+TEST(Shares, OfABurstStayInTheirCell) {
+    LanesBuilder builder("t", false, 1);
+    const auto f = builder.what(what("f", Activity::forward));
+    const auto c = builder.what(what("c", Activity::collective));
+    const auto first = builder.lane(0, Stream::compute, "compute");
+    const auto second = builder.lane(0, Stream::communication, "communication");
+    for (int i = 0; i < 1000; ++i) builder.add(first, 15'000 + i, 0, f);
+    builder.add(first, 20'000, 10'000, f);
+    builder.add(second, 0, 40'000, c);
+    const Lanes lanes = builder.finish();
+    for (int again = 0; again < 2; ++again) {
+        std::vector<Shares> cells(4);
+        for (const Lane& lane : lanes.lanes) add_events(lane, 0, 10'000, cells);
+        constexpr auto forward = static_cast<std::size_t>(Activity::forward);
+        constexpr auto collective = static_cast<std::size_t>(Activity::collective);
+        EXPECT_EQ(coverage_of(cells[0])[collective], 255);
+        EXPECT_GT(coverage_of(cells[1])[forward], 0);
+        EXPECT_EQ(coverage_of(cells[1])[forward] + coverage_of(cells[1])[collective], 255);
+        EXPECT_EQ(coverage_of(cells[2])[forward], 255);
+        EXPECT_EQ(coverage_of(cells[2])[collective], 0);
+        EXPECT_EQ(coverage_of(cells[3])[collective], 255);
+        EXPECT_EQ(coverage_of(cells[3])[forward], 0);
+    }
+}
+
+TEST(Raster, RowsOfPixelsHaveTheColourOfEachCell) {
+    std::mt19937_64 random(5);
+    std::vector<Shares> cells(77);
+    for (Shares& cell : cells) {
+        Coverage coverage{};
+        unsigned room = 256;
+        for (std::uint8_t& share : coverage) room -= share = static_cast<std::uint8_t>(random() % room);
+        cell = shares_of(coverage);
+    }
+    cells[3] = 0, cells[4] = ~Shares{0};  // rounding up may give more than a whole
+    for (const Coloring coloring : {Coloring::activity, Coloring::waiting, Coloring::network}) {
+        const PixelColors colors(Theme::dark, coloring);
+        std::vector<std::uint32_t> pixels(cells.size());
+        colors.paint(cells, pixels);
+        for (std::size_t x = 0; x < cells.size(); ++x) EXPECT_EQ(pixels[x], colors.of(coverage_of(cells[x]))) << x;
+    }
 }
 
 // The share of computing in the colour of `waiting` is read back from the table of colours.

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 
 #include "core/error.hpp"
+#include "picture/gantt.hpp"
+#include "picture/palette.hpp"
 
 namespace rehearse::picture {
 namespace {
@@ -122,6 +124,44 @@ TEST(PipelineOf, KeepsTheHalvesOfTheBackwardPassWhereTheyAreApart) {
     const PipelineDrawing drawing = pipeline_of(timeline);
     ASSERT_EQ(drawing.boxes.size(), 2U);
     EXPECT_EQ(drawing.boxes[1].activity, Activity::backward_weights);
+}
+
+// Two jobs on three devices: the first has devices 0 and 1 for 4 s, the second device 2 for 1 s of 4 without using it.
+TEST(Gantt, BarsStandWhereTheirDevicesAndTimesAre) {
+    const Gantt gantt{.title = "fifo",
+                      .lanes = 3,
+                      .kinds = {"vgg16", "resnet50"},
+                      .bars = {{0, 2, 0, 4, 0, false, "a", "a: 2 devices"},
+                               {2, 1, 0, 1, 1, true, "b", "b restarts"},
+                               {2, 1, 1, 4, 1, false, "b", "b: 1 device"}}};
+    const Picture picture = gantt_picture({gantt, gantt}, 800);
+    std::vector<Rectangle> bars;
+    std::vector<Color> colors;
+    std::vector<std::string> texts;
+    for (const Mark& mark : picture.marks) {
+        const auto* box = std::get_if<Rectangle>(&mark.shape);
+        if (box != nullptr && !mark.title.empty()) bars.push_back(*box), colors.push_back(*mark.fill);
+        if (const auto* text = std::get_if<Text>(&mark.shape)) texts.push_back(text->text);
+    }
+    ASSERT_EQ(bars.size(), 6U);  // of both drawings
+    EXPECT_DOUBLE_EQ(bars[0].width, 4 * bars[1].width);
+    EXPECT_DOUBLE_EQ(bars[2].width, 3 * bars[1].width);
+    EXPECT_DOUBLE_EQ(bars[0].height, 2 * bars[1].height);
+    EXPECT_DOUBLE_EQ(bars[1].at.x, bars[0].at.x);
+    EXPECT_DOUBLE_EQ(bars[1].at.y, bars[0].at.y + bars[0].height);
+    EXPECT_NEAR(bars[2].at.x, bars[1].at.x + bars[1].width, 1e-9);
+    EXPECT_DOUBLE_EQ(bars[3].at.x, bars[0].at.x);  // one axis for both
+    EXPECT_GT(bars[3].at.y, bars[1].at.y + bars[1].height);
+    EXPECT_EQ(colors[0], series_color(palette(Theme::light), 0));
+    EXPECT_EQ(colors[2], series_color(palette(Theme::light), 1));
+    EXPECT_NE(colors[1], colors[2]);  // pale
+    EXPECT_THAT(texts, testing::IsSupersetOf({"fifo", "vgg16", "resnet50", "device 0", "device 2", "a", "b"}));
+    EXPECT_GE(picture.height, bars[5].at.y + bars[5].height);
+}
+
+TEST(Gantt, WithoutBarsIsAnEmptyAxis) {
+    EXPECT_GT(gantt_picture({Gantt{.title = "none"}}).marks.size(), 3U);
+    EXPECT_EQ(gantt_picture({}).height, 0);
 }
 
 }  // namespace

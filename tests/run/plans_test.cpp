@@ -139,6 +139,55 @@ TEST(Plans, OfTransformersGiveTheGradientsOfOneRank) {
     }
 }
 
+/// The table of words on the first and the last stage: each makes a part of its gradient.
+TEST(Plans, WithATiedTableGiveTheGradientsOfOneRank) {
+    const std::int64_t ranks = Communicator::world().size();
+    std::vector<const char*> plans;
+    if (ranks == 2) {
+        plans = {"pipe:microbatches=1", "pipe:schedule=gpipe:microbatches=2",
+                 "pipe:schedule=interleaved:microbatches=4:recompute=on", "data=1:lag=1,pipe=2:microbatches=2"};
+    } else if (ranks == 4) {
+        plans = {"pipe=4:microbatches=2", "pipe=2:microbatches=2,data=2:overlap=off",
+                 "pipe=2:microbatches=2,data=2:zero=1", "data=2:zero=2,pipe=2:microbatches=2",
+                 "pipe=2:microbatches=4,tensor=2:sequence=on"};
+    } else {
+        plans = {"pipe=2:microbatches=2,data=2:zero=2,tensor=2"};
+    }
+    for (const char* plan : plans) {
+        SCOPED_TRACE(plan);
+        const Result result = train_checked(decoder(4), plan, 4, 3);
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+        EXPECT_LT(result.gradient_tolerance, 1e-3);
+    }
+    if (ranks > 2) return;
+    const Result mixed = train_checked(decoder(4), "pipe:microbatches=2", 4, 2, Precision::mixed);
+    EXPECT_LE(mixed.gradient_error, mixed.gradient_tolerance);
+}
+
+/// Copies with unlike numbers of samples: statistics of each batch normalization are its own micro-batch's, the loss a
+/// mean over all.
+TEST(Plans, WithUnevenSharesGiveTheGradientsOfOneRank) {
+    const std::int64_t ranks = Communicator::world().size();
+    std::vector<const char*> plans;
+    if (ranks == 2) {
+        plans = {"data:shares=3+1", "data:shares=1+3:microbatches=2:zero=2", "data:shares=3+1:zero=3:bucket=1kB",
+                 "data:shares=3+1:lag=1:compress=fp16"};
+    } else if (ranks == 4) {
+        plans = {"data:shares=3x1+5:zero=1", "data=2:shares=3+1,tensor=2", "pipe=2:microbatches=2,data=2:shares=3+1",
+                 "data=2:shares=1+3,pipe=2:schedule=gpipe:microbatches=2"};
+    } else {
+        plans = {"data=2:shares=1+3,pipe=2:microbatches=2,tensor=2"};
+    }
+    for (const Network& network : {perceptron(), test::branches()}) {
+        for (const char* plan : plans) {
+            SCOPED_TRACE(network.name + ", " + plan);
+            const Result result = train_checked(network, plan, 8, 2);
+            EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+            EXPECT_LT(result.gradient_tolerance, 4e-3);
+        }
+    }
+}
+
 void expect_one_ranks_gradients(const std::vector<const char*>& plans) {
     for (const Network& network : {perceptron(), convolutions(), test::branches()}) {
         for (const char* plan : plans) {

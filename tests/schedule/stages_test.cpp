@@ -45,6 +45,36 @@ TEST(Balance, IsTheBestOfAllCuts) {
     }
 }
 
+// Every way to cut eight layers into three whose stages have room for them, tried.
+TEST(Balance, WithLittleMemoryIsTheBestOfTheCutsThatFit) {
+    int none = 0;
+    for (std::uint32_t seed = 1; seed < 200; ++seed) {
+        std::uint32_t state = seed;
+        const auto random = [&] { return 1 + static_cast<double>((state = state * 1664525U + 1013904223U) >> 28U); };
+        std::vector<double> costs(8);
+        Room room{.needed = std::vector(3, std::vector<double>(8)), .available = {40, 10 + random(), 30}};
+        std::ranges::generate(costs, random);
+        for (std::vector<double>& stage : room.needed) std::ranges::generate(stage, random);
+        double best = 1e9;
+        for (int a = 1; a < 7; ++a) {
+            for (int b = a + 1; b < 8; ++b) {
+                const std::vector<int> ends{0, a, b, 8};
+                bool fits = true;
+                for (std::size_t s = 0; s < 3; ++s) {
+                    const auto first = room.needed[s].begin();
+                    fits = fits && std::accumulate(first + ends[s], first + ends[s + 1], 0.0) <= room.available[s];
+                }
+                if (fits) best = std::min(best, costliest(costs, {a, b, 8}));
+            }
+        }
+        const auto ends = balance(std::vector(3, costs), room);
+        ASSERT_EQ(ends.has_value(), best < 1e9) << "seed " << seed;
+        EXPECT_TRUE(!ends || costliest(costs, *ends) == best) << "seed " << seed;
+        none += ends ? 0 : 1;
+    }
+    EXPECT_TRUE(none > 0 && none < 150) << none << " of 199 do not fit";
+}
+
 TEST(Balance, OfUnlikeDevicesIsTheBestOfAllCuts) {
     for (std::uint32_t seed = 1; seed < 100; ++seed) {
         std::uint32_t state = seed;

@@ -122,6 +122,86 @@ TEST(Spatial, FoldedAgreesWithExact) {
     check("tiramisu", "pipe=2:microbatches=2,data=2,spatial=2");
 }
 
+/// The second half of the nodes has devices of a third of the speed.
+Machine unlike_nodes(std::int64_t nodes) {
+    Machine machine = four_device_nodes(nodes / 2);
+    DeviceClass slow = machine.classes[0];
+    slow.name = "slow";
+    slow.peak[DataType::f32].value = slow.peak[DataType::f32].value / 3;
+    slow.memory_bandwidth.value = slow.memory_bandwidth.value / 3;
+    machine.classes.push_back(slow);
+    machine.nodes.push_back(machine.nodes[0]);
+    for (Vertex& vertex : machine.nodes[1].vertices) {
+        if (vertex.kind == VertexKind::device) vertex.device_class = 1;
+    }
+    return machine;
+}
+
+/// Collectives of ranks whose programs differ, all of which wait for the last of them.
+TEST(UnevenShares, FoldedAgreesWithExact) {
+    const Machine machine = unlike_nodes(4);
+    for (const char* plan :
+         {"data:shares=balanced", "data:shares=8x3+8x1:zero=2", "data=8:shares=4x3+4x1,tensor=2",
+          "data=4:shares=balanced,pipe=4:microbatches=4", "pipe=2:microbatches=4,data=8:shares=3+1+3+1+3+1+3+1",
+          "data=8:shares=4x3+4x1:zero=3,spatial=2"}) {
+        const Schedule schedule =
+            schedule::make_schedule(models::load_network("resnet50"), machine, schedule::parse_plan(plan),
+                                    {.devices = 16, .batch_per_device = 16});
+        ASSERT_FALSE(schedule.shares.samples.empty()) << plan;
+        const double exact = step_time(simulate(schedule, machine, {.mode = Mode::exact}).timeline).value;
+        const double folded = step_time(simulate(schedule, machine, {.mode = Mode::folded}).timeline).value;
+        EXPECT_NEAR(folded / exact, 1, 0.01) << plan;
+    }
+}
+
+/// Nothing but computation: 16 copies of 16 samples, half of them at a third of the speed. Evenly, the slow ones take
+/// 16 / (1/3) = 48 samples' time of a fast one; balanced 24 to 8, both kinds take 24.
+TEST(UnevenShares, MakeUnlikeDevicesEndTogether) {
+    Machine machine = unlike_nodes(4);
+    machine.fabric.link.value = Bandwidth{1e18};
+    for (NodeKind& kind : machine.nodes) {
+        for (NodeLink& link : kind.links) link.bandwidth.value = Bandwidth{1e18};
+    }
+    machine.inside = machine.across = messaging(Seconds{0});
+    const auto seconds = [&](const char* plan, Mode mode) {
+        const Schedule schedule = schedule::make_schedule(tower(4, 4096), machine, schedule::parse_plan(plan),
+                                                          {.devices = 16, .batch_per_device = 1600});
+        const Timeline timeline = simulate(schedule, machine, {.mode = mode}).timeline;
+        Seconds passes;
+        for (const Event& event : timeline.events) {
+            if (event.stream == Stream::compute && event.pass != "update") passes = std::max(passes, event.end);
+        }
+        return passes.value;
+    };
+    for (const Mode mode : {Mode::exact, Mode::folded}) {
+        EXPECT_NEAR(seconds("data", mode) / seconds("data:shares=balanced", mode), 2, 0.02);
+    }
+}
+
+/// A table that the first and the last stage share: one sum more, of these two.
+TEST(TiedTables, FoldedAgreesWithExact) {
+    const Machine machine = four_device_nodes(4);
+    const Network network = models::load_network("gpt-h256-a8-l4-v1024@64");
+    for (const char* plan : {"pipe=4:microbatches=4", "pipe=2:microbatches=2,data=4:zero=1",
+                             "pipe=4:microbatches=4,data=2:zero=2,tensor=2",
+                             "pipe=2:schedule=interleaved:microbatches=2,data=2:lag=1,tensor=2"}) {
+        const schedule::Plan parsed = schedule::parse_plan(plan);
+        const Schedule schedule =
+            schedule::make_schedule(network, machine, parsed, {.devices = ranks(parsed.mesh), .batch_per_device = 4});
+        const auto ties = [](const RankClass& rank_class) {
+            return std::ranges::count_if(
+                rank_class.steps, [](const Step& step) { return step.name.find("tied_allreduce") != step.name.npos; });
+        };
+        for (const RankClass& rank_class : schedule.classes) {
+            const bool end = &rank_class == &schedule.classes.front() || &rank_class == &schedule.classes.back();
+            EXPECT_EQ(ties(rank_class), end ? 1 : 0) << plan << " " << rank_class.name;
+        }
+        const double exact = step_time(simulate(schedule, machine, {.mode = Mode::exact}).timeline).value;
+        const double folded = step_time(simulate(schedule, machine, {.mode = Mode::folded}).timeline).value;
+        EXPECT_NEAR(folded / exact, 1, 0.01) << plan;
+    }
+}
+
 /// Heads, vocabulary and rows in pieces: as many collectives as there are, in both modes.
 TEST(Transformers, FoldedAgreesWithExact) {
     const Machine machine = four_device_nodes(4);

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who talks to whom: communicators, and each step's part of its collective or message.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <set>
+
+#include "core/error.hpp"
+#include "run/executor.hpp"
+#include "run/placement.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+bool carries_gradients(const Step& step) {
+    return step.stream == Stream::send_gradients || step.stream == Stream::receive_gradients;
+}
+
+}  // namespace
+
+// Every rank makes the same communicators in the same order, whether it is on them or not.
+void Executor::make_edges(const Schedule& schedule, const kernels::Communicator& world) {
+    std::set<Edge> edges;
+    for (std::int64_t rank = 0; rank < ranks(schedule.mesh); ++rank) {
+        const std::vector<std::int64_t> at = coordinates(schedule.mesh, rank);
+        for (const Step& step : schedule.classes[static_cast<std::size_t>(class_of(schedule, rank))].steps) {
+            const auto* send = std::get_if<Send>(&step.action);
+            if (send == nullptr) continue;
+            const std::int64_t from = at[static_cast<std::size_t>(send->axis)];
+            edges.insert({send->axis, from, from + send->offset, carries_gradients(step)});
+        }
+    }
+    for (const Edge& edge : edges) {
+        const auto& [axis, from, to, gradients] = edge;
+        const std::vector<std::int64_t> group = group_of(schedule.mesh, axis, world.rank());
+        const std::int64_t own = coordinates(schedule.mesh, world.rank())[static_cast<std::size_t>(axis)];
+        const bool member = own == from || own == to;
+        const std::int64_t color = 2 * group.front() + (member ? 1 : 0);
+        edges_.emplace(edge, world.split(color, own == from ? 0 : 1));
+    }
+}
+
+void Executor::make_wires(const Schedule& schedule, const kernels::Communicator& world) {
+    const Placement placement{world};
+    const std::span<ReadyStep> steps = program_.steps();
+    // Communicators are made by all ranks together: one an axis, whoever of them sums along it.
+    std::set<int> axes;
+    for (const RankClass& rank_class : schedule.classes) {
+        for (const Step& step : rank_class.steps) {
+            if (const auto* action = std::get_if<Communicate>(&step.action)) axes.insert(action->axis);
+        }
+    }
+    for (const int axis : axes) {
+        const std::vector<std::int64_t> group = group_of(schedule.mesh, axis, world.rank());
+        groups_.emplace(axis, world.split(group.front(), world.rank())).first->second.connect();
+        devices_[axis] = device_group(groups_.at(axis));
+    }
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const Step& step = *steps[i].step;
+        if (const auto* action = std::get_if<Communicate>(&step.action)) {
+            const std::vector<std::int64_t> ranks = group_of(schedule.mesh, action->axis, world.rank());
+            kernels::Communicator& group = groups_.at(action->axis);
+            const Collective collective{action->kind, action->algorithm, placement.group(ranks, action->algorithm),
+                                        action->elements, action->root};
+            const bool sums = action->kind == CollectiveKind::all_reduce && is_sum(action->algorithm) &&
+                              !steps[i].on_device.empty() && steps[i].additions.empty();
+            kernels::DeviceGroup* const devices = sums ? devices_.at(action->axis).get() : nullptr;
+            const Wire& wire = wires_.emplace(i, Wire{&group, {collective, group.rank()}, devices}).first->second;
+            if (wire.rounds.slots == 0) continue;
+            require(step.stream == Stream::communication, "one collective at a time has the room");
+            const auto bytes =
+                static_cast<std::size_t>((static_cast<double>(wire.rounds.slots) * size_of(action->type)).value);
+            room_.resize(std::max(room_.size(), bytes));
+        } else if (const auto* send = std::get_if<Send>(&step.action)) {
+            wires_.emplace(i, message(schedule, step, send->axis, send->offset, world.rank(), steps[i].data.size()));
+        } else if (const auto* recv = std::get_if<Recv>(&step.action)) {
+            wires_.emplace(i, message(schedule, step, recv->axis, recv->offset, world.rank(), steps[i].data.size()));
+        } else if (const auto* trade = std::get_if<Trade>(&step.action)) {
+            wires_.emplace(i, this->trade(*trade, world.rank()));
+        }
+    }
+}
+
+Executor::Wire Executor::trade(const Trade& trade, std::int64_t rank) {
+    require(servers_ != nullptr, "links to the servers");
+    const auto link = servers_->find({rank, trade.server});
+    if (link != servers_->end()) return {&link->second, trade_rounds(trade)};
+    if (!nobody_) nobody_.emplace(kernels::Communicator::self());
+    return {&*nobody_, {}};
+}
+
+// All ranks of the axis decide together.
+std::unique_ptr<kernels::DeviceGroup> Executor::device_group(const kernels::Communicator& group) const {
+    kernels::Device* const device = program_.device();
+    if (device == nullptr || group.size() == 1) return nullptr;
+    std::string host(256, '\0');
+    gethostname(host.data(), host.size() - 1);
+    const std::size_t hash = std::hash<std::string>{}(host.c_str() + std::string{"/"} + device->identity());
+    const std::array<double, 2> mine{device->group_refusal().empty() ? 1.0 : 0.0, static_cast<double>(hash >> 12)};
+    const std::vector<double> all = group.all_gather(mine);
+    std::set<double> devices;
+    for (std::size_t i = 0; i < all.size(); i += 2) {
+        if (all[i] == 0) return nullptr;
+        devices.insert(all[i + 1]);
+    }
+    if (static_cast<std::int64_t>(devices.size()) < group.size()) return nullptr;
+    std::vector<std::byte> name = group.rank() == 0 ? device->group_name() : std::vector<std::byte>{};
+    double size = static_cast<double>(name.size());
+    size = group.all_gather({&size, 1}).front();
+    name.resize(static_cast<std::size_t>(size));
+    group.broadcast(name, 0);
+    return device->join(name, group.rank(), group.size());
+}
+
+// `count` numbers to or from a neighbour, who is the other one of two.
+Executor::Wire Executor::message(const Schedule& schedule, const Step& step, int axis, std::int64_t offset,
+                                 std::int64_t rank, std::size_t count) {
+    const std::int64_t own = coordinates(schedule.mesh, rank)[static_cast<std::size_t>(axis)];
+    const bool sends = std::holds_alternative<Send>(step.action);
+    const Edge edge{axis, sends ? own : own + offset, sends ? own + offset : own, carries_gradients(step)};
+    return {&edges_.at(edge), kernels::RankProgram::message(sends ? 1 : 0, sends, count)};
+}
+
+std::vector<double> Executor::bytes_sent() const {
+    std::vector<double> bytes(times_.size());
+    for (const auto& [index, wire] : wires_) {
+        const Bytes unit = size_of(program_.steps()[index].data.type());
+        for (const auto& round : wire.rounds.rounds) {
+            for (const auto& send : round.sends) bytes[index] += (static_cast<double>(send.count) * unit).value;
+        }
+    }
+    return bytes;
+}
+
+}  // namespace rehearse::run

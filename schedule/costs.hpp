@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What layers cost on the devices that a plan lays them on: stages and batches are balanced by that.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/machine.hpp"
+#include "core/schedule.hpp"
+#include "schedule/stages.hpp"
+
+namespace rehearse::schedule {
+
+/// Of one micro-batch of `samples` in each layer of a part, forward and backward: seconds by the device's prices, or
+/// operations where it has none (or is null).
+std::vector<double> layer_costs(const Part& part, Precision precision, std::int64_t samples, const DeviceClass* device);
+
+/// Stages of the pipeline, with the classes of devices on which ranks of each are; null where the machine has none.
+using Places = std::set<std::pair<int, const DeviceClass*>>;
+/// Of all ranks, and of the ranks of each copy along data. Needs the mesh.
+Places places_of(const Schedule& schedule, const Machine& machine);
+std::vector<Places> places_of_copies(const Schedule& schedule, const Machine& machine);
+
+/// Of each layer on each of stages * chunks pieces of the pipeline: piece c * stages + s is on stage s, whose slowest
+/// device counts.
+std::vector<std::vector<double>> costs_of_pieces(const Part& part, int chunks, const Schedule& schedule,
+                                                 const Machine& machine);
+
+/// What the layers of `part` would take on each stage, by what the stages `made` of it take: a layer's weights as many
+/// bytes each as theirs, its outputs as many times their size. `available` is the smallest memory of a stage's devices.
+Room room_for(const Part& part, const Schedule& schedule, const std::vector<RankClass>& made, const Machine& machine);
+/// Whether each stage has room for what it takes.
+bool all_fit(const Schedule& schedule, const std::vector<RankClass>& made, const Machine& machine);
+
+}  // namespace rehearse::schedule

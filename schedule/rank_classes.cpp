@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/rank_classes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "core/curvature.hpp"
+#include "core/error.hpp"
+#include "core/precision.hpp"
+#include "schedule/buckets.hpp"
+#include "schedule/costs.hpp"
+#include "schedule/memory.hpp"
+#include "schedule/mesh.hpp"
+#include "schedule/servers.hpp"
+#include "schedule/shares.hpp"
+
+namespace rehearse::schedule {
+
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+/// Of a stage's tables that another stage has, too: the axis of both, and how large the table is.
+std::map<int, std::pair<int, std::int64_t>> axes_of_ties(const Stage& stage, int own, Mesh& mesh) {
+    std::map<int, std::pair<int, std::int64_t>> axes;
+    const int pipe = axis_index(mesh, "pipe");
+    for (const auto& [layer, tie] : stage.ties) {
+        axes[layer] = {pair_of(mesh, pipe, std::min(own, tie.stage), std::max(own, tie.stage)), tie.elements};
+    }
+    return axes;
+}
+
+}  // namespace
+
+const PipelineStrategy& strategy_of(const Plan& plan) {
+    const auto strategy = std::ranges::find(pipeline_strategies(), plan.pipeline, &PipelineStrategy::name);
+    require(strategy != pipeline_strategies().end(), "a pipeline schedule that parse_plan accepted");
+    return *strategy;
+}
+
+ClassMaker::ClassMaker(Schedule& schedule, const Plan& plan, const Machine& machine, std::vector<Stage> stages)
+    : schedule_(schedule), plan_(plan), machine_(machine), stages_(std::move(stages)) {
+    for (Stage& stage : stages_) make_buckets_of(stage, schedule);
+}
+
+void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
+    StepOptions options{
+        .sum = {.overlap = plan_.overlap,
+                .zero = plan_.zero,
+                .wire = plan_.compress.value_or(wire_type(schedule.precision)),
+                .lag = plan_.lag},
+        .tensor = plan_.tensor_sum.value_or(Algorithm{}),
+        .recompute = plan_.recompute,
+        .asynchronous = strategy_of(plan_).asynchronous || plan_.averaging.period > 0 || plan_.curvature.period > 1};
+    const bool alone = plan_.servers.count > 0 && axis_index(schedule.mesh, "groups") < 0;
+    const std::vector<int> axes = axes_of_sums(stage.part, schedule.mesh, !alone);
+    for (const int axis : axes) {
+        if (axis >= 0) options.sum.algorithms[axis] = choose_all_reduce(plan_, machine_, schedule.mesh, axis);
+    }
+    // The chunks of an interleaved stage take other micro-batches in between, so what is summed after each of these
+    // (zero=3) is of one chunk.
+    std::vector<int> begins;
+    for (const Chunk& chunk : stage.chunks) {
+        if (plan_.zero == 3) begins.push_back(chunk.begin);
+    }
+    if (plan_.curvature.period > 0) begins = preconditioned_alone(stage.part.network);
+    if (plan_.send_vectors) begins = alone_in_buckets(stage.part.network, schedule.batch_per_rank);
+    const auto ties = axes_of_ties(stage, static_cast<int>(options_.size()), schedule.mesh);
+    stage.part.buckets = make_buckets(stage.part.network, wire_type(schedule.precision), plan_.first_bucket,
+                                      plan_.bucket, axes, begins, ties);
+    if (plan_.curvature.period > 0) schedule.curvature.owners = owners_of(stage.part, shards(schedule.mesh));
+    if (plan_.servers.count > 0) {
+        options.server_of = servers_of(stage.part.buckets, plan_.servers.count);
+        options.vectors = with_vectors(plan_.send_vectors, stage.part, schedule.batch_per_rank);
+    }
+    options_.push_back(std::move(options));
+}
+
+RankClass ClassMaker::make(int stage, std::int64_t batch) const {
+    const Stage& of = stages_[at(stage)];
+    RankClass made{.name = stages() > 1 ? fmt::format("stage{}", stage) : "all", .part = of.part, .steps = {}};
+    made.batch = batch;
+    if (batch > 0) made.name += fmt::format(":batch{}", batch);
+    const PipelineShape shape{stages(), schedule_.micro_batches, plan_.chunks};
+    make_steps(schedule_, strategy_of(plan_).order(stage, shape), of.chunks, options_[at(stage)], made);
+    return made;
+}
+
+std::vector<std::int64_t> ClassMaker::share_out(std::int64_t batch) const {
+    const auto copies = static_cast<std::size_t>(shards(schedule_.mesh));
+    const std::vector<std::int64_t>& parts = plan_.shares.parts;
+    try {
+        if (plan_.shares.balanced) return balanced(batch);
+        if (parts.size() != copies) {
+            throw InputError(
+                fmt::format("shares are of {} copies, and there are {}; NxA stands for N copies with A "
+                            "parts each",
+                            parts.size(), copies));
+        }
+        return cut_batch(parts, batch, schedule_.micro_batches);
+    } catch (const InputError& error) {
+        throw InputError(fmt::format("--plan '{}': {}", plan_.text, error.what()));
+    }
+}
+
+std::vector<std::int64_t> ClassMaker::balanced(std::int64_t batch) const {
+    const std::vector<Places> places = places_of_copies(schedule_, machine_);
+    std::map<Places, std::vector<std::size_t>> alike;  // copies on the same classes of devices
+    for (std::size_t copy = 0; copy < places.size(); ++copy) alike[places[copy]].push_back(copy);
+    std::vector<AlikeCopies> kinds;
+    for (const auto& [on, copies] : alike) {
+        const auto seconds = [this, &on = on](std::int64_t samples) {
+            double longest = 0;
+            for (const auto& [stage, device] : on) {
+                const std::vector<double> costs = layer_costs(stages_[at(stage)].part, schedule_.precision,
+                                                              samples / schedule_.micro_batches, device);
+                longest = std::max(longest, std::accumulate(costs.begin(), costs.end(), 0.0));
+            }
+            return longest;
+        };
+        const auto fits = [this, &on = on](std::int64_t samples) {
+            return std::ranges::all_of(on, [&](const auto& place) {
+                const DeviceClass* device = place.second;
+                if (device == nullptr || !(device->memory.value > Bytes{0})) return true;
+                return total(memory_use(schedule_, make(place.first, samples))) <= device->memory.value;
+            });
+        };
+        kinds.push_back({static_cast<std::int64_t>(copies.size()), seconds, fits});
+    }
+    const std::vector<std::int64_t> shares = balance_batch(kinds, batch, schedule_.micro_batches);
+    std::vector<std::int64_t> samples(places.size());
+    auto next = shares.begin();
+    for (const auto& [on, copies] : alike) {
+        for (const std::size_t copy : copies) samples[copy] = *next++;
+    }
+    return samples;
+}
+
+}  // namespace rehearse::schedule

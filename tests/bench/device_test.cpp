@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device that the host plays: every task takes a microsecond of its clock.
+#include "bench/device.hpp"
+
+#include <gmock/gmock.h>
+
+#include "calibrate/quick.hpp"
+#include "core/error.hpp"
+#include "kernels/cuda/convolution.hpp"
+#include "kernels/cuda/device.hpp"
+#include "kernels/cuda/layers.hpp"
+#include "kernels/reference/backend.hpp"
+#include "models/models.hpp"
+#include "tests/kernels/cuda_host.hpp"
+
+namespace rehearse::bench {
+namespace {
+
+struct Late {
+    kernels::cuda::LateHostEngine engine;
+    std::unique_ptr<kernels::Backend> layers = kernels::cuda::layers(engine);
+    std::vector<std::unique_ptr<kernels::Backend>> convolutions = kernels::cuda::convolutions(engine);
+    std::unique_ptr<kernels::Device> device =
+        kernels::cuda::device(engine, {convolutions.front().get(), layers.get()}, {&kernels::reference::backend()});
+};
+
+constexpr DeviceOptions small{.rotating = Bytes{1 << 16}, .rounds = 3, .runs = 4, .square = 16, .copied = Bytes{4096}};
+
+TEST(DeviceBench, TakesTheDevicesClockForEachRun) {
+    Late late;
+    const auto seconds = [&](const Op& op, Pass pass) {
+        const Problem problem{op, pass, 2, DataType::f32};
+        return time_on(*late.device, problem, *late.layers, small).median.value;
+    };
+    EXPECT_NEAR(seconds(Activation{Nonlinearity::relu, {8}}, Pass::forward), 1e-6, 1e-12);
+    EXPECT_NEAR(seconds(BatchNorm{2, 3, 3}, Pass::forward), 2e-6, 1e-12);  // statistics, then the values
+    EXPECT_NEAR(seconds(Add{{8}, 2}, Pass::backward_data), 2e-6, 1e-12);   // a copy for each input
+    EXPECT_NEAR(seconds(AdamUpdate{8}, Pass::update), 1e-6, 1e-12);
+}
+
+TEST(DeviceBench, MeasuresEveryProblemAsRunWouldComputeIt) {
+    Late late;
+    const Window same{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+    std::vector<calibrate::Needed> needed;
+    for (const DataType type : {DataType::f32, DataType::f16}) {
+        for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
+            needed.push_back({{Conv2d{2, 5, 5, 3, same, 1, true}, pass, 2, type}, {}});
+        }
+        needed.push_back({{SoftmaxLoss{7}, Pass::forward, 2, type}, {}});
+    }
+    needed.push_back({{Embedding{4, 9, 3}, Pass::backward_weights, 2, DataType::f32}, {}});
+    const auto samples = measure(*late.device, needed, small);
+    ASSERT_EQ(samples.size(), needed.size());
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+        EXPECT_EQ(samples[i].problem, needed[i].problem);
+        EXPECT_GT(samples[i].median.value, 0);
+        EXPECT_EQ(samples[i].count, small.rounds);
+    }
+    EXPECT_EQ(samples.front().algorithm, "gemm");
+    EXPECT_EQ(samples.back().algorithm, "layers");
+}
+
+TEST(DeviceBench, CopiesAndStartsKernels) {
+    Late late;
+    DeviceOptions options = small;
+    const Op relu = Activation{Nonlinearity::relu, {8}};
+    EXPECT_NEAR(time_on(*late.device, {relu, Pass::forward, 1, DataType::f32}, *late.layers, options).median.value,
+                1e-6, 1e-12);
+    const calibrate::HostFigures figures = measure_figures(*late.device, options);
+    EXPECT_NEAR(figures.memory_bandwidth.median.value, 2 * 4096 / 1e-6, 1);
+    EXPECT_NEAR(figures.launch.median.value, 1e-6, 1e-12);
+    const auto link = measure_host_link(*late.device, options);
+    EXPECT_GT(link.median.value, 0);
+    EXPECT_EQ(link.count, options.rounds);
+}
+
+// What calibrate --device writes is a machine that can be read again, with every sample.
+TEST(DeviceBench, MakesAMachineFile) {
+    Late late;
+    calibrate::Samples samples;
+    samples.host = "NVIDIA H100", samples.date = "2026-01-31";
+    samples.figures = measure_figures(*late.device, small);
+    const std::vector<calibrate::Needed> needed{{{MatMul{1, 9, 5}, Pass::forward, 2, DataType::f32}, {}},
+                                                {{Add{{8}, 2}, Pass::backward_data, 2, DataType::f16}, {}}};
+    samples.compute = measure(*late.device, needed, small);
+    const Machine blank = calibrate::machine_of_one("cuda", "NVIDIA H100, sm_90", Bytes{8e10});
+    const Machine made = calibrate::apply(blank, samples);
+    const Machine read = models::parse_machine(models::to_toml(made), "gpu.toml");
+    ASSERT_EQ(read.classes.size(), 1U);
+    const DeviceClass& device = read.classes.front();
+    EXPECT_EQ(device.memory.value.value, 8e10);
+    EXPECT_EQ(device.launch.value.value, made.classes.front().launch.value.value);
+    for (std::size_t i = 0; i < needed.size(); ++i) {
+        const auto& price = device.measured.at(to_string(needed[i].problem));
+        EXPECT_EQ(price.median.value, samples.compute[i].median.value);
+        EXPECT_EQ(price.source, made.classes.front().measured.at(to_string(needed[i].problem)).source);
+    }
+}
+
+}  // namespace
+}  // namespace rehearse::bench

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// A block's threads played by the host: every step of a team is taken by one thread after the other. Shared memory and
+// registers start as NaN, so that what a kernel reads before it was written shows.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <deque>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/packed_tile.hpp"
+
+namespace rehearse::kernels::cuda {
+
+template <typename Task>
+class HostTeam {
+public:
+    HostTeam() : registers_(Task::threads) {}
+    void reset() {
+        begun_.clear(), groups_.clear();
+        poison(&shared_, sizeof shared_);
+        poison(registers_.data(), registers_.size() * sizeof registers_[0]);
+    }
+    typename Task::Shared& shared() { return shared_; }
+
+    template <typename F>
+    void each(F f) {
+        for (int thread = 0; thread < Task::threads; ++thread) f(thread, registers_[thread]);
+    }
+    template <typename F>
+    void alone(F f) {
+        each(f);
+    }
+
+    /// Collects the fragments of 32 threads into matrices, as tile.hpp says that they lie, and multiplies.
+    template <typename Element, typename F>
+    void multiply(F f) {
+        for (int first = 0; first < Task::threads; first += 32) {
+            std::array<std::array<std::uint32_t, 8>, 16> a;
+            std::array<std::array<std::uint32_t, 8>, 8> b;  // [column][word]
+            for (int lane = 0; lane < 32; ++lane) {
+                const Fragments mine = f(registers_[first + lane]);
+                const int group = lane / 4, word = lane % 4;
+                a[group][word] = mine.a[0];
+                a[group + 8][word] = mine.a[1];
+                a[group][word + 4] = mine.a[2];
+                a[group + 8][word + 4] = mine.a[3];
+                b[group][word] = mine.b[0];
+                b[group][word + 4] = mine.b[1];
+            }
+            for (int lane = 0; lane < 32; ++lane) {
+                const Fragments mine = f(registers_[first + lane]);
+                const int group = lane / 4, pair = lane % 4 * 2;
+                for (int e = 0; e < 4; ++e) mine.c[e] += product<Element>(a[group + e / 2 * 8], b[pair + e % 2]);
+            }
+        }
+    }
+
+    /// As late as they may be: when somebody waits for their group.
+    void copy(Vector& to, const Vector* from, bool there) { begun_.push_back({&to, there ? from : nullptr}); }
+    void commit() { groups_.push_back(std::exchange(begun_, {})); }
+    template <std::size_t left, bool /*groups*/>
+    void wait() {
+        for (; groups_.size() > left; groups_.pop_front()) {
+            for (const auto& [to, from] : groups_.front()) *to = from == nullptr ? Vector{} : *from;
+        }
+    }
+    template <typename F>
+    void load_matrices(F f) {
+        for (int first = 0; first < Task::threads; first += 32) {
+            std::array<const void*, 32> rows{};
+            for (int lane = 0; lane < 32; ++lane) rows[lane] = f(first + lane, registers_[first + lane]).row;
+            for (int lane = 0; lane < 32; ++lane) {
+                const MatrixRow mine = f(first + lane, registers_[first + lane]);
+                for (int i = 0; i < 4; ++i) {
+                    const auto* const row = static_cast<const std::byte*>(rows[8 * i + lane / 4]);
+                    std::memcpy(&mine.to[i], row + 4 * (lane % 4), 4);
+                }
+            }
+        }
+    }
+    /// Reads both factors where wgmma reads them; nothing but NaN comes of threads that name different ones.
+    template <typename Element, typename F>
+    void multiply_groups(F f) {
+        for (int first = 0; first < Task::threads; first += 128) {
+            const GroupFactors all = f(first, registers_[first]);
+            const auto a = unswizzled<Element, 64>(all.a), b = unswizzled<Element, 128>(all.b);
+            for (int thread = 0; thread < 128; ++thread) {
+                const GroupFactors of = f(first + thread, registers_[first + thread]);
+                const int group = thread % 32 / 4, pair = thread % 4 * 2;
+                for (int i = 0; i < 64; ++i) {
+                    const int row = thread / 32 * 16 + group + i % 4 / 2 * 8, column = i / 4 * 8 + pair + i % 2;
+                    for (int k = 0; k < 64; ++k) of.c[i] += a[row][k] * b[column][k];
+                    if (of.a != all.a || of.b != all.b) of.c[i] = std::numeric_limits<float>::quiet_NaN();
+                }
+            }
+        }
+    }
+
+private:
+    // Bits 4 to 6 of an address are combined with its bits 7 to 9, from a whole 1024 bytes on.
+    template <typename Element, int rows>
+    static std::array<std::array<float, 64>, rows> unswizzled(const Vector* matrix) {
+        std::array<std::array<float, 64>, rows> made;
+        for (std::size_t row = 0; row < rows; ++row) {
+            for (std::size_t k = 0; k < 64; ++k) {
+                const std::size_t plain = 128 * row + 2 * k, at = plain ^ (plain >> 7 & 7) << 4;
+                std::uint16_t bits = 0;
+                std::memcpy(&bits, reinterpret_cast<const std::byte*>(matrix) + at, sizeof bits);
+                made[row][k] = static_cast<float>(Element::of_bits(bits));
+            }
+        }
+        return made;
+    }
+    struct Copy {
+        Vector* to;
+        const Vector* from;
+    };
+    std::vector<Copy> begun_;
+    std::deque<std::vector<Copy>> groups_;
+    using Words = std::array<std::uint32_t, 8>;
+    template <typename Element>
+    static float product(const Words& a, const Words& b) {
+        float sum = 0;
+        for (std::size_t i = 0; i < a.size(); ++i) {
+            if constexpr (sizeof(Element) == sizeof(float)) {
+                sum += std::bit_cast<float>(a[i]) * std::bit_cast<float>(b[i]);
+            } else {
+                for (const int shift : {0, 16}) {
+                    const auto half = [&](std::uint32_t word) {
+                        return static_cast<float>(Element::of_bits(static_cast<std::uint16_t>(word >> shift)));
+                    };
+                    sum += half(a[i]) * half(b[i]);
+                }
+            }
+        }
+        return sum;
+    }
+    static void poison(void* memory, std::size_t bytes) { std::memset(memory, 0xFF, bytes); }
+
+    typename Task::Shared shared_;
+    std::vector<typename Task::Registers> registers_;
+};
+
+}  // namespace rehearse::kernels::cuda

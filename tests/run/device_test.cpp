@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training on a device whose part the host plays as late as a GPU may be: nothing is computed there before somebody
+// waits for it, so a wait that is missing shows as a wrong gradient. Run under mpirun with 1 and 2 ranks.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "core/error.hpp"
+#include "kernels/cuda/convolution.hpp"
+#include "kernels/cuda/device.hpp"
+#include "kernels/cuda/layers.hpp"
+#include "kernels/reference/backend.hpp"
+#include "run/learners.hpp"
+#include "run/trainer.hpp"
+#include "tests/kernels/comm/mpi_main.hpp"
+#include "tests/kernels/cuda_host.hpp"
+#include "tests/run/networks.hpp"
+
+namespace rehearse::run {
+namespace {
+
+using kernels::Communicator;
+
+// Our own convolutions and layers; what they do not run, the reference runs on the same memory.
+template <typename Engine = kernels::cuda::LateHostEngine>
+struct LateDevice {
+    Engine engine;
+    std::vector<std::unique_ptr<kernels::Backend>> owned = kernels::cuda::convolutions(engine);
+    std::unique_ptr<kernels::Device> device;
+
+    LateDevice() {
+        owned.push_back(kernels::cuda::layers(engine));
+        std::vector<const kernels::Backend*> own;
+        for (const auto& backend : owned) own.push_back(backend.get());
+        device = kernels::cuda::device(engine, own, {&kernels::reference::backend()});
+    }
+};
+
+double difference(std::span<const float> a, std::span<const float> b) {
+    EXPECT_EQ(a.size(), b.size());
+    double apart = 0, size = 0;
+    for (std::size_t i = 0; i < b.size(); ++i) {
+        apart += std::pow(static_cast<double>(a[i]) - b[i], 2);
+        size += std::pow(static_cast<double>(b[i]), 2);
+    }
+    EXPECT_GT(size, 0);
+    return std::sqrt(apart / size);
+}
+
+Result train_with(const Schedule& schedule, Options options, kernels::Device* device) {
+    const Schedule alone = test::schedule_of(schedule.network, "data", 1, micro_batch_size(schedule));
+    options.alone = std::make_shared<const Schedule>(alone);
+    if (device == nullptr) options.backend = "reference";
+    return train_on(Communicator::world(), schedule, options, {}, {}, device);
+}
+
+// The same losses, gradients and weights as by plain loops on the host. Both round each sum of at most some thousand
+// terms to f32 a few times; after three steps of a network of about ten layers they are 2^-13 apart at the most.
+template <typename Late>
+void expect_the_hosts(const Network& network, std::string_view plan, std::int64_t batch, Late& late,
+                      double tolerance = 0x1p-13, Precision precision = Precision::fp32,
+                      Optimizer optimizer = Optimizer::sgd) {
+    SCOPED_TRACE(network.name + " by " + std::string{plan});
+    const Schedule schedule =
+        test::schedule_of(network, plan, Communicator::world().size(), batch, optimizer, precision);
+    const Options options{.steps = 3, .loss_scale = 64, .check_gradients = true};
+    const Result device = train_with(schedule, options, late.device.get());
+    const Result host = train_with(schedule, options, nullptr);
+    EXPECT_LE(device.gradient_error, device.gradient_tolerance) << "on the host: " << host.gradient_error;
+    for (std::size_t i = 0; i < host.steps.size(); ++i) {
+        EXPECT_NEAR(device.steps[i].loss, host.steps[i].loss, tolerance * std::abs(host.steps[i].loss)) << "step " << i;
+    }
+    EXPECT_LE(difference(device.weights, host.weights), tolerance);
+}
+
+void expect_the_hosts(const Network& network, std::string_view plan, std::int64_t batch, double tolerance = 0x1p-13,
+                      Precision precision = Precision::fp32, Optimizer optimizer = Optimizer::sgd) {
+    LateDevice<> late;
+    expect_the_hosts(network, plan, batch, late, tolerance, precision, optimizer);
+}
+
+TEST(Device, TrainsAsTheHostDoes) {
+    for (const Network& network : {test::branches(), test::volumes(), test::encoder_decoder(), test::dropping()}) {
+        expect_the_hosts(network, "data:bucket=1kB", 4);
+    }
+}
+
+TEST(Device, TrainsATransformer) {
+    expect_the_hosts(test::tiny_transformer(models::TransformerKind::encoder), "data:bucket=1kB", 2);
+}
+
+// Norms of whole tensors in f32 there, in double here. Without a bias before batch normalization, whose gradient is
+// nothing but rounding, of which Adam takes the sign.
+TEST(Device, StepsByAdamAndLamb) {
+    for (const Optimizer optimizer : {Optimizer::adam, Optimizer::lamb}) {
+        expect_the_hosts(test::shrinking(), "data", 4, 0x1p-10, Precision::fp32, optimizer);
+    }
+}
+
+TEST(Device, TakesMicroBatchesAndSharesOfTheWeights) {
+    const std::int64_t ranks = Communicator::world().size();
+    expect_the_hosts(test::branches(), "data:microbatches=2", 4);
+    if (ranks == 1) return;
+    for (const char* plan :
+         {"data:zero=1", "data:zero=2:bucket=1kB", "data:zero=3:bucket=1kB", "pipe=2:microbatches=2"}) {
+        expect_the_hosts(test::volumes(), plan, 4);
+    }
+}
+
+// Weights in f32, gradients in f16 that are divided by the scale: what both round to 11 bits may differ in the last
+// one.
+TEST(Device, TrainsInMixedPrecision) {
+    expect_the_hosts(test::branches(), "data:bucket=1kB", 4, 0x1p-8, Precision::mixed);
+}
+
+// Each rank has a device of its own, and these sum by themselves.
+class Group final : public kernels::DeviceGroup {
+public:
+    explicit Group(int& sums) : ranks_(Communicator::world().split(0, Communicator::world().rank())), sums_(sums) {}
+    void all_reduce(kernels::View data) override {
+        const auto count = static_cast<std::int64_t>(data.size());
+        const Collective sum{CollectiveKind::all_reduce, {.name = "doubling"}, {ranks_.size(), ranks_.size()}, count};
+        ranks_.run({sum, ranks_.rank()}, {data.type(), {static_cast<std::byte*>(data.bytes()), data.size_bytes()}});
+        ++sums_;
+    }
+    bool test() override { return true; }
+
+private:
+    Communicator ranks_;
+    int& sums_;
+};
+
+class GroupingEngine final : public kernels::cuda::LateHostEngine {
+public:
+    std::string identity() const override { return std::to_string(Communicator::world().rank()); }
+    std::string group_refusal() const override { return {}; }
+    std::vector<std::byte> group_name() override { return {std::byte{7}}; }
+    std::unique_ptr<kernels::DeviceGroup> join(std::span<const std::byte> name, std::int64_t rank,
+                                               std::int64_t size) override {
+        EXPECT_EQ(name.front(), std::byte{7});
+        EXPECT_EQ(rank, Communicator::world().rank());
+        EXPECT_EQ(size, Communicator::world().size());
+        return std::make_unique<Group>(sums);
+    }
+    int sums = 0;
+};
+
+TEST(Device, SumsGradientsWithoutTheHostsWhereEachRankHasItsOwn) {
+    LateDevice<GroupingEngine> late;
+    expect_the_hosts(test::branches(), "data:bucket=1kB", 4, late);
+    if (Communicator::world().size() > 1) {
+        EXPECT_GE(late.engine.sums, 6) << "two buckets or more, three steps";
+    } else {
+        EXPECT_EQ(late.engine.sums, 0);
+    }
+}
+
+// Learners of a sample or two each learn what one learns with all their samples: no batch normalization is in these
+// networks, whose statistics would be of fewer samples.
+TEST(Learners, OnStreamsOfOneDeviceLearnWhatOneWithAllTheirSamplesDoes) {
+    for (const Network& network : {test::dropping(), test::shrinking()}) {
+        SCOPED_TRACE(network.name);
+        const Options options{.steps = 3};
+        const auto train_as = [&](std::int64_t learners) {
+            LateDevice<> late;
+            const Schedule schedule = test::schedule_of(network, "data:bucket=1kB", learners, 4 / learners);
+            return train_learners(schedule, options, {}, *late.device);
+        };
+        const Result one = train_as(1);
+        for (const std::int64_t learners : {2, 4}) {
+            const Result several = train_as(learners);
+            EXPECT_LE(difference(several.weights, one.weights), 0x1p-13);
+            for (std::size_t i = 0; i < one.steps.size(); ++i) {
+                EXPECT_NEAR(several.steps[i].loss, one.steps[i].loss, 0x1p-13 * one.steps[i].loss);
+            }
+        }
+    }
+}
+
+TEST(Learners, RefuseWhatIsNotDataParallelism) {
+    LateDevice<> late;
+    const auto why = [&](std::string_view plan, const Options& options) {
+        try {
+            train_learners(test::schedule_of(test::dropping(), plan, 2, 4), options, {}, *late.device);
+        } catch (const InputError& error) {
+            return std::string{error.what()};
+        }
+        return std::string{};
+    };
+    EXPECT_THAT(why("data:zero=1", {}), testing::HasSubstr("neither a kernel"));
+    EXPECT_THAT(why("pipe=2", {}), testing::HasSubstr("whole networks, not 'pipe=2'"));
+    EXPECT_THAT(why("data", {.check_gradients = true}), testing::HasSubstr("--check-gradients"));
+}
+
+TEST(Device, SaysWhatItLeavesToTheHost) {
+    const auto placed = [](const Network& network) {
+        const Schedule schedule = test::schedule_of(network, "data", 1, 2);
+        LateDevice<> late;
+        kernels::Wish wish;
+        wish.device = late.device.get();
+        return Program{schedule, 0, wish, 1, {}}.placed();
+    };
+    EXPECT_EQ(placed(test::branches()).on_host, 0);
+    EXPECT_EQ(placed(test::tiny_transformer(models::TransformerKind::decoder)).on_host, 0);
+    EXPECT_EQ(placed(test::encoder_decoder()).on_host, 0);
+    EXPECT_THAT(placed(test::tiny_dlrm()).kinds, testing::ElementsAre("embeddingbag", "interaction"));
+}
+
+TEST(Device, RefusesWhatIsDoneOnTheHostOnly) {
+    LateDevice<> late;
+    const auto why = [&](const Network& network, std::string_view plan) {
+        const Schedule schedule = test::schedule_of(network, plan, Communicator::world().size(), 2);
+        try {
+            train_with(schedule, {.steps = 1, .momentum = 0}, late.device.get());
+        } catch (const InputError& error) {
+            return std::string{error.what()};
+        }
+        return std::string{};
+    };
+    EXPECT_THAT(why(test::dropping(), "data:kfac=1"), testing::HasSubstr("inverts its factors on the host only"));
+    EXPECT_THAT(why(test::tiny_dlrm(), "data:tables=shared"), testing::HasSubstr("updates its tables on the host"));
+}
+
+TEST(Device, ThatIsNotThereIsRefusedWithTheReason) {
+    EXPECT_THROW(kernels::device("tpu"), InputError);
+    EXPECT_EQ(kernels::device("cpu"), nullptr);
+#if REHEARSE_HAS_CUDA
+    if (kernels::device("cuda")->refusal().empty()) GTEST_SKIP() << "there is a GPU";
+    Options options;
+    options.device = "cuda";
+    const Schedule schedule = test::schedule_of(test::branches(), "data", Communicator::world().size(), 2);
+    try {
+        train_on(Communicator::world(), schedule, options, {}, {});
+        FAIL() << "there is no GPU";
+    } catch (const InputError& error) {
+        EXPECT_THAT(error.what(), testing::StartsWith("--device cuda: no GPU: "));
+    }
+#else
+    EXPECT_THROW(kernels::device("cuda"), InputError);
+#endif
+}
+
+}  // namespace
+}  // namespace rehearse::run
+
+int main(int argc, char** argv) {
+    const rehearse::run::Session session{argc, argv};
+    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
+}
