@@ -10,7 +10,7 @@ namespace {
 
 constexpr cudnnDataType_t f32 = CUDNN_DATA_FLOAT;
 
-cudnnDataType_t type_of(Number number, DataType element) {
+cudnnDataType_t stored_type(Number number, DataType element) {
     if (number == Number::index) return CUDNN_DATA_INT32;
     if (number == Number::truth) return CUDNN_DATA_BOOLEAN;
     return number == Number::f32 ? CUDNN_DATA_FLOAT : type_of(element);
@@ -18,7 +18,7 @@ cudnnDataType_t type_of(Number number, DataType element) {
 
 Descriptor tensor(const GraphTensor& t, DataType element, std::int64_t id) {
     Descriptor made{CUDNN_BACKEND_TENSOR_DESCRIPTOR};
-    const cudnnDataType_t type = type_of(t.number, element);
+    const cudnnDataType_t type = stored_type(t.number, element);
     const bool is_virtual = t.kept == Kept::nowhere, by_value = t.kept == Kept::scale || t.kept == Kept::lowest;
     made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
     made.set(CUDNN_ATTR_TENSOR_DIMENSIONS, t.shape.sizes);
