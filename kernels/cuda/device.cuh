@@ -57,11 +57,11 @@ __device__ inline void multiply_group(float (&c)[64], std::uint64_t a, std::uint
         "+f"(c[i + 7])
 #define REHEARSE_WGMMA(types)                                                                                      \
     asm volatile(                                                                                                  \
-        "{.reg .pred onto; setp.ne.b32 onto, 1, 0;"                                                                  \
+        "{.reg .pred onto; setp.ne.b32 onto, 1, 0;"                                                                \
         " wgmma.mma_async.sync.aligned.m64n128k16.f32." types                                                      \
         " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27," \
         "%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53," \
-        "%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, %64, %65, onto, 1, 1, 0, 0;}"                                    \
+        "%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, %64, %65, onto, 1, 1, 0, 0;}"                                   \
         : REHEARSE_C8(0), REHEARSE_C8(8), REHEARSE_C8(16), REHEARSE_C8(24), REHEARSE_C8(32), REHEARSE_C8(40),      \
           REHEARSE_C8(48), REHEARSE_C8(56)                                                                         \
         : "l"(a), "l"(b))
