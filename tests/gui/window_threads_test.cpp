@@ -2,9 +2,11 @@
 // What takes long does so in threads: the window answers meanwhile.
 #include <QLabel>
 #include <QSemaphore>
+#include <QSpinBox>
 #include <QThreadPool>
 #include <QtTest/QTest>
 
+#include "gui/picture_view.hpp"
 #include "tests/gui/window_fixture.hpp"
 
 namespace rehearse::gui {
@@ -18,8 +20,12 @@ TEST_F(Gui, NeverWaitsForItsThreads) {
         for (int i = 0; i < pool.maxThreadCount(); ++i) pool.start([&] { free.acquire(); });
     };
     const auto answers = [&] {
-        QTest::keyClick(window_.get(), Qt::Key_5, Qt::AltModifier);
-        EXPECT_EQ(window_->screen(), "pipeline");
+        window_->go("pipeline");
+        const auto* page = find<PictureView>("pipeline_picture");
+        auto* stages = find<QWidget>("upper_pipeline")->findChild<QSpinBox*>("stages");
+        const std::size_t before = page->shown().marks.size();
+        stages->setValue(stages->value() + 1);
+        EXPECT_GT(page->shown().marks.size(), before);
         EXPECT_TRUE(window_->is_busy());
         free.release(pool.maxThreadCount());
     };
@@ -33,7 +39,7 @@ TEST_F(Gui, NeverWaitsForItsThreads) {
     const auto* verdict = find<QLabel>("compare_verdict");
     EXPECT_TRUE(verdict->text().isEmpty());
     answers();
-    EXPECT_TRUE(wait([&] { return !verdict->text().isEmpty(); }));
+    EXPECT_TRUE(wait([&] { return !verdict->text().isEmpty() && pool.activeThreadCount() == 0; }));
 }
 
 // 120,000 events one behind the other: the way through them is found in a thread.
