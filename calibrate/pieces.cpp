@@ -18,9 +18,12 @@ constexpr double least_slope = 1e-13;  // 10 TB/s
 constexpr std::size_t fewest_sizes = 3;
 // What medians of a clock and a scheduler are worth at best: residuals below it are no reason for another line.
 constexpr double worth = 0.005;
+// The relative spread of a size's samples at which its median counts half.
+constexpr double doubtful = 0.02;
 
 struct Point {
     double size = 0, time = 0;
+    double weight = 1;  // at most 1
 };
 
 struct Line {
@@ -28,11 +31,11 @@ struct Line {
     double at(double size) const { return start + slope * size; }
 };
 
-// Least squares of time / measured time - 1, start and slope never negative.
+// Least weighted squares of time / measured time - 1, start and slope never negative.
 Line line_through(std::span<const Point> points) {
     double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
     for (const Point& p : points) {
-        const double weight = 1 / (p.time * p.time);
+        const double weight = p.weight / (p.time * p.time);
         w += weight;
         wx += weight * p.size;
         wy += weight * p.time;
@@ -48,7 +51,7 @@ Line line_through(std::span<const Point> points) {
 
 double misfit(std::span<const Point> points, const Line& line) {
     double sum = 0;
-    for (const Point& p : points) sum += std::pow(line.at(p.size) / p.time - 1, 2);
+    for (const Point& p : points) sum += p.weight * std::pow(line.at(p.size) / p.time - 1, 2);
     return sum;
 }
 
@@ -61,7 +64,10 @@ std::vector<Point> medians(std::span<const MessageSample> samples) {
     }
     if (by_size.size() < 2) throw InputError("message samples: at least two sizes are needed to fit overhead and rate");
     std::vector<Point> points;
-    for (const auto& [size, times] : by_size) points.push_back({size, median(times)});
+    for (const auto& [size, times] : by_size) {
+        const double middle = median(times);
+        points.push_back({size, middle, 1 / (1 + std::pow(robust_deviation(times) / middle / doubtful, 2))});
+    }
     return points;
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Predicted against measured training steps on this machine: calibrates each place, predicts and trains each network
-# with each plan, in three turns. Keep everything else quiet meanwhile; it can be done piece by piece:
+# with each plan, in three turns (--turns N). Keep everything else quiet meanwhile; it can be done piece by piece:
 #
 #   scripts/accuracy.sh                                          everything that was not done before: an hour
 #   scripts/accuracy.sh --places local,net2-1gbit --models mlp   a piece of it
@@ -15,17 +15,18 @@ cd "$(dirname "$0")/.."
 
 wrong() { echo "accuracy: $*; see the head of $0" >&2; exit 2; }
 places=local,net2-1gbit,net2-200mbit,net4-1gbit,net4-200mbit models=resnet32,vgg8,mlp plans=data out=build/accuracy
-rehearse=build/release/cli/rehearse batch=16 repeats=3 seconds=1 only=
+rehearse=build/release/cli/rehearse batch=16 turns=3 seconds=1 only=
 while [[ $# -gt 0 ]]; do
     case $1 in
         --summary) only=summary && shift && continue ;;
-        --places | --models | --plans | --out | --rehearse) [[ $# -ge 2 ]] || wrong "$1 needs a value" ;;
+        --places | --models | --plans | --turns | --out | --rehearse) [[ $# -ge 2 ]] || wrong "$1 needs a value" ;;
         *) wrong "unknown option $1" ;;
     esac
     printf -v "${1#--}" %s "$2"
     shift 2
 done
 [[ $plans == data || $plans == split ]] || wrong "--plans $plans: data or split"
+[[ $turns =~ ^[1-9][0-9]*$ ]] || wrong "--turns $turns: a number from 1"
 [[ -x $rehearse ]] || wrong "$rehearse is not there: build it, or give --rehearse"
 mkdir -p "$out"
 rows=$out/rows.csv
@@ -85,8 +86,8 @@ field() { python3 -c "import json, sys; p = json.load(open(sys.argv[1]))['points
 measure() {  # place model
     local name=$out/$1-$2-$plans times plan step low high steps i
     times=$(mktemp)
-    for ((i = 0; i < repeats; ++i)); do
-        echo "$1, $2: turn $((i + 1)) of $repeats" >&2
+    for ((i = 0; i < turns; ++i)); do
+        echo "$1, $2: turn $((i + 1)) of $turns" >&2
         calibrate "$1" "$2" "$name-$i.toml"
         while read -r plan <&3; do
             "$rehearse" predict --model "$2" --machine "$name-$i.toml" --devices "$ranks" --plan "$plan" --batch "$batch" \

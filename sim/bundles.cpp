@@ -39,7 +39,7 @@ int Bundles::add(std::span<const Flow> flows) {
     std::vector<Hop> hops;
     for (const Flow& flow : flows) {
         hops.clear();
-        way.latency = std::max(way.latency, wiring_.route(flow.from, flow.to, hops));
+        way.latency = std::max(way.latency, wiring_.limiting_route(flow.from, flow.to, hops));
         way.across = way.across || wiring_.across(flow.from, flow.to);
         for (const Hop& hop : hops) {
             way.alone = std::max(way.alone, hop.cost);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 #include <span>
 #include <stdexcept>
 
@@ -230,17 +229,22 @@ private:
         Crossing& made = entry->second;
         if (!fresh) return made;
         const Groups groups = groups_along(steps_.schedule().mesh, axis, {}, wiring_);
-        std::set<std::int64_t> nodes;
+        std::vector<std::int64_t> nodes;
         for (std::int64_t group = 0; group < groups.count; ++group) {
             if (steps_.class_of(groups.rank(group, 0)) != c) continue;
-            std::set<std::int64_t> touched;
+            std::vector<std::int64_t> touched;
             for (std::int64_t member = 0; member < groups.shape.size; ++member) {
-                touched.insert(wiring_.node_of(groups.rank(group, member)));
+                const std::int64_t node = wiring_.node_of(groups.rank(group, member));
+                if (touched.empty() || touched.back() != node) touched.push_back(node);
             }
-            nodes.insert(touched.begin(), touched.end());
+            std::ranges::sort(touched);
+            touched.erase(std::ranges::unique(touched).begin(), touched.end());
+            nodes.insert(nodes.end(), touched.begin(), touched.end());
             ++made.groups;
             ++made.by_nodes[static_cast<std::int64_t>(touched.size())];
         }
+        std::ranges::sort(nodes);
+        nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
         for (const std::int64_t node : nodes) made.nics += wiring_.node_egress(node);
         return made;
     }

@@ -16,7 +16,6 @@ namespace {
 // rounds whose latency is a thousand times that. Smaller buffers leave some ranks out.
 constexpr std::int64_t even_from = 8;
 // Among so many ranks that each has little to send, every rank having some is enough.
-constexpr std::int64_t many_ranks = 1 << 16;
 constexpr std::int64_t even_among_many = 2;
 
 // Alike rounds that are followed one by one; the pace is that of the later half.
@@ -47,15 +46,18 @@ std::vector<Flow> flows_of(const Groups& groups, const std::vector<Parcel>& parc
 double latest(const std::vector<double>& times) { return times.empty() ? 0 : std::ranges::max(times); }
 
 // All ranks moved by the same time in the last round.
-bool in_step(const std::vector<double>& now, const std::vector<double>& before) {
+bool at_one_pace(const std::vector<double>& now, const std::vector<double>& before) {
     const double pace = now.front() - before.front();
     return std::ranges::equal(now, before, [&](double n, double b) { return std::abs(n - b - pace) <= 1e-9 * pace; });
 }
 
 }  // namespace
 
-Collectives::Collectives(const Mesh& mesh, const Wiring& wiring, std::int64_t followed_messages)
-    : mesh_(mesh), wiring_(wiring), followed_messages_(followed_messages), patterns_(wiring) {}
+Collectives::Collectives(const Mesh& mesh, const Wiring& wiring, std::int64_t followed_messages,
+                         std::int64_t rank_by_rank)
+    : mesh_(mesh), wiring_(wiring), followed_messages_(followed_messages), patterns_(wiring) {
+    if (ranks(mesh) > rank_by_rank) in_step_.emplace(mesh, wiring);
+}
 
 Collectives::Stage Collectives::make_stage(const Call& call, const Groups& groups, const Collective& rounds,
                                            Phase phase) {
@@ -104,6 +106,10 @@ void Collectives::catch_up(Progress& progress, Seconds until) {
 }
 
 void Collectives::run(const Call& call, Seconds earliest, Progress& progress) {
+    if (in_step(call)) {
+        const Seconds begins = std::max(earliest, Seconds{latest(progress.ready)});
+        return occupy(progress, begins + in_step_->time(call));
+    }
     const bool begins_row = earliest.value >= latest(progress.ready);
     const std::int64_t more = messages(call);
     if (begins_row || progress.row_messages + more > followed_messages_) {
@@ -112,9 +118,9 @@ void Collectives::run(const Call& call, Seconds earliest, Progress& progress) {
     progress.row.push_back({call, earliest});
     progress.row_messages += more;
     for (double& ready : progress.ready) ready = std::max(ready, earliest.value);
-    in_step_ = true;
+    together_ = true;
     count_through(call, progress);
-    if (in_step_ || progress.row_messages > followed_messages_) return;
+    if (together_ || progress.row_messages > followed_messages_) return;
     progress.ready = follow(mesh_, progress.row, wiring_, progress.row_ready);
 }
 
@@ -132,7 +138,7 @@ void Collectives::count_through(const Call& call, Progress& progress, std::vecto
             before_ = progress.ready;
             advance(stage, whole * stage.share, progress);
             ++round;
-            if (round < stage.repeats && in_step(progress.ready, before_)) pace = progress.ready[0] - before_[0];
+            if (round < stage.repeats && at_one_pace(progress.ready, before_)) pace = progress.ready[0] - before_[0];
         }
         if (round == stage.repeats) continue;
         if (pace == 0) pace = (latest(progress.ready) - half_way) / static_cast<double>(later_half);
@@ -153,7 +159,7 @@ void Collectives::advance(const Stage& stage, Bytes bytes, Progress& progress) {
         end_[i] = start_[i] + (pattern.costs[static_cast<std::size_t>(m.cost)].alone * bytes).value;
     }
     const auto [first, last] = std::ranges::minmax_element(start_);
-    in_step_ = in_step_ && (count == 0 || *last - *first <= 1e-9 * *last);
+    together_ = together_ && (count == 0 || *last - *first <= 1e-9 * *last);
     for (const Meeting& meeting : pattern.meetings) {
         const auto members = std::span{pattern.members}.subspan(static_cast<std::size_t>(meeting.first),
                                                                 static_cast<std::size_t>(meeting.last - meeting.first));
@@ -176,6 +182,7 @@ void Collectives::advance(const Stage& stage, Bytes bytes, Progress& progress) {
 }
 
 std::vector<Collectives::Span> Collectives::spans(const Call& call) {
+    require(!in_step(call), "spans are of ranks that are followed one by one");
     Progress progress;
     progress.ready.resize(static_cast<std::size_t>(ranks(mesh_)), 0);
     std::vector<double> ends;
@@ -193,6 +200,7 @@ std::vector<Collectives::Span> Collectives::spans(const Call& call) {
 }
 
 Bytes Collectives::sent(const Call& call, std::int64_t rank) {
+    if (in_step(call)) return in_step_->sent(call);
     double elements = 0;
     for (const Stage& stage : stages_of(call)) {
         const auto messages =
@@ -203,6 +211,7 @@ Bytes Collectives::sent(const Call& call, std::int64_t rank) {
 }
 
 std::int64_t Collectives::messages(const Call& call) {
+    if (in_step(call)) return in_step_->messages(call);
     std::int64_t count = 0;
     for (const Stage& stage : stages_of(call)) {
         count += stage.repeats * static_cast<std::int64_t>(stage.pattern->messages.size());

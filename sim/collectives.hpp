@@ -3,13 +3,16 @@
 // once.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/schedule.hpp"
 #include "sim/exchanges.hpp"
 #include "sim/groups.hpp"
+#include "sim/in_step.hpp"
 #include "sim/patterns.hpp"
 #include "sim/sharing.hpp"
 
@@ -25,6 +28,10 @@ class Collectives {
 public:
     /// Messages up to which SimGrid follows what falls out of step: a few hundredths of a second.
     static constexpr std::int64_t few = 2000;
+    /// Beyond so many ranks a hierarchical all-reduce is priced in step (in_step.hpp), which is up to 2 % longer than
+    /// following each rank (tests/sim/collectives_test.cpp).
+    static constexpr std::int64_t many_ranks = 1 << 16;
+    static constexpr std::int64_t any_number = std::numeric_limits<std::int64_t>::max();
 
     /// Where a stream of collectives has got to, by rank and by link; times are seconds.
     struct Progress {
@@ -35,7 +42,9 @@ public:
         std::int64_t row_messages = 0;
     };
 
-    Collectives(const Mesh& mesh, const Wiring& wiring, std::int64_t followed_messages = few);
+    /// Where there are more ranks than `rank_by_rank`, `spans` must not be asked for.
+    Collectives(const Mesh& mesh, const Wiring& wiring, std::int64_t followed_messages = few,
+                std::int64_t rank_by_rank = many_ranks);
 
     /// The stream's next collective, from `earliest` on. InputError when the algorithm cannot serve the ranks.
     void run(const Call& call, Seconds earliest, Progress& progress);
@@ -43,7 +52,7 @@ public:
     static void occupy(Progress& progress, Seconds until);
     /// Collectives that were not run here have kept every rank until then.
     static void catch_up(Progress& progress, Seconds until);
-    /// What one rank sends, over all rounds.
+    /// What one rank, the first of its group, sends over all rounds.
     Bytes sent(const Call& call, std::int64_t rank);
     /// Messages of all groups and rounds.
     std::int64_t messages(const Call& call);
@@ -71,6 +80,7 @@ private:
         std::int64_t pieces = 1;    // of a pipeline
         auto operator<=>(const Key&) const = default;
     };
+    bool in_step(const Call& call) const { return in_step_.has_value() && InStep::serves(call); }
     const std::vector<Stage>& stages_of(const Call& call);
     Stage make_stage(const Call& call, const Groups& groups, const Collective& rounds, Phase phase);
     void count_through(const Call& call, Progress& progress, std::vector<double>* stage_ends = nullptr);
@@ -84,7 +94,8 @@ private:
     std::map<Key, std::vector<Stage>> programs_;
     std::vector<double> start_, end_, afterwards_;  // scratch, by message; the last by kind of message
     std::vector<double> before_;                    // scratch, by rank
-    bool in_step_ = true;  // in every round of the collective so far, all messages started together
+    bool together_ = true;  // in every round of the collective so far, all messages started together
+    std::optional<InStep> in_step_;
 };
 
 }  // namespace rehearse::sim

@@ -246,7 +246,9 @@ private:
 
 Prediction simulate_folded(const Steps& steps, const Wiring& wiring, int iterations, std::int64_t followed_messages,
                            bool links) {
-    Collectives collectives{steps.schedule().mesh, wiring, followed_messages};
+    // What each link carries is known of ranks that are followed one by one.
+    Collectives collectives{steps.schedule().mesh, wiring, followed_messages,
+                            links ? Collectives::any_number : Collectives::many_ranks};
     Traffic traffic{wiring};
     Calls calls{steps, wiring, collectives, links ? &traffic : nullptr};
     Fold fold{steps, collectives, calls, links ? &traffic : nullptr};

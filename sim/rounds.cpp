@@ -32,10 +32,7 @@ void drop_repeated(RoundCosts& costs) {
 
 }  // namespace
 
-RoundCounter::RoundCounter(const Wiring& wiring)
-    : wiring_(wiring),
-      load_(static_cast<std::size_t>(wiring.link_count()), 0),
-      meeting_(static_cast<std::size_t>(wiring.link_count()), none) {}
+RoundCounter::RoundCounter(const Wiring& wiring) : wiring_(wiring) {}
 
 void RoundCounter::walk(std::span<const Flow> flows, RoundCosts& costs) {
     hops_.clear();
@@ -43,7 +40,7 @@ void RoundCounter::walk(std::span<const Flow> flows, RoundCosts& costs) {
     costs.flows.resize(flows.size());
     for (std::size_t i = 0; i < flows.size(); ++i) {
         const std::size_t first = hops_.size();
-        costs.flows[i].latency = wiring_.route(flows[i].from, flows[i].to, hops_);
+        costs.flows[i].latency = wiring_.limiting_route(flows[i].from, flows[i].to, hops_);
         for (std::size_t h = first; h < hops_.size(); ++h) ++load_[static_cast<std::size_t>(hops_[h].link)];
         ends_.push_back(hops_.size());
     }
@@ -99,6 +96,8 @@ void RoundCounter::collect(RoundCosts& costs) {
 }
 
 RoundCosts RoundCounter::count(std::span<const Flow> flows) {
+    load_.resize(static_cast<std::size_t>(wiring_.link_count()), 0);
+    meeting_.resize(static_cast<std::size_t>(wiring_.link_count()), none);
     RoundCosts costs;
     walk(flows, costs);
     weigh(costs);
@@ -107,6 +106,40 @@ RoundCosts RoundCounter::count(std::span<const Flow> flows) {
     for (const Meeting& meeting : costs.meetings) meeting_[static_cast<std::size_t>(meeting.link)] = none;
     drop_repeated(costs);
     return costs;
+}
+
+std::vector<MessageKind> RoundCounter::kinds(std::span<const Flow> flows, std::span<const double> sizes) {
+    sizes_.resize(static_cast<std::size_t>(wiring_.link_count()), 0);
+    hops_.clear();
+    ends_.clear();
+    std::vector<Seconds> latencies;
+    latencies.reserve(flows.size());
+    for (std::size_t i = 0; i < flows.size(); ++i) {
+        const std::size_t first = hops_.size();
+        latencies.push_back(wiring_.limiting_route(flows[i].from, flows[i].to, hops_));
+        const double size = sizes.empty() ? 1 : sizes[i];
+        for (std::size_t h = first; h < hops_.size(); ++h) sizes_[static_cast<std::size_t>(hops_[h].link)] += size;
+        ends_.push_back(hops_.size());
+    }
+    std::vector<MessageKind> kinds;
+    std::size_t h = 0;
+    for (std::size_t i = 0; i < flows.size(); ++i) {
+        const auto [from, to] = flows[i];
+        const double size = sizes.empty() ? 1 : sizes[i];
+        MessageKind kind{.latency = latencies[i],
+                         .alone = {},
+                         .shared = {},
+                         .combine = size * wiring_.combine(from, to),
+                         .across = wiring_.across(from, to)};
+        for (; h < ends_[i]; ++h) {
+            kind.alone = std::max(kind.alone, size * hops_[h].cost);
+            kind.shared = std::max(kind.shared, sizes_[static_cast<std::size_t>(hops_[h].link)] * hops_[h].cost);
+        }
+        const bool like_last = !kinds.empty() && kinds.back() == kind;
+        if (!like_last && std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
+    }
+    for (const Hop& hop : hops_) sizes_[static_cast<std::size_t>(hop.link)] = 0;
+    return kinds;
 }
 
 Seconds round_time(std::span<const FlowCost> costs, Bytes bytes) {

@@ -33,6 +33,15 @@ struct Meeting {
     std::int32_t first = 0, last = 0;  // its flows: RoundCosts::members[first .. last)
 };
 
+/// Messages of a round that cost the same when all start together, by byte of the round's mean message.
+struct MessageKind {
+    Seconds latency;
+    PerByte alone, shared;  // as FlowCost
+    PerByte combine;        // of what is added to a buffer
+    bool across = false;    // from node to node
+    bool operator==(const MessageKind&) const = default;
+};
+
 struct RoundCosts {
     std::vector<FlowCost> flows;
     std::vector<Meeting> meetings;  // of links that the same flows share, only the slowest
@@ -44,6 +53,9 @@ class RoundCounter {
 public:
     explicit RoundCounter(const Wiring& wiring);
     RoundCosts count(std::span<const Flow> flows);
+    /// The different kinds among messages of such sizes, relative to their mean; without sizes they are equal. Among
+    /// unequal ones the busiest link is as exact, what else ends before it is not told.
+    std::vector<MessageKind> kinds(std::span<const Flow> flows, std::span<const double> sizes = {});
 
 private:
     void walk(std::span<const Flow> flows, RoundCosts& costs);
@@ -53,6 +65,7 @@ private:
     const Wiring& wiring_;
     std::vector<std::int32_t> load_;     // flows on a link; all 0 between calls
     std::vector<std::int32_t> meeting_;  // number of the link's meeting; all none between calls
+    std::vector<double> sizes_;          // of all flows on a link; all 0 between calls
     std::vector<Hop> hops_;              // of all flows, one after the other
     std::vector<std::size_t> ends_;
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -48,6 +49,28 @@ Staging stage(const Machine& machine, std::int64_t nodes, const std::string& fro
                     .written = keeps / (target.write.source.empty() ? target.read.value : target.write.value)};
     if (nodes > 1 && keeps > own) staging.spread = (keeps - own) / Wiring{machine}.node_egress(0);
     return staging;
+}
+
+Checkpoint checkpoint(const Schedule& schedule, const Machine& machine, const std::string& tier) {
+    const StorageTier& target = storage_tier(machine, tier);
+    if (!(target.write.value > Bandwidth{})) {
+        throw InputError(
+            fmt::format("{}: machine '{}': storage tier '{}' has no write rate: add one, like write = "
+                        "\"2GBps\"",
+                        machine.origin, machine.name, tier));
+    }
+    std::set<std::int64_t> nodes;
+    const std::int64_t all = ranks(schedule.mesh);
+    for (std::int64_t rank = 0; rank < all; ++rank) {
+        if (shard_of(schedule.mesh, rank) == 0) nodes.insert(locate(machine, rank).node);
+    }
+    Checkpoint made;
+    made.size =
+        size_of(DataType::f32) * static_cast<double>(parameters(schedule.network) * (1 + moments(schedule.optimizer)));
+    made.writers = static_cast<std::int64_t>(nodes.size());
+    const double shares = target.per_node ? static_cast<double>(made.writers) : 1;
+    made.time = made.size / (shares * target.write.value);
+    return made;
 }
 
 std::int64_t devices_until_bound(const StorageTier& tier, Bandwidth each) {

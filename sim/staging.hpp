@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples that are copied from a shared file system to storage inside the nodes before training begins.
+// Samples that are copied from a shared file system to storage inside the nodes before training begins, and checkpoints
+// that are written to storage.
 #pragma once
 
 #include "core/machine.hpp"
+#include "core/schedule.hpp"
 
 namespace rehearse::sim {
 
@@ -21,6 +23,16 @@ Staging stage(const Machine& machine, std::int64_t nodes, const std::string& fro
 
 /// The tier, or InputError with those that there are.
 const StorageTier& storage_tier(const Machine& machine, const std::string& name);
+
+/// What a checkpoint holds: each weight and what the optimizer keeps of it once, as f32.
+struct Checkpoint {
+    Bytes size;
+    std::int64_t writers = 1;  // nodes on which the first copy of the network lies: they write it
+    Seconds time;              // training waits for it
+};
+/// To a shared tier all write at its rate together, to one inside the nodes each at its node's. InputError when the
+/// machine lacks the tier or its write rate.
+Checkpoint checkpoint(const Schedule& schedule, const Machine& machine, const std::string& tier);
 
 /// From how many devices on a shared tier is the bound, when each device reads at this rate.
 std::int64_t devices_until_bound(const StorageTier& tier, Bandwidth each);

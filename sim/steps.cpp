@@ -80,10 +80,13 @@ Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, 
         throw InputError(fmt::format("{}: {} ranks need as many devices, machine '{}' has {}", schedule.plan, devices,
                                      machine.name, device_count(machine)));
     }
+    if (schedule.classes.size() == 1) ranks_of_.front().reserve(static_cast<std::size_t>(ranks_));
+    std::pair<int, const DeviceClass*> last{-1, nullptr};
     for (std::int64_t rank = 0; rank < ranks_; ++rank) {
-        const int rank_class = class_of(rank);
-        ranks_of_[static_cast<std::size_t>(rank_class)].push_back(rank);
-        price_class(rank_class, wiring.device_class(rank));
+        const std::pair here{class_of(rank), &wiring.device_class(rank)};
+        ranks_of_[static_cast<std::size_t>(here.first)].push_back(rank);
+        if (here != last) price_class(here.first, *here.second);
+        last = here;
     }
     if (!pace_.of_rank.empty()) find_paces();
     count_loaders();

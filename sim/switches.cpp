@@ -21,9 +21,11 @@ FatTreeSwitches::FatTreeSwitches(const FatTree& tree, std::int64_t nodes, Bandwi
     Bandwidth port = node_bandwidth;
     for (std::size_t l = 0; l < tree.down.size(); ++l) {
         level.first_switch = levels_.empty() ? 0 : levels_.back().first_switch + levels_.back().switches;
-        level.below *= tree.down[l];
+        level.ports = tree.down[l];
+        level.below *= level.ports;
         level.switches = ceil_div(nodes, level.below);
         const double taper = l < tree.taper.size() ? tree.taper[l] : 1;
+        tapered_ = tapered_ || taper > 1;
         port = port * (static_cast<double>(tree.down[l]) / taper);
         level.up = port;
         level.cost = inverse(port);
@@ -59,6 +61,17 @@ int FatTreeSwitches::route(std::int64_t from, std::int64_t to, std::vector<Hop>&
         hops.push_back({2 * (level.first_switch + to / level.below) + 1, level.cost});
     }
     return static_cast<int>(2 * top + 1);
+}
+
+int FatTreeSwitches::passed(std::int64_t from, std::int64_t to) const {
+    int up = 0;
+    for (const Level& level : levels_) {
+        from /= level.ports;
+        to /= level.ports;
+        if (from == to) break;
+        ++up;
+    }
+    return 2 * up + 1;
 }
 
 DragonflySwitches::DragonflySwitches(const Dragonfly& dragonfly, double scale)
@@ -103,6 +116,11 @@ int DragonflySwitches::route(std::int64_t from, std::int64_t to, std::vector<Hop
     return passed;
 }
 
+int DragonflySwitches::passed(std::int64_t from, std::int64_t to) const {
+    std::vector<Hop> hops;
+    return route(from, to, hops);
+}
+
 TorusSwitches::TorusSwitches(const Torus& torus, double scale)
     : dims_(torus.dims), strides_(torus.dims.size(), 1), link_(torus.link.value * scale) {
     for (std::size_t d = dims_.size(); d-- > 1;) strides_[d - 1] = strides_[d] * dims_[d];
@@ -137,6 +155,11 @@ int TorusSwitches::route(std::int64_t from, std::int64_t to, std::vector<Hop>& h
         }
     }
     return passed;
+}
+
+int TorusSwitches::passed(std::int64_t from, std::int64_t to) const {
+    std::vector<Hop> hops;
+    return route(from, to, hops);
 }
 
 namespace {

@@ -17,6 +17,8 @@ struct StarSwitch {
     Link link(std::int64_t) const { return {}; }
     std::int64_t alike(std::int64_t) const { return 0; }
     int route(std::int64_t, std::int64_t, std::vector<Hop>&) const { return 1; }
+    int passed(std::int64_t, std::int64_t) const { return 1; }
+    bool never_limits() const { return true; }
 };
 
 /// Climbs to the lowest common ancestor and down again. Link 2 s is the way up from switch s, 2 s + 1 the way down to
@@ -28,16 +30,21 @@ public:
     Link link(std::int64_t id) const;
     std::int64_t alike(std::int64_t id) const;
     int route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
+    int passed(std::int64_t from, std::int64_t to) const;
+    /// No level is tapered: a switch sends up all that the NICs under it can bring, so that these are the bottleneck.
+    bool never_limits() const { return !tapered_; }
 
 private:
     struct Level {
         std::int64_t below = 1;  // nodes under one switch
+        std::int64_t ports = 1;  // of one switch, down
         std::int64_t switches = 1;
         std::int64_t first_switch = 0;  // number of the level's first one
         Bandwidth up;
         PerByte cost;
     };
     std::vector<Level> levels_;
+    bool tapered_ = false;
 };
 
 /// At most one local link, one global link, one local link. A pair of groups has many global cables, spread over the
@@ -51,6 +58,8 @@ public:
     Link link(std::int64_t id) const;
     std::int64_t alike(std::int64_t id) const;
     int route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
+    int passed(std::int64_t from, std::int64_t to) const;
+    bool never_limits() const { return false; }
 
 private:
     std::int64_t groups_, routers_, nodes_, first_global_;
@@ -66,6 +75,8 @@ public:
     Link link(std::int64_t id) const;
     std::int64_t alike(std::int64_t id) const;
     int route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
+    int passed(std::int64_t from, std::int64_t to) const;
+    bool never_limits() const { return false; }
 
 private:
     std::vector<std::int64_t> dims_;
@@ -74,7 +85,8 @@ private:
 };
 
 /// `link_count`, `link` for people and SimGrid, `alike` (a link of the same level or direction), and `route`, which
-/// appends the hops between the switches of two different nodes and returns the number of switches passed.
+/// appends the hops between the switches of two different nodes and returns the number of switches `passed`.
+/// `never_limits`: wherever messages go, NICs hold them up at least as much as these links.
 using Switches = std::variant<StarSwitch, FatTreeSwitches, DragonflySwitches, TorusSwitches>;
 
 /// Bandwidths are multiplied by `scale`. `nics` is that of a node. InputError when the topology has fewer places than

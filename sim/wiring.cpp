@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/error.hpp"
 
@@ -43,9 +44,6 @@ bool matches(std::string_view name, std::string_view pattern) {
     return false;
 }
 
-// "gpu" of "gpu3".
-std::string unnumbered(const std::string& name) { return name.substr(0, name.find_last_not_of("0123456789") + 1); }
-
 // Never faster than the wire, whichever end of the band.
 double rate(const Messaging& messaging, double stretch) { return std::min(1.0, messaging.fraction.value / stretch); }
 
@@ -81,6 +79,7 @@ Wiring::Wiring(const Machine& machine, Quantile quantile, std::span<const Degrad
         const double scale = rate(machine.across, stretch_across_);
         nic_cost_ = inverse(machine.fabric.link.value * scale);
         switches_ = make_switches(machine, most_nics(machine), scale);
+        switches_never_limit_ = std::visit([](const auto& s) { return s.never_limits(); }, switches_);
     }
     check_placement();
     for (const Degraded& one : degraded) degrade(one);
@@ -134,6 +133,10 @@ void Wiring::add_kind(const NodeKind& kind) {
     for (const Vertex& vertex : kind.vertices) {
         if (vertex.kind == VertexKind::device) next.classes.push_back(vertex.device_class);
     }
+    for (int d = 0; next.paths.nics() > 0 && d < next.paths.devices(); ++d) {
+        next.turns = std::lcm(next.turns, static_cast<std::int64_t>(next.paths.out(d).size()));
+        next.turns = std::lcm(next.turns, static_cast<std::int64_t>(next.paths.in(d).size()));
+    }
     first_switch_link_ += kind.count * next.links;
     kinds_.push_back(std::move(next));
 }
@@ -161,7 +164,7 @@ std::int64_t Wiring::node_mates(std::int64_t device, std::int64_t end) const {
 
 Seconds Wiring::route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
     const std::size_t first = hops.size();
-    const Seconds latency = sound_route(from, to, hops);
+    const Seconds latency = sound_route(from, to, hops, true);
     if (shares_.empty()) return latency;
     for (std::size_t i = first; i < hops.size(); ++i) {
         const auto share = shares_.find(hops[i].link);
@@ -170,7 +173,20 @@ Seconds Wiring::route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops
     return latency;
 }
 
-Seconds Wiring::sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
+Seconds Wiring::limiting_route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
+    const bool all = !shares_.empty() || !switches_never_limit_;
+    return all ? route(from, to, hops) : sound_route(from, to, hops, false);
+}
+
+std::int64_t Wiring::likeness(std::int64_t from_node, std::int64_t to_node) const {
+    if (from_node == to_node) return 0;
+    const std::int64_t turns = kinds_.front().turns;
+    const int passed =
+        std::visit([&](const auto& s) { return s.passed(placed(from_node), placed(to_node)); }, switches_);
+    return (passed * turns + from_node % turns) * turns + to_node % turns;
+}
+
+Seconds Wiring::sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops, bool with_switches) const {
     const Place a = place(from);
     const Place b = place(to);
     const auto append = [&](const LocalPath& path, std::int64_t first_link) {
@@ -188,8 +204,12 @@ Seconds Wiring::sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>
     append(out.path, a.first_link);
     hops.push_back({a.first_link + a.kind->nic_links + 2 * std::int64_t{out.nic}, nic_cost_});
     const std::size_t before = hops.size();
-    const int passed =
-        std::visit([&](const auto& s) { return s.route(placed(a.node), placed(b.node), hops); }, switches_);
+    const int passed = std::visit(
+        [&](const auto& s) {
+            const std::int64_t here = placed(a.node), there = placed(b.node);
+            return with_switches ? s.route(here, there, hops) : s.passed(here, there);
+        },
+        switches_);
     for (std::size_t i = before; i < hops.size(); ++i) hops[i].link += first_switch_link_;
     hops.push_back({b.first_link + b.kind->nic_links + 2 * std::int64_t{in.nic} + 1, nic_cost_});
     append(in.path, b.first_link);
@@ -203,13 +223,15 @@ Seconds Wiring::beyond(bool across, Bytes bytes, PerByte alone) const {
     return beyond_wire(messaging, bytes, alone * bytes * (1 / stretch)) * stretch;
 }
 
+double Wiring::inside_rate() const { return rate(machine_.inside, stretch_inside_); }
+
 Bandwidth Wiring::egress(std::int64_t device) const {
     const DeviceAt here = locate(machine_, device);
     Bandwidth sum;
     for (const NodeLink& link : machine_.nodes[static_cast<std::size_t>(here.kind)].links) {
         if (link.a == here.vertex || link.b == here.vertex) sum += link.bandwidth.value;
     }
-    return sum * rate(machine_.inside, stretch_inside_);
+    return sum * inside_rate();
 }
 
 Bandwidth Wiring::node_egress(std::int64_t node) const {
@@ -218,55 +240,6 @@ Bandwidth Wiring::node_egress(std::int64_t node) const {
         if (node < kind.end_node) return Bandwidth{static_cast<double>(kind.paths.nics()) / nic_cost_.value};
     }
     return {};
-}
-
-Link Wiring::node_link(const Kind& kind, std::int64_t id) const {
-    const std::int64_t node = placed(kind.first_node + (id - kind.first_link) / kind.links);
-    const std::int64_t local = (id - kind.first_link) % kind.links;
-    const NodeKind& source = machine_.nodes[static_cast<std::size_t>(&kind - kinds_.data())];
-    if (local >= kind.nic_links) {
-        const std::int64_t nic = (local - kind.nic_links) / 2;
-        const Bandwidth bandwidth{1 / nic_cost_.value};
-        const std::string_view way = local % 2 == 0 ? "up" : "down";
-        return {fmt::format("node{}:nic{}:{}", node, nic, way), fmt::format("nic:{}", way), bandwidth};
-    }
-    const NodeLink& link = source.links[static_cast<std::size_t>(local / 2)];
-    const bool forward = local % 2 == 0;
-    const std::string& a = source.vertices[static_cast<std::size_t>(forward ? link.a : link.b)].name;
-    const std::string& b = source.vertices[static_cast<std::size_t>(forward ? link.b : link.a)].name;
-    // Counted, because parallel links have the same ends.
-    return {fmt::format("node{}:link{}:{}>{}", node, local / 2, a, b), unnumbered(a) + ">" + unnumbered(b),
-            link.bandwidth.value * rate(machine_.inside, stretch_inside_)};
-}
-
-Link Wiring::link(std::int64_t id) const {
-    Link link = sound_link(id);
-    const auto share = shares_.find(id);
-    if (share != shares_.end()) link.bandwidth = link.bandwidth * share->second;
-    return link;
-}
-
-Link Wiring::sound_link(std::int64_t id) const {
-    require(id >= 0 && id < link_count(), "a link of the machine");
-    if (id >= first_switch_link_) {
-        return std::visit([&](const auto& s) { return s.link(id - first_switch_link_); }, switches_);
-    }
-    for (const Kind& kind : kinds_) {
-        if (id < kind.first_link + (kind.end_node - kind.first_node) * kind.links) return node_link(kind, id);
-    }
-    require(false, "a link inside a node");
-    return {};
-}
-
-std::int64_t Wiring::alike(std::int64_t id) const {
-    require(id >= 0 && id < link_count(), "a link of the machine");
-    if (id >= first_switch_link_) {
-        return first_switch_link_ +
-               std::visit([&](const auto& s) { return s.alike(id - first_switch_link_); }, switches_);
-    }
-    const Kind* kind = kinds_.data();
-    while (id >= kind->first_link + (kind->end_node - kind->first_node) * kind->links) ++kind;
-    return kind->first_link + (id - kind->first_link) % kind->links;
 }
 
 }  // namespace rehearse::sim

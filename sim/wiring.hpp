@@ -44,6 +44,13 @@ public:
     std::int64_t node_mates(std::int64_t device, std::int64_t end) const;
     /// Appends the links from one device to another, and returns the latency of a message between them.
     Seconds route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
+    /// The same without links between switches that never hold messages up more than NICs do: all those of a tree that
+    /// is not tapered.
+    Seconds limiting_route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
+    /// Whether nodes are of one kind and no link, in them or between them, makes one unlike another.
+    bool nodes_are_alike() const { return kinds_.size() == 1 && shares_.empty() && switches_never_limit_; }
+    /// Of nodes that are alike: the same number for pairs between whose devices messages cost the same.
+    std::int64_t likeness(std::int64_t from_node, std::int64_t to_node) const;
     bool across(std::int64_t from, std::int64_t to) const { return node_of(from) != node_of(to); }
     /// What a message takes besides route()'s latency and bytes x `alone`, its slowest hop: see MessagePiece.
     Seconds beyond(bool across, Bytes bytes, PerByte alone) const;
@@ -60,6 +67,7 @@ private:
         std::int64_t first_node = 0, end_node = 0, first_device = 0, end_device = 0, first_link = 0;
         std::int64_t devices = 0, links = 0;  // of one node; links are directed, those of its NICs included
         std::int64_t nic_links = 0;           // NIC n has nic_links + 2 n up and the next one down
+        std::int64_t turns = 1;               // nodes after which the NICs that take turns are the same again
         std::vector<int> classes;             // of its devices
         NodePaths paths;
     };
@@ -71,7 +79,8 @@ private:
     Place place(std::int64_t device) const;
     void add_kind(const NodeKind& kind);
     Link node_link(const Kind& kind, std::int64_t id) const;
-    Seconds sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
+    double inside_rate() const;  // share of their bandwidth that links inside nodes carry
+    Seconds sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops, bool with_switches) const;
     void degrade(const Degraded& degraded);
     void check_placement() const;
     std::int64_t placed(std::int64_t node) const {
@@ -84,6 +93,7 @@ private:
     Seconds overhead_inside_, overhead_across_;
     std::vector<Kind> kinds_;
     Switches switches_;
+    bool switches_never_limit_ = true;
     std::int64_t first_switch_link_ = 0;
     std::unordered_map<std::int64_t, double> shares_;  // of degraded links
     std::vector<std::int64_t> nodes_;                  // of the machine, by the job's

@@ -8,9 +8,12 @@ namespace rehearse::kernels {
 namespace {
 
 constexpr int tag = 0;
+// With its header below the 64 KiB up to which Open MPI sends over TCP at once. Longer messages ask first whether they
+// may, and behind what is already on its way in both directions that question takes as long as the data: an
+// all-reduce of two hosts got 0.065 GB/s of a link of 1 Gbit/s with segments of 128 KiB, and 0.119 GB/s with these.
+constexpr std::size_t segment_bytes = 60 << 10;
 // What has arrived should still lie in an L2 cache of 1 MiB when it is added.
-constexpr std::size_t segment_bytes = 128 << 10;
-constexpr std::size_t segments_ahead = 4;
+constexpr std::size_t segments_ahead = 8;
 
 std::size_t segments_of(std::size_t bytes) { return (bytes + segment_bytes - 1) / segment_bytes; }
 int size_of_segment(std::size_t bytes, std::size_t segment) {

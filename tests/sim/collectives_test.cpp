@@ -2,9 +2,11 @@
 // One collective of each kind by itself: counted rounds against SimGrid, and against what can be worked out by hand.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "fixture.hpp"
+#include "sim/in_step.hpp"
 #include "sim/price.hpp"
 
 namespace rehearse::sim {
@@ -104,6 +106,64 @@ TEST(CollectiveTime, IsWhatCanBeWorkedOutByHand) {
     EXPECT_NEAR(time(all_reduce, "torus"), 2 * reduce, 1e-9);
     // Halves, quarters, eighths and back; dot products by doubling among 2, 4 and 8: 1 + 2 + 3 rounds of 12 bytes.
     EXPECT_NEAR(time(all_reduce, "adasum"), 12 * latency + 2 * 7 * whole / 8 + 6 * 12 / 10e9, 1e-9);
+}
+
+// Ranks in step, as very many are priced, against ranks that are followed one by one.
+double in_step_over_followed(const Machine& machine, const Call& call, std::int64_t ranks) {
+    const Mesh mesh{{{"data", ranks}}};
+    const Wiring wiring{machine};
+    InStep in_step{mesh, wiring};
+    Collectives followed{mesh, wiring, 0};
+    Collectives::Progress progress;
+    progress.ready.resize(static_cast<std::size_t>(ranks));
+    followed.run(call, Seconds{0}, progress);
+    EXPECT_EQ(in_step.messages(call), followed.messages(call));
+    EXPECT_NEAR(in_step.sent(call).value, followed.sent(call, 0).value, 1e-4 * followed.sent(call, 0).value);
+    return in_step.time(call).value / std::ranges::max(progress.ready);
+}
+
+TEST_P(EveryCollective, InStepIsTheSameWhereRanksAreAlike) {
+    const Which& which = GetParam();
+    if (which.algorithm == "adasum")
+        GTEST_SKIP() << "its dot products are sums of few elements, which InStep knows not apart";
+    for (const std::int64_t ranks : {4, 16, 64}) {
+        const Call call{which.kind, 0, 1'000'003, DataType::f32, parse_algorithm(which.algorithm, which.kind)};
+        EXPECT_NEAR(in_step_over_followed(one_device_nodes(ranks, Star{}), call, ranks), 1, 1e-6) << ranks;
+    }
+}
+
+// Waiting for the slowest message of each round can only take longer. How much was measured, not derived: what ranks
+// gain by going ahead, some of the latency of each round.
+TEST(InStep, IsALittleLongerThanFollowingEachRank) {
+    for (const char* algorithm : {"hierarchical(ring,halving)", "hierarchical(ring,doubling)"}) {
+        for (const std::int64_t nodes : {8, 40, 324}) {
+            const Call call{.elements = 12'500'000, .algorithm = parse_algorithm(algorithm)};
+            ASSERT_TRUE(InStep::serves(call));
+            const double ratio = in_step_over_followed(summit_like(nodes), call, 6 * nodes);
+            EXPECT_GE(ratio, 1 - 1e-6) << algorithm << " " << nodes;
+            EXPECT_LE(ratio, 1.02) << algorithm << " " << nodes;
+        }
+    }
+}
+
+// A link at all of its bandwidth changes nothing but that nodes may not be taken to be alike: each message is counted.
+TEST(InStep, CountsNodesThatAreAlikeAsItCountsMessages) {
+    for (const char* across : {"halving", "doubling", "tree"}) {
+        for (const std::int64_t nodes : {2, 3, 18, 19, 41}) {
+            const Machine machine = summit_like(nodes);
+            const Call call{.elements = 1'000'003,
+                            .algorithm = parse_algorithm(fmt::format("hierarchical(ring,{})", across))};
+            const Mesh mesh{{{"data", 6 * nodes}}};
+            const std::vector<Degraded> whole{{"node0:nic0:up", 1}};
+            const Wiring alike{machine}, apart{machine, nominal, whole};
+            ASSERT_TRUE(alike.nodes_are_alike());
+            ASSERT_FALSE(apart.nodes_are_alike());
+            InStep by_node{mesh, alike}, by_message{mesh, apart};
+            EXPECT_NEAR(by_node.time(call).value, by_message.time(call).value, 1e-5 * by_message.time(call).value)
+                << across << " " << nodes;
+            EXPECT_EQ(by_node.messages(call), by_message.messages(call)) << across << " " << nodes;
+        }
+    }
 }
 
 }  // namespace

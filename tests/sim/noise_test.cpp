@@ -123,6 +123,30 @@ TEST(DegradedLinks, SlowDownWhatCrossesThem) {
     EXPECT_THAT(refusal({"node1:nic0:up", 0}), HasSubstr("above 0"));
 }
 
+// A layer of 1,000 x 999 and a bias: a million parameters, with one moment of each 8 MB.
+TEST(Checkpoint, IsWrittenByTheNodesOfTheFirstCopy) {
+    Machine machine = summit_like(4);
+    machine.storage = {{"nvme", {4.0_GBps, "test"}, true, {2.0_GBps, "test"}},
+                       {"gpfs", {80.0_GBps, "test"}, false, {40.0_GBps, "test"}},
+                       {"cd", {1.0_GBps, "test"}, false, {}}};
+    Schedule schedule = data_schedule(24, {});
+    schedule.network.layers = {{"dense", MatMul{.m = 1, .n = 1000, .k = 999, .bias = true}, {}, {}}};
+    ASSERT_EQ(parameters(schedule.network), 1'000'000);
+    EXPECT_NEAR(checkpoint(schedule, machine, "gpfs").time.value, 8e6 / 40e9, 1e-12);
+    EXPECT_NEAR(checkpoint(schedule, machine, "nvme").time.value, 8e6 / 2e9, 1e-12);
+    schedule.optimizer = Optimizer::adam;             // two moments
+    schedule.mesh.axes = {{"pipe", 4}, {"data", 6}};  // a stage on each node
+    const Checkpoint shared = checkpoint(schedule, machine, "nvme");
+    EXPECT_EQ(shared.writers, 4);
+    EXPECT_NEAR(shared.time.value, 12e6 / (4 * 2e9), 1e-12);
+    try {
+        checkpoint(schedule, machine, "cd");
+        FAIL() << "no write rate, no checkpoint";
+    } catch (const InputError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("no write rate"));
+    }
+}
+
 // The climate runs of SC'18 on 1,024 nodes: 63,000 samples of 56.6 MB on GPFS, 1,500 kept by each node. Read once:
 // 3.57 TB at 2.5 TB/s. Kept: 84.9 GB at 5.5 GB/s. Spread: 84.9 GB less the node's own 1/1024 of all, 3.48 GB, over two
 // NICs of 12.5 GB/s at 0.8.
