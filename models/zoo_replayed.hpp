@@ -2,6 +2,8 @@
 // Networks of zoo() that published runs were made with, beside those of zoo.hpp.
 #pragma once
 
+#include <cstdint>
+
 #include "core/network.hpp"
 
 namespace rehearse::models {
@@ -14,6 +16,12 @@ Network resnet101_v2();
 Network resnet152_v2();
 Network inception_v3();
 Network cosmoflow_small();
+/// torchgpipe's: so many convolutions a block, so many channels in the first one.
+Network unet(int convs, std::int64_t channels);
+Network unet_5x64();
+/// So many normal cells; a quarter of `filters` in the first convolution.
+Network amoebanet_d(int normal_cells, std::int64_t filters);
+Network amoebanet_d_18x256();
 Network lstm_4x512();
 Network encoder_4x512();
 

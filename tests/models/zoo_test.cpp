@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "models/models.hpp"
+#include "models/zoo_replayed.hpp"
 
 namespace rehearse::models {
 namespace {
@@ -145,6 +146,22 @@ INSTANTIATE_TEST_SUITE_P(Published, TrainedZoo,
                              std::ranges::replace(name, '-', '_');
                              return name;
                          });
+
+// torchgpipe's table of the largest U-Nets that fit: 362.2 M, 2.21 B and 4.99 B weights (Kim et al. 2020).
+TEST(UNet, HasThePublishedNumbersOfWeights) {
+    EXPECT_NEAR(static_cast<double>(parameters(unet(6, 72))), 362.2e6, 0.2e6);
+    EXPECT_NEAR(static_cast<double>(parameters(unet(11, 128))), 2.21e9, 0.005e9);
+    EXPECT_NEAR(static_cast<double>(parameters(unet(24, 128))), 4.99e9, 0.005e9);
+    EXPECT_EQ(shape_at(load_network("unet-5x64"), "up0.concat"), (Shape{128, 192, 192}));
+}
+
+// The same table's AmoebaNet-D: 81.5 M, 319 M, 1.06 B and 1.84 B.
+TEST(AmoebaNetD, HasThePublishedNumbersOfWeights) {
+    EXPECT_NEAR(static_cast<double>(parameters(amoebanet_d(18, 208))), 81.5e6, 0.05e6);
+    EXPECT_NEAR(static_cast<double>(parameters(amoebanet_d(18, 416))), 319e6, 0.5e6);
+    EXPECT_NEAR(static_cast<double>(parameters(amoebanet_d(36, 544))), 1.06e9, 0.005e9);
+    EXPECT_NEAR(static_cast<double>(parameters(amoebanet_d(72, 512))), 1.84e9, 0.005e9);
+}
 
 TEST(ZooTable, ListsEachNetworkOnceWithASummary) {
     std::set<std::string_view> names;
