@@ -7,6 +7,7 @@
 #include "bench/check.hpp"
 #include "bench/device.hpp"
 #include "cli/bench.hpp"
+#include "cli/command.hpp"
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"

@@ -7,6 +7,7 @@
 
 #include "bench/device.hpp"
 #include "calibrate/quick.hpp"
+#include "cli/command.hpp"
 #include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "cli/tuned.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.hpp"
+#include "cli/report.hpp"
 #include "core/units.hpp"
 
 namespace rehearse::cli {
@@ -18,6 +18,7 @@ struct DeviceCalibration {
     std::string fuse, machine_out;
     Bytes scratch_limit;
 };
+
 /// Measures what data-parallel training of the models takes on the device, in f32 and, where its precision is mixed, in
 /// 16 bits, and writes the machine. InputError where there is no such device.
 int calibrate_device(const DeviceCalibration& asked, const Common& common);

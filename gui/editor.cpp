@@ -98,6 +98,7 @@ private:
         auto* area = new QScrollArea;
         area->setWidget(box);
         area->setWidgetResizable(true);
+        area->setMinimumWidth(410);
         area->setFrameShape(QFrame::NoFrame);
         area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
         return area;
@@ -170,7 +171,8 @@ private:
     // The curve of what does not fit is drawn, too. What is wrong with the input, the check says.
     void take(const Runner::Result& result, int asked, const std::string& devices) {
         if (!has_prediction(result)) {
-            if (result.exit_code != wrong_input && !result.message.isEmpty()) session_.warn(result.message);
+            const bool is_said = result.exit_code == wrong_input && !check_.problem.empty();
+            if (!is_said && !result.message.isEmpty()) session_.warn(result.message);
             return;
         }
         try {

@@ -96,6 +96,7 @@ QWidget* plan_help() {
     }
     auto* label = new QLabel(text);
     label->setWordWrap(true);
+    label->setMinimumWidth(1);  // a long word of a plan is no reason to cut the fields above it
     label->setTextFormat(Qt::RichText);
     QFont font = label->font();
     font.setPointSizeF(font.pointSizeF() * 0.85);

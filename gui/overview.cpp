@@ -74,8 +74,9 @@ std::vector<Card> cards_of(const Prediction& prediction, const Point& p) {
                                  p.fits ? "" : ", does not fit"),
                      p.fits ? good : bad, "memory: by kind"});
     if (p.training_s > 0) {
-        cards.push_back({fmt::format("Training of {:.4g} epochs", p.epochs), long_time(p.training_s),
-                         fmt::format("{:.5g} node-hours", p.node_hours), compute_color, "scaling: over devices"});
+        const std::string name = p.epochs > 0 ? fmt::format("Training of {:.4g} epochs", p.epochs) : "Training";
+        cards.push_back({name, long_time(p.training_s), fmt::format("{:.5g} node-hours", p.node_hours), compute_color,
+                         "scaling: over devices"});
     }
     return cards;
 }

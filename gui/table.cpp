@@ -123,7 +123,7 @@ Table::Table(QWidget* parent)
 void Table::show(Rows rows) {
     model_->show(std::move(rows));
     resizeColumnsToContents();
-    for (int c = 0; c < model_->columnCount(); ++c) setColumnWidth(c, std::min(columnWidth(c) + 12, 420));
+    for (int c = 0; c + 1 < model_->columnCount(); ++c) setColumnWidth(c, std::min(columnWidth(c) + 12, 420));
 }
 
 void Table::currentChanged(const QModelIndex& now, const QModelIndex& before) {

@@ -145,6 +145,10 @@ private:
 
     void show_selection() {
         const auto lanes = view_->lanes();
+        {
+            const QSignalBlocker quiet(path_);
+            path_->setChecked(view_->shows_path());
+        }
         const bool path = lanes != nullptr && !view_->path().empty();
         if (path && tabs_->count() == 1) {
             auto* table = new Table;

@@ -31,6 +31,7 @@ public:
     void set_filter(const std::string& filter);
     /// Of a large timeline it comes later, as selection_changed says.
     void set_critical_path(bool on);
+    bool shows_path() const { return path_on_; }
 
     void set_view(picture::TimeView view);
     /// The time that can be looked at, in place of the timeline's own: for two on one axis.

@@ -2,12 +2,10 @@
 #include "schedule/costs.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 #include "core/precision.hpp"
 #include "core/prices.hpp"
-#include "schedule/memory.hpp"
 #include "schedule/mesh.hpp"
 
 namespace rehearse::schedule {
@@ -65,54 +63,6 @@ std::vector<std::vector<double>> costs_of_pieces(const Part& part, int chunks, c
         for (std::size_t stage = 0; stage < stages; ++stage) costs.push_back(costs[stage]);
     }
     return costs;
-}
-
-namespace {
-
-/// Of the smallest device of each stage; without end where none is said.
-std::vector<double> memory_of_stages(const Schedule& schedule, const Machine& machine) {
-    std::vector<double> smallest(static_cast<std::size_t>(axis_size(schedule.mesh, "pipe")),
-                                 std::numeric_limits<double>::infinity());
-    for (const auto& [stage, device] : places_of(schedule, machine)) {
-        if (device == nullptr || !(device->memory.value > Bytes{0})) continue;
-        double& known = smallest[static_cast<std::size_t>(stage)];
-        known = std::min(known, device->memory.value.value);
-    }
-    return smallest;
-}
-
-double outputs(const Layer& layer) { return static_cast<double>(elements(layer.output)); }
-
-}  // namespace
-
-bool all_fit(const Schedule& schedule, const std::vector<RankClass>& made, const Machine& machine) {
-    const std::vector<double> room = memory_of_stages(schedule, machine);
-    for (std::size_t s = 0; s < made.size(); ++s) {
-        if (total(memory_use(schedule, made[s])).value > room[s]) return false;
-    }
-    return true;
-}
-
-Room room_for(const Part& part, const Schedule& schedule, const std::vector<RankClass>& made, const Machine& machine) {
-    double kept = 0, weights = 0;
-    for (const RankClass& stage : made) {
-        const MemoryUse use = memory_use(schedule, stage);
-        kept += (use.weights + use.master_weights + use.gradients + use.optimizer).value;
-        weights += static_cast<double>(parameters(stage.part.network));
-    }
-    Room room{.needed = {}, .available = memory_of_stages(schedule, machine)};
-    for (std::size_t s = 0; s < made.size(); ++s) {
-        const MemoryUse use = memory_use(schedule, made[s]);
-        double all = 0;
-        for (const Layer& layer : made[s].part.network.layers) all += outputs(layer);
-        const double each = all > 0 ? (use.activations + use.activation_gradients).value / all : 0;
-        room.available[s] -= use.communication.value;
-        std::vector<double>& needed = room.needed.emplace_back();
-        for (const Layer& layer : part.network.layers) {
-            needed.push_back(kept / weights * static_cast<double>(parameters(layer.op)) + each * outputs(layer));
-        }
-    }
-    return room;
 }
 
 }  // namespace rehearse::schedule

@@ -9,7 +9,6 @@
 
 #include "core/machine.hpp"
 #include "core/schedule.hpp"
-#include "schedule/stages.hpp"
 
 namespace rehearse::schedule {
 
@@ -27,11 +26,5 @@ std::vector<Places> places_of_copies(const Schedule& schedule, const Machine& ma
 /// device counts.
 std::vector<std::vector<double>> costs_of_pieces(const Part& part, int chunks, const Schedule& schedule,
                                                  const Machine& machine);
-
-/// What the layers of `part` would take on each stage, by what the stages `made` of it take: a layer's weights as many
-/// bytes each as theirs, its outputs as many times their size. `available` is the smallest memory of a stage's devices.
-Room room_for(const Part& part, const Schedule& schedule, const std::vector<RankClass>& made, const Machine& machine);
-/// Whether each stage has room for what it takes.
-bool all_fit(const Schedule& schedule, const std::vector<RankClass>& made, const Machine& machine);
 
 }  // namespace rehearse::schedule

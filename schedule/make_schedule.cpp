@@ -70,28 +70,6 @@ std::vector<Stage> make_stages(const Part& part, std::span<const int> ends, cons
     return cut_stages(part, ends, static_cast<int>(axis_size(mesh, "pipe")), "pipe", ties_tables(plan));
 }
 
-/// Where some stage has no room for its layers, others may have some: cuts that cost least of those that fit, by what
-/// layers take in the classes of the cut before. As it was where none is found.
-void cut_by_memory(const Part& part, const Plan& plan, const Machine& machine, Schedule& schedule) {
-    constexpr int attempts = 4;
-    if (schedule.classes.size() < 2 || plan.cut_by_blocks || plan.chunks > 1 || machine.classes.empty()) return;
-    if (plan.shares != BatchShares{} || all_fit(schedule, schedule.classes, machine)) return;
-    std::vector<RankClass> classes = schedule.classes;
-    const std::vector<std::vector<double>> costs = costs_of_pieces(part, plan.chunks, schedule, machine);
-    for (int i = 0; i < attempts; ++i) {
-        Room room = room_for(part, schedule, classes, machine);
-        for (double& available : room.available) available *= 1 - 0.05 * i;  // it was not quite right
-        const auto ends = balance(costs, room);
-        if (!ends) return;
-        const ClassMaker maker{schedule, plan, machine, make_stages(part, *ends, plan, schedule.mesh)};
-        for (int stage = 0; stage < maker.stages(); ++stage)
-            classes[static_cast<std::size_t>(stage)] = maker.make(stage, 0);
-        if (!all_fit(schedule, classes, machine)) continue;
-        schedule.classes = std::move(classes);
-        return;
-    }
-}
-
 /// The axes that cut images, and the one that they make together.
 Part share_images(const Network& network, const Plan& plan, Mesh& mesh) {
     std::vector<SpatialAxis> axes;
@@ -201,7 +179,6 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     for (int stage = 0; stage < maker.stages(); ++stage) {
         for (const std::int64_t batch : batches) schedule.classes.push_back(maker.make(stage, batch));
     }
-    cut_by_memory(part, plan, machine, schedule);
     schedule.memory_peak = total(memory_use(schedule));
     check(schedule);
     return schedule;

@@ -51,7 +51,7 @@ draw() {
 if [ "${2:-all}" = all ]; then predict; measure; fi
 draw overview overview summit.json
 draw timeline timeline summit48.pftrace
-draw lanes timeline pipe.pftrace -- --find "layer9.attention_norm.send:receive" --keys OFSSSSSSS --theme dark
+draw lanes timeline pipe.pftrace -- --find "send:receive" --keys OFSSSSSSS --theme dark
 draw path timeline pipe.pftrace -- --keys C
 draw editor editor
 draw scaling scaling summit.json vgg16.json

@@ -39,7 +39,7 @@ TEST_F(Gui, NeverWaitsForItsThreads) {
     const auto* verdict = find<QLabel>("compare_verdict");
     EXPECT_TRUE(verdict->text().isEmpty());
     answers();
-    EXPECT_TRUE(wait([&] { return !verdict->text().isEmpty(); }));
+    EXPECT_TRUE(wait([&] { return !verdict->text().isEmpty() && pool.activeThreadCount() == 0; }));
 }
 
 // 120,000 events one behind the other: the way through them is found in a thread.

@@ -10,7 +10,6 @@
 #include <numeric>
 
 #include "core/error.hpp"
-#include "schedule/memory.hpp"
 #include "tests/schedule/examples.hpp"
 
 namespace rehearse::schedule {
@@ -179,28 +178,6 @@ TEST(Shares, AreBalancedBySpeedAndMemory) {
     const Schedule ten =
         make_schedule(tower(8), unlike(Bytes{1e12}), parse_plan("data"), {.devices = 4, .batch_per_device = 10});
     EXPECT_THAT(samples(unlike(ten.memory_peak), "data:shares=balanced", 4), ElementsAre(10, 10, 6, 6));
-}
-
-// Two stages of like speed on devices of their own, the first with 0.7 of the memory that the even cut takes there.
-TEST(Stages, GoWhereMemoryIs) {
-    const auto made = [](Bytes memory) {
-        Machine machine = unlike(memory);
-        machine.classes[0].peak = machine.classes[1].peak;
-        return make_schedule(tower(12), machine, parse_plan("pipe=2:microbatches=4,data=2"),
-                             {.devices = 4, .batch_per_device = 64});
-    };
-    const auto dense = [](const RankClass& stage) {
-        return std::ranges::count_if(stage.part.network.layers,
-                                     [](const Layer& layer) { return std::holds_alternative<MatMul>(layer.op); });
-    };
-    const Schedule even = made(Bytes{1e12});
-    EXPECT_EQ(dense(even.classes[0]), 6);
-    const Bytes little = total(memory_use(even, even.classes[0])) * 0.7;
-    const Schedule uneven = made(little);
-    EXPECT_LE(total(memory_use(uneven, uneven.classes[0])), little);
-    EXPECT_GE(dense(uneven.classes[0]), 3);
-    EXPECT_EQ(dense(uneven.classes[0]) + dense(uneven.classes[1]), 12);
-    EXPECT_EQ(dense(made(little * 0.1).classes[0]), 6) << "nothing fits: as if there were room";
 }
 
 TEST(Shares, AreRefusedWithWhatDoesNotGoWithThem) {
