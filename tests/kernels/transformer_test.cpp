@@ -175,8 +175,9 @@ TEST(EmbeddingBagByHand, UpdatesTheRowsThatWerePicked) {
         t.run(*backend, Pass::forward);
         EXPECT_THAT(t.dst, ElementsAre(1, 32, 1, 16));
         t.diff_dst = {2, 4, 6, 8};
-        t.learning_rate = 0.5F;
-        t.run(*backend, Pass::backward_weights);
+        Buffers buffers = t.buffers();
+        buffers.learning_rate = 0.5F;
+        backend->prepare({op, Pass::backward_weights, 1, DataType::f32})->run(buffers);
         EXPECT_THAT(t.weights, ElementsAre(-3, 2, 4, 8, 12, 30));
     }
 }
