@@ -51,10 +51,10 @@ public:
     Support supports(const Problem& problem) const final {
         if (Support support = supported_by_any(problem); !support.yes) return support;
         if (std::holds_alternative<ConvTranspose>(problem.op)) return supports(mirrored_problem(problem));
-        for (const std::string& reason : {engine_.refusal(), refuse_all_but_sums(problem),
-                                          problem.pass == Pass::update ? std::string{} : refusal(problem)}) {
-            if (!reason.empty()) return {.yes = false, .reason = reason};
-        }
+        std::string reason = engine_.refusal();
+        if (reason.empty()) reason = refuse_all_but_sums(problem);
+        if (reason.empty() && problem.pass != Pass::update) reason = refusal(problem);
+        if (!reason.empty()) return {.yes = false, .reason = reason};
         return {};
     }
     std::unique_ptr<Kernel> prepare(const Problem& problem) const final {
