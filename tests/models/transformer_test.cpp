@@ -112,7 +112,8 @@ TEST(Transformers, TakeASequenceByTheirName) {
 TEST(Transformers, NormalizeAfterAHalfAsEncodersAndBeforeItAsDecoders) {
     const auto order = [](TransformerKind kind) {
         std::string text;
-        for (const Layer& layer : transformer({"tiny", kind, 1, 8, 2, 10, 4, 0, 1}, 4).layers) text += " " + layer.name;
+        const Network network = transformer({"tiny", kind, 1, 8, 2, 10, 4, 0, 1}, 4);
+        for (const Layer& layer : network.layers) text += " " + layer.name;
         return text;
     };
     EXPECT_EQ(

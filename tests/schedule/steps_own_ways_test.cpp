@@ -72,7 +72,8 @@ TEST(DataParallel, CurvatureIsInvertedByItsOwner) {
 
 TEST(DataParallel, CurvatureIsNewOncePerStep) {
     int inverted = 0, multiplied = 0, updated = 0;
-    for (const Step& step : schedule_of(two_dense(), "data:kfac=3", 1, 6).classes[0].steps) {
+    const Schedule schedule = schedule_of(two_dense(), "data:kfac=3", 1, 6);
+    for (const Step& step : schedule.classes[0].steps) {
         const auto* precondition = std::get_if<Precondition>(&step.action);
         if (precondition != nullptr) {
             (precondition->work == Precondition::Work::invert ? inverted : multiplied) +=
