@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "core/weight_versions.hpp"
 
 namespace rehearse::run {
 
@@ -27,6 +28,22 @@ void check_own_ways(const Schedule& schedule) {
 }
 
 }  // namespace
+
+void check_on_device(const Schedule& schedule, std::string_view device) {
+    if (device == "cpu") return;
+    const auto refuse = [&](std::string_view why) {
+        throw InputError(fmt::format("run: --device {} does not train plan '{}': {}", device, schedule.plan, why));
+    };
+    if (schedule.averaging.learners > 1) {
+        refuse("the models of a rank's learners are kept on the host; give each a rank, or share one by --learners");
+    }
+    for (const RankClass& rank_class : schedule.classes) {
+        if (weight_versions(rank_class) > 1) refuse("PipeDream's versions of the weights are kept on the host");
+        for (const Bucket& bucket : rank_class.part.buckets) {
+            if (bucket.tie >= 0) refuse("the gradient of a table that two stages share is turned on the host");
+        }
+    }
+}
 
 void check_job(const kernels::Communicator& world, const Schedule& schedule, const Options& options) {
     const std::int64_t needed = all_ranks(schedule);

@@ -29,12 +29,6 @@ void Program::prepare_own_way(ReadyStep& ready, const Communicate& communicate) 
 void Program::make_models() {
     const auto learners = at(schedule_.averaging.learners);
     if (learners == 1) return;
-    if (device_ != nullptr) {
-        throw InputError(fmt::format(
-            "run: --device {}: plan '{}' keeps the models of a rank's {} learners on the host; give each a rank, or "
-            "share one model by --learners",
-            device_->name(), schedule_.plan, learners));
-    }
     const std::span<const float> weights = tensors_->weights();
     models_.assign(learners, {weights.begin(), weights.end()});
     momenta_.assign(learners, std::vector<float>(weights.size()));

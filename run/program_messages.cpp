@@ -2,8 +2,6 @@
 // Steps that send: sums, pieces and whole tensors, made ready.
 #include "run/program.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -111,12 +109,6 @@ void Program::stage(ReadyStep& ready) {
 
 // The gradient of a table that another stage has, too: its first elements, as the table's owner has them.
 void Program::prepare_tie(ReadyStep& ready, const Communicate& communicate) {
-    if (device_ != nullptr) {
-        throw InputError(
-            fmt::format("run: --device {} does not train a table that two stages share: its gradient is "
-                        "turned on the host; leave --device out, or split without pipe=",
-                        device_->name()));
-    }
     ready.data = tensors_->bucket(communicate.bucket).applied.first(at(communicate.elements));
     const int layer = part().buckets[at(communicate.bucket)].layers.front();
     if (!part().origins[at(layer)].transposed) return send_as(ready, communicate.type);

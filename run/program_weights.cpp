@@ -27,12 +27,6 @@ void Program::make_weight_versions() {
     }
     for (const Bucket& bucket : part().buckets) summed_each_time_.insert(bucket.layers.begin(), bucket.layers.end());
     if (weight_versions(rank_class_) == 1) return;
-    if (device_ != nullptr) {
-        throw InputError(
-            fmt::format("run: --device {} does not train with schedule=pipedream: its versions of the "
-                        "weights are kept on the host",
-                        device_->name()));
-    }
     versions_.assign(at(rank_class_.slots), std::vector<float>(tensors_->weights().size()));
 }
 

@@ -274,6 +274,7 @@ float default_learning_rate(Optimizer optimizer) {
 Result train_on(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
                 const Report& report, const Probe& probe, kernels::Device* device) {
     rehearse::check(schedule);
+    check_on_device(schedule, device == nullptr ? std::string_view{options.device} : device->name());
     check_job(world, schedule, options);
     if (device == nullptr) device = kernels::usable_device(options.device);
     if (schedule.servers.count > 0) return train_with_servers(world, schedule, options, report, probe, device);

@@ -159,12 +159,15 @@ __global__ void __launch_bounds__(Task::threads) run_task(const Task task) {
     task.run(team, Block{blockIdx.x, blockIdx.y, blockIdx.z});
 }
 
+inline dim3 grid_of(const Blocks& blocks) {
+    return {static_cast<unsigned>(blocks.x), static_cast<unsigned>(blocks.y), static_cast<unsigned>(blocks.z)};
+}
+
 template <typename Task>
 void launch(const Task& task, cudaStream_t stream) {
     const Blocks blocks = task.blocks();
     if (blocks.x * blocks.y * blocks.z == 0) return;
-    run_task<<<dim3(static_cast<unsigned>(blocks.x), static_cast<unsigned>(blocks.y), static_cast<unsigned>(blocks.z)),
-               Task::threads, 0, stream>>>(task);
+    run_task<<<grid_of(blocks), Task::threads, 0, stream>>>(task);
     check(cudaGetLastError(), "a kernel's launch");
 }
 
@@ -186,9 +189,7 @@ void launch_large(const Task& task, cudaStream_t stream) {
     static const cudaError_t allowed =
         cudaFuncSetAttribute(run_large_task<Task>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     check(allowed, "a kernel's shared memory");
-    run_large_task<<<dim3(static_cast<unsigned>(blocks.x), static_cast<unsigned>(blocks.y),
-                          static_cast<unsigned>(blocks.z)),
-                     Task::threads, bytes, stream>>>(task);
+    run_large_task<<<grid_of(blocks), Task::threads, bytes, stream>>>(task);
     check(cudaGetLastError(), "a kernel's launch");
 }
 

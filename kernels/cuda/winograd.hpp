@@ -56,6 +56,15 @@ struct WinogradShape {
     std::int32_t images = 0, channels = 0, filters = 0, height = 0, width = 0, out_height = 0, out_width = 0;
     std::int32_t pad_top = 0, pad_left = 0, tiles_down = 0, tiles_across = 0;
     REHEARSE_BOTH std::int64_t tiles() const { return std::int64_t{images} * tiles_down * tiles_across; }
+    struct Place {
+        std::int64_t image;
+        std::int32_t down, across;  // tiles above and to the left
+    };
+    REHEARSE_BOTH Place place(std::int64_t tile) const {
+        const std::int64_t image = tile / (tiles_down * tiles_across);
+        const auto inside = static_cast<std::int32_t>(tile - image * tiles_down * tiles_across);
+        return {image, inside / tiles_across, inside % tiles_across};
+    }
 };
 
 /// to {points, channels, tiles}.
@@ -78,9 +87,8 @@ struct WinogradSource : WinogradShape {
 
 private:
     REHEARSE_BOTH void transform(std::int64_t tile, std::int64_t channel) const {
-        const std::int64_t image = tile / (tiles_down * tiles_across);
-        const auto inside = static_cast<std::int32_t>(tile - image * tiles_down * tiles_across);
-        const std::int32_t top = inside / tiles_across * m - pad_top, left = inside % tiles_across * m - pad_left;
+        const auto [image, down, across] = place(tile);
+        const std::int32_t top = down * m - pad_top, left = across * m - pad_left;
         const std::int64_t plane = (image * channels + channel) * height * width;
         float rows[n][n] = {};  // B^T d, column by column of d
         REHEARSE_UNROLL
@@ -179,9 +187,8 @@ struct WinogradTarget : WinogradShape {
 
 private:
     REHEARSE_BOTH void transform(std::int64_t tile, std::int64_t filter) const {
-        const std::int64_t image = tile / (tiles_down * tiles_across);
-        const auto inside = static_cast<std::int32_t>(tile - image * tiles_down * tiles_across);
-        const std::int32_t top = inside / tiles_across * m, left = inside % tiles_across * m;
+        const auto [image, down, across] = place(tile);
+        const std::int32_t top = down * m, left = across * m;
         float rows[m][n] = {};
         REHEARSE_UNROLL
         for (int y = 0; y < n; ++y) {

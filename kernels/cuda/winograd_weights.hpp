@@ -29,9 +29,8 @@ struct WinogradDifferences : WinogradShape {
 
 private:
     REHEARSE_BOTH void transform(std::int64_t tile, std::int64_t filter) const {
-        const std::int64_t image = tile / (tiles_down * tiles_across);
-        const auto inside = static_cast<std::int32_t>(tile - image * tiles_down * tiles_across);
-        const std::int32_t top = inside / tiles_across * m, left = inside % tiles_across * m;
+        const auto [image, down, across] = place(tile);
+        const std::int32_t top = down * m, left = across * m;
         const std::int64_t plane = (image * filters + filter) * out_height * out_width;
         float rows[n][m] = {};  // A dy
         REHEARSE_UNROLL

@@ -58,4 +58,14 @@ Product product(const MatMul& op, Pass pass, std::int64_t batch) {
     return {Factor::diff_dst, Factor::src, false, true, op.n, op.k, rows, op.n, op.k, op.n, bias};
 }
 
+const void* factor(Factor which, const Buffers& buffers) {
+    if (which == Factor::src) return buffers.src[0].bytes();
+    return which == Factor::weights ? buffers.weights.bytes() : buffers.diff_dst.bytes();
+}
+
+void* result(Pass pass, const Buffers& buffers) {
+    if (pass == Pass::forward) return buffers.dst.bytes();
+    return pass == Pass::backward_data ? buffers.diff_src[0].bytes() : buffers.diff_weights.bytes();
+}
+
 }  // namespace rehearse::kernels::cudnn

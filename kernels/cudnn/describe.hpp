@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/op.hpp"
+#include "kernels/backend.hpp"
 
 namespace rehearse::kernels::cudnn {
 
@@ -40,5 +41,7 @@ struct Product {
 };
 /// Of a dense layer: C is dst, diff_src or diff_weights.
 Product product(const MatMul& op, Pass pass, std::int64_t batch);
+const void* factor(Factor which, const Buffers& buffers);
+void* result(Pass pass, const Buffers& buffers);
 
 }  // namespace rehearse::kernels::cudnn

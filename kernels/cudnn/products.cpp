@@ -64,25 +64,18 @@ public:
           tf32_(tf32) {}
 
 private:
-    const void* factor(Factor which, const Buffers& b) const {
-        if (which == Factor::src) return b.src[0].bytes();
-        return which == Factor::weights ? b.weights.bytes() : b.diff_dst.bytes();
-    }
-    void* result(const Buffers& b) const {
-        if (problem().pass == Pass::forward) return b.dst.bytes();
-        return problem().pass == Pass::backward_data ? b.diff_src[0].bytes() : b.diff_weights.bytes();
-    }
     void compute(const Buffers& b) override {
         const auto operation = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
         const auto number = [](std::int64_t value) { return static_cast<int>(value); };
         const cudaDataType type = type_of(problem().type);
         const float alpha = 1, beta = 0;
         const Product& p = product_;
-        blas().check(blas().gemm(handle(engine()), operation(p.transpose_a), operation(p.transpose_b), number(p.m),
-                                 number(p.n), number(p.k), &alpha, factor(p.a, b), type, number(p.row_a),
-                                 factor(p.b, b), type, number(p.row_b), &beta, result(b), type, number(p.row_c),
-                                 tf32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-                     "a product");
+        blas().check(
+            blas().gemm(handle(engine()), operation(p.transpose_a), operation(p.transpose_b), number(p.m), number(p.n),
+                        number(p.k), &alpha, factor(p.a, b), type, number(p.row_a), factor(p.b, b), type,
+                        number(p.row_b), &beta, result(problem().pass, b), type, number(p.row_c),
+                        tf32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+            "a product");
         const std::int64_t count = op_.k * op_.n;
         if (p.bias == BiasPart::added) cuda::add_bias(engine(), problem(), b, count);
         if (p.bias == BiasPart::summed) cuda::sum_bias(engine(), problem(), b, count);

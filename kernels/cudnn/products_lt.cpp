@@ -39,19 +39,11 @@ public:
     }
 
 private:
-    const void* factor(Factor which, const Buffers& b) const {
-        if (which == Factor::src) return b.src[0].bytes();
-        return which == Factor::weights ? b.weights.bytes() : b.diff_dst.bytes();
-    }
-    void* result(const Buffers& b) const {
-        if (problem().pass == Pass::forward) return b.dst.bytes();
-        return problem().pass == Pass::backward_data ? b.diff_src[0].bytes() : b.diff_weights.bytes();
-    }
     void compute(const Buffers& b) override {
         const Product& p = ways_->aligned.described();
         const std::int64_t count = op_.k * op_.n;
         const void *const left = factor(p.a, b), *const right = factor(p.b, b);
-        void* const made = result(b);
+        void* const made = result(problem().pass, b);
         void* bias = nullptr;
         if (p.bias == BiasPart::added) bias = cuda::offset(const_cast<void*>(b.weights.bytes()), count, problem().type);
         if (p.bias == BiasPart::summed) bias = cuda::offset(b.diff_weights.bytes(), count, problem().type);

@@ -14,12 +14,14 @@
 #include "run/trainer.hpp"
 #include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/kernels/cuda_host.hpp"
+#include "tests/run/difference.hpp"
 #include "tests/run/networks.hpp"
 
 namespace rehearse::run {
 namespace {
 
 using kernels::Communicator;
+using test::difference;
 
 // Our own convolutions and layers; what they do not run, the reference runs on the same memory.
 template <typename Engine = kernels::cuda::LateHostEngine>
@@ -35,17 +37,6 @@ struct LateDevice {
         device = kernels::cuda::device(engine, own, {&kernels::reference::backend()});
     }
 };
-
-double difference(std::span<const float> a, std::span<const float> b) {
-    EXPECT_EQ(a.size(), b.size());
-    double apart = 0, size = 0;
-    for (std::size_t i = 0; i < b.size(); ++i) {
-        apart += std::pow(static_cast<double>(a[i]) - b[i], 2);
-        size += std::pow(static_cast<double>(b[i]), 2);
-    }
-    EXPECT_GT(size, 0);
-    return std::sqrt(apart / size);
-}
 
 Result train_with(const Schedule& schedule, Options options, kernels::Device* device) {
     const Schedule alone = test::schedule_of(schedule.network, "data", 1, micro_batch_size(schedule));
@@ -204,6 +195,23 @@ TEST(Device, SaysWhatItLeavesToTheHost) {
     EXPECT_EQ(placed(test::tiny_transformer(models::TransformerKind::decoder)).on_host, 0);
     EXPECT_EQ(placed(test::encoder_decoder()).on_host, 0);
     EXPECT_THAT(placed(test::tiny_dlrm()).kinds, testing::ElementsAre("embeddingbag", "interaction"));
+}
+
+// Before any rank waits for another: on some ranks of these plans nothing is amiss.
+TEST(Device, RefusesOnAllRanksAlikeWhatIsKeptOnTheHost) {
+    LateDevice<> late;
+    const Network tied = test::tiny_transformer(models::TransformerKind::decoder);
+    const auto expect_refusal = [&](const Network& network, std::string_view plan, std::string_view why) {
+        try {
+            train_with(test::schedule_of(network, plan, 2, 4), {}, late.device.get());
+            FAIL() << plan;
+        } catch (const InputError& error) {
+            EXPECT_THAT(error.what(), testing::HasSubstr(why));
+        }
+    };
+    expect_refusal(test::branches(), "pipe:schedule=pipedream:microbatches=4", "versions of the weights");
+    expect_refusal(tied, "pipe:schedule=gpipe:microbatches=2", "two stages share");
+    expect_refusal(test::branches(), "data:learners=2", "rank's learners");
 }
 
 TEST(Device, ThatIsNotThereIsRefusedWithTheReason) {

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/gradient_sums.hpp"
 #include "run/data.hpp"
+#include "tests/run/difference.hpp"
 #include "tests/run/networks.hpp"
 
 namespace rehearse::run {
@@ -116,16 +117,9 @@ TEST(Program, GivesTheSameGradientsWhicheverImplementationWonAPass) {
     EXPECT_NEAR(tuned.mean_loss(), plain.mean_loss(), 1e-4);
     const std::span<const float> actual = tuned.program().tensors().gradients();
     const std::span<const float> expected = plain.program().tensors().gradients();
-    ASSERT_EQ(actual.size(), expected.size());
-    double difference = 0, norm = 0;
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-        difference += std::pow(static_cast<double>(actual[i]) - expected[i], 2);
-        norm += std::pow(static_cast<double>(expected[i]), 2);
-    }
-    ASSERT_GT(norm, 0);
     // f32 against sums in double, 1e-7 a number, and Winograd's larger tiles, 1e-5 (kernels/cpu/winograd.hpp), through
     // a few layers of batch normalization; a wrong pass differs by about 1.
-    EXPECT_LT(std::sqrt(difference / norm), 1e-3);
+    EXPECT_LT(test::difference(actual, expected), 1e-3);
 }
 
 std::int64_t added(const ReadyStep& ready) {

@@ -10,29 +10,19 @@
 
 #include "core/error.hpp"
 #include "tests/kernels/comm/mpi_main.hpp"
+#include "tests/run/difference.hpp"
 #include "tests/run/networks.hpp"
 
 namespace rehearse::run {
 namespace {
 
 using kernels::Communicator;
+using test::difference;
 using test::schedule_of;
 
 Result train_network(const Communicator& ranks, const Network& network, std::string_view plan, std::int64_t batch,
                      const Options& options) {
     return train_on(ranks, schedule_of(network, plan, ranks.size(), batch), options, {}, {});
-}
-
-// |a - b| / |b| in the Euclidean norm.
-double difference(std::span<const float> a, std::span<const float> b) {
-    EXPECT_EQ(a.size(), b.size());
-    double apart = 0, size = 0;
-    for (std::size_t i = 0; i < b.size(); ++i) {
-        apart += std::pow(static_cast<double>(a[i]) - b[i], 2);
-        size += std::pow(static_cast<double>(b[i]), 2);
-    }
-    EXPECT_GT(size, 0) << "gradients that are all zero prove nothing";
-    return std::sqrt(apart / size);
 }
 
 // Two correct f32 evaluations of a chain of `layers` layers, forward and backward, whose sums have at most `terms`

@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "run/trainer.hpp"
 #include "tests/kernels/comm/mpi_main.hpp"
+#include "tests/run/difference.hpp"
 #include "tests/run/networks.hpp"
 
 namespace rehearse::run {
@@ -15,23 +16,12 @@ namespace {
 
 using kernels::Communicator;
 using models::TransformerKind;
+using test::difference;
 
 Result train_network(const Communicator& ranks, const Network& network, std::int64_t batch, const Options& options,
                      Optimizer optimizer = Optimizer::sgd) {
     const char* plan = options.check_gradients ? "data:bucket=2kB" : "data";  // many buckets, or few for many steps
     return train_on(ranks, test::schedule_of(network, plan, ranks.size(), batch, optimizer), options, {}, {});
-}
-
-// |a - b| / |b| in the Euclidean norm.
-double difference(std::span<const float> a, std::span<const float> b) {
-    EXPECT_EQ(a.size(), b.size());
-    double apart = 0, size = 0;
-    for (std::size_t i = 0; i < b.size(); ++i) {
-        apart += std::pow(static_cast<double>(a[i]) - b[i], 2);
-        size += std::pow(static_cast<double>(b[i]), 2);
-    }
-    EXPECT_GT(size, 0) << "gradients that are all zero prove nothing";
-    return std::sqrt(apart / size);
 }
 
 // As in train_test.cpp, for two evaluations of a chain of layers with sums of at most `terms` terms. A normalization
