@@ -32,7 +32,7 @@ std::vector<float> written(const kernels::Buffers& buffers, const Problem& probl
             if (gradients_together(problem.op)) append(buffers.diff_weights);
             break;
         case Pass::backward_weights:
-            append(buffers.diff_weights);
+            append(updates_directly(problem.op) ? buffers.weights : buffers.diff_weights);
             break;
         case Pass::update:
             append(buffers.weights);

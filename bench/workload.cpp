@@ -186,6 +186,12 @@ kernels::Buffers Workload::make_buffers(Arena& arena) {
     buffers.dst_in = arena.random(outputs, type);
     if (forward_) buffers.dst_in = buffers.dst;  // what a kernel kept belongs to what it made
     buffers.weights = arena.random(weights, type);
+    if (updates_directly(problem_.op) && problem_.pass == Pass::backward_weights) {
+        const kernels::View values = buffers.weights;
+        buffers.weights = arena.scratch(weights, type);
+        kernels::convert(values, buffers.weights);
+        buffers.learning_rate = 1e-3F;
+    }
     buffers.diff_weights = arena.scratch(weights, type);
     buffers.workspace = arena.scratch(backend_->workspace(problem_.op, problem_.batch));
     buffers.labels = make_labels();

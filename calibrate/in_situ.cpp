@@ -23,12 +23,6 @@ struct Share {
     double share = 1;
 };
 
-const Problem* problem_of(const Step& step) {
-    if (const auto* compute = std::get_if<Compute>(&step.action)) return &compute->problem;
-    if (const auto* update = std::get_if<Update>(&step.action)) return &update->problem;
-    return nullptr;
-}
-
 std::vector<Share> shares_of(const Problem& problem, const std::vector<Problem>& sums, const DeviceClass& device) {
     const double own = price(problem, device).time.value;
     std::vector<Share> shares{{to_string(problem), own}};

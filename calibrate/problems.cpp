@@ -50,7 +50,8 @@ void add_schedule(Distinct& found, const Schedule& schedule) {
             // A Communication's own piece is a copy, without a kernel: it has the roofline's price.
             const bool kernel = compute != nullptr && !std::holds_alternative<Communication>(compute->problem.op);
             if (kernel) found.add(compute->problem, touched);
-            if (const auto* update = std::get_if<Update>(&step.action)) found.add(update->problem, touched);
+            const Problem* problem = problem_of(step);
+            if (compute == nullptr && problem != nullptr) found.add(*problem, touched);
         }
         for (const std::vector<Problem>& sums : gradient_sums(schedule, program)) {
             for (const Problem& sum : sums) found.add(sum, touched);

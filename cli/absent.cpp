@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands that this build cannot have: they say why, and end with exit code 3.
+#include <CLI/CLI.hpp>
 #include <string>
 
 #include "cli/command.hpp"
@@ -25,6 +26,9 @@ Run add_search(CLI::App& app) {
 }
 Run add_cluster(CLI::App& app) {
     return absent(app, "cluster: this build has no SimGrid (install libsimgrid-dev, configure with REHEARSE_SIM=ON)");
+}
+Run add_learners(CLI::App& app) {
+    return absent(app, "learners: this build has no SimGrid (install libsimgrid-dev, configure with REHEARSE_SIM=ON)");
 }
 Run add_predict(CLI::App& app) {
     return absent(app, "predict: this build has no SimGrid (install libsimgrid-dev, configure with REHEARSE_SIM=ON)");

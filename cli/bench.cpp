@@ -2,6 +2,7 @@
 #include "cli/bench.hpp"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>

@@ -2,6 +2,7 @@
 #include "cli/bench_messages.hpp"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 

@@ -2,11 +2,13 @@
 // A subcommand is a record in one table; its file adds its options and gives back what to run.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <functional>
 #include <span>
 #include <string_view>
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace rehearse::cli {
 
@@ -31,6 +33,7 @@ Run add_bench(CLI::App& app);
 Run add_calibrate(CLI::App& app);
 Run add_validate(CLI::App& app);
 Run add_export(CLI::App& app);
+Run add_learners(CLI::App& app);
 Run add_models(CLI::App& app);
 Run add_machines(CLI::App& app);
 

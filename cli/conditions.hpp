@@ -3,7 +3,6 @@
 // come from.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <optional>
@@ -14,6 +13,10 @@
 #include "core/schedule.hpp"
 #include "sim/placement.hpp"
 #include "sim/simulate.hpp"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace rehearse::cli {
 

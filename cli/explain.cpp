@@ -46,9 +46,7 @@ nlohmann::ordered_json explanation(const Schedule& schedule, const Machine& mach
     std::map<std::string, Part> parts;
     const DeviceClass& device = class_of(machine, 0);
     for (const Step& step : schedule.classes.at(0).steps) {
-        const Problem* problem = nullptr;
-        if (const auto* compute = std::get_if<Compute>(&step.action)) problem = &compute->problem;
-        if (const auto* update = std::get_if<Update>(&step.action)) problem = &update->problem;
+        const Problem* problem = problem_of(step);
         if (problem == nullptr) continue;
         const Price p = price(*problem, device);
         parts[fmt::format("{} {}", kind_of(problem->op), to_string(problem->pass))].add(p.time, p.error, p.source);

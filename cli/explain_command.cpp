@@ -2,6 +2,7 @@
 // rehearse explain: one problem on a device, or one step of a prediction: its price, what that is made of, the samples
 // nearest to it, its band.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -195,6 +196,8 @@ Report explain_step(const Options& options, const Machine& machine) {
     if (const auto* compute = std::get_if<Compute>(&step.action))
         return explain(compute->problem, options, device, gradient_sums(schedule, first)[index]);
     if (const auto* update = std::get_if<Update>(&step.action)) return explain(update->problem, options, device, {});
+    if (const auto* precondition = std::get_if<Precondition>(&step.action))
+        return explain(precondition->problem, options, device, {});
     if (const auto* shared = std::get_if<Communicate>(&step.action))
         return explain(*shared, options, machine, schedule);
     throw InputError(

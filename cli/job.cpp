@@ -2,6 +2,7 @@
 #include "cli/job.hpp"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "cli/choice.hpp"
 #include "core/collective.hpp"

@@ -2,7 +2,6 @@
 // The options that predict and run share: what is trained, and how it is split.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <optional>
@@ -13,6 +12,10 @@
 #include "core/network.hpp"
 #include "core/timeline.hpp"
 #include "schedule/plan.hpp"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace rehearse::cli {
 

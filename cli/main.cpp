@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <array>
 #include <cstdlib>
@@ -58,6 +59,11 @@ constexpr std::array table{
             "  rehearse explain conv2d:n32c64h56w56k64r3s3:pad1:stride1:f16:forward --machine summit\n"
             "  rehearse explain --model resnet50 --machine summit --devices 384 --step bucket0:allreduce",
             add_explain},
+    Command{"learners", "how many learners a device, with which batch, reach an accuracy soonest",
+            "  rehearse learners --model resnet32 --machine titanx-server --devices 8 --dataset 50000 --epochs 30 "
+            "--critical-batch 500\n"
+            "  rehearse learners --model vgg16 --devices 1 --batches 8,16,32 --gain 10%",
+            add_learners},
     Command{"calibrate", "measure this host, so that it can be predicted",
             "  mpirun -n 2 rehearse calibrate --quick\n"
             "  rehearse calibrate --quick --model vgg16 --batch 8 --machine-out my-host.toml",

@@ -2,6 +2,7 @@
 #include "models/models.hpp"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 

@@ -89,8 +89,7 @@ Machine priced(Machine machine, const Schedule& schedule, ComputeScale scale) {
         };
         for (const RankClass& rank_class : schedule.classes) {
             for (const Step& step : rank_class.steps) {
-                if (const auto* compute = std::get_if<Compute>(&step.action)) add(compute->problem);
-                if (const auto* update = std::get_if<Update>(&step.action)) add(update->problem);
+                if (const Problem* problem = problem_of(step)) add(*problem);
             }
         }
         device.measured = std::move(prices);

@@ -3,7 +3,6 @@
 // programs.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <string>
@@ -11,6 +10,10 @@
 #include <vector>
 
 #include "core/units.hpp"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace rehearse::cli {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a plan does, without a clock: its rank classes, their steps, and the order of their micro-batches as a picture.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 

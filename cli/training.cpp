@@ -2,6 +2,7 @@
 #include "cli/training.hpp"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "core/error.hpp"
 

@@ -2,7 +2,6 @@
 // --dataset and --epochs: what a whole training takes, from a step.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
@@ -10,6 +9,10 @@
 #include <vector>
 
 #include "cli/report.hpp"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace rehearse::cli {
 

@@ -2,6 +2,7 @@
 #include "cli/tuned.hpp"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <span>

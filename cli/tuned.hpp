@@ -2,8 +2,6 @@
 // What the autotuner has kept: how run, calibrate and bench come by it.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +13,10 @@
 #if REHEARSE_HAS_BENCH
 #include "bench/tune.hpp"
 #endif
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace rehearse::cli {
 

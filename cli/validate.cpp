@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far prices are from measured kernels that they were not fitted on, and steps from published ones.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <functional>

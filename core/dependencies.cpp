@@ -14,6 +14,7 @@ struct MicroBatchOf {
     int operator()(const Send& send) const { return send.micro_batch; }
     int operator()(const Recv& recv) const { return recv.micro_batch; }
     int operator()(const Load&) const { return 0; }
+    int operator()(const Precondition& precondition) const { return precondition.micro_batch; }
     int operator()(const Update&) const { return 0; }
     int operator()(const Trade&) const { return 0; }
 };

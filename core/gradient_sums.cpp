@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/gradient_sums.hpp"
+#include "core/index.hpp"
 
 #include <set>
 #include <utility>
@@ -7,8 +8,6 @@
 namespace rehearse {
 
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 const Communication* communication(const Layer& layer) { return std::get_if<Communication>(&layer.op); }
 

@@ -66,6 +66,8 @@ std::string_view to_string(Movement movement) {
             return "receive";
         case Movement::halo:
             return "halo";
+        case Movement::exchange:
+            return "exchange";
     }
     return "?";
 }
@@ -163,6 +165,11 @@ std::optional<std::int64_t> updated(const Op& op) {
 
 bool reads_integers(const Op& op) {
     return std::holds_alternative<Embedding>(op) || std::holds_alternative<EmbeddingBag>(op);
+}
+
+bool updates_directly(const Op& op) {
+    const auto* bag = std::get_if<EmbeddingBag>(&op);
+    return bag != nullptr && bag->direct;
 }
 
 bool is_loss(const Op& op) { return std::holds_alternative<SoftmaxLoss>(op) || std::holds_alternative<TermsLoss>(op); }

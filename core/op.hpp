@@ -237,10 +237,13 @@ struct Bias {
 ///   receive  gets the tensor from the rank `offset` further   sends its gradient there
 ///   halo     its piece becomes the rows along `dim` that     gives the gradients of the others' rows back to them,
 ///            `halo` says, some of them the others'           who add them
+///   exchange gives each rank its piece along `dim` of the    the same, back
+///            tensor, joins the pieces that it gets
 /// sum and copy are g and f of Shoeybi et al. 2019 ("Megatron-LM", section 3), scatter and spread those of sequence
 /// parallelism (Korthikanti et al. 2022, section 4.2.2). The values of scatter's and spread's input and output lie as
-/// they do for gather.
-enum class Movement { sum, copy, gather, slice, scatter, spread, send, receive, halo };
+/// they do for gather. exchange is DLRM's, of tables' sums for the samples of all ranks (Naumov et al. 2019, section
+/// 4).
+enum class Movement { sum, copy, gather, slice, scatter, spread, send, receive, halo, exchange };
 std::string_view to_string(Movement movement);
 
 struct Communication {
@@ -248,11 +251,12 @@ struct Communication {
     std::string axis;         // of the mesh
     Shape shape;              // of one sample of the input; of what is received
     std::int64_t parts = 1;   // ranks along the axis
-    std::int64_t dim = 0;     // gather, slice, scatter, spread and halo
+    std::int64_t dim = 0;     // gather, slice, scatter, spread, halo and exchange
     std::int64_t offset = 0;  // send and receive, along the axis
     bool gradient = true;     // send and receive: some layer before has weights, so that a gradient goes back
     Halo halo{};
-    bool lowest = false;  // halo: rows outside of the image are lower than any number (max pooling); else 0
+    bool lowest = false;    // halo: rows outside of the image are lower than any number (max pooling); else 0
+    std::int64_t kept = 0;  // exchange: of `dim`, what is not there only to fill up the last ranks' pieces; 0: all
     bool operator==(const Communication&) const = default;
 };
 
@@ -304,6 +308,8 @@ std::optional<std::int64_t> updated(const Op& op);
 bool is_loss(const Op& op);
 /// Whether the operator's one input is integers: Embedding, EmbeddingBag.
 bool reads_integers(const Op& op);
+/// An EmbeddingBag that is updated in place of a gradient.
+bool updates_directly(const Op& op);
 /// Whether backward_data makes the weights' gradient too: BatchNorm, LayerNorm.
 bool gradients_together(const Op& op);
 

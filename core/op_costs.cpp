@@ -63,7 +63,7 @@ struct Forward {
         return ((op.positions > 0 ? 1 : 0) + (op.segments > 0 ? 1 : 0)) * count(output_shape(op));
     }
     double operator()(const EmbeddingBag& op) const {
-        return static_cast<double>(op.tables * (op.lookups - 1) * op.width);
+        return static_cast<double>(op.samples * op.tables * (op.lookups - 1) * op.width);
     }
     double operator()(const Interaction& op) const {
         return static_cast<double>(op.vectors * (op.vectors - 1) * op.width);
@@ -167,19 +167,20 @@ UpdateCost update_cost(const Op& op) {
 // Elements of a table's rows that one sample picks.
 double picked(const Op& op) {
     if (const auto* bag = std::get_if<EmbeddingBag>(&op)) {
-        return static_cast<double>(bag->tables * bag->lookups * bag->width);
+        return static_cast<double>(bag->samples * bag->tables * bag->lookups * bag->width);
     }
     return count(output_shape(op));
 }
 
 // Forward reads ids and the rows that they pick, and writes dst. The gradient reads ids and diff_dst, clears the whole
-// of the weights' gradient, and adds to the rows picked.
+// of the weights' gradient, and adds to the rows picked; a direct update adds to the rows of the weights.
 Bytes lookup_bytes(const Op& op, Pass pass, Bytes size, double batch) {
     const Bytes ids = Bytes{sizeof(std::int32_t) * batch * input_elements(op)};
     const double rows = batch * picked(op);
     const double dst = batch * count(output_shape(op));
     if (pass == Pass::forward) return ids + size * (rows + dst);
-    return ids + size * (static_cast<double>(parameters(op)) + 2 * rows + dst);
+    const double cleared = updates_directly(op) ? 0 : static_cast<double>(parameters(op));
+    return ids + size * (cleared + 2 * rows + dst);
 }
 
 }  // namespace
@@ -198,7 +199,9 @@ Flops flops(const Op& op, Pass pass, std::int64_t batch) {
             if (const auto* table = std::get_if<Embedding>(&op)) {
                 return Flops{samples * (std::visit(Forward{}, op) + static_cast<double>(table->tokens * table->width))};
             }
-            if (std::holds_alternative<EmbeddingBag>(op)) return Flops{samples * picked(op)};
+            if (std::holds_alternative<EmbeddingBag>(op)) {
+                return Flops{samples * picked(op) * (updates_directly(op) ? 2 : 1)};
+            }
             return Flops{samples * std::visit(BackwardWeights{}, op)};
         case Pass::update:
             return Flops{sgd_cost.flops * static_cast<double>(parameters(op))};

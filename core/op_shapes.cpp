@@ -100,7 +100,7 @@ struct Inputs {
     std::vector<Shape> operator()(const TermsLoss& op) const { return {rows_of(op.rows, 3 * op.parts)}; }
     std::vector<Shape> operator()(const LayerNorm& op) const { return {rows_of(op.rows, op.features)}; }
     std::vector<Shape> operator()(const Embedding& op) const { return {{op.tokens}}; }
-    std::vector<Shape> operator()(const EmbeddingBag& op) const { return {{op.tables * op.lookups}}; }
+    std::vector<Shape> operator()(const EmbeddingBag& op) const { return {{op.samples * op.tables * op.lookups}}; }
     std::vector<Shape> operator()(const Interaction& op) const {
         return {{op.width}, rows_of(op.vectors - 1, op.width)};
     }
@@ -205,6 +205,7 @@ struct Output {
             shape[along] = op.halo.size;
             return shape;
         }
+        if (op.movement == Movement::exchange) return exchanged(op);
         const bool joins = op.movement == Movement::gather || op.movement == Movement::spread;
         if (!joins && op.movement != Movement::slice && op.movement != Movement::scatter) return op.shape;
         const auto dim = static_cast<std::size_t>(op.dim);
@@ -221,6 +222,17 @@ struct Output {
         } else {
             shape[dim] /= op.parts;
         }
+        return shape;
+    }
+    static Shape exchanged(const Communication& op) {
+        const auto dim = static_cast<std::size_t>(op.dim);
+        if (op.dim < 0 || dim >= op.shape.size() || op.parts < 1 || op.shape[dim] % op.parts != 0 ||
+            op.kept > op.shape[dim]) {
+            throw InputError(fmt::format("exchange of dimension {} of {} over {} ranks, of which {} are kept", op.dim,
+                                         to_string(op.shape), op.parts, op.kept));
+        }
+        Shape shape = op.shape;
+        if (op.kept > 0) shape[dim] = op.kept;
         return shape;
     }
     Shape operator()(const Attention& op) const {
@@ -256,8 +268,8 @@ struct Output {
         return {1};
     }
     Shape operator()(const EmbeddingBag& op) const {
-        at_least_one("embeddingbag", {op.tables, op.lookups, op.vocabulary, op.width});
-        return rows_of(op.tables, op.width);
+        at_least_one("embeddingbag", {op.tables, op.lookups, op.vocabulary, op.width, op.samples});
+        return rows_of(op.samples * op.tables, op.width);
     }
     Shape operator()(const Interaction& op) const {
         at_least_one("interaction", {op.vectors - 1, op.width});

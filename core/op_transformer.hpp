@@ -56,9 +56,14 @@ struct TermsLoss {
 };
 
 /// `tables` tables of `vocabulary` rows each; ids {tables * lookups}, table by table; dst {tables, width} holds the sum
-/// of the `lookups` rows picked of each (DLRM: Naumov et al. 2019). The gradient is dense.
+/// of the `lookups` rows picked of each (DLRM: Naumov et al. 2019). The gradient is dense. A rank that has some of the
+/// tables for the samples of all ranks looks up `samples` of them, one of each rank, in one of its own: ids {samples *
+/// tables * lookups}, dst {samples * tables, width}. `direct`: there is no gradient; backward_weights is plain SGD's
+/// step itself, on the rows that were picked alone (Kalamkar et al. 2020, section III).
 struct EmbeddingBag {
     std::int64_t tables = 1, lookups = 1, vocabulary = 1, width = 1;
+    std::int64_t samples = 1;
+    bool direct = false;
     bool operator==(const EmbeddingBag&) const = default;
 };
 

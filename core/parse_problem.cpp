@@ -254,7 +254,8 @@ std::optional<Op> parse_sequence(const Parts& parts, std::string_view kind) {
     if (kind == "termsloss") return TermsLoss{parts.fields(0, "r")['r'], parts.integer("parts")};
     if (kind == "embeddingbag") {
         auto f = parts.fields(0, "tlvc");
-        return EmbeddingBag{f['t'], f['l'], f['v'], f['c']};
+        return EmbeddingBag{
+            f['t'], f['l'], f['v'], f['c'], parts.integer_or("samples", 1), parts.find("direct").has_value()};
     }
     if (kind == "interaction") {
         auto f = parts.fields(0, "vc");

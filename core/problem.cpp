@@ -115,11 +115,11 @@ struct Text {
     std::string operator()(const Bias& op) const { return fmt::format("{}:dim{}", to_string(op.shape), op.dim); }
     std::string operator()(const Communication& op) const {
         const Halo& h = op.halo;
-        return fmt::format("{}:{}:{}:parts{}:dim{}:offset{}{}{}{}", to_string(op.shape),
+        return fmt::format("{}:{}:{}:parts{}:dim{}:offset{}{}{}{}{}", to_string(op.shape),
                            rehearse::to_string(op.movement), op.axis, op.parts, op.dim, op.offset,
                            op.gradient ? "" : ":nogradient",
                            h == Halo{} ? "" : fmt::format(":halo{}x{}x{}x{}", h.own, h.size, h.step, h.before),
-                           op.lowest ? ":lowest" : "");
+                           op.lowest ? ":lowest" : "", op.kept == 0 ? "" : fmt::format(":kept{}", op.kept));
     }
     std::string operator()(const Attention& op) const {
         return fmt::format("h{}q{}k{}d{}{}{}", op.heads, op.queries, op.keys, op.head_size, op.causal ? ":causal" : "",
@@ -137,7 +137,8 @@ struct Text {
     }
     std::string operator()(const TermsLoss& op) const { return fmt::format("r{}:parts{}", op.rows, op.parts); }
     std::string operator()(const EmbeddingBag& op) const {
-        return fmt::format("t{}l{}v{}c{}", op.tables, op.lookups, op.vocabulary, op.width);
+        return fmt::format("t{}l{}v{}c{}{}{}", op.tables, op.lookups, op.vocabulary, op.width,
+                           op.samples == 1 ? "" : fmt::format(":samples{}", op.samples), op.direct ? ":direct" : "");
     }
     std::string operator()(const Interaction& op) const { return fmt::format("v{}c{}", op.vectors, op.width); }
     std::string operator()(const AdamUpdate& op) const { return fmt::format("{}", op.count); }

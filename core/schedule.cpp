@@ -70,6 +70,18 @@ std::int64_t tensors(const Network& network, const Bucket& bucket) {
     return sum;
 }
 
+std::int64_t factor_elements(const MatMul& dense) {
+    const std::int64_t inputs = dense.k + (dense.bias ? 1 : 0);
+    return (inputs * (inputs + 1) + dense.n * (dense.n + 1)) / 2;
+}
+
+const Problem* problem_of(const Step& step) {
+    if (const auto* compute = std::get_if<Compute>(&step.action)) return &compute->problem;
+    if (const auto* update = std::get_if<Update>(&step.action)) return &update->problem;
+    const auto* precondition = std::get_if<Precondition>(&step.action);
+    return precondition == nullptr ? nullptr : &precondition->problem;
+}
+
 namespace {
 
 bool shares_along(const Schedule& schedule, int axis) {
@@ -192,7 +204,7 @@ public:
         require((communicate.bucket < 0) != (communicate.layer < 0), "a collective is of a bucket or of a layer");
         if (communicate.layer >= 0) return moved(communicate.layer, communicate.micro_batch);
         require(in(communicate.bucket, part_.buckets), "a collective names a bucket");
-        if (communicate.content == Content::compressed) return;
+        if (communicate.content == Content::compressed || communicate.content == Content::factors) return;
         const Bucket& bucket = part_.buckets[static_cast<std::size_t>(communicate.bucket)];
         const std::int64_t whole = communicate.axis == bucket.tie ? bucket.tied : bucket.elements;
         require(schedule_.whole_variables ? communicate.elements >= whole : communicate.elements == whole,
@@ -210,6 +222,12 @@ public:
         moved(recv.layer, recv.micro_batch);
     }
     void operator()(const Load& /*load*/) const {}
+    void operator()(const Precondition& precondition) const {
+        const bool factor = precondition.work == Precondition::Work::factor;
+        require(in(precondition.bucket, part_.buckets) == factor, "a factor, and nothing else, is of a bucket");
+        require(schedule_.curvature.owners.size() == part_.buckets.size(), "each bucket has an owner, or nobody");
+        micro_batch(precondition.micro_batch);
+    }
     void operator()(const Trade& trade) const {
         require(in(trade.bucket, part_.buckets), "a trade names a bucket");
         require(trade.server >= 0 && trade.server < schedule_.servers.count, "a trade names a server");

@@ -41,7 +41,9 @@ enum class Content {
     usual,        // by the kind: gradients of all_reduce and reduce_scatter, weights of all_gather
     weights,      // of models that each rank trains by itself, to their mean
     differences,  // of these models from the average one, to their sum (elastic averaging)
-    compressed    // gradients in fewer bits (Compression), those of all ranks beside each other
+    compressed,   // gradients in fewer bits (Compression), those of all ranks beside each other
+    factors,      // of K-FAC (Curvature), the lower triangles of both, to their sum
+    directions    // gradients times K-FAC's inverses, from the rank that has made them to all
 };
 
 /// All ranks along `axis` work on one tensor together. Of a bucket: its gradients (all_reduce, reduce_scatter) or its
@@ -58,6 +60,7 @@ struct Communicate {
     Pass pass = Pass::forward;
     int micro_batch = 0;
     Content content = Content::usual;
+    std::int64_t root = 0;  // of a broadcast: its place along the axis
 };
 
 /// To or from the rank `offset` further along `axis`; the n-th Send to a rank meets its n-th Recv on the stream of the
@@ -101,7 +104,18 @@ struct Trade {
     std::vector<Problem> work;  // what the server computes in between
 };
 
-using Action = std::variant<Compute, Communicate, Send, Recv, Load, Update, Trade>;
+/// K-FAC (Curvature) of dense layers, each alone in its bucket: one of its two factors made, inverted, or its inverse
+/// multiplied with the gradient, in `problem`'s time.
+struct Precondition {
+    enum class Work { factor, invert, multiply } work = Work::factor;
+    enum class Side { inputs, errors } side = Side::inputs;
+    int bucket = -1;  // factor: of this layer, by all ranks
+    int place = 0;    // else: of the so many-th of the layers that a rank owns; who owns fewer does nothing
+    int micro_batch = 0;
+    Problem problem;  // that of the rank which has most to do
+};
+
+using Action = std::variant<Compute, Communicate, Send, Recv, Load, Update, Trade, Precondition>;
 
 struct Step {
     std::string name;  // "conv1:forward", "bucket0:allreduce", "bucket0:update"; the key by which timelines are matched
@@ -190,6 +204,19 @@ struct Averaging {
     bool operator==(const Averaging&) const = default;
 };
 
+/// K-FAC (Martens and Grosse 2015; distributed: Osawa et al. 2019, Pauloski et al. 2020). The gradient D {k + 1, n} of
+/// a dense layer's weights, its bias the last row, becomes (A + d I)^-1 D (G + d I)^-1, where A is the mean over all
+/// rows of the batch of a a^T, with a their inputs and a 1, G that of g g^T, g the gradients of a row's own loss by the
+/// outputs, and d^2 the damping. Then the optimizer takes it for the gradient.
+struct Curvature {
+    int period = 0;  // updates by one pair of inverses; 0: there are none
+    double damping = 0.03;
+    std::vector<std::int64_t> owners{};  // by bucket of the one class: place along data of who inverts; -1: nobody
+    bool operator==(const Curvature&) const = default;
+};
+/// Elements of both factors' lower triangles.
+std::int64_t factor_elements(const MatMul& dense);
+
 /// Gradients in fewer bits; what is left out is added to those of the next step (error feedback).
 struct Compression {
     enum class Kind { none, top, one_bit } kind = Kind::none;
@@ -230,6 +257,7 @@ struct Schedule {
     Averaging averaging{};
     Compression compression{};
     Servers servers{};
+    Curvature curvature{};
 };
 /// Of the mesh and servers.
 std::int64_t all_ranks(const Schedule& schedule);
@@ -245,6 +273,8 @@ std::int64_t first_sample(const Schedule& schedule, std::int64_t shard);
 /// Programs along one of class_axes.
 std::int64_t classes_along(const Schedule& schedule, int axis);
 int class_of(const Schedule& schedule, std::int64_t rank);
+/// What a Compute, Update or Precondition takes the time of; else none.
+const Problem* problem_of(const Step& step);
 std::int64_t global_batch(const Schedule& schedule);
 std::int64_t micro_batch_size(const Schedule& schedule);
 /// Of the ranks of a class.

@@ -26,7 +26,7 @@ struct Support {
 ///   forward           src or indices, weights, (labels)       -> dst, workspace
 ///   backward_data     src, dst, weights, workspace, diff_dst  -> diff_src, and diff_weights where there is no
 ///                                                                backward_weights (BatchNorm, LayerNorm)
-///   backward_weights  src or indices, dst, diff_dst, workspace -> diff_weights
+///   backward_weights  src or indices, dst, diff_dst, workspace -> diff_weights; of a direct EmbeddingBag: weights
 ///   update            weights, diff_weights, momentum         -> weights, momentum, (weights_copy); Adam and LAMB:
 ///                                                                second_moment, too
 /// `weights` and `diff_weights` hold the operator's tensors one after the other, in the order of rehearse::weights(op).

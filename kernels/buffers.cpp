@@ -155,6 +155,7 @@ void BufferSizes::check_backward_weights(const Buffers& buffers) const {
     expect_tensor(buffers.diff_dst, dst_, "diff_dst", problem_);
     if (has_fused_relu(problem_.op)) expect_tensor(buffers.dst_in, dst_, "dst_in", problem_);
     if (keeps_slope(problem_.op)) expect(buffers.workspace, workspace_, "workspace", problem_);
+    if (updates_directly(problem_.op)) return expect_tensor(buffers.weights, weights_, "weights", problem_);
     expect_tensor(buffers.diff_weights, weights_, "diff_weights", problem_);
 }
 

@@ -28,6 +28,7 @@ void for_each_tensor(const Problem& problem, Buffers& inside, const Buffers& out
     for (std::size_t i = 0; data && i < inside.diff_src.size(); ++i) {
         visit(inside.diff_src[i], outside.diff_src[i], Use::written);
     }
+    if (updates_directly(problem.op)) return visit(inside.weights, outside.weights, Use::changed);
     if (!data || !has_pass(problem.op, Pass::backward_weights)) {
         visit(inside.diff_weights, outside.diff_weights, Use::written);
     }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "core/text.hpp"
 
 namespace rehearse::models {
@@ -22,8 +23,6 @@ constexpr std::array names{
     FusionName{Fusion::bn_relu, "bn-relu", "batch normalization and ReLU"},
     FusionName{Fusion::bn_add_relu, "bn-add-relu", "batch normalization, the sum with a shortcut, and ReLU if any"},
 };
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 bool is_activation(const Op& op, Nonlinearity kind) {
     const auto* activation = std::get_if<Activation>(&op);

@@ -84,6 +84,8 @@ constexpr std::array networks{
     ModelName{"megatron-529.6b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-529.6b">},
     ModelName{"megatron-1t", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-1t">},
     ModelName{"dlrm-small", "Naumov et al. 2019, 8 tables of a million rows, 512 dense features", dlrm_small},
+    ModelName{"dlrm-large", "Kalamkar et al. 2020, 64 tables of 6 million rows of 256, 100 lookups each", dlrm_large},
+    ModelName{"dlrm-mlperf", "MLPerf's DLRM on Criteo, 26 tables of 7.2 million rows of 128 on average", dlrm_mlperf},
 };
 
 }  // namespace

@@ -20,6 +20,8 @@ Network resnet50();
 Network resnet101();
 Network resnet152();
 Network dlrm_small();
+Network dlrm_large();
+Network dlrm_mlperf();
 Network mobilenet_v1();
 Network densenet121();
 Network cosmoflow();

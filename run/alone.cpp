@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/half.hpp"
+#include "core/index.hpp"
 #include "core/precision.hpp"
 #include "core/weight_versions.hpp"
 #include "run/random.hpp"
@@ -12,8 +13,6 @@
 namespace rehearse::run {
 
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 std::int64_t output_channels(const Op& op) {
     const Shape shape = output_shape(op);
@@ -23,9 +22,13 @@ std::int64_t output_channels(const Op& op) {
 }  // namespace
 
 Trained Alone::train(std::int64_t rank, int perturbation) const {
+    if (schedule_.averaging.period > 0 && schedule_.servers.count > 0) {
+        return train_by_elastic_servers(rank, perturbation);
+    }
     if (schedule_.averaging.period > 0) return train_models(rank, perturbation);
     if (schedule_.compression != Compression{}) return train_compressed(perturbation);
     if (schedule_.servers.count > 0) return train_by_servers(rank, perturbation);
+    if (schedule_.curvature.period > 0) return train_by_curvature(perturbation);
     return train_together(perturbation);
 }
 

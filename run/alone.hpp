@@ -56,6 +56,8 @@ private:
     Trained train_models(std::int64_t rank, int perturbation) const;
     Trained train_compressed(int perturbation) const;
     Trained train_by_servers(std::int64_t rank, int perturbation) const;
+    Trained train_by_curvature(int perturbation) const;
+    Trained train_by_elastic_servers(std::int64_t rank, int perturbation) const;
 
     const Schedule& schedule_;
     const Schedule& alone_;

@@ -10,14 +10,13 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "kernels/comm/idle.hpp"
 #include "run/pieces.hpp"
 
 namespace rehearse::run {
 
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Shapes of the running mean and variance.
 std::int64_t statistics(const Op& op) {

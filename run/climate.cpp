@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "run/random.hpp"
 
 namespace rehearse::run {
@@ -16,8 +17,6 @@ namespace {
 
 enum Purpose : std::uint64_t { weather_of = 1, waves_of = 2 };
 constexpr double turn = 2 * std::numbers::pi;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Long waves, deviation about `size` round `mean`.
 std::vector<float> smooth(std::int64_t height, std::int64_t width, std::uint64_t seed, double mean, double size) {

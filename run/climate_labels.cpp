@@ -5,13 +5,12 @@
 #include <cstdlib>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "run/climate.hpp"
 
 namespace rehearse::run {
 
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // Of a cyclone's centre: a local minimum so far below the map's mean, with wind and vorticity nearby.
 constexpr double deep = 15;         // hPa

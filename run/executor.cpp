@@ -233,7 +233,8 @@ bool Executor::start(Lane& lane, std::size_t index) {
         return true;
     }
     if (ready.before) ready.before();
-    lane.under_way = std::make_unique<kernels::Operation>(*wire.group, wire.rounds, operand_of(ready.data, room_));
+    const std::span<std::byte> room = ready.room.empty() ? std::span{room_} : ready.room;
+    lane.under_way = std::make_unique<kernels::Operation>(*wire.group, wire.rounds, operand_of(ready.data, room));
     return true;
 }
 

@@ -64,7 +64,7 @@ void Executor::make_wires(const Schedule& schedule, const kernels::Communicator&
             const std::vector<std::int64_t> ranks = group_of(schedule.mesh, action->axis, world.rank());
             kernels::Communicator& group = groups_.at(action->axis);
             const Collective collective{action->kind, action->algorithm, placement.group(ranks, action->algorithm),
-                                        action->elements};
+                                        action->elements, action->root};
             const bool sums = action->kind == CollectiveKind::all_reduce && is_sum(action->algorithm) &&
                               !steps[i].on_device.empty() && steps[i].additions.empty();
             kernels::DeviceGroup* const devices = sums ? devices_.at(action->axis).get() : nullptr;

@@ -49,12 +49,25 @@ void Feed::fill(const Wanted& wanted, const Blocks& blocks, std::span<float> inp
     }
 }
 
+// A rank that keeps some of the tables gets, of a sample of each rank, the ids that are looked up in these.
+void Feed::fill_ids(std::int64_t sample, const Blocks& blocks, std::span<std::int32_t> ids) {
+    std::vector<std::int32_t> whole(static_cast<std::size_t>(blocks.whole_ids)), label(1);
+    auto next = ids.begin();
+    for (const std::int64_t apart : blocks.samples) {
+        samples_.fill(sample + apart, {}, whole, label);
+        for (const std::int64_t place : blocks.ids) *next++ = whole[static_cast<std::size_t>(place)];
+    }
+}
+
 // A rank that works on a block of each sample makes or reads the whole and keeps its block.
 void Feed::fill_sample(std::int64_t sample, const Blocks& blocks, std::span<float> input, std::span<std::int32_t> ids,
                        std::span<std::int32_t> labels) {
     std::vector<float> whole(static_cast<std::size_t>(input.empty() ? 0 : blocks.whole_input));
     std::vector<std::int32_t> all(static_cast<std::size_t>(blocks.whole_labels));
-    samples_.fill(sample, whole.empty() ? input : std::span{whole}, ids, all.empty() ? labels : std::span{all});
+    const bool shares_tables = !blocks.samples.empty();
+    samples_.fill(sample, whole.empty() ? input : std::span{whole}, shares_tables ? std::span<std::int32_t>{} : ids,
+                  all.empty() ? labels : std::span{all});
+    if (shares_tables) fill_ids(sample, blocks, ids);
     for (std::size_t i = 0; i < input.size() && !whole.empty(); ++i) {
         input[i] = whole[static_cast<std::size_t>(blocks.input[i])];
     }

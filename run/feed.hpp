@@ -37,6 +37,7 @@ private:
     };
     void fill(const Wanted& wanted, const Blocks& blocks, std::span<float> input, std::span<std::int32_t> ids,
               std::span<std::int32_t> labels);
+    void fill_ids(std::int64_t sample, const Blocks& blocks, std::span<std::int32_t> ids);
     void fill_sample(std::int64_t sample, const Blocks& blocks, std::span<float> input, std::span<std::int32_t> ids,
                      std::span<std::int32_t> labels);
 

@@ -9,14 +9,13 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "run/files.hpp"
 #include "run/random.hpp"
 
 namespace rehearse::run {
 
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 std::uint32_t big_endian(std::ifstream& file) {
     std::array<unsigned char, 4> bytes{};

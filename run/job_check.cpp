@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.hpp"
 #include "core/weight_versions.hpp"
 
@@ -13,7 +15,7 @@ namespace {
 // Servers, models of a rank's own, compressed gradients: what no rank runs beside them.
 void check_own_ways(const Schedule& schedule) {
     const bool averages = schedule.averaging.period > 0, compresses = schedule.compression != Compression{};
-    if (!averages && !compresses && schedule.servers.count == 0) return;
+    if (!averages && !compresses && schedule.servers.count == 0 && schedule.curvature.period == 0) return;
     if (schedule.precision != Precision::fp32) {
         throw InputError(
             fmt::format("run: plan '{}' trains in fp32 only, not in {}", schedule.plan, to_string(schedule.precision)));
@@ -27,6 +29,28 @@ void check_own_ways(const Schedule& schedule) {
     }
 }
 
+// Rows of tables that are updated as soon as their gradients have come.
+void check_tables(const Schedule& schedule, const Options& options) {
+    for (const Layer& layer : schedule.classes.front().part.network.layers) {
+        if (const auto* op = std::get_if<Communication>(&layer.op); op != nullptr && op->kept > 0) {
+            throw InputError(
+                fmt::format("run: plan '{}': {} tables are not shared evenly by {} ranks, which is predicted, not run, "
+                            "in this version",
+                            schedule.plan, op->kept, op->parts));
+        }
+        if (!updates_directly(layer.op)) continue;
+        if (schedule.precision != Precision::fp32) {
+            throw InputError(fmt::format("run: plan '{}' trains in fp32 only, not in {}", schedule.plan,
+                                         to_string(schedule.precision)));
+        }
+        if (options.momentum == 0 && options.weight_decay == 0) continue;
+        throw InputError(
+            fmt::format("run: plan '{}': rows of tables are updated by plain SGD, so that --momentum {} and "
+                        "--weight-decay {} must both be 0",
+                        schedule.plan, options.momentum, options.weight_decay));
+    }
+}
+
 }  // namespace
 
 void check_on_device(const Schedule& schedule, std::string_view device) {
@@ -37,10 +61,15 @@ void check_on_device(const Schedule& schedule, std::string_view device) {
     if (schedule.averaging.learners > 1) {
         refuse("the models of a rank's learners are kept on the host; give each a rank, or share one by --learners");
     }
+    if (schedule.curvature.period > 0) refuse("its factors are inverted on the host");
     for (const RankClass& rank_class : schedule.classes) {
         if (weight_versions(rank_class) > 1) refuse("PipeDream's versions of the weights are kept on the host");
         for (const Bucket& bucket : rank_class.part.buckets) {
             if (bucket.tie >= 0) refuse("the gradient of a table that two stages share is turned on the host");
+        }
+        if (std::ranges::any_of(rank_class.part.network.layers,
+                                [](const Layer& l) { return updates_directly(l.op); })) {
+            refuse("rows of its tables are updated on the host");
         }
     }
 }
@@ -65,6 +94,7 @@ void check_job(const kernels::Communicator& world, const Schedule& schedule, con
             fmt::format("--checkpoint: not yet of plan '{}', whose ranks have states of their own", schedule.plan));
     }
     check_own_ways(schedule);
+    check_tables(schedule, options);
     if (schedule.servers.shared || schedule.servers.copies > 1 || schedule.servers.quorum < 1) {
         throw InputError(
             fmt::format("run: plan '{}': servers run apart, without copies and with all groups, in this "

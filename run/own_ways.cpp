@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "run/alone.hpp"
 #include "run/compression.hpp"
 #include "run/server.hpp"
@@ -12,8 +13,6 @@
 namespace rehearse::run {
 
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// The models that local SGD and elastic averaging train, and their average.
 struct Models {

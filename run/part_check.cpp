@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/half.hpp"
+#include "core/index.hpp"
 #include "core/precision.hpp"
 #include "core/weight_versions.hpp"
 #include "run/alone.hpp"
@@ -18,8 +20,6 @@ namespace {
 
 constexpr int perturbations = 3;
 constexpr double allowance = 8, least = 0x1p-18;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 double distance(std::span<const float> a, std::span<const float> b, std::span<const std::int64_t> places) {
     double apart = 0, size = 0;
@@ -41,8 +41,8 @@ std::vector<float> taken(std::span<const float> from, std::span<const std::int64
 }  // namespace
 
 bool is_whole(const Schedule& schedule) {
-    const bool own_ways =
-        schedule.averaging.period > 0 || schedule.compression != Compression{} || schedule.servers.count > 0;
+    const bool own_ways = schedule.averaging.period > 0 || schedule.compression != Compression{} ||
+                          schedule.servers.count > 0 || schedule.curvature.period > 0;
     return !own_ways && schedule.classes.size() == 1 && !gathers_weights(schedule.classes[0]) &&
            !updates_each_micro_batch(schedule.classes[0]) &&
            std::ranges::equal(schedule.classes[0].part.network.layers, schedule.network.layers, {}, &Layer::op,
@@ -65,6 +65,13 @@ GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& o
         rounding = static_cast<double>(size_of(schedule.mesh, sum->axis)) * unit_roundoff(sum->type);
     }
     const double floor = std::max(least, rounding);
+    std::set<int> by_server;  // layers whose gradients servers make
+    for (const Step& step : schedule.classes[at(class_of(schedule, rank))].steps) {
+        const auto* trade = std::get_if<Trade>(&step.action);
+        if (trade != nullptr && sends_vectors(*trade)) {
+            by_server.insert(own.part().buckets[at(trade->bucket)].layers.front());
+        }
+    }
     GradientCheck worst{0, floor};
     const auto compare = [&](std::vector<std::vector<float>> Trained::*which, std::span<const float> mine, int layer,
                              std::span<const std::int64_t> places) {
@@ -85,7 +92,9 @@ GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& o
         std::vector<float> gradients = floats_of(own.tensors().parameters_of(static_cast<int>(i)).applied);
         for (float& gradient : gradients) gradient /= options.scale;
         const bool skipped = !options.skipped.empty() && options.skipped.back();  // then they are not finite
-        if (!skipped) compare(&Trained::gradients, gradients, origin.layer, places);
+        const bool made =
+            !updates_directly(own.part().network.layers[i].op) && !by_server.contains(static_cast<int>(i));
+        if (!skipped && made) compare(&Trained::gradients, gradients, origin.layer, places);
         compare(&Trained::weights, floats_of(mine.weights), origin.layer, places);
     }
     return worst;

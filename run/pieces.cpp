@@ -5,14 +5,9 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 
 namespace rehearse::run {
-
-namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
 
 std::vector<std::int64_t> indices_of_piece(const Shape& whole, std::span<const Cut> cuts, const Mesh& mesh,
                                            std::span<const std::int64_t> coordinates) {
@@ -69,7 +64,8 @@ Joint joint_of(const Communication& op, std::int64_t samples) {
     for (std::size_t dim = 0; dim < op.shape.size(); ++dim) {
         (static_cast<std::int64_t>(dim) < op.dim ? joint.outer : joint.inner) *= op.shape[dim];
     }
-    if (op.movement == Movement::slice || op.movement == Movement::scatter) joint.inner /= op.parts;
+    const bool cuts = op.movement == Movement::slice || op.movement == Movement::scatter;
+    if (cuts || op.movement == Movement::exchange) joint.inner /= op.parts;
     return joint;
 }
 

@@ -24,7 +24,7 @@ std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Ori
 struct Joint {
     std::int64_t outer = 1, parts = 1, inner = 1;
 };
-/// Of a gather, slice, scatter or spread of `samples` samples: the whole, of which each rank has a piece.
+/// Of a gather, slice, scatter, spread or exchange of `samples` samples: the whole, of which each rank has a piece.
 Joint joint_of(const Communication& op, std::int64_t samples);
 
 /// From piece after piece, as an all-gather leaves them, to the whole.

@@ -63,6 +63,8 @@ Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, 
             keep_version(ready, compute->micro_batch);
         } else if (const auto* update = std::get_if<Update>(&step.action)) {
             prepare(ready, *update, wish);
+        } else if (const auto* precondition = std::get_if<Precondition>(&step.action)) {
+            prepare(ready, *precondition, wish);
         } else if (const auto* communicate = std::get_if<Communicate>(&step.action)) {
             prepare(ready, *communicate);
         } else if (const auto* send = std::get_if<Send>(&step.action)) {

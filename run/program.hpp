@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/index.hpp"
 #include "core/precision.hpp"
 #include "core/schedule.hpp"
 #include "kernels/choices.hpp"
@@ -44,6 +45,7 @@ struct ReadyStep {
     kernels::Buffers buffers;
     kernels::View data;
     kernels::View on_device{};            // what of a device's memory is summed, where `data` is staged as it is
+    std::span<std::byte> room{};          // of a collective's slots, where what comes in them is read afterwards
     std::function<void()> before, after;  // before the data are sent, after they have come or been computed
     bool host_works = true;               // in these two: a device is waited for first
     std::vector<Addition> additions;      // then
@@ -59,10 +61,13 @@ struct ProgramState {
     float made_scale = 1;    // of the gradients that these have left
 };
 
-/// Where the elements of a rank's block of a sample, and of its labels, lie in a whole one; empty: it has all of it.
+/// Where the elements of a rank's block of a sample, of its labels and ids, lie in a whole one; empty: it has all of
+/// it.
 struct Blocks {
-    std::vector<std::int64_t> input, labels;
-    std::int64_t whole_input = 0, whole_labels = 0;  // elements
+    std::vector<std::int64_t> input, labels, ids;
+    std::int64_t whole_input = 0, whole_labels = 0, whole_ids = 0;  // elements
+    /// Where ids are those of several samples, how far from its own each of these lies in the global batch.
+    std::vector<std::int64_t> samples{};
 };
 
 class Program {
@@ -85,7 +90,8 @@ public:
     std::int64_t pixel_classes() const { return pixel_classes_; }
     std::span<const double> confusion() const { return confusion_; }
     void begin_step();
-    /// After a step with servers: the weights that they gave in exchange. With several learners: the last one's model.
+    /// After a step with servers: the weights that they gave in exchange, or less what a model gives up. With several
+    /// learners: the last one's model.
     void take_fresh_weights();
 
     /// A kernel of the compute stream. `seed` is one a training step, `first_sample` where this rank's samples lie in
@@ -127,7 +133,6 @@ public:
     static void finish(const ReadyStep& ready);
 
 private:
-    static std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
     void choose_backends(const Wish& wish);
     void find_sums_of_micro_batches();
     void make_weight_versions();
@@ -148,6 +153,15 @@ private:
     void prepare_bucket(ReadyStep& ready, const Communicate& communicate);
     void prepare_tie(ReadyStep& ready, const Communicate& communicate);
     void prepare_halo(ReadyStep& ready, const Communicate& communicate);
+    void prepare_exchange(ReadyStep& ready, const Communicate& communicate);
+    void find_shared_tables(Blocks& blocks, int bag) const;
+    void prepare(ReadyStep& ready, const Precondition& step, const Wish& wish);
+    void prepare_factor(ReadyStep& ready, const Precondition& step, const Wish& wish);
+    kernels::Kernel& product(const Problem& problem, const Wish& wish);
+    std::span<float> factor(int bucket, Precondition::Side side);
+    std::vector<float>& inverse(int bucket, Precondition::Side side);
+    std::function<void()> inversion(int bucket, Precondition::Side side);
+    std::function<void()> direction(int bucket, Precondition::Side side, const Wish& wish);
     void prepare_own_way(ReadyStep& ready, const Communicate& communicate);
     void prepare_differences(ReadyStep& ready, int bucket);
     void pull_together(int bucket, int learner);
@@ -155,6 +169,7 @@ private:
     std::int64_t offset(kernels::View weights) const;  // in all weights
     void prepare_compressed(ReadyStep& ready, const Communicate& communicate);
     void prepare(ReadyStep& ready, const Trade& trade);
+    void prepare_vectors(ReadyStep& ready, const Trade& trade);
     kernels::View fresh(int bucket);
     std::vector<std::int64_t> places_in_sample(int layer) const;
     std::vector<std::int64_t> places_in_samples_of_all(const Dropout& dropout) const;
@@ -218,9 +233,11 @@ private:
     };
     /// Of all weights, by learner; none where a rank trains one model.
     std::vector<std::vector<float>> models_, momenta_, second_moments_;
-    std::map<int, Average> averages_;                     // by bucket, like these:
-    std::map<int, std::vector<float>> left_out_, words_;  // of compressed gradients: what waits, what is sent
-    std::map<int, std::vector<float>> fresh_;             // weights that servers have given
+    std::map<int, Average> averages_;                      // by bucket, like these:
+    std::map<int, std::vector<float>> left_out_, words_;   // of compressed gradients: what waits, what is sent
+    std::map<int, std::vector<float>> fresh_;              // weights that servers have given
+    std::map<int, std::vector<float>> factors_, between_;  // of K-FAC: both, packed; half of what the inverses make
+    std::map<std::pair<int, Precondition::Side>, std::vector<float>> sums_of_products_, inverses_;
     std::vector<ReadyStep> steps_;
     std::set<std::pair<int, int>> has_gradient_;  // layers and micro-batches: some earlier step has written the diff
     std::set<int> has_weight_gradient_;           // layers: some earlier micro-batch has
@@ -229,6 +246,9 @@ private:
     std::int64_t pixel_classes_ = 0;
     std::vector<double> confusion_;
 };
+
+/// Whether a server makes a dense layer's gradient itself, from its inputs and errors.
+inline bool sends_vectors(const Trade& trade) { return trade.sent != trade.received; }
 
 /// Intersection over union of each class that occurs or is taken for one, their mean.
 double mean_iou(std::span<const double> confusion, std::int64_t classes);

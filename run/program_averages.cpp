@@ -14,6 +14,14 @@ void Program::prepare_own_way(ReadyStep& ready, const Communicate& communicate) 
     const int b = communicate.bucket;
     if (communicate.content == Content::compressed) return prepare_compressed(ready, communicate);
     if (communicate.content == Content::differences) return prepare_differences(ready, b);
+    if (communicate.content == Content::factors) {
+        ready.data = std::span<float>{factors_.at(b)};
+        return;
+    }
+    if (communicate.content == Content::directions) {
+        ready.data = tensors_->bucket(b).applied;
+        return;
+    }
     if (communicate.kind == CollectiveKind::broadcast) {
         ready.data = fresh(b);
         return;
@@ -101,17 +109,32 @@ void Program::prepare_compressed(ReadyStep& ready, const Communicate& communicat
 }
 
 void Program::prepare(ReadyStep& ready, const Trade& trade) {
-    if (trade.sent != trade.received) {
-        throw InputError(
-            fmt::format("run: plan '{}': dense=vectors is predicted, not run, in this version", schedule_.plan));
-    }
-    const kernels::ConstView gradients = tensors_->bucket(trade.bucket).applied;
-    const kernels::View weights = fresh(trade.bucket);
-    ready.data = weights;
-    ready.before = [gradients, weights] { std::ranges::copy(std::span<const float>{gradients}, weights.begin()); };
+    if (sends_vectors(trade)) return prepare_vectors(ready, trade);
+    const BucketTensors& bucket = tensors_->bucket(trade.bucket);
+    const kernels::ConstView given = schedule_.averaging.period > 0 ? bucket.weights : bucket.applied;
+    const kernels::View taken = fresh(trade.bucket);
+    ready.data = taken;
+    ready.before = [given, taken] { std::ranges::copy(std::span<const float>{given}, taken.begin()); };
 }
 
-// The layers of a bucket go on with the weights of this step until it is over.
+// What the gradient of a dense layer is a product of: the inputs of all rows, then their errors.
+void Program::prepare_vectors(ReadyStep& ready, const Trade& trade) {
+    if (schedule_.micro_batches > 1) {
+        throw InputError(fmt::format(
+            "run: plan '{}': dense=vectors with microbatches is predicted, not run, in this version", schedule_.plan));
+    }
+    const int index = part().buckets[at(trade.bucket)].layers.front();
+    const kernels::ConstView inputs = tensors_->layer(part().network.layers[at(index)].inputs.front()).output;
+    const kernels::ConstView errors = tensors_->layer(index).diff;
+    require(static_cast<std::int64_t>(inputs.size() + errors.size()) == trade.sent, "vectors of all rows are sent");
+    ready.data = fresh(trade.bucket);  // of the weights that come: more
+    ready.before = [inputs, errors, taken = ready.data] {
+        std::ranges::copy(std::span<const float>{inputs}, taken.begin());
+        std::ranges::copy(std::span<const float>{errors}, taken.begin() + static_cast<std::ptrdiff_t>(inputs.size()));
+    };
+}
+
+// The layers of a bucket go on with the weights of this step until it is over. With elastic, what they give up.
 kernels::View Program::fresh(int b) {
     std::vector<float>& memory = fresh_[b];
     memory.resize(tensors_->bucket(b).weights.size());
@@ -119,7 +142,14 @@ kernels::View Program::fresh(int b) {
 }
 
 void Program::take_fresh_weights() {
-    for (const auto& [b, memory] : fresh_) std::ranges::copy(memory, tensors_->bucket(b).weights.begin());
+    for (const auto& [b, memory] : fresh_) {
+        const kernels::View weights = tensors_->bucket(b).weights;
+        if (schedule_.averaging.period == 0) {
+            std::ranges::copy(memory, weights.begin());
+            continue;
+        }
+        for (std::size_t i = 0; i < memory.size(); ++i) weights.data()[i] -= memory[i];
+    }
     if (!models_.empty()) std::ranges::copy(models_.back(), tensors_->weights().begin());
 }
 

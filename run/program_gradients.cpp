@@ -10,6 +10,10 @@ namespace rehearse::run {
 // The first micro-batch writes the gradient of the weights, each later one writes beside it, to be added.
 void Program::accumulate(ReadyStep& ready, const Compute& compute, std::int64_t& used) {
     const Op& op = part().network.layers[at(compute.layer)].op;
+    if (updates_directly(op)) {
+        ready.buffers.learning_rate = hyperparameters_.learning_rate;
+        return;
+    }
     const kernels::View gradients = tensors_->layer(compute.layer).gradients;
     if (gradients.empty()) return;
     const bool gives = compute.problem.pass == Pass::backward_weights || !has_pass(op, Pass::backward_weights);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "kernels/comm/reduction.hpp"
 #include "run/pieces.hpp"
 #include "run/program.hpp"
@@ -11,8 +12,6 @@
 namespace rehearse::run {
 
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// A tensor of `outer` times `rows` rows of `inner` elements, of which a rank has its own and needs others'. In the
 /// memory of the collective row comes after row, each with all that it has of the tensor.
@@ -165,10 +164,26 @@ std::vector<std::int64_t> Program::places_in_sample(int layer) const {
     return indices_of_piece(shape, origin.cuts, schedule_.mesh, coordinates_);
 }
 
+// The ids of this rank's tables, of a sample of each rank. Another rank's samples lie before or after its own in the
+// global batch.
+void Program::find_shared_tables(Blocks& blocks, int bag) const {
+    const auto& mine = std::get<EmbeddingBag>(part().network.layers[at(bag)].op);
+    const auto& whole = std::get<EmbeddingBag>(schedule_.network.layers[at(part().origins[at(bag)].layer)].op);
+    if (mine.samples == 1) return;
+    const std::int64_t own = coordinates_[at(axis_index(schedule_.mesh, "data"))];
+    const std::int64_t ids = mine.tables * mine.lookups;
+    for (std::int64_t i = 0; i < ids; ++i) blocks.ids.push_back(own * ids + i);
+    blocks.whole_ids = whole.tables * whole.lookups;
+    for (std::int64_t rank = 0; rank < mine.samples; ++rank) {
+        blocks.samples.push_back((rank - own) * schedule_.batch_per_rank);
+    }
+}
+
 Blocks Program::blocks() const {
     Blocks blocks;
     for (std::size_t i = 0; i < part().network.layers.size(); ++i) {
         const Layer& layer = part().network.layers[i];
+        if (updates_directly(layer.op)) find_shared_tables(blocks, static_cast<int>(i));
         const int from = part().origins[i].layer;
         if (from < 0 || part().origins[i].cuts.empty()) continue;
         const Op& whole = schedule_.network.layers[at(from)].op;

@@ -26,6 +26,7 @@ kernels::View room(std::vector<std::byte>& bytes, std::size_t count, DataType ty
 void Program::prepare(ReadyStep& ready, const Communicate& communicate) {
     if (communicate.bucket >= 0) return prepare_bucket(ready, communicate);
     if (communicate.kind == CollectiveKind::halo) return prepare_halo(ready, communicate);
+    if (communicate.kind == CollectiveKind::all_to_all) return prepare_exchange(ready, communicate);
     if (communicate.kind != CollectiveKind::all_reduce) return prepare_pieces(ready, communicate);
     const LayerTensors own = tensors_->layer(communicate.layer, communicate.micro_batch);
     if (communicate.pass == Pass::forward) {
@@ -63,6 +64,30 @@ void Program::prepare_pieces(ReadyStep& ready, const Communicate& communicate) {
     } else {
         ready.after = [mine = place(coordinate), to] { copy(mine, to); };
     }
+}
+
+// Piece after piece to its rank, and what comes from each rank into its place: of a layer's input's output to its own
+// forward, of its gradient to its input's backward, when the samples of a rank become those of all again.
+void Program::prepare_exchange(ReadyStep& ready, const Communicate& communicate) {
+    const Layer& layer = part().network.layers[at(communicate.layer)];
+    const Joint joint = joint_of(std::get<Communication>(layer.op), micro_batch_size(schedule_, rank_class_));
+    const bool forward = communicate.pass == Pass::forward;
+    const LayerTensors own = tensors_->layer(communicate.layer, communicate.micro_batch);
+    const kernels::ConstView from =
+        forward ? tensors_->layer(layer.inputs.front(), communicate.micro_batch).output : own.diff;
+    const std::size_t size = at(joint.outer * joint.inner), all = at(joint.parts) * size;
+    const kernels::View both = room(joints_[at(communicate.layer)], 2 * all, from.type());
+    ready.data = both.first(all);
+    const kernels::View come = both.subspan(all, all);
+    ready.room = {static_cast<std::byte*>(come.bytes()), come.size_bytes()};
+    ready.before = [joint, from, size, data = ready.data] {
+        for (std::int64_t part = 0; part < joint.parts; ++part) {
+            take(joint, part, from, data.subspan(at(part) * size, size));
+        }
+    };
+    const kernels::View to =
+        forward ? own.output : room_for_gradient(ready, communicate.layer, communicate.micro_batch);
+    ready.after = [joint, come, to] { join(joint, come, to); };
 }
 
 // The gradient of a Communication's input: where it lies, or, when another reader of that input has given to it, memory

@@ -17,7 +17,7 @@ std::int64_t Program::traders() const {
 std::int64_t Program::loss_batch(int layer) const {
     std::int64_t batch = global_batch(schedule_) / (asynchronous_ ? schedule_.micro_batches : 1);
     if (schedule_.averaging.period > 0) batch = micro_batch_size(schedule_);  // one model's
-    if (schedule_.servers.count > 0) batch /= std::max<std::int64_t>(1, traders());
+    if (schedule_.servers.count > 0 && schedule_.averaging.period == 0) batch /= std::max<std::int64_t>(1, traders());
     if (combines_gradients(rank_class_)) batch = schedule_.batch_per_rank;  // each rank's own mean
     const auto* loss = std::get_if<SoftmaxLoss>(&part().network.layers[at(layer)].op);
     if (loss == nullptr || loss->image.empty()) return batch;

@@ -36,6 +36,12 @@ struct Describe {
         event.pass = "trade";
         return event;
     }
+    Event operator()(const Precondition& precondition) const {
+        const bool factor = precondition.bucket >= 0;
+        Event event = of_problem(factor ? fmt::format("bucket{}", precondition.bucket) : "", precondition.problem);
+        event.micro_batch = precondition.micro_batch;
+        return event;
+    }
     Event operator()(const Update& update) const {
         return of_problem(fmt::format("bucket{}", update.bucket), update.problem);
     }

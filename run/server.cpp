@@ -6,14 +6,13 @@
 #include <optional>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "kernels/comm/idle.hpp"
 #include "kernels/comm/operation.hpp"
 
 namespace rehearse::run {
 
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 std::vector<const Trade*> trades_with(const Schedule& schedule, int server) {
     std::vector<const Trade*> trades;
@@ -29,7 +28,9 @@ class Client {
 public:
     Client(std::int64_t rank, kernels::Communicator& link, const std::vector<const Trade*>& trades, int steps)
         : rank_(rank), link_(link), trades_(trades), left_(steps * static_cast<std::int64_t>(trades.size())) {
-        for (const Trade* trade : trades) memory_.resize(std::max(memory_.size(), at(trade->sent)));
+        for (const Trade* trade : trades) {
+            memory_.resize(std::max(memory_.size(), at(std::max(trade->sent, trade->received))));
+        }
         expect();
     }
 
@@ -37,6 +38,7 @@ public:
     const Trade& trade() const { return *trades_[taken_ % trades_.size()]; }
     Served served() const { return {rank_, static_cast<int>(taken_ / trades_.size()), trade().bucket}; }
     std::span<float> memory() { return std::span{memory_}.first(at(trade().sent)); }
+    std::span<float> answer() { return std::span{memory_}.first(at(trade().received)); }
     /// Whether gradients have come that nobody has looked at.
     bool has_come() {
         if (is_through() || !under_way_ || !under_way_->test()) return false;
@@ -47,11 +49,11 @@ public:
         expect();
         return false;
     }
-    /// With what is in memory() by now.
+    /// With what is in answer() by now.
     void reply() {
         replying_ = true;
         rounds_ = kernels::RankProgram::message(0, true, trade().received);
-        under_way_ = std::make_unique<kernels::Operation>(link_, rounds_, kernels::floats(memory()));
+        under_way_ = std::make_unique<kernels::Operation>(link_, rounds_, kernels::floats(answer()));
     }
 
 private:
@@ -71,6 +73,31 @@ private:
     std::vector<float> memory_;
     kernels::RankProgram rounds_;
     std::unique_ptr<kernels::Operation> under_way_;
+};
+
+/// Gradients of dense layers from what ranks send instead.
+class Products {
+public:
+    explicit Products(const Wish& wish) : wish_(wish) {}
+
+    void multiply(const Trade& trade, std::span<const float> vectors, kernels::View gradient) {
+        const Problem& problem = trade.work.front();
+        const std::size_t inputs = at(problem.batch * elements(input_shapes(problem.op).front()));
+        kernels::Buffers buffers;
+        buffers.src.emplace_back(vectors.first(inputs));
+        buffers.diff_dst = vectors.subspan(inputs);
+        buffers.diff_weights = gradient;
+        auto& kernel = kernels_[trade.bucket];
+        if (kernel == nullptr) {
+            const auto choices = kernels::choose_passes(problem.op, problem.batch, problem.type, wish_);
+            kernel = kernels::prepare(of(choices, problem.pass), problem, wish_.scratch_limit);
+        }
+        kernel->run(buffers);
+    }
+
+private:
+    const Wish& wish_;
+    std::map<int, std::unique_ptr<kernels::Kernel>> kernels_;  // by bucket
 };
 
 }  // namespace
@@ -100,7 +127,7 @@ Schedule kept_by_server(const Schedule& schedule, int server) {
     for (Bucket& bucket : all.part.buckets) bucket.axis = -1;
     for (const Step& step : schedule.classes.front().steps) {
         const auto* trade = std::get_if<Trade>(&step.action);
-        if (trade == nullptr || (server >= 0 && trade->server != server)) continue;
+        if (trade == nullptr || (server >= 0 && trade->server != server) || kept.averaging.period > 0) continue;
         all.steps.push_back({step.name, Stream::compute, Update{trade->bucket, trade->work.back(), -1}, {}});
     }
     return kept;
@@ -127,11 +154,19 @@ kernels::RankProgram trade_rounds(const Trade& trade) {
     return rounds;
 }
 
+void pull_average(double share, std::span<float> model, std::span<float> average) {
+    for (std::size_t i = 0; i < model.size(); ++i) {
+        model[i] = static_cast<float>(share) * (model[i] - average[i]);
+        average[i] += model[i];
+    }
+}
+
 std::vector<Served> serve(const Schedule& schedule, int server, int steps, TradeLinks& links, const Wish& wish,
                           std::uint64_t weights_seed, const Hyperparameters& hyperparameters) {
     const Schedule kept = kept_by_server(schedule, server);
     Program program{kept, 0, wish, weights_seed, hyperparameters};
     std::map<int, ReadyStep*> update_of;  // by bucket
+    Products products{wish};
     for (ReadyStep& ready : program.steps()) update_of[std::get<Update>(ready.step->action).bucket] = &ready;
     const std::vector<const Trade*> trades = trades_with(schedule, server);
     std::vector<Served> log;
@@ -146,9 +181,17 @@ std::vector<Served> serve(const Schedule& schedule, int server, int steps, Trade
             moved = true;
             log.push_back(client->served());
             const BucketTensors& bucket = program.tensors().bucket(client->trade().bucket);
-            assign(bucket.applied, client->memory());
-            program.compute(*update_of.at(client->trade().bucket), 0, 0);
-            std::ranges::copy(std::span<const float>{bucket.weights}, client->memory().begin());
+            if (schedule.averaging.period > 0) {
+                pull_average(schedule.averaging.elastic, client->memory(), bucket.weights);
+            } else {
+                if (sends_vectors(client->trade())) {
+                    products.multiply(client->trade(), client->memory(), bucket.applied);
+                } else {
+                    assign(bucket.applied, client->memory());
+                }
+                program.compute(*update_of.at(client->trade().bucket), 0, 0);
+                std::ranges::copy(std::span<const float>{bucket.weights}, client->answer().begin());
+            }
             client->reply();
         }
         if (!moved) idle();

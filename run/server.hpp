@@ -36,6 +36,10 @@ TradeLinks link_servers(const kernels::Communicator& job, const Schedule& schedu
 /// Both halves of a trade, as its rank sends and receives them.
 kernels::RankProgram trade_rounds(const Trade& trade);
 
+/// The average moves towards a model by `share` of their difference; the model becomes by how much, which whoever sent
+/// it gives up (Zhang et al. 2015, algorithm 1).
+void pull_average(double share, std::span<float> model, std::span<float> average);
+
 /// Updates by what comes for so many steps of every trading rank; to be called by each server. Returns in which order.
 std::vector<Served> serve(const Schedule& schedule, int server, int steps, TradeLinks& links, const Wish& wish,
                           std::uint64_t weights_seed, const Hyperparameters& hyperparameters);

@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "core/precision.hpp"
 #include "kernels/convert.hpp"
 #include "run/pieces.hpp"
@@ -20,8 +21,6 @@ namespace {
 
 constexpr std::int64_t line = 64 / sizeof(float);
 constexpr std::align_val_t alignment{64};
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 bool moves(const Op& op, Movement movement) {
     const auto* communication = std::get_if<Communication>(&op);

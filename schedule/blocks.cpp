@@ -7,12 +7,11 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 
 namespace rehearse::schedule {
 
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 std::string_view first_word(const Layer& layer) { return std::string_view{layer.name}.substr(0, layer.name.find('.')); }
 

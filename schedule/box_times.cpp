@@ -8,14 +8,13 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 
 namespace rehearse::schedule {
 
 namespace {
 
 constexpr int none = -1;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 Stream sending(Stream receiving) {
     return receiving == Stream::receive_gradients ? Stream::send_gradients : Stream::send_activations;

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "core/index.hpp"
 #include "schedule/box_times.hpp"
 
 namespace rehearse::schedule {
@@ -12,8 +13,6 @@ namespace rehearse::schedule {
 namespace {
 
 constexpr int none = -1;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 std::int64_t length_of(BoxKind kind, const Ticks& ticks) {
     switch (kind) {

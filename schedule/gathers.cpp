@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "core/index.hpp"
+
 namespace rehearse::schedule {
 
 namespace {
 
 constexpr int none = -1;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// Steps of the compute stream that follow each other and read the weights of one bucket.
 struct Use {

@@ -13,7 +13,9 @@
 #include "schedule/mesh.hpp"
 #include "schedule/plan.hpp"
 #include "schedule/rank_classes.hpp"
+#include "schedule/room.hpp"
 #include "schedule/spatial.hpp"
+#include "schedule/tables.hpp"
 #include "schedule/tensor.hpp"
 #include "schedule/weird_trick.hpp"
 
@@ -89,6 +91,7 @@ Part share_images(const Network& network, const Plan& plan, Mesh& mesh) {
 Part part_of(const Network& network, const Plan& plan, Mesh& mesh) {
     const std::int64_t tensor = axis_size(mesh, "tensor"), data = axis_size(mesh, "data");
     if (plan.share_dense && data > 1) return share_dense_layers(network, "data", axis_index(mesh, "data"), data);
+    if (plan.share_tables) return share_tables(network, "data", axis_index(mesh, "data"), data);
     if (tensor == 1) return share_images(network, plan, mesh);
     return split_tensor(network, {"tensor", axis_index(mesh, "tensor"), tensor, plan.sequence});
 }
@@ -116,6 +119,22 @@ std::vector<std::int64_t> share_out(const ClassMaker& maker, std::int64_t batch,
         if (schedule.shares.kind[copy] == static_cast<int>(kinds.size())) kinds.push_back(samples[copy]);
     }
     return kinds;
+}
+
+/// The schedule with the programs of its ranks.
+Schedule with_classes(Schedule schedule, std::vector<Stage> stages, const Plan& plan, const Machine& machine,
+                      const Job& job) {
+    const std::int64_t copies = shards(schedule.mesh);
+    const ClassMaker maker{schedule, plan, machine, std::move(stages)};
+    if (maker.stages() > 1) schedule.class_axes.push_back(axis_index(schedule.mesh, "pipe"));
+    std::vector<std::int64_t> batches{0};  // of the classes of each stage
+    if (plan.shares != BatchShares{}) batches = share_out(maker, all_samples(job, copies), schedule);
+    for (int stage = 0; stage < maker.stages(); ++stage) {
+        for (const std::int64_t batch : batches) schedule.classes.push_back(maker.make(stage, batch));
+    }
+    schedule.memory_peak = total(memory_use(schedule));
+    check(schedule);
+    return schedule;
 }
 
 }  // namespace
@@ -151,6 +170,7 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     }
     schedule.compression = plan.compression;
     schedule.servers = plan.servers;
+    schedule.curvature = plan.curvature;
     if (job.optimizer == Optimizer::lamb && plan.zero > 0) {
         throw InputError(
             fmt::format("--plan '{}': with zero={} a rank updates a piece of the weights, but LAMB needs the "
@@ -158,23 +178,24 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
                         plan.text, plan.zero));
     }
 
+    if (plan.share_tables && job.optimizer != Optimizer::sgd) {
+        throw InputError(
+            fmt::format("--plan '{}': tables=shared updates rows by plain SGD; choose --optimizer sgd", plan.text));
+    }
     if (plan.all_reduce && !is_sum(*plan.all_reduce) && wire_type(job.precision) != DataType::f32) {
         throw InputError(
             fmt::format("--plan '{}': allreduce=adasum combines gradients in f32; choose --precision fp32", plan.text));
     }
 
     const Part part = part_of(network, plan, schedule.mesh);
+    const auto made = [&](std::span<const int> ends) {
+        return with_classes(schedule, make_stages(part, ends, plan, schedule.mesh), plan, machine, job);
+    };
     const std::vector<int> ends = cuts_of(part, plan, schedule, machine);
-    const ClassMaker maker{schedule, plan, machine, make_stages(part, ends, plan, schedule.mesh)};
-    if (stages > 1) schedule.class_axes.push_back(axis_index(schedule.mesh, "pipe"));
-    std::vector<std::int64_t> batches{0};  // of the classes of each stage
-    if (plan.shares != BatchShares{}) batches = share_out(maker, all_samples(job, copies), schedule);
-    for (int stage = 0; stage < maker.stages(); ++stage) {
-        for (const std::int64_t batch : batches) schedule.classes.push_back(maker.make(stage, batch));
-    }
-    schedule.memory_peak = total(memory_use(schedule));
-    check(schedule);
-    return schedule;
+    Schedule balanced = made(ends);
+    if (stages == 1 || plan.chunks > 1 || plan.cut_by_blocks || machine.classes.empty()) return balanced;
+    const std::vector<std::vector<double>> costs = costs_of_pieces(part, plan.chunks, schedule, machine);
+    return with_room(std::move(balanced), ends, part, costs, machine, made);
 }
 
 }  // namespace rehearse::schedule

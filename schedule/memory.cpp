@@ -3,9 +3,11 @@
 
 #include <algorithm>
 
+#include "core/curvature.hpp"
 #include "core/precision.hpp"
 #include "core/weight_versions.hpp"
 #include "schedule/gathers.hpp"
+#include "schedule/tables.hpp"
 
 namespace rehearse::schedule {
 
@@ -235,11 +237,14 @@ Kept kept_by(const Schedule& schedule, const RankClass& rank_class) {
         const double piece =
             update_shared[b] ? whole / static_cast<double>(size_of(schedule.mesh, buckets[b].axis)) : whole;
         kept.weights += weights_shared ? piece : versions * whole;
+        if (updates_directly(rank_class.part.network, buckets[b])) continue;
         kept.gradients += scattered[b] == schedule.micro_batches ? piece : whole;
-        if (schedule.servers.count == 0) kept.updated += schedule.averaging.learners * piece;
+        if (schedule.servers.count == 0 || schedule.averaging.period > 0)
+            kept.updated += schedule.averaging.learners * piece;
         kept.weights += (schedule.averaging.learners - 1) * whole;
         // The average model, its last step, what this rank's model is apart from it.
-        if (schedule.averaging.elastic > 0) kept.updated += whole * (schedule.averaging.momentum > 0 ? 3 : 2);
+        if (schedule.averaging.elastic > 0 && schedule.servers.count == 0)
+            kept.updated += whole * (schedule.averaging.momentum > 0 ? 3 : 2);
         if (schedule.compression != Compression{}) kept.gradients += whole;  // what has not been sent yet
     }
     if (weights_shared) kept.weights += static_cast<double>(most_gathered(rank_class));
@@ -253,13 +258,30 @@ Bytes total(const MemoryUse& use) {
            use.activation_gradients;
 }
 
-/// Elements of a collective's memory that are in no tensor. Of a halo: the rows from others, and as many for them.
+/// Elements of a collective's memory that are in no tensor. Of a halo: the rows from others, and as many for them. Of
+/// an exchange: what is sent and what comes.
 std::int64_t buffered(const Communicate& communicate) {
+    if (communicate.kind == CollectiveKind::all_to_all) return 2 * communicate.elements;
     if (communicate.kind != CollectiveKind::halo) return communicate.elements;
     const Halo& halo = communicate.algorithm.halo;
     const bool lends = communicate.algorithm.name == "lend";
     const std::int64_t row = communicate.elements / (halo.size + (lends ? 1 : 2) * halo.own);
     return 2 * row * (halo.size - (halo.lent_end(0, 0) - halo.lent_begin(0, 0)));
+}
+
+/// Of K-FAC: both factors of all layers, and the inverses of the rank that owns most.
+double curvature_elements(const Schedule& schedule, const RankClass& rank_class) {
+    if (schedule.curvature.period == 0) return 0;
+    double sum = 0;
+    for (std::size_t b = 0; b < rank_class.part.buckets.size(); ++b) {
+        if (schedule.curvature.owners[b] < 0) continue;
+        sum += static_cast<double>(factor_elements(dense_of(rank_class.part, static_cast<int>(b))));
+    }
+    for (const int b : most_owned(rank_class.part, schedule.curvature.owners)) {
+        const MatMul& dense = dense_of(rank_class.part, b);
+        sum += static_cast<double>(input_rows(dense) * input_rows(dense) + dense.n * dense.n);
+    }
+    return sum;
 }
 
 MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class) {
@@ -273,6 +295,7 @@ MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class) {
     const double waiting = schedule.lag * static_cast<double>(parameters(network));
     use.gradients = (kept.gradients + waiting) * size_of(wire_type(schedule.precision));
     use.optimizer = static_cast<double>(moments(schedule.optimizer)) * kept.updated * size_of(update);
+    use.optimizer += curvature_elements(schedule, rank_class) * size_of(DataType::f32);
     Walk(schedule, rank_class).add_peak(use);
     use.activations = use.activations * schedule.averaging.learners;
     use.activation_gradients = use.activation_gradients * schedule.averaging.learners;
@@ -294,7 +317,7 @@ MemoryUse memory_use(const Schedule& schedule) {
     return fullest;
 }
 
-Tightest tightest(const Schedule& schedule, const Machine& machine) {
+std::vector<Tightest> tightest_of_classes(const Schedule& schedule, const Machine& machine) {
     std::vector<const DeviceClass*> smallest(schedule.classes.size());
     const std::int64_t asked = machine.classes.size() > 1 ? ranks(schedule.mesh) : 0;
     for (std::int64_t rank = 0; rank < asked; ++rank) {
@@ -302,17 +325,16 @@ Tightest tightest(const Schedule& schedule, const Machine& machine) {
         const DeviceClass& device = rehearse::class_of(machine, rank);
         if (known == nullptr || device.memory.value < known->memory.value) known = &device;
     }
-    Tightest found;
-    double fullest = -1;
+    std::vector<Tightest> all;
     for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
         const DeviceClass* device = smallest[c] == nullptr ? &rehearse::class_of(machine, 0) : smallest[c];
-        const MemoryUse use = memory_use(schedule, schedule.classes[c]);
-        const double share = total(use) / device->memory.value;
-        if (share <= fullest) continue;
-        fullest = share;
-        found = {static_cast<int>(c), device, use};
+        all.push_back({static_cast<int>(c), device, memory_use(schedule, schedule.classes[c])});
     }
-    return found;
+    return all;
+}
+
+Tightest tightest(const Schedule& schedule, const Machine& machine) {
+    return std::ranges::max(tightest_of_classes(schedule, machine), {}, &Tightest::share);
 }
 
 std::vector<MemoryRow> rows(const MemoryUse& use) {

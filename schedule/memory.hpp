@@ -28,14 +28,17 @@ Bytes total(const MemoryUse& use);
 MemoryUse memory_use(const Schedule& schedule);
 MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class);
 
-/// The rank class that comes nearest to the memory of one of its devices, or goes beyond it most.
+/// A rank class on a device of its ranks: that which comes nearest to the device's memory, or goes beyond it most.
 struct Tightest {
     int rank_class = 0;
     const DeviceClass* device = nullptr;  // the smallest that a rank of the class is on
     MemoryUse use;
-    bool fits() const { return total(use) <= device->memory.value; }
+    double share() const { return total(use) / device->memory.value; }
+    bool fits() const { return share() <= 1; }
 };
-/// On a machine of like devices: the fullest. Rank r is on device r.
+/// Of each rank class, on the smallest of its devices. Rank r is on device r.
+std::vector<Tightest> tightest_of_classes(const Schedule& schedule, const Machine& machine);
+/// On a machine of like devices: the fullest.
 Tightest tightest(const Schedule& schedule, const Machine& machine);
 
 struct MemoryRow {

@@ -38,9 +38,11 @@ struct Plan {
     Compression compression{};              // or sent in fewer bits still
     Averaging averaging{};                  // of models that the ranks train by themselves
     Servers servers{};                      // that keep the weights
+    Curvature curvature{};                  // K-FAC of dense layers
     bool send_vectors = false;              // to them, of dense layers what their gradients are products of
     BatchShares shares{};
     bool share_dense = false;               // one weird trick: the data axis shares the dense layers at the end
+    bool share_tables = false;              // the data axis shares tables of embeddings (DLRM)
     std::optional<Algorithm> tensor_sum{};  // of the sums inside layers; absent: ring
     bool sequence = false;                  // sequence parallelism beside tensor parallelism
     std::string_view pipeline = "1f1b";     // a name of pipeline_strategies()

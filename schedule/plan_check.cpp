@@ -40,6 +40,19 @@ void check_averaging(const Plan& plan) {
     }
 }
 
+/// Servers that keep the average of the ranks' own models.
+void check_elastic_servers(const Plan& plan, bool groups) {
+    if (plan.averaging.period == 0) return;
+    if (!(plan.averaging.elastic > 0)) {
+        throw InputError("server beside local keeps the average model: say by how much it pulls, like elastic=0.1");
+    }
+    if (plan.averaging.learners > 1) refuse_together("server", "learners", "not in this version");
+    if (plan.averaging.momentum > 0) refuse_together("server", "average_momentum", "not in this version");
+    if (groups) refuse_together("local", "groups", "each rank has a model of its own");
+    if (plan.send_vectors) refuse_together("local", "dense=vectors", "no gradients are sent");
+    if (axis_index(plan.mesh, "tensor") >= 0) refuse_together("server beside local", "tensor", "not in this version");
+}
+
 void check_servers(const Plan& plan) {
     const bool groups = axis_index(plan.mesh, "groups") >= 0;
     if (plan.servers.count == unknown_servers) throw InputError("server needs a number, like server=2");
@@ -48,7 +61,7 @@ void check_servers(const Plan& plan) {
         return;
     }
     check_alone(plan, "server");
-    if (plan.averaging.period > 0) refuse_together("server", "local", "the servers have the one model");
+    check_elastic_servers(plan, groups);
     if (plan.compress || plan.compression != Compression{})
         refuse_together("server", "compress", "not in this version");
     if (plan.servers.copies > plan.servers.count) {
@@ -71,6 +84,43 @@ void check_compression(const Plan& plan) {
     }
 }
 
+void check_tables(const Plan& plan) {
+    if (!plan.share_tables) return;
+    const std::string_view what = "tables=shared";
+    check_alone(plan, what);
+    if (plan.averaging.period > 0) refuse_together(what, "local", "there is one model");
+    if (plan.servers.count > 0) refuse_together(what, "server", "not in this version");
+    if (plan.compression != Compression{}) refuse_together(what, "compress=top or 1bit", "not in this version");
+    if (plan.all_reduce && !is_sum(*plan.all_reduce)) refuse_together(what, "allreduce=adasum", "not in this version");
+    if (plan.micro_batches > 1 || plan.micro_batch > 0) {
+        refuse_together(what, "microbatches", "rows are updated as soon as their gradients have come");
+    }
+    for (const char* axis : {"tensor", spatial_axes[0]}) {
+        if (axis_index(plan.mesh, axis) >= 0) refuse_together(what, axis, "not in this version");
+    }
+}
+
+void check_curvature(Plan& plan) {
+    if (plan.curvature.period == 0) {
+        if (plan.curvature != Curvature{}) throw InputError("damping needs kfac=N");
+        return;
+    }
+    const std::string_view what = "kfac";
+    check_alone(plan, what);
+    if (plan.averaging.period > 0) refuse_together(what, "local", "not in this version");
+    if (plan.servers.count > 0) refuse_together(what, "server", "not in this version");
+    if (plan.compress || plan.compression != Compression{}) refuse_together(what, "compress", "not in this version");
+    if (plan.share_tables) refuse_together(what, "tables=shared", "not in this version");
+    if (plan.all_reduce && !is_sum(*plan.all_reduce)) refuse_together(what, "allreduce=adasum", "not in this version");
+    if (plan.micro_batches > 0 || plan.micro_batch > 0) {
+        refuse_together(what, "microbatches", "it says itself in how many updates' parts the batch is");
+    }
+    for (const char* axis : {"tensor", spatial_axes[0]}) {
+        if (axis_index(plan.mesh, axis) >= 0) refuse_together(what, axis, "not in this version");
+    }
+    plan.micro_batches = plan.curvature.period;
+}
+
 void check_shares(const Plan& plan) {
     const BatchShares& shares = plan.shares;
     if (shares == BatchShares{}) return;
@@ -80,6 +130,9 @@ void check_shares(const Plan& plan) {
     if (plan.micro_batch > 0)
         refuse_together("shares", "microbatch", "each copy's are of another size; say how many: microbatches");
     if (plan.share_dense) refuse_together("shares", "dense=shared", "ranks gather as many samples from each other");
+    if (plan.share_tables) refuse_together("shares", "tables=shared", "ranks look up as many samples of each other");
+    if (plan.curvature.period > 0)
+        refuse_together("shares", "kfac", "factors are means over as many rows of each rank");
     if (plan.pipeline == "pipedream") refuse_together("shares", "schedule=pipedream", "not in this version");
     if (plan.all_reduce && !is_sum(*plan.all_reduce))
         refuse_together("shares", "allreduce=adasum", "it combines means of as many samples");
@@ -94,6 +147,8 @@ void check_shares(const Plan& plan) {
 }  // namespace
 
 void complete(Plan& plan) {
+    check_curvature(plan);
+    check_tables(plan);
     check_shares(plan);
     check_averaging(plan);
     check_servers(plan);

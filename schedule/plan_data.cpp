@@ -97,6 +97,18 @@ void read_dense(Plan& plan, std::string_view value) {
     plan.share_dense = value == "shared";
 }
 
+void read_tables(Plan& plan, std::string_view value) {
+    if (value != "shared" && value != "copied") {
+        throw InputError(fmt::format("tables={}: write tables=shared or copied", value));
+    }
+    plan.share_tables = value == "shared";
+}
+
+void read_kfac(Plan& plan, std::string_view value) {
+    plan.curvature.period = read_count("kfac", value, most_micro_batches);
+}
+void read_damping(Plan& plan, std::string_view value) { plan.curvature.damping = read_share("damping", value, 1e6); }
+
 /// "3+1", "8x2+8x1": copies with 2 parts of the batch, and with 1.
 void read_shares(Plan& plan, std::string_view value) {
     plan.shares = {.balanced = value == "balanced"};
@@ -172,6 +184,17 @@ constexpr std::array table{
           "copied",
           "data"},
          read_dense},
+    Word{{"tables", "copied|shared",
+          "shared: each rank keeps some tables of embeddings, looks up for the samples of all (an all-to-all there and "
+          "back), and updates the rows that were picked by plain SGD (DLRM); default copied",
+          "data"},
+         read_tables},
+    Word{{"kfac", "N",
+          "gradients of dense layers are multiplied with the inverses of their two K-FAC factors, shared out among the "
+          "ranks, and new after N updates (a step has N, each on its part of the batch)",
+          "data"},
+         read_kfac},
+    Word{{"damping", "X", "of kfac: X is added to the diagonals of both factors; default 0.03", "data"}, read_damping},
     Word{{"microbatches", "N", "the batch in N parts, gradients added up; default 1", "data"}, read_micro_batches},
     Word{{"microbatch", "N", "the batch in parts of N samples, instead of microbatches", "data"}, read_micro_batch},
     Word{{"recompute", "on|off|blocks|attention", recompute_text, "data"}, read_recompute},

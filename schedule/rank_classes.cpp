@@ -7,7 +7,9 @@
 #include <map>
 #include <numeric>
 
+#include "core/curvature.hpp"
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "core/precision.hpp"
 #include "schedule/buckets.hpp"
 #include "schedule/costs.hpp"
@@ -19,8 +21,6 @@
 namespace rehearse::schedule {
 
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// Of a stage's tables that another stage has, too: the axis of both, and how large the table is.
 std::map<int, std::pair<int, std::int64_t>> axes_of_ties(const Stage& stage, int own, Mesh& mesh) {
@@ -46,13 +46,14 @@ ClassMaker::ClassMaker(Schedule& schedule, const Plan& plan, const Machine& mach
 }
 
 void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
-    StepOptions options{.sum = {.overlap = plan_.overlap,
-                                .zero = plan_.zero,
-                                .wire = plan_.compress.value_or(wire_type(schedule.precision)),
-                                .lag = plan_.lag},
-                        .tensor = plan_.tensor_sum.value_or(Algorithm{}),
-                        .recompute = plan_.recompute,
-                        .asynchronous = strategy_of(plan_).asynchronous || plan_.averaging.period > 0};
+    StepOptions options{
+        .sum = {.overlap = plan_.overlap,
+                .zero = plan_.zero,
+                .wire = plan_.compress.value_or(wire_type(schedule.precision)),
+                .lag = plan_.lag},
+        .tensor = plan_.tensor_sum.value_or(Algorithm{}),
+        .recompute = plan_.recompute,
+        .asynchronous = strategy_of(plan_).asynchronous || plan_.averaging.period > 0 || plan_.curvature.period > 1};
     const bool alone = plan_.servers.count > 0 && axis_index(schedule.mesh, "groups") < 0;
     const std::vector<int> axes = axes_of_sums(stage.part, schedule.mesh, !alone);
     for (const int axis : axes) {
@@ -64,10 +65,12 @@ void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
     for (const Chunk& chunk : stage.chunks) {
         if (plan_.zero == 3) begins.push_back(chunk.begin);
     }
+    if (plan_.curvature.period > 0) begins = preconditioned_alone(stage.part.network);
     if (plan_.send_vectors) begins = alone_in_buckets(stage.part.network, schedule.batch_per_rank);
     const auto ties = axes_of_ties(stage, static_cast<int>(options_.size()), schedule.mesh);
     stage.part.buckets = make_buckets(stage.part.network, wire_type(schedule.precision), plan_.first_bucket,
                                       plan_.bucket, axes, begins, ties);
+    if (plan_.curvature.period > 0) schedule.curvature.owners = owners_of(stage.part, shards(schedule.mesh));
     if (plan_.servers.count > 0) {
         options.server_of = servers_of(stage.part.buckets, plan_.servers.count);
         options.vectors = with_vectors(plan_.send_vectors, stage.part, schedule.batch_per_rank);

@@ -8,15 +8,10 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "schedule/spatial_splitter.hpp"
 
 namespace rehearse::schedule {
-
-namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
 
 SpatialSplitter::SpatialSplitter(const Network& network, std::span<const SpatialAxis> axes, std::string grid)
     : network_(network),

@@ -6,13 +6,12 @@
 #include <array>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "schedule/spatial_splitter.hpp"
 
 namespace rehearse::schedule {
 
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
 

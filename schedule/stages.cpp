@@ -9,12 +9,11 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 
 namespace rehearse::schedule {
 
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// Makes the pieces one after the other; each remembers as which layer of its stage it holds what earlier ones made.
 class Cutter {

@@ -7,6 +7,7 @@
 
 #include "core/precision.hpp"
 #include "schedule/step_maker.hpp"
+#include "schedule/tables.hpp"
 
 namespace rehearse::schedule {
 
@@ -69,6 +70,7 @@ Algorithm StepMaker::algorithm_of(int i, CollectiveKind kind, Pass pass) const {
     if (kind == CollectiveKind::halo) {
         return {.name = pass == Pass::forward ? "lend" : "return", .halo = op.halo};
     }
+    if (kind == CollectiveKind::all_to_all) return {.name = "pairwise"};
     return kind == CollectiveKind::all_reduce ? options_.tensor : Algorithm{};
 }
 
@@ -149,6 +151,8 @@ void StepMaker::bring_together(int b, Content content, std::vector<int> after) {
 std::vector<Problem> StepMaker::served(int b) const {
     const Bucket& bucket = buckets_[at(b)];
     std::vector<Problem> work;
+    // A model and the average go into the average; what the model gives up stays in cache until it leaves.
+    if (averages()) return {{Add{{bucket.elements}, 2}, Pass::forward, 1, DataType::f32}};
     if (sends_vectors(b)) {
         work.push_back(
             {layers_[at(bucket.layers.front())].op, Pass::backward_weights, schedule_.batch_per_rank, DataType::f32});
@@ -228,12 +232,15 @@ int StepMaker::bucket_collective(int b, CollectiveKind kind, std::vector<int> af
 }
 
 void StepMaker::update() {
-    for (std::size_t b = 0; b < buckets_.size() && !options_.server_of.empty(); ++b) hand_on(static_cast<int>(b));
-    if (!options_.server_of.empty()) return;
+    const bool served = !options_.server_of.empty() && !averages();
+    for (std::size_t b = 0; b < buckets_.size() && served; ++b) hand_on(static_cast<int>(b));
+    if (served) return;
+    precondition();
     // Whether any gradient has overflowed decides about all updates.
     std::vector<int> all_sums;
     if (scales_loss(schedule_.precision)) all_sums = ready_by_;
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
+        if (updates_directly(network_, buckets_[b])) continue;
         const std::int64_t ranks = options_.sum.zero > 0 ? sharing(static_cast<int>(b)) : 1;
         const std::int64_t count = (buckets_[b].elements + ranks - 1) / ranks;
         const Op op = update_op(schedule_.optimizer, count, tensors(network_, buckets_[b]));

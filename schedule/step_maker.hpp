@@ -3,11 +3,13 @@
 // a step is and waits for.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/index.hpp"
 #include "core/schedule.hpp"
 #include "schedule/steps.hpp"
 
@@ -21,7 +23,6 @@ public:
 
 private:
     static constexpr int none = -1;
-    static std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
     /// What is summed while the backward pass goes on has been by now.
     void sum_and_update();
@@ -35,6 +36,8 @@ private:
     int own_halo(int i, Chunk chunk) const;
     /// Of one dimension after the other: gradients of the rows that were lent.
     void send_halos(int halo, Chunk chunk);
+    /// What only layer i reads of other ranks' tables: its gradients leave before those of layers in between are made.
+    void exchange_gradients(int i);
     void communicate_backward(int i, const Communication& op);
     /// The gradient of the inputs is there when that of the output is.
     void pass_on(int i);
@@ -67,7 +70,8 @@ private:
     std::int64_t elements_on_wire(int b) const;
     int bucket_collective(int b, CollectiveKind kind, std::vector<int> after);
     void update();
-    bool elastic() const { return schedule_.averaging.elastic > 0; }
+    /// All together: an average that servers keep is pulled at rank by rank.
+    bool elastic() const { return schedule_.averaging.elastic > 0 && options_.server_of.empty(); }
     bool averages() const { return schedule_.averaging.period > 0; }
     void bring_together(int b, Content content, std::vector<int> after);
     bool sends_vectors(int b) const { return !options_.vectors.empty() && options_.vectors[at(b)]; }
@@ -75,10 +79,18 @@ private:
     std::vector<Problem> served(int b) const;
     void trade(int b);
     void hand_on(int b);
+    // step_curvature.cpp
+    bool preconditioned(int b) const;
+    /// Of a layer whose inputs and errors are there: both factors, and their sums over the ranks.
+    void make_factors(int b);
+    /// After all sums: each rank's own layers, then what has become of their gradients, to all.
+    void precondition();
+    void precondition(std::string_view what, Precondition::Work work, std::vector<int> after);
 
     const Schedule& schedule_;
     const std::vector<Chunk>& chunks_;
     const StepOptions& options_;
+    const Part& part_;
     const Network& network_;
     const std::vector<Layer>& layers_;
     const std::vector<Bucket>& buckets_;
@@ -86,6 +98,7 @@ private:
     std::vector<bool> needed_;
     std::vector<std::vector<int>> readers_;
     int sent_from_ = none, sent_down_to_ = none;  // halos whose gradients are on their way
+    std::set<int> exchanged_;                     // the same of exchanges
     Item item_;
     int slots_ = 1;
     bool started_ = false;                                                    // this item has computed something
@@ -95,11 +108,12 @@ private:
     // Of this item, by layer: steps of other streams that give the output, or a part of its gradient.
     std::vector<int> output_by_;
     std::vector<std::vector<int>> gradient_by_;
-    std::vector<int> bucket_of_;  // by layer
-    std::vector<int> closes_;     // by layer: the bucket whose last gradient it makes
-    std::vector<int> ready_by_;   // by bucket: the step that sums its gradients
-    std::vector<int> traded_by_;  // by bucket: the step that brings its new weights
-    std::int64_t samples_;        // of a micro-batch
+    std::vector<int> bucket_of_;   // by layer
+    std::vector<int> closes_;      // by layer: the bucket whose last gradient it makes
+    std::vector<int> ready_by_;    // by bucket: the step that sums its gradients
+    std::vector<int> traded_by_;   // by bucket: the step that brings its new weights
+    std::vector<int> factors_by_;  // steps that sum factors
+    std::int64_t samples_;         // of a micro-batch
     std::vector<std::pair<Item, int>> sent_gradients_;
 };
 

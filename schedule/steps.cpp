@@ -38,6 +38,8 @@ std::optional<CollectiveKind> forward_collective(Movement movement) {
             return CollectiveKind::reduce_scatter;
         case Movement::halo:
             return CollectiveKind::halo;
+        case Movement::exchange:
+            return CollectiveKind::all_to_all;
         default:
             return std::nullopt;
     }
@@ -53,6 +55,8 @@ std::optional<CollectiveKind> backward_collective(Movement movement) {
             return CollectiveKind::reduce_scatter;
         case Movement::halo:
             return CollectiveKind::halo;
+        case Movement::exchange:
+            return CollectiveKind::all_to_all;
         default:
             return std::nullopt;
     }
@@ -65,6 +69,7 @@ StepMaker::StepMaker(const Schedule& schedule, const std::vector<Chunk>& chunks,
     : schedule_(schedule),
       chunks_(chunks),
       options_(options),
+      part_(made.part),
       network_(made.part.network),
       layers_(made.part.network.layers),
       buckets_(made.part.buckets),
@@ -102,6 +107,10 @@ void StepMaker::run(const Order& order, int slots) {
         if (!item.forward && options_.asynchronous) sum_and_update();
     }
     if (!options_.asynchronous) sum_and_update();
+    if (averages() && !options_.server_of.empty()) {
+        for (std::size_t b = 0; b < buckets_.size(); ++b) trade(static_cast<int>(b));
+        return;
+    }
     for (std::size_t b = 0; b < buckets_.size() && averages() && !elastic(); ++b) {
         bring_together(static_cast<int>(b), Content::weights, {last_compute_});
     }
@@ -173,6 +182,7 @@ void StepMaker::backward_of(Chunk chunk) {
     for (int i = chunk.end; i-- > chunk.begin;) {
         const Layer& layer = layers_[at(i)];
         if (const auto* op = std::get_if<Communication>(&layer.op)) {
+            if (exchanged_.erase(i) > 0) continue;
             if (i < sent_down_to_ || i > sent_from_) communicate_backward(i, *op);
             continue;
         }
@@ -185,7 +195,9 @@ void StepMaker::backward_of(Chunk chunk) {
             const bool by_server =
                 pass == Pass::backward_weights && bucket_of_[at(i)] != none && sends_vectors(bucket_of_[at(i)]);
             if (!by_server) compute(i, pass, "");
+            if (pass == Pass::backward_weights && preconditioned(bucket_of_[at(i)])) make_factors(bucket_of_[at(i)]);
             if (pass == Pass::backward_data && halo != none) send_halos(halo, chunk);
+            if (pass == Pass::backward_data) exchange_gradients(i);
             const bool gradient = pass == Pass::backward_weights || gradients_together(layer.op);
             const bool each_time = options_.sum.zero == 3 || (options_.asynchronous && options_.sum.overlap);
             const bool now = (last && sums_beside_) || each_time;
@@ -213,6 +225,15 @@ void StepMaker::send_halos(int halo, Chunk chunk) {
         communicate_backward(i, std::get<Communication>(layers_[at(i)].op));
         sent_down_to_ = i;
         if (layers_[at(i)].inputs.front() != i - 1 || readers_[at(i - 1)].size() != 1) return;
+    }
+}
+
+void StepMaker::exchange_gradients(int i) {
+    for (const int input : layers_[at(i)].inputs) {
+        const auto* op = std::get_if<Communication>(&layers_[at(input)].op);
+        if (op == nullptr || op->movement != Movement::exchange || readers_[at(input)].size() != 1) continue;
+        communicate_backward(input, *op);
+        exchanged_.insert(input);
     }
 }
 

@@ -48,7 +48,8 @@ struct StepOptions {
 ///   ... local       after the last of the step's updates: [bucket 0] [bucket 1], the models
 ///
 /// With servers a bucket is traded as soon as its gradients are there, on a stream of its own, and nothing is updated;
-/// the first of a group then hands the weights on.
+/// the first of a group then hands the weights on. With elastic, too, ranks update their own models, and trade these at
+/// the end of the step for how far they give way to the average that the servers keep.
 ///
 /// What a chunk receives may come in while the item before the one that needs it is computed, not earlier: memory for
 /// one micro-batch in advance.

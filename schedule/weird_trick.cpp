@@ -6,12 +6,11 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 
 namespace rehearse::schedule {
 
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// Layers that may follow each other at the end of a network, each reading the one before it.
 bool may_be_at_the_end(const Network& network, int index) {

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "sim/bounds.hpp"
 #include "sim/collectives.hpp"
 #include "sim/program.hpp"
@@ -19,8 +20,6 @@ namespace rehearse::sim {
 namespace s4u = simgrid::s4u;
 
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Ranks that are in step, those of them that trade, and how far each stream's steps are.
 struct Group {

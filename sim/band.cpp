@@ -29,17 +29,17 @@ using Counted = std::pair<const Problem*, int>;
 
 // How often each problem is computed. Micro-batches of a layer are alike, and layers often.
 std::map<std::string, Counted> problems_of(const RankClass& rank_class) {
-    std::map<std::pair<int, Pass>, std::vector<Counted>> by_layer;  // updates: by bucket, from -1 down
+    std::map<std::pair<int, Pass>, std::vector<Counted>> by_layer;  // updates: by bucket, from -2 down
     for (const Step& step : rank_class.steps) {
         const auto* compute = std::get_if<Compute>(&step.action);
         const auto* update = std::get_if<Update>(&step.action);
-        if (compute == nullptr && update == nullptr) continue;
-        const Problem& problem = compute != nullptr ? compute->problem : update->problem;
-        std::vector<Counted>& known =
-            by_layer[{compute != nullptr ? compute->layer : -1 - update->bucket, problem.pass}];
-        const auto same = std::ranges::find_if(known, [&](const Counted& one) { return *one.first == problem; });
+        const Problem* problem = problem_of(step);
+        if (problem == nullptr) continue;
+        const int other = update == nullptr ? -1 : -2 - update->bucket;
+        std::vector<Counted>& known = by_layer[{compute != nullptr ? compute->layer : other, problem->pass}];
+        const auto same = std::ranges::find_if(known, [&](const Counted& one) { return *one.first == *problem; });
         if (same == known.end()) {
-            known.emplace_back(&problem, 1);
+            known.emplace_back(problem, 1);
         } else {
             ++same->second;
         }

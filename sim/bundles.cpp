@@ -6,12 +6,11 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 
 namespace rehearse::sim {
 
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 // Every weight of `light` stands in `heavy` too, and is no less there.
 template <typename Share>

@@ -6,15 +6,15 @@
 #include <algorithm>
 #include <set>
 
+#include "core/index.hpp"
+
 namespace rehearse::sim {
 
 namespace {
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
 bool same(const Call& a, const Communicate& b) {
     return a.elements == b.elements && a.kind == b.kind && a.axis == b.axis && a.type == b.type &&
-           a.algorithm == b.algorithm;
+           a.algorithm == b.algorithm && a.root == b.root;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <span>
 #include <stdexcept>
 
+#include "core/index.hpp"
 #include "sim/bounds.hpp"
 #include "sim/groups.hpp"
 
@@ -17,8 +18,6 @@ namespace rehearse::sim {
 namespace {
 
 constexpr double rounding = 1e-6;  // relative; times and sizes are sums of very many
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 [[noreturn]] void refuse(const std::string& what) {
     throw std::logic_error(fmt::format("bug in Rehearse: the prediction breaks its certificate: {}", what));
@@ -158,6 +157,9 @@ private:
             if (least > Seconds{}) at_least(event, least, "peak rate or memory allow");
         } else if (const auto* update = std::get_if<Update>(&action)) {
             const Seconds least = least_time(update->problem, device) * steps_.fastest_pace();
+            if (least > Seconds{}) at_least(event, least, "peak rate or memory allow");
+        } else if (const auto* precondition = std::get_if<Precondition>(&action)) {
+            const Seconds least = least_time(precondition->problem, device) * steps_.fastest_pace();
             if (least > Seconds{}) at_least(event, least, "peak rate or memory allow");
         } else if (const auto* send = std::get_if<Send>(&action)) {
             hops_.clear();

@@ -84,8 +84,8 @@ const std::vector<Collectives::Stage>& Collectives::stages_of(const Call& call) 
     const std::int64_t each = size < many_ranks ? even_from : even_among_many;
     // Adasum's dot products are as many however long the vectors.
     const std::int64_t elements = call.elements >= each * size && is_sum(call.algorithm) ? 0 : call.elements;
-    const auto [entry, fresh] = programs_.try_emplace(
-        {call.kind, call.axis, to_string(call.algorithm), elements, pipeline_pieces(call.algorithm, call.elements)});
+    const auto [entry, fresh] = programs_.try_emplace({call.kind, call.axis, to_string(call.algorithm), elements,
+                                                       pipeline_pieces(call.algorithm, call.elements), call.root});
     if (fresh) {
         const Groups groups = groups_along(mesh_, call.axis, call.algorithm, wiring_);
         const Collective rounds = rounds_of(call, groups);

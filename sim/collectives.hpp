@@ -78,6 +78,7 @@ private:
         std::string algorithm;
         std::int64_t elements = 0;  // 0: any number large enough to be cut evenly
         std::int64_t pieces = 1;    // of a pipeline
+        std::int64_t root = 0;
         auto operator<=>(const Key&) const = default;
     };
     bool in_step(const Call& call) const { return in_step_.has_value() && InStep::serves(call); }

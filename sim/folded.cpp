@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "sim/calls.hpp"
 #include "sim/traffic.hpp"
 #include "sim/transits.hpp"
@@ -13,8 +14,6 @@
 namespace rehearse::sim {
 
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 // One class's program and how far it has got; by step, or by stream. Times are seconds.
 struct ClassState {

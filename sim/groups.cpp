@@ -60,7 +60,7 @@ Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, cons
 }
 
 Collective rounds_of(const Call& call, const Groups& groups) {
-    return Collective{call.kind, call.algorithm, groups.shape, call.elements};
+    return Collective{call.kind, call.algorithm, groups.shape, call.elements, call.root};
 }
 
 Bytes bytes_of(const Parcel& parcel, DataType type) { return size_of(type) * static_cast<double>(parcel.elements); }

@@ -32,9 +32,11 @@ struct Call {
     std::int64_t elements = 0;
     DataType type = DataType::f32;
     Algorithm algorithm{};
+    std::int64_t root = 0;  // of a broadcast
 };
 inline Call call_of(const Communicate& communicate) {
-    return {communicate.kind, communicate.axis, communicate.elements, communicate.type, communicate.algorithm};
+    return {communicate.kind, communicate.axis,      communicate.elements,
+            communicate.type, communicate.algorithm, communicate.root};
 }
 
 /// Rank r sits on device r. A hierarchical algorithm needs the same number of consecutive members on every node they

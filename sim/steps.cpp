@@ -20,12 +20,6 @@ namespace {
 
 constexpr std::int64_t all_nodes = -1;
 
-const Problem* problem_of(const Step& step) {
-    if (const auto* compute = std::get_if<Compute>(&step.action)) return &compute->problem;
-    if (const auto* update = std::get_if<Update>(&step.action)) return &update->problem;
-    return nullptr;
-}
-
 // Layer, pass, bytes and flops of what is not computed; bytes of a collective are not known here.
 struct Describe {
     const Network& network;
@@ -49,6 +43,10 @@ struct Describe {
     void operator()(const Recv& recv) const {
         of_layer(recv.layer, recv.micro_batch);
         peer("recv", recv.bytes);
+    }
+    void operator()(const Precondition& precondition) const {
+        if (precondition.bucket >= 0) event.layer = fmt::format("bucket{}", precondition.bucket);
+        event.micro_batch = precondition.micro_batch;
     }
     void operator()(const Trade& trade) const {
         event.layer = fmt::format("bucket{}", trade.bucket);

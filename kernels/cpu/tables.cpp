@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forward by rows of the output, the gradient by columns of the tables, so that no two threads add to one number.
+// Forward by rows of the output, the gradient and a direct update by columns of the tables, so that no two threads add
+// to one number.
 #include "kernels/cpu/rows_simd.hpp"
 #include "kernels/cpu/share.hpp"
 
@@ -33,6 +34,7 @@ private:
             return;
         }
         const std::span<const float> diff_dst = b.diff_dst;
+        if (updates_directly(op_)) return update_rows(b, diff_dst);
         const std::span<float> diff = b.diff_weights;
         const std::int64_t rows = static_cast<std::int64_t>(diff.size()) / op_.width;
         share(op_.width, 16, workers_, [&](std::int64_t /*worker*/, Stretch part) {
@@ -46,8 +48,22 @@ private:
         });
     }
 
+    // One row after the other loses its gradient: what is picked is a small part of the tables.
+    void update_rows(const Buffers& b, std::span<const float> diff_dst) const {
+        const std::span<float> weights = b.weights;
+        share(op_.width, 16, workers_, [&](std::int64_t /*worker*/, Stretch part) {
+            for (std::int64_t i = 0; i < outputs(op_); ++i) {
+                const float* const from = diff_dst.data() + i * op_.width;
+                for_each_row(op_, b, i, [&](std::int64_t row) {
+                    float* const to = weights.data() + row * op_.width;
+                    for (std::int64_t c = part.begin; c < part.end; ++c) to[c] -= b.learning_rate * from[c];
+                });
+            }
+        });
+    }
+
     std::int64_t outputs(const Embedding& op) const { return batch_ * op.tokens; }
-    std::int64_t outputs(const EmbeddingBag& op) const { return batch_ * op.tables; }
+    std::int64_t outputs(const EmbeddingBag& op) const { return batch_ * op.samples * op.tables; }
 
     // visit(row of all tables, one after the other) for those that are summed in row i of the output.
     template <typename Visit>

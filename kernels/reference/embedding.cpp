@@ -46,8 +46,10 @@ void run(const Embedding& op, Pass pass, std::int64_t batch, const Buffers& b) {
 }
 
 void run(const EmbeddingBag& op, Pass pass, std::int64_t batch, const Buffers& b) {
-    std::vector<double> sums(pass == Pass::forward ? b.dst.size() : b.diff_weights.size());
-    for (std::int64_t i = 0; i < batch * op.tables * op.lookups; ++i) {
+    const bool direct = op.direct && pass == Pass::backward_weights;
+    const double rate = b.learning_rate;
+    std::vector<double> sums(pass == Pass::forward ? b.dst.size() : direct ? b.weights.size() : b.diff_weights.size());
+    for (std::int64_t i = 0; i < batch * op.samples * op.tables * op.lookups; ++i) {
         const std::int64_t bag = i / op.lookups;
         const std::int64_t row = (bag % op.tables * op.vocabulary + b.indices[i]) * op.width;
         for (std::int64_t c = 0; c < op.width; ++c) {
@@ -55,7 +57,10 @@ void run(const EmbeddingBag& op, Pass pass, std::int64_t batch, const Buffers& b
             if (pass == Pass::backward_weights) sums[row + c] += b.diff_dst[bag * op.width + c];
         }
     }
-    store(sums, pass == Pass::forward ? b.dst : b.diff_weights);
+    for (std::size_t i = 0; direct && i < sums.size(); ++i) {
+        if (sums[i] != 0) b.weights[i] = static_cast<float>(b.weights[i] - rate * sums[i]);
+    }
+    if (!direct) store(sums, pass == Pass::forward ? b.dst : b.diff_weights);
 }
 
 void run(const Interaction& op, Pass pass, std::int64_t batch, const Buffers& b) {

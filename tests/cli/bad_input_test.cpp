@@ -63,6 +63,15 @@ TEST_F(BadInput, OfClusters) {
                     {"cluster --jobs {}/jobs.csv --speeds {}/speeds.csv", "no speed of net on 2 devices"},
                     {"cluster --jobs {}/speeds.csv", "no column 'name'"}});
 }
+
+TEST_F(BadInput, OfLearners) {
+    expect_refused({{"learners --model resnet32 --plan data:local=2", "leave them out"},
+                    {"learners --model resnet32 --most 0", "at least 1 learner"},
+                    {"learners --model resnet32 --plan pipe=1", "learners need the data axis"},
+                    {"learners --model resnet32 --batches 0", "at least 1 sample"},
+                    {"learners --model resnet32 --gain much", "--gain"},
+                    {"learners --model resnet32 --critical-batch 500", "--dataset"}});
+}
 #endif
 
 #if REHEARSE_HAS_BENCH && REHEARSE_HAS_MPI
@@ -149,6 +158,11 @@ TEST_F(BadInput, OfPredictions) {
                     {"predict --devices 8 --plan dat", "did you mean 'data'"},
                     {"predict --devices 8 --plan data:allreduce=rnig", "did you mean 'ring'"},
                     {"predict --devices 8 --plan data:bucket=25", "unit"},
+                    {"predict --devices 8 --plan data:tables=shared:shares=balanced", "shares does not go with tables"},
+                    {"predict --devices 8 --plan data:kfac=1:shares=balanced", "shares does not go with kfac"},
+                    {"predict --devices 8 --plan data:tables=shared", "has no tables of embeddings"},
+                    {"predict --devices 8 --plan data:kfac=2:microbatches=2", "kfac does not go with microbatches"},
+                    {"predict --devices 8 --plan data:damping=0.1", "damping needs kfac"},
                     {"predict --devices 8 --plan 'data:allreduce=hierarchical(ring,ring)'", "6"},
                     {"predict --devices 8 --mode fold", "did you mean 'folded'"},
                     {"predict --devices 8 --noise 2", "from 0 to 1"},

@@ -48,7 +48,7 @@ TEST_F(Contract, MachinesGiveASourceForEveryFigure) {
 
 TEST_F(Contract, HelpHasExamplesAndVersionIsThere) {
     for (const char* command : {"predict", "run", "schedule", "compare", "bench", "calibrate", "validate", "export",
-                                "models", "machines", "explain", "cluster"}) {
+                                "models", "machines", "explain", "cluster", "learners"}) {
         const Output output = run(std::string{command} + " --help");
         EXPECT_EQ(output.code, 0);
         EXPECT_THAT(output.out, HasSubstr("Examples:"));
@@ -251,6 +251,30 @@ TEST_F(Contract, EveryPriceIsExplained) {
 }
 
 #if REHEARSE_HAS_SIM
+// McCandlish et al. 2018: (1 + batch / critical batch) times as many epochs. Every learner but the last one tried
+// gains.
+TEST_F(Contract, LearnersAreAddedAsLongAsTheyGain) {
+    const Json found = json(
+        "learners --model lenet5 --machine titanx-server --batches 8,64 --most 5 --dataset 60000 --epochs 10 "
+        "--critical-batch 100");
+    const Json& rows = found["points"];
+    double least = 1e300;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const Json& row = rows[i];
+        EXPECT_EQ(row["global_batch"], row["batch"].get<int>() * row["learners"].get<int>());
+        const double epochs = 10 * (1 + row["global_batch"].get<double>() / 100);
+        EXPECT_NEAR(row["training_s"].get<double>(), epochs * 60000 / row["samples_per_s"].get<double>(), 1e-6);
+        least = std::min(least, row["training_s"].get<double>());
+        const bool last = i + 1 == rows.size() || rows[i + 1]["learners"] == 1;
+        if (row["learners"] == 1) continue;
+        const double gain = row["samples_per_s"].get<double>() / rows[i - 1]["samples_per_s"].get<double>() - 1;
+        EXPECT_NEAR(row["gain"].get<double>(), gain, 1e-9);
+        EXPECT_TRUE(last || gain >= 0.05) << row;
+    }
+    EXPECT_EQ(found["best"]["training_s"], least);
+    EXPECT_EQ(rows[0]["learners"], 1);
+}
+
 TEST_F(Contract, ExplainsAKernelByItsPartsBandAndNearestSamples) {
     const std::string problem = "conv2d:n16c64h56w56k64r3s3:pad1:stride1:f32:forward";
     const Json explained = json("explain " + problem + " --machine summit");

@@ -65,6 +65,7 @@ const std::vector<Op> ops{
     Embedding{512, 30522, 1024, 512, 2},
     Embedding{1, 2, 3},
     EmbeddingBag{26, 100, 1000000, 64},
+    EmbeddingBag{2, 100, 1000000, 64, 8, true},
     Interaction{27, 64},
     Embedding{1024, 6288, 2048, 1024, 0, 8},
     SoftmaxTerms{6288, 1024, 8},

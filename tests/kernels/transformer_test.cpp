@@ -164,6 +164,24 @@ TEST(EmbeddingBagByHand, SumsTheRowsOfEachBag) {
     }
 }
 
+// Two samples in one: the second one's ids and sums behind the first one's.
+TEST(EmbeddingBagByHand, UpdatesTheRowsThatWerePicked) {
+    const EmbeddingBag op{.tables = 2, .lookups = 1, .vocabulary = 3, .width = 1, .samples = 2, .direct = true};
+    for (const Backend* backend : backends_of(op)) {
+        SCOPED_TRACE(full_name(*backend));
+        Tensors t{op, 1, *backend};
+        t.indices = {0, 2, 0, 1};
+        t.weights = {1, 2, 4, 8, 16, 32};
+        t.run(*backend, Pass::forward);
+        EXPECT_THAT(t.dst, ElementsAre(1, 32, 1, 16));
+        t.diff_dst = {2, 4, 6, 8};
+        Buffers buffers = t.buffers();
+        buffers.learning_rate = 0.5F;
+        backend->prepare({op, Pass::backward_weights, 1, DataType::f32})->run(buffers);
+        EXPECT_THAT(t.weights, ElementsAre(-3, 2, 4, 8, 12, 30));
+    }
+}
+
 TEST(Tables, RefuseIdsThatAreNoRows) {
     const Embedding op{2, 3, 2};
     for (const Backend* backend : backends_of(op)) {

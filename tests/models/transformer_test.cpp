@@ -112,7 +112,8 @@ TEST(Transformers, TakeASequenceByTheirName) {
 TEST(Transformers, NormalizeAfterAHalfAsEncodersAndBeforeItAsDecoders) {
     const auto order = [](TransformerKind kind) {
         std::string text;
-        for (const Layer& layer : transformer({"tiny", kind, 1, 8, 2, 10, 4, 0, 1}, 4).layers) text += " " + layer.name;
+        const Network network = transformer({"tiny", kind, 1, 8, 2, 10, 4, 0, 1}, 4);
+        for (const Layer& layer : network.layers) text += " " + layer.name;
         return text;
     };
     EXPECT_EQ(
@@ -132,6 +133,25 @@ TEST(Dlrm, HasTheTablesOfThePaper) {
     const std::int64_t bottom = 512 * 512 + 512 + 512 * 64 + 64;
     const std::int64_t top = (64 + 9 * 8 / 2) * 1024 + 1024 + 2 * (1024 * 1024 + 1024) + 1024 * 2 + 2;
     EXPECT_EQ(parameters(network), tables + bottom + top);
+}
+
+// calibrate/published/dlrm.csv: MiB of the MLPs' gradients, and of the tables' sums for a global batch.
+TEST(Dlrm, HasTheVolumesThatArePublished) {
+    struct Volumes {
+        const char* network;
+        double batch, all_reduce, all_to_all;
+    };
+    for (const Volumes& published : {Volumes{"dlrm-small", 8192, 9.5, 15.8}, Volumes{"dlrm-large", 16384, 1047, 1024},
+                                     Volumes{"dlrm-mlperf", 16384, 9.0, 208}}) {
+        SCOPED_TRACE(published.network);
+        const Network network = load_network(published.network);
+        const Layer& tables = network.layers[static_cast<std::size_t>(*find_layer(network, "tables"))];
+        constexpr double mib = 1024 * 1024;
+        const auto dense = static_cast<double>(parameters(network) - parameters(tables.op));
+        EXPECT_NEAR(4 * dense / mib, published.all_reduce, 0.01 * published.all_reduce);
+        EXPECT_NEAR(4 * published.batch * static_cast<double>(elements(tables.output)) / mib, published.all_to_all,
+                    0.015 * published.all_to_all);
+    }
 }
 
 }  // namespace

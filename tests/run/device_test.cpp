@@ -212,6 +212,8 @@ TEST(Device, RefusesOnAllRanksAlikeWhatIsKeptOnTheHost) {
     expect_refusal(test::branches(), "pipe:schedule=pipedream:microbatches=4", "versions of the weights");
     expect_refusal(tied, "pipe:schedule=gpipe:microbatches=2", "two stages share");
     expect_refusal(test::branches(), "data:learners=2", "rank's learners");
+    expect_refusal(test::dropping(), "data:kfac=1", "factors");
+    expect_refusal(test::tiny_dlrm(), "data:tables=shared", "rows of its tables");
 }
 
 TEST(Device, ThatIsNotThereIsRefusedWithTheReason) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "core/error.hpp"
 #include "run/trainer.hpp"
 #include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/run/networks.hpp"
@@ -71,6 +72,37 @@ TEST(Adasum, CombinesTheRanksOwnMeans) {
         const Result result = train_checked(convolutions(), plan, 4, 3);
         EXPECT_GT(result.gradient_tolerance, 0);
         EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+    }
+}
+
+/// Numbers through dense layers, ids through eight tables; their dot products through others.
+Network recommender() {
+    Network n{.name = "recommender", .layers = {}};
+    int dense = add(n, "input", Input{{6}}, {});
+    dense = add(n, "bottom0", MatMul{.m = 1, .n = 8, .k = 6}, {dense});
+    dense = add(n, "relu", Activation{Nonlinearity::relu, {8}}, {dense});
+    dense = add(n, "bottom1", MatMul{.m = 1, .n = 4, .k = 8}, {dense});
+    const int ids = add(n, "ids", Input{{8 * 3}, 20}, {});
+    const int tables = add(n, "tables", EmbeddingBag{8, 3, 20, 4}, {ids});
+    const int both = add(n, "interaction", Interaction{9, 4}, {dense, tables});
+    add(n, "loss", SoftmaxLoss{2}, {add(n, "scores", MatMul{.m = 1, .n = 2, .k = 40}, {both})});
+    check(n);
+    return n;
+}
+
+// Its tables are drawn small: a rate at which rows move by more than rounding reaches.
+TEST(SharedTables, TrainAsOneRankDoes) {
+    const Communicator world = Communicator::world();
+    for (const char* plan : {"data:tables=shared", "data:tables=shared:bucket=1B:first=1B"}) {
+        SCOPED_TRACE(plan);
+        const Schedule schedule = test::schedule_of(recommender(), plan, world.size(), 4);
+        Options options{.steps = 3, .learning_rate = 2, .momentum = 0, .check_gradients = true};
+        options.alone = std::make_shared<const Schedule>(test::schedule_of(recommender(), "data", 1, 4));
+        const Result result = train_on(world, schedule, options, {}, {});
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+        EXPECT_LT(result.gradient_tolerance, 1e-4);
+        options.momentum = 0.9F;
+        EXPECT_THROW(train_on(world, schedule, options, {}, {}), InputError);
     }
 }
 

@@ -9,6 +9,8 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
+#include "schedule/memory.hpp"
 #include "schedule/tensor.hpp"
 #include "tests/schedule/examples.hpp"
 
@@ -96,28 +98,53 @@ TEST(Balance, OfUnlikeDevicesIsTheBestOfAllCuts) {
     }
 }
 
-// The second node's devices are three times as fast: of eight equal layers they take six.
-TEST(Balance, OfAMixedMachineGivesTheFasterDevicesMoreLayers) {
+/// Eight equal dense layers on two nodes of one device.
+Schedule eight_layers(double first_rate, double second_rate, double second_memory = 1e12) {
     Machine machine = sixes();
     machine.nodes = {node_of(1, 1), node_of(1, 1)};
     machine.nodes[1].vertices[0].device_class = 1;
-    for (const double rate : {1e9, 3e9}) {
+    for (const auto& [rate, memory] : {std::pair{first_rate, 1e12}, std::pair{second_rate, second_memory}}) {
         DeviceClass& device = machine.classes.emplace_back();
-        device.name = fmt::format("rate{}", machine.classes.size());
+        device.name = fmt::format("device{}", machine.classes.size());
         device.peak[DataType::f32].value = FlopRate{rate};
+        device.memory.value = Bytes{memory};
         device.memory_bandwidth.value = Bandwidth{1e15};
     }
     Network n{.name = "wide", .layers = {}};
     int at = add(n, "input", Input{{64}}, {});
     for (int i = 0; i < 8; ++i) at = add(n, "dense" + std::to_string(i), MatMul{.m = 1, .n = 64, .k = 64}, {at});
     add(n, "loss", SoftmaxLoss{64}, {at});
-    const Schedule schedule = make_schedule(n, machine, parse_plan("pipe=2"), {.devices = 2, .batch_per_device = 64});
-    const auto dense = [](const RankClass& stage) {
-        return std::ranges::count_if(stage.part.network.layers,
-                                     [](const Layer& layer) { return std::holds_alternative<MatMul>(layer.op); });
-    };
-    EXPECT_EQ(dense(schedule.classes[0]), 2);
-    EXPECT_EQ(dense(schedule.classes[1]), 6);
+    return make_schedule(n, machine, parse_plan("pipe=2:microbatches=4"), {.devices = 2, .batch_per_device = 64});
+}
+
+std::int64_t dense_layers(const RankClass& stage) {
+    return std::ranges::count_if(stage.part.network.layers,
+                                 [](const Layer& layer) { return std::holds_alternative<MatMul>(layer.op); });
+}
+
+// The second node's device is three times as fast: of eight equal layers it takes six.
+TEST(Balance, OfAMixedMachineGivesTheFasterDevicesMoreLayers) {
+    const Schedule schedule = eight_layers(1e9, 3e9);
+    EXPECT_EQ(dense_layers(schedule.classes[0]), 2);
+    EXPECT_EQ(dense_layers(schedule.classes[1]), 6);
+}
+
+// With memory for no more than `most` layers, six at the utmost, it takes that many. What they take is that of a
+// pipeline whose devices are as fast as makes this the balance.
+TEST(Balance, LeavesADeviceRoomForItsLayers) {
+    std::vector<double> takes{0};
+    for (int most = 1; most < 8; ++most) {
+        const Schedule roomy = eight_layers((8 - most) * 1e9, most * 1e9);
+        ASSERT_EQ(dense_layers(roomy.classes[1]), most);
+        takes.push_back(total(memory_use(roomy, roomy.classes[1])).value);
+    }
+    for (int most = 1; most < 7; ++most) {
+        for (const double more : {0.0, 0.9}) {  // of what one layer more would take
+            const double memory = takes[at(most)] + more * (takes[at(most + 1)] - takes[at(most)]);
+            EXPECT_EQ(dense_layers(eight_layers(1e9, 3e9, memory).classes[1]), most) << memory << " bytes";
+        }
+    }
+    EXPECT_EQ(dense_layers(eight_layers(1e9, 3e9, 1000).classes[1]), 6) << "no cut fits: as if all had room";
 }
 
 TEST(Balance, NeedsALayerThatComputesForEachStage) {

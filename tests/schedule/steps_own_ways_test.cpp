@@ -42,6 +42,64 @@ TEST(DataParallel, CompressedGradientsAreGathered) {
     }
 }
 
+// Osawa et al. 2019: factors beside the backward pass; each of two ranks inverts those of one of the two layers, the
+// larger one of a is what a step waits for, and has its directions sent to the other.
+TEST(DataParallel, CurvatureIsInvertedByItsOwner) {
+    const Schedule schedule = schedule_of(two_dense(), "data:kfac=1", 2);
+    EXPECT_EQ(schedule.curvature.owners, (std::vector<std::int64_t>{1, 0}));  // of b, of a
+    EXPECT_EQ(draw(schedule),
+              "compute: a:forward relu:forward b:forward loss:forward"
+              " loss:backward_data b:backward_weights b:factor_of_inputs b:factor_of_errors b:backward_data"
+              " relu:backward_data a:backward_weights a:factor_of_inputs a:factor_of_errors"
+              " invert0_of_inputs<bucket0:factors<bucket1:factors invert0_of_errors"
+              " direction0_of_inputs<bucket0:allreduce<bucket1:allreduce direction0_of_errors"
+              " bucket0:update<bucket0:broadcast bucket1:update<bucket1:broadcast\n"
+              "communication: bucket0:factors<b:factor_of_errors bucket0:allreduce<b:factor_of_errors"
+              " bucket1:factors<a:factor_of_errors bucket1:allreduce<a:factor_of_errors"
+              " bucket0:broadcast<direction0_of_errors bucket1:broadcast<direction0_of_errors\n");
+    for (const Step& step : schedule.classes[0].steps) {
+        const auto* communicate = std::get_if<Communicate>(&step.action);
+        if (communicate == nullptr) continue;
+        // Triangles of 5 and 3 rows of a (its 4 inputs and a 1, its 3 outputs), of 4 and 2 of b.
+        if (communicate->content == Content::factors) {
+            EXPECT_EQ(communicate->elements, communicate->bucket == 1 ? 15 + 6 : 10 + 3);
+        }
+        if (communicate->kind == CollectiveKind::broadcast) {
+            EXPECT_EQ(communicate->root, communicate->bucket == 1 ? 0 : 1);
+        }
+    }
+}
+
+TEST(DataParallel, CurvatureIsNewOncePerStep) {
+    int inverted = 0, multiplied = 0, updated = 0;
+    const Schedule schedule = schedule_of(two_dense(), "data:kfac=3", 1, 6);
+    for (const Step& step : schedule.classes[0].steps) {
+        const auto* precondition = std::get_if<Precondition>(&step.action);
+        if (precondition != nullptr) {
+            (precondition->work == Precondition::Work::invert ? inverted : multiplied) +=
+                precondition->work == Precondition::Work::factor ? 0 : 1;
+        }
+        updated += std::holds_alternative<Update>(step.action) ? 1 : 0;
+    }
+    EXPECT_EQ(inverted, 4) << "two factors of two layers";
+    EXPECT_EQ(multiplied, 3 * 4);
+    EXPECT_EQ(updated, 3 * 2);
+    EXPECT_THROW(parse_plan("data:kfac=2:microbatches=2"), InputError);
+    EXPECT_THROW(parse_plan("data:damping=0.1"), InputError);
+    EXPECT_THROW(schedule_of(residual(), "data:kfac=0", 1), InputError);
+}
+
+// Zhang et al. 2015, asynchronous: updates of the rank's own model, then that goes to the servers.
+TEST(Servers, OfElasticAveragesGetModelsAfterTheUpdates) {
+    EXPECT_EQ(draw(schedule_of(two_dense(), "server=1,data=2:local=1:elastic=0.5:first=1B:bucket=1B", 3)),
+              "compute: a:forward relu:forward b:forward loss:forward"
+              " loss:backward_data b:backward_weights b:backward_data relu:backward_data a:backward_weights"
+              " bucket0:update bucket1:update\n"
+              "send_gradients: bucket0:trade<bucket1:update bucket1:trade<bucket1:update\n");
+    EXPECT_THROW(parse_plan("server=1,data=2:local=2"), InputError);
+    EXPECT_THROW(parse_plan("server=1,groups=2,data=2:local=2:elastic=0.5"), InputError);
+}
+
 // Nobody updates but the servers; buckets are shared out by size.
 TEST(Servers, GetGradientsAsSoonAsTheyAreThere) {
     const Schedule schedule = schedule_of(two_dense(), "server=2,data=2:first=1B:bucket=1B", 4);

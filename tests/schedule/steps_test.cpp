@@ -41,7 +41,8 @@ TEST(DataParallel, WithoutOverlapSendsNothingBeforeTheBackwardPassEnds) {
 TEST(DataParallel, WholeVariablesMakeTheLargestDecide) {
     const auto sent = [](const char* plan, std::int64_t ranks) {
         std::int64_t sum = 0;
-        for (const Step& step : schedule_of(two_dense(), plan, ranks).classes[0].steps) {
+        const Schedule schedule = schedule_of(two_dense(), plan, ranks);
+        for (const Step& step : schedule.classes[0].steps) {
             const auto* bucket = std::get_if<Communicate>(&step.action);
             if (bucket != nullptr && bucket->kind == CollectiveKind::reduce_scatter) sum += bucket->elements;
         }

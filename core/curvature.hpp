@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// K-FAC over ranks (Osawa et al. 2019; Pauloski et al. 2020): who inverts which layers' factors, and what that is.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/schedule.hpp"
+
+namespace rehearse {
+
+/// A dense layer with weights of its own; all else is updated by its gradients as they are.
+bool is_preconditioned(const Op& op);
+
+/// First layers of buckets, so that each such layer is alone in its own.
+std::vector<int> preconditioned_alone(const Network& network);
+
+/// By bucket: the rank of `ranks` that inverts, largest layers first, each to whom has least to do by the cubes of both
+/// factors' rows (Pauloski et al. 2020, section IV); -1: not preconditioned. InputError when no layer is.
+std::vector<std::int64_t> owners_of(const Part& part, std::int64_t ranks);
+/// A rank's buckets, the costliest first.
+std::vector<int> owned_by(const Part& part, const std::vector<std::int64_t>& owners, std::int64_t rank);
+/// Those of the rank that has most to do.
+std::vector<int> most_owned(const Part& part, const std::vector<std::int64_t>& owners);
+
+const MatMul& dense_of(const Part& part, int bucket);
+/// Rows of the factor of the inputs, the 1 of a bias included.
+inline std::int64_t input_rows(const MatMul& dense) { return dense.k + (dense.bias ? 1 : 0); }
+
+/// As products: a factor is the weights' gradient of a layer whose inputs are its errors. An inverse by Cholesky has
+/// n^3 operations (n^3 / 3 to factor, twice that to invert) and is priced as a product of so many.
+Problem factor_problem(const MatMul& dense, Precondition::Side side, std::int64_t batch);
+Problem inverse_problem(const MatMul& dense, Precondition::Side side);
+Problem direction_problem(const MatMul& dense, Precondition::Side side);
+
+}  // namespace rehearse

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// K-FAC's steps made ready: factors, inverses, and gradients multiplied with these.
+#include <algorithm>
+
+#include "core/curvature.hpp"
+#include "core/error.hpp"
+#include "run/curvature.hpp"
+#include "run/program.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+using Side = Precondition::Side;
+
+std::int64_t triangle(std::int64_t rows) { return rows * (rows + 1) / 2; }
+
+}  // namespace
+
+// Both factors of a layer lie one after the other, as they are summed.
+std::span<float> Program::factor(int bucket, Side side) {
+    const MatMul& dense = dense_of(part(), bucket);
+    std::vector<float>& both = factors_[bucket];
+    both.resize(at(factor_elements(dense)));
+    const std::size_t inputs = at(triangle(input_rows(dense)));
+    return side == Side::inputs ? std::span{both}.first(inputs) : std::span{both}.subspan(inputs);
+}
+
+kernels::Kernel& Program::product(const Problem& problem, const Wish& wish) {
+    const kernels::PassChoices choices = kernels::choose_passes(problem.op, problem.batch, problem.type, wish);
+    return kernel_of(problem, of(choices, problem.pass), wish.scratch_limit);
+}
+
+// Who owns more layers than the rank with most to do (small ones) does the rest of them with the last that both have.
+void Program::prepare(ReadyStep& ready, const Precondition& step, const Wish& wish) {
+    if (step.work == Precondition::Work::factor) return prepare_factor(ready, step, wish);
+    const std::vector<std::int64_t>& owners = schedule_.curvature.owners;
+    const std::vector<int> owned = owned_by(part(), owners, coordinates_[at(axis_index(schedule_.mesh, "data"))]);
+    const bool last = step.place + 1 == static_cast<int>(most_owned(part(), owners).size());
+    const auto end = last ? owned.size() : std::min(owned.size(), at(step.place + 1));
+    std::vector<std::function<void()>> all;
+    for (std::size_t i = at(step.place); i < end; ++i) {
+        const bool inverts = step.work == Precondition::Work::invert;
+        all.push_back(inverts ? inversion(owned[i], step.side) : direction(owned[i], step.side, wish));
+    }
+    ready.before = [all] {
+        for (const auto& each : all) each();
+    };
+}
+
+std::vector<float>& Program::inverse(int bucket, Side side) {
+    const MatMul& dense = dense_of(part(), bucket);
+    const std::int64_t rows = side == Side::inputs ? input_rows(dense) : dense.n;
+    std::vector<float>& made = inverses_[{bucket, side}];
+    made.resize(at(rows * rows));
+    return made;
+}
+
+std::function<void()> Program::inversion(int bucket, Side side) {
+    return [packed = factor(bucket, side), damping = schedule_.curvature.damping, &made = inverse(bucket, side)] {
+        invert_factor(packed, damping, made);
+    };
+}
+
+std::function<void()> Program::direction(int bucket, Side side, const Wish& wish) {
+    std::vector<float>& between = between_[bucket];
+    const kernels::View gradient = tensors_->bucket(bucket).applied;
+    between.resize(gradient.size());
+    kernels::Buffers buffers;
+    if (side == Side::inputs) {
+        buffers.src.emplace_back(inverse(bucket, side));
+        buffers.weights = gradient;
+        buffers.dst = between;
+    } else {
+        buffers.src.emplace_back(between);
+        buffers.weights = inverse(bucket, side);
+        buffers.dst = gradient;
+    }
+    kernels::Kernel& kernel = product(direction_problem(dense_of(part(), bucket), side), wish);
+    return [&kernel, buffers] { kernel.run(buffers); };
+}
+
+// A row's own loss has as many times its part in the mean as there are rows.
+void Program::prepare_factor(ReadyStep& ready, const Precondition& step, const Wish& wish) {
+    const int index = part().buckets[at(step.bucket)].layers.front();
+    const Layer& layer = part().network.layers[at(index)];
+    const auto& dense = std::get<MatMul>(layer.op);
+    const bool inputs = step.side == Side::inputs;
+    const kernels::ConstView rows = inputs ? tensors_->layer(layer.inputs.front(), step.micro_batch).output
+                                           : kernels::ConstView{tensors_->layer(index, step.micro_batch).diff};
+    const std::int64_t size = inputs ? dense.k : dense.n;
+    std::vector<float>& sums = sums_of_products_[{step.bucket, step.side}];
+    sums.resize(at(size * size));
+    ready.kernel = &product(factor_problem(dense, step.side, micro_batch_size(schedule_, rank_class_)), wish);
+    ready.buffers.src.emplace_back(rows);
+    ready.buffers.diff_dst = rows;
+    ready.buffers.diff_weights = std::span<float>{sums};
+    const auto all = static_cast<double>(micro_batch_size(schedule_) * shards(schedule_.mesh) * dense.m);
+    const std::span<const float> values = rows;
+    ready.after = [&sums, values, size, bias = inputs && dense.bias, share = inputs ? 1 / all : all,
+                   packed = factor(step.bucket, step.side)] { pack_factor(sums, values, size, bias, share, packed); };
+}
+
+}  // namespace rehearse::run
