@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/curvature.hpp"
-#include "core/index.hpp"
 
 #include <fmt/format.h>
 
@@ -8,6 +7,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 
 namespace rehearse {
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/gradient_sums.hpp"
-#include "core/index.hpp"
 
 #include <set>
 #include <utility>
+
+#include "core/index.hpp"
 
 namespace rehearse {
 

@@ -8,6 +8,7 @@
 #include "core/curvature.hpp"
 #include "core/index.hpp"
 #include "run/alone.hpp"
+#include "run/random.hpp"
 
 namespace rehearse::run {
 
@@ -82,20 +83,40 @@ void add_rows(Program& program, int index, const MatMul& dense, Factors& factors
     factors.rows += static_cast<double>(rows);
 }
 
+/// By how much of itself a sum of so many terms, each rounded to f32, may be off (check_part): at random, or 0.
+class Rounding {
+public:
+    explicit Rounding(int perturbation)
+        : random_(key(static_cast<std::uint64_t>(perturbation), 0xFAC)), on_(perturbation > 0) {}
+    double factor(double terms) { return on_ ? 1 + std::sqrt(terms) * 0x1p-24 * (2 * random_.next() - 1) : 1; }
+
+private:
+    Uniform random_;
+    bool on_;
+};
+
 /// The layer's gradient becomes (A + d I)^-1 D (G + d I)^-1.
-void precondition(Factors factors, double damping, const MatMul& dense, std::span<float> gradient) {
+void precondition(Factors factors, double damping, const MatMul& dense, Rounding& rounding, std::span<float> gradient) {
     for (Square* square : {&factors.inputs, &factors.errors}) {
-        for (std::vector<double>& row : *square) {
-            for (double& value : row) value /= factors.rows;
+        for (std::size_t i = 0; i < square->size(); ++i) {
+            for (std::size_t j = 0; j <= i; ++j) {
+                (*square)[j][i] = (*square)[i][j] /= factors.rows / rounding.factor(factors.rows);
+            }
         }
     }
+    const auto round = [&rounding](std::vector<std::vector<double>> factor) {
+        for (std::vector<double>& row : factor) {
+            for (double& value : row) value *= rounding.factor(static_cast<double>(factor.size()));
+        }
+        return factor;
+    };
     std::vector<std::vector<double>> direction;
     for (std::size_t begin = 0; begin < gradient.size(); begin += at(dense.n)) {
         const auto row = gradient.subspan(begin, at(dense.n));
         direction.emplace_back(row.begin(), row.end());
     }
-    direction = solved(std::move(factors.inputs), damping, std::move(direction));
-    direction = transposed(solved(std::move(factors.errors), damping, transposed(direction)));
+    direction = solved(std::move(factors.inputs), damping, round(std::move(direction)));
+    direction = transposed(solved(std::move(factors.errors), damping, round(transposed(direction))));
     for (std::size_t i = 0; i < gradient.size(); ++i) {
         gradient[i] = static_cast<float>(direction[i / at(dense.n)][i % at(dense.n)]);
     }
@@ -108,6 +129,7 @@ Trained Alone::train_by_curvature(int perturbation) const {
     Program& program = *model;
     const std::vector<Layer>& layers = program.part().network.layers;
     Trained trained;
+    Rounding rounding{perturbation};
     for (int step = 0; step < options_.steps; ++step) {
         std::map<int, Factors> factors;  // by layer
         for (int m = 0; m < schedule_.micro_batches; ++m) {
@@ -129,7 +151,7 @@ Trained Alone::train_by_curvature(int perturbation) const {
             }
             std::ranges::transform(sum, gradients.begin(), [](double value) { return static_cast<float>(value); });
             for (const auto& [i, of] : factors) {
-                precondition(of, schedule_.curvature.damping, std::get<MatMul>(layers[at(i)].op),
+                precondition(of, schedule_.curvature.damping, std::get<MatMul>(layers[at(i)].op), rounding,
                              program.tensors().layer(i).gradients);
             }
             if (last(step) && m + 1 == schedule_.micro_batches) trained.gradients = result(program).gradients;

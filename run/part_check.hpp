@@ -40,6 +40,7 @@ struct AloneOptions {
 /// measured (Monte Carlo arithmetic, Parker 1997): the whole network trains three times more, with each weight changed
 /// once by a random part of sqrt(k) 2^-24 of itself, k its layer's fan-in, which is what a sum of k rounded terms errs
 /// by (Higham and Mary 2019); eight times the largest of the three changes is allowed, and 2^-18 at least.
+/// K-FAC's factors, and what is multiplied with their inverses, are changed likewise.
 /// With lag=1 each update is by the gradients of the step before it; the first step has none.
 /// Ranks that train models of their own, send few bits or trade with servers are held to what that means, written out
 /// (run/own_ways.cpp); the order of the servers' updates is as it was. Which gradients are sent in few bits depends on
