@@ -154,9 +154,11 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
             if (compute != nullptr) time = beside_learners(*problem, time, device);
         }
         entry->second.push_back(time);
+        // Passes over memory that were fitted on whole steps contain all sums, those of a transformer's rows in any
+        // case.
+        if (device.tiles != nullptr && device.model == nullptr) continue;
         for (const Problem& sum : sums[i]) {
-            if (tile_price(sum, device)) continue;  // its counted passes over memory contain them
-            entry->second.back() += at(price(sum, device), quantile_);
+            if (!tile_price(sum, device)) entry->second.back() += at(price(sum, device), quantile_);
         }
     }
 }
