@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "core/tile_model.hpp"
 #include "models/fuse.hpp"
 #include "models/models.hpp"
 #include "sim/price.hpp"
@@ -76,6 +77,21 @@ Machine with_devices(Machine machine, std::int64_t each) {
     return machine;
 }
 
+// Values cross memory as often as on `other`, whose framework fuses other operators.
+Machine with_passes(Machine machine, const Machine& other) {
+    const auto& as = other.classes.front().tiles;
+    if (as == nullptr) throw InputError(fmt::format("passes: machine '{}' has no [device.tiles]", other.name));
+    for (DeviceClass& device : machine.classes) {
+        if (device.tiles == nullptr) continue;
+        TileModel tiles = *device.tiles;
+        tiles.elementwise_passes = as->elementwise_passes;
+        tiles.score_passes = as->score_passes;
+        tiles.loss_passes = as->loss_passes;
+        device.tiles = std::make_shared<const TileModel>(std::move(tiles));
+    }
+    return machine;
+}
+
 // Every problem of the schedule at `scale` times its price.
 Machine priced(Machine machine, const Schedule& schedule, ComputeScale scale) {
     for (DeviceClass& device : machine.classes) {
@@ -106,6 +122,7 @@ TrainingRun training_run(const PublishedRow& row, const ReplaySettings& settings
     if (const std::string each = setting(settings, "placement"); !each.empty()) run.machine += "#" + each;
     run.plan = needed(settings, "plan", row, "strategy");
     if (const std::string fuse = setting(settings, "fuse"); !fuse.empty()) run.fuse = fuse;
+    run.passes = setting(settings, "passes");
     run.precision = choice(std::array{Precision::fp32, Precision::fp16, Precision::bf16, Precision::mixed},
                            needed(settings, "precision", row, "precision"), "precision", Precision::fp32);
     run.optimizer = choice(std::array{Optimizer::sgd, Optimizer::adam, Optimizer::lamb}, setting(settings, "optimizer"),
@@ -172,7 +189,9 @@ StepResult Replayer::step(const TrainingRun& run, ComputeScale scale, Quantile q
     const auto known = steps_.find(key);
     if (known != steps_.end()) return known->second;
     const Schedule& schedule = this->schedule(run);
-    const Machine machine = priced(this->machine(run.machine), schedule, scale);
+    Machine machine = this->machine(run.machine);
+    if (!run.passes.empty()) machine = with_passes(std::move(machine), this->machine(run.passes));
+    machine = priced(std::move(machine), schedule, scale);
     const sim::Prediction prediction =
         sim::simulate(schedule, machine, {.mode = sim::Mode::folded, .quantile = quantile});
     const StepResult result{summarize(schedule, prediction.timeline).step, static_cast<double>(global_batch(schedule)),

@@ -18,6 +18,7 @@ namespace rehearse::cli {
 /// All that a step depends on.
 struct TrainingRun {
     std::string network, fuse = "off", machine, plan = "data";
+    std::string passes;  // a machine whose framework moves values as often; empty: as the run's own
     std::int64_t devices = 1;
     std::int64_t batch = 0;         // a copy of the network; or
     std::int64_t global_batch = 0;  // of all of them

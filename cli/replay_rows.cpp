@@ -203,7 +203,8 @@ private:
     /// Prices by tiles were fitted on runs of whole nodes, which waited for the slowest of their cards already.
     double waiting(const TrainingRun& run) {
         const auto n = static_cast<double>(run.devices);
-        const bool of_nodes = replayer_.machine(run.machine).classes.front().tiles != nullptr;
+        const DeviceClass& device = replayer_.machine(run.machine).classes.front();
+        const bool of_nodes = device.tiles != nullptr && device.model == nullptr;
         return slowest_of(n) / (of_nodes ? slowest_of(std::min(n, cards_of_fits)) : 1);
     }
 

@@ -92,6 +92,18 @@ bool was_measured(const Conv2d& op) {
            w.pad_left == w.pad_right;
 }
 
+// A filter of one row or column, which DeepBench has none of, goes neither by Winograd's nor by Fourier's transform.
+// What is left is the product that it is: of one pixel, and of as many more channels (backward: filters) as it has
+// taps.
+Conv2d as_product(const Conv2d& op, Pass pass) {
+    const Window& w = op.window;
+    if ((w.kernel_h == 1) == (w.kernel_w == 1) || w.stride_h != 1 || w.stride_w != 1) return op;
+    const Shape out = output_shape(Op{op});
+    const std::int64_t taps = w.taps();
+    if (pass == Pass::backward_data) return {op.channels, op.height, op.width, op.filters * taps, Window{}};
+    return {op.channels * taps, out[1], out[2], op.filters, Window{}};
+}
+
 }  // namespace
 
 ProductSizes product_sizes(const Conv2d& op, Pass pass, std::int64_t batch) {
@@ -115,11 +127,12 @@ ProductSizes product_sizes(const MatMul& op, Pass pass, std::int64_t batch) {
 std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceSheet& sheet) {
     if (problem.pass == Pass::update) return std::nullopt;
     const int task = static_cast<int>(problem.pass);
-    if (const auto* conv = std::get_if<Conv2d>(&problem.op)) {
-        if (!was_measured(*conv)) return std::nullopt;
-        const Bounds at_best = bounds(*conv, problem.pass, problem.batch, sheet);
-        const ProductSizes sizes = product_sizes(*conv, problem.pass, problem.batch);
-        return KernelPoint{{features(*conv, sizes, at_best, sheet), task}, at_best};
+    if (const auto* asked = std::get_if<Conv2d>(&problem.op)) {
+        if (!was_measured(*asked)) return std::nullopt;
+        const Conv2d conv = as_product(*asked, problem.pass);
+        const Bounds at_best = bounds(conv, problem.pass, problem.batch, sheet);
+        const ProductSizes sizes = product_sizes(conv, problem.pass, problem.batch);
+        return KernelPoint{{features(conv, sizes, at_best, sheet), task}, at_best};
     }
     if (const auto* product = std::get_if<MatMul>(&problem.op)) {
         const ProductSizes sizes = product_sizes(*product, problem.pass, problem.batch);

@@ -28,6 +28,19 @@ constexpr bool is_elementwise(const Operator& /*op*/) {
            std::is_same_v<Operator, Add> || std::is_same_v<Operator, Dropout> || std::is_same_v<Operator, Bias>;
 }
 
+// Of rows of tokens {tokens, width}: what convolutional networks do to images is no transformer's.
+bool on_rows(const Op& op) {
+    return std::visit(
+        [](const auto& each) {
+            if constexpr (requires { each.shape; }) {
+                return is_elementwise(each) && each.shape.size() == 2;
+            } else {
+                return is_elementwise(each);
+            }
+        },
+        op);
+}
+
 class Transformers {
 public:
     Transformers(const TileModel& model, const DeviceClass& device, DataType type, std::int64_t batch)
@@ -91,10 +104,13 @@ private:
 bool of_transformers(const Op& op) {
     return std::holds_alternative<MatMul>(op) || std::holds_alternative<Attention>(op) ||
            std::holds_alternative<SoftmaxLoss>(op) || std::holds_alternative<SoftmaxTerms>(op) ||
-           std::holds_alternative<TermsLoss>(op) || std::holds_alternative<LayerNorm>(op) ||
-           std::holds_alternative<Embedding>(op) || std::holds_alternative<Activation>(op) ||
-           std::holds_alternative<Add>(op) || std::holds_alternative<Dropout>(op) || std::holds_alternative<Bias>(op) ||
+           std::holds_alternative<TermsLoss>(op) || std::holds_alternative<Embedding>(op) || on_rows(op) ||
            std::holds_alternative<Communication>(op) || updated(op).has_value();
+}
+
+// How often values cross memory does not depend on their type; what an f32 product or loss takes does.
+bool known_in(DataType type, const Op& op) {
+    return type != DataType::f32 || std::holds_alternative<Attention>(op) || on_rows(op) || updated(op).has_value();
 }
 
 }  // namespace
@@ -104,6 +120,10 @@ Seconds product_time(const ProductSizes& sizes, std::int64_t count, const TileMo
     const double m = sizes.m, n = sizes.n, k = sizes.k, products = static_cast<double>(count);
     const FlopRate processor = device.peak.at(type).value * (model.large_tile.value / model.processors.value);
     const Bandwidth memory = device.memory_bandwidth.value * model.memory.value;
+    // To begin and store a tile takes a time, which was told in steps of 16-bit Tensor Cores.
+    const auto tensor = device.peak.find(DataType::f16);
+    const bool slower = type == DataType::f32 && tensor != device.peak.end();
+    const double depth = model.depth.value * (slower ? device.peak.at(type).value / tensor->second.value : 1);
     Seconds best{std::numeric_limits<double>::infinity()};
     for (const Tile& tile : tiles) {
         const double speed = std::pow(model.small_tile.value, tile.smaller);
@@ -111,21 +131,22 @@ Seconds product_time(const ProductSizes& sizes, std::int64_t count, const TileMo
         for (const double cuts : cuts_of_k) {
             if (cuts > 1 && count > 1) break;
             const double waves = std::ceil(count_of_tiles * cuts / model.processors.value);
-            const Flops work{2 * tile.rows * tile.columns * (k / cuts + model.depth.value)};
+            const Flops work{2 * tile.rows * tile.columns * (k / cuts + depth)};
             Seconds time = waves * (work / (processor * speed));
             if (cuts > 1) time += Bytes{4 * 2 * m * n * cuts} / memory;  // parts in f32, written and read
             best = std::min(best, time);
         }
     }
-    if (!aligned(m) || !aligned(n) || !aligned(k)) best = model.unaligned.value * best;
+    const bool in_pieces = aligned(m) && aligned(n) && aligned(k);
+    if (type != DataType::f32 && !in_pieces) best = model.unaligned.value * best;
     const Bytes moved = products * (m * k + k * n + m * n) * size_of(type);
     return std::max(best, moved / memory);
 }
 
 std::optional<Price> tile_price(const Problem& problem, const DeviceClass& device) {
     if (device.tiles == nullptr || !of_transformers(problem.op)) return std::nullopt;
-    const bool update = updated(problem.op).has_value();
-    if (!update && (problem.type == DataType::f32 || !device.peak.contains(problem.type))) return std::nullopt;
+    if (!known_in(problem.type, problem.op)) return std::nullopt;
+    if (!updated(problem.op) && !device.peak.contains(problem.type)) return std::nullopt;
     if (!(device.memory_bandwidth.value.value > 0)) return std::nullopt;
     const TileModel& model = *device.tiles;
     const Transformers transformers{model, device, problem.type, problem.batch};

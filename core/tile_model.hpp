@@ -33,7 +33,8 @@ struct TileModel {
     double error = 0;  // relative error of a price, one standard deviation
 };
 
-/// Of 16-bit operators of transformers, and of updates; nothing for convolutions and what else is not known here.
+/// Of 16-bit operators of transformers, of attention and what is done to each value of rows of tokens in f32 as well,
+/// and of updates; nothing for convolutions, elementwise operators of images and what else is not known here.
 std::optional<Price> tile_price(const Problem& problem, const DeviceClass& device);
 
 /// Seconds of a product on the device, without the host.

@@ -21,6 +21,7 @@ constexpr std::array settings_table{
     ReplaySetting{"precision", "fp32, fp16, bf16 or mixed"},
     ReplaySetting{"optimizer", "sgd, adam or lamb"},
     ReplaySetting{"fuse", "operators joined (rehearse predict --fuse)"},
+    ReplaySetting{"passes", "a machine by name: the framework moves values as often as that of its [device.tiles]"},
     ReplaySetting{"batch", "samples a device, where the columns do not say"},
     ReplaySetting{"copies", "copies of the network, each of `batch` samples; without it, as many as devices"},
     ReplaySetting{"global_batch", "samples of a step, where the columns do not say"},

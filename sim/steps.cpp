@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/gradient_sums.hpp"
 #include "core/text.hpp"
+#include "core/tile_model.hpp"
 #include "sim/bounds.hpp"
 #include "sim/control.hpp"
 #include "sim/staging.hpp"
@@ -153,8 +154,12 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
             if (compute != nullptr) time = beside_learners(*problem, time, device);
         }
         entry->second.push_back(time);
-        if (device.tiles != nullptr) continue;  // its counted passes over memory contain them
-        for (const Problem& sum : sums[i]) entry->second.back() += at(price(sum, device), quantile_);
+        // Passes over memory that were fitted on whole steps contain all sums, those of a transformer's rows in any
+        // case.
+        if (device.tiles != nullptr && device.model == nullptr) continue;
+        for (const Problem& sum : sums[i]) {
+            if (!tile_price(sum, device)) entry->second.back() += at(price(sum, device), quantile_);
+        }
     }
 }
 

@@ -121,8 +121,29 @@ TEST(Tiles, PriceTheRestByBytesAndNothingUnderTheHostsCalls) {
     const double one = price({attention, Pass::forward, 1, DataType::f16}, tiled()).time.value;
     EXPECT_GT(one, 2 * 16 * 6 * 1048576.0 / 500e9);
     EXPECT_NEAR(price({attention, Pass::forward, 2, DataType::f16}, tiled()).time.value, 2 * one, 0.01 * one);
-    // What it does not know is a roofline, as ever.
+    // What it does not know is a roofline, as ever; so is what convolutional networks do to images.
     EXPECT_THAT(price({conv, Pass::forward, 1, DataType::f16}, tiled()).source, testing::HasSubstr("roofline"));
+    const Activation of_tokens{Nonlinearity::gelu, {1024, 4096}}, of_images{Nonlinearity::relu, {64, 56, 56}};
+    EXPECT_THAT(price({of_tokens, Pass::forward, 1, DataType::f16}, tiled()).source, testing::HasSubstr("tiles"));
+    EXPECT_THAT(price({of_images, Pass::forward, 1, DataType::f16}, tiled()).source, testing::HasSubstr("roofline"));
+}
+
+// Values of 4 bytes cross memory as often as those of 2, and a tile is begun and stored in the same time: at a tenth of
+// the rate, that of a tenth of the steps.
+TEST(Tiles, InF32PriceWhatCrossesMemoryAndNoProducts) {
+    DeviceClass d = tiled();
+    d.peak[DataType::f32] = {10_TFLOPS, "sheet"};
+    const auto time = [&](const Op& op, DataType type) { return price({op, Pass::forward, 1, type}, d).time.value; };
+    const LayerNorm norm{1024, 4096};
+    EXPECT_NEAR(time(norm, DataType::f32), 2 * time(norm, DataType::f16), 1e-12);
+    EXPECT_THAT(price({MatMul{512, 256, 4096, false}, Pass::forward, 1, DataType::f32}, d).source,
+                testing::HasSubstr("roofline"));
+    // 4 heads x 2 products of {256, 128}: two waves of four tiles at 1.25 TFLOPS each. Operands and results, and the
+    // scores six times, cross memory.
+    const Attention attention{4, 256, 128, 128};
+    const double wave = 2 * 256 * 128 * (128 + 6.4) / 1.25e12;
+    const double bytes = 4.0 * 4 * (2 * 128 * (2 * 256 + 2 * 128) + 6 * 256 * 128);
+    EXPECT_NEAR(time(attention, DataType::f32), 2 * wave + bytes / 500e9, 1e-9);
 }
 
 }  // namespace

@@ -119,6 +119,20 @@ TEST(PriceModels, GrowWithTheBatch) {
     }
 }
 
+// Inception's 1x7 and 7x1: no fast transform is known for filters of one row, so none beats its multiplications at the
+// data sheet's rate, as 3x3 and 5x5 do.
+TEST(PriceModels, KnowNoFastAlgorithmOfFiltersOfOneRow) {
+    const FlopRate peak{9.34e12};  // P100
+    const auto model = load_price_model("p100");
+    for (const Window& window : {Window{.kernel_h = 1, .kernel_w = 7, .pad_left = 3, .pad_right = 3},
+                                 Window{.kernel_h = 7, .kernel_w = 1, .pad_top = 3, .pad_bottom = 3}}) {
+        for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
+            const Conv2d layer{160, 17, 17, 160, window};
+            EXPECT_GT(model->answer({layer, pass, 64, DataType::f32})->time, flops(layer, pass, 64) / peak);
+        }
+    }
+}
+
 TEST(PriceModels, AreUsedByTheMachinesThatNameThem) {
     const Problem layer{Conv2d{128, 28, 28, 128, Window{3, 3, 1, 1, 1, 1, 1, 1}}, Pass::forward, 32, DataType::f32};
     for (const char* name : {"summit", "cori-knl", "titanx-server"}) {
