@@ -87,7 +87,7 @@ public:
         tabs->addTab(table_, "Steps");
         tabs->addTab(scrolled(differences_), "Difference map");
         split->addWidget(tabs);
-        split->setSizes({220, 220, 330});
+        split->setSizes({185, 185, 370});
         auto* all = new QVBoxLayout(this);
         all->setContentsMargins(0, 0, 0, 0);
         all->setSpacing(0);

@@ -53,7 +53,7 @@ public:
                 size, theme);
         });
         delay_.setSingleShot(true);
-        delay_.setInterval(30);
+        delay_.setInterval(10);
         connect(&delay_, &QTimer::timeout, this, [this] {
             if (isVisible()) look();
         });

@@ -3,12 +3,10 @@
 
 #include <QComboBox>
 #include <QFormLayout>
-#include <QLabel>
 #include <QLineEdit>
 #include <QSpinBox>
 
 #include "models/models.hpp"
-#include "schedule/plan.hpp"
 
 namespace rehearse::gui {
 
@@ -33,7 +31,11 @@ ExperimentForm::ExperimentForm(QWidget* parent) : QWidget(parent) {
     batch_ = new QSpinBox;
     batch_->setObjectName("batch");
     batch_->setRange(1, 1'000'000);
-    form->addRow("Batch a device", batch_);
+    batch_->setToolTip(
+        "Samples in a step of one copy of the network: of a device, or of those that share a copy along tensor, pipe "
+        "or "
+        "spatial axes");
+    form->addRow("Batch a copy", batch_);
     connect(batch_, &QSpinBox::valueChanged, this, [this](int) { changed(); });
     putting_ = false;
 }
@@ -84,24 +86,6 @@ Experiment ExperimentForm::experiment() const {
     for (const auto& [widget, field] : lines_) now.*field = widget->text().toStdString();
     now.batch = batch_->value();
     return now;
-}
-
-QWidget* plan_help() {
-    QString text = "<b>Words of a plan</b><br>";
-    for (const schedule::PlanWord& word : schedule::plan_words()) {
-        text += QString("<span style='font-family:monospace'>%1%2</span> <i>%3</i><br>")
-                    .arg(word.axis.empty() ? "" : "&nbsp;&nbsp;:",
-                         (text_of(word.name) + "=" + text_of(word.values)).toHtmlEscaped(),
-                         text_of(word.summary).toHtmlEscaped());
-    }
-    auto* label = new QLabel(text);
-    label->setWordWrap(true);
-    label->setMinimumWidth(1);  // a long word of a plan is no reason to cut the fields above it
-    label->setTextFormat(Qt::RichText);
-    QFont font = label->font();
-    font.setPointSizeF(font.pointSizeF() * 0.85);
-    label->setFont(font);
-    return label;
 }
 
 }  // namespace rehearse::gui

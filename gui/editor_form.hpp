@@ -34,7 +34,7 @@ private:
     bool putting_ = true;  // until all fields are there
 };
 
-/// The words of a plan and what each does.
+/// The words of a plan and what each does; a click on an axis shows its options.
 QWidget* plan_help();
 
 }  // namespace rehearse::gui

@@ -11,6 +11,7 @@
 #include "core/text.hpp"
 #include "models/experiment_file.hpp"
 #include "models/models.hpp"
+#include "picture/topology.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/plan.hpp"
 
@@ -139,6 +140,19 @@ Check check(const Experiment& experiment) {
         result.problem = error.what();
     }
     return result;
+}
+
+picture::Picture traffic_picture(const Experiment& experiment, picture::Size size, picture::Theme theme) {
+    std::int64_t devices = 0;
+    for (const std::int64_t n : devices_of(experiment)) devices = n <= 96 ? n : devices;
+    if (devices == 0) throw InputError("the experiment has no point of at most 96 devices");
+    const Machine machine = models::load_machine(experiment.machine);
+    schedule::Job job;
+    job.devices = devices;
+    job.batch_per_device = experiment.batch;
+    const Schedule schedule =
+        make_schedule(models::load_network(experiment.model), machine, schedule::parse_plan(experiment.plan), job);
+    return picture::traffic_picture(picture::traffic_of(schedule, machine), machine, size, theme);
 }
 
 }  // namespace rehearse::gui

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gui/document.hpp"
+#include "picture/chart.hpp"
 
 namespace rehearse::gui {
 
@@ -37,5 +38,9 @@ struct Check {
 };
 /// Mesh, divisibility and memory of the largest number of devices: a second of computing at most.
 Check check(const Experiment& experiment);
+
+/// Who sends how much to whom in a step, at the largest point of the experiment that is small enough to be drawn.
+/// InputError.
+picture::Picture traffic_picture(const Experiment& experiment, picture::Size size, picture::Theme theme);
 
 }  // namespace rehearse::gui

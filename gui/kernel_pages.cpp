@@ -33,11 +33,6 @@ double bus_factor(const CollectiveRun& run) {
     return run.kind == "broadcast" || run.kind == "p2p" ? 1 : others;
 }
 
-std::string implementation_of(const std::string& name) {
-    const std::size_t slash = name.find('/');
-    return slash == std::string::npos ? "benchmarks" : name.substr(slash + 1, name.find("/real_time") - slash - 1);
-}
-
 // time = overhead + bytes / bandwidth, drawn from the smallest to the largest size.
 std::optional<picture::Series> fitted(const std::vector<CollectiveRun>& runs, double factor) {
     std::vector<calibrate::MessageSample> samples;
@@ -62,6 +57,13 @@ std::optional<picture::Series> fitted(const std::vector<CollectiveRun>& runs, do
 
 }  // namespace
 
+std::string problem_of(const std::string& benchmark) { return benchmark.substr(0, benchmark.find('/')); }
+
+std::string implementation_of(const std::string& benchmark) {
+    const std::size_t slash = benchmark.find('/');
+    return slash == std::string::npos ? "" : benchmark.substr(slash + 1, benchmark.find("/real_time") - slash - 1);
+}
+
 std::optional<CollectiveRun> collective_of(const Benchmark& benchmark) {
     const std::string_view name = benchmark.name;
     const std::size_t slash = name.find('/');
@@ -84,23 +86,26 @@ std::optional<CollectiveRun> collective_of(const Benchmark& benchmark) {
 }
 
 picture::Picture collectives_picture(const Benchmarks& benchmarks, picture::Size size, picture::Theme theme) {
-    std::map<std::string, std::vector<CollectiveRun>> curves;
+    std::map<std::pair<std::string, std::string>, std::vector<CollectiveRun>> curves;  // by kind and algorithm
     for (const Benchmark& b : benchmarks.rows) {
         if (auto run = collective_of(b))
-            curves[fmt::format("{} of {}, {}, {}", run->kind, run->ranks, run->type, run->algorithm)].push_back(*run);
+            curves[{fmt::format("{} of {} ranks, {}", run->kind, run->ranks, run->type), run->algorithm}].push_back(
+                *run);
     }
     if (curves.empty())
         throw InputError("no collectives in it: right would be rehearse bench allreduce --out FILE.json");
+    const bool of_one_kind = curves.begin()->first.first == curves.rbegin()->first.first;
     picture::Chart chart;
-    chart.title =
-        fmt::format("Collectives measured on {}", benchmarks.host.empty() ? "an unnamed host" : benchmarks.host);
+    chart.title = fmt::format("{}, measured on {}", of_one_kind ? curves.begin()->first.first : "Collectives",
+                              benchmarks.host.empty() ? "an unnamed host" : benchmarks.host);
     chart.subtitle = "bus bandwidth, as nccl-tests counts it; dashed: overhead + bytes / bandwidth, fitted to the dots";
     chart.x = {"bytes of a rank", picture::Scale::log, picture::Unit::bytes, {}, {}};
     chart.y = {"bus bandwidth", picture::Scale::log, picture::Unit::bandwidth, {}, {}};
     std::vector<picture::Series> fits;
-    for (auto& [name, runs] : curves) {
+    for (auto& [kind, runs] : curves) {
         std::ranges::sort(runs, {}, &CollectiveRun::bytes);
-        picture::Series series{.name = name, .width = 1.5};
+        const std::string name = kind.first + ", " + kind.second;
+        picture::Series series{.name = of_one_kind ? kind.second : name, .width = 1.5};
         series.color = picture::series_color(picture::palette(theme), chart.series.size());
         for (const CollectiveRun& run : runs) {
             series.points.push_back({run.bytes, run.bus_bytes_per_s});
@@ -123,7 +128,7 @@ std::vector<Residual> residuals_of(const Benchmarks& benchmarks, const Machine& 
     const DeviceClass& device = class_of(machine, 0);
     std::map<std::string, Residual> fastest;  // prices are of the best implementation
     for (const Benchmark& b : benchmarks.rows) {
-        const std::string problem = b.name.substr(0, b.name.find('/'));
+        const std::string problem = problem_of(b.name);
         if (!b.error.empty() || b.seconds <= 0 || b.flops_per_s <= 0) continue;
         Residual& known = fastest[problem];
         if (known.measured_s > 0 && known.measured_s <= b.seconds) continue;
@@ -206,7 +211,7 @@ picture::Picture kernels_picture(const Benchmarks& benchmarks, picture::Size siz
             continue;
         const std::string name = implementation_of(b.name);
         picture::Series& s = series[name];
-        s.name = name;
+        s.name = name.empty() ? "benchmarks" : name;
         s.line = false;
         const double x = roofline ? b.flops_per_s / b.bytes_per_s : rated ? b.seconds : number;
         s.points.push_back({x, rated ? b.flops_per_s : b.seconds});

@@ -109,11 +109,13 @@ private:
     }
 
     void list_benchmarks() {
-        Rows rows{{"benchmark", "time", "rate", "bandwidth", "bus bandwidth", "of the peak", "error"}, {}};
+        Rows rows{{"problem", "implementation", "time", "rate", "bandwidth", "bus bandwidth", "of the peak", "error"},
+                  {}};
         const auto unless_0 = [](double v, Value shown) { return v > 0 ? shown : Value{}; };
         for (const Benchmark& b : shown_ != nullptr ? shown_->rows : std::vector<Benchmark>{}) {
             const auto run = collective_of(b);
-            rows.rows.push_back({{b.name, {}},
+            rows.rows.push_back({{problem_of(b.name), {}},
+                                 {implementation_of(b.name), {}},
                                  seconds(b.seconds),
                                  unless_0(b.flops_per_s, rate(b.flops_per_s, "FLOP/s")),
                                  unless_0(b.bytes_per_s, rate(b.bytes_per_s, "B/s")),

@@ -6,6 +6,7 @@
 #include <QFontDatabase>
 #include <QKeyEvent>
 #include <QPainter>
+#include <QTabWidget>
 #include <QTimer>
 #include <cstdio>
 #include <set>
@@ -30,14 +31,29 @@ bool draws_text() {
 }
 
 struct Wish {
-    QString screenshot, find, keys;
+    QString screenshot, find, keys, tab, beside;
     QStringList views;  // the first at once, the others when all is read
     bool exit = false;
 };
 
+// The tab of the screen that is seen whose name begins so; false when there is none.
+bool show_tab(const Window& window, const QString& name) {
+    for (auto* tabs : window.screen(window.screen())->findChildren<QTabWidget*>()) {
+        for (int i = 0; i < tabs->count(); ++i) {
+            if (tabs->tabText(i).startsWith(name, Qt::CaseInsensitive)) return tabs->setCurrentIndex(i), true;
+        }
+    }
+    return false;
+}
+
 // When all is read and simulated.
 int finish(Window& window, const Wish& wish) {
     for (const QString& view : wish.views) window.go(view.toStdString());
+    if (!wish.beside.isEmpty()) window.put_beside(wish.beside.toStdString());
+    if (!wish.tab.isEmpty() && !show_tab(window, wish.tab)) {
+        std::fprintf(stderr, "rehearse-gui: --tab %s: this screen has no such tab\n", qPrintable(wish.tab));
+        return 2;
+    }
     auto* timeline = window.findChild<QWidget*>("timeline_view");
     if (!wish.find.isEmpty() && timeline != nullptr) {
         static_cast<rehearse::gui::TimelineView*>(timeline)->find_next(wish.find.toStdString());
@@ -77,15 +93,17 @@ int main(int argc, char** argv) {
                        {"screenshot", "write a picture of the window when all is read", "OUT.png"},
                        {"find", "select the first step with this text in its name", "TEXT"},
                        {"keys", "then press these keys in the timeline, as \"CFSS\"", "TEXT"},
+                       {"tab", "show the tab of the screen whose name begins so", "NAME"},
+                       {"beside", "show this screen beside the other", "NAME"},
                        {"theme", "light or dark", "NAME"},
                        {"size", "of the window, in pixels", "WxH"},
                        {"exit", "end when all is read; exit code 2 when something went wrong"}});
     parser.process(application);
     if (!draws_text()) std::fprintf(stderr, "rehearse-gui: no font was found: install fonts-dejavu-core\n");
-    const Wish wish{parser.value("screenshot"), parser.value("find"), parser.value("keys"), parser.values("view"),
-                    parser.isSet("exit")};
+    const Wish wish{parser.value("screenshot"), parser.value("find"),  parser.value("keys"), parser.value("tab"),
+                    parser.value("beside"),     parser.values("view"), parser.isSet("exit")};
     Window window(!wish.exit && wish.screenshot.isEmpty());
-    for (const QString& view : wish.views) {
+    for (const QString& view : wish.views + parser.values("beside")) {
         if (window.screen(view.toStdString()) != nullptr) continue;
         std::fprintf(stderr, "rehearse-gui: --view %s: there is no such screen; see --help\n", qPrintable(view));
         return 2;
@@ -108,6 +126,7 @@ int main(int argc, char** argv) {
         const int code = finish(window, wish);
         if (wish.exit) QCoreApplication::exit(code);
     });
-    if (wish.exit || !wish.screenshot.isEmpty() || !wish.find.isEmpty() || !wish.keys.isEmpty()) poll.start(30);
+    if (wish.exit || !wish.screenshot.isEmpty() || !(wish.find + wish.keys + wish.tab + wish.beside).isEmpty())
+        poll.start(30);
     return QApplication::exec();
 }

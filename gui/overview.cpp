@@ -75,7 +75,7 @@ std::vector<Card> cards_of(const Prediction& prediction, const Point& p) {
                      p.fits ? good : bad, "memory: by kind"});
     if (p.training_s > 0) {
         const std::string name = p.epochs > 0 ? fmt::format("Training of {:.4g} epochs", p.epochs) : "Training";
-        cards.push_back({name, long_time(p.training_s), fmt::format("{:.5g} node-hours", p.node_hours), compute_color,
+        cards.push_back({name, long_time(p.training_s), fmt::format("{:.4g} node-hours", p.node_hours), compute_color,
                          "scaling: over devices"});
     }
     return cards;
@@ -136,8 +136,7 @@ picture::Picture overview_picture(const Prediction& prediction, std::size_t poin
     top += draw_cards(picture, {20, top, size.width - 40, 0}, cards_of(prediction, p), colors) + 6;
     const auto add = [&](const picture::Stacks& stacks) {
         if (stacks.rows.empty()) return;
-        draw(picture, {4, top, size.width - 8, 0}, stacks, colors);
-        top += height_of(stacks) + 6;
+        top += std::max(draw(picture, {4, top, size.width - 8, 0}, stacks, colors), height_of(stacks)) + 6;
     };
     add(breakdown(prediction.points));
     add(prices(prediction));
@@ -158,7 +157,7 @@ picture::Picture overview_picture(const Timeline& timeline, const Summary& s, pi
     const picture::Palette& colors = palette(theme);
     picture::Picture picture = canvas(size, colors, timeline.title);
     double top = 10 +
-                 draw_heading(picture, {20, 10, size.width, 0}, timeline.title,
+                 draw_heading(picture, {20, 10, size.width - 40, 0}, timeline.title,
                               fmt::format("{} events of {} ranks, {}", timeline.events.size(), timeline.ranks,
                                           timeline.measured ? "measured" : "predicted"),
                               colors) +

@@ -34,10 +34,14 @@ picture::Picture pareto_picture(const std::vector<std::shared_ptr<const Predicti
                                 picture::Theme theme) {
     picture::Chart chart;
     chart.title = "Time, devices, memory";
-    chart.subtitle = "a million samples; dashed: beaten by none that takes as few devices";
+    chart.subtitle = "of a million samples; size of a dot: memory of a device; dashed: the front";
     chart.x = {"devices", picture::Scale::log, picture::Unit::none, {}, {}};
     chart.y = {"time of 1,000,000 samples", picture::Scale::log, picture::Unit::seconds, {}, {}};
     std::vector<picture::Point> all;
+    double most = 1;
+    for (const auto& prediction : predictions) {
+        for (const Point& p : prediction->points) most = std::max(most, p.memory_peak_bytes);
+    }
     for (const auto& prediction : predictions) {
         picture::Series series{.name = prediction->model + ", " + prediction->plan, .line = false};
         for (const Point& p : prediction->points) {
@@ -45,6 +49,7 @@ picture::Picture pareto_picture(const std::vector<std::shared_ptr<const Predicti
             const picture::Point at{static_cast<double>(p.devices), 1e6 / p.samples_per_s};
             series.points.push_back(at);
             series.titles.push_back(front_title(*prediction, p));
+            series.radii.push_back(2.5 + 5.5 * std::sqrt(p.memory_peak_bytes / most));
             chart.labels.push_back({at, to_string(Bytes{p.memory_peak_bytes}), picture::Anchor::start, {}, {}});
             all.push_back(at);
         }

@@ -39,6 +39,10 @@ picture::Waterfall waterfall_of(const trace::Comparison& comparison);
 /// the step it is. A cell's title begins with the step's name and a colon behind a space: "conv1:forward : ...".
 picture::Picture differences_picture(const trace::Comparison& comparison, picture::Theme theme);
 
+/// "conv2d:n8" and "cpu/direct" of "conv2d:n8/cpu/direct/real_time"; "" where a name has no such part.
+std::string problem_of(const std::string& benchmark);
+std::string implementation_of(const std::string& benchmark);
+
 /// Rate against problems, a series an implementation.
 picture::Picture kernels_picture(const Benchmarks& benchmarks, picture::Size size, picture::Theme theme);
 

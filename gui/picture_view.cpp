@@ -181,6 +181,10 @@ bool PictureView::eventFilter(QObject* watched, QEvent* event) {
     return QWidget::eventFilter(watched, event);
 }
 
+void PictureView::mouseMoveEvent(QMouseEvent* event) {
+    setCursor(clicked && mark_at(event->position()) != nullptr ? Qt::PointingHandCursor : Qt::ArrowCursor);
+}
+
 void PictureView::mouseReleaseEvent(QMouseEvent* event) {
     const picture::Mark* mark = mark_at(event->position());
     if (event->button() == Qt::LeftButton && mark != nullptr && clicked) clicked(*mark);

@@ -11,12 +11,28 @@
 #include "gui/picture_view.hpp"
 #include "gui/session.hpp"
 #include "schedule/orders.hpp"
+#include "schedule/plan.hpp"
 
 namespace rehearse::gui {
 
 namespace {
 
 bool has_events(const Document& d) { return d.timeline != nullptr; }
+
+// The plan in the title of a timeline, where it has a pipeline: "bert-large on summit, pipe=4:microbatches=12,data=3,
+// predicted", "bert-large, pipe=2, batch 4 a rank, measured".
+std::optional<schedule::Plan> pipelined_plan(const std::string& title) {
+    const std::size_t first = title.find(", "), last = title.rfind(", ");
+    if (first == last) return std::nullopt;
+    try {
+        const std::string words = title.substr(first + 2, last - first - 2);
+        schedule::Plan plan = schedule::parse_plan(words.substr(0, words.find(", batch ")));
+        const int axis = axis_index(plan.mesh, "pipe");
+        if (axis >= 0 && size_of(plan.mesh, axis) > 1) return plan;
+    } catch (const InputError&) {
+    }
+    return std::nullopt;
+}
 
 // A pipeline to draw: one that is planned, or a timeline that is open.
 class PipelineChoice : public QWidget {
@@ -63,6 +79,20 @@ public:
     }
 
     void show_document(int i) { what_->setCurrentIndex(std::max(what_->findData(i), 0)); }
+
+    /// The plan of a timeline as it would be without waiting for messages.
+    void show_planned(const schedule::Plan& plan) {
+        const auto stages = static_cast<int>(size_of(plan.mesh, axis_index(plan.mesh, "pipe")));
+        const QString name = QString::fromUtf8(plan.pipeline.data(), static_cast<qsizetype>(plan.pipeline.size()));
+        what_->setCurrentIndex(std::max(what_->findData(name), 0));
+        const auto put = [](QSpinBox* box, int value) {
+            const QSignalBlocker quiet(box);
+            box->setValue(value);
+        };
+        put(stages_, stages);
+        put(micro_batches_, plan.micro_batches > 0 ? plan.micro_batches : stages);
+        put(chunks_, plan.chunks > 0 ? plan.chunks : name == "interleaved" ? 2 : 1);
+    }
 
     /// InputError while it is not there yet, and when there is none.
     std::optional<picture::PipelineDrawing> drawing() {
@@ -142,8 +172,10 @@ public:
         if (!isVisible()) return;  // done when it is shown
         const Document* document = session_.at(session_.timeline);
         for (PipelineChoice* choice : choices_) choice->fill();
-        if (document != nullptr && document->timeline != nullptr && session_.timeline != shown_)
+        if (document != nullptr && document->timeline != nullptr && session_.timeline != shown_) {
             choices_[1]->show_document(shown_ = session_.timeline);
+            if (const auto plan = pipelined_plan(document->lanes->title)) choices_[0]->show_planned(*plan);
+        }
         view_->remake();
     }
     void set_theme(picture::Theme theme) override { view_->set_theme(theme); }

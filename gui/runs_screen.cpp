@@ -4,6 +4,7 @@
 #include <QPlainTextEdit>
 #include <QPushButton>
 #include <QSplitter>
+#include <QTextOption>
 #include <QTimer>
 
 #include "gui/session.hpp"
@@ -19,7 +20,7 @@ public:
         table_->setObjectName("runs_table");
         log_->setObjectName("log");
         log_->setReadOnly(true);
-        log_->setLineWrapMode(QPlainTextEdit::NoWrap);
+        log_->setWordWrapMode(QTextOption::WrapAtWordBoundaryOrAnywhere);
         cancel_->setObjectName("cancel");
         auto* tools = new QHBoxLayout;
         tools->setContentsMargins(8, 6, 8, 4);

@@ -5,22 +5,17 @@
 #include <QBoxLayout>
 #include <QComboBox>
 #include <QLabel>
+#include <QSettings>
 #include <QSplitter>
-#include <QTabWidget>
 
-#include "core/error.hpp"
 #include "gui/pages.hpp"
 #include "gui/picture_view.hpp"
 #include "gui/session.hpp"
+#include "gui/start.hpp"
 
 namespace rehearse::gui {
 
 namespace {
-
-const Prediction* current(const Session& session) {
-    const Document* document = session.at(session.prediction);
-    return document != nullptr ? document->prediction.get() : nullptr;
-}
 
 class Overview : public Screen {
 public:
@@ -39,11 +34,11 @@ public:
             view_->remake();
         });
         view_->clicked = [this](const picture::Mark& mark) {
-            if (const auto colon = mark.title.find(':'); colon != std::string::npos)
-                session_.go(mark.title.substr(0, colon));
+            if (const auto colon = mark.title.find(": "); colon != std::string::npos)
+                follow(mark.title.substr(0, colon), mark.title.substr(colon + 2));
         };
         view_->show(careful([this](picture::Size size, picture::Theme theme) {
-            if (const Prediction* prediction = current(session_)) {
+            if (const Prediction* prediction = session_.current_prediction()) {
                 return overview_picture(
                     *prediction, session_.point < 0 ? SIZE_MAX : static_cast<std::size_t>(session_.point), size, theme);
             }
@@ -53,12 +48,14 @@ public:
             if (document != nullptr)
                 return note(size, theme,
                             "This timeline has too many events for it, or no steps of ours: see the screen Timeline");
-            return note(size, theme, "Open a prediction or a timeline, or predict an experiment");
+            std::vector<std::string> recent;
+            for (const QString& path : QSettings().value("recent").toStringList()) recent.push_back(path.toStdString());
+            return start_picture(recent, size, theme);
         }));
     }
     void refresh() override {
         points_->clear();
-        const Prediction* prediction = current(session_);
+        const Prediction* prediction = session_.current_prediction();
         points_->setVisible(prediction != nullptr && prediction->points.size() > 1);
         if (prediction != nullptr) {
             for (const Point& p : prediction->points) points_->addItem(QString("%1 devices").arg(p.devices));
@@ -70,6 +67,16 @@ public:
     picture::Picture picture() const override { return view_->shown(); }
 
 private:
+    // To the evidence of a card, or into what the start page offers.
+    void follow(const std::string& word, const std::string& what) {
+        if (word == "open") return session_.ask();
+        if (word == "recent") return session_.open(QString::fromStdString(what));
+        for (const Example& example : examples()) {
+            if (word == "example" && what == example.name) session_.experiment = example.experiment;
+        }
+        session_.go(word == "example" ? "editor" : word);
+    }
+
     QComboBox* points_;
     PictureView* view_;
 };
@@ -150,7 +157,7 @@ public:
                                      seconds(point.step_s),
                                      seconds(point.step_low_s),
                                      seconds(point.step_high_s),
-                                     count(point.samples_per_s),
+                                     large(point.samples_per_s),
                                      percent(point.efficiency),
                                      seconds(point.exposed_comm_s),
                                      bytes(point.memory_peak_bytes),
@@ -179,46 +186,9 @@ private:
     std::vector<std::pair<int, std::size_t>> places_;  // of the table's rows
 };
 
-class Memory : public Screen {
-public:
-    explicit Memory(Session& session) : Screen(session), view_(new PictureView), time_(new PictureView) {
-        view_->setObjectName("memory_picture");
-        time_->setObjectName("memory_over_time");
-        auto* tabs = new QTabWidget;
-        tabs->setDocumentMode(true);
-        tabs->setObjectName("memory_tabs");
-        tabs->addTab(scrolled(view_), "By kind");
-        tabs->addTab(scrolled(time_), "Over time");
-        auto* all = new QVBoxLayout(this);
-        all->setContentsMargins(0, 0, 0, 0);
-        all->addWidget(tabs);
-        view_->show(careful([this](picture::Size size, picture::Theme theme) {
-            const Prediction* prediction = current(session_);
-            if (prediction == nullptr || prediction->memory.empty())
-                throw InputError("Open a prediction made with --memory, or predict an experiment");
-            return memory_picture(prediction->memory, prediction->points.back().memory_capacity_bytes,
-                                  fmt::format("Memory of a device: {} on {}, {}", prediction->model,
-                                              prediction->machine, prediction->plan),
-                                  size.width, theme);
-        }));
-        time_->show(careful([this](picture::Size size, picture::Theme theme) {
-            const Document* document = session_.at(session_.timeline);
-            if (document == nullptr) throw InputError("Open a timeline with counters of memory");
-            return memory_over_time(*document->lanes, size, theme);
-        }));
-    }
-    void refresh() override { view_->remake(), time_->remake(); }
-    void set_theme(picture::Theme theme) override { view_->set_theme(theme), time_->set_theme(theme); }
-    picture::Picture picture() const override { return view_->shown(); }
-
-private:
-    PictureView *view_, *time_;
-};
-
 }  // namespace
 
 std::unique_ptr<Screen> make_overview(Session& session) { return std::make_unique<Overview>(session); }
 std::unique_ptr<Screen> make_scaling(Session& session) { return std::make_unique<Scaling>(session); }
-std::unique_ptr<Screen> make_memory(Session& session) { return std::make_unique<Memory>(session); }
 
 }  // namespace rehearse::gui

@@ -28,11 +28,17 @@ struct Session {
     std::function<void(const std::string& screen)> go;
     std::function<void(Document)> add;
     std::function<void(const QString& path)> open;
+    std::function<void()> ask;  // which files to open
     std::function<void(const QString& message)> warn;
     std::function<void()> refresh;
+    std::function<void()> cursor_moved;  // to another cursor_ns
 
     const Document* at(int i) const {
         return i >= 0 && i < static_cast<int>(documents.size()) ? &documents[static_cast<std::size_t>(i)] : nullptr;
+    }
+    const Prediction* current_prediction() const {
+        const Document* document = at(prediction);
+        return document != nullptr ? document->prediction.get() : nullptr;
     }
     std::vector<int> with(bool (*has)(const Document&)) const {
         std::vector<int> found;

@@ -21,6 +21,10 @@ Value seconds(double s) { return {to_string(Seconds{s}), s}; }
 Value bytes(double b) { return {to_string(Bytes{b}), b}; }
 Value percent(double share) { return {fmt::format("{:.1f} %", 100 * share), share}; }
 Value count(double n) { return {picture::text_of(n, picture::Unit::none), n}; }
+Value large(double n) {
+    if (n >= 1e6) return count(n);
+    return {n >= 1e4 ? fmt::format("{:.4g} k", n / 1e3) : fmt::format("{:.4g}", n), n};
+}
 Value rate(double per_second, const std::string& unit) {
     if (unit == "FLOP/s") return {to_string(FlopRate{per_second}), per_second};
     if (unit == "B/s") return {to_string(Bandwidth{per_second}), per_second};
@@ -49,14 +53,14 @@ std::string to_csv(const Rows& rows) {
 void TableModel::show(Rows rows) {
     beginResetModel();
     rows_ = std::move(rows);
-    numeric_.assign(rows_.titles.size(), false);
+    numeric_.assign(rows_.titles.size(), false), empty_.assign(rows_.titles.size(), true);
     for (std::size_t c = 0; c < numeric_.size(); ++c) {
         bool any = false, all = true;
         for (const auto& row : rows_.rows) {
             if (c >= row.size() || row[c].text.empty()) continue;
             any = true, all = all && row[c].number;
         }
-        numeric_[c] = any && all;
+        numeric_[c] = any && all, empty_[c] = !any;
     }
     endResetModel();
 }
@@ -123,7 +127,13 @@ Table::Table(QWidget* parent)
 void Table::show(Rows rows) {
     model_->show(std::move(rows));
     resizeColumnsToContents();
-    for (int c = 0; c + 1 < model_->columnCount(); ++c) setColumnWidth(c, std::min(columnWidth(c) + 12, 420));
+    bool last_is_numeric = false;
+    for (int c = 0; c < model_->columnCount(); ++c) {
+        setColumnWidth(c, std::min(columnWidth(c) + 12, 420));
+        setColumnHidden(c, model_->is_empty(c));
+        if (!model_->is_empty(c)) last_is_numeric = model_->is_numeric(c);
+    }
+    horizontalHeader()->setStretchLastSection(!last_is_numeric);  // figures stand below each other, not at the far end
 }
 
 void Table::currentChanged(const QModelIndex& now, const QModelIndex& before) {

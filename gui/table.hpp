@@ -26,6 +26,7 @@ Value seconds(double s);
 Value bytes(double b);
 Value percent(double share);
 Value count(double n);
+Value large(double n);  // four digits and k, M, G
 Value rate(double per_second, const std::string& unit);
 
 struct Rows {
@@ -40,6 +41,9 @@ public:
     using QAbstractTableModel::QAbstractTableModel;
     void show(Rows rows);
     const Rows& rows() const { return rows_; }
+    bool is_numeric(int column) const { return numeric_[static_cast<std::size_t>(column)]; }
+    /// Of a table with rows.
+    bool is_empty(int column) const { return empty_[static_cast<std::size_t>(column)] && !rows_.rows.empty(); }
 
     int rowCount(const QModelIndex& parent = {}) const override;
     int columnCount(const QModelIndex& parent = {}) const override;
@@ -48,12 +52,13 @@ public:
 
 private:
     Rows rows_;
-    std::vector<bool> numeric_;  // columns in which nothing else than numbers stands
+    std::vector<bool> numeric_, empty_;  // columns in which nothing else than numbers stands, or nothing
 };
 
 class Table : public QTableView {
 public:
     explicit Table(QWidget* parent = nullptr);
+    /// A column in which nothing stands is hidden.
     void show(Rows rows);
     void filter(const QString& text);
     void copy() const;  // as CSV

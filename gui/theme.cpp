@@ -28,10 +28,17 @@ void apply(picture::Theme theme, QApplication& application) {
         palette.setColor(QPalette::Disabled, role, faint);
     }
     palette.setColor(QPalette::PlaceholderText, faint);
+    if (dark) {  // edges of tabs, frames and grooves, which Fusion draws of these
+        palette.setColor(QPalette::Light, QColor(60, 66, 77));
+        palette.setColor(QPalette::Midlight, QColor(54, 59, 69));
+        palette.setColor(QPalette::Mid, QColor(44, 48, 57));
+        palette.setColor(QPalette::Dark, QColor(22, 24, 29));
+        palette.setColor(QPalette::Shadow, QColor(12, 13, 16));
+    }
     palette.setColor(QPalette::ToolTipBase, dark ? QColor(48, 53, 62) : QColor(255, 255, 240));
     palette.setColor(QPalette::Highlight, accent);
     palette.setColor(QPalette::HighlightedText, Qt::white);
-    palette.setColor(QPalette::Link, accent);
+    palette.setColor(QPalette::Link, dark ? QColor(86, 180, 233) : accent);
     palette.setColor(QPalette::BrightText, QColor(213, 94, 0));
     application.setStyle(QStyleFactory::create("Fusion"));
     application.setPalette(palette);

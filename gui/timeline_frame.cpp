@@ -55,7 +55,9 @@ void TimelineView::draw_ruler(QPainter& painter) {
         const QString text = QString::fromStdString(picture::text_of(value, picture::Unit::seconds));
         if (x + painter.fontMetrics().horizontalAdvance(text) / 2.0 > width()) continue;
         painter.setPen(qcolor(colors.text));
-        painter.drawText(QRectF(x - 60, ruler.top() + 2, 120, 18), Qt::AlignCenter, text);
+        const double half = painter.fontMetrics().horizontalAdvance(text) / 2.0 + 2;
+        const double middle = std::max(x, plot().left() + half);  // not below the names
+        painter.drawText(QRectF(middle - 60, ruler.top() + 2, 120, 18), Qt::AlignCenter, text);
     }
     painter.setPen(qcolor(colors.faint_text));
     const double span = (view_.to - view_.from) * 1e-9;

@@ -26,6 +26,8 @@ class TimelineScreen : public Screen {
 public:
     explicit TimelineScreen(Session& session) : Screen(session) {
         files_ = new QComboBox;
+        files_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+        files_->setSizePolicy(QSizePolicy::Minimum, QSizePolicy::Fixed);  // its name is not cut
         coloring_ = new QComboBox;
         coloring_->addItems({"coloured by activity", "heat: waiting", "heat: network"});
         search_ = new QLineEdit;
@@ -35,17 +37,18 @@ public:
         filter_ = new QLineEdit;
         filter_->setObjectName("filter");
         filter_->setPlaceholderText("Only ranks with…");
-        filter_->setMaximumWidth(160);
         path_ = new QCheckBox("Critical path");
-        hint_ = new QLabel("W/S zoom · A/D move · F focus · drag: statistics · ? all keys");
+        hint_ = new QLabel("drag: statistics · ?: keys");
         hint_->setEnabled(false);
+        hint_->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+        hint_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);  // the first to go where there is no room
+        for (QLineEdit* field : {search_, filter_}) field->setMinimumWidth(64), field->setMaximumWidth(170);
         auto* tools = new QHBoxLayout;
         tools->setContentsMargins(8, 6, 8, 4);
         tools->setSpacing(10);
         for (QWidget* widget : std::initializer_list<QWidget*>{files_, coloring_, path_, search_, filter_})
             tools->addWidget(widget);
-        tools->addStretch();
-        tools->addWidget(hint_);
+        tools->addWidget(hint_, 1);
         view_ = new TimelineView;
         view_->setObjectName("timeline_view");
         details_ = new Table;
@@ -117,7 +120,10 @@ private:
         connect(filter_, &QLineEdit::textChanged, this,
                 [this](const QString& text) { view_->set_filter(text.toStdString()); });
         view_->selection_changed = [this] { show_selection(); };
-        view_->cursor_moved = [this](double ns) { session_.cursor_ns = ns; };
+        view_->cursor_moved = [this](double ns) {
+            session_.cursor_ns = ns;
+            if (session_.cursor_moved) session_.cursor_moved();
+        };
     }
 
     // The colours of what is there, or of shares.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gui/timeline_tables.hpp"
 
+#include <algorithm>
+
 namespace rehearse::gui {
 
 namespace {
@@ -43,24 +45,30 @@ Rows area_of(const picture::Lanes& lanes, const TimelineView::Area& area, pictur
     const auto from = static_cast<std::int64_t>(area.from), to = static_cast<std::int64_t>(area.to);
     const picture::Statistics s = statistics(lanes, area.lanes, from, to);
     Rows rows{{"what", "total", "share of the area", "count", "mean", "shortest", "longest"}, {}};
+    const auto steps = s.events <= most_by_step ? statistics_by_step(lanes, area.lanes, from, to)
+                                                : std::vector<picture::NamedStatistics>{};
+    const auto share = [&](std::int64_t ns) { return percent(static_cast<double>(ns) / static_cast<double>(s.span)); };
+    const auto time = [](std::int64_t ns) { return seconds(static_cast<double>(ns) * 1e-9); };
+    const auto add = [&](Value name, std::int64_t total, const picture::NamedStatistics& of) {
+        auto& row = rows.rows.emplace_back();
+        row = {std::move(name), time(total), share(total)};
+        if (of.count == 0) return;
+        const double n = static_cast<double>(of.count);
+        row.insert(row.end(),
+                   {count(n), seconds(static_cast<double>(of.total) * 1e-9 / n), time(of.shortest), time(of.longest)});
+    };
     for (std::size_t a = 0; a < picture::activity_count; ++a) {
         if (s.busy[a] == 0) continue;
         const auto activity = static_cast<picture::Activity>(a);
-        rows.rows.push_back({{std::string{to_string(activity)}, {}, color_of(activity, theme)},
-                             seconds(static_cast<double>(s.busy[a]) * 1e-9),
-                             percent(static_cast<double>(s.busy[a]) / static_cast<double>(s.span))});
+        picture::NamedStatistics all{"", activity, 0, 0, INT64_MAX, 0};
+        for (const auto& each : steps) {
+            if (each.activity != activity) continue;
+            all.count += each.count, all.total += each.total;
+            all.shortest = std::min(all.shortest, each.shortest), all.longest = std::max(all.longest, each.longest);
+        }
+        add({std::string{to_string(activity)}, {}, color_of(activity, theme)}, s.busy[a], all);
     }
-    if (s.events > most_by_step) return rows;
-    for (const auto& row : statistics_by_step(lanes, area.lanes, from, to)) {
-        const double total = static_cast<double>(row.total) * 1e-9, n = static_cast<double>(row.count);
-        rows.rows.push_back({{row.step, {}},
-                             seconds(total),
-                             percent(static_cast<double>(row.total) / static_cast<double>(s.span)),
-                             count(n),
-                             seconds(total / n),
-                             seconds(static_cast<double>(row.shortest) * 1e-9),
-                             seconds(static_cast<double>(row.longest) * 1e-9)});
-    }
+    for (const auto& each : steps) add({each.step, {}}, each.total, each);
     return rows;
 }
 

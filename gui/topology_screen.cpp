@@ -13,7 +13,6 @@
 #include "gui/session.hpp"
 #include "models/models.hpp"
 #include "picture/topology.hpp"
-#include "schedule/plan.hpp"
 
 namespace rehearse::gui {
 
@@ -24,27 +23,6 @@ enum Load { no_load, mean_load, peak_load, load_at_cursor };
 constexpr int slider_steps = 1000;
 constexpr const char* no_links =
     "This timeline says nothing of links: rehearse predict --trace FILE writes what each carries";
-
-// "summit" of "resnet50 on summit, data=48, predicted".
-QString machine_of(const std::string& title) {
-    const auto on = title.find(" on ");
-    if (on == std::string::npos) return {};
-    return QString::fromStdString(title.substr(on + 4, title.find_first_of(", ", on + 4) - on - 4));
-}
-
-// Of the largest point of the experiment that is small enough to be drawn.
-picture::Picture traffic_of(const Experiment& experiment, picture::Size size, picture::Theme theme) {
-    std::int64_t devices = 0;
-    for (const std::int64_t n : devices_of(experiment)) devices = n <= 96 ? n : devices;
-    if (devices == 0) throw InputError("the experiment has no point of at most 96 devices");
-    const Machine machine = models::load_machine(experiment.machine);
-    schedule::Job job;
-    job.devices = devices;
-    job.batch_per_device = experiment.batch;
-    const Schedule schedule =
-        make_schedule(models::load_network(experiment.model), machine, schedule::parse_plan(experiment.plan), job);
-    return traffic_picture(picture::traffic_of(schedule, machine), machine, size, theme);
-}
 
 class Topology : public Screen {
 public:
@@ -81,7 +59,9 @@ public:
         all->addWidget(pages());
         wire();
         draw();
+        session.cursor_moved = [this] { follow_cursor(); };
     }
+    ~Topology() override { session_.cursor_moved = nullptr; }
 
     void refresh() override {
         const Document* document = session_.at(session_.timeline);
@@ -90,8 +70,8 @@ public:
             lanes_ = lanes;
             loads_ = lanes != nullptr ? link_loads(*lanes) : std::vector<picture::LinkLoad>{};
             chosen_.reset();
-            const QString machine = lanes != nullptr ? machine_of(lanes->title) : QString();
-            if (!loads_.empty() && !machine.isEmpty()) machines_->setCurrentText(machine);
+            const std::string machine = lanes != nullptr ? picture::machine_of(lanes->title) : "";
+            if (!loads_.empty() && !machine.empty()) machines_->setCurrentText(QString::fromStdString(machine));
             const QSignalBlocker quiet(load_);
             load_->setCurrentIndex(loads_.empty() ? no_load : mean_load);
         }
@@ -176,8 +156,9 @@ private:
             }
             return link_loads_picture(shown, *lanes_, cursor(), size, theme);
         }));
-        traffic_->show(careful(
-            [this](picture::Size size, picture::Theme theme) { return traffic_of(session_.experiment, size, theme); }));
+        traffic_->show(careful([this](picture::Size size, picture::Theme theme) {
+            return traffic_picture(session_.experiment, size, theme);
+        }));
     }
 
     Seconds cursor() const { return Seconds{session_.cursor_ns.value_or(0) * 1e-9}; }
@@ -202,6 +183,14 @@ private:
         const double span = static_cast<double>(lanes_->last - lanes_->first);
         const double at = session_.cursor_ns.value_or(0) - static_cast<double>(lanes_->first);
         time_->setValue(static_cast<int>(slider_steps * at / span));
+    }
+
+    // Where it stands beside the timeline that is pointed at.
+    void follow_cursor() {
+        if (!isVisible() || loads_.empty()) return;
+        show_cursor();
+        curves_->remake();
+        if (load_->currentIndex() == load_at_cursor) view_->remake();
     }
 
     void remake() {

@@ -5,7 +5,6 @@
 #include <QBoxLayout>
 #include <QCloseEvent>
 #include <QDockWidget>
-#include <QFileInfo>
 #include <QLabel>
 #include <QListWidget>
 #include <QMimeData>
@@ -48,6 +47,7 @@ Window::Window(bool remembers, const QString& program) : runner_(program), remem
     session_.go = [this](const std::string& name) { go(name); };
     session_.add = [this](Document document) { add(std::move(document)); };
     session_.open = [this](const QString& path) { open(path); };
+    session_.ask = [this] { ask(); };
     session_.warn = [this](const QString& text) { warn(text); };
     session_.refresh = [this] { refresh(); };
     if (remembers_) session_.experiment = kept_experiment();
@@ -66,7 +66,8 @@ Window::Window(bool remembers, const QString& program) : runner_(program), remem
 
 Window::~Window() {
     *stop_ = true;
-    delete takeCentralWidget();  // screens look at the session to their end
+    for (const auto& [name, dock] : beside_) delete dock;  // screens look at the session to their end
+    delete takeCentralWidget();
     QThreadPool::globalInstance()->waitForDone();
 }
 
@@ -102,69 +103,22 @@ void Window::make_screens() {
     for (const Page& page : pages) {
         Screen* screen = page.make(session_).release();
         screen->setObjectName(page.name);
+        screen->setWindowTitle(page.title);
         stack_->addWidget(screen);
         screens_.emplace_back(page.name, screen);
     }
     setCentralWidget(middle);
 }
 
-void Window::make_docks() {
-    const auto dock = [this](const char* name, const QString& title, QListWidget*& list) {
-        auto* widget = new QDockWidget(title, this);
-        widget->setObjectName(name);
-        list = new QListWidget;
-        list->setMinimumWidth(150);
-        list->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-        list->setTextElideMode(Qt::ElideMiddle);
-        widget->setWidget(list);
-        addDockWidget(Qt::LeftDockWidgetArea, widget);
-        return widget;
-    };
-    auto* first = dock("screens_dock", "Screens", names_);
-    auto* second = dock("files_dock", "Open", files_);
-    resizeDocks({first, second}, {390, 200}, Qt::Vertical);
-    resizeDocks({first}, {178}, Qt::Horizontal);
-    for (const Page& page : pages) names_->addItem(page.title);
-    connect(names_, &QListWidget::currentRowChanged, this, [this](int row) {
-        if (row >= 0) stack_->setCurrentIndex(row), screens_[static_cast<std::size_t>(row)].second->refresh();
-    });
-    connect(files_, &QListWidget::itemClicked, this, [this](QListWidgetItem* item) {
-        const int i = files_->row(item);
-        const Document& document = *session_.at(i);
-        if (document.lanes != nullptr) session_.timeline = i;
-        if (document.prediction != nullptr) session_.prediction = i, session_.point = -1;
-        if (document.benchmarks != nullptr) session_.benchmarks = i;
-        refresh();
-    });
-    files_->setContextMenuPolicy(Qt::ActionsContextMenu);
-    auto* close = new QAction("Close file", files_);
-    connect(close, &QAction::triggered, this, [this] { close_document(files_->currentRow()); });
-    files_->addAction(close);
-}
-
-void Window::refresh() {
-    files_->clear();
-    for (const Document& document : session_.documents) {
-        const char* kind = document.prediction != nullptr ? "∿ " : document.benchmarks != nullptr ? "▪ " : "☰ ";
-        auto* item = new QListWidgetItem(QString::fromUtf8(kind) + QString::fromStdString(document.label), files_);
-        item->setToolTip(QString::fromStdString(document.path));
-    }
-    for (const auto& [name, screen] : screens_) screen->refresh();
-}
-
 void Window::go(const std::string& screen) {
-    for (std::size_t i = 0; i < screens_.size(); ++i) {
-        if (screens_[i].first == screen) names_->setCurrentRow(static_cast<int>(i));
-    }
+    if (const int place = place_of(screen); place >= 0) names_->setCurrentRow(place);
 }
 
 std::string Window::screen() const { return screens_[static_cast<std::size_t>(stack_->currentIndex())].first; }
 
 Screen* Window::screen(const std::string& name) const {
-    for (const auto& [each, screen] : screens_) {
-        if (each == name) return screen;
-    }
-    return nullptr;
+    const int place = place_of(name);
+    return place < 0 ? nullptr : screens_[static_cast<std::size_t>(place)].second;
 }
 
 void Window::set_theme(picture::Theme theme) {

@@ -10,6 +10,7 @@
 #include "gui/session.hpp"
 
 class QAction;
+class QDockWidget;
 class QLabel;
 class QListWidget;
 class QMenu;
@@ -28,6 +29,8 @@ public:
     void open(const QString& path);
     void add(Document document);
     void go(const std::string& screen);
+    /// In a dock of its own, beside the screen in the middle, until it is closed there.
+    void put_beside(const std::string& screen);
     void set_theme(picture::Theme theme);
     void set_scale(double scale);
     void warn(const QString& message);
@@ -52,10 +55,14 @@ protected:
 private:
     void make_screens();
     void make_docks();
+    int place_of(const std::string& screen) const;
+    QWidget* exchange(int place, QWidget* widget);
+    void take_back(const std::string& screen);
     void make_message_bar(QWidget* parent);
     void make_menus();
     QAction* command(QMenu* menu, const QString& text, const QString& keys, std::function<void()> action);
     void refresh();
+    void ask();
     void list_recent();
     void close_document(int row);
     void take_experiment(const QString& path);
@@ -70,6 +77,7 @@ private:
     picture::Theme theme_ = picture::Theme::light;
     double scale_ = 1, base_points_ = 10;
     std::vector<std::pair<std::string, Screen*>> screens_;
+    std::map<std::string, QDockWidget*> beside_;
     QListWidget *names_ = nullptr, *files_ = nullptr;
     QStackedWidget* stack_ = nullptr;
     QWidget* bar_ = nullptr;

@@ -70,14 +70,7 @@ QAction* Window::command(QMenu* menu, const QString& text, const QString& keys, 
 
 void Window::make_menus() {
     QMenu* file = menuBar()->addMenu("&File");
-    command(file, "Open…", "Ctrl+O", [this] {
-        const QStringList paths =
-            QFileDialog::getOpenFileNames(this, "Open", {},
-                                          "Timelines, predictions, benchmarks, experiments, machines, networks "
-                                          "(*.pftrace *.perfetto-trace *.json *.toml "
-                                          "*.onnx);;All files (*)");
-        for (const QString& path : paths) open(path);
-    });
+    command(file, "Open…", "Ctrl+O", [this] { ask(); });
     recent_ = file->addMenu("Open recent");
     list_recent();
     command(file, "Close file", "Ctrl+W",
@@ -94,6 +87,9 @@ void Window::make_menus() {
         command(view, names_->item(i)->text(), QString("Alt+%1").arg((i + 1) % 10),
                 [this, i] { names_->setCurrentRow(i); });
     }
+    QMenu* beside = view->addMenu("Beside this screen");
+    for (const auto& [name, screen] : screens_)
+        command(beside, "Beside: " + screen->windowTitle(), {}, [this, name = name] { put_beside(name); });
     view->addSeparator();
     command(view, "Light", {}, [this] { set_theme(picture::Theme::light); });
     command(view, "Dark", {}, [this] { set_theme(picture::Theme::dark); });
@@ -105,6 +101,15 @@ void Window::make_menus() {
     QMenu* help = menuBar()->addMenu("&Help");
     command(help, "Commands…", "Ctrl+Shift+P", [this] { show_palette(); });
     command(help, "Keys", "F1", [this] { show_keys(); });
+}
+
+void Window::ask() {
+    const QStringList paths =
+        QFileDialog::getOpenFileNames(this, "Open", {},
+                                      "Timelines, predictions, benchmarks, experiments, machines, networks "
+                                      "(*.pftrace *.perfetto-trace *.json *.toml "
+                                      "*.onnx);;All files (*)");
+    for (const QString& path : paths) open(path);
 }
 
 QList<QAction*> Window::commands() const {

@@ -115,6 +115,9 @@ void Window::keep() {
     QSettings settings;
     settings.setValue("geometry", saveGeometry());
     settings.setValue("state", saveState());
+    QStringList beside;
+    for (const auto& [name, dock] : beside_) beside << QString::fromStdString(name);
+    settings.setValue("beside", beside);
     settings.setValue("screen", QString::fromStdString(screen()));
     settings.setValue("theme", theme_ == picture::Theme::dark ? "dark" : "light");
     settings.setValue("scale", scale_);
@@ -130,6 +133,7 @@ void Window::keep() {
 void Window::restore() {
     const QSettings settings;
     restoreGeometry(settings.value("geometry").toByteArray());
+    for (const QString& name : settings.value("beside").toStringList()) put_beside(name.toStdString());
     restoreState(settings.value("state").toByteArray());
     set_theme(settings.value("theme").toString() == "dark" ? picture::Theme::dark : picture::Theme::light);
     if (const double scale = settings.value("scale", 1).toDouble(); scale != 1) set_scale(scale);

@@ -2,6 +2,7 @@
 #include "picture/chart.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "picture/labels.hpp"
 #include "picture/plane.hpp"
@@ -28,10 +29,16 @@ Drawn drawn_axis(const Chart& chart, bool horizontal, double room) {
     return drawn;
 }
 
+// "10 k" beside "1 M", as text_of has it: an axis says its powers of ten in one way.
+std::string tick_text(double value, Unit unit) {
+    const bool thousands = unit == Unit::none && std::abs(value) >= 1e4 && std::abs(value) < 1e6;
+    return thousands ? text_of(value / 1e3, unit) + " k" : text_of(value, unit);
+}
+
 double widest_tick(const Drawn& axis) {
     double widest = 0;
     for (const double value : axis.ticks.major) {
-        widest = std::max(widest, text_width(text_of(value, axis.axis.unit), tick_size));
+        widest = std::max(widest, text_width(tick_text(value, axis.axis.unit), tick_size));
     }
     return widest;
 }
@@ -53,7 +60,7 @@ void draw_x_axis(Picture& picture, const Plane& plane, const Drawn& axis, const 
         if (!inside(x)) continue;
         draw_line(picture, {x, box.top}, {x, box.bottom()}, colors.grid, 0.75);
         draw_line(picture, {x, box.bottom()}, {x, box.bottom() + 5}, colors.axis, 1);
-        const std::string text = text_of(value, axis.axis.unit);
+        const std::string text = tick_text(value, axis.axis.unit);
         const double half = text_width(text, tick_size) / 2;
         const double middle = std::min(x, box.right() + margin - 2 - half);  // inside the picture
         if (middle - half < free_from) continue;
@@ -77,7 +84,7 @@ void draw_y_axis(Picture& picture, const Plane& plane, const Drawn& axis, double
         draw_line(picture, {box.left, y}, {box.right(), y}, colors.grid, 0.75);
         draw_line(picture, {box.left - 5, y}, {box.left, y}, colors.axis, 1);
         const Text label{
-            {box.left - 8, y + half_height(tick_size)}, text_of(value, axis.axis.unit), tick_size, Anchor::end};
+            {box.left - 8, y + half_height(tick_size)}, tick_text(value, axis.axis.unit), tick_size, Anchor::end};
         picture.marks.push_back({label, colors.text, {}, ""});
     }
     const Text title{{title_x, box.top + box.height / 2}, axis.axis.title, title_size, Anchor::middle, -90};
@@ -145,8 +152,10 @@ std::vector<Dot> dots_of(const Plane& plane, const Chart& chart) {
     return dots;
 }
 
+double radius_of(const Series& series, std::size_t i) { return i < series.radii.size() ? series.radii[i] : 4; }
+
 void draw_dot(Picture& picture, const Dot& where, const Series& series, Color color, Color ground) {
-    picture.marks.push_back(dot(where.at, 4, where.series, color, ground));
+    picture.marks.push_back(dot(where.at, radius_of(series, where.index), where.series, color, ground));
     picture.marks.back().title = where.index < series.titles.size() ? series.titles[where.index] : series.name;
 }
 

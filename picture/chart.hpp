@@ -31,10 +31,11 @@ struct Series {
     double width = 2;
     std::vector<double> dash = {};
     std::vector<std::string> titles = {};  // of the dots, empty or one a point
+    std::vector<double> radii = {};        // of the dots; empty: all alike
 };
 
-/// A text at a point of the data. With `towards`, it runs along the line to that point and stands above it, and moves
-/// along it where another such text stands already.
+/// A text at a point of the data, beside it where a dot stands there. With `towards`, it runs along the line to that
+/// point and stands above it, and moves along it where another such text stands already.
 struct Label {
     Point at;
     std::string text;

@@ -133,16 +133,21 @@ std::vector<PathStep> critical_path(const Lanes& lanes) {
     std::vector<PathStep> path;
     while (now && path.size() < longest) {
         const EventAt here = *now;
-        EventAt from = here;  // on the rank that came last
+        EventAt from = here;  // on the rank that came last; of those that begin together, on the one that was held up
+        now = before(lanes, here);
         const bool known = lanes.lanes[here.lane].flow(here.event) != 0;
         for (const EventAt& partner : known ? others(flows, lanes, here) : partners(lanes, here)) {
             // What began after the end of this held nothing up: a message that is received later than it arrives.
-            if (start(lanes, partner) > start(lanes, from) + tolerance && start(lanes, partner) < end(lanes, here))
-                from = partner;
+            const std::int64_t later = start(lanes, partner) - start(lanes, from);
+            if (later < -tolerance || start(lanes, partner) >= end(lanes, here)) continue;
+            const auto held_up_by = before(lanes, partner);
+            const bool is_last = held_up_by && (!now || end(lanes, *held_up_by) > end(lanes, *now) + tolerance);
+            if (later <= tolerance && !is_last) continue;
+            from = partner;
+            now = held_up_by;
         }
         path.push_back({here, 0});
         if (from != here) path.push_back({from, 0});
-        now = before(lanes, from);
         if (now) path.back().waited = std::max<std::int64_t>(start(lanes, from) - end(lanes, *now), 0);
     }
     std::ranges::reverse(path);

@@ -51,12 +51,25 @@ Mark ground_of(const std::vector<Point>& middle, const Text& text, const Palette
     return {path, {}, Stroke{veil, text.size, {}}, ""};
 }
 
-// The label's text moved by `distance` along its line.
-Text placed(const Plane& plane, const Label& label, double distance) {
-    const Point at = plane.place(label.at);
-    if (!label.towards) {
-        return {{at.x, at.y + half_height(size)}, label.text, size, label.anchor, 0, false};
+// At its place; where a dot stands there, beside, above or below it.
+Text placed(Point at, const Label& label, std::size_t attempt) {
+    constexpr double beside = 14, over = 18;
+    const Point middle{at.x, at.y + half_height(size)};
+    switch (attempt) {
+        case 0:
+            return {middle, label.text, size, label.anchor, 0, false};
+        case 1:
+            return {{at.x + beside, middle.y}, label.text, size, Anchor::start, 0, false};
+        case 2:
+            return {{at.x - beside, middle.y}, label.text, size, Anchor::end, 0, false};
+        default:
+            return {{at.x, middle.y + (attempt == 3 ? -over : over)}, label.text, size, Anchor::middle, 0, false};
     }
+}
+
+// The label's text moved by `distance` along its line.
+Text placed_along(const Plane& plane, const Label& label, double distance) {
+    const Point at = plane.place(label.at);
     const Point to = plane.place(*label.towards);
     const double length = std::max(1e-9, std::hypot(to.x - at.x, to.y - at.y));
     Point along{(to.x - at.x) / length, (to.y - at.y) / length};
@@ -72,9 +85,13 @@ void draw_labels(Picture& picture, const Plane& plane, const std::vector<Label>&
                  const Palette& colors) {
     std::vector<std::vector<Point>> taken{dots};
     for (const Label& label : labels) {
-        const double farthest = label.towards ? plane.box.width + plane.box.height : 0;
-        for (double distance = label.towards ? border : 0; distance <= farthest; distance += size / 2) {
-            const Text text = placed(plane, label, distance);
+        const double room = plane.box.width + plane.box.height - border;
+        const std::size_t attempts = label.towards                         ? static_cast<std::size_t>(room / (size / 2))
+                                     : meet({plane.place(label.at)}, dots) ? 5
+                                                                           : 1;
+        for (std::size_t i = 0; i < attempts; ++i) {
+            const Text text = label.towards ? placed_along(plane, label, border + static_cast<double>(i) * size / 2)
+                                            : placed(plane.place(label.at), label, i);
             std::vector<Point> covered = trace(text);
             const bool hit = std::ranges::any_of(taken, [&](const auto& other) { return meet(covered, other); });
             if (hit || !within(covered, plane.box)) continue;

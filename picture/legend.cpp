@@ -22,6 +22,18 @@ Mark polygon(Point center, double radius, int corners, double turn, Color color,
     return {path, color, Stroke{ground, 0.75, {}}, ""};
 }
 
+// As much of it as there is room for.
+std::string cut(const std::string& text, double size, bool bold, double room) {
+    if (text_width(text, size, bold) <= room) return text;
+    std::string shorter = text;
+    while (!shorter.empty() && text_width(shorter + "…", size, bold) > room) {
+        do shorter.pop_back();
+        while (!shorter.empty() && (static_cast<unsigned char>(shorter.back()) & 0xC0U) == 0x80);
+        if (!shorter.empty() && (static_cast<unsigned char>(shorter.back()) & 0xC0U) == 0xC0) shorter.pop_back();
+    }
+    return shorter + "…";
+}
+
 }  // namespace
 
 Mark dot(Point center, double radius, std::size_t form, Color color, Color ground) {
@@ -50,13 +62,23 @@ double draw_heading(Picture& picture, Box box, const std::string& title, const s
     double height = 0;
     if (!title.empty()) {
         height += title_size + 3;
-        picture.marks.push_back(
-            {Text{{box.left, box.top + height - 3}, title, title_size, Anchor::start, 0, true}, colors.text, {}, ""});
+        picture.marks.push_back({Text{{box.left, box.top + height - 3},
+                                      cut(title, title_size, true, box.width),
+                                      title_size,
+                                      Anchor::start,
+                                      0,
+                                      true},
+                                 colors.text,
+                                 {},
+                                 ""});
     }
     if (!subtitle.empty()) {
         height += subtitle_size + 6;
         picture.marks.push_back(
-            {Text{{box.left, box.top + height - 3}, subtitle, subtitle_size}, colors.faint_text, {}, ""});
+            {Text{{box.left, box.top + height - 3}, cut(subtitle, subtitle_size, false, box.width), subtitle_size},
+             colors.faint_text,
+             {},
+             ""});
     }
     return height;
 }

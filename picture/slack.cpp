@@ -174,6 +174,20 @@ void Slack::count_back() {
     }
 }
 
+// What held the event up: as those of one flow begin together, that is what ended last of all that they wait for.
+std::optional<Slack::Wait> Slack::last_wait(Node of) const {
+    std::optional<Wait> last;
+    const auto look = [&](Node later, std::int64_t by) {
+        for (std::size_t e = edges_of_[later]; e < edges_of_[later + 1]; ++e) {
+            const Node earlier = edges_[e].second;
+            if (!last || end(earlier) > end(last->earlier) + by) last = Wait{later, earlier};
+        }
+    };
+    look(of, 0);
+    for (const Node member : members_[unit_of_[of]]) look(member, tolerance);
+    return last;
+}
+
 std::vector<PathStep> Slack::path() const {
     std::vector<PathStep> path;
     if (nodes_ == 0) return path;
@@ -183,19 +197,11 @@ std::vector<PathStep> Slack::path() const {
     }
     while (path.size() < longest) {
         path.push_back({event(now), 0});
-        Node from = now;  // of its unit, the one that came last
-        for (const Node member : members_[unit_of_[now]]) {
-            if (start(member) > start(from) + tolerance) from = member;
-        }
-        if (from != now) path.push_back({event(from), 0});
-        std::optional<Node> before;
-        for (std::size_t e = edges_of_[from]; e < edges_of_[from + 1]; ++e) {
-            const Node earlier = edges_[e].second;
-            if (!before || end(earlier) > end(*before)) before = earlier;
-        }
-        if (!before) break;
-        path.back().waited = std::max<std::int64_t>(start(from) - end(*before), 0);
-        now = *before;
+        const auto wait = last_wait(now);
+        if (!wait) break;
+        if (wait->later != now) path.push_back({event(wait->later), 0});
+        path.back().waited = std::max<std::int64_t>(start(wait->later) - end(wait->earlier), 0);
+        now = wait->earlier;
     }
     std::ranges::reverse(path);
     return path;

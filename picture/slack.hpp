@@ -34,6 +34,10 @@ private:
     void join_flows();
     void close_edges();
     void count_back();
+    struct Wait {
+        Node later, earlier;
+    };
+    std::optional<Wait> last_wait(Node of) const;
 
     const Lanes& lanes_;
     std::vector<Node> first_of_;  // by lane

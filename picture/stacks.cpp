@@ -85,7 +85,7 @@ double height_of(const Stacks& stacks) {
            (stacks.limit ? 16 : 0);
 }
 
-void draw(Picture& picture, Box box, const Stacks& stacks, const Palette& colors) {
+double draw(Picture& picture, Box box, const Stacks& stacks, const Palette& colors) {
     if (stacks.rows.empty()) throw InputError("a picture of bars needs at least one bar");
     const Box inner{box.left + margin, box.top + margin / 2, box.width - 2 * margin, 0};
     double used = draw_heading(picture, inner, stacks.title, stacks.subtitle, colors);
@@ -108,19 +108,22 @@ void draw(Picture& picture, Box box, const Stacks& stacks, const Palette& colors
     for (std::size_t i = 0; i < stacks.rows.size(); ++i) {
         draw_row(picture, frame, frame.plot.top + static_cast<double>(i) * row_height, stacks, stacks.rows[i], colors);
     }
-    if (!stacks.limit) return;
+    const double height = frame.plot.bottom() - box.top + axis_height + margin / 2;
+    if (!stacks.limit) return height;
     const double x = frame.x(*stacks.limit);
     constexpr Color red{213, 94, 0};
     line(picture, {x, frame.plot.top - 4}, {x, frame.plot.bottom()}, {red, 2, {6, 3}}, stacks.limit_name);
     const bool left = x > frame.plot.left + frame.plot.width / 2;
     text(picture, {x + (left ? 2 : -2), frame.plot.top - 8}, stacks.limit_name, left ? Anchor::end : Anchor::start, red,
          label_size, true);
+    return height;
 }
 
 Picture stacks_picture(const Stacks& stacks, double width, Theme theme) {
     const Palette& colors = palette(theme);
     Picture picture = canvas({width, height_of(stacks)}, colors, stacks.title);
-    draw(picture, {0, 0, width, height_of(stacks)}, stacks, colors);
+    picture.height = std::max(picture.height, draw(picture, {0, 0, width, picture.height}, stacks, colors));
+    std::get<Rectangle>(picture.marks.front().shape).height = picture.height;
     return picture;
 }
 
@@ -130,7 +133,7 @@ Picture waterfall_picture(const Waterfall& waterfall, double width, Theme theme)
     const double rows = static_cast<double>(waterfall.changes.size()) + 2;
     const double head = 50, height = head + rows * row_height + axis_height + margin;
     Picture picture = canvas({width, height}, colors, waterfall.title);
-    draw_heading(picture, {margin, margin / 2, width, 0}, waterfall.title, waterfall.subtitle, colors);
+    draw_heading(picture, {margin, margin / 2, width - 2 * margin, 0}, waterfall.title, waterfall.subtitle, colors);
     double names = std::max(text_width(waterfall.from_name, label_size), text_width(waterfall.to_name, label_size));
     double low = 0, high = std::max(waterfall.from, 1e-30), sum = waterfall.from;
     for (const auto& [name, change] : waterfall.changes) {
@@ -164,8 +167,8 @@ Picture waterfall_picture(const Waterfall& waterfall, double width, Theme theme)
     return picture;
 }
 
-double draw_cards(Picture& picture, Box box, const std::vector<Card>& cards, const Palette& colors) {
-    constexpr double least = 190, height = 86, gap = 12;
+double draw_cards(Picture& picture, Box box, const std::vector<Card>& cards, const Palette& colors, double least) {
+    constexpr double height = 86, gap = 12;
     const auto columns = static_cast<std::size_t>(std::max(1.0, std::floor((box.width + gap) / (least + gap))));
     const double width = (box.width + gap) / static_cast<double>(columns) - gap;
     const Color ground = mixed(colors.text, colors.background, 0.035);

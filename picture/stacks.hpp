@@ -28,8 +28,9 @@ struct Stacks {
     std::string limit_name;
 };
 double height_of(const Stacks& stacks);
-/// Into a part of a picture. InputError without a row.
-void draw(Picture& picture, Box box, const Stacks& stacks, const Palette& colors);
+/// Into a part of a picture; the height that it takes: more than height_of where the legend takes several rows.
+/// InputError without a row.
+double draw(Picture& picture, Box box, const Stacks& stacks, const Palette& colors);
 Picture stacks_picture(const Stacks& stacks, double width, Theme theme);
 
 /// From one total to another by what differs: bars that begin where the last one ended.
@@ -47,7 +48,7 @@ struct Card {
     std::optional<Color> color;  // of the edge
     std::string title;           // for the pointer, and what a click on it means
 };
-/// As many columns as there is room for; the height that it takes.
-double draw_cards(Picture& picture, Box box, const std::vector<Card>& cards, const Palette& colors);
+/// As many columns as there is room for, each at least so wide; the height that it takes.
+double draw_cards(Picture& picture, Box box, const std::vector<Card>& cards, const Palette& colors, double least = 190);
 
 }  // namespace rehearse::picture

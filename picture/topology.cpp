@@ -201,4 +201,10 @@ Picture topology_picture(const Machine& machine, const LinkShares& use, double w
     return picture;
 }
 
+std::string machine_of(const std::string& title) {
+    const auto on = title.find(" on ");
+    if (on == std::string::npos) return {};
+    return title.substr(on + 4, title.find_first_of(", ", on + 4) - on - 4);
+}
+
 }  // namespace rehearse::picture

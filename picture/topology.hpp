@@ -2,6 +2,7 @@
 // A machine drawn: the inside of a node of each kind, and the fabric between nodes; and who sends how much to whom.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "core/machine.hpp"
@@ -15,6 +16,9 @@ namespace rehearse::picture {
 /// of their kind.
 Picture topology_picture(const Machine& machine, const LinkShares& use, double width, Theme theme,
                          std::int64_t node = 0);
+
+/// "summit" of a prediction's title, as "resnet50 on summit, data=48, predicted"; empty where it names none.
+std::string machine_of(const std::string& title);
 
 /// From white over orange to dark red (on dark ground: to pale yellow): shares, loads, waiting.
 Color heat_color(double share, Theme theme);

@@ -53,7 +53,8 @@ void draw_tree(const TopologyPen& pen, const Fabric& fabric, const FatTree& tree
             }
         }
         for (const Switch& parent : above) {
-            pen.box({parent.x, y_of(level)}, std::clamp(parent.width * 0.5, 26.0, 150.0), 22, bridge_color,
+            const double wide = std::min(std::clamp(parent.width * 0.5, 26.0, 150.0), std::max(parent.width - 3, 4.0));
+            pen.box({parent.x, y_of(level)}, wide, 22, bridge_color,
                     parent.width > 150  ? fmt::format("switch, {} below", all)
                     : parent.width > 44 ? fmt::format("{} ↓", all)
                                         : "",

@@ -40,7 +40,7 @@ measure() {
 
 # draw NAME VIEW FILES... -- OPTIONS...
 draw() {
-    local out=$pictures/gui-$1.png words=(--view "$2") name
+    local out=$pictures/gui-$1.png words=(--view "$2")
     shift 2
     while [ $# -gt 0 ] && [ "$1" != -- ]; do words+=(--open "$files/$1"); shift; done
     "$gui" "${words[@]}" "${@:2}" --size 1280x800 --screenshot "$out" --exit
@@ -49,6 +49,7 @@ draw() {
 }
 
 if [ "${2:-all}" = all ]; then predict; measure; fi
+draw start overview
 draw overview overview summit.json
 draw timeline timeline summit48.pftrace
 draw lanes timeline pipe.pftrace -- --find "send:receive" --keys OFSSSSSSS --theme dark
@@ -57,8 +58,12 @@ draw editor editor
 draw scaling scaling summit.json vgg16.json
 draw pipeline pipeline pipe.pftrace
 draw compare compare predicted.json measured.json
+draw differences compare predicted.json measured.json -- --tab Difference
 draw topology topology summit48.pftrace
+draw traffic topology summit48.pftrace -- --tab Traffic
+draw beside timeline summit48.pftrace -- --beside topology --theme dark
 draw memory memory pipe.json pipe.pftrace -- --theme dark
 draw kernels kernels bench.json
 draw collectives kernels collectives.json
+draw residuals kernels bench.json -- --tab Prices
 draw runs editor -- --view runs

@@ -12,6 +12,7 @@
 #include "core/prices.hpp"
 #include "gui/experiment.hpp"
 #include "gui/pages.hpp"
+#include "gui/start.hpp"
 #include "gui/timeline_rows.hpp"
 #include "models/models.hpp"
 #include "schedule/orders.hpp"
@@ -301,6 +302,10 @@ TEST(AnExperiment, IsCheckedForMeshAndMemory) {
     e.plan = "data";
     e.devices = "6,x";
     EXPECT_NE(check(e).problem, "");
+}
+
+TEST(AnExample, CanBeRun) {
+    for (const Example& example : examples()) EXPECT_EQ(check(example.experiment).problem, "") << example.name;
 }
 
 // In units of a forward: GPipe takes (m + p - 1) * 3; 1F1B as long, and interleaving cuts the bubble by the chunks.

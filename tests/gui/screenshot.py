@@ -39,6 +39,8 @@ def main():
         assert done.returncode == 2 and "cannot be written" in done.stderr, done
         done = subprocess.run([program, "--open", f"{folder}/none.json", "--exit"], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 2 and "none.json" in done.stderr, done
+        done = subprocess.run([*words, "--tab", "nothing"], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 2 and "no such tab" in done.stderr, done
         done = subprocess.run([program, "--view", "nowhere", "--exit"], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 2 and "no such screen" in done.stderr, done
     return 0

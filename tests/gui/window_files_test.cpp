@@ -199,6 +199,7 @@ TEST_F(Gui, RemembersItsSession) {
         first.go("memory");
         first.set_theme(picture::Theme::dark);
         first.findChild<QDockWidget*>("files_dock")->hide();
+        first.put_beside("topology");
         first.close();
     }
     Window second(true, qpath("rehearse"));
@@ -206,6 +207,7 @@ TEST_F(Gui, RemembersItsSession) {
     EXPECT_TRUE(wait([&] { return second.session().documents.size() == 1; }));
     EXPECT_EQ(second.screen(), "memory");
     EXPECT_TRUE(second.findChild<QDockWidget*>("files_dock")->isHidden());
+    EXPECT_TRUE(second.screen("topology")->isVisible());
     EXPECT_EQ(QSettings().value("theme").toString(), "dark");
 }
 

@@ -3,7 +3,9 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QComboBox>
+#include <QDockWidget>
 #include <QDropEvent>
+#include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
 #include <QMimeData>
@@ -46,9 +48,23 @@ TEST_F(Gui, ShowsTwoPipelinesBelowEachOther) {
     EXPECT_EQ(idle("20.0 % idle"), 5);  // 3 / 15
 }
 
+// The plan that stands in a timeline's title is drawn above it, as it would be without messages.
+TEST_F(Gui, PlansThePipelineOfTheTimelineThatIsOpen) {
+    Timeline timeline = two_ranks(false);
+    timeline.title = "a net on summit, pipe=3:schedule=gpipe:microbatches=6,data, predicted";
+    trace::write(timeline, path("pipe.pftrace"));
+    open("pipe.pftrace");
+    window_->go("pipeline");
+    EXPECT_THAT(words(find<PictureView>("pipeline_picture")),
+                testing::IsSupersetOf({"gpipe: 3 stages, 6 micro-batches", "25.0 % idle"}));  // 2 / 8
+}
+
 TEST_F(Gui, ShowsMemoryByKindBelowItsCapacityAndOverTime) {
     open("prediction.json"), open("predicted.pftrace");
     window_->go("memory");
+    const auto& rows = find<Table>("memory_table")->model_of_rows().rows();
+    EXPECT_THAT(rows.titles, testing::ElementsAre("kind", "every rank"));
+    EXPECT_EQ(rows.rows.back()[1].number, 5e7 + 1.3e9);
     EXPECT_THAT(words(find<PictureView>("memory_picture")), Contains(HasSubstr("capacity 16")));
     EXPECT_THAT(words(find<PictureView>("memory_picture")), Contains(HasSubstr("activations")));
     find<QTabWidget>("memory_tabs")->setCurrentIndex(1);
@@ -97,6 +113,83 @@ TEST_F(Gui, ShowsTheRoofsThatWereMeasuredBesideKernels) {
     open("bench.json");
     const auto* page = find<PictureView>("rates_picture");
     EXPECT_THAT(words(page), testing::IsSupersetOf({"f32 100 GFLOP/s", "L1 100 GB/s", "memory 10 GB/s"}));
+}
+
+// What differs from row to row has a column of its own; a column without a figure is not there.
+TEST_F(Gui, ListsKernelsByProblemAndImplementation) {
+    write("bench.json", R"({"context": {}, "benchmarks": [
+      {"name": "conv2d:n8/cpu/direct/real_time", "real_time": 1, "time_unit": "ms", "flop/s": 5e10},
+      {"name": "BM_Sort", "real_time": 2, "time_unit": "ms"}]})");
+    open("bench.json");
+    const auto* table = find<Table>("benchmarks");
+    const auto& rows = table->model_of_rows().rows();
+    EXPECT_EQ(rows.rows[0][0].text, "conv2d:n8");
+    EXPECT_EQ(rows.rows[0][1].text, "cpu/direct");
+    EXPECT_EQ(rows.rows[1][0].text, "BM_Sort");
+    for (std::size_t c = 0; c < rows.titles.size(); ++c)
+        EXPECT_EQ(table->isColumnHidden(static_cast<int>(c)), c > 3) << rows.titles[c];  // only time and rate are known
+}
+
+// Before anything is open: an example goes into the editor, a card to its screen.
+TEST_F(Gui, BeginsWithExamplesAndWhatWasOpenedLast) {
+    QSettings().setValue("recent", QStringList(qpath("prediction.json")));
+    window_->session().refresh();
+    const auto* page = find<PictureView>("overview_picture");
+    const auto click = [&](const std::string& title) {
+        window_->go("overview");
+        const auto mark = std::ranges::find(page->shown().marks, title, &picture::Mark::title);
+        ASSERT_NE(mark, page->shown().marks.end()) << title;
+        page->clicked(*mark);
+    };
+    click("example: GPT-3 on Selene");
+    EXPECT_EQ(window_->screen(), "editor");
+    EXPECT_EQ(find<QComboBox>("model")->currentText(), "gpt3-175b");
+    EXPECT_TRUE(find<QPushButton>("undo")->isEnabled());
+    click("pipeline: Alt+5");
+    EXPECT_EQ(window_->screen(), "pipeline");
+    click("recent: " + path("prediction.json"));
+    EXPECT_TRUE(wait([&] { return window_->session().documents.size() == 1; }));
+}
+
+TEST_F(Gui, UnfoldsTheOptionsOfAPlansAxis) {
+    window_->go("editor");
+    auto* help = find<QLabel>("plan_help");
+    EXPECT_THAT(help->text().toStdString(), testing::Not(HasSubstr(":chunks")));
+    Q_EMIT help->linkActivated("pipe");
+    EXPECT_THAT(help->text().toStdString(), HasSubstr(":chunks"));
+    Q_EMIT help->linkActivated("pipe");
+    EXPECT_THAT(help->text().toStdString(), testing::Not(HasSubstr(":chunks")));
+}
+
+// The links' load follows the pointer in the timeline beside; closed, the screen is back in the middle.
+TEST_F(Gui, ShowsAScreenBesideAnother) {
+    Timeline written = two_ranks(false);
+    written.title = "resnet50 on summit, data=12, predicted";
+    const double half = length(written).value / 2;
+    written.counters = {{"mean of links nic:up", "B/s", {{Seconds{0}, 5e9}, {Seconds{half}, 10e9}}}};
+    written.links = {{"nic:up", "nic:up", 4, Bandwidth{10e9}, Bytes{4e6}, Bytes{1e6}}};
+    trace::write(written, path("links.pftrace"));
+    open("links.pftrace");
+    window_->go("timeline");
+    window_->put_beside("topology");
+    QApplication::processEvents();
+    auto* page = find<PictureView>("topology_picture");
+    EXPECT_TRUE(page->isVisible());
+    EXPECT_TRUE(timeline()->isVisible());
+    find<QComboBox>("load")->setCurrentIndex(3);
+    const auto point_at = [&](double share) {
+        const TimelineView& view = *timeline();
+        QTest::mouseMove(timeline(), QPoint(172 + static_cast<int>(share * (view.width() - 172)), 100));
+        QApplication::processEvents();
+    };
+    point_at(0.25);
+    EXPECT_THAT(words(page), Contains(HasSubstr("nic:up: 50.0 % used")));
+    point_at(0.75);
+    EXPECT_THAT(words(page), Contains(HasSubstr("nic:up: 100.0 % used")));
+    window_->findChild<QDockWidget*>("beside_topology")->close();
+    EXPECT_FALSE(page->isVisible());
+    window_->go("topology");
+    EXPECT_TRUE(page->isVisible());
 }
 
 TEST_F(Gui, ShowsTheTrafficBetweenRanks) {

@@ -104,6 +104,7 @@ TEST_F(Gui, MarksAnAreaWithTheMouseAndCountsIt) {
     const auto forward = std::ranges::find(rows, "forward", [](const auto& row) { return row[0].text; });
     ASSERT_NE(forward, rows.end());
     EXPECT_NEAR(*(*forward)[1].number, 2 * 20 * 1e-3, 1e-3);  // the first pixels are not in the area
+    EXPECT_NEAR(*(*forward)[3].number, 2 * 20, 2);            // those that begin in it
     EXPECT_EQ((*forward)[0].color, picture::color_of(picture::Activity::forward, picture::Theme::light));
     EXPECT_THAT(find<QLabel>("legend")->text().toStdString(), HasSubstr("</span> forward"));
 }
@@ -141,7 +142,7 @@ TEST_F(Gui, ModelsPassQtsOwnTest) {
         testers.push_back(std::make_unique<QAbstractItemModelTester>(
             table->model(), QAbstractItemModelTester::FailureReportingMode::Fatal));
     }
-    EXPECT_EQ(testers.size(), 7U);
+    EXPECT_EQ(testers.size(), 8U);
     open("prediction.json"), open("predicted.pftrace"), open("measured.pftrace");
     for (const char* name : {"timeline", "scaling", "compare", "topology", "kernels", "runs"}) window_->go(name);
     timeline()->set_critical_path(true);

@@ -141,6 +141,33 @@ TEST(Labels, ThatFindNoRoomAreLeftOut) {
                 testing::AllOf(testing::Contains("seen"), testing::Not(testing::Contains("hidden"))));
 }
 
+TEST(Labels, OfADotStandBesideIt) {
+    Chart chart;
+    chart.x.range = chart.y.range = Range{0, 10};
+    chart.series.push_back({.points = {{5, 5}, {9.9, 2}}, .line = false, .radii = {4, 8}});
+    chart.labels = {{{5, 5}, "right", Anchor::middle, {}, {}}, {{9.9, 2}, "left", Anchor::middle, {}, {}}};
+    const Picture picture = xy_chart(chart);
+    const Box box = frame(picture);
+    const auto dots = marks_of<Circle>(picture);
+    EXPECT_EQ(std::get<Circle>(dots.at(0)->shape).radius, 4);
+    for (const Mark* mark : marks_of<Text>(picture)) {
+        const auto& text = std::get<Text>(mark->shape);
+        if (text.text == "right") {
+            EXPECT_GT(text.at.x, box.left + box.width / 2 + 4);
+        } else if (text.text == "left") {  // no room at the right
+            EXPECT_LT(text.at.x, box.left + 0.99 * box.width - 8);
+        }
+    }
+    EXPECT_THAT(texts(picture), testing::IsSupersetOf({"right", "left"}));
+}
+
+TEST(XyChart, SaysThousandsAsItSaysMillions) {
+    Chart chart;
+    chart.x = {"devices", Scale::log, Unit::none, Range{1e3, 1e6}, {}};
+    chart.y.range = Range{0, 10};
+    EXPECT_THAT(texts(xy_chart(chart)), testing::IsSupersetOf({"1000", "10 k", "100 k", "1 M"}));
+}
+
 TEST(Clipped, ByHand) {
     const Box box{0, 0, 10, 10};
     EXPECT_EQ(clipped({1, 1}, {2, 2}, box), std::pair(Point{1, 1}, Point{2, 2}));

@@ -131,5 +131,57 @@ TEST(ACriticalPath, FollowsTheNumberOfAMessage) {
     EXPECT_THAT(path, ElementsAre(EventAt{0, 0}, EventAt{1, 0}, EventAt{1, 1}, EventAt{2, 1}, EventAt{2, 2}));
 }
 
+// A pipeline of two stages, as a simulation says it: what is sent and what is received begin together.
+// In microseconds:
+//   rank 0   f 0-10 | send 10-12            | receive 32-34 | b 34-50
+//   rank 1          | receive 10-12 | f 12-20, b 20-32 | send 32-34
+// Rank 0 stands still from 12 to 32: its end waits for rank 1 meanwhile.
+TEST(ACriticalPath, GoesThroughTheSenderThatAReceiverWaitedFor) {
+    LanesBuilder builder("t", false, 2);
+    const auto what = [&](const char* step, const char* pass, Activity activity) {
+        return builder.what({step, step, pass, 0, 8, 0, activity});
+    };
+    const auto f = what("f", "forward", Activity::forward), b = what("b", "backward", Activity::backward_data);
+    const auto sent = what("sent", "send", Activity::point_to_point);
+    const auto received = what("received", "receive", Activity::point_to_point);
+    const auto lane = [&](std::int64_t rank, Stream stream) {
+        return builder.lane(rank, stream, std::string{to_string(stream)});
+    };
+    const auto add = [&](std::size_t to, std::int64_t start, std::int64_t length, std::uint32_t event, int flow) {
+        builder.add(to, 1000 * start, 1000 * length, event, 0, flow);
+    };
+    for (const std::int64_t rank : {0, 1}) {
+        add(lane(rank, Stream::compute), rank == 0 ? 0 : 12, rank == 0 ? 10 : 8, f, 0);
+        add(lane(rank, Stream::compute), rank == 0 ? 34 : 20, rank == 0 ? 16 : 12, b, 0);
+        const bool first = rank == 0;
+        add(lane(rank, first ? Stream::send_activations : Stream::receive_activations), 10, 2, first ? sent : received,
+            1);
+        add(lane(rank, first ? Stream::receive_gradients : Stream::send_gradients), 32, 2, first ? received : sent, 2);
+    }
+    builder.add(Dependencies{{0},
+                             {{"f", Stream::compute, 0, {}},
+                              {"sent", Stream::send_activations, 0, {0}},
+                              {"received", Stream::receive_gradients, 0, {}},
+                              {"b", Stream::compute, 0, {2}}}});
+    builder.add(Dependencies{{1},
+                             {{"received", Stream::receive_activations, 0, {}},
+                              {"f", Stream::compute, 0, {0}},
+                              {"b", Stream::compute, 0, {}},
+                              {"sent", Stream::send_gradients, 0, {2}}}});
+    const Lanes lanes = builder.finish();
+    const auto said = [&](const std::vector<PathStep>& path) {
+        std::vector<std::string> words;
+        for (const PathStep& step : path) {
+            const Lane& on = lanes.lanes[step.at.lane];
+            words.push_back(lanes.whats[on.what(step.at.event)].step + std::to_string(on.rank));
+            EXPECT_EQ(step.waited, 0) << words.back();
+        }
+        return words;
+    };
+    const auto expected = ElementsAre("f0", "sent0", "received1", "f1", "b1", "sent1", "received0", "b0");
+    EXPECT_THAT(said(Slack(lanes).path()), expected);
+    EXPECT_THAT(said(critical_path(lanes)), expected);
+}
+
 }  // namespace
 }  // namespace rehearse::picture
