@@ -94,7 +94,7 @@ protected:
               "network/TCP-gamma:0", "network/crosstraffic:0", "smpi/simulate-computation:no",
               "smpi/async-small-thresh:0", "smpi/send-is-detached-thresh:0", "smpi/os:0:0:0", "smpi/or:0:0:0",
               "smpi/ois:0:0:0", "smpi/bw-factor:0:1", "smpi/lat-factor:0:1", "surf/precision:1e-12",
-              "maxmin/precision:1e-12"}) {
+              "maxmin/precision:1e-9"}) {
             command += fmt::format(" --cfg={}", option);
         }
         const std::string said = output_of(fmt::format("{} {}/allreduce {} {}", command, folder, algorithm, elements));
