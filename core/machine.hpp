@@ -155,6 +155,15 @@ struct InSitu {
     std::string source;
 };
 
+/// Devices that are ranks on the same cores, more of them than cores: each computes at the rate of a core of its own
+/// while no more of them compute than there are cores, and at its even share of them else. Prices are those of a core.
+struct SharedCores {
+    std::int64_t cores = 1;
+    std::vector<std::int64_t> devices;
+    std::string source;
+    bool operator==(const SharedCores&) const = default;
+};
+
 struct Machine {
     std::string name, summary;
     std::string origin;  // the file it was read from
@@ -164,6 +173,7 @@ struct Machine {
     Messaging inside, across;
     std::vector<StorageTier> storage;
     InSitu in_situ{};  // without a source: not measured
+    std::vector<SharedCores> shared_cores{};
 };
 std::int64_t node_count(const Machine& machine);
 std::int64_t device_count(const Machine& machine);

@@ -53,6 +53,22 @@ void parse_in_situ(Reader& top, Machine& machine) {
     table->done();
 }
 
+SharedCores parse_shared_cores(Reader reader, const Machine& machine) {
+    SharedCores shared{reader.count("cores"), reader.indices("devices", device_count(machine)), reader.source()};
+    if (shared.cores >= std::ssize(shared.devices)) {
+        reader.fail("cores", fmt::format("{} devices share {} cores: fewer cores than devices, or leave the table out",
+                                         shared.devices.size(), shared.cores));
+    }
+    for (const SharedCores& other : machine.shared_cores) {
+        for (const std::int64_t device : shared.devices) {
+            if (std::ranges::find(other.devices, device) == other.devices.end()) continue;
+            reader.fail("devices", fmt::format("device {} shares other cores already", device));
+        }
+    }
+    reader.done();
+    return shared;
+}
+
 void parse_host(Reader& top) {  // what it means, this_host.cpp knows
     auto host = top.table("host", "host");
     if (!host) return;
@@ -96,6 +112,8 @@ Machine parse_machine_with(std::string_view text, const std::string& origin, std
     parse_messagings(top, machine);
     parse_transports(top, table, machine, transport);
     parse_in_situ(top, machine);
+    for (const Reader& reader : top.tables("shared_cores", "shared_cores"))
+        machine.shared_cores.push_back(parse_shared_cores(reader, machine));
     for (const Reader& reader : top.tables("storage", "storage")) {
         machine.storage.push_back(parse_storage(reader));
         refuse_twins(machine.storage, reader, "storage tiers");

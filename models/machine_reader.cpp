@@ -106,6 +106,17 @@ std::vector<std::int64_t> Reader::counts(std::string_view key) {
     return result;
 }
 
+std::vector<std::int64_t> Reader::indices(std::string_view key, std::int64_t end) {
+    std::vector<std::int64_t> result;
+    for (const toml::node& node : array(key, "whole numbers")) {
+        const auto value = node.value_exact<std::int64_t>();
+        if (!value || *value < 0 || *value >= end || std::ranges::find(result, *value) != result.end())
+            fail_at(node, fmt::format("'{}' must be a list of different whole numbers in 0..{}", key, end - 1));
+        result.push_back(*value);
+    }
+    return result;
+}
+
 std::vector<double> Reader::numbers(std::string_view key) {
     std::vector<double> result;
     for (const toml::node& node : array(key, "numbers")) {

@@ -34,6 +34,8 @@ public:
     bool yes(std::string_view key, bool otherwise);
     std::vector<std::string> texts(std::string_view key);
     std::vector<std::int64_t> counts(std::string_view key);
+    /// Different ones of 0 .. end - 1.
+    std::vector<std::int64_t> indices(std::string_view key, std::int64_t end);
     std::vector<double> numbers(std::string_view key);
     std::string source();
 

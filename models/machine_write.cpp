@@ -148,6 +148,11 @@ std::string in_situ(const InSitu& in_situ) {
                        in_quotes(in_situ.source));
 }
 
+std::string shared_cores(const SharedCores& shared) {
+    return fmt::format("\n[[shared_cores]]\ncores = {}\ndevices = [{}]\nsource = {}\n", shared.cores,
+                       fmt::join(shared.devices, ", "), in_quotes(shared.source));
+}
+
 std::string storage(const StorageTier& tier) {
     return fmt::format("\n[[storage]]\nname = {}\n{}per_node = {}\n", in_quotes(tier.name),
                        figure("read", tier.read) + figure("write", tier.write), tier.per_node);
@@ -169,6 +174,7 @@ std::string to_toml(const Machine& machine) {
     for (const NodeKind& one : machine.nodes) out += node(machine, one);
     out += fabric(machine.fabric) + messaging("inside", machine.inside) + messaging("across", machine.across);
     out += in_situ(machine.in_situ);
+    for (const SharedCores& one : machine.shared_cores) out += shared_cores(one);
     for (const StorageTier& tier : machine.storage) out += storage(tier);
     return out;
 }

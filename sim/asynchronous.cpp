@@ -191,7 +191,11 @@ private:
         const auto known = durations_.try_emplace({group.ranks.front(), step});
         if (!known.second) return known.first->second;
         Seconds most;
-        for (const std::int64_t rank : group.ranks) most = std::max(most, steps_.duration(step, rank));
+        const bool computes = schedule_.classes.front().steps[at(step)].stream == Stream::compute;
+        for (const std::int64_t rank : group.ranks) {
+            const double crowding = computes ? steps_.cores().crowding(rank) : 1;
+            most = std::max(most, steps_.duration(step, rank) * crowding);
+        }
         return known.first->second = most;
     }
 

@@ -51,6 +51,23 @@ int Bundles::add(std::span<const Flow> flows) {
     return bundle;
 }
 
+// A pool is a link that carries as much work a second as it has cores, and each rank has one of its own that carries
+// what one core does. Links of the machine have numbers from 0 on.
+int Bundles::add_work(const Cores& cores, std::span<const std::int64_t> ranks) {
+    require(kinds_.empty(), "bundles are added before rates are asked for");
+    const int bundle = static_cast<int>(ways_.size());
+    links_[-1 - std::ssize(cores.pools()) - bundle].push_back({bundle, 1});
+    for (const std::int64_t rank : ranks) {
+        const int pool = cores.pool_of(rank);
+        if (pool < 0) continue;
+        Share& share = links_[-1 - pool];
+        if (share.empty() || share.back().bundle != bundle) share.push_back({bundle, 0});
+        share.back().cost += 1 / static_cast<double>(cores.pools()[at(pool)].cores);
+    }
+    ways_.push_back({});
+    return bundle;
+}
+
 Seconds Bundles::latency(int bundle, Bytes bytes) const {
     const Way& way = ways_[static_cast<std::size_t>(bundle)];
     return way.latency + wiring_.beyond(way.across, bytes, way.alone);

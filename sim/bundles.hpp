@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/cores.hpp"
 #include "sim/rounds.hpp"
 #include "sim/wiring.hpp"
 
@@ -22,6 +23,8 @@ public:
 
     /// Its number. All bundles are added before the first rates are asked for.
     int add(std::span<const Flow> flows);
+    /// Of ranks that compute, whose bytes are seconds on a core of their own. Its number.
+    int add_work(const Cores& cores, std::span<const std::int64_t> ranks);
     /// From when the last of a message's bytes has left until it is there.
     Seconds latency(int bundle, Bytes bytes) const;
     /// Whether one could slow the other down.

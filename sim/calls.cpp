@@ -33,6 +33,19 @@ Calls::Calls(const Steps& steps, const Wiring& wiring, Collectives& collectives,
             if (const auto* communicate = std::get_if<Communicate>(&action)) add_call(c, i, *communicate);
         }
     }
+    work_.resize(classes.size());
+    for (int c = 0; c < static_cast<int>(classes.size()); ++c) add_work(c);
+}
+
+// Behind all bundles of messages, whose numbers are those of their flows in the traffic.
+void Calls::add_work(int c) {
+    const Cores& cores = steps_.cores();
+    const std::vector<std::int64_t>& ranks = steps_.ranks_of(c);
+    if (std::ranges::none_of(ranks, [&](std::int64_t rank) { return cores.pool_of(rank) >= 0; })) return;
+    const int bundle = bundles_.add_work(cores, ranks);
+    for (int step = 0; step < std::ssize(steps_.schedule().classes[at(c)].steps); ++step) {
+        work_[at(c)].push_back({bundle, steps_.slowest(c, step).value, Seconds{0}});
+    }
 }
 
 int Calls::add_bundle(const std::vector<Flow>& flows) {

@@ -58,6 +58,13 @@ public:
     }
     /// Classes that send to this one, or take part in a collective of its.
     const std::vector<int>& senders_to(int rank_class) const { return senders_[static_cast<std::size_t>(rank_class)]; }
+    /// What the ranks of a class compute on cores that others share (Steps::cores), or nothing: all in one step of the
+    /// compute stream, in seconds on a core of its own.
+    std::span<const Leg> work(int rank_class, int step) const {
+        const std::vector<Leg>& of_class = work_[static_cast<std::size_t>(rank_class)];
+        if (of_class.empty()) return {};
+        return std::span{of_class}.subspan(static_cast<std::size_t>(step), 1);
+    }
     Bundles& bundles() { return bundles_; }
     int tracked(int bundle) const { return tracked_[static_cast<std::size_t>(bundle)]; }
 
@@ -67,6 +74,7 @@ private:
     void add_legs(int c, const Communicate& communicate, OfClass& of);
     std::vector<int> classes_with(int c, const Groups& groups) const;
     void tell(int c, int other);
+    void add_work(int c);
     int add_bundle(const std::vector<Flow>& flows);
 
     const Steps& steps_;
@@ -78,7 +86,8 @@ private:
     std::vector<int> tracked_;  // by bundle: its number in the traffic
     std::map<std::tuple<int, int, std::int64_t>, std::pair<int, int>> bundle_of_;  // class, axis, offset: peer, bundle
     std::map<std::tuple<int, int, std::int64_t, double>, Message> message_of_;     // and bytes
-    std::vector<std::vector<const Message*>> messages_;                            // by class and step
+    std::vector<std::vector<Leg>> work_;                 // by class and step; of a class with cores of its own none
+    std::vector<std::vector<const Message*>> messages_;  // by class and step
     std::vector<OneCall> calls_;
     std::vector<std::vector<int>> call_of_;  // by class and step: index into calls_
     std::vector<std::vector<int>> senders_;  // by class

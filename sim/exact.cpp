@@ -29,13 +29,19 @@ struct RankState {
 using FlowKey = std::tuple<int, std::int64_t, std::int64_t, std::int64_t>;
 constexpr int no_flow = -3;
 
+std::vector<std::int64_t> core_counts(const Cores& cores) {
+    std::vector<std::int64_t> counts;
+    for (const Cores::Pool& pool : cores.pools()) counts.push_back(pool.cores);
+    return counts;
+}
+
 class Run {
 public:
     Run(const Steps& steps, const Wiring& wiring, int iterations, bool links)
         : steps_(steps),
           wiring_(wiring),
           iterations_(iterations),
-          simulation_(wiring, steps.ranks()),
+          simulation_(wiring, steps.ranks(), core_counts(steps.cores())),
           traffic_(wiring),
           links_(links),
           mail_(simulation_, links ? &traffic_ : nullptr) {
@@ -144,12 +150,14 @@ private:
         const bool gradients = of.stream == Stream::send_gradients || of.stream == Stream::receive_gradients;
         const auto one = [&](const auto& message) {
             const std::array messages{point_to_point(schedule.mesh, wiring_, state.rank, message)};
-            return mail_.exchange(state.rank, messages,
-                                  gradients ? Mail::Channel::gradients : Mail::Channel::activations, when);
+            Mail::Moved moved = mail_.exchange(state.rank, messages,
+                                               gradients ? Mail::Channel::gradients : Mail::Channel::activations, when);
+            moved.end += steps_.extra(state.rank_class, step);
+            return moved;
         };
         if (const auto* send = std::get_if<Send>(&of.action)) return one(*send);
         if (const auto* recv = std::get_if<Recv>(&of.action)) return one(*recv);
-        if (!std::holds_alternative<Communicate>(of.action)) return {when, when + steps_.duration(step, state.rank)};
+        if (!std::holds_alternative<Communicate>(of.action)) return compute(of, step, state.rank, when);
         Exchanges& exchanges = exchanges_.at({state.rank_class, step});
         const Seconds start = when;
         for (std::int64_t round = 0; round < exchanges.rounds(); ++round) {
@@ -158,6 +166,15 @@ private:
             when = mail_.exchange(state.rank, messages, Mail::Channel::collective, when).end;
         }
         return {start, when + steps_.extra(state.rank_class, step)};
+    }
+
+    Mail::Moved compute(const Step& of, int step, std::int64_t rank, Seconds when) {
+        const Seconds duration = steps_.duration(step, rank);
+        const int pool = of.stream == Stream::compute ? steps_.cores().pool_of(rank) : -1;
+        if (pool < 0) return {when, when + duration};
+        simulation_.sleep_until(when);
+        simulation_.compute(pool, duration);
+        return {when, simulation_.now()};
     }
 
     const Steps& steps_;

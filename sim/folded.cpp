@@ -62,11 +62,15 @@ public:
             }
             touch(static_cast<int>(classes_.size()) - 1);
         }
+        if (classes_.size() > 1) return;
+        for (std::int64_t rank = 0; rank < steps.ranks(); ++rank) {
+            crowding_ = std::max(crowding_, steps.cores().crowding(rank));
+        }
     }
 
     void run() {
         const auto left = [this](const Transit& transit, double when) {
-            if (traffic_ == nullptr) return;
+            if (traffic_ == nullptr || computes(transit)) return;
             const Leg& leg = transit.legs[transit.leg];
             traffic_->add(calls_.tracked(leg.bundle), Bytes{leg.bytes}, Seconds{transit.start}, Seconds{when});
         };
@@ -147,7 +151,12 @@ private:
         const double start = std::max(*from, state.free[at(stream)]);
         if (const auto* send = std::get_if<Send>(&action)) return take_send(c, *step, *send, start);
         if (std::holds_alternative<Communicate>(action)) return take_collective(c, stream, *step, *from);
-        const double until = start + steps_.slowest(c, *step).value;
+        const bool computes = (*state.steps)[at(*step)].stream == Stream::compute;
+        if (const std::span<const Leg> work = calls_.work(c, *step); computes && !work.empty() && classes_.size() > 1) {
+            set_out({.rank_class = c, .step = *step, .legs = work}, start);
+            return true;
+        }
+        const double until = start + steps_.slowest(c, *step).value * (computes ? crowding_ : 1);
         Collectives::occupy(state.progress[at(stream)], Seconds{until});
         end(c, *step, start, until);
         return true;
@@ -225,6 +234,11 @@ private:
         return true;
     }
 
+    /// On cores that others share.
+    bool computes(const Transit& transit) const {
+        return (*classes_[at(transit.rank_class)].steps)[at(transit.step)].stream == Stream::compute;
+    }
+
     void set_out(const Transit& transit, double start) {
         ClassState& state = classes_[at(transit.rank_class)];
         state.on_the_way[at(static_cast<int>((*state.steps)[at(transit.step)].stream))] = true;
@@ -235,7 +249,7 @@ private:
         ClassState& state = classes_[at(transit.rank_class)];
         state.on_the_way[at(static_cast<int>((*state.steps)[at(transit.step)].stream))] = false;
         if (transit.together >= 0) return arrive_together(together_[at(transit.together)], when);
-        when += steps_.extra(transit.rank_class, transit.step).value;
+        if (!computes(transit)) when += steps_.extra(transit.rank_class, transit.step).value;
         end(transit.rank_class, transit.step, transit.begun, when);
         if (transit.recv < 0) return;
         end(transit.to_class, transit.recv, transit.begun, when);
@@ -285,6 +299,7 @@ private:
     Transits transits_;
     Traffic* traffic_;
     std::vector<std::vector<Member>> together_;
+    double crowding_ = 1;       // of the only class's ranks, which all compute at the same time
     std::vector<int> touched_;  // classes some of whose steps may be ready now
     std::int64_t flows_ = 0, arrows_ = 0;
 };

@@ -73,6 +73,12 @@ Prediction simulate(const Schedule& schedule, const Machine& machine, const Opti
     if (!(options.quorum > 0 && options.quorum <= 1)) {
         throw InputError(fmt::format("quorum {}: a share of the ranks above 0, at most 1", options.quorum));
     }
+    if (!machine.shared_cores.empty() && !options.nodes.empty()) {
+        throw InputError(
+            fmt::format("machine '{}' has devices that share cores: a job is placed on its first nodes, as "
+                        "nothing says who shares cores elsewhere",
+                        machine.name));
+    }
     check(schedule);
     const Wiring wiring{machine, options.messages.value_or(options.quantile), options.degraded, options.nodes};
     Steps steps{schedule, wiring, options.quantile, {options.pace, options.quorum}};

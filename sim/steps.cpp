@@ -70,6 +70,7 @@ Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, 
       wiring_(wiring),
       quantile_(quantile),
       ranks_(rehearse::ranks(schedule.mesh)),
+      cores_(wiring.machine(), ranks_),
       ranks_of_(schedule.classes.size()),
       durations_(schedule.classes.size()),
       pace_(pace) {
@@ -226,16 +227,19 @@ Seconds Steps::beside(const Communicate& communicate, std::int64_t rank) const {
     return 2 * sum(whole) + (bits ? members * sum(whole) : sum(communicate.elements));
 }
 
+Seconds Steps::lengthened(int rank_class, int step) const {
+    if (extra_.empty()) return Seconds{0};
+    return extra_[static_cast<std::size_t>(rank_class)][static_cast<std::size_t>(step)];
+}
+
 Seconds Steps::extra(int rank_class, int step) const {
     Seconds beside;
     if (const auto* communicate = std::get_if<Communicate>(&step_of(rank_class, step).action)) {
         beside = this->beside(*communicate, first_rank(rank_class));
     }
-    const auto of = [&](const std::vector<std::vector<Seconds>>& times) {
-        if (times.empty()) return Seconds{0};
-        return times[static_cast<std::size_t>(rank_class)][static_cast<std::size_t>(step)];
-    };
-    return beside + of(extra_) + of(control_);
+    const Seconds control =
+        control_.empty() ? Seconds{0} : control_[static_cast<std::size_t>(rank_class)][static_cast<std::size_t>(step)];
+    return beside + lengthened(rank_class, step) + control;
 }
 
 Seconds Steps::slowest(int rank_class, int step) const {

@@ -12,6 +12,7 @@
 #include "core/prices.hpp"
 #include "core/schedule.hpp"
 #include "core/timeline.hpp"
+#include "sim/cores.hpp"
 #include "sim/wiring.hpp"
 
 namespace rehearse::sim {
@@ -36,8 +37,10 @@ public:
         return ranks_of_[static_cast<std::size_t>(rank_class)];
     }
     int class_of(std::int64_t rank) const;
+    const Cores& cores() const { return cores_; }
 
-    /// How long a Compute, Update or Load takes on this rank; a Load gets an even share of its tier's bandwidth.
+    /// On a core of its own (cores()): how long a Compute, Update or Load takes on this rank; a Load gets an even share
+    /// of its tier's bandwidth.
     Seconds duration(int step, std::int64_t rank) const;
     /// ... on the slowest rank of the class for which it waits.
     Seconds slowest(int rank_class, int step) const;
@@ -46,6 +49,8 @@ public:
     void lengthen(std::vector<std::vector<Seconds>> extra) { extra_ = std::move(extra); }
     /// ... of this one; that of a computation is in its duration. Of a bucket's sum, with what agreeing on it takes.
     Seconds extra(int rank_class, int step) const;
+    /// What of that lengthen() gave.
+    Seconds lengthened(int rank_class, int step) const;
 
     /// No rank is faster than its prices say by more than this factor, 1 or less.
     double fastest_pace() const { return fastest_; }
@@ -70,6 +75,7 @@ private:
     const Wiring& wiring_;
     Quantile quantile_;
     std::int64_t ranks_;
+    Cores cores_;
     std::vector<std::vector<std::int64_t>> ranks_of_;                       // by class
     std::vector<OnDevice> durations_;                                       // by class
     std::map<std::pair<std::string, std::int64_t>, std::int64_t> loaders_;  // ranks that read from a tier, by node

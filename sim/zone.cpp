@@ -75,7 +75,11 @@ public:
     DeviceZone(const DeviceZone&) = delete;
     DeviceZone& operator=(const DeviceZone&) = delete;
 
+    // A core does a second of work in a second.
     void add_host() { hosts_.push_back(create_host(unique("device"), {1.0})->seal()); }
+    void add_cores(std::int64_t count) {
+        hosts_.push_back(create_host(unique("cores"), {1.0})->set_core_count(static_cast<int>(count))->seal());
+    }
     s4u::Host* host(std::int64_t device) const { return hosts_.at(static_cast<std::size_t>(device)); }
 
     // A host's id in its zone is the number of its device.
@@ -104,10 +108,12 @@ private:
     std::unordered_map<std::int64_t, s4u::Link*> links_;  // those that some route has used
 };
 
-Simulation::Simulation(const Wiring& wiring, std::int64_t devices)
+Simulation::Simulation(const Wiring& wiring, std::int64_t devices, std::span<const std::int64_t> cores)
     : zone_(std::make_unique<DeviceZone>(wiring, *engine().get_netzone_root()->get_impl())),
-      origin_(s4u::Engine::get_clock()) {
+      origin_(s4u::Engine::get_clock()),
+      first_cores_(devices) {
     for (std::int64_t device = 0; device < devices; ++device) zone_->add_host();
+    for (const std::int64_t count : cores) zone_->add_cores(count);  // behind the devices, whose numbers are places
 }
 
 Simulation::~Simulation() {
@@ -133,6 +139,11 @@ Seconds Simulation::now() const { return Seconds{s4u::Engine::get_clock()} - ori
 
 void Simulation::sleep_until(Seconds when) const {
     if (when > now()) s4u::this_actor::sleep_until((when + origin_).value);
+}
+
+void Simulation::compute(int cores, Seconds work) const {
+    if (!(work > Seconds{0})) return;
+    s4u::this_actor::exec_init(work.value)->set_host(zone_->host(first_cores_ + cores))->wait();
 }
 
 void Simulation::run() const {

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "core/units.hpp"
 #include "sim/wiring.hpp"
@@ -23,7 +24,8 @@ class DeviceZone;
 /// latencies): whoever waits for a message adds its route's latency after the last byte.
 class Simulation {
 public:
-    Simulation(const Wiring& wiring, std::int64_t devices);
+    /// `cores`: how many there are in each pool that ranks share.
+    Simulation(const Wiring& wiring, std::int64_t devices, std::span<const std::int64_t> cores = {});
     Simulation(const Simulation&) = delete;
     Simulation& operator=(const Simulation&) = delete;
     ~Simulation();
@@ -31,6 +33,9 @@ public:
     simgrid::s4u::Host* host(std::int64_t device) const;
     /// An actor on a device.
     void start(std::int64_t device, const std::function<void()>& work);
+    /// Called by an actor: so many seconds of work for one core, on these cores, which share them evenly when more work
+    /// than they are. `cores` is an index into the pools that it was made with.
+    void compute(int cores, Seconds work) const;
     /// On SimGrid's clock, when this simulation was made.
     Seconds origin() const { return origin_; }
     /// Since then.
@@ -45,7 +50,8 @@ public:
 private:
     std::unique_ptr<DeviceZone> zone_;
     Seconds origin_;
-    std::int64_t at_work_ = 0;  // actors
+    std::int64_t first_cores_ = 0;  // the number of the first pool's host
+    std::int64_t at_work_ = 0;      // actors
     bool watched_ = false;
 };
 

@@ -113,6 +113,7 @@ inline void expect_equal(const Machine& a, const Machine& b) {
     expect_equal(a.across, b.across);
     EXPECT_EQ(std::tie(a.in_situ.bias, a.in_situ.noise, a.in_situ.source),
               std::tie(b.in_situ.bias, b.in_situ.noise, b.in_situ.source));
+    EXPECT_EQ(a.shared_cores, b.shared_cores);
     ASSERT_EQ(a.storage.size(), b.storage.size());
     for (std::size_t i = 0; i < a.storage.size(); ++i) {
         EXPECT_EQ(a.storage[i].name, b.storage[i].name);

@@ -164,6 +164,7 @@ Machine with_everything() {
                              {{}, Seconds{0}, Bandwidth{1e9}, "the rest"}};
     machine.inside.overlap = {{Seconds{1e-6 / 3}, "core"}, {Bandwidth{1e10 / 3}, "rate"}, {Seconds{5e-5}, "late"}};
     machine.in_situ = {0.01 / 3, 0.02, "three networks"};
+    machine.shared_cores = {{1, {0, 2}, "me"}, {2, {5, 3, 7}, "me, \"too\""}};
     NodeKind other = machine.nodes[0];
     other.name = "other";
     other.count = 1;

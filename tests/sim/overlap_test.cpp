@@ -2,7 +2,7 @@
 // What computation and communication cost each other, and the band of a prediction, against sums by hand.
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <algorithm>
 
 #include "fixture.hpp"
 #include "sim/band.hpp"
@@ -58,20 +58,115 @@ TEST_P(Overlapped, CommunicationAfterComputationTakesNothing) {
     EXPECT_NEAR(length(event(timeline, "before")), 20e-3, 1e-10);
 }
 
-// The computation ends while the all-reduce goes on: only the part before counts, s = computation / communication with
-// computation = 40 us + s core and communication = alone + s 100 us.
-TEST_P(Overlapped, CommunicationThatGoesOnLongerTakesItsShare) {
+// The computation ends while the all-reduce goes on: it gives the part of the core time that lies beside it. Its length
+// c is 40 us + c / alone of the toll.
+TEST_P(Overlapped, CommunicationThatGoesOnLongerTakesItsShareOfTheCore) {
     Machine machine = pair_that_overlaps();
     machine.across.overlap.core_rate.value = 100.0_GBps;
+    machine.across.overlap.delay.value = Seconds{0};
     const double toll = 2 * (10e-6 + 480e3 / 100e9);
     Step beside = compute_step(machine, "beside", Seconds{40e-6});
     const Schedule schedule =
         data_schedule(2, {std::move(beside), all_reduce_step(0, elements, parse_algorithm("ring"))});
     const Timeline timeline = simulate(schedule, machine, {.mode = GetParam()}).timeline;
-    // 100e-6 s^2 + (alone - toll) s - 40e-6 = 0
-    const double b = alone - toll, s = (-b + std::sqrt(b * b + 4 * 100e-6 * 40e-6)) / (2 * 100e-6);
-    EXPECT_NEAR(length(event(timeline, "beside")), 40e-6 + s * toll, 0.01 * 40e-6);  // it stops after four rounds
-    EXPECT_NEAR(length(event(timeline, "bucket0:allreduce")), alone + s * 100e-6, 0.01 * alone);
+    EXPECT_NEAR(length(event(timeline, "beside")), 40e-6 / (1 - toll / alone), 0.01 * 40e-6);  // four rounds
+    EXPECT_NEAR(length(event(timeline, "bucket0:allreduce")), alone, 1e-10);
+}
+
+// A core that loses nothing, and messages that are late.
+Machine pair_that_is_late(Seconds delay) {
+    Machine machine = pair_that_overlaps();
+    machine.across.overlap = {{Seconds{0}, "test"}, {Bandwidth{1e18}, "test"}, {delay, "test"}};
+    return machine;
+}
+
+// Whoever waits for a message beside computation gets it when that ends, however long the delay is; the next round is
+// on time.
+TEST_P(Overlapped, DelaysEndWithTheComputation) {
+    Machine machine = pair_that_is_late(5_ms);
+    Step beside = compute_step(machine, "beside", 1_ms);
+    const Schedule schedule =
+        data_schedule(2, {std::move(beside), all_reduce_step(0, elements, parse_algorithm("ring"))});
+    const Timeline timeline = simulate(schedule, machine, {.mode = GetParam()}).timeline;
+    EXPECT_NEAR(length(event(timeline, "bucket0:allreduce")), 1e-3 + alone / 2, 1e-9);
+}
+
+// Both ranks wait for the sum, and compute when they have it.
+TEST_P(Overlapped, SumsThatAllWaitForAreOnTimeWhereRanksShareACore) {
+    Machine machine = pair_that_is_late(5_ms);
+    machine.shared_cores = {{1, {0, 1}, "test"}};
+    const Schedule schedule = data_schedule(
+        2, {compute_step(machine, "before", 1_ms), all_reduce_step(0, elements, parse_algorithm("ring"), {0}),
+            compute_step(machine, "behind", 3_ms, {1})});
+    const Timeline timeline = simulate(schedule, machine, {.mode = GetParam()}).timeline;
+    EXPECT_NEAR(step_time(timeline).value, 2e-3 + alone + 6e-3, 1e-9);
+}
+
+TEST_P(Overlapped, RoundsAfterTheComputationAreOnTime) {
+    Machine machine = pair_that_is_late(20_us);
+    Step beside = compute_step(machine, "beside", Seconds{alone / 2 + 25e-6});  // the first round, and 5 us
+    const Schedule schedule =
+        data_schedule(2, {std::move(beside), all_reduce_step(0, elements, parse_algorithm("ring"))});
+    const Timeline timeline = simulate(schedule, machine, {.mode = GetParam()}).timeline;
+    EXPECT_NEAR(length(event(timeline, "bucket0:allreduce")), alone + 20e-6, 1e-10);
+}
+
+constexpr double sent = 2e-6 + 480e3 / 10e9;  // 50 us
+
+RankClass stage(std::string name, std::vector<Step> steps) {
+    Part part = part_for(steps);
+    return {.name = std::move(name), .part = std::move(part), .steps = std::move(steps)};
+}
+Step send(std::vector<int> after) {
+    return {"send", Stream::send_activations, Send{0, 1, Bytes{480e3}}, std::move(after)};
+}
+Step receive() { return {"receive", Stream::receive_activations, Recv{0, -1, Bytes{480e3}}, {}}; }
+
+Schedule stages(std::vector<RankClass> classes) {
+    Schedule schedule = data_schedule(std::ssize(classes), {});
+    schedule.mesh.axes = {{"pipe", std::ssize(classes)}};
+    schedule.class_axes = {0};
+    schedule.classes = std::move(classes);
+    return schedule;
+}
+
+double start_of(const Timeline& timeline, std::string_view step) {
+    return std::ranges::find(timeline.events, step, &Event::step)->start.value;
+}
+
+// The sender goes on to compute: for long, for 80 us, for less than the message takes anyway.
+TEST_P(Overlapped, MessagesAreLateAtBothEndsWhileOneOfThemComputes) {
+    for (const auto& [goes_on, late] : {std::pair{20e-3, 50e-6}, std::pair{80e-6, 30e-6}, std::pair{20e-6, 0.0}}) {
+        Machine machine = pair_that_is_late(50_us);
+        const Schedule schedule = stages({stage("first", {compute_step(machine, "f0", 1_ms), send({0}),
+                                                          compute_step(machine, "g0", Seconds{goes_on})}),
+                                          stage("last", {receive(), compute_step(machine, "f1", 2_ms, {0})})});
+        const Timeline timeline = simulate(schedule, machine, {.mode = GetParam()}).timeline;
+        EXPECT_NEAR(start_of(timeline, "f1"), 1e-3 + sent + late, 1e-10) << goes_on;
+    }
+}
+
+// What waits for the message is no reason for it to be late.
+TEST_P(Overlapped, MessagesAreOnTimeWhereOnlyWhatWaitsForThemFollows) {
+    Machine machine = pair_that_is_late(50_us);
+    const Schedule schedule = stages({stage("first", {compute_step(machine, "f0", 1_ms), send({0})}),
+                                      stage("last", {compute_step(machine, "e1", Seconds{1e-3 + sent}), receive(),
+                                                     compute_step(machine, "f1", 2_ms, {1})})});
+    const Timeline timeline = simulate(schedule, machine, {.mode = GetParam()}).timeline;
+    EXPECT_NEAR(start_of(timeline, "f1"), 1e-3 + sent, 1e-10);
+}
+
+// Another rank computes on the receiver's core.
+TEST_P(Overlapped, MessagesAreLateBesideARankOnTheSameCore) {
+    Machine machine = pair_that_is_late(50_us);
+    machine.nodes[0].count = 3;
+    machine.shared_cores = {{1, {1, 2}, "test"}};
+    const Schedule schedule = stages({stage("first", {compute_step(machine, "f0", 1_ms), send({0})}),
+                                      stage("middle", {receive(), compute_step(machine, "f1", 2_ms, {0})}),
+                                      stage("other", {compute_step(machine, "e2", 20_ms)})});
+    const Timeline timeline = simulate(schedule, machine, {.mode = GetParam()}).timeline;
+    EXPECT_NEAR(start_of(timeline, "f1"), 1e-3 + sent + 50e-6, 1e-10);
+    EXPECT_NEAR(step_time(timeline).value, 22e-3, 1e-10);  // the core is never idle
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, Overlapped, testing::Values(Mode::exact, Mode::folded),

@@ -44,6 +44,22 @@ TEST_P(EveryPlan, FoldedAgreesWithExact) {
     }
 }
 
+// Each pair of ranks, 0 and 2, or 0 and 1, has one core.
+TEST(SharedCores, FoldedAgreesWithExact) {
+    for (const std::int64_t apart : {2, 1}) {
+        Machine machine = four_device_nodes(1);
+        machine.shared_cores = {{1, {0, apart}, "test"}, {1, {3 - apart, 3}, "test"}};
+        for (const char* plan : {"data", "tensor=4", "pipe=4:microbatches=4", "data=2,pipe=2:microbatches=4",
+                                 "pipe=4:schedule=gpipe:microbatches=4"}) {
+            const Schedule schedule = schedule::make_schedule(tower(8, 256), machine, schedule::parse_plan(plan),
+                                                              {.devices = 4, .batch_per_device = 32});
+            const double exact = step_time(simulate(schedule, machine, {.mode = Mode::exact}).timeline).value;
+            const double folded = step_time(simulate(schedule, machine, {.mode = Mode::folded}).timeline).value;
+            EXPECT_NEAR(folded / exact, 1, 0.005) << plan << ", " << apart << " apart";
+        }
+    }
+}
+
 // Of a step: computation and sums side by side, then the updates. Network bound or not, in both modes.
 TEST(Lag, HidesTheSumsBehindTheWholeStep) {
     const Machine machine = four_device_nodes(4);
