@@ -10,8 +10,10 @@
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "models/models.hpp"
 #include "picture/pipeline.hpp"
 #include "picture/timeline_picture.hpp"
+#include "picture/topology.hpp"
 #include "picture/write.hpp"
 #include "trace/trace.hpp"
 
@@ -20,7 +22,7 @@ namespace rehearse::cli {
 namespace {
 
 enum class To { perfetto, chrome, csv, links, svg, png, pdf };  // the first as trace::Format
-enum class Drawn { timeline, pipeline };
+enum class Drawn { timeline, pipeline, topology };
 
 struct Options {
     Common common;
@@ -33,6 +35,17 @@ struct Options {
 
 bool is_picture(To to) { return to >= To::svg; }
 
+// The machine with the mean load of its links.
+picture::Picture loads_of(const Timeline& timeline, picture::Theme theme) {
+    const picture::Lanes lanes = picture::lanes_of(timeline);
+    const std::vector<picture::LinkLoad> loads = picture::link_loads(lanes);
+    const std::string machine = picture::machine_of(timeline.title);
+    if (loads.empty() || machine.empty())
+        throw InputError(fmt::format(
+            "export: '{}' says nothing of links: right would be a prediction (predict --trace)", timeline.title));
+    return topology_picture(models::load_machine(machine), shares_of(loads, lanes, picture::LoadOf::mean), 1200, theme);
+}
+
 picture::Picture picture_of(const std::vector<Timeline>& timelines, const Options& options) {
     const picture::Theme theme = options.dark ? picture::Theme::dark : picture::Theme::light;
     if (options.drawn == Drawn::pipeline) {
@@ -43,6 +56,7 @@ picture::Picture picture_of(const std::vector<Timeline>& timelines, const Option
     if (timelines.size() > 1) {
         throw InputError(fmt::format("export: {} timelines in one picture need --picture pipeline", timelines.size()));
     }
+    if (options.drawn == Drawn::topology) return loads_of(timelines.front(), theme);
     picture::TimelineView view;
     view.coloring = options.coloring;
     return picture::timeline_picture(picture::lanes_of(timelines.front()), view, 1200, theme);
@@ -84,8 +98,10 @@ Run add_export(CLI::App& app) {
                     {"pdf", To::pdf}},
                    "what to write: a trace, a table of events (csv) or of a prediction's links, or a picture")
         ->required();
-    add_choice<Drawn>(app, "--picture", options->drawn, {{"timeline", Drawn::timeline}, {"pipeline", Drawn::pipeline}},
-                      "lanes over time, or boxes of micro-batches; pipeline puts several timelines on one axis");
+    add_choice<Drawn>(
+        app, "--picture", options->drawn,
+        {{"timeline", Drawn::timeline}, {"pipeline", Drawn::pipeline}, {"topology", Drawn::topology}},
+        "lanes over time, boxes of micro-batches (pipeline: several timelines on one axis), or the load of links");
     add_choice<picture::Coloring>(app, "--coloring", options->coloring,
                                   {{"activity", picture::Coloring::activity},
                                    {"waiting", picture::Coloring::waiting},

@@ -6,8 +6,12 @@
 
 #include "cli/command.hpp"
 #include "cli/report.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
 #include "core/price_model.hpp"
 #include "models/models.hpp"
+#include "picture/topology.hpp"
+#include "picture/write.hpp"
 
 namespace rehearse::cli {
 
@@ -17,10 +21,12 @@ using Json = nlohmann::ordered_json;
 
 struct Options {
     Common common;
-    std::string name;
+    std::string name, plot;
 };
 
 int list(const Options& options) {
+    if (!options.plot.empty())
+        throw InputError("machines: --plot draws one machine: right would be its NAME before it");
     Report report{document("machines", Json::object()), {}, ""};
     Json rows = Json::array();
     for (const models::MachineName& machine : models::machines()) {
@@ -127,6 +133,8 @@ Json nodes_of(const Machine& machine) {
 }
 
 int show(const Options& options) {
+    check_writable(options.plot, options.common);
+    if (!options.plot.empty()) picture::check_suffix(options.plot);
     const bool this_host = options.name == "this-host";
     const Machine machine = this_host ? models::detect_this_host() : models::load_machine(options.name);
     Figures figures;
@@ -155,6 +163,10 @@ int show(const Options& options) {
                                   node_count(machine), device_count(machine), topology_text(machine.fabric.topology)),
                       {{"of", "of"}, {"figure", "figure"}, {"text", "value"}, {"source", "source"}}}};
     print(report, options.common);
+    if (options.plot.empty()) return good;
+    const picture::Picture drawn = picture::topology_picture(machine, {}, 1200, picture::Theme::light);
+    replace_file(options.plot, picture::encoded(drawn, options.plot));
+    talk(options.common, fmt::format("picture: {}", options.plot));
     return good;
 }
 
@@ -163,6 +175,7 @@ int show(const Options& options) {
 Run add_machines(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("NAME", options->name, "a machine's name or a .toml file; without it all are listed");
+    app.add_option("--plot", options->plot, "draw its nodes and fabric (.svg, .png or .pdf)")->option_text("FILE");
     add_common(app, options->common);
     return [options] { return options->name.empty() ? list(*options) : show(*options); };
 }

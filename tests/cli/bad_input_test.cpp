@@ -36,7 +36,9 @@ TEST_F(BadInput, OfCommandsAndOptions) {
                     {"models --format yaml", "table, csv, json"},
                     {"compare one.json", "MEASURED"},
                     {"export a.json --to perfetto", "file to write"},
-                    {"export a.json b.json --to perfeto", "did you mean 'perfetto'"}});
+                    {"export a.json b.json --to perfeto", "did you mean 'perfetto'"},
+                    {"machines --plot m.svg", "NAME"},
+                    {"machines summit --plot m.jpg", "m.jpg"}});
 }
 
 TEST_F(BadInput, OfNamesAndFiles) {

@@ -359,6 +359,11 @@ TEST_F(Contract, APredictionComparedWithItselfHasNoError) {
     EXPECT_EQ(run("compare p.json slow.json --fail-over 1%").code, 1);
     EXPECT_EQ(run("export p.json slow.json --to perfetto both.pftrace").code, 0);
     EXPECT_GT(std::filesystem::file_size(path("both.pftrace")), 1000U);
+    // The pictures that the window shows of it, and of a machine.
+    EXPECT_EQ(run("export p.pftrace --to svg --picture topology loads.svg").code, 0);
+    EXPECT_THAT(read("loads.svg"), testing::AllOf(HasSubstr("titanx-server"), HasSubstr("% used")));
+    EXPECT_EQ(run("machines summit --plot m.svg").code, 0);
+    EXPECT_THAT(read("m.svg"), testing::AllOf(HasSubstr("4608 × ac922"), HasSubstr("gpu5")));
 }
 
 #if REHEARSE_HAS_ONNX
