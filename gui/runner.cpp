@@ -73,7 +73,7 @@ int Runner::start(const QString& title, const QStringList& arguments, std::funct
     auto& job = *jobs_.emplace_back(std::make_unique<Job>());
     job.id = next_++;
     job.title = title;
-    job.command = program_ + " " + arguments.join(' ');
+    job.command = QFileInfo(program_).fileName() + " " + arguments.join(' ');
     job.begun_ms = QDateTime::currentMSecsSinceEpoch();
     job.done = std::move(done);
     job.process = new QProcess(this);

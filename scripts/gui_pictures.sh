@@ -9,7 +9,7 @@ build=${1:-build/release}
 rehearse=$build/cli/rehearse gui=$build/gui/rehearse-gui
 files=build/gui-pictures pictures=docs/pictures
 mkdir -p "$files"
-export REHEARSE_HOME="$files" REHEARSE=$PWD/$rehearse QT_QPA_PLATFORM=offscreen QT_SCALE_FACTOR=1
+export REHEARSE_HOME="$files" REHEARSE=$(realpath "$rehearse") QT_QPA_PLATFORM=offscreen QT_SCALE_FACTOR=1
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
 ranks() { mpirun --oversubscribe -n 2 "$@"; }
 
