@@ -96,10 +96,26 @@ void TimelineView::render() {
     stale_ = false;
 }
 
+// Where it is moved, the same text is drawn frame after frame: laying it out takes longer than drawing it.
+const QStaticText& TimelineView::name_of(std::uint32_t what, int room, const QFont& font) {
+    const auto size = static_cast<std::uint64_t>(font.pixelSize());
+    const std::uint64_t key = (std::uint64_t{what} << 32U) | (static_cast<std::uint64_t>(room) << 8U) | size;
+    if (names_.size() > 2 * most_names) names_.clear();
+    const auto [place, is_new] = names_.try_emplace(key);
+    if (is_new) {
+        const picture::What& said = lanes_->whats[what];
+        QString name = QString::fromStdString(said.step);
+        if (room > 84 && said.micro_batch > 0) name += QString(" · %1").arg(said.micro_batch);
+        place->second.setTextFormat(Qt::PlainText);
+        place->second.setText(elided(name, QFontMetrics(font), room));
+        place->second.prepare({}, font);
+    }
+    return place->second;
+}
+
 void TimelineView::draw_names(QPainter& painter) {
     names_drawn_ = 0;
     if (coloring_ != picture::Coloring::activity) return;
-    const QFontMetrics metrics = painter.fontMetrics();
     painter.save();
     painter.setClipRect(plot());
     for (const TimelineRow& row : rows_) {
@@ -108,12 +124,11 @@ void TimelineView::draw_names(QPainter& painter) {
         const picture::Lane& lane = *row.ranks[0][0];
         for (const auto& box : named_boxes(lane, view_, static_cast<std::size_t>(plot().width()), 26)) {
             if (++names_drawn_ > most_names) break;
-            const picture::What& what = lanes_->whats[lane.what(box.event)];
-            QString name = QString::fromStdString(what.step);
-            if (box.right - box.left > 90 && what.micro_batch > 0) name += QString(" · %1").arg(what.micro_batch);
-            painter.setPen(qcolor(picture::readable_on(picture::color_of(what.activity, theme_))));
-            painter.drawText(QRectF(plot().left() + box.left + 4, top, box.right - box.left - 6, row.height),
-                             Qt::AlignVCenter | Qt::AlignLeft, elided(name, metrics, box.right - box.left - 6));
+            const int room = (static_cast<int>(std::min(box.right - box.left, 65000.0)) - 6) & ~3;
+            const QStaticText& name = name_of(lane.what(box.event), room, painter.font());
+            painter.setPen(qcolor(picture::readable_on(picture::color_of(lane.activity(box.event), theme_))));
+            painter.drawStaticText(QPointF(plot().left() + box.left + 4, top + (row.height - name.size().height()) / 2),
+                                   name);
         }
     }
     painter.restore();

@@ -39,6 +39,7 @@ void TimelineView::show(std::shared_ptr<const picture::Lanes> lanes) {
     path_on_ = false;
     scroll_ = 0;
     map_ = QImage();
+    names_.clear();
     if (lanes_ != nullptr) {
         choice_.open = open_at_first(*lanes_);
         limits_ = {static_cast<double>(lanes_->first), static_cast<double>(lanes_->last)};

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <QImage>
+#include <QStaticText>
 #include <QWidget>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 
 #include "gui/timeline_rows.hpp"
 #include "picture/slack.hpp"
@@ -94,6 +96,7 @@ private:
     void render();
     void draw_rows(QPainter& painter);
     void draw_names(QPainter& painter);
+    const QStaticText& name_of(std::uint32_t what, int room, const QFont& font);
     void draw_heads(QPainter& painter);
     void draw_ruler(QPainter& painter);
     void draw_map(QPainter& painter);
@@ -124,6 +127,7 @@ private:
     QImage image_, map_;
     bool stale_ = true;
     std::size_t names_drawn_ = 0;
+    std::unordered_map<std::uint64_t, QStaticText> names_;  // laid out, by what, room and size
     enum class Drag { none, area, pan, map } drag_ = Drag::none;
     QPointF press_, pointer_{-1, -1};
     picture::TimeView press_view_;
