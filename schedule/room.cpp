@@ -84,7 +84,7 @@ Schedule with_room(Schedule balanced, std::vector<int> ends, const Part& part,
     std::vector<Tightest> stages = tightest_of_stages(balanced, costs.size(), machine);
     if (all_fit(stages)) return balanced;
     RoomFinder finder{part, costs};
-    for (int turn = 0; turn < 12; ++turn) {
+    for (int turn = 0; turn < 4; ++turn) {
         std::optional<std::vector<int>> other = finder.next(ends, stages);
         if (!other) break;
         ends = *std::move(other);
