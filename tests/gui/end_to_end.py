@@ -22,16 +22,17 @@ def trace(path):
 
 class Screen:
     def __init__(self, folder, program):
-        self.number = 90 + os.getpid() % 400
-        self.env = dict(os.environ, DISPLAY=f":{self.number}", XDG_CONFIG_HOME=folder, XDG_RUNTIME_DIR=folder,
-                        QT_QPA_PLATFORM="xcb", QT_SCALE_FACTOR="1")
         self.folder = folder
-        self.server = subprocess.Popen(["Xvfb", f":{self.number}", "-screen", "0", "1280x800x24", "-nolisten", "tcp",
-                                        "-fbdir", folder], stderr=subprocess.DEVNULL)
-        for _ in range(100):
-            if os.path.exists(f"/tmp/.X11-unix/X{self.number}"):
-                break
-            time.sleep(0.1)
+        ready, says = os.pipe()  # the server takes a free number and names it when clients may come
+        self.server = subprocess.Popen(["Xvfb", "-displayfd", str(says), "-screen", "0", "1280x800x24", "-nolisten", "tcp",
+                                        "-noreset", "-fbdir", folder], stderr=subprocess.DEVNULL, pass_fds=[says])
+        os.close(says)
+        with os.fdopen(ready) as number:
+            display = number.readline().strip()
+        if not display:
+            sys.exit(f"Xvfb ended with code {self.server.wait(20)}")
+        self.env = dict(os.environ, DISPLAY=f":{display}", XDG_CONFIG_HOME=folder, XDG_RUNTIME_DIR=folder,
+                        QT_QPA_PLATFORM="xcb", QT_SCALE_FACTOR="1")
         self.start([program, "--open", f"{folder}/trace.json", "--view", "timeline", "--size", "1200x760"])
 
     def start(self, words):
