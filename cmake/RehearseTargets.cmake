@@ -4,6 +4,12 @@
 add_library(rehearse_warnings INTERFACE)
 target_compile_options(rehearse_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wpedantic>)
 
+# Links a test in a quarter of the time that GNU ld takes.
+find_program(REHEARSE_LLD ld.lld)
+if(REHEARSE_LLD)
+  add_link_options($<HOST_LINK:-fuse-ld=lld>)
+endif()
+
 # Parsing the standard library takes half of the time of most files. One header is parsed for all libraries, and one for all
 # tests; what compiles with other flags (OpenMP, Qt, a file with another -O) has one of its own or none: g++ takes no other's.
 add_library(rehearse_precompiled OBJECT ${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp)

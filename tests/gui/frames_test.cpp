@@ -109,10 +109,10 @@ double p95(TimelineView& view, QImage& image, const std::vector<picture::TimeVie
     return frames[frames.size() * 95 / 100];
 }
 
-// Moved a little each time.
+// Moved a little each time; of so many frames the 95th percentile is not one that something else has interrupted.
 std::vector<picture::TimeView> moved(double from, double span) {
     std::vector<picture::TimeView> views;
-    for (int i = 0; i < 40; ++i) views.push_back({from + span * 0.001 * i, from + span + span * 0.001 * i});
+    for (int i = 0; i < 200; ++i) views.push_back({from + span * 0.001 * i, from + span + span * 0.001 * i});
     return views;
 }
 
@@ -122,6 +122,8 @@ std::vector<picture::TimeView> zoomed(double span) {
     for (double width = span; width > span / 1000; width /= 1.3)
         views.push_back({0.4 * (span - width), 0.4 * (span - width) + width});
     for (std::size_t i = views.size(); i-- > 0;) views.push_back(views[i]);
+    const std::vector<picture::TimeView> once = views;
+    for (int again = 1; again < 4; ++again) views.insert(views.end(), once.begin(), once.end());
     return views;
 }
 
