@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -35,7 +36,7 @@ std::vector<Share> shares_of(const Problem& problem, const std::vector<Problem>&
     return shares;
 }
 
-/// Seconds by step of the schedule's first class and by iteration but the first.
+/// Seconds by step of a class and by iteration but the first.
 std::vector<std::vector<double>> seconds_of(const RankClass& rank_class, const Timeline& timeline) {
     std::map<std::string_view, std::size_t> index;
     for (std::size_t i = 0; i < rank_class.steps.size(); ++i) {
@@ -52,21 +53,21 @@ std::vector<std::vector<double>> seconds_of(const RankClass& rank_class, const T
 
 }  // namespace
 
-std::vector<double> step_sums(const Schedule& schedule, const Timeline& timeline) {
+std::vector<double> step_sums(const RankClass& rank_class, const Timeline& timeline) {
     std::vector<double> sums;
-    for (const std::vector<double>& step : seconds_of(schedule.classes.front(), timeline)) {
+    for (const std::vector<double>& step : seconds_of(rank_class, timeline)) {
         sums.resize(std::max(sums.size(), step.size()));
         for (std::size_t i = 0; i < step.size(); ++i) sums[i] += step[i];
     }
-    if (sums.empty()) throw InputError(fmt::format("{}: prices in situ need two training steps", schedule.plan));
+    if (sums.empty()) throw InputError("prices in situ need two training steps");
     return sums;
 }
 
-void InSituSteps::add(const Schedule& schedule, const Timeline& timeline, const DeviceClass& device, Seconds whole) {
-    const RankClass& rank_class = schedule.classes.front();
+void InSituSteps::add(const Schedule& schedule, const RankClass& rank_class, const Timeline& timeline,
+                      const DeviceClass& device, Seconds whole) {
     const std::vector<std::vector<Problem>> gradients = gradient_sums(schedule, rank_class);
     const std::vector<std::vector<double>> seconds = seconds_of(rank_class, timeline);
-    const std::size_t iterations = step_sums(schedule, timeline).size();
+    const std::size_t iterations = step_sums(rank_class, timeline).size();
     double medians = 0;
     for (const std::vector<double>& step : seconds) medians += step.empty() ? 0 : median(step);
     const double stretch = medians > 0 ? whole.value / medians : 1;
@@ -85,6 +86,27 @@ void InSituSteps::add(const Schedule& schedule, const Timeline& timeline, const 
         }
     }
     for (const auto& [problem, sums] : by_problem) times_[problem].error += robust_deviation(sums);
+}
+
+std::string InSituSteps::text() const {
+    std::string lines;
+    for (const auto& [problem, times] : times_) {
+        lines += fmt::format("{} {} {} {} {}\n", problem, times.seconds, times.error, times.places, times.samples);
+    }
+    return lines;
+}
+
+void InSituSteps::add(const std::string& text) {
+    std::istringstream lines{text};
+    std::string problem;
+    InSituTimes more;
+    while (lines >> problem >> more.seconds >> more.error >> more.places >> more.samples) {
+        InSituTimes& times = times_[problem];
+        times.seconds += more.seconds;
+        times.error += more.error;
+        times.places += more.places;
+        times.samples += more.samples;
+    }
 }
 
 void put_in_situ(std::vector<Sample>& samples, const std::map<std::string, InSituTimes>& times) {

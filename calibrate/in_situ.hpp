@@ -25,7 +25,7 @@ struct InSituTimes {
 
 /// What each iteration of a training step on one rank computes, the sum of its compute steps in seconds. The first
 /// iteration warms up and is left out. InputError with fewer than two.
-std::vector<double> step_sums(const Schedule& schedule, const Timeline& timeline);
+std::vector<double> step_sums(const RankClass& rank_class, const Timeline& timeline);
 
 /// Steps of training without communication. A place takes the median of its iterations; all places are then stretched
 /// alike, so that their sum is `whole`: what strikes now here and now there (the scheduler, other ranks of the core)
@@ -33,10 +33,14 @@ std::vector<double> step_sums(const Schedule& schedule, const Timeline& timeline
 /// kernel (gradient_sums) each gets a share, as prices of `device` say.
 class InSituSteps {
 public:
-    /// `timeline`: of one rank, of the schedule's first class, two iterations at least.
-    void add(const Schedule& schedule, const Timeline& timeline, const DeviceClass& device, Seconds whole);
-    /// By the problem's name; the same problems on every rank that added the same schedules.
-    std::map<std::string, InSituTimes>& times() { return times_; }
+    /// `timeline`: of one rank, of this class of the schedule, two iterations at least.
+    void add(const Schedule& schedule, const RankClass& rank_class, const Timeline& timeline, const DeviceClass& device,
+             Seconds whole);
+    /// By the problem's name.
+    const std::map<std::string, InSituTimes>& times() const { return times_; }
+    /// As lines of text, and what another rank wrote, whose places count beside these.
+    std::string text() const;
+    void add(const std::string& text);
 
 private:
     std::map<std::string, InSituTimes> times_;

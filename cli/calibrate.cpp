@@ -12,6 +12,7 @@
 #include "bench/host.hpp"
 #include "calibrate/problems.hpp"
 #include "calibrate/quick.hpp"
+#include "calibrate/shared_cores.hpp"
 #include "cli/calibrate_device.hpp"
 #include "cli/calibrate_report.hpp"
 #include "cli/choice.hpp"
@@ -22,6 +23,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "models/models.hpp"
+#include "models/this_host.hpp"
 #include "picture/write.hpp"
 #include "schedule/plan.hpp"
 #if REHEARSE_HAS_MPI
@@ -165,6 +167,7 @@ int read_and_apply(const Options& options) {
 struct Crew {
     bench::Team team;
     std::int64_t nodes = 1, ranks_a_node = 1;
+    std::vector<SharedCores> shared{};  // by the ranks
     std::function<void(calibrate::Samples&)> messages = [](calibrate::Samples&) {};
 #if REHEARSE_HAS_MPI
     const run::Session* session = nullptr;
@@ -191,6 +194,9 @@ Measured measured(const Options& options, const Crew& crew, const Machine& known
     samples.ranks = crew.team.ranks;
     samples.nodes = crew.nodes;
     samples.figures = bench::measure_host({.budget = budget_of(options) * 0.1}, crew.team);
+    // Loops over memory are long enough to be of a rank's share of a core, which peak and launch are too short for.
+    Bandwidth& memory = samples.figures.memory_bandwidth.median;
+    memory = memory * (1 / crew.team.mean(calibrate::share_of_core(crew.shared, crew.team.rank)));
     bench::Options measuring;
     measuring.rounds.budget = budget_of(options) * 0.4;
     measuring.backend = options.backend;
@@ -207,7 +213,7 @@ Measured measured(const Options& options, const Crew& crew, const Machine& known
     const Seconds budget = budget_of(options) * 0.3;
     const InSituJob job{
         *crew.session, crew.team, {options.backend, options.algorithm, options.scratch_limit, measuring.tuned}, budget};
-    price_in_situ(job, schedules_of(options, {"data"}, known, 1), result.host, samples.compute);
+    price_in_situ(job, schedules, result.host, samples.compute);
     result.host = calibrate::apply(known, samples);
     if (!options.quick) result.whole = check_in_situ(job, schedules, result.host);
 #endif
@@ -215,7 +221,9 @@ Measured measured(const Options& options, const Crew& crew, const Machine& known
 }
 
 int measure(const Options& options, const Crew& crew) {
-    auto [samples, host, whole, json] = measured(options, crew, known_host(options, crew.nodes, crew.ranks_a_node));
+    Machine known = known_host(options, crew.nodes, crew.ranks_a_node);
+    known.shared_cores = crew.shared;
+    auto [samples, host, whole, json] = measured(options, crew, known);
     if (crew.team.rank != 0) return good;
 #if REHEARSE_HAS_MPI
     if (!whole.empty()) host.in_situ = in_situ(whole, samples.host, samples.date);
@@ -250,6 +258,8 @@ Crew crew_of(const Options& options, const run::Session& session, const kernels:
     crew.ranks_a_node = session.local_size();
     crew.nodes = session.size() / session.local_size();
     crew.messages = [&](calibrate::Samples& samples) { measure_messages(options, world, samples); };
+    const std::string source = fmt::format("where ranks may run, {}, {}", host_name(), today());
+    crew.shared = calibrate::shared_cores(world.all_gather(models::core_set()), source);
     crew.session = &session;
     return crew;
 }

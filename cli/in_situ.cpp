@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
 #include "calibrate/fit.hpp"
 #include "calibrate/in_situ.hpp"
+#include "calibrate/shared_cores.hpp"
 #include "core/error.hpp"
 #include "core/prices.hpp"
 #include "kernels/comm/communicator.hpp"
@@ -37,11 +39,20 @@ int steps_within(Seconds budget, const Schedule& schedule, const DeviceClass& de
     return static_cast<int>(std::clamp(budget / step, 6.0, 100.0));
 }
 
-// The median over steps of the rank that takes longest: what communication waits for.
-Seconds slowest(const std::vector<double>& own) {
-    const std::vector<double> all = kernels::Communicator::world().all_gather(own);
-    std::vector<double> most(own.size());
-    for (std::size_t i = 0; i < all.size(); ++i) most[i % own.size()] = std::max(most[i % own.size()], all[i]);
+// The median over steps of the rank that takes longest of those of its class: what communication waits for. Ranks may
+// have gone on for different numbers of steps.
+Seconds slowest(std::vector<double> own, int rank_class) {
+    const kernels::Communicator world = kernels::Communicator::world();
+    const std::array<double, 2> mine{static_cast<double>(own.size()), static_cast<double>(rank_class)};
+    const std::vector<double> sizes = world.all_gather(mine);
+    auto fewest = own.size();
+    for (std::size_t i = 0; i < sizes.size(); i += 2) fewest = std::min(fewest, static_cast<std::size_t>(sizes[i]));
+    own.resize(fewest);
+    const std::vector<double> all = world.all_gather(own);
+    std::vector<double> most(fewest);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (sizes[i / fewest * 2 + 1] == mine[1]) most[i % fewest] = std::max(most[i % fewest], all[i]);
+    }
     return Seconds{calibrate::median(most)};
 }
 
@@ -58,37 +69,39 @@ run::Options options_of(const InSituJob& job, int steps) {
 
 }  // namespace
 
-// A host is faster in some seconds and slower in others: the networks take turns, and of the blocks of steps of each
+// A host is faster in some seconds and slower in others: the schedules take turns, and of the blocks of steps of each
 // the one in the middle counts.
 void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules, const Machine& machine,
                    std::vector<calibrate::Sample>& samples) {
     constexpr int rounds = 5;
     const DeviceClass& device = machine.classes.front();
+    const double share = calibrate::share_of_core(machine.shared_cores, job.team.rank);
+    const Seconds time = job.budget / static_cast<double>(rounds * std::ssize(schedules));
     struct Block {
-        Seconds step;  // the same on every rank
+        Seconds step;  // the same on every rank of a class
         Timeline timeline;
     };
     std::vector<std::vector<Block>> blocks(schedules.size());
     for (int round = 0; round < rounds; ++round) {
         for (std::size_t i = 0; i < schedules.size(); ++i) {
-            const Seconds budget = job.budget / static_cast<double>(rounds * std::ssize(schedules));
-            const run::Options options = options_of(job, steps_within(budget, schedules[i], device));
-            Timeline timeline = run::train_each_alone(job.session, schedules[i], options).timeline;
-            const Seconds step = slowest(calibrate::step_sums(schedules[i], timeline));
+            const int own = class_of(schedules[i], job.team.rank % ranks(schedules[i].mesh));
+            Timeline timeline = run::time_own_steps(job.session, schedules[i], options_of(job, 1), time);
+            for (Event& event : timeline.events) event.end = event.start + (event.end - event.start) * share;
+            const RankClass& rank_class = schedules[i].classes[static_cast<std::size_t>(own)];
+            const Seconds step = slowest(calibrate::step_sums(rank_class, timeline), own);
             blocks[i].push_back({step, std::move(timeline)});
         }
     }
-    calibrate::InSituSteps in_situ;
+    calibrate::InSituSteps own_rank, in_situ;
     for (std::size_t i = 0; i < schedules.size(); ++i) {
         const auto middle = blocks[i].begin() + rounds / 2;
         std::nth_element(blocks[i].begin(), middle, blocks[i].end(),
                          [](const Block& a, const Block& b) { return a.step < b.step; });
-        in_situ.add(schedules[i], middle->timeline, device, middle->step);
+        const int own = class_of(schedules[i], job.team.rank % ranks(schedules[i].mesh));
+        own_rank.add(schedules[i], schedules[i].classes[static_cast<std::size_t>(own)], middle->timeline, device,
+                     middle->step);
     }
-    for (auto& [problem, times] : in_situ.times()) {
-        times.seconds = job.team.mean(times.seconds);
-        times.error = job.team.mean(times.error);
-    }
+    for (const std::string& text : kernels::Communicator::world().all_gather(own_rank.text())) in_situ.add(text);
     calibrate::put_in_situ(samples, in_situ.times());
 }
 

@@ -23,9 +23,10 @@ struct InSituJob {
     Seconds budget;
 };
 
-/// Trains each schedule, of one rank, on all ranks at the same time without communication, and gives `samples` the
-/// times that their problems take there, stretched to the rank that takes longest in each step. `machine` knows what
-/// problems take by themselves.
+/// What each rank computes of each schedule, all ranks at the same time and without communication, gives `samples` the
+/// times that their problems take there, stretched to the rank of a class that takes longest in each step; of ranks
+/// that share cores, what they would take on a core of their own. `machine` knows what problems take by themselves, and
+/// who shares cores.
 void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules, const Machine& machine,
                    std::vector<calibrate::Sample>& samples);
 

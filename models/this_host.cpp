@@ -5,10 +5,12 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 
 #include <hwloc.h>
+#include <sched.h>
 #include <toml++/toml.h>
 #include <unistd.h>
 
@@ -128,6 +130,22 @@ Machine detect_hosts(std::int64_t hosts, std::int64_t ranks_a_host) {
     for (int vertex = 0; vertex < bridge; ++vertex) node.links.push_back({vertex, bridge, {}, {}});
     machine.nodes = {node};
     return machine;
+}
+
+std::string core_set() {
+    const std::filesystem::path start = "/proc/sys/kernel/random/boot_id";
+    std::string set;
+    if (std::ifstream file{start}; !std::getline(file, set)) set = host_now().hostname;
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0) throw BackendError("the cores of this process are not known");
+    char before = ':';
+    for (int core = 0; core < CPU_SETSIZE; ++core) {
+        if (!CPU_ISSET(core, &cores)) continue;
+        set += before + std::to_string(core);
+        before = ',';
+    }
+    return set;
 }
 
 std::string tuned_path() { return (std::filesystem::path{this_host_path()}.parent_path() / "tuned.db").string(); }

@@ -23,4 +23,8 @@ std::string to_string(const Host& host);
 /// The calibrated this-host; InputError when there is none yet or it was measured on another host.
 Machine load_this_host();
 
+/// On which kernel (by the number of its start), and on which of its cores, this process may run: "NUMBER:0,1". Other
+/// hosts of a laboratory of network namespaces have the same kernel.
+std::string core_set();
+
 }  // namespace rehearse::models

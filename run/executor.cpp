@@ -2,6 +2,7 @@
 #include "run/executor.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -87,8 +88,8 @@ void Executor::run(int iteration, std::uint64_t seed, std::int64_t first_sample)
     }
     if (!decided) program_.skip_updates(agreed(false));  // without weights it has a voice none the less
     if (thread_.joinable()) {
-        compute_is_idle_ = true;
         std::unique_lock lock{mutex_};
+        set_idle();
         changed_.wait(lock, [&] { return communicated_ == iteration || failure_; });
         compute_is_idle_ = false;
         if (failure_) std::rethrow_exception(failure_);
@@ -132,8 +133,7 @@ bool Executor::agreed(bool overflow) {
     std::unique_lock lock{mutex_};
     flag_ = overflow ? 1 : 0;
     flag_state_ = Flag::asked;
-    changed_.notify_all();
-    compute_is_idle_ = true;
+    set_idle();
     changed_.wait(lock, [&] { return flag_state_ == Flag::known || failure_ || stop_; });
     compute_is_idle_ = false;
     if (failure_) std::rethrow_exception(failure_);
@@ -188,7 +188,10 @@ void Executor::communicate_once() {
     while (!std::ranges::all_of(lanes_, over) || !agreed_) {
         bool moved = go_on_agreeing();
         for (Lane& lane : lanes_) moved = go_on(lane) || moved;
-        if (moved) continue;
+        if (moved) {
+            nothing_has_moved_.reset();
+            continue;
+        }
         if (agreeing_ || std::ranges::any_of(lanes_, [](const Lane& lane) { return lane.waits(); })) {
             give_way();
         } else {
@@ -207,7 +210,11 @@ bool Executor::go_on(Lane& lane) {
     const std::size_t index = lane.steps[lane.next];
     ReadyStep& ready = program_.steps()[index];
     if (!lane.waits() && !start(lane, index)) return false;
-    if (lane.summing != nullptr ? !lane.summing->test() : !lane.under_way->test()) return false;
+    if (lane.summing != nullptr ? !lane.summing->test() : !lane.under_way->test()) {
+        const std::size_t rounds = lane.summing != nullptr ? 0 : lane.under_way->rounds_done();
+        return std::exchange(lane.rounds, rounds) != rounds;
+    }
+    lane.rounds = 0;
     if (lane.summing == nullptr) Program::finish(ready);
     lane.under_way.reset();
     lane.summing = nullptr;
@@ -273,11 +280,17 @@ void Executor::time(std::size_t index, const Work& work) {
 void Executor::wait_for(std::size_t index) {
     if (program_.steps()[index].step->stream == Stream::compute) return;  // done: it is earlier on this very thread
     std::unique_lock lock{mutex_};
-    compute_is_idle_ = true;
+    if (!done_[index]) set_idle();
     changed_.wait(lock, [&] { return done_[index] || failure_ || stop_; });
     compute_is_idle_ = false;
     if (failure_) std::rethrow_exception(failure_);
     if (stop_) throw Stopped{};
+}
+
+// The compute stream waits from now on, which the communication thread shall know at once.
+void Executor::set_idle() {
+    compute_is_idle_ = true;
+    changed_.notify_all();
 }
 
 void Executor::finish(std::size_t index) {
@@ -296,9 +309,17 @@ void Executor::fail(std::exception_ptr why) {
     changed_.notify_all();
 }
 
-void Executor::give_way() const {
+// Beside computation it sleeps until the next look, or until the compute stream has done something: it may wait now.
+void Executor::give_way() {
     if (stopping_) throw Stopped{};
-    (compute_is_idle_ ? attentive_ : considerate_)();
+    const Clock::time_point now = Clock::now();
+    if (!nothing_has_moved_) {
+        nothing_has_moved_ = now;
+        attentive_ = kernels::attentive();
+    }
+    if (compute_is_idle_) return attentive_();
+    std::unique_lock lock{mutex_};
+    if (!compute_is_idle_) changed_.wait_for(lock, kernels::nap_beside(now - *nothing_has_moved_));
 }
 
 }  // namespace rehearse::run

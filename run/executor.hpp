@@ -69,6 +69,7 @@ private:
         std::size_t next = 0;
         std::unique_ptr<kernels::Operation> under_way;
         kernels::DeviceGroup* summing = nullptr;  // or this is
+        std::size_t rounds = 0;                   // of what is under way, when last looked at
         bool waits() const { return under_way != nullptr || summing != nullptr; }
     };
     /// Two neighbours on an axis and what one sends the other: activations or gradients.
@@ -95,11 +96,12 @@ private:
     template <typename Work>
     void time(std::size_t index, const Work& work);
     void wait_for(std::size_t index);
+    void set_idle();
     void finish(std::size_t index);
     void wait_for_device(std::size_t index);
     void read_device_clock();
     void fail(std::exception_ptr why);
-    void give_way() const;
+    void give_way();
 
     Program& program_;
     Probe probe_;
@@ -131,10 +133,11 @@ private:
     Flag flag_state_ = Flag::none;
     float flag_ = 0;
     bool stop_ = false;
-    std::atomic<bool> stopping_ = false;  // what a wait for messages looks at
-    kernels::Idle attentive_ = kernels::attentive(), considerate_ = kernels::considerate();
-    std::atomic<bool> compute_is_idle_ = false;  // then communication may have the whole core
-    std::thread thread_;                         // all streams but compute
+    std::atomic<bool> stopping_ = false;                  // what a wait for messages looks at
+    kernels::Idle attentive_;                             // of the wait since then:
+    std::optional<Clock::time_point> nothing_has_moved_;  // empty: something just has
+    std::atomic<bool> compute_is_idle_ = false;           // then communication may have the whole core
+    std::thread thread_;                                  // all streams but compute
 };
 
 }  // namespace rehearse::run

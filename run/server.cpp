@@ -173,7 +173,7 @@ std::vector<Served> serve(const Schedule& schedule, int server, int steps, Trade
     if (trades.empty()) return log;
     std::vector<std::unique_ptr<Client>> clients;
     for (auto& [pair, link] : links) clients.push_back(std::make_unique<Client>(pair.first, link, trades, steps));
-    const kernels::Idle idle = kernels::attentive();
+    kernels::Idle idle = kernels::attentive();
     while (!std::ranges::all_of(clients, &Client::is_through)) {
         bool moved = false;
         for (const std::unique_ptr<Client>& client : clients) {
@@ -194,7 +194,11 @@ std::vector<Served> serve(const Schedule& schedule, int server, int steps, Trade
             }
             client->reply();
         }
-        if (!moved) idle();
+        if (moved) {
+            idle = kernels::attentive();
+        } else {
+            idle();
+        }
     }
     return log;
 }

@@ -91,7 +91,9 @@ struct Result {
 /// InputError: the schedule is for another number of ranks, or holds what run cannot execute.
 Result train(const Session& session, const Schedule& schedule, const Options& options,
              const std::function<void(int step, const StepReport&)>& report = {});
-/// A schedule of one rank, on each rank of the session by itself and at the same time.
-Result train_each_alone(const Session& session, const Schedule& schedule, const Options& options);
+/// What each rank of a schedule computes, all at the same time, with nothing sent, received or waited for: numbers of
+/// no meaning take the place of what would come. Goes on for so long, and for three training steps at least. The
+/// timeline has the compute steps of this rank (of a server: of some rank).
+Timeline time_own_steps(const Session& session, const Schedule& schedule, const Options& options, Seconds time);
 
 }  // namespace rehearse::run

@@ -117,6 +117,7 @@ private:
         if (options_.record) recording_.add(executor_.times());
         const std::vector<double> own = figures_of(schedule_, world_.rank(), program_, executor_);
         if (job_ != nullptr) figures_.push_back(own);
+        if (job_ == nullptr) world_.barrier(kernels::attentive());  // who is through leaves shared cores to the others
         StepReport report = job_ != nullptr ? StepReport{} : reported(world_, schedule_, program_, own);
         report.input_wait = Seconds{waited};
         report.loss_scale = program_.loss_scale();
@@ -295,15 +296,6 @@ Result train(const Session& session, const Schedule& schedule, const Options& op
     result.timeline.title +=
         fmt::format(" on {} rank{} with {} thread{} each", session.size(), session.size() == 1 ? "" : "s",
                     session.threads(), session.threads() == 1 ? "" : "s");
-    return result;
-}
-
-Result train_each_alone(const Session& session, const Schedule& schedule, const Options& options) {
-    const kernels::Communicator all = kernels::Communicator::world();
-    require(all.size() == session.size(), "a session is the whole job");
-    all.barrier(kernels::attentive());
-    Result result = train_on(kernels::Communicator::self(), schedule, options, {}, {});
-    all.barrier(kernels::attentive());
     return result;
 }
 

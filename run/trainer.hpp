@@ -16,4 +16,8 @@ using Report = std::function<void(int step, const StepReport& report)>;
 Result train_on(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
                 const Report& report, const Probe& probe, kernels::Device* device = nullptr);
 
+/// time_own_steps of one rank, at the same time as on the other ranks of `all`.
+Timeline time_own_steps_on(const kernels::Communicator& all, const Schedule& schedule, std::int64_t rank,
+                           const Options& options, Seconds time);
+
 }  // namespace rehearse::run

@@ -7,8 +7,8 @@
 #   scripts/accuracy.sh --places local,net2-1gbit --models mlp   a piece of it
 #   scripts/accuracy.sh --summary                                what there is so far
 #
-# Places: local (2 ranks, shared memory), net2-1gbit, net2-200mbit, net4-1gbit, net4-200mbit (hosts of netlab.sh, as
-# root). --plans data|split: every all-reduce algorithm, or pipelines and tensor parallelism.
+# Places: local and local4 (2 and 4 ranks, shared memory), net2-1gbit, net2-200mbit, net4-1gbit, net4-200mbit (hosts of netlab.sh, as
+# root). --plans data|split: every all-reduce algorithm, or pipelines, tensor and spatial parallelism and hybrids.
 # Rows go to --out (build/accuracy)/rows.csv; a row that is there is not measured again. --rehearse FILE is the program.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -42,8 +42,8 @@ trap 'exit 130' INT TERM
 enter() {
     leave
     lab=
-    if [[ $1 == local ]]; then
-        ranks=2 start=(mpirun --oversubscribe -n 2)
+    if [[ $1 =~ ^local(4?)$ ]]; then
+        ranks=${BASH_REMATCH[1]:-2} start=(mpirun --oversubscribe -n "$ranks")
     elif [[ $1 =~ ^net([0-9]+)-([0-9]+[mg]bit)$ ]]; then
         ranks=${BASH_REMATCH[1]}
         scripts/netlab.sh up "$ranks" --rate "${BASH_REMATCH[2]}" --name "acc$$"
@@ -54,7 +54,7 @@ enter() {
     fi
 }
 
-plans_of() {  # of so many ranks
+plans_of() {  # of so many ranks; of this network
     if [[ $plans == data ]]; then
         local a
         for a in ring doubling halving tree doubletree "torus($(($1 / 2))x2)" "hierarchical(ring,ring)"; do
@@ -64,6 +64,7 @@ plans_of() {  # of so many ranks
         echo "pipe=$1:schedule=gpipe:microbatches=4"
         echo "pipe=$1:schedule=1f1b:microbatches=4"
         echo "tensor=$1"
+        [[ $2 == mlp ]] || echo "spatial=$1"  # which has no image
         [[ $1 -lt 4 ]] || echo "data=2,pipe=2:schedule=1f1b:microbatches=4"
     fi
 }
@@ -73,7 +74,7 @@ calibrate() {  # place model file
     if [[ $plans == data ]]; then
         all=(--plan data)
     else
-        while read -r plan; do all+=(--plan "$plan"); done < <(plans_of "$ranks")
+        while read -r plan; do all+=(--plan "$plan"); done < <(plans_of "$ranks" "$2")
     fi
     "${start[@]}" "$rehearse" calibrate --model "$2" --batch "$batch" "${all[@]}" --budget 15 --tune=off \
         --machine-out "$3" --report --plot "${3%.toml}.svg" --force --output "${3%.toml}.txt" >&2
@@ -97,7 +98,7 @@ measure() {  # place model
             "${start[@]}" "$rehearse" run --model "$2" --machine "$name-$i.toml" --plan "$plan" --batch "$batch" --steps "$steps" \
                 --tune=off --learning-rate 1e-4 --format json --output "$out/measured.json" --force
             echo "$plan $step $low $high $(field "$out/measured.json" step_s)" >> "$times"
-        done 3< <(plans_of "$ranks")
+        done 3< <(plans_of "$ranks" "$2")
     done
     scripts/accuracy_summary.py --place "$1" --model "$2" "$times" >> "$rows"
     rm "$times"
@@ -107,7 +108,7 @@ if [[ $only != summary ]]; then
     for place in ${places//,/ }; do
         enter "$place"
         for model in ${models//,/ }; do
-            grep -qF "$place,$model,$(plans_of "$ranks" | head -1)," "$rows" || measure "$place" "$model"
+            grep -qF "$place,$model,$(plans_of "$ranks" "$model" | head -1)," "$rows" || measure "$place" "$model"
         done
     done
 fi

@@ -193,6 +193,8 @@ bool Operation::test() {
     return true;
 }
 
+std::size_t Operation::rounds_done() const { return impl_->index; }
+
 void Operation::wait(const Idle& idle) {
     const auto& rings = impl_->comm.rings;
     const bool crowded = rings && rings->crowded();

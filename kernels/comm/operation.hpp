@@ -40,6 +40,8 @@ public:
 
     /// Does what can be done now; whether it is done.
     bool test();
+    /// Of its program, so far.
+    std::size_t rounds_done() const;
     /// Until it is done. Without `idle` it looks without a pause, as MPI does; only where a host has more ranks than
     /// cores does it leave the core to others after some microseconds. When `idle` throws, the operation is not done.
     void wait(const Idle& idle = {});

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "calibrate/shared_cores.hpp"
 #include "core/error.hpp"
 
 namespace rehearse::calibrate {
@@ -50,9 +51,9 @@ Sample sample(const Problem& problem, double alone = 1e-4) {
 }
 
 void add(InSituSteps& steps, const Timeline& timeline) {
-    std::vector<double> sums = step_sums(three_steps(), timeline);
+    std::vector<double> sums = step_sums(three_steps().classes.front(), timeline);
     std::ranges::sort(sums);
-    steps.add(three_steps(), timeline, device(), Seconds{sums[sums.size() / 2]});
+    steps.add(three_steps(), three_steps().classes.front(), timeline, device(), Seconds{sums[sums.size() / 2]});
 }
 
 // One iteration with these times after the other, and one of ten seconds before them.
@@ -119,7 +120,8 @@ TEST(InSitu, StretchesWhatNoStepHasAsOthersOfItsKindAndPass) {
 
 TEST(InSitu, AddsUpToTheSlowestRankWhereThatIsTheWhole) {
     InSituSteps steps;
-    steps.add(three_steps(), timeline_of({{1e-3, 5e-3, 3e-3}}), device(), Seconds{18e-3});
+    steps.add(three_steps(), three_steps().classes.front(), timeline_of({{1e-3, 5e-3, 3e-3}}), device(),
+              Seconds{18e-3});
     std::vector<Sample> samples{sample(first), sample(second)};
     put_in_situ(samples, steps.times());
     EXPECT_NEAR(samples[0].median.value, 4e-3, 1e-12);
@@ -129,6 +131,38 @@ TEST(InSitu, AddsUpToTheSlowestRankWhereThatIsTheWhole) {
 TEST(InSitu, NeedsTwoIterations) {
     InSituSteps steps;
     EXPECT_THROW(add(steps, timeline_of({})), InputError);
+}
+
+// One rank has the first problem in two places, which take 4 ms in all, another rank in two that take 8 ms.
+TEST(InSitu, IsTheMeanOverTheRanksThatHaveTheProblem) {
+    InSituSteps one, other, both;
+    add(one, timeline_of({{1e-3, 5e-3, 3e-3}}));
+    add(other, timeline_of({{2e-3, 5e-3, 6e-3}}));
+    for (const InSituSteps* rank : {&one, &other}) both.add(rank->text());
+    std::vector<Sample> samples{sample(first), sample(second)};
+    put_in_situ(samples, both.times());
+    EXPECT_NEAR(samples[0].median.value, 3e-3, 1e-12);
+    EXPECT_NEAR(samples[1].median.value, 5e-3, 1e-12);
+    EXPECT_EQ(samples[0].count, 4);
+}
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(SharedCores, AreThoseOfRanksOfOneKernelWithFewerCoresThanRanks) {
+    const std::vector<std::string> pinned{"k:0", "k:1", "k:0", "k:1"};
+    const std::vector<SharedCores> pairs = shared_cores(pinned, "test");
+    EXPECT_THAT(pairs, ElementsAre(SharedCores{1, {0, 2}, "test"}, SharedCores{1, {1, 3}, "test"}));
+    EXPECT_EQ(share_of_core(pairs, 3), 0.5);
+    const std::vector<std::string> free{"k:0,5", "k:0,5", "k:0,5"};
+    EXPECT_THAT(shared_cores(free, "test"), ElementsAre(SharedCores{2, {0, 1, 2}, "test"}));
+    EXPECT_DOUBLE_EQ(share_of_core(shared_cores(free, "test"), 1), 2.0 / 3);
+}
+
+TEST(SharedCores, AreNoneWhereEachRankHasOne) {
+    const std::vector<std::string> own{"k:0", "k:1"}, two{"k:0,1", "k:0,1"}, hosts{"k:0", "l:0"};
+    for (const auto& sets : {own, two, hosts}) EXPECT_THAT(shared_cores(sets, "test"), IsEmpty());
+    EXPECT_EQ(share_of_core({}, 0), 1);
 }
 
 }  // namespace

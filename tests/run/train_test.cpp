@@ -233,6 +233,25 @@ TEST(Training, RefusesWhatItCannotExecute) {
     EXPECT_THAT(message(schedule_of(lossless, "data", world.size(), 4), {}), HasSubstr("does not end in a loss"));
 }
 
+// Stages of a pipeline by themselves; of one rank the second one.
+TEST(OwnSteps, AreTakenWithoutTheOtherRanks) {
+    const Communicator world = Communicator::world();
+    const Schedule schedule = test::schedule_of(test::branches(), "pipe=2:microbatches=3", 2, 6);
+    const std::int64_t rank = (world.rank() + 1) % 2;
+    const Timeline timeline = time_own_steps_on(world, schedule, rank, {}, Seconds{0});
+    std::vector<std::string> expected;
+    for (const Step& step : schedule.classes.at(static_cast<std::size_t>(rank)).steps) {
+        if (step.stream == Stream::compute) expected.push_back(step.name);
+    }
+    ASSERT_GE(timeline.events.size(), 3 * expected.size());
+    for (std::size_t i = 0; i < timeline.events.size(); ++i) {
+        const Event& event = timeline.events[i];
+        EXPECT_EQ(event.step, expected[i % expected.size()]);
+        EXPECT_EQ(event.iteration, static_cast<int>(i / expected.size()));
+        EXPECT_GT(event.end, event.start);
+    }
+}
+
 }  // namespace
 }  // namespace rehearse::run
 

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "core/error.hpp"
+#include "kernels/comm/idle.hpp"
 
 namespace rehearse::kernels {
 namespace {
@@ -86,6 +87,13 @@ TEST(RankProgram, JoinsNeighboursInMemoryToOnePiece) {
 
 TEST(RankProgram, OfAnEmptyBufferHasNoRounds) {
     EXPECT_TRUE((RankProgram{all_reduce({}, {4, 4}, 0), 2}.rounds.empty()));
+}
+
+TEST(Naps, BesideComputationAreAnEighthOfTheWait) {
+    using namespace std::chrono_literals;
+    EXPECT_EQ(nap_beside(0us), 50us);
+    EXPECT_EQ(nap_beside(1600us), 200us);
+    EXPECT_EQ(nap_beside(1s), 400us);
 }
 
 }  // namespace
