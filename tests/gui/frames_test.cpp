@@ -96,9 +96,13 @@ Opened opened(std::size_t events, std::size_t lanes) {
     return result;
 }
 
-// The 95th percentile of the frames of these views.
-double p95(TimelineView& view, QImage& image, const std::vector<picture::TimeView>& shown) {
+struct Frames {
+    double p50 = 0, p95 = 0;
+};
+
+Frames frames_of(TimelineView& view, QImage& image, const std::vector<picture::TimeView>& shown) {
     std::vector<double> frames;
+    frames.reserve(shown.size());
     for (const picture::TimeView& each : shown) {
         view.set_view(each);
         const auto begin = Clock::now();
@@ -106,7 +110,7 @@ double p95(TimelineView& view, QImage& image, const std::vector<picture::TimeVie
         frames.push_back(ms_since(begin));
     }
     std::ranges::sort(frames);
-    return frames[frames.size() * 95 / 100];
+    return {frames[frames.size() / 2], frames[frames.size() * 95 / 100]};
 }
 
 // Moved a little each time; of so many frames the 95th percentile is not one that something else has interrupted.
@@ -138,28 +142,28 @@ TEST(Frames, OfTheTimelineAreDrawnInTime) {
         QImage image(1920, 1080, QImage::Format_RGB32);
         static_cast<QWidget&>(view).render(&image);
         const double span = static_cast<double>(lanes->last - lanes->first);
-        const double out = p95(view, image, moved(0, span));
-        const double in16 = p95(view, image, moved(0.4 * span, span / 16));
-        const double zooms = p95(view, image, zoomed(span));
+        const Frames out = frames_of(view, image, moved(0, span));
+        const Frames in16 = frames_of(view, image, moved(0.4 * span, span / 16));
+        const Frames zooms = frames_of(view, image, zoomed(span));
         for (std::int64_t rank = 0; rank < 8; ++rank) view.open_rank(rank, true);
-        const double in1000 = p95(view, image, moved(0.4 * span, span / 1000));
+        const Frames in1000 = frames_of(view, image, moved(0.4 * span, span / 1000));
         std::vector<std::size_t> all(lanes->lanes.size());
         for (std::size_t l = 0; l < all.size(); ++l) all[l] = l;
         const auto counting = Clock::now();
         const auto counted = statistics(*lanes, all, lanes->first + 1000, lanes->last - 1000);
         fmt::print(
-            "{} events on 1024 lanes, {:.0f} MB: opened in {:.0f} ms, {:.1f} bytes an event ({:.1f} counted); frames "
-            "p95 {:.1f} ms all, {:.1f} ms 1/16, {:.1f} ms 1/1000 with 8 ranks open, {:.1f} ms from all to 1/1000 and "
-            "back, statistics of all {:.2f} ms\n",
+            "{} events on 1024 lanes, {:.0f} MB: opened in {:.0f} ms, {:.1f} bytes an event ({:.1f} counted); frames, "
+            "p50 and p95: {:.1f} {:.1f} ms all, {:.1f} {:.1f} ms 1/16, {:.1f} {:.1f} ms 1/1000 with 8 ranks open, "
+            "{:.1f} {:.1f} ms from all to 1/1000 and back, statistics of all {:.2f} ms\n",
             lanes->size(), file.file_bytes / 1e6, file.ms, file.bytes_per_event,
-            static_cast<double>(lanes->memory_bytes()) / static_cast<double>(lanes->size()), out, in16, in1000, zooms,
-            ms_since(counting));
+            static_cast<double>(lanes->memory_bytes()) / static_cast<double>(lanes->size()), out.p50, out.p95, in16.p50,
+            in16.p95, in1000.p50, in1000.p95, zooms.p50, zooms.p95, ms_since(counting));
         EXPECT_GT(counted.events, lanes->size() / 2);
         EXPECT_LT(file.ms, 30'000);
-        EXPECT_LT(out, 167);
-        EXPECT_LT(in16, 167);
-        EXPECT_LT(in1000, 167);
-        EXPECT_LT(zooms, 167);
+        EXPECT_LT(out.p95, 167);
+        EXPECT_LT(in16.p95, 167);
+        EXPECT_LT(in1000.p95, 167);
+        EXPECT_LT(zooms.p95, 167);
         EXPECT_LT(static_cast<double>(lanes->memory_bytes()) / static_cast<double>(lanes->size()), 40);
     }
 }
