@@ -19,6 +19,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::array<std::int64_t, 4> floats{256, 1 << 14, 1 << 16, 1 << 18};  // of a message
+constexpr std::chrono::milliseconds rest{5};                                   // between two messages
+constexpr double least_window = 0.04;                                          // seconds: ten slices of a scheduler
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -54,21 +56,14 @@ double alone(kernels::Communicator& communicator, const kernels::RankProgram& pr
     return since(start) / count;
 }
 
-struct Beside {
-    double seconds = 0;  // of a round
-    double lost = 0;     // of computation, a round
-};
-
-// So many rounds on another thread, while this one computes.
-Beside beside(kernels::Communicator& communicator, const kernels::RankProgram& program, std::span<float> data,
-              int count, Work& work, double unit) {
-    communicator.barrier(kernels::attentive());
+// What another thread does, while this one computes: how often this one did its work until the other was through.
+template <typename Communication>
+std::int64_t compute_beside(Work& work, const Communication& communication) {
     std::atomic<bool> over = false;
     std::exception_ptr failure;
-    const auto start = Clock::now();
     std::thread thread{[&] {
         try {
-            for (int i = 0; i < count; ++i) communicator.all_reduce(program, data, kernels::considerate());
+            communication();
         } catch (...) {
             failure = std::current_exception();
         }
@@ -76,10 +71,57 @@ Beside beside(kernels::Communicator& communicator, const kernels::RankProgram& p
     }};
     std::int64_t done = 0;
     for (; !over; ++done) work.once();
-    const double whole = since(start);
     thread.join();
     if (failure) std::rethrow_exception(failure);
-    return {whole / count, (whole - static_cast<double>(done) * unit) / count};
+    return done;
+}
+
+// Of the computation, in each of so many rounds one after the other. Where ranks share a core one may get more of it
+// than another, now and then: only all ranks' work together says what was lost.
+double lost(kernels::Communicator& communicator, const kernels::RankProgram& program, std::span<float> data, int count,
+            Work& work, const Team& team) {
+    communicator.barrier(kernels::attentive());
+    const double rate = team.mean(1 / work.seconds(least_window));
+    communicator.barrier(kernels::attentive());
+    const auto start = Clock::now();
+    const std::int64_t done = compute_beside(work, [&] {
+        for (int i = 0; i < count; ++i) communicator.all_reduce(program, data, kernels::considerate());
+    });
+    const double whole = team.mean(since(start));
+    return (whole - team.mean(static_cast<double>(done)) / rate) / count;
+}
+
+// A message from each even rank to the next one and back; the last of an odd number of ranks has none.
+kernels::RankProgram there_and_back(const kernels::Communicator& communicator, std::int64_t count) {
+    const bool first = communicator.rank() % 2 == 0;
+    const std::int64_t peer = communicator.rank() + (first ? 1 : -1);
+    kernels::RankProgram program = kernels::RankProgram::message(peer, first, count);
+    program.ranks = communicator.size();
+    if (peer == communicator.size()) {
+        program.rounds.clear();
+    } else {
+        program.rounds.push_back(kernels::RankProgram::message(peer, !first, count).rounds.front());
+    }
+    return program;
+}
+
+// A message now and then: half the time of so many there and back, as the first rank of a pair sees them, after rests.
+double now_and_then(kernels::Communicator& communicator, std::int64_t floats_of_one, std::span<float> data, int count,
+                    Work& work, const Team& team) {
+    const kernels::RankProgram program = there_and_back(communicator, floats_of_one);
+    const bool counts = communicator.rank() % 2 == 0 && !program.rounds.empty();
+    double seconds = 0;
+    communicator.barrier(kernels::attentive());
+    compute_beside(work, [&] {
+        for (int i = 0; i < count; ++i) {
+            if (counts) std::this_thread::sleep_for(rest);
+            const auto start = Clock::now();
+            communicator.all_reduce(program, data.first(static_cast<std::size_t>(floats_of_one)),
+                                    kernels::considerate());
+            if (counts) seconds += since(start);
+        }
+    });
+    return team.mean(seconds) / team.mean(counts ? 1 : 0) / (2 * count);
 }
 
 }  // namespace
@@ -99,11 +141,10 @@ std::vector<calibrate::OverlapSample> measure_overlap(kernels::Communicator& com
             calibrate::OverlapSample sample;
             sample.size = static_cast<double>(count) * size_of(DataType::f32);
             sample.alone = Seconds{team.mean(alone(communicator, program, data, repeats))};
-            communicator.barrier(kernels::attentive());
-            const double unit = work.seconds(std::min(share, 0.02));
-            const Beside measured = beside(communicator, program, data, repeats, work, unit);
-            sample.beside = Seconds{team.mean(measured.seconds)};
-            sample.lost = Seconds{team.mean(measured.lost)};
+            sample.lost = Seconds{lost(communicator, program, data, repeats, work, team)};
+            const int few =
+                static_cast<int>(std::clamp(share / std::chrono::duration<double>(rest).count(), 4.0, 20.0));
+            sample.beside = Seconds{now_and_then(communicator, count, data, few, work, team)};
             if (round > 0) samples.push_back(sample);  // the first warms up
         }
     }

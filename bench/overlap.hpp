@@ -10,9 +10,10 @@
 
 namespace rehearse::bench {
 
-/// One round of a ring, again and again, beside a loop that computes on what an L2 cache holds, as training does: on a
-/// thread of its own that naps between two looks. All ranks at once. Sizes from 1 KiB to 1 MiB; `rounds` as in time().
-/// Collective; at least two ranks.
+/// Messages beside a loop that computes on what an L2 cache holds, as training does: on a thread of their own that naps
+/// between two looks. What the loop loses: by rounds of a ring, again and again. What a message takes: by one there and
+/// one back, now and then. All ranks at once. Sizes from 1 KiB to 1 MiB; `rounds` as in time(). Collective; at least
+/// two ranks.
 std::vector<calibrate::OverlapSample> measure_overlap(kernels::Communicator& communicator, const Rounds& rounds);
 
 }  // namespace rehearse::bench

@@ -45,8 +45,8 @@ struct HostFigures {
 /// One message out and one in, with nothing else to do and while the rank computes.
 struct OverlapSample {
     Bytes size;
-    Seconds alone, beside;
-    Seconds lost;  // of the computation
+    Seconds alone, beside;  // beside: one way, of messages now and then
+    Seconds lost;           // of the computation
 };
 
 struct Messages {

@@ -82,29 +82,6 @@ bool receives(const Event& event) {
     return event.stream == Stream::receive_activations || event.stream == Stream::receive_gradients;
 }
 
-/// A transfer begins when both ends have come to it; each rank has only seen its own coming.
-void meet(const Schedule& schedule, std::vector<Event>& events) {
-    using Key = std::tuple<int, std::int64_t, Stream, std::string>;  // iteration, rank, stream, step
-    std::map<Key, Event*> by_step;
-    for (Event& event : events) by_step[{event.iteration, event.rank, event.stream, event.step}] = &event;
-    for (Event& event : events) {
-        if (!receives(event)) continue;
-        const RankClass& own = schedule.classes[static_cast<std::size_t>(class_of(schedule, event.rank))];
-        const auto step = std::ranges::find(own.steps, event.step, &Step::name);
-        const auto& recv = std::get<Recv>(step->action);
-        std::vector<std::int64_t> at = coordinates(schedule.mesh, event.rank);
-        at[static_cast<std::size_t>(recv.axis)] += recv.offset;
-        const std::int64_t peer = rank_at(schedule.mesh, at);
-        // The n-th send of the peer on that stream, to here, is this one: of the same tensor and micro-batch.
-        const bool gradients = event.stream == Stream::receive_gradients;
-        const Stream stream = gradients ? Stream::send_gradients : Stream::send_activations;
-        const std::string name = sent_as(event.step);
-        const auto sent = by_step.find({event.iteration, peer, stream, name});
-        require(sent != by_step.end(), "a receive has a send");
-        event.start = sent->second->start = std::max(event.start, sent->second->start);
-    }
-}
-
 std::vector<double> as_doubles(const std::vector<std::byte>& bytes) {
     std::vector<double> values(bytes.size() / sizeof(double));
     if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
@@ -146,6 +123,29 @@ std::vector<Event> events_of(const Schedule& schedule, std::int64_t rank, std::s
         events.push_back(std::move(event));
     }
     return events;
+}
+
+void meet(const Schedule& schedule, std::vector<Event>& events) {
+    using Key = std::tuple<int, std::int64_t, Stream, std::string>;  // iteration, rank, stream, step
+    std::map<Key, Event*> by_step;
+    for (Event& event : events) by_step[{event.iteration, event.rank, event.stream, event.step}] = &event;
+    for (Event& event : events) {
+        if (!receives(event)) continue;
+        const RankClass& own = schedule.classes[static_cast<std::size_t>(class_of(schedule, event.rank))];
+        const auto step = std::ranges::find(own.steps, event.step, &Step::name);
+        const auto& recv = std::get<Recv>(step->action);
+        std::vector<std::int64_t> at = coordinates(schedule.mesh, event.rank);
+        at[static_cast<std::size_t>(recv.axis)] += recv.offset;
+        const std::int64_t peer = rank_at(schedule.mesh, at);
+        // The n-th send of the peer on that stream, to here, is this one: of the same tensor and micro-batch.
+        const bool gradients = event.stream == Stream::receive_gradients;
+        const Stream stream = gradients ? Stream::send_gradients : Stream::send_activations;
+        const std::string name = sent_as(event.step);
+        const auto sent = by_step.find({event.iteration, peer, stream, name});
+        require(sent != by_step.end(), "a receive has a send");
+        const Seconds both = std::max(event.start, sent->second->start);
+        if (both <= event.end && both <= sent->second->end) event.start = sent->second->start = both;
+    }
 }
 
 Timeline make_timeline(const Schedule& schedule, const kernels::Communicator& world, const Recording& recording) {

@@ -32,6 +32,10 @@ private:
 std::vector<Event> events_of(const Schedule& schedule, std::int64_t rank, std::span<const double> bytes_sent,
                              std::span<const double> times, double origin);
 
+/// A transfer begins when both ends have come to it; each rank has only seen its own coming. A message that was
+/// buffered, and had left its sender before the receiver came, keeps its times.
+void meet(const Schedule& schedule, std::vector<Event>& events);
+
 /// Collective. At rank 0 the events of all ranks, elsewhere of this one; 0 is the first start among them.
 Timeline make_timeline(const Schedule& schedule, const kernels::Communicator& world, const Recording& recording);
 

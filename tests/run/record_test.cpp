@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "tests/run/networks.hpp"
 
 namespace rehearse::run {
@@ -50,6 +54,41 @@ TEST(Events, OfTwoIterationsCarryTheirStepsAndTimes) {
         EXPECT_EQ(event.start.value, 2 * static_cast<double>(i));
         EXPECT_EQ(event.end.value, 2 * static_cast<double>(i) + 1);
     }
+}
+
+// Of two stages: when the first message's events, at the sender and at the receiver, begin and end.
+std::pair<Event, Event> met(std::pair<double, double> sent, std::pair<double, double> received) {
+    const Schedule schedule = test::schedule_of(test::branches(), "pipe=2:microbatches=1", 2, 2);
+    const auto is = [](Stream stream) { return [stream](const Event& event) { return event.stream == stream; }; };
+    std::vector<Event> events;
+    for (std::int64_t rank = 0; rank < 2; ++rank) {
+        const std::size_t steps = schedule.classes.at(static_cast<std::size_t>(rank)).steps.size();
+        std::vector<double> times;
+        for (std::size_t i = 0; i < steps; ++i) {
+            times.insert(times.end(),
+                         {rank == 0 ? sent.first : received.first, rank == 0 ? sent.second : received.second});
+        }
+        std::ranges::move(events_of(schedule, rank, std::vector<double>(steps), times, 0), std::back_inserter(events));
+    }
+    meet(schedule, events);
+    return {*std::ranges::find_if(events, is(Stream::send_activations)),
+            *std::ranges::find_if(events, is(Stream::receive_activations))};
+}
+
+TEST(Transfers, BeginWhenBothEndsHaveCome) {
+    const auto [sent, received] = met({2, 5}, {1, 6});
+    EXPECT_EQ(sent.start, Seconds{2});
+    EXPECT_EQ(received.start, Seconds{2});
+    const auto [waiting, late] = met({1, 5}, {3, 6});
+    EXPECT_EQ(waiting.start, Seconds{3});
+    EXPECT_EQ(late.start, Seconds{3});
+}
+
+TEST(Transfers, ThatWereBufferedKeepTheirTimes) {
+    const auto [sent, received] = met({1, 2}, {4, 5});
+    EXPECT_EQ(sent.start, Seconds{1});
+    EXPECT_EQ(sent.end, Seconds{2});
+    EXPECT_EQ(received.start, Seconds{4});
 }
 
 }  // namespace
