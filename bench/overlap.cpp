@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <exception>
 #include <thread>
 
@@ -20,7 +21,13 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::array<std::int64_t, 4> floats{256, 1 << 14, 1 << 16, 1 << 18};  // of a message
 constexpr std::chrono::milliseconds rest{5};                                   // between two messages
-constexpr double least_window = 0.04;                                          // seconds: ten slices of a scheduler
+
+// What this thread has had of its core.
+double thread_seconds() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -30,15 +37,6 @@ public:
     void once() {
         for (std::size_t i = 0; i < a_.size(); ++i) a_[i] = 0.999F * a_[i] + b_[i] * c_[i];
         benchmark_sink_ = a_[a_.size() / 2];
-    }
-    double seconds(double budget) {
-        const auto start = Clock::now();
-        std::int64_t count = 0;
-        do {
-            once();
-            ++count;
-        } while (since(start) < budget);
-        return since(start) / static_cast<double>(count);
     }
 
 private:
@@ -56,9 +54,9 @@ double alone(kernels::Communicator& communicator, const kernels::RankProgram& pr
     return since(start) / count;
 }
 
-// What another thread does, while this one computes: how often this one did its work until the other was through.
+// What another thread does, while this one computes.
 template <typename Communication>
-std::int64_t compute_beside(Work& work, const Communication& communication) {
+void compute_beside(Work& work, const Communication& communication) {
     std::atomic<bool> over = false;
     std::exception_ptr failure;
     std::thread thread{[&] {
@@ -69,26 +67,23 @@ std::int64_t compute_beside(Work& work, const Communication& communication) {
         }
         over = true;
     }};
-    std::int64_t done = 0;
-    for (; !over; ++done) work.once();
+    while (!over) work.once();
     thread.join();
     if (failure) std::rethrow_exception(failure);
-    return done;
 }
 
-// Of the computation, in each of so many rounds one after the other. Where ranks share a core one may get more of it
-// than another, now and then: only all ranks' work together says what was lost.
+// Of the core, in each of so many rounds one after the other: what their thread takes of it. What the computation
+// misses would be the same and more, but drowns in what ranks that share a core miss by each other.
 double lost(kernels::Communicator& communicator, const kernels::RankProgram& program, std::span<float> data, int count,
             Work& work, const Team& team) {
     communicator.barrier(kernels::attentive());
-    const double rate = team.mean(1 / work.seconds(least_window));
-    communicator.barrier(kernels::attentive());
-    const auto start = Clock::now();
-    const std::int64_t done = compute_beside(work, [&] {
+    double seconds = 0;
+    compute_beside(work, [&] {
+        const double start = thread_seconds();
         for (int i = 0; i < count; ++i) communicator.all_reduce(program, data, kernels::considerate());
+        seconds = thread_seconds() - start;
     });
-    const double whole = team.mean(since(start));
-    return (whole - team.mean(static_cast<double>(done)) / rate) / count;
+    return team.mean(seconds) / count;
 }
 
 // A message from each even rank to the next one and back; the last of an odd number of ranks has none.

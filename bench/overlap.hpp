@@ -11,7 +11,7 @@
 namespace rehearse::bench {
 
 /// Messages beside a loop that computes on what an L2 cache holds, as training does: on a thread of their own that naps
-/// between two looks. What the loop loses: by rounds of a ring, again and again. What a message takes: by one there and
+/// between two looks. What the core loses: by rounds of a ring, again and again. What a message takes: by one there and
 /// one back, now and then. All ranks at once. Sizes from 1 KiB to 1 MiB; `rounds` as in time(). Collective; at least
 /// two ranks.
 std::vector<calibrate::OverlapSample> measure_overlap(kernels::Communicator& communicator, const Rounds& rounds);

@@ -46,7 +46,7 @@ struct HostFigures {
 struct OverlapSample {
     Bytes size;
     Seconds alone, beside;  // beside: one way, of messages now and then
-    Seconds lost;           // of the computation
+    Seconds lost;           // of the core
 };
 
 struct Messages {
