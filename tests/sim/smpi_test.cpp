@@ -31,20 +31,23 @@ std::string output_of(const std::string& command) {
     return text;
 }
 
-// Links by number, a route for each pair of devices; its latency is a link of its own that carries anything.
+// Links by number, a route for each pair of devices; its latency is a link of its own that is never the bottleneck.
+// (One FATPIPE link for all routes of a latency will not do: SimGrid 3.32 then ends most of the messages that start
+// together as soon as the latency is over, whatever their bytes, unless it solves everything anew each time:
+// network/optim:Full.)
 void write_platform(const Wiring& wiring, std::int64_t ranks, const std::string& path) {
     std::ofstream out{path};
-    std::string routes;
+    std::string routes, latencies;
     std::map<std::int64_t, bool> links;
-    std::map<double, bool> latencies;
     for (std::int64_t a = 0; a < ranks; ++a) {
         for (std::int64_t b = 0; b < ranks; ++b) {
             if (a == b) continue;
             std::vector<Hop> hops;
             const double latency = wiring.route(a, b, hops).value;
-            latencies[latency] = true;
-            routes += fmt::format("<route src=\"r{}\" dst=\"r{}\" symmetrical=\"NO\"><link_ctn id=\"lat{:.3f}\"/>", a,
-                                  b, latency * 1e9);
+            latencies +=
+                fmt::format("<link id=\"lat{}.{}\" bandwidth=\"1e18Bps\" latency=\"{:.17g}s\"/>\n", a, b, latency);
+            routes +=
+                fmt::format("<route src=\"r{0}\" dst=\"r{1}\" symmetrical=\"NO\"><link_ctn id=\"lat{0}.{1}\"/>", a, b);
             for (const Hop& hop : hops) {
                 links[hop.link] = true;
                 routes += fmt::format("<link_ctn id=\"l{}\"/>", hop.link);
@@ -59,13 +62,7 @@ void write_platform(const Wiring& wiring, std::int64_t ranks, const std::string&
         out << fmt::format("<link id=\"l{}\" bandwidth=\"{:.17g}Bps\" latency=\"0s\"/>\n", id,
                            wiring.link(id).bandwidth.value);
     }
-    for (const auto& [latency, used] : latencies) {
-        out << fmt::format(
-            "<link id=\"lat{:.3f}\" bandwidth=\"1e18Bps\" latency=\"{:.17g}s\" "
-            "sharing_policy=\"FATPIPE\"/>\n",
-            latency * 1e9, latency);
-    }
-    out << routes << "</zone></platform>\n";
+    out << latencies << routes << "</zone></platform>\n";
 }
 
 class Smpi : public testing::Test {
@@ -106,8 +103,8 @@ protected:
     std::string folder;
 };
 
-// Within 2 %: exact mode takes a link's latency after the last byte, SMPI before the first, and SMPI's headers are
-// small.
+// Exact mode takes a route's latency after the last byte, SMPI before the first, which comes to the same where ranks
+// keep step; SMPI's calls take some nanoseconds of their own: 0.1 % of the shortest case. The goal is 2 %.
 TEST_F(Smpi, TakesAsLongAsExactMode) {
     Dragonfly dragonfly{
         .groups = 4, .routers = 4, .nodes = 1, .local = {5.0_GBps, "test"}, .global = {8.0_GBps, "test"}};
@@ -122,7 +119,7 @@ TEST_F(Smpi, TakesAsLongAsExactMode) {
                 const double ours = collective_time({.elements = elements, .algorithm = parse_algorithm(algorithm)},
                                                     Mesh{{{"data", 16}}}, machine, Mode::exact)
                                         .value;
-                EXPECT_NEAR(ours / theirs, 1, 0.02) << algorithm << " of " << elements << " on a " << topology;
+                EXPECT_NEAR(ours / theirs, 1, 0.005) << algorithm << " of " << elements << " on a " << topology;
             }
         }
     }
