@@ -27,8 +27,7 @@ predict() {
 }
 
 measure() {
-    ranks "$rehearse" calibrate --quick --model resnet32 --batch 32 --budget 15 --format csv \
-        --output "$files/samples.csv" --force
+    ranks "$rehearse" calibrate --quick --model resnet32 --batch 32 --budget 15 --out "$files/calibration.json" --force
     "$rehearse" predict --model resnet32 --machine this-host --devices 2 --plan data --batch 32 \
         --trace "$files/predicted.json" --force
     ranks "$rehearse" run --model resnet32 --plan data --batch 32 --steps 20 --trace "$files/measured.json" --force
@@ -65,5 +64,5 @@ draw beside timeline summit48.pftrace -- --beside topology --theme dark
 draw memory memory pipe.json pipe.pftrace -- --theme dark
 draw kernels kernels bench.json
 draw collectives kernels collectives.json
-draw residuals kernels bench.json -- --tab Prices
+draw residuals kernels calibration.json -- --tab Prices
 draw runs editor -- --view runs
