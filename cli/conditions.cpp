@@ -89,6 +89,11 @@ void add_conditions(CLI::App& app, Conditions& conditions) {
         ->option_text("TIER");
     app.add_option("--keep", conditions.keep, "samples that a node keeps when staged; else its share of the data set")
         ->option_text("N");
+    app.add_option("--data-servers", conditions.data_servers,
+                   "samples come from that many nodes behind the job's, which keep them in memory (Project Adam)")
+        ->option_text("N");
+    app.add_option("--cache", conditions.cache, "memory that each of these has for samples; the rest lies in --input's")
+        ->option_text("SIZE");
     app.add_option("--checkpoint", conditions.checkpoint, "training stops to write checkpoints to this storage tier")
         ->option_text("TIER");
     app.add_option("--checkpoint-every", conditions.checkpoint_every, "steps from one checkpoint to the next")
@@ -100,7 +105,14 @@ void check(const Conditions& conditions) {
     if (!conditions.quorum.empty() && conditions.backup != 0) {
         throw InputError("--quorum and --backup say the same in two ways: give one of them");
     }
-    if (conditions.input.empty() && !(conditions.stage.empty() && conditions.sample.empty())) {
+    if (conditions.data_servers.has_value() != !conditions.cache.empty()) {
+        throw InputError("--data-servers N and --cache SIZE go together: how many, and memory for samples of each");
+    }
+    if (conditions.data_servers && !conditions.stage.empty()) {
+        throw InputError("--data-servers send samples as they are read; --stage copies them before: give one of them");
+    }
+    const bool served = conditions.data_servers.has_value();
+    if (!served && conditions.input.empty() && !(conditions.stage.empty() && conditions.sample.empty())) {
         throw InputError("--stage and --sample need --input: the tier that training reads from");
     }
     if (conditions.checkpoint.empty() != !conditions.checkpoint_every.has_value()) {
@@ -135,6 +147,30 @@ sim::Options conditioned(sim::Options options, const Conditions& conditions, con
     options.quorum = waited_for(conditions, devices);
     if (!conditions.slow.empty()) options.pace = sim::paces(devices, machine, slow_nodes(conditions));
     return options;
+}
+
+namespace {
+
+sim::DataServers data_servers(const Conditions& conditions, const Network& network, std::int64_t dataset) {
+    if (dataset < 1) throw InputError("--data-servers needs --dataset: how many samples there are");
+    return {.count = *conditions.data_servers,
+            .cache = parse_quantity<Bytes>(conditions.cache),
+            .samples = static_cast<double>(dataset) * sample_of(conditions, network),
+            .behind = conditions.input};
+}
+
+}  // namespace
+
+std::optional<Served> with_data_servers(const Machine& machine, const Conditions& conditions, const Network& network,
+                                        std::int64_t devices, std::optional<std::int64_t> dataset) {
+    const bool can_be = devices >= 1 && devices <= device_count(machine);  // else the schedule's maker says so
+    if (!conditions.data_servers || !can_be) return std::nullopt;
+    const std::int64_t nodes = locate(machine, devices - 1).node + 1;
+    const sim::DataServers servers = data_servers(conditions, network, dataset.value_or(0));
+    Served served{machine, conditions};
+    served.machine.storage.push_back(sim::served_tier(machine, nodes, servers));
+    served.conditions.input = served.machine.storage.back().name;
+    return served;
 }
 
 void add_input(Schedule& schedule, const Conditions& conditions, const Machine& machine) {
@@ -185,6 +221,10 @@ void add_storage(nlohmann::ordered_json& point, const Schedule& schedule, const 
     const Bytes each = sample * (static_cast<double>(global_batch(schedule)) / devices);
     point["input_bytes_per_s"] = (each * devices / step).value;
     if (!tier.per_node) point["io_bound_devices"] = sim::devices_until_bound(tier, each / step);
+    if (conditions.data_servers) {
+        point["data_servers"] = *conditions.data_servers;
+        point["cached_share"] = sim::cached_share(data_servers(conditions, schedule.network, dataset.value_or(0)));
+    }
     if (conditions.stage.empty()) return;
     if (!dataset) throw InputError("--stage needs --dataset: how many samples there are");
     const auto nodes = point["nodes"].get<std::int64_t>();

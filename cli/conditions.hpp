@@ -30,6 +30,8 @@ struct Conditions {
     sim::Placement placement = sim::Placement::contiguous;
     std::string input, sample, stage;
     std::optional<std::int64_t> keep;
+    std::optional<std::int64_t> data_servers;
+    std::string cache;  // of each of them
     std::string checkpoint;
     std::optional<std::int64_t> checkpoint_every;  // steps
 };
@@ -40,6 +42,13 @@ void check(const Conditions& conditions);
 /// The simulation on the nodes that were asked for, with slow ones and degraded links, without noise.
 sim::Options conditioned(sim::Options options, const Conditions& conditions, const Machine& machine,
                          std::int64_t devices);
+/// With --data-servers: the machine with the storage tier that they are, and conditions under which it is read.
+struct Served {
+    Machine machine;
+    Conditions conditions;
+};
+std::optional<Served> with_data_servers(const Machine& machine, const Conditions& conditions, const Network& network,
+                                        std::int64_t devices, std::optional<std::int64_t> dataset);
 /// Loads of the samples, where --input is given.
 void add_input(Schedule& schedule, const Conditions& conditions, const Machine& machine);
 
@@ -49,7 +58,8 @@ void add_noise(nlohmann::ordered_json& point, const Schedule& schedule, const Ma
 /// "checkpoint_s", and "checkpoint_share" of the training that is spent on checkpoints.
 void add_checkpoint(nlohmann::ordered_json& point, const Schedule& schedule, const Machine& machine,
                     const Conditions& conditions);
-/// "io_bound_devices", and of a data set of so many samples "staging_s".
+/// "io_bound_devices", "cached_share" of samples in data servers' memory, and of a data set of so many samples
+/// "staging_s".
 void add_storage(nlohmann::ordered_json& point, const Schedule& schedule, const Machine& machine,
                  const Conditions& conditions, std::optional<std::int64_t> dataset);
 

@@ -73,16 +73,20 @@ void add_epoch(Json& json, const Schedule& schedule, const Timeline& timeline) {
     json["all_through_s"] = ends.back();
 }
 
-Predicted predicted(const Options& options, const Network& network, const Machine& machine, std::int64_t devices) {
+Predicted predicted(const Options& options, const Network& network, const Machine& given, std::int64_t devices) {
+    const std::optional<Served> served =
+        with_data_servers(given, options.conditions, network, devices, options.training.dataset);
+    const Machine& machine = served ? served->machine : given;
+    const Conditions& conditions = served ? served->conditions : options.conditions;
     const double begin = wall_s();
     Predicted result;
     const schedule::Plan plan = schedule::parse_plan(options.job.plan);
     result.schedule = make_schedule(network, machine, plan, job_for(options.job, devices));
     if (plan.all_reduce && plan.all_reduce->name == "auto") sim::choose_all_reduce(result.schedule, machine);
-    add_input(result.schedule, options.conditions, machine);
+    add_input(result.schedule, conditions, machine);
     const bool links = options.links || !options.trace.empty();
-    sim::Options simulated = conditioned({.mode = options.mode, .iterations = options.steps, .links = links},
-                                         options.conditions, machine, devices);
+    sim::Options simulated =
+        conditioned({.mode = options.mode, .iterations = options.steps, .links = links}, conditions, machine, devices);
     if (!simulated.pace.empty()) simulated.pace.resize(static_cast<std::size_t>(ranks(result.schedule.mesh)));
     sim::Prediction middle = sim::simulate(result.schedule, machine, simulated);
     const Summary summary = summarize(result.schedule, middle.timeline);
@@ -102,9 +106,9 @@ Predicted predicted(const Options& options, const Network& network, const Machin
         add_staleness(json, middle.staleness);
         add_epoch(json, result.schedule, middle.timeline);
     }
-    add_noise(json, result.schedule, machine, simulated, options.conditions);
-    add_storage(json, result.schedule, machine, options.conditions, options.training.dataset);
-    add_checkpoint(json, result.schedule, machine, options.conditions);
+    add_noise(json, result.schedule, machine, simulated, conditions);
+    add_storage(json, result.schedule, machine, conditions, options.training.dataset);
+    add_checkpoint(json, result.schedule, machine, conditions);
     json["simulation_wall_s"] = wall_s() - begin;
     result.timeline = std::move(middle.timeline);
     return result;

@@ -21,9 +21,7 @@ double cost(const MatMul& dense) {
 std::vector<int> by_cost(const Part& part) {
     std::vector<int> order;
     for (std::size_t b = 0; b < part.buckets.size(); ++b) {
-        if (is_preconditioned(part.network.layers[at(part.buckets[b].layers.front())].op)) {
-            order.push_back(static_cast<int>(b));
-        }
+        if (is_preconditioned(op_of(part, static_cast<int>(b)))) order.push_back(static_cast<int>(b));
     }
     std::ranges::stable_sort(order, [&](int a, int b) { return cost(dense_of(part, a)) > cost(dense_of(part, b)); });
     return order;
@@ -31,9 +29,22 @@ std::vector<int> by_cost(const Part& part) {
 
 }  // namespace
 
-bool is_preconditioned(const Op& op) {
+std::optional<MatMul> as_dense(const Op& op) {
+    if (const auto* conv = std::get_if<Conv2d>(&op); conv != nullptr && conv->groups == 1 && !conv->relu) {
+        const Shape out = output_shape(op);
+        return MatMul{
+            .m = out[1] * out[2], .n = conv->filters, .k = conv->channels * conv->window.taps(), .bias = conv->bias};
+    }
     const auto* dense = std::get_if<MatMul>(&op);
-    return dense != nullptr && !dense->tied && !dense->activation;
+    if (dense == nullptr || dense->tied || dense->activation) return std::nullopt;
+    return *dense;
+}
+
+bool is_preconditioned(const Op& op) { return as_dense(op).has_value(); }
+
+std::int64_t losses_of_sample(const Op& op) {
+    const auto* dense = std::get_if<MatMul>(&op);
+    return dense == nullptr ? 1 : dense->m;
 }
 
 std::vector<int> preconditioned_alone(const Network& network) {
@@ -46,16 +57,22 @@ std::vector<int> preconditioned_alone(const Network& network) {
     return begins;
 }
 
-const MatMul& dense_of(const Part& part, int bucket) {
-    return std::get<MatMul>(part.network.layers[at(part.buckets[at(bucket)].layers.front())].op);
+const Op& op_of(const Part& part, int bucket) {
+    return part.network.layers[at(part.buckets[at(bucket)].layers.front())].op;
+}
+
+MatMul dense_of(const Part& part, int bucket) {
+    const std::optional<MatMul> dense = as_dense(op_of(part, bucket));
+    require(dense.has_value(), "a bucket with factors is of a layer that is as a dense one");
+    return *dense;
 }
 
 std::vector<std::int64_t> owners_of(const Part& part, std::int64_t ranks) {
     const std::vector<int> order = by_cost(part);
     if (order.empty()) {
         throw InputError(
-            fmt::format("network '{}' has no dense layer of its own weights, without a fused activation: "
-                        "kfac needs one",
+            fmt::format("network '{}' has no dense layer or 2-D convolution of its own weights, without a fused "
+                        "activation: kfac needs one",
                         part.network.name));
     }
     std::vector<double> load(at(ranks));

@@ -3,14 +3,22 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/schedule.hpp"
 
 namespace rehearse {
 
-/// A dense layer with weights of its own; all else is updated by its gradients as they are.
+/// The dense layer that a layer is on rows of inputs: itself, or of a 2-D convolution its filters on what lies under
+/// them at each pixel {channels, kernel} (Grosse and Martens 2016). Nothing of tied, grouped and fused ones and of all
+/// else: these are updated by their gradients as they are.
+std::optional<MatMul> as_dense(const Op& op);
 bool is_preconditioned(const Op& op);
+
+/// Losses that the rows of one sample have: one each, or, of the pixels of a convolution, one together. So the mean of
+/// a a^T is over rows of dense layers, and over samples of convolutions; that of g g^T is over rows of both.
+std::int64_t losses_of_sample(const Op& op);
 
 /// First layers of buckets, so that each such layer is alone in its own.
 std::vector<int> preconditioned_alone(const Network& network);
@@ -23,7 +31,8 @@ std::vector<int> owned_by(const Part& part, const std::vector<std::int64_t>& own
 /// Those of the rank that has most to do.
 std::vector<int> most_owned(const Part& part, const std::vector<std::int64_t>& owners);
 
-const MatMul& dense_of(const Part& part, int bucket);
+const Op& op_of(const Part& part, int bucket);
+MatMul dense_of(const Part& part, int bucket);
 /// Rows of the factor of the inputs, the 1 of a bias included.
 inline std::int64_t input_rows(const MatMul& dense) { return dense.k + (dense.bias ? 1 : 0); }
 

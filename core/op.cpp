@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 
@@ -116,6 +117,11 @@ struct Weights {
         if (op.bias) tensors.push_back({"bias", {op.n}});
         return tensors;
     }
+    std::vector<WeightTensor> operator()(const GroupedMatMul& op) const {
+        std::vector<WeightTensor> tensors{{"weights", {op.experts, op.k, op.n}}};
+        if (op.bias) tensors.push_back({"bias", {op.experts, op.n}});
+        return tensors;
+    }
     std::vector<WeightTensor> operator()(const LayerNorm& op) const {
         return {{"gamma", {op.features}}, {"beta", {op.features}}};
     }
@@ -170,6 +176,17 @@ bool reads_integers(const Op& op) {
 bool updates_directly(const Op& op) {
     const auto* bag = std::get_if<EmbeddingBag>(&op);
     return bag != nullptr && bag->direct;
+}
+
+std::int64_t rows_of_expert(const GroupedMatMul& op, std::int64_t batch) {
+    return std::max<std::int64_t>(1, op.sources * op.rows * batch / op.group);
+}
+
+std::int64_t routing_group(const Op& op) {
+    if (const auto* dispatch = std::get_if<DispatchTokens>(&op)) return dispatch->routing.group;
+    if (const auto* combine = std::get_if<CombineTokens>(&op)) return combine->routing.group;
+    const auto* grouped = std::get_if<GroupedMatMul>(&op);
+    return grouped == nullptr ? 1 : grouped->group;
 }
 
 bool is_loss(const Op& op) { return std::holds_alternative<SoftmaxLoss>(op) || std::holds_alternative<TermsLoss>(op); }

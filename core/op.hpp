@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/halo.hpp"
+#include "core/op_experts.hpp"
 #include "core/op_transformer.hpp"
 #include "core/units.hpp"
 
@@ -242,7 +243,7 @@ struct Bias {
 /// sum and copy are g and f of Shoeybi et al. 2019 ("Megatron-LM", section 3), scatter and spread those of sequence
 /// parallelism (Korthikanti et al. 2022, section 4.2.2). The values of scatter's and spread's input and output lie as
 /// they do for gather. exchange is DLRM's, of tables' sums for the samples of all ranks (Naumov et al. 2019, section
-/// 4).
+/// 4), and that of a mixture of experts, of the slots of each group (Lepikhin et al. 2021, section 3.2).
 enum class Movement { sum, copy, gather, slice, scatter, spread, send, receive, halo, exchange };
 std::string_view to_string(Movement movement);
 
@@ -255,8 +256,9 @@ struct Communication {
     std::int64_t offset = 0;  // send and receive, along the axis
     bool gradient = true;     // send and receive: some layer before has weights, so that a gradient goes back
     Halo halo{};
-    bool lowest = false;    // halo: rows outside of the image are lower than any number (max pooling); else 0
-    std::int64_t kept = 0;  // exchange: of `dim`, what is not there only to fill up the last ranks' pieces; 0: all
+    bool lowest = false;     // halo: rows outside of the image are lower than any number (max pooling); else 0
+    std::int64_t kept = 0;   // exchange: of `dim`, what is not there only to fill up the last ranks' pieces; 0: all
+    std::int64_t group = 1;  // exchange, of dimension 0: samples whose rows, one after the other, are cut together
     bool operator==(const Communication&) const = default;
 };
 
@@ -271,7 +273,7 @@ struct Unknown {
 using Op = std::variant<Input, Conv2d, MatMul, Pool2d, BatchNorm, Lrn, Activation, Add, Concat, ChannelPad, Dropout,
                         Flatten, Softmax, SoftmaxLoss, SgdUpdate, Conv3d, ConvTranspose, Resize, Bias, Communication,
                         Attention, LayerNorm, Embedding, EmbeddingBag, Interaction, AdamUpdate, LambUpdate, Unknown,
-                        SoftmaxTerms, TermsLoss, ChannelSums>;
+                        SoftmaxTerms, TermsLoss, ChannelSums, DispatchTokens, CombineTokens, GroupedMatMul>;
 
 /// The convolution, Conv2d or Conv3d without bias, that leads back from a transposed one's dst to its src: its
 /// backward_data is the transposed one's forward, and the other way round.
@@ -310,6 +312,10 @@ bool is_loss(const Op& op);
 bool reads_integers(const Op& op);
 /// An EmbeddingBag that is updated in place of a gradient.
 bool updates_directly(const Op& op);
+/// Rows that go through each expert of a GroupedMatMul, of `batch` samples.
+std::int64_t rows_of_expert(const GroupedMatMul& op, std::int64_t batch);
+/// Of how many samples in a row the tokens compete for experts: 1, but for mixtures of experts.
+std::int64_t routing_group(const Op& op);
 /// Whether backward_data makes the weights' gradient too: BatchNorm, LayerNorm.
 bool gradients_together(const Op& op);
 

@@ -68,6 +68,18 @@ struct Forward {
     double operator()(const Interaction& op) const {
         return static_cast<double>(op.vectors * (op.vectors - 1) * op.width);
     }
+    // A comparison of each score for each choice.
+    double operator()(const DispatchTokens& op) const {
+        return static_cast<double>(op.routing.top * op.routing.tokens * op.routing.experts);
+    }
+    // The softmax of the scores, and a multiply-add of each choice's values.
+    double operator()(const CombineTokens& op) const {
+        const Routing& r = op.routing;
+        return static_cast<double>(r.tokens * (4 * r.experts + 2 * r.top * r.width));
+    }
+    double operator()(const GroupedMatMul& op) const {
+        return count(output_shape(op)) * (2 * static_cast<double>(op.k) + (op.bias ? 1 : 0));
+    }
     double operator()(const auto&) const {
         return 0;
     }  // Input, Concat, ChannelPad, Flatten, updates, Communication, Unknown
@@ -104,6 +116,15 @@ struct BackwardData {
     }
     double operator()(const LayerNorm& op) const { return 11 * count(output_shape(op)); }  // both gradients
     double operator()(const Interaction& op) const { return 2 * Forward{}(op); }
+    double operator()(const DispatchTokens& op) const {
+        return static_cast<double>(op.routing.top * op.routing.tokens * op.routing.width);
+    }
+    // Of a slot the gradient times the weight; of a weight the product of slot and gradient; the softmax's slope.
+    double operator()(const CombineTokens& op) const {
+        const Routing& r = op.routing;
+        return static_cast<double>(r.tokens * (4 * r.experts + 3 * r.top * r.width));
+    }
+    double operator()(GroupedMatMul op) const { return without_bias(op); }
     double operator()(const auto& op) const { return Forward{}(op); }
 };
 
@@ -146,7 +167,7 @@ Traffic traffic(const Op& op, Pass pass) {
     if (std::holds_alternative<Attention>(op)) return {2, 2};    // src, dst, diff_dst -> diff_src
     if (std::holds_alternative<ChannelSums>(op)) return {2, 1};  // src, the sums' gradients -> diff_src
     if (std::holds_alternative<LayerNorm>(op)) return {2, 1};    // a row of src stays in cache
-    if (std::holds_alternative<Interaction>(op)) return {2, 1};
+    if (std::holds_alternative<Interaction>(op) || std::holds_alternative<CombineTokens>(op)) return {2, 1};
     return {1, 1};  // diff_dst -> diff_src
 }
 

@@ -104,6 +104,15 @@ struct Inputs {
     std::vector<Shape> operator()(const Interaction& op) const {
         return {{op.width}, rows_of(op.vectors - 1, op.width)};
     }
+    std::vector<Shape> operator()(const DispatchTokens& op) const {
+        return {rows_of(op.routing.tokens, op.routing.width), scores(op.routing)};
+    }
+    std::vector<Shape> operator()(const CombineTokens& op) const {
+        return {rows_of(op.routing.slots(), op.routing.width), scores(op.routing)};
+    }
+    static Shape scores(const Routing& routing) { return rows_of(routing.tokens, routing.experts); }
+    std::vector<Shape> operator()(const GroupedMatMul& op) const { return {rows_of(rows(op), op.k)}; }
+    static std::int64_t rows(const GroupedMatMul& op) { return op.sources * op.experts * op.rows / op.group; }
     std::vector<Shape> operator()(const AdamUpdate&) const { return {}; }
     std::vector<Shape> operator()(const LambUpdate&) const { return {}; }
     std::vector<Shape> operator()(const Add& op) const {
@@ -226,8 +235,9 @@ struct Output {
     }
     static Shape exchanged(const Communication& op) {
         const auto dim = static_cast<std::size_t>(op.dim);
-        if (op.dim < 0 || dim >= op.shape.size() || op.parts < 1 || op.shape[dim] % op.parts != 0 ||
-            op.kept > op.shape[dim]) {
+        if (op.dim < 0 || dim >= op.shape.size() || op.parts < 1 || op.group < 1 ||
+            op.shape[dim] * op.group % op.parts != 0 || op.kept > op.shape[dim] ||
+            (op.group > 1 && (dim != 0 || op.kept > 0))) {
             throw InputError(fmt::format("exchange of dimension {} of {} over {} ranks, of which {} are kept", op.dim,
                                          to_string(op.shape), op.parts, op.kept));
         }
@@ -270,6 +280,30 @@ struct Output {
     Shape operator()(const EmbeddingBag& op) const {
         at_least_one("embeddingbag", {op.tables, op.lookups, op.vocabulary, op.width, op.samples});
         return rows_of(op.samples * op.tables, op.width);
+    }
+    Shape operator()(const DispatchTokens& op) const {
+        check_routing("dispatch", op.routing);
+        return rows_of(op.routing.slots(), op.routing.width);
+    }
+    Shape operator()(const CombineTokens& op) const {
+        check_routing("combine", op.routing);
+        return rows_of(op.routing.tokens, op.routing.width);
+    }
+    static void check_routing(std::string_view what, const Routing& r) {
+        at_least_one(what, {r.tokens, r.width, r.experts, r.top, r.capacity, r.group});
+        if (r.top > 2 || r.top > r.experts) {
+            throw InputError(fmt::format("{}: a token goes to 1 or 2 of {} experts, not {}", what, r.experts, r.top));
+        }
+        whole_slots(what, r.experts * r.capacity, r.group);
+    }
+    static void whole_slots(std::string_view what, std::int64_t slots, std::int64_t group) {
+        if (slots % group == 0) return;
+        throw InputError(fmt::format("{}: {} slots of {} samples are no whole number a sample", what, slots, group));
+    }
+    Shape operator()(const GroupedMatMul& op) const {
+        at_least_one("groupedmatmul", {op.experts, op.rows, op.n, op.k, op.sources, op.group});
+        whole_slots("groupedmatmul", op.sources * op.experts * op.rows, op.group);
+        return rows_of(Inputs::rows(op), op.n);
     }
     Shape operator()(const Interaction& op) const {
         at_least_one("interaction", {op.vectors - 1, op.width});

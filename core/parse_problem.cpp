@@ -228,6 +228,11 @@ Op parse_shaped(const Parts& parts, std::string_view kind) {
     parts.fail(fmt::format("unknown activation '{}': relu, sigmoid, tanh or gelu", parts.part(1)));
 }
 
+Routing parse_routing(const Parts& parts) {
+    auto f = parts.fields(0, "tce");
+    return {f['t'], f['c'], f['e'], parts.integer("top"), parts.integer("capacity"), parts.integer_or("group", 1)};
+}
+
 std::optional<Op> parse_sequence(const Parts& parts, std::string_view kind) {
     if (kind == "attention") {
         auto f = parts.fields(0, "hqkd");
@@ -256,6 +261,14 @@ std::optional<Op> parse_sequence(const Parts& parts, std::string_view kind) {
         auto f = parts.fields(0, "tlvc");
         return EmbeddingBag{
             f['t'], f['l'], f['v'], f['c'], parts.integer_or("samples", 1), parts.find("direct").has_value()};
+    }
+    if (kind == "dispatch") return DispatchTokens{parse_routing(parts)};
+    if (kind == "combine") return CombineTokens{parse_routing(parts)};
+    if (kind == "groupedmatmul") {
+        auto f = parts.fields(0, "emnk");
+        return GroupedMatMul{
+            f['e'],           f['m'], f['n'], f['k'], parts.integer_or("sources", 1), parts.integer_or("group", 1),
+            parts.has("bias")};
     }
     if (kind == "interaction") {
         auto f = parts.fields(0, "vc");

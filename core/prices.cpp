@@ -97,6 +97,14 @@ Price roofline(const Problem& problem, const DeviceClass& device) {
                         compute > memory ? "compute" : "memory", fraction, row != nullptr ? row->source : "a bound")};
 }
 
+// One expert's product after the other, by the prices of products.
+Price one_by_one(const GroupedMatMul& op, const Problem& problem, const DeviceClass& device) {
+    const MatMul one{.m = rows_of_expert(op, problem.batch), .n = op.n, .k = op.k, .bias = op.bias};
+    const Price each = price({one, problem.pass, 1, problem.type}, device);
+    return {each.time * static_cast<double>(op.experts), each.error,
+            fmt::format("{} times {}: {}", op.experts, to_string(Op{one}), each.source)};
+}
+
 }  // namespace
 
 Price price(const Problem& problem, const DeviceClass& device) {
@@ -111,7 +119,10 @@ Price price(const Problem& problem, const DeviceClass& device) {
         if (auto answer = device.model->answer(problem))
             return {answer->time + device.launch.value, answer->error, answer->source};
     }
+    const auto* experts = std::get_if<GroupedMatMul>(&problem.op);
+    if (experts != nullptr && device.model != nullptr) return one_by_one(*experts, problem, device);
     if (auto answer = tile_price(problem, device)) return *answer;
+    if (experts != nullptr) return one_by_one(*experts, problem, device);
     return roofline(problem, device);
 }
 

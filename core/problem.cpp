@@ -10,12 +10,12 @@ namespace rehearse {
 
 namespace {
 
-constexpr std::array<std::string_view, 31> kinds{
+constexpr std::array<std::string_view, 34> kinds{
     "input",        "conv2d",    "matmul",        "pool",        "batchnorm", "lrn",           "activation",
     "add",          "concat",    "channelpad",    "dropout",     "flatten",   "softmax",       "softmaxloss",
     "sgd",          "conv3d",    "convtranspose", "resize",      "bias",      "communication", "attention",
     "layernorm",    "embedding", "embeddingbag",  "interaction", "adam",      "lamb",          "unknown",
-    "softmaxterms", "termsloss", "channelsums"};
+    "softmaxterms", "termsloss", "channelsums",   "dispatch",    "combine",   "groupedmatmul"};
 static_assert(std::variant_size_v<Op> == kinds.size());
 
 // "1" when all are equal, else "1x2".
@@ -119,7 +119,8 @@ struct Text {
                            rehearse::to_string(op.movement), op.axis, op.parts, op.dim, op.offset,
                            op.gradient ? "" : ":nogradient",
                            h == Halo{} ? "" : fmt::format(":halo{}x{}x{}x{}", h.own, h.size, h.step, h.before),
-                           op.lowest ? ":lowest" : "", op.kept == 0 ? "" : fmt::format(":kept{}", op.kept));
+                           op.lowest ? ":lowest" : "", op.kept == 0 ? "" : fmt::format(":kept{}", op.kept)) +
+               group(op.group);
     }
     std::string operator()(const Attention& op) const {
         return fmt::format("h{}q{}k{}d{}{}{}", op.heads, op.queries, op.keys, op.head_size, op.causal ? ":causal" : "",
@@ -147,6 +148,17 @@ struct Text {
         return fmt::format("{}:{}:inputs{}:weights{}", to_string(op.output), op.type, op.input_elements,
                            op.weight_elements);
     }
+    std::string operator()(const DispatchTokens& op) const { return routing(op.routing); }
+    std::string operator()(const CombineTokens& op) const { return routing(op.routing); }
+    static std::string routing(const Routing& r) {
+        return fmt::format("t{}c{}e{}:top{}:capacity{}{}", r.tokens, r.width, r.experts, r.top, r.capacity,
+                           group(r.group));
+    }
+    std::string operator()(const GroupedMatMul& op) const {
+        return fmt::format("e{}m{}n{}k{}{}{}{}", op.experts, op.rows, op.n, op.k, op.bias ? ":bias" : "",
+                           op.sources == 1 ? "" : fmt::format(":sources{}", op.sources), group(op.group));
+    }
+    static std::string group(std::int64_t size) { return size == 1 ? "" : fmt::format(":group{}", size); }
     static std::string depth(const auto& op) { return op.depth == 0 ? "" : fmt::format("d{}", op.depth); }
     static std::string volume(const auto& op) {
         return fmt::format("c{}{}h{}w{}", op.channels, depth(op), op.height, op.width);

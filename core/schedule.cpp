@@ -149,9 +149,15 @@ std::int64_t device_of_server(const Schedule& schedule, std::int64_t server) {
     return schedule.servers.shared ? server * others / schedule.servers.count : others + server;
 }
 
+namespace {
+
+bool has_own_samples(const Axis& axis) { return axis.name == "data" || axis.name == "groups" || axis.name == "expert"; }
+
+}  // namespace
+
 std::int64_t shards(const Mesh& mesh) {
     std::int64_t count = 1;
-    for (const Axis& axis : mesh.axes) count *= axis.name == "data" || axis.name == "groups" ? axis.size : 1;
+    for (const Axis& axis : mesh.axes) count *= has_own_samples(axis) ? axis.size : 1;
     return count;
 }
 
@@ -159,7 +165,7 @@ std::int64_t shard_of(const Mesh& mesh, std::int64_t rank) {
     const std::vector<std::int64_t> at = coordinates(mesh, rank);
     std::int64_t shard = 0;
     for (std::size_t i = 0; i < at.size(); ++i) {
-        if (mesh.axes[i].name == "data" || mesh.axes[i].name == "groups") shard = shard * mesh.axes[i].size + at[i];
+        if (has_own_samples(mesh.axes[i])) shard = shard * mesh.axes[i].size + at[i];
     }
     return shard;
 }

@@ -263,8 +263,8 @@ struct Schedule {
 std::int64_t all_ranks(const Schedule& schedule);
 /// On which a server is.
 std::int64_t device_of_server(const Schedule& schedule, std::int64_t server);
-/// Ranks along `groups` and `data` have samples of their own: how many sets of samples there are, and whose is a
-/// rank's.
+/// Ranks along `groups`, `data` and `expert` have samples of their own: how many sets of samples there are, and whose
+/// is a rank's.
 std::int64_t shards(const Mesh& mesh);
 std::int64_t shard_of(const Mesh& mesh, std::int64_t rank);
 /// Samples of a step that a shard has, and where they begin in the batch.

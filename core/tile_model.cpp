@@ -60,6 +60,15 @@ public:
         return {time, model_.dense_kernels.value};
     }
 
+    // One expert's product as often as there are experts, in one kernel.
+    Work of(const GroupedMatMul& op, Pass pass) const {
+        const std::int64_t rows = rows_of_expert(op, batch_);
+        Seconds time =
+            product_time(product_sizes(MatMul{rows, op.n, op.k}, pass, 1), op.experts, model_, device_, type_);
+        if (op.bias && pass == Pass::backward_weights) time += memory(static_cast<double>(op.experts * rows * op.n));
+        return {time, model_.dense_kernels.value};
+    }
+
     Work of(const Attention& op, Pass pass) const {
         const double q = static_cast<double>(op.queries), k = static_cast<double>(op.keys);
         const double d = static_cast<double>(op.head_size), heads = static_cast<double>(batch_ * op.heads);
@@ -105,7 +114,9 @@ bool of_transformers(const Op& op) {
     return std::holds_alternative<MatMul>(op) || std::holds_alternative<Attention>(op) ||
            std::holds_alternative<SoftmaxLoss>(op) || std::holds_alternative<SoftmaxTerms>(op) ||
            std::holds_alternative<TermsLoss>(op) || std::holds_alternative<Embedding>(op) || on_rows(op) ||
-           std::holds_alternative<Communication>(op) || updated(op).has_value();
+           std::holds_alternative<GroupedMatMul>(op) || std::holds_alternative<DispatchTokens>(op) ||
+           std::holds_alternative<CombineTokens>(op) || std::holds_alternative<Communication>(op) ||
+           updated(op).has_value();
 }
 
 // How often values cross memory does not depend on their type; what an f32 product or loss takes does.

@@ -44,7 +44,8 @@ bool gradient_reads_src(const Op& op) {
            std::holds_alternative<Activation>(op) || std::holds_alternative<SoftmaxLoss>(op) ||
            std::holds_alternative<LayerNorm>(op) || std::holds_alternative<Attention>(op) ||
            std::holds_alternative<Interaction>(op) || std::holds_alternative<SoftmaxTerms>(op) ||
-           std::holds_alternative<TermsLoss>(op) || std::holds_alternative<ChannelSums>(op);
+           std::holds_alternative<TermsLoss>(op) || std::holds_alternative<ChannelSums>(op) ||
+           std::holds_alternative<DispatchTokens>(op) || std::holds_alternative<CombineTokens>(op);
 }
 
 bool gradient_reads_dst(const Op& op) {

@@ -29,6 +29,10 @@ Support supported_by_any(const Problem& problem) {
     if (problem.batch < 1) {
         return {.yes = false, .reason = fmt::format("the batch is {}, must be at least 1", problem.batch)};
     }
+    if (const std::int64_t group = routing_group(problem.op); problem.batch % group != 0) {
+        return {.yes = false,
+                .reason = fmt::format("the batch is {}, must be of whole groups of {}", problem.batch, group)};
+    }
     if (const auto* dropout = std::get_if<Dropout>(&problem.op);
         dropout != nullptr && (dropout->keep <= 0 || dropout->keep > 1)) {
         return {.yes = false, .reason = fmt::format("keep is {}, must be above 0 and at most 1", dropout->keep)};

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -19,6 +20,11 @@ namespace {
 using enum TransformerKind;
 
 // Megatron-LM pads a vocabulary to a multiple of 128 for each rank that shares it: 50304 of GPT-2's 50257 words.
+// M6 (Lin et al. 2021), as mixtures of experts (M6-T, Yang et al. 2021; in Whale, Jia et al. 2022): 24 blocks of 1024,
+// 512 experts of 4096 or 960 of 21248, as remembered: their weights are the 103.2e9 and 1002.7e9 published, to 0.1 %.
+// Not known to us: the tokens of a sample (512 here, or m6-1t@N), and in which groups they compete (8 samples, of one
+// GPU). Images are tokens like others. Experts have no bias, and there is no auxiliary loss that spreads tokens.
+constexpr std::int64_t m6_words = 21128;
 constexpr std::int64_t bert_words = 30522, gpt_words = 50257, gpt_words_padded = 50304, megatron_words = 51200;
 
 // BERT: Devlin et al. 2018, section 3. GPT-2: Radford et al. 2019, table 2 (heads of 64). GPT-3: Brown et al. 2020,
@@ -38,6 +44,8 @@ constexpr std::array transformers{
     Transformer{"megatron-310.1b", decoder, 96, 16384, 128, megatron_words, 2048},
     Transformer{"megatron-529.6b", decoder, 105, 20480, 128, megatron_words, 2048},
     Transformer{"megatron-1t", decoder, 128, 25600, 160, megatron_words, 2048},
+    Transformer{"m6-100b", encoder, 24, 1024, 16, m6_words, 512, 0, 0.9, 4096, 512, 1, 1.25, 8},
+    Transformer{"m6-1t", encoder, 24, 1024, 16, m6_words, 512, 0, 0.9, 21248, 960, 1, 1.25, 8},
 };
 
 class Blocks {
@@ -76,9 +84,26 @@ private:
             return dense(name + ".projection", b_.layer(name + ".attention", op, {qkv}), size_.hidden);
         });
         return half("mlp", x, [&](int from) {
-            const int wide = dense(name + ".fc1", from, 4 * size_.hidden);
+            const std::int64_t inner = size_.inner > 0 ? size_.inner : 4 * size_.hidden;
+            if (size_.experts > 0) return mixture(name, from, inner);
+            const int wide = dense(name + ".fc1", from, inner);
             return dense(name + ".fc2", gelu(name + ".gelu", wide), size_.hidden);
         });
+    }
+
+    int mixture(const std::string& name, int from, std::int64_t inner) {
+        const double even =
+            static_cast<double>(size_.top * sequence_ * size_.group) / static_cast<double>(size_.experts);
+        const auto capacity = static_cast<std::int64_t>(std::ceil(size_.room * even));
+        const Routing routing{sequence_, size_.hidden, size_.experts, size_.top, capacity, size_.group};
+        const auto experts = [&](const char* which, int rows, std::int64_t wide) {
+            const GroupedMatMul op{size_.experts, capacity, wide, b_.shape(rows).back(), 1, size_.group, false};
+            return b_.layer(name + which, op, {rows});
+        };
+        const int scores = b_.layer(name + ".gate", MatMul{sequence_, size_.experts, size_.hidden, false}, {from});
+        const int slots = b_.layer(name + ".dispatch", DispatchTokens{routing}, {from, scores});
+        const int wide = gelu(name + ".gelu", experts(".experts1", slots, inner));
+        return b_.layer(name + ".combine", CombineTokens{routing}, {experts(".experts2", wide, size_.hidden), scores});
     }
 
     int dense(const std::string& name, int from, std::int64_t features) {
@@ -122,7 +147,7 @@ Transformer parse_gpt(std::string_view name, std::int64_t sequence) {
     const auto fail = [&](std::string_view why) {
         return InputError(
             fmt::format("network '{}': {}; a decoder of any size is written gpt-hHIDDEN-aHEADS-lLAYERS, then "
-                        "-vWORDS and @TOKENS if they are not {} and 2048",
+                        "-vWORDS and @TOKENS if they are not {} and 2048, -eEXPERTS and -tTOP for mixtures of experts",
                         name, why, gpt_words));
     };
     Transformer size{
@@ -132,12 +157,17 @@ Transformer parse_gpt(std::string_view name, std::int64_t sequence) {
                                  : part.starts_with('a') ? &size.heads
                                  : part.starts_with('l') ? &size.layers
                                  : part.starts_with('v') ? &size.vocabulary
+                                 : part.starts_with('e') ? &size.experts
+                                 : part.starts_with('t') ? &size.top
                                                          : nullptr;
         if (to == nullptr) throw fail(fmt::format("'{}' is no size", part));
         *to = parse_int(part.substr(1), fmt::format("network '{}'", name));
     }
     if (size.layers < 1 || size.hidden < 1 || size.heads < 1 || size.vocabulary < 1)
         throw fail("a size is missing or 0");
+    if (size.experts < 0 || size.top < 1 || size.top > 2 || (size.experts > 0 && size.top > size.experts)) {
+        throw fail(fmt::format("a token goes to {} of {} experts: 1 or 2 of at least as many", size.top, size.experts));
+    }
     if (size.hidden % size.heads != 0) {
         throw fail(fmt::format("{} heads do not share a width of {} evenly", size.heads, size.hidden));
     }

@@ -20,7 +20,12 @@ struct Transformer {
     std::int64_t layers = 1, hidden = 64, heads = 1;
     std::int64_t vocabulary = 1, positions = 1;  // rows of the tables
     std::int64_t segments = 0;
-    double keep = 0.9;  // of dropout after the embedding and after each half of a block; 1: none
+    double keep = 0.9;         // of dropout after the embedding and after each half of a block; 1: none
+    std::int64_t inner = 0;    // width between the two dense layers of a block; 0: four times hidden
+    std::int64_t experts = 0;  // of a mixture in place of these two; 0: there is none
+    std::int64_t top = 1;      // of them that a token goes to
+    double room = 1.25;        // capacity of all experts over what tokens would fill if they spread evenly
+    std::int64_t group = 1;    // samples whose tokens compete (Routing)
 };
 
 /// On samples of `sequence` tokens, at most `positions`. The scores come from the table of tokens (tied); the loss is
@@ -31,8 +36,9 @@ Network transformer(const Transformer& size, std::int64_t sequence);
 const Transformer* find_transformer(std::string_view name);
 
 /// "gpt3-175b" with all its positions as the sequence, "bert-large@128" with 128 tokens,
-/// "gpt-h1024-a16-l24-v50304@1024" a decoder of any size. InputError when there are more tokens than positions, or a
-/// size cannot be.
+/// "gpt-h1024-a16-l24-v50304@1024" a decoder of any size, "gpt-h1024-a16-l24-e64" one whose blocks are mixtures of 64
+/// experts, the best of which each token goes to (-t2: the two best). InputError when there are more tokens than
+/// positions, or a size cannot be.
 std::optional<Network> load_transformer(std::string_view name);
 
 }  // namespace rehearse::models

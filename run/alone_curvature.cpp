@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "core/curvature.hpp"
@@ -60,10 +61,10 @@ std::vector<std::vector<double>> transposed(const std::vector<std::vector<double
     return result;
 }
 
-/// Of one dense layer: sums over rows, and how many there were.
+/// Of one layer: sums, and what they are divided by to be means.
 struct Factors {
     Square inputs, errors;
-    double rows = 0;
+    double of_inputs = 0, of_errors = 0;
 };
 
 void add_rows(Program& program, int index, const MatMul& dense, Factors& factors) {
@@ -80,7 +81,52 @@ void add_rows(Program& program, int index, const MatMul& dense, Factors& factors
         add_products(a, 1, factors.inputs);
         add_products(g, 1, factors.errors);
     }
-    factors.rows += static_cast<double>(rows);
+    factors.of_inputs += static_cast<double>(rows);
+    factors.of_errors += static_cast<double>(rows);
+}
+
+/// What the filters see of sample n at row y and column x of the output, channel by channel.
+std::vector<double> seen(const Conv2d& conv, std::span<const float> images, std::int64_t n, std::int64_t y,
+                         std::int64_t x) {
+    const Window& w = conv.window;
+    std::vector<double> patch;
+    for (std::int64_t c = 0; c < conv.channels; ++c) {
+        for (std::int64_t r = 0; r < w.kernel_h; ++r) {
+            for (std::int64_t s = 0; s < w.kernel_w; ++s) {
+                const std::int64_t row = y * w.stride_h + r * w.dilation_h - w.pad_top;
+                const std::int64_t column = x * w.stride_w + s * w.dilation_w - w.pad_left;
+                const bool beyond = row < 0 || column < 0 || row >= conv.height || column >= conv.width;
+                patch.push_back(
+                    beyond ? 0 : images[at(((n * conv.channels + c) * conv.height + row) * conv.width + column)]);
+            }
+        }
+    }
+    return patch;
+}
+
+/// Grosse and Martens 2016: A the mean over samples of the sum over pixels, G the mean over both.
+void add_pixels(Program& program, int index, const Conv2d& conv, Factors& factors) {
+    const int input = program.part().network.layers[at(index)].inputs.front();
+    const std::vector<float> images = floats_of(program.tensors().layer(input).output);
+    const std::vector<float> errors = floats_of(program.tensors().layer(index).diff);
+    const Shape out = output_shape(Op{conv});
+    const std::int64_t samples = program.samples();
+    for (std::int64_t n = 0; n < samples; ++n) {
+        for (std::int64_t y = 0; y < out[1]; ++y) {
+            for (std::int64_t x = 0; x < out[2]; ++x) {
+                std::vector<double> a = seen(conv, images, n, y, x), g;
+                if (conv.bias) a.push_back(1);
+                for (std::int64_t f = 0; f < conv.filters; ++f) {
+                    const float error = errors[at(((n * conv.filters + f) * out[1] + y) * out[2] + x)];
+                    g.push_back(error * static_cast<double>(samples));
+                }
+                add_products(a, 1, factors.inputs);
+                add_products(g, 1, factors.errors);
+            }
+        }
+    }
+    factors.of_inputs += static_cast<double>(samples);
+    factors.of_errors += static_cast<double>(samples * out[1] * out[2]);
 }
 
 /// By how much of itself a sum of so many terms, each rounded to f32, may be off (check_part): at random, or 0.
@@ -96,14 +142,22 @@ private:
 };
 
 /// The layer's gradient becomes (A + d I)^-1 D (G + d I)^-1.
-void precondition(Factors factors, double damping, const MatMul& dense, Rounding& rounding, std::span<float> gradient) {
-    for (Square* square : {&factors.inputs, &factors.errors}) {
-        for (std::size_t i = 0; i < square->size(); ++i) {
+void precondition(Factors factors, double damping, const Op& op, Rounding& rounding, std::span<float> gradient) {
+    const MatMul dense = as_dense(op).value();
+    // Every entry is a sum over rows.
+    const auto divide = [&](Square& square, double by) {
+        for (std::size_t i = 0; i < square.size(); ++i) {
             for (std::size_t j = 0; j <= i; ++j) {
-                (*square)[j][i] = (*square)[i][j] /= factors.rows / rounding.factor(factors.rows);
+                square[j][i] = square[i][j] /= by / rounding.factor(factors.of_errors);
             }
         }
-    }
+    };
+    divide(factors.inputs, factors.of_inputs);
+    divide(factors.errors, factors.of_errors);
+    // Row l of D, its column j: filters lie {n, k}, their biases {n} behind them.
+    const auto place = [&](std::int64_t l, std::int64_t j) {
+        return at(is_convolution(op) && l < dense.k ? j * dense.k + l : l * dense.n + j);
+    };
     const auto round = [&rounding](std::vector<std::vector<double>> factor) {
         for (std::vector<double>& row : factor) {
             for (double& value : row) value *= rounding.factor(static_cast<double>(factor.size()));
@@ -111,14 +165,14 @@ void precondition(Factors factors, double damping, const MatMul& dense, Rounding
         return factor;
     };
     std::vector<std::vector<double>> direction;
-    for (std::size_t begin = 0; begin < gradient.size(); begin += at(dense.n)) {
-        const auto row = gradient.subspan(begin, at(dense.n));
-        direction.emplace_back(row.begin(), row.end());
+    for (std::int64_t l = 0; l < input_rows(dense); ++l) {
+        direction.emplace_back();
+        for (std::int64_t j = 0; j < dense.n; ++j) direction.back().push_back(gradient[place(l, j)]);
     }
     direction = solved(std::move(factors.inputs), damping, round(std::move(direction)));
     direction = transposed(solved(std::move(factors.errors), damping, round(transposed(direction))));
-    for (std::size_t i = 0; i < gradient.size(); ++i) {
-        gradient[i] = static_cast<float>(direction[i / at(dense.n)][i % at(dense.n)]);
+    for (std::int64_t l = 0; l < input_rows(dense); ++l) {
+        for (std::int64_t j = 0; j < dense.n; ++j) gradient[place(l, j)] = static_cast<float>(direction[at(l)][at(j)]);
     }
 }
 
@@ -142,16 +196,20 @@ Trained Alone::train_by_curvature(int perturbation) const {
                 program.compute_gradients(options_.dropout_seed(step), first);
                 for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradients[i] / static_cast<double>(ranks);
                 for (std::size_t i = 0; i < layers.size() && m == 0; ++i) {
-                    if (!is_preconditioned(layers[i].op)) continue;
-                    const auto& dense = std::get<MatMul>(layers[i].op);
+                    const std::optional<MatMul> dense = as_dense(layers[i].op);
+                    if (!dense) continue;
                     const auto [known, fresh] = factors.try_emplace(static_cast<int>(i));
-                    if (fresh) known->second = {zeros(input_rows(dense)), zeros(dense.n), 0};
-                    add_rows(program, static_cast<int>(i), dense, known->second);
+                    if (fresh) known->second = {zeros(input_rows(*dense)), zeros(dense->n)};
+                    if (const auto* conv = std::get_if<Conv2d>(&layers[i].op)) {
+                        add_pixels(program, static_cast<int>(i), *conv, known->second);
+                    } else {
+                        add_rows(program, static_cast<int>(i), *dense, known->second);
+                    }
                 }
             }
             std::ranges::transform(sum, gradients.begin(), [](double value) { return static_cast<float>(value); });
             for (const auto& [i, of] : factors) {
-                precondition(of, schedule_.curvature.damping, std::get<MatMul>(layers[at(i)].op), rounding,
+                precondition(of, schedule_.curvature.damping, layers[at(i)].op, rounding,
                              program.tensors().layer(i).gradients);
             }
             if (last(step) && m + 1 == schedule_.micro_batches) trained.gradients = result(program).gradients;

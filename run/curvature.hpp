@@ -7,8 +7,19 @@
 #include <vector>
 
 #include "core/matrix.hpp"
+#include "core/op.hpp"
 
 namespace rehearse::run {
+
+/// What lies under a convolution's filters, a row {channels, kernel} for each pixel of its output: of {samples,
+/// channels, height, width} {samples * pixels, channels * taps}, zero outside of the image.
+void unfold(const Conv2d& conv, std::span<const float> images, std::span<float> rows);
+/// {samples, channels, pixels} to {samples * pixels, channels}.
+void pixels_to_rows(std::span<const float> images, std::int64_t channels, std::int64_t pixels, std::span<float> rows);
+/// A convolution's filters {n, k} and, behind them, perhaps its bias {n}, as the matrix {k, n} with the bias as its
+/// last row; and back.
+void filters_to_matrix(std::span<const float> filters, std::int64_t n, std::int64_t k, std::span<float> matrix);
+void matrix_to_filters(std::span<const float> matrix, std::int64_t n, std::int64_t k, std::span<float> filters);
 
 /// `sums` {k, k} and, where there is a bias, the sums of the inputs {k} and the number of rows: the lower triangle of
 /// `share` times them all, row by row, into `packed`.

@@ -60,7 +60,7 @@ std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Ori
 }
 
 Joint joint_of(const Communication& op, std::int64_t samples) {
-    Joint joint{samples, op.parts, 1};
+    Joint joint{samples / op.group, op.parts, op.group};
     for (std::size_t dim = 0; dim < op.shape.size(); ++dim) {
         (static_cast<std::int64_t>(dim) < op.dim ? joint.outer : joint.inner) *= op.shape[dim];
     }

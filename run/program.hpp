@@ -159,6 +159,7 @@ private:
     void prepare_factor(ReadyStep& ready, const Precondition& step, const Wish& wish);
     kernels::Kernel& product(const Problem& problem, const Wish& wish);
     std::span<float> factor(int bucket, Precondition::Side side);
+    kernels::ConstView rows_of(ReadyStep& ready, const Precondition& step);
     std::vector<float>& inverse(int bucket, Precondition::Side side);
     std::function<void()> inversion(int bucket, Precondition::Side side);
     std::function<void()> direction(int bucket, Precondition::Side side, const Wish& wish);
@@ -238,6 +239,8 @@ private:
     std::map<int, std::vector<float>> fresh_;              // weights that servers have given
     std::map<int, std::vector<float>> factors_, between_;  // of K-FAC: both, packed; half of what the inverses make
     std::map<std::pair<int, Precondition::Side>, std::vector<float>> sums_of_products_, inverses_;
+    std::map<std::pair<int, Precondition::Side>, std::vector<float>> rows_;  // of convolutions: what products are of
+    std::map<int, std::vector<float>> matrices_;  // their gradients, as those of dense layers
     std::vector<ReadyStep> steps_;
     std::set<std::pair<int, int>> has_gradient_;  // layers and micro-batches: some earlier step has written the diff
     std::set<int> has_weight_gradient_;           // layers: some earlier micro-batch has

@@ -19,7 +19,7 @@ std::int64_t triangle(std::int64_t rows) { return rows * (rows + 1) / 2; }
 
 // Both factors of a layer lie one after the other, as they are summed.
 std::span<float> Program::factor(int bucket, Side side) {
-    const MatMul& dense = dense_of(part(), bucket);
+    const MatMul dense = dense_of(part(), bucket);
     std::vector<float>& both = factors_[bucket];
     both.resize(at(factor_elements(dense)));
     const std::size_t inputs = at(triangle(input_rows(dense)));
@@ -49,7 +49,7 @@ void Program::prepare(ReadyStep& ready, const Precondition& step, const Wish& wi
 }
 
 std::vector<float>& Program::inverse(int bucket, Side side) {
-    const MatMul& dense = dense_of(part(), bucket);
+    const MatMul dense = dense_of(part(), bucket);
     const std::int64_t rows = side == Side::inputs ? input_rows(dense) : dense.n;
     std::vector<float>& made = inverses_[{bucket, side}];
     made.resize(at(rows * rows));
@@ -66,28 +66,54 @@ std::function<void()> Program::direction(int bucket, Side side, const Wish& wish
     std::vector<float>& between = between_[bucket];
     const kernels::View gradient = tensors_->bucket(bucket).applied;
     between.resize(gradient.size());
+    const MatMul dense = dense_of(part(), bucket);
+    const bool filters = is_convolution(op_of(part(), bucket));
+    std::vector<float>& matrix = matrices_[bucket];
+    if (filters) matrix.resize(gradient.size());
+    const kernels::View turned = filters ? kernels::View{std::span<float>{matrix}} : gradient;
     kernels::Buffers buffers;
     if (side == Side::inputs) {
         buffers.src.emplace_back(inverse(bucket, side));
-        buffers.weights = gradient;
+        buffers.weights = turned;
         buffers.dst = between;
     } else {
         buffers.src.emplace_back(between);
         buffers.weights = inverse(bucket, side);
-        buffers.dst = gradient;
+        buffers.dst = turned;
     }
-    kernels::Kernel& kernel = product(direction_problem(dense_of(part(), bucket), side), wish);
-    return [&kernel, buffers] { kernel.run(buffers); };
+    kernels::Kernel& kernel = product(direction_problem(dense, side), wish);
+    const bool before = filters && side == Side::inputs, after = filters && side == Side::errors;
+    return [&kernel, buffers, gradient, turned, dense, before, after] {
+        if (before) filters_to_matrix(gradient, dense.n, dense.k, turned);
+        kernel.run(buffers);
+        if (after) matrix_to_filters(turned, dense.n, dense.k, gradient);
+    };
 }
 
-// A row's own loss has as many times its part in the mean as there are rows.
-void Program::prepare_factor(ReadyStep& ready, const Precondition& step, const Wish& wish) {
+// The rows whose products a factor is the sum of: of a convolution they are laid out first.
+kernels::ConstView Program::rows_of(ReadyStep& ready, const Precondition& step) {
     const int index = part().buckets[at(step.bucket)].layers.front();
     const Layer& layer = part().network.layers[at(index)];
-    const auto& dense = std::get<MatMul>(layer.op);
     const bool inputs = step.side == Side::inputs;
-    const kernels::ConstView rows = inputs ? tensors_->layer(layer.inputs.front(), step.micro_batch).output
+    const kernels::ConstView from = inputs ? tensors_->layer(layer.inputs.front(), step.micro_batch).output
                                            : kernels::ConstView{tensors_->layer(index, step.micro_batch).diff};
+    const auto* conv = std::get_if<Conv2d>(&layer.op);
+    if (conv == nullptr) return from;
+    const MatMul dense = dense_of(part(), step.bucket);
+    std::vector<float>& rows = rows_[{step.bucket, step.side}];
+    rows.resize(at(micro_batch_size(schedule_, rank_class_) * dense.m * (inputs ? dense.k : dense.n)));
+    ready.before = [conv, from, dense, inputs, &rows] {
+        if (inputs) unfold(*conv, from, rows);
+        if (!inputs) pixels_to_rows(from, dense.n, dense.m, rows);
+    };
+    return std::span<float>{rows};
+}
+
+// A row's own loss has as many times its part in the mean as there are losses; the mean of g g^T is over all rows.
+void Program::prepare_factor(ReadyStep& ready, const Precondition& step, const Wish& wish) {
+    const MatMul dense = dense_of(part(), step.bucket);
+    const bool inputs = step.side == Side::inputs;
+    const kernels::ConstView rows = rows_of(ready, step);
     const std::int64_t size = inputs ? dense.k : dense.n;
     std::vector<float>& sums = sums_of_products_[{step.bucket, step.side}];
     sums.resize(at(size * size));
@@ -95,9 +121,11 @@ void Program::prepare_factor(ReadyStep& ready, const Precondition& step, const W
     ready.buffers.src.emplace_back(rows);
     ready.buffers.diff_dst = rows;
     ready.buffers.diff_weights = std::span<float>{sums};
-    const auto all = static_cast<double>(micro_batch_size(schedule_) * shards(schedule_.mesh) * dense.m);
+    const std::int64_t samples = micro_batch_size(schedule_) * shards(schedule_.mesh);
+    const auto losses = static_cast<double>(samples * losses_of_sample(op_of(part(), step.bucket)));
+    const double of_errors = losses * losses / static_cast<double>(samples * dense.m);
     const std::span<const float> values = rows;
-    ready.after = [&sums, values, size, bias = inputs && dense.bias, share = inputs ? 1 / all : all,
+    ready.after = [&sums, values, size, bias = inputs && dense.bias, share = inputs ? 1 / losses : of_errors,
                    packed = factor(step.bucket, step.side)] { pack_factor(sums, values, size, bias, share, packed); };
 }
 

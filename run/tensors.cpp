@@ -52,6 +52,7 @@ std::int64_t fan_in(const Op& op) {
         return conv->channels / conv->groups * std::max<std::int64_t>(1, met);
     }
     if (const auto* dense = std::get_if<MatMul>(&op)) return dense->k;
+    if (const auto* experts = std::get_if<GroupedMatMul>(&op)) return experts->k;
     return 1;
 }
 

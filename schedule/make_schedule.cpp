@@ -9,6 +9,7 @@
 #include "core/precision.hpp"
 #include "schedule/blocks.hpp"
 #include "schedule/costs.hpp"
+#include "schedule/experts.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/mesh.hpp"
 #include "schedule/plan.hpp"
@@ -92,6 +93,13 @@ Part part_of(const Network& network, const Plan& plan, Mesh& mesh) {
     const std::int64_t tensor = axis_size(mesh, "tensor"), data = axis_size(mesh, "data");
     if (plan.share_dense && data > 1) return share_dense_layers(network, "data", axis_index(mesh, "data"), data);
     if (plan.share_tables) return share_tables(network, "data", axis_index(mesh, "data"), data);
+    if (const int expert = axis_index(mesh, "expert"); expert >= 0) {
+        try {
+            return share_experts(network, "expert", expert, size_of(mesh, expert));
+        } catch (const InputError& error) {
+            throw InputError(fmt::format("--plan '{}': {}", plan.text, error.what()));
+        }
+    }
     if (tensor == 1) return share_images(network, plan, mesh);
     return split_tensor(network, {"tensor", axis_index(mesh, "tensor"), tensor, plan.sequence});
 }
@@ -132,6 +140,7 @@ Schedule with_classes(Schedule schedule, std::vector<Stage> stages, const Plan& 
     for (int stage = 0; stage < maker.stages(); ++stage) {
         for (const std::int64_t batch : batches) schedule.classes.push_back(maker.make(stage, batch));
     }
+    check_groups(schedule);
     schedule.memory_peak = total(memory_use(schedule));
     check(schedule);
     return schedule;

@@ -31,6 +31,8 @@ struct DataGradientReads {
     Reads operator()(const LayerNorm&) const { return {.src = true}; }
     Reads operator()(const Attention&) const { return {true, true}; }  // probabilities are computed again
     Reads operator()(const Interaction&) const { return {.src = true}; }
+    Reads operator()(const DispatchTokens&) const { return {.src = true}; }  // the scores, to choose again
+    Reads operator()(const CombineTokens&) const { return {.src = true}; }
     Reads operator()(const Softmax&) const { return {.dst = true}; }
     Reads operator()(const SoftmaxLoss&) const { return {.src = true}; }
     Reads operator()(const SoftmaxTerms&) const { return {true, true}; }
@@ -278,7 +280,7 @@ double curvature_elements(const Schedule& schedule, const RankClass& rank_class)
         sum += static_cast<double>(factor_elements(dense_of(rank_class.part, static_cast<int>(b))));
     }
     for (const int b : most_owned(rank_class.part, schedule.curvature.owners)) {
-        const MatMul& dense = dense_of(rank_class.part, b);
+        const MatMul dense = dense_of(rank_class.part, b);
         sum += static_cast<double>(input_rows(dense) * input_rows(dense) + dense.n * dense.n);
     }
     return sum;

@@ -16,6 +16,7 @@ namespace rehearse::schedule {
 namespace {
 
 void read_tensor(Plan& plan, std::string_view size) { add_axis(plan, "tensor", size); }
+void read_expert(Plan& plan, std::string_view size) { add_axis(plan, "expert", size); }
 void read_pipe(Plan& plan, std::string_view size) { add_axis(plan, "pipe", size); }
 
 /// "2x2": an axis of the mesh for each dimension of an image.
@@ -89,6 +90,14 @@ constexpr std::array table{
           "ranks share each image: N along the first dimension (height, of volumes depth), or a grid of them",
           {}},
          read_spatial},
+    Word{{"expert",
+          "N",
+          "N ranks, each on its share of the batch, share the experts of mixtures (GShard, Whale's M6): an all-to-all "
+          "before and after these",
+          {}},
+         read_expert},
+    Word{{"microbatches", "N", "the batch in N parts, gradients added up; default 1", "expert"}, read_micro_batches},
+    Word{{"recompute", "on|off|blocks|attention", recompute_text, "expert"}, read_recompute},
     Word{{"groups", "N", "of a run with servers: N groups, each of which sums its gradients along data first", {}},
          read_groups},
     Word{{"server",

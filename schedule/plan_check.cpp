@@ -100,6 +100,22 @@ void check_tables(const Plan& plan) {
     }
 }
 
+void check_experts(const Plan& plan) {
+    if (axis_index(plan.mesh, "expert") < 0) return;
+    const std::string_view what = "expert", later = "not in this version";
+    if (plan.averaging.period > 0) refuse_together(what, "local or learners", "there is one model");
+    if (plan.servers.count != 0) refuse_together(what, "server", later);
+    if (plan.compression != Compression{}) refuse_together(what, "compress=top or 1bit", later);
+    if (plan.curvature.period > 0) refuse_together(what, "kfac", later);
+    if (plan.share_dense) refuse_together(what, "dense=shared", "ranks share no dense layer");
+    if (plan.share_tables) refuse_together(what, "tables=shared", later);
+    if (plan.shares != BatchShares{}) refuse_together(what, "shares", "ranks exchange as many slots with each other");
+    if (plan.pipeline == "pipedream") refuse_together(what, "schedule=pipedream", later);
+    for (const char* axis : {"tensor", spatial_axes[0]}) {
+        if (axis_index(plan.mesh, axis) >= 0) refuse_together(what, axis, later);
+    }
+}
+
 void check_curvature(Plan& plan) {
     if (plan.curvature.period == 0) {
         if (plan.curvature != Curvature{}) throw InputError("damping needs kfac=N");
@@ -149,6 +165,7 @@ void check_shares(const Plan& plan) {
 void complete(Plan& plan) {
     check_curvature(plan);
     check_tables(plan);
+    check_experts(plan);
     check_shares(plan);
     check_averaging(plan);
     check_servers(plan);

@@ -82,10 +82,12 @@ class Search {
 public:
     Search(const Network& network, const Machine& machine, const Plan& plan, const Job& job, Bytes capacity)
         : network_(network), machine_(machine), capacity_(capacity) {
+        has_experts_ = std::ranges::any_of(
+            network.layers, [](const Layer& layer) { return std::holds_alternative<GroupedMatMul>(layer.op); });
         const Mesh mesh = make_mesh(plan, job.devices);
         given_ = {taken_apart(plan, mesh), job, 0};
         given_.job.global_batch.reset();
-        if (job.global_batch) given_.job.batch_per_device = *job.global_batch / axis_size(mesh, "data");
+        if (job.global_batch) given_.job.batch_per_device = *job.global_batch / shards(mesh);
     }
 
     std::vector<Remedy> run() {
@@ -134,6 +136,7 @@ private:
             try_plan([&](PlanText& plan) { return more_micro_batches(plan, times); });
             try_plan([&](PlanText& plan) { return give(plan, "tensor", times); });
             try_plan([&](PlanText& plan) { return give(plan, "pipe", times); });
+            if (has_experts_) try_plan([&](PlanText& plan) { return give(plan, "expert", times); });
         }
         for (std::int64_t batch = from.job.batch_per_device / 2; batch >= 1; batch /= 2) {
             trials.push_back(from);
@@ -207,6 +210,7 @@ private:
     }
 
     const Network& network_;
+    bool has_experts_ = false;
     const Machine& machine_;
     Bytes capacity_;
     Trial given_;

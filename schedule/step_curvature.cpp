@@ -25,7 +25,7 @@ bool StepMaker::preconditioned(int b) const {
 void StepMaker::make_factors(int b) {
     if (item_.micro_batch > 0) return;
     const int layer = buckets_[at(b)].layers.front();
-    const auto& dense = std::get<MatMul>(layers_[at(layer)].op);
+    const MatMul dense = dense_of(part_, b);
     for (const Side side : {Side::inputs, Side::errors}) {
         const Problem problem = factor_problem(dense, side, samples_);
         last_compute_ = append(name_of(layer, fmt::format("factor_of_{}", name(side)), ""), Stream::compute,
@@ -63,7 +63,7 @@ void StepMaker::precondition() {
 void StepMaker::precondition(std::string_view what, Work work, std::vector<int> after) {
     int place = 0;
     for (const int b : most_owned(part_, schedule_.curvature.owners)) {
-        const MatMul& dense = dense_of(part_, b);
+        const MatMul dense = dense_of(part_, b);
         for (const Side side : {Side::inputs, Side::errors}) {
             const Problem problem =
                 work == Work::invert ? inverse_problem(dense, side) : direction_problem(dense, side);

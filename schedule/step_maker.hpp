@@ -36,7 +36,11 @@ private:
     int own_halo(int i, Chunk chunk) const;
     /// Of one dimension after the other: gradients of the rows that were lent.
     void send_halos(int halo, Chunk chunk);
-    /// What only layer i reads of other ranks' tables: its gradients leave before those of layers in between are made.
+    /// An exchange that one layer alone reads.
+    bool is_own_exchange(int input) const;
+    bool exchanges_input(int i) const;
+    /// What only layer i reads of other ranks' tables, or slots: its gradients leave before those of layers in between
+    /// are made.
     void exchange_gradients(int i);
     void communicate_backward(int i, const Communication& op);
     /// The gradient of the inputs is there when that of the output is.

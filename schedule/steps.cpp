@@ -16,7 +16,7 @@ namespace {
 
 /// The gradient of the weights first, as Caffe does: its bucket is ready one pass earlier, and the layer's input can be
 /// let go before the gradient of that input is made. PyTorch hands out both at once, after the data's. The data's first
-/// where it is rows for other ranks, which it can send meanwhile.
+/// where it is for other ranks, which it can send meanwhile: rows, or experts' slots.
 std::vector<Pass> backward_passes(const Op& op, bool needs_input_gradient, bool data_first) {
     std::vector<Pass> passes;
     if (has_pass(op, Pass::backward_weights)) passes.push_back(Pass::backward_weights);
@@ -190,7 +190,7 @@ void StepMaker::backward_of(Chunk chunk) {
             compute(i, Pass::forward, ":again");
         }
         const int halo = own_halo(i, chunk);
-        const std::vector<Pass> passes = backward_passes(layer.op, needed_[at(i)], halo != none);
+        const std::vector<Pass> passes = backward_passes(layer.op, needed_[at(i)], halo != none || exchanges_input(i));
         for (const Pass pass : passes) {
             const bool by_server =
                 pass == Pass::backward_weights && bucket_of_[at(i)] != none && sends_vectors(bucket_of_[at(i)]);
@@ -228,11 +228,19 @@ void StepMaker::send_halos(int halo, Chunk chunk) {
     }
 }
 
+bool StepMaker::is_own_exchange(int input) const {
+    const auto* op = std::get_if<Communication>(&layers_[at(input)].op);
+    return op != nullptr && op->movement == Movement::exchange && readers_[at(input)].size() == 1;
+}
+
+bool StepMaker::exchanges_input(int i) const {
+    return std::ranges::any_of(layers_[at(i)].inputs, [&](int input) { return is_own_exchange(input); });
+}
+
 void StepMaker::exchange_gradients(int i) {
     for (const int input : layers_[at(i)].inputs) {
-        const auto* op = std::get_if<Communication>(&layers_[at(input)].op);
-        if (op == nullptr || op->movement != Movement::exchange || readers_[at(input)].size() != 1) continue;
-        communicate_backward(input, *op);
+        if (!is_own_exchange(input)) continue;
+        communicate_backward(input, std::get<Communication>(layers_[at(input)].op));
         exchanged_.insert(input);
     }
 }

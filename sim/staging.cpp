@@ -51,6 +51,34 @@ Staging stage(const Machine& machine, std::int64_t nodes, const std::string& fro
     return staging;
 }
 
+double cached_share(const DataServers& servers) {
+    return std::min(1.0, static_cast<double>(servers.count) * servers.cache / servers.samples);
+}
+
+StorageTier served_tier(const Machine& machine, std::int64_t nodes, const DataServers& servers) {
+    const std::int64_t all = node_count(machine);
+    if (servers.count < 1 || nodes + servers.count > all) {
+        throw InputError(
+            fmt::format("{}: machine '{}': {} nodes that train and {} data servers, of {} nodes; at least "
+                        "1 of each",
+                        machine.origin, machine.name, nodes, servers.count, all));
+    }
+    const double missing = 1 - cached_share(servers), count = static_cast<double>(servers.count);
+    Bandwidth sent = count * Wiring{machine}.node_egress(nodes);
+    if (missing > 0) {
+        if (servers.behind.empty()) {
+            throw InputError(fmt::format(
+                "{} data servers with caches of {} do not hold samples of {} in all: take more or larger ones, or say "
+                "by --input which storage tier has the rest",
+                servers.count, to_string(servers.cache), to_string(servers.samples)));
+        }
+        const StorageTier& behind = storage_tier(machine, servers.behind);
+        sent = std::min(sent, (behind.per_node ? count : 1.0) * behind.read.value * (1 / missing));
+    }
+    const Bandwidth taken = static_cast<double>(nodes) * Wiring{machine}.node_egress(0);
+    return {"data-servers", {std::min(sent, taken), fmt::format("{} nodes behind the job's", servers.count)}};
+}
+
 Checkpoint checkpoint(const Schedule& schedule, const Machine& machine, const std::string& tier) {
     const StorageTier& target = storage_tier(machine, tier);
     if (!(target.write.value > Bandwidth{})) {

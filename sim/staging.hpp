@@ -24,6 +24,21 @@ Staging stage(const Machine& machine, std::int64_t nodes, const std::string& fro
 /// The tier, or InputError with those that there are.
 const StorageTier& storage_tier(const Machine& machine, const std::string& name);
 
+/// Nodes behind those of a job that keep its samples in memory and send them (Project Adam's data servers: Chilimbi et
+/// al. 2014, section 3.1).
+struct DataServers {
+    std::int64_t count = 1;
+    Bytes cache;         // of each: samples that come in any order are in it with the share of all that it holds
+    Bytes samples;       // all of them
+    std::string behind;  // the tier that has those which no cache has; empty: there is none
+};
+/// What of all samples lies in the caches.
+double cached_share(const DataServers& servers);
+/// The shared tier that they are to the first `nodes` nodes: each sends at the rate of its NICs, or at that of the tier
+/// behind it over the share that is not in its cache, whichever is less; the job takes no more than its NICs do.
+/// InputError when the machine has not so many nodes, or samples lie nowhere.
+StorageTier served_tier(const Machine& machine, std::int64_t nodes, const DataServers& servers);
+
 /// What a checkpoint holds: each weight and what the optimizer keeps of it once, as f32.
 struct Checkpoint {
     Bytes size;

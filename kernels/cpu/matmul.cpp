@@ -12,6 +12,7 @@
 #include "kernels/cpu/few_rows.hpp"
 #include "kernels/cpu/gemm.hpp"
 #include "kernels/cpu/half.hpp"
+#include "kernels/cpu/share.hpp"
 
 namespace rehearse::kernels::cpu {
 namespace {
@@ -181,17 +182,19 @@ public:
 
 private:
     std::string refusal(const Problem& problem) const override {
-        if (std::holds_alternative<MatMul>(problem.op)) return {};
-        return fmt::format("gemm runs matmul, not {}", kind_of(problem.op));
+        if (std::holds_alternative<MatMul>(problem.op) || std::holds_alternative<GroupedMatMul>(problem.op)) return {};
+        return fmt::format("gemm runs matmul and groupedmatmul, not {}", kind_of(problem.op));
     }
 
     std::unique_ptr<Kernel> make(const Problem& problem) const override {
+        if (std::holds_alternative<GroupedMatMul>(problem.op)) return make_grouped(problem);
         const auto& dense = std::get<MatMul>(problem.op);
         const std::int64_t rows = problem.batch * dense.m;
         if (rows <= most_few_rows && !dense.activation && !dense.tied) return std::make_unique<FewRowsProduct>(problem);
         return std::make_unique<Product>(problem);
     }
     std::unique_ptr<Kernel> make_half(const Problem& problem) const override {
+        if (std::holds_alternative<GroupedMatMul>(problem.op)) return nullptr;
         const HalfSimd* const simd = problem.type == DataType::bf16 ? native_bf16() : nullptr;
         const bool fused = std::get<MatMul>(problem.op).activation.has_value();
         return simd == nullptr || fused ? nullptr : half_product(problem, *simd);

@@ -5,7 +5,7 @@
 
 namespace rehearse::kernels::cpu {
 
-/// Algorithm "gemm": dense layers, all passes.
+/// Algorithm "gemm": dense layers, one or one for each expert, all passes.
 const Backend& matmul();
 
 }  // namespace rehearse::kernels::cpu

@@ -42,5 +42,7 @@ protected:
 /// Embedding and EmbeddingBag; AdamUpdate and LambUpdate.
 std::unique_ptr<Kernel> make_table(const Problem& problem);
 std::unique_ptr<Kernel> make_optimizer(const Problem& problem);
+/// GroupedMatMul.
+std::unique_ptr<Kernel> make_grouped(const Problem& problem);
 
 }  // namespace rehearse::kernels::cpu

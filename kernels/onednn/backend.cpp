@@ -31,7 +31,7 @@ struct RunsReference {
                std::is_same_v<O, SoftmaxLoss> || std::is_same_v<O, Bias> || std::is_same_v<O, SgdUpdate> ||
                std::is_same_v<O, Resize> || std::is_same_v<O, Embedding> || std::is_same_v<O, EmbeddingBag> ||
                std::is_same_v<O, Interaction> || std::is_same_v<O, SoftmaxTerms> || std::is_same_v<O, TermsLoss> ||
-               std::is_same_v<O, ChannelSums>;
+               std::is_same_v<O, ChannelSums> || std::is_same_v<O, DispatchTokens> || std::is_same_v<O, CombineTokens>;
     }
 };
 
@@ -59,6 +59,7 @@ std::string refusal(const Op& op) {
     if (const auto* norm = std::get_if<BatchNorm>(&op); norm != nullptr && norm->parts > 1) {
         return "oneDNN's batch normalization takes no sums of other ranks";
     }
+    if (std::holds_alternative<GroupedMatMul>(op)) return "oneDNN 2 has no grouped products";
     if (const auto* lrn = std::get_if<Lrn>(&op); lrn != nullptr && lrn->size % 2 == 0) {
         return fmt::format("oneDNN's LRN takes an odd size, not {}", lrn->size);
     }

@@ -35,6 +35,9 @@ void run(const LayerNorm& op, Pass pass, std::int64_t batch, const Buffers& buff
 void run(const Embedding& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const EmbeddingBag& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const Interaction& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const DispatchTokens& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const CombineTokens& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const GroupedMatMul& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const AdamUpdate& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const LambUpdate& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 

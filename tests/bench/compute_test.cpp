@@ -61,6 +61,9 @@ std::vector<Op> tiny_operators() {
             SoftmaxTerms{5, 3, 2},
             TermsLoss{3, 2},
             ChannelSums{3, 4, 5},
+            DispatchTokens{{3, 4, 2, 1, 2}},
+            CombineTokens{{3, 4, 2, 2, 2}},
+            GroupedMatMul{2, 3, 4, 5},
             SgdUpdate{33}};
 }
 

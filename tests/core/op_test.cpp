@@ -150,6 +150,32 @@ TEST(Embedding, TouchesTheRowsThatItPicksAndClearsTheWholeGradient) {
     EXPECT_EQ(flops(bags, Pass::forward), Flops{2.0 * 2 * 8});
 }
 
+// Four experts of width 6 and 2 slots in each of 3 groups' samples: 8 slots a group, of 4 samples 2 a sample.
+TEST(GroupedMatMul, CountsTheSlotsOfItsExperts) {
+    const GroupedMatMul experts{.experts = 4, .rows = 2, .n = 6, .k = 5, .sources = 1, .group = 4};
+    EXPECT_EQ(input_shapes(experts), (std::vector<Shape>{{2, 5}}));
+    EXPECT_EQ(output_shape(experts), (Shape{2, 6}));
+    EXPECT_EQ(parameters(experts), 4 * (5 * 6 + 6));
+    EXPECT_EQ(flops(experts, Pass::forward, 12), Flops{3 * 8 * 6 * (2.0 * 5 + 1)});
+    EXPECT_EQ(flops(experts, Pass::backward_data, 12), Flops{3 * 8 * 6 * (2.0 * 5)});
+    EXPECT_EQ(flops(experts, Pass::backward_weights, 12), Flops{3 * 8 * 6 * (2.0 * 5 + 1)});
+    EXPECT_EQ(bytes_moved(experts, Pass::forward, DataType::f16, 12), Bytes{2.0 * (3 * 8 * (5 + 6) + 144)});
+    EXPECT_EQ(rows_of_expert(experts, 12), 3 * 2);
+    EXPECT_THROW(output_shape(GroupedMatMul{.experts = 3, .rows = 1, .group = 2}), InputError);
+}
+
+TEST(Routing, GivesEachSampleItsShareOfTheSlots) {
+    const Routing routing{.tokens = 3, .width = 5, .experts = 4, .top = 2, .capacity = 2, .group = 4};
+    EXPECT_EQ(input_shapes(DispatchTokens{routing}), (std::vector<Shape>{{3, 5}, {3, 4}}));
+    EXPECT_EQ(output_shape(DispatchTokens{routing}), (Shape{2, 5}));
+    EXPECT_EQ(input_shapes(CombineTokens{routing}), (std::vector<Shape>{{2, 5}, {3, 4}}));
+    EXPECT_EQ(output_shape(CombineTokens{routing}), (Shape{3, 5}));
+    EXPECT_EQ(flops(CombineTokens{routing}, Pass::forward), Flops{3 * (4 * 4 + 2 * 2 * 5)});
+    EXPECT_THROW(output_shape(DispatchTokens{{.experts = 4, .top = 3}}), InputError);
+    EXPECT_THROW(output_shape(DispatchTokens{{.experts = 1, .top = 2}}), InputError);
+    EXPECT_THROW(output_shape(DispatchTokens{{.experts = 3, .group = 2}}), InputError);
+}
+
 TEST(MatMul, ThatIsTiedReadsWeightsButHasNone) {
     const MatMul scores{4, 1000, 8, false, {}, true};
     EXPECT_EQ(parameters(scores), 0);

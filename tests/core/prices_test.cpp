@@ -43,6 +43,15 @@ TEST(Roofline, NeedsThePeakOfItsType) {
     EXPECT_THROW(price({conv, Pass::forward, 1, DataType::f16}, device()), InputError);
 }
 
+// 4 experts, each with 2 x 8 / 4 x 3 = 12 rows of two ranks' slots: four kernels of a product.
+TEST(Roofline, OfExpertsIsThatOfOneProductAfterTheOther) {
+    const GroupedMatMul experts{.experts = 4, .rows = 3, .n = 640, .k = 512, .sources = 2, .group = 4, .bias = false};
+    const Price p = price({experts, Pass::forward, 8, DataType::f32}, device());
+    const double bytes = 4.0 * (12 * 512 + 512 * 640 + 12 * 640);
+    EXPECT_DOUBLE_EQ(p.time.value, 4 * (bytes / 100e9 / 0.8 + 5e-6));
+    EXPECT_THAT(p.source, testing::HasSubstr("4 times matmul:m12n640k512"));
+}
+
 TEST(MeasuredPrice, BeatsTheRoofline) {
     DeviceClass d = device();
     d.measured[to_string(Problem{conv, Pass::forward, 8, DataType::f32})] = {2_ms, 0.05, 20, "measured, host, 20"};
@@ -108,6 +117,9 @@ TEST(Tiles, AreDealtOutInWaves) {
     // One tile more: a wave more of smaller tiles, or of all; k cut in two would write 2 * 4 * 2 * m * n bytes.
     EXPECT_GT(time(512, 264), 1.3 * wave);
     EXPECT_NEAR(time(1024, 512 - 1), 2 * time(1024, 512), 1e-9) << "not in pieces of 16 bytes";
+    // Four experts, two tiles each: two waves for all together.
+    const GroupedMatMul experts{.experts = 4, .rows = 256, .n = 256, .k = 4096, .bias = false};
+    EXPECT_NEAR(price({experts, Pass::forward, 1, DataType::f16}, tiled()).time.value, 2 * wave, 1e-9);
 }
 
 TEST(Tiles, PriceTheRestByBytesAndNothingUnderTheHostsCalls) {

@@ -168,6 +168,23 @@ TEST_P(Transformer, LooksUpAndAddsRowsExactly) {
     }
 }
 
+// Whole numbers: every sum is exact.
+TEST_P(Transformer, MultipliesRowsByTheirExpertExactly) {
+    for (const GroupedMatMul& op : {GroupedMatMul{1, 1, 1, 1}, GroupedMatMul{3, 5, 7, 11},
+                                    GroupedMatMul{5, 17, 33, 9, 2, 2, false}, GroupedMatMul{2, 1, 65, 64, 4, 4}}) {
+        for (const std::int64_t batch : {op.group, 3 * op.group}) {
+            SCOPED_TRACE(to_string(Op{op}));
+            Tensors expected{op, batch, reference::backend()};
+            Tensors actual{op, batch, cpu_algorithm("gemm")};
+            expected.run_forward_and_backward(reference::backend());
+            actual.run_forward_and_backward(cpu_algorithm("gemm"));
+            EXPECT_EQ(actual.dst, expected.dst);
+            EXPECT_EQ(actual.diff_src, expected.diff_src);
+            EXPECT_EQ(actual.diff_weights, expected.diff_weights);
+        }
+    }
+}
+
 TEST_P(Transformer, TakesTheSameLoss) {
     // Scores of at most 4: the logarithm of the sum is below 4 + ln 1000 = 11, off by 2 u of each power and of the sum.
     for (const SoftmaxLoss& op : {SoftmaxLoss{1}, SoftmaxLoss{37}, SoftmaxLoss{.classes = 1000, .rows = 3},

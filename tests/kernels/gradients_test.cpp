@@ -73,7 +73,9 @@ TEST(Gradients, OfLinearOperatorsAreExactDifferences) {
                               MatMul{3, 5, 4, false, {}, true},
                               Embedding{4, 5, 3, 6, 2},
                               EmbeddingBag{2, 3, 4, 5},
-                              Interaction{4, 3}};
+                              Interaction{4, 3},
+                              GroupedMatMul{3, 2, 4, 5},
+                              GroupedMatMul{2, 3, 4, 5, 3, 2, false}};
     for (const Op& op : ops) {
         Tensors t{op, 2, reference::backend()};
         expect_gradients(t, slope_of_line, 0);
@@ -135,6 +137,26 @@ TEST(Gradients, OfBatchNormMatchDifferencesForInputGammaAndBeta) {
     // derivative is below 5!/11^5 times gamma 4; sums of r over 36 values stay below S.
     Tensors t{BatchNorm{2, 3, 3}, 2, reference::backend()};
     expect_gradients(t, slope_of_curve, curve_tolerance);
+}
+
+// Scores of a token are 0 to 4 in some order, so that a small step changes no choice; two experts are too small for all
+// who choose them. Slots of at most 1, in L each with a factor of at most 4 and two values: the fifth derivative of a
+// softmax by its score is below 24, that of L below 24 * 8, truncation 1.6e-3.
+TEST(Gradients, OfRoutedTokensMatchDifferences) {
+    for (const std::int64_t top : {1, 2}) {
+        for (const std::int64_t group : {1, 2}) {
+            const Routing routing{.tokens = 4, .width = 2, .experts = 5, .top = top, .capacity = 2, .group = group};
+            if (routing.experts * routing.capacity % group != 0) continue;
+            for (const Op& op : {Op{DispatchTokens{routing}}, Op{CombineTokens{routing}}}) {
+                Tensors t{op, 2, reference::backend()};
+                for (float& value : t.src[0]) value /= 4;
+                for (std::size_t i = 0; i < t.src[1].size(); ++i) {
+                    t.src[1][i] = static_cast<float>((2 * (i / 5) + 3 * (i % 5)) % 5);
+                }
+                expect_gradients(t, slope_of_curve, 3e-3);
+            }
+        }
+    }
 }
 
 TEST(Gradients, OfTheLossOfASequenceMatchDifferences) {

@@ -199,6 +199,50 @@ TEST(Tables, RefuseIdsThatAreNoRows) {
     }
 }
 
+// Tokens 0 and 1 choose expert 0, which takes one; token 2 chooses expert 1, nearly surely.
+TEST(RoutingByHand, TakesTheFirstThatComeAndLeavesOutTheRest) {
+    const Routing routing{.tokens = 3, .width = 2, .experts = 2};
+    for (const Backend* backend : backends_of(DispatchTokens{routing})) {
+        SCOPED_TRACE(full_name(*backend));
+        Tensors go{DispatchTokens{routing}, 1, *backend};
+        go.src = {{1, 2, 3, 4, 5, 6}, {0, 0, 0, 0, -200, 0}};
+        go.diff_dst = {10, 20, 30, 40};
+        go.run_forward_and_backward(*backend);
+        EXPECT_THAT(go.dst, ElementsAre(1, 2, 5, 6));
+        EXPECT_THAT(go.diff_src[0], ElementsAre(10, 20, 0, 0, 30, 40));
+        EXPECT_THAT(go.diff_src[1], Each(0));
+        Tensors come{CombineTokens{routing}, 1, *backend};
+        come.src = {{8, 6, 4, 2}, go.src[1]};
+        come.diff_dst = {2, 4, 100, 100, 1, 3};
+        come.run_forward_and_backward(*backend);
+        EXPECT_THAT(come.dst, ElementsAre(4, 3, 0, 0, 4, 2));  // half of 8 and 6
+        EXPECT_THAT(come.diff_src[0], ElementsAre(1, 2, 1, 3));
+        // 2 x 8 + 4 x 6 = 40, times the softmax's slope, 1 / 4.
+        EXPECT_THAT(come.diff_src[1], ElementsAre(10, -10, 0, 0, 0, 0));
+    }
+}
+
+// Two samples compete. The second one's first choice, expert 1, comes before the first one's second choice of it.
+TEST(RoutingByHand, TakesFirstChoicesBeforeSecondOnes) {
+    const Routing routing{.tokens = 1, .width = 1, .experts = 2, .top = 2, .capacity = 1, .group = 2};
+    for (const Backend* backend : backends()) {
+        if (!backend->supports({DispatchTokens{routing}, Pass::forward, 2, DataType::f32}).yes) continue;
+        SCOPED_TRACE(full_name(*backend));
+        Tensors go{DispatchTokens{routing}, 2, *backend};
+        go.src = {{3, 5}, {0, 0, -1, 0}};
+        go.run(*backend, Pass::forward);
+        EXPECT_THAT(go.dst, ElementsAre(3, 5));
+        go.src[1] = {0, 0, 0, 0};  // now both want expert 0 first, and expert 1 second
+        go.run(*backend, Pass::forward);
+        EXPECT_THAT(go.dst, ElementsAre(3, 3));
+        Tensors come{CombineTokens{routing}, 2, *backend};
+        come.src = {{8, 4}, {0, 0, 0, 0}};
+        come.run(*backend, Pass::forward);
+        EXPECT_THAT(come.dst, ElementsAre(6, 0));
+        EXPECT_FALSE(backend->supports({DispatchTokens{routing}, Pass::forward, 3, DataType::f32}).yes);
+    }
+}
+
 TEST(InteractionByHand, IsTheDenseVectorAndAllDotProducts) {
     Tensors t{Interaction{3, 2}, 1, reference::backend()};
     t.src = {{1, 2}, {3, 4, 5, 6}};

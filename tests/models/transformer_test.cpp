@@ -97,6 +97,28 @@ INSTANTIATE_TEST_SUITE_P(
         return name;
     });
 
+// 103.2e9 and 1002.7e9 as published (Yang et al. 2021, table 1). Blocks: four products of attention and two of each
+// expert; slots are 1.25 times the tokens where experts can have so many, in whole ones.
+TEST(Mixtures, HaveThePublishedParametersAndSlots) {
+    const auto experts_of = [](const char* name) {
+        double slots = 0, operations = 0;
+        const Network network = load_network(name);
+        for (const Layer& layer : network.layers) {
+            if (!std::holds_alternative<GroupedMatMul>(layer.op)) continue;
+            slots = static_cast<double>(layer.output.front());
+            operations += flops(layer.op, Pass::forward).value;
+        }
+        return std::pair{slots, operations};
+    };
+    EXPECT_NEAR(static_cast<double>(parameters(load_network("m6-100b"))), 103.2e9, 0.1e9);
+    EXPECT_NEAR(static_cast<double>(parameters(load_network("m6-1t"))), 1002.7e9, 0.1e9);
+    EXPECT_EQ(experts_of("m6-100b"), (std::pair{640.0, 24 * 2 * 640 * 2.0 * 1024 * 4096}));
+    EXPECT_EQ(experts_of("m6-1t"), (std::pair{720.0, 24 * 2 * 720 * 2.0 * 1024 * 21248}));
+    EXPECT_EQ(experts_of("gpt-h8-a2-l3-v10-e4-t2@6"), (std::pair{4.0 * 4, 3 * 2 * 16 * 2.0 * 8 * 32}));
+    EXPECT_THROW(load_network("gpt-h8-a2-l3-e4-t3@6"), InputError);
+    EXPECT_THROW(load_network("gpt-h8-a2-l3-e1-t2@6"), InputError);
+}
+
 TEST(Transformers, TakeASequenceByTheirName) {
     const Network network = load_network("bert-large@128");
     EXPECT_EQ(network.name, "bert-large@128");

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <map>
+
 #include "core/error.hpp"
 #include "run/trainer.hpp"
 #include "tests/kernels/comm/mpi_main.hpp"
@@ -111,6 +113,41 @@ Network decoder(std::int64_t heads) {
     return models::transformer(
         {.name = "decoder", .layers = 2, .hidden = 32, .heads = heads, .vocabulary = 48, .positions = 16, .keep = 0.75},
         16);
+}
+
+/// Blocks whose halves are mixtures of eight experts, some too small for all who choose them.
+Network mixture(std::int64_t top, std::int64_t group) {
+    return models::transformer({.name = "mixture",
+                                .layers = 2,
+                                .hidden = 16,
+                                .heads = 2,
+                                .vocabulary = 24,
+                                .positions = 12,
+                                .keep = 0.75,
+                                .inner = 24,
+                                .experts = 8,
+                                .top = top,
+                                .group = group},
+                               12);
+}
+
+// Tokens go to the same experts however many ranks there are, as those of a sample (or two) compete with each other
+// only. Where rounding could change a choice, the tolerance would not be small.
+TEST(SharedExperts, TrainAsOneRankDoes) {
+    const std::map<std::int64_t, std::vector<const char*>> plans{
+        {2,
+         {"expert", "expert:microbatches=2:recompute=blocks", "data=1:zero=3,expert", "pipe=2:microbatches=2",
+          "tensor"}},
+        {4, {"expert", "data=2,expert=2", "expert=2,data=2:zero=2", "pipe=2:microbatches=2,expert=2"}},
+        {8, {"expert", "data=2:zero=1,expert=4", "pipe=2:microbatches=2,data=2,expert=2"}}};
+    for (const std::int64_t top : {1, 2}) {
+        for (const char* plan : plans.at(Communicator::world().size())) {
+            SCOPED_TRACE(fmt::format("top {}, {}", top, plan));
+            const Result result = train_checked(mixture(top, top), plan, 4, 2);
+            EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+            EXPECT_LT(result.gradient_tolerance, 1e-3);
+        }
+    }
 }
 
 /// Four heads on eight ranks are computed by all; the tied table stays on one stage.

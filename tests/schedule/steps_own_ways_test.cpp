@@ -70,6 +70,26 @@ TEST(DataParallel, CurvatureIsInvertedByItsOwner) {
     }
 }
 
+// Grosse and Martens 2016: c, two channels and filters of 3 x 3 without bias, is a dense layer of 18 inputs on 9
+// pixels; f has 18 inputs and 3 outputs. The batch norm goes by its gradients.
+TEST(DataParallel, CurvatureOfAConvolutionIsThatOfItsPixels) {
+    const Schedule schedule = schedule_of(residual(), "data:kfac=1", 2, 5);
+    std::vector<std::int64_t> factors;
+    std::vector<std::string> problems;
+    for (const Step& step : schedule.classes[0].steps) {
+        const auto* communicate = std::get_if<Communicate>(&step.action);
+        if (communicate != nullptr && communicate->content == Content::factors)
+            factors.push_back(communicate->elements);
+        const auto* precondition = std::get_if<Precondition>(&step.action);
+        if (precondition == nullptr || precondition->work != Precondition::Work::factor) continue;
+        problems.push_back(to_string(precondition->problem));
+    }
+    EXPECT_EQ(factors, (std::vector<std::int64_t>{18 * 19 / 2 + 3 * 4 / 2, 18 * 19 / 2 + 2 * 3 / 2}));
+    EXPECT_EQ(problems, (std::vector<std::string>{
+                            "matmul:n5m1n18k18:f32:backward_weights", "matmul:n5m1n3k3:f32:backward_weights",
+                            "matmul:n5m9n18k18:f32:backward_weights", "matmul:n5m9n2k2:f32:backward_weights"}));
+}
+
 TEST(DataParallel, CurvatureIsNewOncePerStep) {
     int inverted = 0, multiplied = 0, updated = 0;
     const Schedule schedule = schedule_of(two_dense(), "data:kfac=3", 1, 6);

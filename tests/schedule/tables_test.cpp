@@ -4,8 +4,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "core/error.hpp"
+#include "schedule/experts.hpp"
 #include "schedule/memory.hpp"
+#include "schedule/tensor.hpp"
 #include "tests/schedule/examples.hpp"
 
 namespace rehearse::schedule {
@@ -57,8 +61,7 @@ TEST(SharedTables, ThatAreNoMultipleAreThoseOfTheFullestRank) {
 }
 
 // "> bottom" is what the exchange goes on beside: forward the lookups before it, backward the interaction's gradient.
-TEST(SharedTables, TravelBesideTheLayersInBetween) {
-    const Schedule schedule = schedule_of(recommender(), "data:tables=shared", 2, 5);
+std::string steps_of(const Schedule& schedule) {
     std::string text;
     for (const Step& step : schedule.classes[0].steps) {
         text += step.name;
@@ -67,7 +70,11 @@ TEST(SharedTables, TravelBesideTheLayersInBetween) {
         }
         text += "\n";
     }
-    EXPECT_EQ(text,
+    return text;
+}
+
+TEST(SharedTables, TravelBesideTheLayersInBetween) {
+    EXPECT_EQ(steps_of(schedule_of(recommender(), "data:tables=shared", 2, 5)),
               "tables:forward\n"
               "tables.exchange:alltoall < tables:forward\n"
               "dense:forward\n"
@@ -117,6 +124,105 @@ TEST(SharedTables, RefuseWhatTheyDoNotGoWith) {
     Network without{.name = "without", .layers = {}};
     add(without, "input", Input{{6}}, {});
     EXPECT_THROW(share_tables(without, "data", 0, 2), InputError);
+}
+
+/// Two tokens of four values, four experts with a slot each: gate (16 weights), experts (120 and 112), scores (15).
+Network mixture(std::int64_t group = 1) {
+    const Routing routing{.tokens = 2, .width = 4, .experts = 4, .capacity = group, .group = group};
+    Network n{.name = "mixture", .layers = {}};
+    const int input = add(n, "input", Input{{2, 4}}, {});
+    const int gate = add(n, "gate", MatMul{2, 4, 4, false}, {input});
+    int at = add(n, "dispatch", DispatchTokens{routing}, {input, gate});
+    at = add(n, "up", GroupedMatMul{.experts = 4, .rows = group, .n = 6, .k = 4, .group = group}, {at});
+    at = add(n, "relu", Activation{Nonlinearity::relu, {4, 6}}, {at});
+    at = add(n, "down", GroupedMatMul{.experts = 4, .rows = group, .n = 4, .k = 6, .group = group}, {at});
+    at = add(n, "combine", CombineTokens{routing}, {at, gate});
+    at = add(n, "scores", MatMul{.m = 2, .n = 3, .k = 4}, {at});
+    add(n, "loss", SoftmaxLoss{.classes = 3, .rows = 2}, {at});
+    return n;
+}
+
+TEST(SharedExperts, DrawnByHandForTwoRanks) {
+    EXPECT_EQ(picture(share_experts(mixture(), "expert", 0, 2)),
+              "input input:2x4\n"
+              "gate matmul:m2n4k4\n"
+              "dispatch dispatch:t2c4e4:top1:capacity1\n"
+              "up.dispatch communication:4x4:exchange:expert:parts2:dim0:offset0\n"
+              "up groupedmatmul:e2m1n6k4:bias:sources2\n"
+              "relu activation:4x6:relu\n"
+              "down groupedmatmul:e2m1n4k6:bias:sources2\n"
+              "down.combine communication:4x4:exchange:expert:parts2:dim0:offset0\n"
+              "combine combine:t2c4e4:top1:capacity1\n"
+              "scores matmul:m2n3k4:bias\n"
+              "loss softmaxloss:3:rows2\n");
+    EXPECT_EQ(picture(share_experts(mixture(), "expert", 0, 1)), picture(whole(mixture())));
+}
+
+// Gradients of slots leave before those of the experts that made them: the exchange goes on beside these.
+TEST(SharedExperts, StepByStep) {
+    EXPECT_EQ(steps_of(schedule_of(mixture(), "expert", 2, 5)),
+              "gate:forward\n"
+              "dispatch:forward\n"
+              "up.dispatch:alltoall < dispatch:forward\n"
+              "up:forward < up.dispatch:alltoall\n"
+              "relu:forward\n"
+              "down:forward\n"
+              "down.combine:alltoall < down:forward\n"
+              "combine:forward < down.combine:alltoall\n"
+              "scores:forward\n"
+              "loss:forward\n"
+              "loss:backward_data\n"
+              "scores:backward_weights\n"
+              "scores:backward_data\n"
+              "combine:backward_data\n"
+              "down.combine:gradient_alltoall < combine:backward_data\n"
+              "down:backward_weights < down.combine:gradient_alltoall\n"
+              "down:backward_data < down.combine:gradient_alltoall\n"
+              "relu:backward_data\n"
+              "up:backward_data\n"
+              "up.dispatch:gradient_alltoall < up:backward_data\n"
+              "up:backward_weights\n"
+              "dispatch:backward_data < up.dispatch:gradient_alltoall\n"
+              "gate:backward_weights\n"
+              "bucket0:allreduce < gate:backward_weights\n"
+              "bucket0:update < bucket0:allreduce\n"
+              "bucket1:update\n");
+}
+
+// Four exchanges of 4 slots of 4 values, 5 samples: 80 values each. The sum of 31 dense weights is over all four ranks,
+// that of the 116 of two of the experts over the two ranks that have them.
+TEST(SharedExperts, SumGradientsOverThoseWhoHaveThem) {
+    const Schedule schedule = schedule_of(mixture(), "data=2,expert=2", 4, 5);
+    std::vector<std::int64_t> exchanged;
+    std::map<std::int64_t, std::int64_t> summed;
+    for (const Step& step : schedule.classes[0].steps) {
+        const auto* action = std::get_if<Communicate>(&step.action);
+        if (action == nullptr) continue;
+        if (action->kind == CollectiveKind::all_to_all) exchanged.push_back(action->elements);
+        if (action->bucket >= 0) summed[size_of(schedule.mesh, action->axis)] += action->elements;
+    }
+    EXPECT_EQ(exchanged, (std::vector<std::int64_t>{80, 80, 80, 80}));
+    EXPECT_EQ(summed, (std::map<std::int64_t, std::int64_t>{{4, 31}, {2, 116}}));
+    EXPECT_EQ(global_batch(schedule), 20);
+    EXPECT_EQ(memory_use(schedule).weights, Bytes{4.0 * (31 + 116)});
+    EXPECT_EQ(memory_use(schedule_of(mixture(), "expert", 4, 5)).weights, Bytes{4.0 * (31 + 58)});
+}
+
+TEST(SharedExperts, RefuseWhatTheyCannotShare) {
+    const auto refusal = [](const Network& network, const char* plan, std::int64_t devices, std::int64_t batch) {
+        try {
+            schedule_of(network, plan, devices, batch);
+        } catch (const InputError& error) {
+            return std::string{error.what()};
+        }
+        return std::string{"none"};
+    };
+    EXPECT_NE(refusal(mixture(), "expert", 3, 5).find("'up' of network 'mixture' has 4 experts, which 3 ranks"),
+              std::string::npos);
+    EXPECT_NE(refusal(two_dense(), "expert", 2, 5).find("has no experts"), std::string::npos);
+    EXPECT_EQ(refusal(mixture(2), "expert", 2, 6), "none");
+    EXPECT_NE(refusal(mixture(2), "expert", 2, 5).find("tokens of 2 samples together"), std::string::npos);
+    EXPECT_NE(refusal(mixture(2), "data:microbatches=2", 2, 6).find("cannot compute 3 at a time"), std::string::npos);
 }
 
 }  // namespace

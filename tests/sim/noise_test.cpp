@@ -147,6 +147,28 @@ TEST(Checkpoint, IsWrittenByTheNodesOfTheFirstCopy) {
     }
 }
 
+// Ten servers of 80 GB for samples of 1.6 TB: half is there. Two NICs of 12.5 GB/s at 0.8 each would send 20 GB/s; what
+// is missing comes at 3 GB/s from a server's own tier, so it sends 6 GB/s, or, of a shared one, all of them 100 GB/s.
+TEST(DataServers, SendWhatIsCachedAndWaitForTheRest) {
+    Machine machine = summit_like(64);
+    machine.storage = {{"nvme", {3.0_GBps, "test"}, true}, {"gpfs", {50.0_GBps, "test"}, false}};
+    DataServers servers{.count = 10, .cache = 80.0_GB, .samples = 1600.0_GB, .behind = "nvme"};
+    EXPECT_DOUBLE_EQ(cached_share(servers), 0.5);
+    EXPECT_NEAR(served_tier(machine, 32, servers).read.value.value, 60e9, 1);
+    EXPECT_FALSE(served_tier(machine, 32, servers).per_node);
+    servers.behind = "gpfs";
+    EXPECT_NEAR(served_tier(machine, 32, servers).read.value.value, 100e9, 1);
+    servers.cache = 200.0_GB;
+    EXPECT_DOUBLE_EQ(cached_share(servers), 1);
+    EXPECT_NEAR(served_tier(machine, 32, servers).read.value.value, 200e9, 1);
+    EXPECT_NEAR(served_tier(machine, 4, servers).read.value.value, 80e9, 1) << "as fast as four nodes can take them";
+    servers.behind.clear();
+    EXPECT_NO_THROW(served_tier(machine, 54, servers));
+    EXPECT_THROW(served_tier(machine, 55, servers), InputError);
+    servers.cache = 100.0_GB;
+    EXPECT_THROW(served_tier(machine, 32, servers), InputError);
+}
+
 // The climate runs of SC'18 on 1,024 nodes: 63,000 samples of 56.6 MB on GPFS, 1,500 kept by each node. Read once:
 // 3.57 TB at 2.5 TB/s. Kept: 84.9 GB at 5.5 GB/s. Spread: 84.9 GB less the node's own 1/1024 of all, 3.48 GB, over two
 // NICs of 12.5 GB/s at 0.8.

@@ -121,6 +121,19 @@ TEST(SharedTables, FoldedAgreesWithExact) {
     }
 }
 
+/// Slots of experts exchanged inside and across nodes, sums of dense weights over all, of experts over those alike.
+TEST(SharedExperts, FoldedAgreesWithExact) {
+    const Machine machine = four_device_nodes(8);
+    for (const char* plan : {"expert", "data=4,expert=4", "expert=4,data=4", "pipe=2:microbatches=4,data=2,expert=4"}) {
+        const Schedule schedule =
+            schedule::make_schedule(models::load_network("gpt-h64-a4-l2-v512-e16@32"), machine,
+                                    schedule::parse_plan(plan), {.devices = 16, .batch_per_device = 64});
+        const double exact = step_time(simulate(schedule, machine, {.mode = Mode::exact}).timeline).value;
+        const double folded = step_time(simulate(schedule, machine, {.mode = Mode::folded}).timeline).value;
+        EXPECT_NEAR(folded / exact, 1, 0.005) << plan;
+    }
+}
+
 /// Rows lent along each axis, sums over the grid: as many messages as there are, in both modes.
 TEST(Spatial, FoldedAgreesWithExact) {
     const Machine machine = four_device_nodes(4);
