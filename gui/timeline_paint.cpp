@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of pixels first, and what stands on them after.
+// What stands on the rows of pixels.
 #include <fmt/format.h>
 
 #include <QPainter>
 #include <QPainterPath>
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "gui/theme.hpp"
 #include "gui/timeline_size.hpp"
 #include "gui/timeline_view.hpp"
-#include "picture/crew.hpp"
 
 namespace rehearse::gui {
 
@@ -43,7 +41,7 @@ void TimelineView::paintEvent(QPaintEvent* /*event*/) {
                          lanes_ == nullptr ? "Open a timeline (Ctrl+O), or drop one here" : "No rank has such a name");
         return;
     }
-    if (stale_) render();
+    render();
     painter.drawImage(plot().topLeft(), image_);
     draw_names(painter);
     draw_ruler(painter);
@@ -52,48 +50,6 @@ void TimelineView::paintEvent(QPaintEvent* /*event*/) {
     draw_selection(painter);
     draw_heads(painter);
     draw_map(painter);
-}
-
-// One line of pixels a row, copied as often as the row is high; rows on all cores, as each has lines of its own.
-void TimelineView::render() {
-    const QSize room = plot().size();
-    if (image_.size() != room) image_ = QImage(room, QImage::Format_RGB32);
-    auto* const pixels = reinterpret_cast<std::uint32_t*>(image_.bits());
-    const auto stride = static_cast<std::size_t>(image_.bytesPerLine()) / sizeof(std::uint32_t);
-    const auto width = static_cast<std::size_t>(room.width());
-    const std::uint32_t ground = picture::pixel_of(picture::palette(theme_).background);
-    struct Lines {
-        const TimelineRow* row;
-        int top, bottom;  // of the row's own pixels
-    };
-    std::vector<Lines> lines;
-    int free_from = 0;
-    const auto clear = [&](int end) {
-        for (int y = free_from; y < end; ++y) std::fill_n(pixels + static_cast<std::size_t>(y) * stride, width, ground);
-    };
-    for (const TimelineRow& row : rows_) {
-        const int edge = row.height >= 6 ? 1 : 0;
-        const int top = std::max(static_cast<int>(std::lround(row.y - scroll_)) + edge, free_from);
-        const int bottom = std::min(static_cast<int>(std::lround(row.y + row.height - scroll_)) - edge, room.height());
-        if (top >= room.height()) break;
-        if (bottom <= top) continue;
-        clear(top);
-        lines.push_back({&row, top, bottom});
-        free_from = bottom;
-    }
-    clear(room.height());
-    picture::each_of(lines.size(), [&](std::size_t i) {
-        const auto& [row, top, bottom] = lines[i];
-        std::uint32_t* const first = pixels + static_cast<std::size_t>(top) * stride;
-        if (row->is_lane) {
-            paint(*row->ranks[0][0], *lanes_, view_, colors_, true, std::span(first, width));
-        } else {
-            paint(row->ranks, *lanes_, view_, colors_, std::span(first, width), row->height < 4 ? 3 : 2);
-        }
-        for (int y = top + 1; y < bottom; ++y)
-            std::memcpy(pixels + static_cast<std::size_t>(y) * stride, first, width * sizeof(std::uint32_t));
-    });
-    stale_ = false;
 }
 
 // Where it is moved, the same text is drawn frame after frame: laying it out takes longer than drawing it.

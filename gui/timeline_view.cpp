@@ -31,6 +31,7 @@ TimelineView::~TimelineView() { *alive_ = false; }
 void TimelineView::show(std::shared_ptr<const picture::Lanes> lanes) {
     slack_.reset();
     lanes_ = std::move(lanes);
+    stale_ = true;
     choice_ = {};
     selected_.reset();
     area_.reset();
@@ -106,7 +107,7 @@ void TimelineView::set_view(picture::TimeView view) {
     const double middle = (view.from + view.to) / 2;
     view_.from = std::max(std::min(middle - span / 2, last + margin - span), first - margin);
     view_.to = view_.from + span;
-    changed();
+    update();
     if (view_changed) view_changed();
 }
 

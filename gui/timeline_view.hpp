@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 
 #include "gui/timeline_rows.hpp"
@@ -93,8 +94,13 @@ private:
     void reveal(picture::EventAt event);
     std::string text_of(picture::EventAt event) const;
 
+    /// What of image_ can stay: so many columns, moved to the left by `shift`.
+    struct Kept {
+        int shift = 0, columns = 0;
+    };
     void render();
-    void draw_rows(QPainter& painter);
+    Kept keep_columns(QSize room);
+    void paint_ranks(const TimelineRow& row, Kept kept, std::span<std::uint32_t> line) const;
     void draw_names(QPainter& painter);
     const QStaticText& name_of(std::uint32_t what, int room, const QFont& font);
     void draw_heads(QPainter& painter);
@@ -125,7 +131,8 @@ private:
     std::unique_ptr<const picture::Slack> slack_;
     bool path_on_ = false;
     QImage image_, map_;
-    bool stale_ = true;
+    picture::TimeView drawn_;  // in image_: of view_, to half a pixel
+    bool stale_ = true;        // image_, by more than a view that has moved
     std::size_t names_drawn_ = 0;
     std::unordered_map<std::uint64_t, QStaticText> names_;  // laid out, by what, room and size
     enum class Drag { none, area, pan, map } drag_ = Drag::none;

@@ -12,9 +12,8 @@ namespace rehearse::schedule {
 /// Each of `parts` ranks along mesh axis `axis` keeps as many of the experts of each GroupedMatMul, and computes them
 /// for the tokens of all ranks; everything else it does for its own samples.
 ///
-///   rank 0   gate ─► dispatch ─► slots of all experts ─┐ exchange ┌─► expert 0 1, slots of ranks 0 1 ─┐ exchange ┌─►
-///   combine rank 1   gate ─► dispatch ─► slots of all experts ─┘          └─► expert 2 3, slots of ranks 0 1 ─┘ └─►
-///   combine
+///     rank 0   dispatch ─► slots of all experts ─┐ exchange ┌─► experts 0 1, slots of both ─┐ exchange ┌─► combine
+///     rank 1   dispatch ─► slots of all experts ─┘          └─► experts 2 3, slots of both ─┘          └─► combine
 ///
 /// Backward the same exchanges, mirrored. Gradients of experts are whole where they are made; those of all other
 /// weights are summed along the axis, too (Origin::summed). Elementwise activations between two layers of experts stay

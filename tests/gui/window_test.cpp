@@ -15,6 +15,7 @@
 #include <QtTest/QTest>
 
 #include "gui/picture_view.hpp"
+#include "gui/timeline_size.hpp"
 #include "tests/gui/window_fixture.hpp"
 
 namespace rehearse::gui {
@@ -34,6 +35,33 @@ TEST_F(Gui, DrawsEveryScreenInBothThemes) {
         }
     }
     EXPECT_EQ(window_->message(), "");
+}
+
+// Columns that stay when the view is moved are not drawn again.
+TEST_F(Gui, DrawsTheSameWhereTheViewWasMovedTo) {
+    open("predicted.pftrace");
+    const auto image_of = [](TimelineView& view) {
+        QImage image(view.size(), QImage::Format_RGB32);
+        static_cast<QWidget&>(view).render(&image);
+        return image;
+    };
+    const auto shown = [&](TimelineView& view) {
+        view.resize(size::heads + 1000, 300);
+        view.show(timeline()->lanes());
+        view.open_rank(0, false), view.open_rank(1, true);
+    };
+    TimelineView moved, anew;
+    shown(moved), shown(anew);
+    moved.set_view({2e6, 12e6});  // a pixel is 10 us
+    image_of(moved);
+    for (const int pixels : {37, -250, 1, 0, 2000, -900, 400}) {
+        const picture::TimeView view = moved.view();
+        moved.set_view({view.from + pixels * 1e4, view.to + pixels * 1e4});
+        anew.show_all();
+        image_of(anew);  // of another zoom
+        anew.set_view(moved.view());
+        EXPECT_EQ(image_of(moved), image_of(anew)) << pixels;
+    }
 }
 
 TEST_F(Gui, ReallyDrawsText) {
