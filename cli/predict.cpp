@@ -27,6 +27,7 @@
 #include "schedule/remedies.hpp"
 #include "sim/band.hpp"
 #include "sim/choose.hpp"
+#include "sim/simulator.hpp"
 #include "trace/trace.hpp"
 
 namespace rehearse::cli {
@@ -88,14 +89,15 @@ Predicted predicted(const Options& options, const Network& network, const Machin
     sim::Options simulated =
         conditioned({.mode = options.mode, .iterations = options.steps, .links = links}, conditions, machine, devices);
     if (!simulated.pace.empty()) simulated.pace.resize(static_cast<std::size_t>(ranks(result.schedule.mesh)));
-    sim::Prediction middle = sim::simulate(result.schedule, machine, simulated);
+    sim::Simulator simulator{result.schedule, machine};
+    sim::Prediction middle = simulator.simulate(simulated);
     const Summary summary = summarize(result.schedule, middle.timeline);
     Json& json = result.point = point(result.schedule, summary);
     const schedule::Tightest tightest = schedule::tightest(result.schedule, machine);
     json["nodes"] = locate(machine, devices - 1).node + 1;
     json["mode"] = to_string(middle.mode);
     const sim::Band band = options.no_band ? sim::Band{summary.step, summary.step}
-                                           : sim::band(result.schedule, machine, simulated, summary.step);
+                                           : sim::band(result.schedule, machine, simulated, summary.step, simulator);
     json["step_low_s"] = band.low.value;
     json["step_high_s"] = band.high.value;
     json["memory_peak_bytes"] = total(tightest.use).value;

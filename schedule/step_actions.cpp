@@ -12,8 +12,11 @@
 namespace rehearse::schedule {
 
 std::string StepMaker::name_of(int i, std::string_view what, std::string_view suffix) const {
-    std::string name = fmt::format("{}:{}{}", layers_[at(i)].name, what, suffix);
-    if (schedule_.micro_batches > 1) name += fmt::format("#{}", item_.micro_batch);
+    const std::string& layer = layers_[at(i)].name;
+    std::string name;
+    name.reserve(layer.size() + what.size() + suffix.size() + 8);
+    name.append(layer).append(1, ':').append(what).append(suffix);
+    if (schedule_.micro_batches > 1) name.append(1, '#').append(std::to_string(item_.micro_batch));
     return name;
 }
 
@@ -44,9 +47,9 @@ void StepMaker::compute(int i, Pass pass, std::string_view suffix) {
     if (!started_ && !item_.forward) after.push_back(last_gradient_sent());
     started_ = true;
     const Op& op = layers_[at(i)].op;
-    const Problem problem{op, pass, samples_, compute_type(schedule_.precision, op)};
-    last_compute_ = append(name_of(i, to_string(pass), suffix), Stream::compute, Compute{i, problem, item_.micro_batch},
-                           std::move(after));
+    Problem problem{op, pass, samples_, compute_type(schedule_.precision, op)};
+    last_compute_ = append(name_of(i, to_string(pass), suffix), Stream::compute,
+                           Compute{i, std::move(problem), item_.micro_batch}, std::move(after));
 }
 
 int StepMaker::last_gradient_sent() const {

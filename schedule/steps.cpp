@@ -95,13 +95,20 @@ void StepMaker::run(const Order& order, int slots) {
     for (std::size_t b = 0; b < buckets_.size() && elastic(); ++b) {
         bring_together(static_cast<int>(b), Content::differences, {});
     }
+    std::size_t forwards = 0, backwards = 0;  // steps of the first item; the others are much alike
     for (const Item& item : order) {
         item_ = item;
         started_ = false;
+        const std::size_t before = steps_.size();
         if (item.forward) {
             forward(chunks_[at(item.chunk)], "");
         } else {
             backward(chunks_[at(item.chunk)]);
+        }
+        std::size_t& first = item.forward ? forwards : backwards;
+        if (first == 0) {
+            first = steps_.size() - before;
+            if (forwards > 0 && backwards > 0) steps_.reserve((forwards + backwards) * (order.size() / 2 + 1));
         }
         ends_.push_back(last_compute_);
         if (!item.forward && options_.asynchronous) sum_and_update();

@@ -83,7 +83,7 @@ Group::Group(const Network& network, const Machine& machine, schedule::Job job, 
       schedule_(one_sample(network, machine, job, tensor, sequence, recompute)),
       recompute_(recompute),
       use_(schedule::memory_use(schedule_, schedule_.classes[0])) {
-    Known known{std::vector<bool>(schedule_.classes[0].part.network.layers.size()), {}, {}};
+    Known known{std::vector<bool>(schedule_.classes[0].part.network.layers.size()), {}};
     for (const Step& step : schedule_.classes[0].steps) add(step, known);
 }
 
@@ -95,9 +95,11 @@ void Group::add(const Step& step, Known& known) {
     };
     if (const auto* compute = std::get_if<Compute>(&step.action)) {
         const auto layer = static_cast<std::size_t>(compute->layer);
-        const auto [at, fresh] = known.problems.try_emplace(to_string(compute->problem), problems_.size());
-        if (fresh) problems_.push_back(compute->problem);
-        computes_.push_back({layer, at->second, first(layer, compute->problem.pass)});
+        // Few are different, and those of blocks come in the same order again.
+        const auto same = std::ranges::find(problems_, compute->problem);
+        const auto which = static_cast<std::size_t>(same - problems_.begin());
+        if (same == problems_.end()) problems_.push_back(compute->problem);
+        computes_.push_back({layer, which, first(layer, compute->problem.pass)});
     } else if (const auto* sum = std::get_if<Communicate>(&step.action); sum != nullptr && sum->layer >= 0) {
         const auto layer = static_cast<std::size_t>(sum->layer);
         const auto [at, fresh] = known.sums.try_emplace({sum->kind, sum->elements, sum->type}, sums_.size());

@@ -46,7 +46,6 @@ private:
     };
     struct Known {
         std::vector<bool> forward;  // layers whose forward pass has been
-        std::map<std::string, std::size_t> problems;
         std::map<std::tuple<CollectiveKind, std::int64_t, DataType>, std::size_t> sums;
     };
     void add(const Step& step, Known& known);

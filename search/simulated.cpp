@@ -2,7 +2,7 @@
 #include "core/error.hpp"
 #include "search/search.hpp"
 #include "sim/band.hpp"
-#include "sim/simulate.hpp"
+#include "sim/simulator.hpp"
 
 namespace rehearse::search {
 
@@ -19,8 +19,9 @@ Simulated simulated(const Network& network, const Machine& machine, schedule::Jo
             return result;
         }
         const sim::Options options{.mode = sim::Mode::folded};
-        result.step = summarize(sim::simulate(schedule, machine, options).timeline).step;
-        const sim::Band band = sim::band(schedule, machine, options, result.step);
+        sim::Simulator simulator{schedule, machine};
+        result.step = summarize(simulator.simulate(options).timeline).step;
+        const sim::Band band = sim::band(schedule, machine, options, result.step, simulator);
         result.low = band.low;
         result.high = band.high;
     } catch (const InputError& error) {

@@ -37,15 +37,16 @@ const Machine& Wires::part_for(std::int64_t devices) {
     return known->second;
 }
 
-Line Wires::measured(CollectiveKind kind, const Shape& shape, const char* axis, const std::string& algorithm) {
+Line Wires::measured(Times& times, CollectiveKind kind, const Shape& shape, const char* axis,
+                     const std::string& algorithm) {
     const auto [known, fresh] = lines_.try_emplace({shape, kind, axis, algorithm});
     if (!fresh) return known->second;
-    if (!times_ || shape_ != shape) times_.emplace(mesh_of(shape), part_for(devices(shape)));
-    shape_ = shape;
+    if (!times.of || times.shape != shape) times.of.emplace(mesh_of(shape), part_for(devices(shape)));
+    times.shape = shape;
     sim::Call call{kind, axis_index(mesh_of(shape), axis), 0, DataType::f32, parse_algorithm(algorithm, kind)};
     const auto seconds = [&](std::int64_t elements) {
         call.elements = elements;
-        return times_->time(call).value;
+        return times.of->time(call).value;
     };
     // Both divide evenly among powers of two, and are large enough for thousands of ranks.
     constexpr std::int64_t small = 1 << 16, large = 1 << 23;
@@ -59,7 +60,7 @@ const Wires::Sum& Wires::sum(const Shape& shape, double bytes) {
     if (!fresh) return known->second;
     for (const std::string& algorithm : all_reduces()) {
         try {
-            const Line line = measured(CollectiveKind::all_reduce, shape, "data", algorithm);
+            const Line line = measured(sum_times_, CollectiveKind::all_reduce, shape, "data", algorithm);
             const bool better = known->second.algorithm.empty() || line.at(bytes) < known->second.line.at(bytes);
             if (better) known->second = {line, algorithm};
         } catch (const InputError&) {  // it cannot serve these ranks
@@ -68,14 +69,16 @@ const Wires::Sum& Wires::sum(const Shape& shape, double bytes) {
     return known->second;
 }
 
-Line Wires::piecewise(CollectiveKind kind, const Shape& shape) { return measured(kind, shape, "data", "ring"); }
+Line Wires::piecewise(CollectiveKind kind, const Shape& shape) {
+    return measured(sum_times_, kind, shape, "data", "ring");
+}
 
 Line Wires::hop(const Shape& shape) {
     // A broadcast to one other rank is one message. Where pipe lies outside, all its next neighbours send at once.
     Shape pair = shape;
     pair.pipe = 2;
     if (pair.data_outside) pair.data = 1;
-    return measured(CollectiveKind::broadcast, pair, "pipe", "tree");
+    return measured(hop_times_, CollectiveKind::broadcast, pair, "pipe", "tree");
 }
 
 }  // namespace rehearse::search

@@ -40,14 +40,19 @@ public:
     Line hop(const Shape& shape);
 
 private:
-    Line measured(CollectiveKind kind, const Shape& shape, const char* axis, const std::string& algorithm);
+    /// Collectives on the mesh of one shape after the other.
+    struct Times {
+        std::optional<sim::CollectiveTimes> of;
+        Shape shape;
+    };
+    Line measured(Times& times, CollectiveKind kind, const Shape& shape, const char* axis,
+                  const std::string& algorithm);
 
     const Machine& part_for(std::int64_t devices);
 
     const Machine& machine_;
-    std::map<std::int64_t, Machine> parts_;      // by their nodes
-    std::optional<sim::CollectiveTimes> times_;  // on the mesh of `shape_`
-    Shape shape_;
+    std::map<std::int64_t, Machine> parts_;  // by their nodes
+    Times sum_times_, hop_times_;            // shapes of sums stay while pairs of stages are looked at
     std::map<Shape, Sum> sums_;
     std::map<std::tuple<Shape, CollectiveKind, std::string, std::string>, Line> lines_;
 };

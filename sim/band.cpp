@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/prices.hpp"
+#include "sim/simulator.hpp"
 
 namespace rehearse::sim {
 
@@ -71,9 +72,8 @@ Sum sum_of(const RankClass& rank_class, const DeviceClass& device) {
     return sum;
 }
 
-double relative_growth(const Schedule& schedule, const Machine& machine, const Options& options, Seconds step) {
-    const Seconds longer = summarize(schedule, simulate(schedule, machine, options).timeline).step;
-    return std::max(0.0, longer / step - 1);
+double relative_growth(Simulator& simulator, const Options& options, Seconds step) {
+    return std::max(0.0, simulator.step(options) / step - 1);
 }
 
 Sum longest_computation(const Schedule& schedule, const Machine& machine) {
@@ -100,16 +100,15 @@ Growth growth_by_parts(const Schedule& schedule, const Machine& machine, double 
     return {in_ninety_percent * error * (computation / step), stretch * ((step - computation) / step)};
 }
 
-Growth simulated_growth(const Schedule& schedule, const Machine& machine, const Options& options, double error,
+Growth simulated_growth(const Schedule& schedule, Simulator& simulator, const Options& options, double error,
                         Seconds step) {
     Options computation = options, communication = options;
     computation.pace.resize(static_cast<std::size_t>(rehearse::ranks(schedule.mesh)), 1);
     for (double& pace : computation.pace) pace *= 1 + in_ninety_percent * error;
     computation.links = communication.links = false;
     communication.messages = Quantile{in_ninety_percent};
-    Growth growth{.of_computation = relative_growth(schedule, machine, computation, step)};
-    if (rehearse::ranks(schedule.mesh) > 1)
-        growth.of_messages = relative_growth(schedule, machine, communication, step);
+    Growth growth{.of_computation = relative_growth(simulator, computation, step)};
+    if (rehearse::ranks(schedule.mesh) > 1) growth.of_messages = relative_growth(simulator, communication, step);
     return growth;
 }
 
@@ -120,11 +119,17 @@ double computation_error(const Schedule& schedule, const Machine& machine) {
 }
 
 Band band(const Schedule& schedule, const Machine& machine, const Options& options, Seconds step) {
+    Simulator simulator{schedule, machine};
+    return band(schedule, machine, options, step, simulator);
+}
+
+Band band(const Schedule& schedule, const Machine& machine, const Options& options, Seconds step,
+          Simulator& simulator) {
     if (!(step > Seconds{0})) return {step, step};
     const double error = std::hypot(computation_error(schedule, machine), machine.in_situ.bias);
     const bool many = rehearse::ranks(schedule.mesh) > most_simulated;
     const Growth growth = many ? growth_by_parts(schedule, machine, error, step)
-                               : simulated_growth(schedule, machine, options, error, step);
+                               : simulated_growth(schedule, simulator, options, error, step);
     const double r = std::hypot(growth.of_computation, growth.of_messages, in_ninety_percent * machine.in_situ.noise);
     return {step * (1 / (1 + r)), step * (1 + r)};
 }

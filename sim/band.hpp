@@ -6,6 +6,8 @@
 
 namespace rehearse::sim {
 
+class Simulator;
+
 struct Band {
     Seconds low, high;
 };
@@ -16,6 +18,8 @@ struct Band {
 /// of messages, all off together; noise between runs. What the first two mean for the step is simulated, with each at
 /// 1.645 standard deviations. `step` is the prediction with `options`; low = step / (1 + r), high = step x (1 + r).
 Band band(const Schedule& schedule, const Machine& machine, const Options& options, Seconds step);
+/// ... with what the simulator has made for the prediction.
+Band band(const Schedule& schedule, const Machine& machine, const Options& options, Seconds step, Simulator& simulator);
 
 /// Relative, one standard deviation, of all computations of the rank class that computes longest.
 double computation_error(const Schedule& schedule, const Machine& machine);

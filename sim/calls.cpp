@@ -94,11 +94,17 @@ void Calls::add_call(int c, int step, const Communicate& communicate) {
     if (of.known) return;
     of.known = true;
     if (steps_.schedule().classes.size() == 1) {
-        of.sent = collectives_.sent(found->call, steps_.first_rank(c));
         of.messages = collectives_.messages(found->call);
     } else {
         add_legs(c, communicate, of);
     }
+}
+
+Bytes Calls::sent(int rank_class, int step) {
+    OneCall& one = call(rank_class, step);
+    std::optional<Bytes>& sent = one.of_class[at(rank_class)].sent;
+    if (!sent) sent = collectives_.sent(one.call, steps_.first_rank(rank_class));
+    return *sent;
 }
 
 /// Of the groups that have ranks of class `c`. As ranks of a class differ only along axes that are no class's, or in
@@ -119,6 +125,7 @@ void Calls::add_legs(int c, const Communicate& communicate, OfClass& of) {
     const Collective rounds = rounds_of(call_of(communicate), groups);
     const std::int64_t first = groups.member_of(steps_.first_rank(c));
     of.with = classes_with(c, groups);
+    Bytes sent;
     const int lead = steps_.class_of(groups.rank(groups.group_of(steps_.first_rank(c)), 0));
     for (const int other : of.with) {
         if (other != c) tell(c, other);
@@ -132,7 +139,7 @@ void Calls::add_legs(int c, const Communicate& communicate, OfClass& of) {
         const auto times = static_cast<double>(phase.repeats);
         for (const Parcel& parcel : parcels) {
             bytes = std::max(bytes, bytes_of(parcel, communicate.type));
-            if (parcel.from == first) of.sent += times * bytes_of(parcel, communicate.type);
+            if (parcel.from == first) sent += times * bytes_of(parcel, communicate.type);
         }
         for (std::int64_t group = 0; group < groups.count; ++group) {
             if (steps_.class_of(groups.rank(group, 0)) != lead) continue;
@@ -146,6 +153,7 @@ void Calls::add_legs(int c, const Communicate& communicate, OfClass& of) {
         of.legs.push_back({bundle, times * bytes.value, times * (bundles_.latency(bundle, bytes) + combine * bytes)});
         of.messages += phase.repeats * static_cast<std::int64_t>(flows.size());
     }
+    of.sent = sent;
 }
 
 const std::vector<std::pair<Collectives::Span, int>>& Calls::spans(OneCall& call) {

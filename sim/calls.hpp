@@ -36,7 +36,7 @@ public:
         std::vector<Leg> legs;  // where there are several classes: of this class's groups alone
         std::vector<int> with;  // the classes whose ranks these groups have, in order; one: this class alone
         std::int64_t messages = 0;
-        Bytes sent;  // by the class's first rank
+        std::optional<Bytes> sent;  // by the class's first rank, once it was asked for
     };
     struct OneCall {
         Call call;
@@ -48,9 +48,7 @@ public:
         return calls_[static_cast<std::size_t>(
             call_of_[static_cast<std::size_t>(rank_class)][static_cast<std::size_t>(step)])];
     }
-    Bytes sent(int rank_class, int step) {
-        return call(rank_class, step).of_class[static_cast<std::size_t>(rank_class)].sent;
-    }
+    Bytes sent(int rank_class, int step);
     const std::vector<std::pair<Collectives::Span, int>>& spans(OneCall& call);
 
     int number(int rank_class, int step) const {

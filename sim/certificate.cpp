@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "core/index.hpp"
+#include "sim/alike.hpp"
 #include "sim/bounds.hpp"
 #include "sim/groups.hpp"
 
@@ -45,6 +46,7 @@ public:
             for (std::size_t i = 0; i < rank_class.steps.size(); ++i) {
                 streams[at(static_cast<int>(rank_class.steps[i].stream))].push_back(i);
             }
+            alike_.push_back(first_alike(rank_class.steps));
         }
     }
 
@@ -63,6 +65,7 @@ public:
             when_[order[next[stream]++]] = &event;
         }
         if (events.size() != program.size()) refuse(fmt::format("rank {} skips steps", events.front().rank));
+        const std::vector<Seconds>& least = least_times(c, wiring_.device_class(events.front().rank));
         std::array<const Event*, stream_count> before{};
         for (std::size_t i = 0; i < program.size(); ++i) {
             const Event& event = *when_[i];
@@ -70,6 +73,8 @@ public:
             const Event*& last = before[at(static_cast<int>(event.stream))];
             if (last != nullptr) follows(event, *last);
             last = &event;
+            const int alike = alike_[at(c)][i];
+            if (alike >= 0) at_least(event, least[at(alike)], "peak rate or memory allow");
             takes_its_time(program[i].action, event);
         }
         own_bytes(c, program);
@@ -150,18 +155,22 @@ private:
         refuse(fmt::format("{} is faster than {}: {}", name(event), why, to_string(least)));
     }
 
+    /// By step of a class, of the first of those that are alike.
+    const std::vector<Seconds>& least_times(int c, const DeviceClass& device) {
+        const auto [entry, fresh] = least_.try_emplace({c, &device});
+        if (!fresh) return entry->second;
+        const std::vector<Step>& program = steps_.schedule().classes[at(c)].steps;
+        for (std::size_t i = 0; i < program.size(); ++i) {
+            const bool first = alike_[at(c)][i] == static_cast<int>(i);
+            entry->second.push_back(first ? least_time(*problem_of(program[i]), device) * steps_.fastest_pace()
+                                          : Seconds{});
+        }
+        return entry->second;
+    }
+
+    /// What is no computation.
     void takes_its_time(const Action& action, const Event& event) {
-        const DeviceClass& device = wiring_.device_class(event.rank);
-        if (const auto* compute = std::get_if<Compute>(&action)) {
-            const Seconds least = least_time(compute->problem, device) * steps_.fastest_pace();
-            if (least > Seconds{}) at_least(event, least, "peak rate or memory allow");
-        } else if (const auto* update = std::get_if<Update>(&action)) {
-            const Seconds least = least_time(update->problem, device) * steps_.fastest_pace();
-            if (least > Seconds{}) at_least(event, least, "peak rate or memory allow");
-        } else if (const auto* precondition = std::get_if<Precondition>(&action)) {
-            const Seconds least = least_time(precondition->problem, device) * steps_.fastest_pace();
-            if (least > Seconds{}) at_least(event, least, "peak rate or memory allow");
-        } else if (const auto* send = std::get_if<Send>(&action)) {
+        if (const auto* send = std::get_if<Send>(&action)) {
             hops_.clear();
             PerByte slowest;
             const std::int64_t apart = send->offset * stride(steps_.schedule().mesh, send->axis);
@@ -275,10 +284,12 @@ private:
     const Wiring& wiring_;
     Seconds slack_;
     std::vector<std::array<std::vector<std::size_t>, stream_count>> streams_;  // by class: steps of each stream
-    std::vector<const Event*> when_;                                           // by step, of one rank
-    std::map<int, std::vector<Span>> spans_;                                   // by class and step, of one iteration
-    std::map<std::pair<int, int>, Crossing> crossings_;                        // by class and axis
-    std::map<std::pair<int, int>, std::int64_t> trades_;                       // by iteration and bucket
+    std::vector<std::vector<int>> alike_;                                      // by class: first_alike
+    std::map<std::pair<int, const DeviceClass*>, std::vector<Seconds>> least_;
+    std::vector<const Event*> when_;                      // by step, of one rank
+    std::map<int, std::vector<Span>> spans_;              // by class and step, of one iteration
+    std::map<std::pair<int, int>, Crossing> crossings_;   // by class and axis
+    std::map<std::pair<int, int>, std::int64_t> trades_;  // by iteration and bucket
     std::vector<Hop> hops_;
 };
 

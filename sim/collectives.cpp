@@ -54,8 +54,8 @@ bool at_one_pace(const std::vector<double>& now, const std::vector<double>& befo
 }  // namespace
 
 Collectives::Collectives(const Mesh& mesh, const Wiring& wiring, std::int64_t followed_messages,
-                         std::int64_t rank_by_rank)
-    : mesh_(mesh), wiring_(wiring), followed_messages_(followed_messages), patterns_(wiring) {
+                         std::int64_t rank_by_rank, const Collectives* others)
+    : mesh_(mesh), wiring_(wiring), followed_messages_(followed_messages), others_(others), patterns_(wiring) {
     if (ranks(mesh) > rank_by_rank) in_step_.emplace(mesh, wiring);
 }
 
@@ -67,7 +67,8 @@ Collectives::Stage Collectives::make_stage(const Call& call, const Groups& group
     stage.repeats = phase.repeats;
     stage.share = call.elements == 0 ? 0 : mean_size(parcels) / static_cast<double>(call.elements);
     stage.passes = parcels.empty() ? 0 : passes(parcels.front().combine);
-    if (equal_sizes(parcels)) {
+    stage.equal = equal_sizes(parcels);
+    if (stage.equal) {
         stage.pattern = patterns_.of_equal(flows);
     } else {
         std::vector<Bytes> bytes;
@@ -79,6 +80,13 @@ Collectives::Stage Collectives::make_stage(const Call& call, const Groups& group
     return stage;
 }
 
+const std::vector<Collectives::Stage>* Collectives::made_elsewhere(const Key& key) const {
+    if (others_ == nullptr) return nullptr;
+    const auto found = others_->programs_.find(key);
+    const bool made = found != others_->programs_.end() && std::ranges::all_of(found->second, &Stage::equal);
+    return made ? &found->second : nullptr;
+}
+
 const std::vector<Collectives::Stage>& Collectives::stages_of(const Call& call) {
     const std::int64_t size = size_of(mesh_, call.axis);
     const std::int64_t each = size < many_ranks ? even_from : even_among_many;
@@ -86,7 +94,13 @@ const std::vector<Collectives::Stage>& Collectives::stages_of(const Call& call) 
     const std::int64_t elements = call.elements >= each * size && is_sum(call.algorithm) ? 0 : call.elements;
     const auto [entry, fresh] = programs_.try_emplace({call.kind, call.axis, to_string(call.algorithm), elements,
                                                        pipeline_pieces(call.algorithm, call.elements), call.root});
-    if (fresh) {
+    if (!fresh) return entry->second;
+    if (const std::vector<Stage>* made = made_elsewhere(entry->first)) {
+        for (Stage stage : *made) {
+            stage.pattern = patterns_.weighed(stage.pattern);
+            entry->second.push_back(std::move(stage));
+        }
+    } else {
         const Groups groups = groups_along(mesh_, call.axis, call.algorithm, wiring_);
         const Collective rounds = rounds_of(call, groups);
         for (const Phase& phase : rounds.phases()) entry->second.push_back(make_stage(call, groups, rounds, phase));

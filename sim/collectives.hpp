@@ -42,9 +42,10 @@ public:
         std::int64_t row_messages = 0;
     };
 
-    /// Where there are more ranks than `rank_by_rank`, `spans` must not be asked for.
+    /// Where there are more ranks than `rank_by_rank`, `spans` must not be asked for. What others of the same mesh and
+    /// nodes have made before is only weighed with this wiring's costs; they must outlive these.
     Collectives(const Mesh& mesh, const Wiring& wiring, std::int64_t followed_messages = few,
-                std::int64_t rank_by_rank = many_ranks);
+                std::int64_t rank_by_rank = many_ranks, const Collectives* others = nullptr);
 
     /// The stream's next collective, from `earliest` on. InputError when the algorithm cannot serve the ranks.
     void run(const Call& call, Seconds earliest, Progress& progress);
@@ -71,6 +72,7 @@ private:
         std::int64_t repeats = 1;
         double share = 0;   // of the elements, in each message
         double passes = 0;  // over what arrives
+        bool equal = true;  // messages of one size
     };
     struct Key {
         CollectiveKind kind = CollectiveKind::all_reduce;
@@ -83,6 +85,7 @@ private:
     };
     bool in_step(const Call& call) const { return in_step_.has_value() && InStep::serves(call); }
     const std::vector<Stage>& stages_of(const Call& call);
+    const std::vector<Stage>* made_elsewhere(const Key& key) const;
     Stage make_stage(const Call& call, const Groups& groups, const Collective& rounds, Phase phase);
     void count_through(const Call& call, Progress& progress, std::vector<double>* stage_ends = nullptr);
     void advance(const Stage& stage, Bytes bytes, Progress& progress);
@@ -90,6 +93,7 @@ private:
     const Mesh& mesh_;
     const Wiring& wiring_;
     std::int64_t followed_messages_;
+    const Collectives* others_;
     Patterns patterns_;
     SharedLink link_;
     std::map<Key, std::vector<Stage>> programs_;

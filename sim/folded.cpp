@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <numeric>
 #include <optional>
 
 #include "core/error.hpp"
@@ -86,21 +88,32 @@ public:
     /// Of one iteration that starts at 0, on the first rank of the class, in order of their starts.
     std::vector<Event> events(int c) const {
         const ClassState& state = classes_[at(c)];
+        std::vector<int> order(state.steps->size());
+        std::iota(order.begin(), order.end(), 0);
+        std::ranges::stable_sort(order, {}, [&](int step) { return state.start[at(step)]; });
         std::vector<Event> events;
-        events.reserve(state.steps->size());
-        for (std::size_t i = 0; i < state.steps->size(); ++i) {
-            Event event = steps_.event(c, static_cast<int>(i));
+        events.reserve(order.size());
+        for (const int step : order) {
+            Event& event = events.emplace_back(steps_.event(c, step));
             event.rank = steps_.first_rank(c);
-            event.start = Seconds{state.start[i]};
-            event.end = Seconds{state.end[i]};
-            event.flow = state.flow[i];
-            if (std::holds_alternative<Communicate>((*state.steps)[i].action)) {
-                event.bytes = calls_.sent(c, static_cast<int>(i));
+            event.start = Seconds{state.start[at(step)]};
+            event.end = Seconds{state.end[at(step)]};
+            event.flow = state.flow[at(step)];
+            if (std::holds_alternative<Communicate>((*state.steps)[at(step)].action)) {
+                event.bytes = calls_.sent(c, step);
             }
-            events.push_back(std::move(event));
         }
-        std::ranges::stable_sort(events, {}, &Event::start);
         return events;
+    }
+
+    /// From the first start to the last end.
+    Seconds length() const {
+        double first = std::numeric_limits<double>::infinity(), last = 0;
+        for (const ClassState& state : classes_) {
+            for (const double start : state.start) first = std::min(first, start);
+            for (const double end : state.end) last = std::max(last, end);
+        }
+        return Seconds{last > first ? last - first : 0};
     }
 
     std::int64_t flows() const { return flows_; }
@@ -306,22 +319,22 @@ private:
 
 }  // namespace
 
-Prediction simulate_folded(const Steps& steps, const Wiring& wiring, int iterations, std::int64_t followed_messages,
+Prediction simulate_folded(const Steps& steps, const Wiring& wiring, Collectives& collectives, int iterations,
                            bool links) {
-    // What each link carries is known of ranks that are followed one by one.
-    Collectives collectives{steps.schedule().mesh, wiring, followed_messages,
-                            links ? Collectives::any_number : Collectives::many_ranks};
     Traffic traffic{wiring};
     Calls calls{steps, wiring, collectives, links ? &traffic : nullptr};
     Fold fold{steps, collectives, calls, links ? &traffic : nullptr};
     fold.run();
     std::vector<std::vector<Event>> by_class;
     Seconds length;
+    std::size_t count = 0;
     for (std::size_t c = 0; c < steps.schedule().classes.size(); ++c) {
         by_class.push_back(fold.events(static_cast<int>(c)));
+        count += by_class.back().size();
         for (const Event& event : by_class.back()) length = std::max(length, event.end);
     }
     Prediction prediction{.timeline = {}, .mode = Mode::folded, .flows = fold.flows() * iterations};
+    prediction.timeline.events.reserve(count * static_cast<std::size_t>(iterations));
     for (int iteration = 0; iteration < iterations; ++iteration) {
         const Seconds origin = static_cast<double>(iteration) * length;
         for (std::vector<Event>& events : by_class) {
@@ -337,6 +350,18 @@ Prediction simulate_folded(const Steps& steps, const Wiring& wiring, int iterati
     }
     if (links) traffic.report(prediction.timeline, iterations, length);
     return prediction;
+}
+
+Prediction simulate_folded(const Steps& steps, const Wiring& wiring, int iterations, std::int64_t followed_messages) {
+    Collectives collectives{steps.schedule().mesh, wiring, followed_messages};
+    return simulate_folded(steps, wiring, collectives, iterations, false);
+}
+
+Seconds folded_step(const Steps& steps, const Wiring& wiring, Collectives& collectives) {
+    Calls calls{steps, wiring, collectives, nullptr};
+    Fold fold{steps, collectives, calls, nullptr};
+    fold.run();
+    return fold.length();
 }
 
 }  // namespace rehearse::sim

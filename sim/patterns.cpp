@@ -2,7 +2,9 @@
 #include "sim/patterns.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "sim/solver.hpp"
@@ -31,6 +33,15 @@ std::shared_ptr<const Pattern> Patterns::of_equal(std::span<const Flow> flows) {
     return known_.emplace(hash, std::make_shared<const Pattern>(count(flows)))->second;
 }
 
+std::shared_ptr<const Pattern> Patterns::weighed(const std::shared_ptr<const Pattern>& elsewhere) {
+    std::shared_ptr<const Pattern>& here = weighed_[elsewhere];
+    if (here != nullptr) return here;
+    std::vector<Flow> flows;
+    flows.reserve(elsewhere->messages.size());
+    for (const Message& m : elsewhere->messages) flows.push_back({m.from, m.to});
+    return here = std::make_shared<const Pattern>(count(flows));
+}
+
 Pattern Patterns::count(std::span<const Flow> flows) {
     RoundCosts counted = counter_.count(flows);
     Pattern pattern;
@@ -38,10 +49,13 @@ Pattern Patterns::count(std::span<const Flow> flows) {
     pattern.members = std::move(counted.members);
     pattern.messages.reserve(flows.size());
     std::map<MessageCost, std::int32_t> numbers;
+    std::array<std::optional<PerByte>, 2> combine;  // inside nodes, across them
     for (std::size_t i = 0; i < flows.size(); ++i) {
         const auto [from, to] = flows[i];
-        const MessageCost cost{counted.flows[i].latency, counted.flows[i].alone, wiring_.combine(from, to),
-                               wiring_.across(from, to)};
+        const bool across = wiring_.across(from, to);
+        std::optional<PerByte>& adding = combine[across ? 1 : 0];
+        if (!adding) adding = wiring_.combine(from, to);
+        const MessageCost cost{counted.flows[i].latency, counted.flows[i].alone, *adding, across};
         std::int32_t number = i == 0 ? -1 : pattern.messages.back().cost;
         if (number < 0 || pattern.costs[static_cast<std::size_t>(number)] != cost) {
             const auto [entry, fresh] = numbers.try_emplace(cost, static_cast<std::int32_t>(pattern.costs.size()));

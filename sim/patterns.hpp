@@ -38,6 +38,8 @@ public:
 
     /// Messages of one size: counted, whatever that size will be.
     std::shared_ptr<const Pattern> of_equal(std::span<const Flow> flows);
+    /// The same messages as another wiring of the same nodes had.
+    std::shared_ptr<const Pattern> weighed(const std::shared_ptr<const Pattern>& elsewhere);
     /// Messages whose sizes have these proportions: SimGrid's solver says when each has left when all start together,
     /// and that stands in `alone`.
     std::shared_ptr<const Pattern> of_unequal(std::span<const Flow> flows, std::span<const Bytes> bytes) const;
@@ -48,6 +50,7 @@ private:
     const Wiring& wiring_;
     RoundCounter counter_;
     std::unordered_multimap<std::uint64_t, std::shared_ptr<const Pattern>> known_;  // by a hash of who sends to whom
+    std::unordered_map<std::shared_ptr<const Pattern>, std::shared_ptr<const Pattern>> weighed_;  // by those elsewhere
 };
 
 }  // namespace rehearse::sim

@@ -11,6 +11,7 @@
 #include "core/gradient_sums.hpp"
 #include "core/text.hpp"
 #include "core/tile_model.hpp"
+#include "sim/alike.hpp"
 #include "sim/bounds.hpp"
 #include "sim/control.hpp"
 #include "sim/staging.hpp"
@@ -80,6 +81,7 @@ Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, 
         throw InputError(fmt::format("{}: {} ranks need as many devices, machine '{}' has {}", schedule.plan, devices,
                                      machine.name, device_count(machine)));
     }
+    find_alike();
     if (schedule.classes.size() == 1) ranks_of_.front().reserve(static_cast<std::size_t>(ranks_));
     std::pair<int, const DeviceClass*> last{-1, nullptr};
     for (std::int64_t rank = 0; rank < ranks_; ++rank) {
@@ -94,6 +96,35 @@ Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, 
     for (const RankClass& rank_class : schedule.classes) {
         for (const Step& step : rank_class.steps) {
             if (const auto* load = std::get_if<Load>(&step.action)) storage_tier(machine, load->tier);
+        }
+    }
+}
+
+Steps::Steps(const Steps& priced, const Wiring& wiring, Pace pace)
+    : schedule_(priced.schedule_),
+      wiring_(wiring),
+      quantile_(priced.quantile_),
+      ranks_(priced.ranks_),
+      cores_(priced.cores_),
+      ranks_of_(priced.ranks_of_),
+      alike_(priced.alike_),
+      figures_(priced.figures_),
+      durations_(priced.durations_),
+      loaders_(priced.loaders_),
+      pace_(pace),
+      control_(priced.control_) {
+    require(&wiring.machine() == &priced.wiring_.machine(), "steps are priced for this machine");
+    if (!pace_.of_rank.empty()) find_paces();
+}
+
+void Steps::find_alike() {
+    for (const RankClass& rank_class : schedule_.classes) {
+        const std::vector<int>& alike = alike_.emplace_back(first_alike(rank_class.steps));
+        std::vector<Figures>& figures = figures_.emplace_back(alike.size());
+        for (std::size_t i = 0; i < alike.size(); ++i) {
+            if (alike[i] != static_cast<int>(i)) continue;
+            const Problem& of = *problem_of(rank_class.steps[i]);
+            figures[i] = {bytes_moved(of.op, of.pass, of.type, of.batch), flops(of.op, of.pass, of.batch)};
         }
     }
 }
@@ -136,32 +167,30 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
     OnDevice& on_device = durations_[static_cast<std::size_t>(rank_class)];
     const auto [entry, fresh] = on_device.try_emplace(&device);
     if (!fresh) return;
-    // Each micro-batch of a layer costs the same.
-    std::map<std::pair<int, Pass>, std::pair<const Problem*, Seconds>> known;
-    const RankClass& of = schedule_.classes[static_cast<std::size_t>(rank_class)];
-    const std::vector<std::vector<Problem>> sums = gradient_sums(schedule_, of);
+    const auto c = static_cast<std::size_t>(rank_class);
+    const RankClass& of = schedule_.classes[c];
+    // Passes over memory that were fitted on whole steps contain all sums, those of a transformer's rows in any case.
+    const bool adds = device.tiles == nullptr || device.model != nullptr;
+    const std::vector<std::vector<Problem>> sums =
+        adds ? gradient_sums(schedule_, of) : std::vector<std::vector<Problem>>{};
+    std::vector<Seconds> kernels(of.steps.size());
+    std::vector<Seconds>& times = entry->second;
+    times.reserve(of.steps.size());
     for (std::size_t i = 0; i < of.steps.size(); ++i) {
-        const Step& step = of.steps[i];
-        const Problem* problem = problem_of(step);
-        if (problem == nullptr) {
-            entry->second.push_back(Seconds{0});
-            continue;
-        }
-        const auto* compute = std::get_if<Compute>(&step.action);
-        auto& [priced, time] = known[{compute == nullptr ? -1 : compute->layer, problem->pass}];
-        if (priced == nullptr || *priced != *problem) {
-            priced = problem;
-            time = std::max(at(price(*problem, device), quantile_), least_time(*problem, device));
-            if (compute != nullptr) time = beside_learners(*problem, time, device);
-        }
-        entry->second.push_back(time);
-        // Passes over memory that were fitted on whole steps contain all sums, those of a transformer's rows in any
-        // case.
-        if (device.tiles != nullptr && device.model == nullptr) continue;
+        const int first = alike_[c][i];
+        if (first == static_cast<int>(i)) kernels[i] = price_step(of.steps[i], device);
+        times.push_back(first < 0 ? Seconds{0} : kernels[static_cast<std::size_t>(first)]);
+        if (first < 0 || !adds) continue;
         for (const Problem& sum : sums[i]) {
-            if (!tile_price(sum, device)) entry->second.back() += at(price(sum, device), quantile_);
+            if (!tile_price(sum, device)) times.back() += at(price(sum, device), quantile_);
         }
     }
+}
+
+Seconds Steps::price_step(const Step& step, const DeviceClass& device) const {
+    const Problem& problem = *problem_of(step);
+    const Seconds time = std::max(at(price(problem, device), quantile_), least_time(problem, device));
+    return std::holds_alternative<Compute>(step.action) ? beside_learners(problem, time, device) : time;
 }
 
 // Models that train at the same time share the device: together they take as long as one of them, as long as they do
@@ -261,9 +290,11 @@ Event Steps::event(int rank_class, int step) const {
     event.stream = of.stream;
     event.step = of.name;
     if (const Problem* problem = problem_of(of)) {
+        const int first = alike_[static_cast<std::size_t>(rank_class)][static_cast<std::size_t>(step)];
+        const Figures& figures = figures_[static_cast<std::size_t>(rank_class)][static_cast<std::size_t>(first)];
         event.pass = to_string(problem->pass);
-        event.bytes = bytes_moved(problem->op, problem->pass, problem->type, problem->batch);
-        event.flops = flops(problem->op, problem->pass, problem->batch);
+        event.bytes = figures.moved;
+        event.flops = figures.flops;
     }
     std::visit(Describe{schedule_.classes[static_cast<std::size_t>(rank_class)].part.network, event}, of.action);
     return event;

@@ -28,6 +28,8 @@ public:
     /// Keeps references. Rank r sits on device r. InputError when the machine has too few devices, or a price or a
     /// storage tier is missing.
     Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, Pace pace = {});
+    /// The same at another pace, of a machine whose messages are priced otherwise.
+    Steps(const Steps& priced, const Wiring& wiring, Pace pace);
 
     const Schedule& schedule() const { return schedule_; }
     std::int64_t ranks() const { return ranks_; }
@@ -61,7 +63,9 @@ public:
 private:
     using OnDevice = std::map<const DeviceClass*, std::vector<Seconds>>;  // by step
     void find_paces();
+    void find_alike();
     void price_class(int rank_class, const DeviceClass& device);
+    Seconds price_step(const Step& step, const DeviceClass& device) const;
     void count_loaders();
     void find_control();
     Seconds load_time(const Load& load, std::int64_t rank) const;
@@ -76,7 +80,13 @@ private:
     Quantile quantile_;
     std::int64_t ranks_;
     Cores cores_;
-    std::vector<std::vector<std::int64_t>> ranks_of_;                       // by class
+    std::vector<std::vector<std::int64_t>> ranks_of_;  // by class
+    struct Figures {
+        Bytes moved;
+        Flops flops;
+    };
+    std::vector<std::vector<int>> alike_;                                   // by class: first_alike
+    std::vector<std::vector<Figures>> figures_;                             // by class and step, of the first alike
     std::vector<OnDevice> durations_;                                       // by class
     std::map<std::pair<std::string, std::int64_t>, std::int64_t> loaders_;  // ranks that read from a tier, by node
     Pace pace_;

@@ -9,7 +9,7 @@
 #include "models/models.hpp"
 #include "schedule/input.hpp"
 #include "schedule/plan.hpp"
-#include "sim/simulate.hpp"
+#include "sim/simulator.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -41,6 +41,40 @@ TEST_P(EveryPlan, FoldedAgreesWithExact) {
         const std::string_view plan = GetParam();
         const bool stages_gather = plan.find("pipe") != plan.npos && plan.find("zero=3") != plan.npos;
         EXPECT_NEAR(folded / exact, 1, stages_gather ? 0.015 : 0.005) << model;
+    }
+}
+
+// Whatever it has simulated before; the oracle shares nothing between simulations. SimGrid's clock goes on from one
+// simulation to the next, so that differences of its times are rounded otherwise.
+TEST(Simulator, SaysWhatSimulateSays) {
+    Machine machine = four_device_nodes(8);
+    machine.fabric.topology = FatTree{{2, 4}, {2}};
+    machine.inside = messaging(4_us, 0.9, 200.0_GBps, 0.2);
+    machine.across = messaging(5_us, 0.8, 100.0_GBps, 0.1);
+    const std::vector<double> paces(16, 1.3);
+    for (const char* plan : {"data:allreduce=hierarchical(ring,halving)", "data:zero=2", "data=4,pipe=4:microbatches=8",
+                             "pipe=2:microbatches=4,data=4:zero=1,tensor=2"}) {
+        const Schedule schedule = schedule::make_schedule(tower(8, 1024), machine, schedule::parse_plan(plan),
+                                                          {.devices = 16, .batch_per_device = 32});
+        Simulator simulator{schedule, machine};
+        const double nominal = simulator.step({.mode = Mode::folded}).value;
+        const std::vector<Options> all{{.mode = Mode::folded},
+                                       {.mode = Mode::folded, .messages = Quantile{1.5}},
+                                       {.mode = Mode::folded, .pace = paces},
+                                       {.mode = Mode::folded, .messages = Quantile{1.5}, .links = true},
+                                       {.mode = Mode::folded, .degraded = {{"node1:nic0:up", 0.25}}},
+                                       {.mode = Mode::folded, .nodes = {5, 1, 7, 2}},
+                                       {.mode = Mode::folded, .iterations = 3, .pace = paces},
+                                       {.mode = Mode::exact}};
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            const double alone = summarize(simulate(schedule, machine, all[i]).timeline).step.value;
+            const double timeline = summarize(simulator.simulate(all[i]).timeline).step.value;
+            EXPECT_NEAR(simulator.step(all[i]).value / alone, 1, 1e-9) << plan << ", options " << i;
+            EXPECT_NEAR(timeline / alone, 1, 1e-9) << plan << ", options " << i;
+            if (i > 0 && i < 5) {
+                EXPECT_GT(alone, nominal) << plan << ", options " << i;
+            }
+        }
     }
 }
 
