@@ -141,7 +141,9 @@ TEST(SharedExperts, TrainAsOneRankDoes) {
         {4, {"expert", "data=2,expert=2", "expert=2,data=2:zero=2", "pipe=2:microbatches=2,expert=2"}},
         {8, {"expert", "data=2:zero=1,expert=4", "pipe=2:microbatches=2,data=2,expert=2"}}};
     for (const std::int64_t top : {1, 2}) {
-        for (const char* plan : plans.at(Communicator::world().size())) {
+        std::vector<const char*> some = plans.at(Communicator::world().size());
+        if (top == 2) some.resize(2);
+        for (const char* plan : some) {
             SCOPED_TRACE(fmt::format("top {}, {}", top, plan));
             const Result result = train_checked(mixture(top, top), plan, 4, 2);
             EXPECT_LE(result.gradient_error, result.gradient_tolerance);
