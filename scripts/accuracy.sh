@@ -7,8 +7,8 @@
 #   scripts/accuracy.sh --places local,net2-1gbit --models mlp   a piece of it
 #   scripts/accuracy.sh --summary                                what there is so far
 #
-# Places: local and local4 (2 and 4 ranks, shared memory), net2-1gbit, net2-200mbit, net4-1gbit, net4-200mbit (hosts of netlab.sh, as
-# root). --plans data|split: every all-reduce algorithm, or pipelines, tensor and spatial parallelism and hybrids.
+# Places: local and local4 (2 and 4 ranks, shared memory), net2-1gbit, net2-200mbit, net4-1gbit, net4-200mbit (hosts of
+# netlab.sh, as root). --plans data|split: every all-reduce algorithm, or pipelines, tensor and spatial parallelism and hybrids.
 # Rows go to --out (build/accuracy)/rows.csv; a row that is there is not measured again. --rehearse FILE is the program.
 set -euo pipefail
 cd "$(dirname "$0")/.."
