@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "core/precision.hpp"
 #include "schedule/blocks.hpp"
 #include "schedule/costs.hpp"
@@ -66,9 +67,34 @@ std::vector<int> cuts_of(const Part& part, const Plan& plan, const Schedule& sch
     }
 }
 
-std::vector<Stage> make_stages(const Part& part, std::span<const int> ends, const Plan& plan, const Mesh& mesh) {
+/// Whether this layer of a part has weights of a layer of the whole that an earlier one has weights of, too.
+bool goes_on(const Part& part, int i) {
+    const auto has_weights_of = [&](int layer, int of_whole) {
+        return part.origins[at(layer)].layer == of_whole && weights_read(part.network.layers[at(layer)].op) > 0;
+    };
+    const int whole = part.origins[at(i)].layer;
+    if (whole < 0 || !has_weights_of(i, whole)) return false;
+    for (int before = 0; before < i; ++before) {
+        if (has_weights_of(before, whole)) return true;
+    }
+    return false;
+}
+
+/// Where stages update on their own, a layer's weights (a product's and its bias, which tensor parallelism makes two
+/// layers of) must be in one of them.
+std::vector<int> with_whole_layers(const Part& part, std::vector<int> ends) {
     const auto layers = static_cast<int>(part.network.layers.size());
-    if (ends.empty()) return {{part, {{0, layers}}}};
+    for (std::size_t stage = 0; stage + 1 < ends.size(); ++stage) {
+        while (ends[stage] + 1 < ends[stage + 1] && ends[stage] < layers && goes_on(part, ends[stage])) ++ends[stage];
+    }
+    return ends;
+}
+
+std::vector<Stage> make_stages(const Part& part, std::span<const int> given, const Plan& plan, const Mesh& mesh) {
+    const auto layers = static_cast<int>(part.network.layers.size());
+    if (given.empty()) return {{part, {{0, layers}}}};
+    std::vector<int> ends{given.begin(), given.end()};
+    if (strategy_of(plan).asynchronous) ends = with_whole_layers(part, std::move(ends));
     return cut_stages(part, ends, static_cast<int>(axis_size(mesh, "pipe")), "pipe", ties_tables(plan));
 }
 

@@ -34,11 +34,9 @@ void StepMaker::compute(int i, Pass pass, std::string_view suffix) {
         for (const int input : layers_[at(i)].inputs) after.push_back(output_by_[at(input)]);
     } else {
         after = gradient_by_[at(i)];
-        // It adds its part to what came to its inputs from elsewhere.
-        for (const int input : layers_[at(i)].inputs) {
-            const std::vector<int>& came = gradient_by_[at(input)];
-            if (pass == Pass::backward_data) after.insert(after.end(), came.begin(), came.end());
-        }
+        if (pass == Pass::backward_data) after_gradients_of_inputs(i, after);
+        after.insert(after.end(), made_again_.begin(), made_again_.end());
+        made_again_.clear();
     }
     const bool gives =
         pass == Pass::backward_weights || (pass != Pass::forward && gradients_together(layers_[at(i)].op));
@@ -50,6 +48,13 @@ void StepMaker::compute(int i, Pass pass, std::string_view suffix) {
     Problem problem{op, pass, samples_, compute_type(schedule_.precision, op)};
     last_compute_ = append(name_of(i, to_string(pass), suffix), Stream::compute,
                            Compute{i, std::move(problem), item_.micro_batch}, std::move(after));
+}
+
+// A layer adds its part to what came to its inputs from elsewhere.
+void StepMaker::after_gradients_of_inputs(int i, std::vector<int>& after) const {
+    for (const int input : layers_[at(i)].inputs) {
+        after.insert(after.end(), gradient_by_[at(input)].begin(), gradient_by_[at(input)].end());
+    }
 }
 
 int StepMaker::last_gradient_sent() const {
@@ -88,7 +93,10 @@ int StepMaker::collective(int i, CollectiveKind kind, Pass pass, int needs, std:
                        .pass = pass,
                        .micro_batch = item_.micro_batch};
     std::vector<int> after{last_compute_, needs};
-    if (pass != Pass::forward) after.insert(after.end(), gradient_by_[at(i)].begin(), gradient_by_[at(i)].end());
+    if (pass != Pass::forward) {
+        after.insert(after.end(), gradient_by_[at(i)].begin(), gradient_by_[at(i)].end());
+        after_gradients_of_inputs(i, after);
+    }
     const std::string what =
         pass == Pass::forward ? std::string{pass_of(kind)} : "gradient_" + std::string{pass_of(kind)};
     return append(name_of(i, what, suffix), Stream::communication, action, std::move(after));

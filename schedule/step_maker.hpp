@@ -30,6 +30,7 @@ private:
     void communicate_forward(int i, const Communication& op, const std::string& suffix);
 
     void backward(Chunk chunk);
+    void forward_again(Chunk chunk);
     void backward_of(Chunk chunk);
     bool is_halo(int i) const;
     /// The halo right before a layer with weights, that nobody else reads.
@@ -50,6 +51,7 @@ private:
     std::string name_of(int i, std::string_view what, std::string_view suffix) const;
     int append(std::string name, Stream stream, Action action, std::vector<int> after);
     void compute(int i, Pass pass, std::string_view suffix);
+    void after_gradients_of_inputs(int i, std::vector<int>& after) const;
     /// The gradient that lies in the slot of this item's micro-batch, until it is sent.
     int last_gradient_sent() const;
     /// Elements of the memory that a layer's collective works on, of one sample.
@@ -109,6 +111,7 @@ private:
     const bool sums_beside_ = options_.sum.overlap && options_.sum.lag == 0;  // the backward pass that makes them
     int last_compute_ = none;                                                 // step
     std::vector<int> ends_;                                                   // the last compute step of each item
+    std::vector<int> made_again_;  // collectives of a forward pass for recomputation that nobody has waited for
     // Of this item, by layer: steps of other streams that give the output, or a part of its gradient.
     std::vector<int> output_by_;
     std::vector<std::vector<int>> gradient_by_;

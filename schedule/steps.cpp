@@ -174,13 +174,21 @@ void StepMaker::communicate_forward(int i, const Communication& op, const std::s
 void StepMaker::backward(Chunk chunk) {
     for (int i = chunk.begin; i < chunk.end; ++i) gradient_by_[at(i)].clear();
     if (options_.recompute != Recompute::blocks) {
-        if (options_.recompute == Recompute::all) forward(chunk, ":again");
+        if (options_.recompute == Recompute::all) forward_again(chunk);
         return backward_of(chunk);
     }
     const std::vector<Chunk> parts = segments(network_, chunk);
     for (std::size_t i = parts.size(); i-- > 0;) {
-        if (is_block(network_, parts[i])) forward(parts[i], ":again");
+        if (is_block(network_, parts[i])) forward_again(parts[i]);
         backward_of(parts[i]);
+    }
+}
+
+// What collectives write is overwritten by the next micro-batch, whether the backward pass needs it or not.
+void StepMaker::forward_again(Chunk chunk) {
+    forward(chunk, ":again");
+    for (int i = chunk.begin; i < chunk.end; ++i) {
+        if (output_by_[at(i)] != none) made_again_.push_back(output_by_[at(i)]);
     }
 }
 
