@@ -32,6 +32,8 @@ void StepMaker::compute(int i, Pass pass, std::string_view suffix) {
     std::vector<int> after;
     if (pass == Pass::forward) {
         for (const int input : layers_[at(i)].inputs) after.push_back(output_by_[at(input)]);
+        // What is made again overwrites what is sent.
+        if (!item_.forward) after.push_back(last_output_sent());
     } else {
         after = gradient_by_[at(i)];
         if (pass == Pass::backward_data) after_gradients_of_inputs(i, after);
@@ -48,6 +50,11 @@ void StepMaker::compute(int i, Pass pass, std::string_view suffix) {
     Problem problem{op, pass, samples_, compute_type(schedule_.precision, op)};
     last_compute_ = append(name_of(i, to_string(pass), suffix), Stream::compute,
                            Compute{i, std::move(problem), item_.micro_batch}, std::move(after));
+}
+
+int StepMaker::last_output_sent() const {
+    const auto sent = outputs_sent_.find({item_.chunk, item_.micro_batch});
+    return sent == outputs_sent_.end() ? none : sent->second;
 }
 
 // A layer adds its part to what came to its inputs from elsewhere.
@@ -112,8 +119,10 @@ int StepMaker::send(int i, const Communication& op, Stream stream, std::string_v
     const std::vector<int>& gradients = gradient_by_[at(i)];
     if (!item_.forward) after.insert(after.end(), gradients.begin(), gradients.end());
     const int axis = axis_index(schedule_.mesh, op.axis);
-    return append(name_of(i, what, ""), stream, Send{axis, op.offset, bytes_of(op), i, item_.micro_batch},
-                  std::move(after));
+    const int step = append(name_of(i, what, ""), stream, Send{axis, op.offset, bytes_of(op), i, item_.micro_batch},
+                            std::move(after));
+    if (item_.forward) outputs_sent_[{item_.chunk, item_.micro_batch}] = step;
+    return step;
 }
 
 int StepMaker::receive(int i, const Communication& op, Stream stream, std::string_view what) {

@@ -3,6 +3,7 @@
 // a step is and waits for.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -51,6 +52,8 @@ private:
     std::string name_of(int i, std::string_view what, std::string_view suffix) const;
     int append(std::string name, Stream stream, Action action, std::vector<int> after);
     void compute(int i, Pass pass, std::string_view suffix);
+    /// The last of this item's micro-batch that was sent to the next stage.
+    int last_output_sent() const;
     void after_gradients_of_inputs(int i, std::vector<int>& after) const;
     /// The gradient that lies in the slot of this item's micro-batch, until it is sent.
     int last_gradient_sent() const;
@@ -111,6 +114,7 @@ private:
     const bool sums_beside_ = options_.sum.overlap && options_.sum.lag == 0;  // the backward pass that makes them
     int last_compute_ = none;                                                 // step
     std::vector<int> ends_;                                                   // the last compute step of each item
+    std::map<std::pair<int, int>, int> outputs_sent_;                         // by chunk and micro-batch, the last send
     std::vector<int> made_again_;  // collectives of a forward pass for recomputation that nobody has waited for
     // Of this item, by layer: steps of other streams that give the output, or a part of its gradient.
     std::vector<int> output_by_;
