@@ -8,18 +8,15 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "schedule/part_maker.hpp"
 
 namespace rehearse::schedule {
 
 namespace {
 
-class Sharer {
+class Sharer : PartMaker {
 public:
-    Sharer(const Network& network, std::string axis_name, int axis, std::int64_t parts)
-        : network_(network), axis_name_(std::move(axis_name)), axis_(axis), parts_(parts) {
-        part_.network.name = network.name;
-        part_.network.state = network.state;
-    }
+    using PartMaker::PartMaker;
 
     Part run() {
         int shared = 0;
@@ -105,18 +102,6 @@ private:
             {from}, {});
     }
 
-    int append(std::string name, Op op, std::vector<int> inputs, Origin origin) {
-        Shape output = output_shape(op);
-        part_.network.layers.push_back({std::move(name), std::move(op), std::move(inputs), std::move(output)});
-        part_.origins.push_back(std::move(origin));
-        return static_cast<int>(part_.network.layers.size()) - 1;
-    }
-
-    const Network& network_;
-    std::string axis_name_;
-    int axis_;
-    std::int64_t parts_;
-    Part part_;
     std::vector<Held> held_;  // by layer of the whole
 };
 

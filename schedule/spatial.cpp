@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "schedule/part_maker.hpp"
 #include "schedule/spatial_splitter.hpp"
 
 namespace rehearse::schedule {
@@ -78,10 +79,7 @@ std::vector<Cut> SpatialSplitter::cuts_of_sample(unsigned cut, int first_dim) co
 }
 
 int SpatialSplitter::append(std::string name, Op op, std::vector<int> inputs, Origin origin) {
-    Shape output = output_shape(op);
-    part_.network.layers.push_back({std::move(name), std::move(op), std::move(inputs), std::move(output)});
-    part_.origins.push_back(std::move(origin));
-    return static_cast<int>(part_.network.layers.size()) - 1;
+    return append_layer(part_, std::move(name), std::move(op), std::move(inputs), std::move(origin));
 }
 
 int SpatialSplitter::communicate(const std::string& name, Communication op, int from) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "schedule/part_maker.hpp"
 #include "schedule/tensor_splitter.hpp"
 
 namespace rehearse::schedule {
@@ -49,10 +50,7 @@ Origin TensorSplitter::origin(std::vector<Cut> cuts, int tensor) const {
 }
 
 int TensorSplitter::append(std::string name, Op op, std::vector<int> inputs, Origin origin) {
-    Shape output = output_shape(op);
-    part_.network.layers.push_back({std::move(name), std::move(op), std::move(inputs), std::move(output)});
-    part_.origins.push_back(std::move(origin));
-    return static_cast<int>(part_.network.layers.size()) - 1;
+    return append_layer(part_, std::move(name), std::move(op), std::move(inputs), std::move(origin));
 }
 
 int TensorSplitter::communicate(Movement movement, const std::string& name, int from, std::int64_t dim) {

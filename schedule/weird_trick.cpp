@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "schedule/part_maker.hpp"
 
 namespace rehearse::schedule {
 
@@ -32,13 +33,9 @@ int first_dense(const Network& network) {
     return first;
 }
 
-class Sharer {
+class Sharer : PartMaker {
 public:
-    Sharer(const Network& network, std::string axis_name, int axis, std::int64_t parts)
-        : network_(network), axis_name_(std::move(axis_name)), axis_(axis), parts_(parts) {
-        part_.network.name = network.name;
-        part_.network.state = network.state;
-    }
+    using PartMaker::PartMaker;
 
     Part run() {
         const int first = first_dense(network_);
@@ -61,10 +58,7 @@ public:
 
 private:
     void append(std::string name, Op op, Origin origin) {
-        Shape output = output_shape(op);
-        part_.network.layers.push_back({std::move(name), std::move(op), {last_}, std::move(output)});
-        part_.origins.push_back(std::move(origin));
-        last_ = static_cast<int>(part_.network.layers.size()) - 1;
+        last_ = PartMaker::append(std::move(name), std::move(op), {last_}, std::move(origin));
     }
 
     void communicate(Movement movement, std::string_view name, Shape shape, std::int64_t dim) {
@@ -117,11 +111,6 @@ private:
         as_it_is(op, {});
     }
 
-    const Network& network_;
-    std::string axis_name_;
-    int axis_;
-    std::int64_t parts_;
-    Part part_;
     int index_ = 0;  // of the whole network
     int last_ = -1;  // of the part
     bool in_columns_ = false, shared_any_ = false;

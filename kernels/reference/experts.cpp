@@ -32,6 +32,14 @@ public:
         const std::int64_t group = token / (r_.group * r_.tokens);
         return (group * r_.experts * r_.capacity + choice.slot) * r_.width;
     }
+    /// visit(which, choice, place) for each choice of a token that found a slot.
+    template <typename Visit>
+    void each_placed(std::int64_t token, Visit visit) const {
+        for (std::int64_t which = 0; which < r_.top; ++which) {
+            const Choice choice = of(token, which);
+            if (choice.slot != nowhere) visit(which, choice, place(token, choice));
+        }
+    }
     double score(std::int64_t token, std::int64_t expert) const { return scores_[token * r_.experts + expert]; }
 
     /// Softmax of a token's scores.
@@ -113,13 +121,10 @@ void run(const DispatchTokens& op, Pass pass, std::int64_t batch, const Buffers&
     for (std::int64_t t = 0; t < batch * r.tokens && (forward || !b.diff_src[0].empty()); ++t) {
         for (std::int64_t i = 0; i < r.width; ++i) {
             double sum = 0;
-            for (std::int64_t c = 0; c < r.top; ++c) {
-                const Choice choice = choices.of(t, c);
-                if (choice.slot == nowhere) continue;
-                const std::int64_t at = choices.place(t, choice) + i;
-                if (forward) b.dst[at] = b.src[0][t * r.width + i];
-                if (!forward) sum += b.diff_dst[at];
-            }
+            choices.each_placed(t, [&](std::int64_t, const Choice&, std::int64_t place) {
+                if (forward) b.dst[place + i] = b.src[0][t * r.width + i];
+                if (!forward) sum += b.diff_dst[place + i];
+            });
             if (!forward) b.diff_src[0][t * r.width + i] = static_cast<float>(sum);
         }
     }
@@ -137,16 +142,13 @@ void run(const CombineTokens& op, Pass pass, std::int64_t batch, const Buffers& 
         std::fill(of_weight.begin(), of_weight.end(), 0.0);
         for (std::int64_t i = 0; i < r.width; ++i) {
             double sum = 0;
-            for (std::int64_t c = 0; c < r.top; ++c) {
-                const Choice choice = choices.of(t, c);
-                if (choice.slot == nowhere) continue;
-                const std::int64_t at = choices.place(t, choice) + i;
-                sum += choice.weight * b.src[0][at];
-                if (forward) continue;
+            choices.each_placed(t, [&](std::int64_t c, const Choice& choice, std::int64_t place) {
+                sum += choice.weight * b.src[0][place + i];
+                if (forward) return;
                 const double diff = b.diff_dst[t * r.width + i];
-                of_weight[c] += diff * b.src[0][at];
-                if (slots) b.diff_src[0][at] = static_cast<float>(choice.weight * diff);
-            }
+                of_weight[c] += diff * b.src[0][place + i];
+                if (slots) b.diff_src[0][place + i] = static_cast<float>(choice.weight * diff);
+            });
             if (forward) b.dst[t * r.width + i] = static_cast<float>(sum);
         }
         if (scores) give_scores(r, choices, t, of_weight, b.diff_src[1]);
