@@ -64,13 +64,14 @@ kernels::View Arena::random_of(DataType type) {
         if (halves.empty()) {
             halves.resize(2 * random_.size());
             for (const std::size_t begin : {std::size_t{0}, random_.size()}) {
-                kernels::convert(kernels::ConstView(random_), kernels::View(halves).subspan(begin, random_.size()));
+                kernels::convert(std::span<const float>(random_),
+                                 kernels::View(std::span(halves)).subspan(begin, random_.size()));
             }
         }
-        return halves;
+        return std::span(halves);
     };
     if (type == DataType::f16) return rounded(random_f16_);
-    return type == DataType::bf16 ? rounded(random_bf16_) : kernels::View(random_);
+    return type == DataType::bf16 ? rounded(random_bf16_) : kernels::View(std::span(random_));
 }
 
 kernels::View Arena::random(std::int64_t count, DataType type) {

@@ -10,6 +10,7 @@
 #include "core/op.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/choices.hpp"
+#include "kernels/memory.hpp"
 
 namespace rehearse::bench {
 
@@ -31,9 +32,9 @@ public:
 
 private:
     kernels::View random_of(DataType type);
-    std::vector<float> random_, scratch_;
-    std::vector<Float16> random_f16_;  // the same numbers rounded, twice; made when somebody asks
-    std::vector<BFloat16> random_bf16_;
+    kernels::HostVector<float> random_, scratch_;
+    kernels::HostVector<Float16> random_f16_;  // the same numbers rounded, twice; made when somebody asks
+    kernels::HostVector<BFloat16> random_bf16_;
     std::size_t next_random_ = 0, next_scratch_ = 0;  // floats
 };
 

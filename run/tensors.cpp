@@ -12,6 +12,7 @@
 #include "core/index.hpp"
 #include "core/precision.hpp"
 #include "kernels/convert.hpp"
+#include "kernels/memory.hpp"
 #include "run/pieces.hpp"
 #include "run/random.hpp"
 
@@ -20,7 +21,6 @@ namespace rehearse::run {
 namespace {
 
 constexpr std::int64_t line = 64 / sizeof(float);
-constexpr std::align_val_t alignment{64};
 
 bool moves(const Op& op, Movement movement) {
     const auto* communication = std::get_if<Communication>(&op);
@@ -81,8 +81,10 @@ void Arena::allocate(kernels::Device* device) {
         return;
     }
     try {
-        memory_.reset(new (alignment) float[static_cast<std::size_t>(size_)](),
-                      [](float* memory) { ::operator delete[](memory, alignment); });
+        const auto bytes = static_cast<std::size_t>(size_) * sizeof(float);
+        const std::shared_ptr<std::byte> memory = kernels::allocate_host(bytes);
+        memory_ = {memory, reinterpret_cast<float*>(memory.get())};
+        std::fill_n(memory_.get(), size_, 0.0F);
     } catch (const std::bad_alloc&) {
         throw InfeasibleError(
             fmt::format("this rank needs {} for weights and activations, more than there is: "

@@ -5,9 +5,8 @@
 #include <hwy/highway.h>
 #include <omp.h>
 
-#include <new>
-
 #include "kernels/cpu/revision.hpp"
+#include "kernels/memory.hpp"
 #include "kernels/reference/backend.hpp"
 #include "kernels/storage.hpp"
 #include "kernels/support.hpp"
@@ -16,22 +15,16 @@
 namespace rehearse::kernels::cpu {
 namespace {
 
-constexpr std::align_val_t line{64};
-
-struct Free {
-    void operator()(float* data) const { ::operator delete(data, line); }
-};
-
 float* thread_scratch(std::int64_t floats) {
-    thread_local std::unique_ptr<float, Free> block;
+    thread_local HostMemory block;
     thread_local std::int64_t size = 0;
     if (size < floats) {
         block.reset();
         size = 0;
-        block.reset(static_cast<float*>(::operator new(static_cast<std::size_t>(floats) * sizeof(float), line)));
+        block = allocate_host(static_cast<std::size_t>(floats) * sizeof(float));
         size = floats;
     }
-    return block.get();
+    return reinterpret_cast<float*>(block.get());
 }
 
 }  // namespace

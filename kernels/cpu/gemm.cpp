@@ -14,6 +14,7 @@
 #include "hwy/highway.h"
 #include "kernels/cpu/algorithm.hpp"
 #include "kernels/cpu/pack_inl.hpp"
+#include "kernels/cpu/share.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace rehearse::kernels::cpu::HWY_NAMESPACE {
@@ -124,8 +125,9 @@ std::int64_t workspace(GemmShape shape) {
     return packed_b(block.n, depth) + (std::min(shape.m, block_rows) + max_rows) * depth + 16;
 }
 
-void pack_a_whole(GemmShape shape, MatrixView a, float* packed) {
-    pack_panels_of_a(shape, rows_of(shape.m), a, packed);
+void pack_a_rows(GemmShape shape, MatrixView a, Stretch rows, float* packed) {
+    pack_panels_of_a({rows.end - rows.begin, 0, shape.k}, rows_of(shape.m),
+                     {a.data + rows.begin * a.row, a.row, a.column}, packed + rows.begin * shape.k);
 }
 
 void multiply(GemmShape shape, MatrixView a, MatrixView b, float* c, std::int64_t ldc, bool accumulate, float* space) {
@@ -172,7 +174,7 @@ HWY_EXPORT(columns_of_panel);
 HWY_EXPORT(packed_a);
 HWY_EXPORT(packed_b);
 HWY_EXPORT(workspace);
-HWY_EXPORT(pack_a_whole);
+HWY_EXPORT(pack_a_rows);
 HWY_EXPORT(pack_panels_of_b);
 HWY_EXPORT(multiply);
 HWY_EXPORT(multiply_packed);
@@ -187,7 +189,12 @@ void gemm(GemmShape shape, MatrixView a, MatrixView b, float* c, std::int64_t ld
     HWY_DYNAMIC_DISPATCH(multiply)(shape, a, b, c, ldc, accumulate, workspace_);
 }
 
-void pack_a(GemmShape shape, MatrixView a, float* packed) { HWY_DYNAMIC_DISPATCH(pack_a_whole)(shape, a, packed); }
+void pack_a(GemmShape shape, MatrixView a, float* packed) { pack_a_part(shape, a, 0, 1, packed); }
+
+void pack_a_part(GemmShape shape, MatrixView a, std::int64_t part, std::int64_t parts, float* packed) {
+    HWY_DYNAMIC_DISPATCH(pack_a_rows)(shape, a, stretch_of(shape.m, panel_rows(shape.m), part, parts), packed);
+}
+
 void pack_b(GemmShape shape, MatrixView b, float* packed) { HWY_DYNAMIC_DISPATCH(pack_panels_of_b)(shape, b, packed); }
 
 void gemm_packed(GemmShape shape, const float* packed_a, const float* packed_b, float* c, std::int64_t ldc,

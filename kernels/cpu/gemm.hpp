@@ -32,6 +32,9 @@ std::int64_t packed_a_floats(std::int64_t m, std::int64_t k);
 std::int64_t packed_b_floats(std::int64_t n, std::int64_t k);
 void pack_a(GemmShape shape, MatrixView a, float* packed);
 void pack_b(GemmShape shape, MatrixView b, float* packed);
+
+/// As pack_a, but only part `part` of `parts`, whole panels each: for as many threads that pack one operand together.
+void pack_a_part(GemmShape shape, MatrixView a, std::int64_t part, std::int64_t parts, float* packed);
 void gemm_packed(GemmShape shape, const float* packed_a, const float* packed_b, float* c, std::int64_t ldc,
                  bool accumulate);
 

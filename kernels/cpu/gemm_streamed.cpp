@@ -23,6 +23,16 @@ constexpr std::int64_t lanes = hn::MaxLanes(f32);
 constexpr std::int64_t columns = 2 * lanes;                 // of a panel
 constexpr int most_rows = HWY_TARGET == HWY_AVX3 ? 14 : 6;  // of a panel of A: as in gemm.cpp
 constexpr std::int64_t max_depth = 256;                     // so that a panel of B stays in the first cache
+constexpr std::int64_t kept_floats = 8 * 1024;              // of B: 32 KiB
+
+// How the product is cut: rows of B at a time, and panels of B that all of A passes by before the next ones. So many
+// that a row of C is written in one go over them: C's rows lie pages apart, its panels only lines.
+struct Cut {
+    explicit Cut(std::int64_t k)
+        : depth(k == 0 ? 1 : divide_up(k, divide_up(k, max_depth))),
+          width(std::max<std::int64_t>(1, kept_floats / (depth * columns)) * columns) {}
+    std::int64_t depth, width;
+};
 
 // What a tile reads of B and what else it does on the way.
 struct Right {
@@ -83,31 +93,42 @@ constexpr std::array<Tile, sizeof...(less_one)> tiles(std::integer_sequence<int,
 
 constexpr std::make_integer_sequence<int, most_rows> counts{};
 
-// One panel of B, all rows of C. `height` rows a panel of A, which lie a_stride floats apart.
-void multiply_panel(GemmShape shape, std::int64_t height, const float* a, std::int64_t a_stride, const float* b,
-                    std::int64_t ldb, bool has_next, float* c, std::int64_t ldc, bool accumulate, float* panel) {
+// A few panels of B, all rows of C. `height` rows a panel of A, which lie a_stride floats apart.
+void multiply_panels(GemmShape shape, std::int64_t height, const float* a, std::int64_t a_stride, const float* b,
+                     std::int64_t ldb, std::int64_t left, float* c, std::int64_t ldc, bool accumulate,
+                     float* packed_b) {
     static constexpr auto packing = tiles<true>(counts), packed = tiles<false>(counts);
-    const float* const next = has_next ? b + columns : nullptr;
-    const bool alone = shape.m <= height;
+    const std::int64_t fetching = shape.m > height ? height : 0;  // the rows that fetch the next panels
     for (std::int64_t i = 0; i < shape.m; i += height) {
         const auto rows = static_cast<std::size_t>(std::min(height, shape.m - i) - 1);
-        const Right right = i == 0 ? Right{b, ldb, panel, alone ? next : nullptr, ldb}
-                                   : Right{panel, columns, nullptr, i == height ? next : nullptr, ldb};
-        const Tile tile = i == 0 ? packing[rows] : packed[rows];
-        tile(shape.k, a + i / height * a_stride, height, right, c + i * ldc, ldc, accumulate);
+        for (std::int64_t j = 0; j < shape.n; j += columns) {
+            float* const panel = packed_b + j * shape.k;
+            const float* const next = i == fetching && j + shape.n < left ? b + j + shape.n : nullptr;
+            const Right right =
+                i == 0 ? Right{b + j, ldb, panel, next, ldb} : Right{panel, columns, nullptr, next, ldb};
+            const Tile tile = i == 0 ? packing[rows] : packed[rows];
+            tile(shape.k, a + i / height * a_stride, height, right, c + i * ldc + j, ldc, accumulate);
+        }
     }
 }
 
 void multiply_streamed(GemmShape shape, std::int64_t height, const float* a, const float* b, std::int64_t ldb, float* c,
-                       std::int64_t ldc, bool accumulate, float* panel) {
-    const std::int64_t depth = divide_up(shape.k, divide_up(shape.k, max_depth));
-    for (std::int64_t l = 0; l < shape.k; l += depth) {
-        const std::int64_t now = std::min(depth, shape.k - l);
-        for (std::int64_t j = 0; j < shape.n; j += columns) {
-            multiply_panel({shape.m, columns, now}, height, a + l * height, height * shape.k, b + l * ldb + j, ldb,
-                           j + columns < shape.n, c + j, ldc, accumulate || l > 0, panel);
+                       std::int64_t ldc, bool accumulate, float* packed_b) {
+    const Cut cut(shape.k);
+    for (std::int64_t l = 0; l < shape.k; l += cut.depth) {
+        const std::int64_t depth = std::min(cut.depth, shape.k - l);
+        for (std::int64_t j = 0; j < shape.n; j += cut.width) {
+            multiply_panels({shape.m, std::min(cut.width, shape.n - j), depth}, height, a + l * height,
+                            height * shape.k, b + l * ldb + j, ldb, shape.n - j, c + j, ldc, accumulate || l > 0,
+                            packed_b);
         }
     }
+}
+
+// Of B: what is kept of its whole panels, or the last, narrow one.
+std::int64_t space_of(std::int64_t k) {
+    const Cut cut(k);
+    return std::max(cut.width * cut.depth, columns * k);
 }
 
 }  // namespace
@@ -118,6 +139,7 @@ HWY_AFTER_NAMESPACE();
 namespace rehearse::kernels::cpu {
 
 HWY_EXPORT(multiply_streamed);
+HWY_EXPORT(space_of);
 
 void gemm_streamed(GemmShape shape, const float* packed_a, const float* b, std::int64_t ldb, float* c, std::int64_t ldc,
                    bool accumulate, float* space) {
@@ -131,7 +153,7 @@ void gemm_streamed(GemmShape shape, const float* packed_a, const float* b, std::
     gemm_packed(rest, packed_a, space, c + whole, ldc, accumulate);
 }
 
-std::int64_t streamed_workspace(std::int64_t k) { return packed_b_floats(1, k); }
+std::int64_t streamed_workspace(std::int64_t k) { return HWY_DYNAMIC_DISPATCH(space_of)(k); }
 
 }  // namespace rehearse::kernels::cpu
 #endif  // HWY_ONCE

@@ -93,9 +93,11 @@ private:
         {
             float* const own = columns + omp_get_thread_num() * columns_;
 #pragma omp for schedule(static)
-            for (std::int64_t g = 0; g < groups; ++g) {
-                pack_a({conv_.group_filters, 0, rows()},
-                       {b.weights.data() + g * conv_.group_filters * rows(), rows(), 1}, scratch + g * weights_);
+            for (std::int64_t i = 0; i < groups * threads(); ++i) {
+                const std::int64_t group = i / threads();
+                pack_a_part({conv_.group_filters, 0, rows()},
+                            {b.weights.data() + group * conv_.group_filters * rows(), rows(), 1}, i % threads(),
+                            threads(), scratch + group * weights_);
             }
 #pragma omp for schedule(static)
             for (std::int64_t i = 0; i < conv_.batch * groups * tiles; ++i) {
@@ -163,10 +165,12 @@ private:
         {
             float* const own = scratch + panels * weights_ + omp_get_thread_num() * own_;
 #pragma omp for schedule(static)
-            for (std::int64_t i = 0; i < panels; ++i) {
-                const float* from = b.weights.data() + i / parts_ * conv_.group_filters * rows();
-                pack_a({channels_of(i % parts_) * conv_.taps, 0, conv_.group_filters},
-                       {from + i % parts_ * part_ * conv_.taps, 1, rows()}, scratch + i * weights_);
+            for (std::int64_t i = 0; i < panels * threads(); ++i) {
+                const std::int64_t panel = i / threads();
+                const float* from = b.weights.data() + panel / parts_ * conv_.group_filters * rows();
+                pack_a_part({channels_of(panel % parts_) * conv_.taps, 0, conv_.group_filters},
+                            {from + panel % parts_ * part_ * conv_.taps, 1, rows()}, i % threads(), threads(),
+                            scratch + panel * weights_);
             }
 #pragma omp for schedule(static)
             for (std::int64_t i = 0; i < conv_.batch * panels; ++i) {

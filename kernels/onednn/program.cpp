@@ -2,30 +2,28 @@
 #include "kernels/onednn/program.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "core/error.hpp"
+#include "kernels/memory.hpp"
 
 namespace rehearse::kernels::onednn {
 namespace {
 
 constexpr std::size_t alignment = 64;  // a cache line, and the widest vector
 
-struct alignas(alignment) CacheLine {
-    std::array<std::byte, alignment> bytes;
-};
-
 // One block a thread, as large as the largest program it has met: programs run one at a time on a thread, and what they
 // keep between two runs is in the caller's workspace. A block a program would hold every layer's reordered tensors.
 std::byte* thread_scratch(std::size_t bytes) {
-    thread_local std::vector<CacheLine> block;
-    const std::size_t lines = (bytes + alignment - 1) / alignment;
-    if (lines > block.size()) {
-        block = {};  // first give the old block back
-        block.resize(lines);
+    thread_local HostMemory block;
+    thread_local std::size_t size = 0;
+    if (size < bytes) {
+        block.reset();  // first give the old block back
+        size = 0;
+        block = allocate_host(bytes);
+        size = bytes;
     }
-    return reinterpret_cast<std::byte*>(block.data());
+    return block.get();
 }
 
 dnnl::memory unplaced(const dnnl::memory::desc& desc) { return {desc, engine(), DNNL_MEMORY_NONE}; }
