@@ -32,24 +32,26 @@ std::int64_t even_piece(std::int64_t size, std::int64_t most) {
 
 std::int64_t rows_of(std::int64_t m) { return even_piece(m, max_rows); }
 
-// A k x rows panel (a step of a_step floats from one k to the next) times a k x columns panel into c.
-template <int rows>
+// A k x rows panel (a step of a_step floats from one k to the next) times the first `vectors` of a k x columns panel
+// into c.
+template <int rows, int vectors>
 void multiply_tile(std::int64_t k, const float* HWY_RESTRICT a, std::int64_t a_step, const float* HWY_RESTRICT b,
                    std::int64_t b_step, float* HWY_RESTRICT c, std::int64_t ldc, bool accumulate) {
-    Vector sum[rows][2];
+    constexpr int last = vectors - 1;
+    Vector sum[rows][vectors];
 #pragma GCC unroll 16
     for (int i = 0; i < rows; ++i) {
         sum[i][0] = accumulate ? hn::LoadU(f32, c + i * ldc) : hn::Zero(f32);
-        sum[i][1] = accumulate ? hn::LoadU(f32, c + i * ldc + lanes) : hn::Zero(f32);
+        if (last > 0) sum[i][last] = accumulate ? hn::LoadU(f32, c + i * ldc + lanes) : hn::Zero(f32);
     }
     for (std::int64_t l = 0; l < k; ++l) {
         const Vector left = hn::LoadU(f32, b);
-        const Vector right = hn::LoadU(f32, b + lanes);
+        const Vector right = hn::LoadU(f32, b + last * lanes);
 #pragma GCC unroll 16
         for (int i = 0; i < rows; ++i) {
             const Vector factor = hn::Set(f32, a[i]);
             sum[i][0] = hn::MulAdd(factor, left, sum[i][0]);
-            sum[i][1] = hn::MulAdd(factor, right, sum[i][1]);
+            if (last > 0) sum[i][last] = hn::MulAdd(factor, right, sum[i][last]);
         }
         a += a_step;
         b += b_step;
@@ -57,22 +59,24 @@ void multiply_tile(std::int64_t k, const float* HWY_RESTRICT a, std::int64_t a_s
 #pragma GCC unroll 16
     for (int i = 0; i < rows; ++i) {
         hn::StoreU(sum[i][0], f32, c + i * ldc);
-        hn::StoreU(sum[i][1], f32, c + i * ldc + lanes);
+        if (last > 0) hn::StoreU(sum[i][last], f32, c + i * ldc + lanes);
     }
 }
 
-using Tile = decltype(&multiply_tile<1>);
+using Tile = decltype(&multiply_tile<1, 1>);
 
-template <int... less_one>
+template <int vectors, int... less_one>
 constexpr std::array<Tile, sizeof...(less_one)> tiles(std::integer_sequence<int, less_one...> /*rows*/) {
-    return {&multiply_tile<less_one + 1>...};
+    return {&multiply_tile<less_one + 1, vectors>...};
 }
+
+constexpr std::make_integer_sequence<int, max_rows> counts{};
 
 // As multiply_tile, but of c only `rows` x `width` exist.
 void multiply_part(std::int64_t rows, std::int64_t width, std::int64_t k, const float* a, std::int64_t a_step,
                    const float* b, std::int64_t b_step, float* c, std::int64_t ldc, bool accumulate) {
-    static constexpr auto of_rows = tiles(std::make_integer_sequence<int, max_rows>{});
-    const Tile tile = of_rows[static_cast<std::size_t>(rows - 1)];
+    static constexpr auto wide = tiles<2>(counts), narrow = tiles<1>(counts);
+    const Tile tile = (width > lanes ? wide : narrow)[static_cast<std::size_t>(rows - 1)];
     if (width == columns) return tile(k, a, a_step, b, b_step, c, ldc, accumulate);
     alignas(64) float whole[max_rows * columns];
     tile(k, a, a_step, b, b_step, whole, columns, false);

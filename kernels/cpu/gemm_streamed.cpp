@@ -23,6 +23,7 @@ constexpr std::int64_t lanes = hn::MaxLanes(f32);
 constexpr std::int64_t columns = 2 * lanes;                 // of a panel
 constexpr int most_rows = HWY_TARGET == HWY_AVX3 ? 14 : 6;  // of a panel of A: as in gemm.cpp
 constexpr std::int64_t max_depth = 256;                     // so that a panel of B stays in the first cache
+constexpr std::int64_t line = 16;                           // floats
 constexpr std::int64_t kept_floats = 8 * 1024;              // of B: 32 KiB
 
 // How the product is cut: rows of B at a time, and panels of B that all of A passes by before the next ones. So many
@@ -34,14 +35,20 @@ struct Cut {
     std::int64_t depth, width;
 };
 
-// What a tile reads of B and what else it does on the way.
+// What a tile reads of B.
 struct Right {
     const float* from;
     std::int64_t row;
-    float* packed;      // where B is kept for the other tiles of the panel; nullptr: `from` is that already
-    const float* next;  // fetched for the next panel, in rows like those of B; nullptr: nothing
-    std::int64_t next_row;
+    float* packed;  // where B is kept for the other tiles of the panel; nullptr: `from` is that already
 };
+
+// Rows of `width` floats into the second cache: the first is full of what is multiplied now.
+void fetch(const float* from, std::int64_t row, std::int64_t rows, std::int64_t width) {
+    for (std::int64_t l = 0; l < rows; ++l, from += row) {
+        for (std::int64_t j = 0; j < width; j += line) __builtin_prefetch(from + j, 0, 2);
+        __builtin_prefetch(from + width - 1, 0, 2);  // of rows that do not begin a line
+    }
+}
 
 template <int rows, bool packs>
 void multiply_tile(std::int64_t k, const float* HWY_RESTRICT a, std::int64_t a_step, const Right& right,
@@ -52,8 +59,8 @@ void multiply_tile(std::int64_t k, const float* HWY_RESTRICT a, std::int64_t a_s
         sum[i][0] = accumulate ? hn::LoadU(f32, c + i * ldc) : hn::Zero(f32);
         sum[i][1] = accumulate ? hn::LoadU(f32, c + i * ldc + lanes) : hn::Zero(f32);
     }
+    for (int i = 0; i < rows; ++i) __builtin_prefetch(c + i * ldc, 1);  // so that stores do not wait for their lines
     const float* HWY_RESTRICT b = right.from;
-    const float* next = right.next;
     float* HWY_RESTRICT packed = right.packed;
     for (std::int64_t l = 0; l < k; ++l) {
         const Vector left_half = hn::LoadU(f32, b);
@@ -62,11 +69,6 @@ void multiply_tile(std::int64_t k, const float* HWY_RESTRICT a, std::int64_t a_s
             hn::StoreU(left_half, f32, packed);
             hn::StoreU(right_half, f32, packed + lanes);
             packed += columns;
-        }
-        if (next != nullptr) {
-            __builtin_prefetch(next, 0, 2);  // into the second cache: the first is full of this panel
-            __builtin_prefetch(next + columns - 1, 0, 2);
-            next += right.next_row;
         }
 #pragma GCC unroll 16
         for (int i = 0; i < rows; ++i) {
@@ -98,14 +100,18 @@ void multiply_panels(GemmShape shape, std::int64_t height, const float* a, std::
                      std::int64_t ldb, std::int64_t left, float* c, std::int64_t ldc, bool accumulate,
                      float* packed_b) {
     static constexpr auto packing = tiles<true>(counts), packed = tiles<false>(counts);
-    const std::int64_t fetching = shape.m > height ? height : 0;  // the rows that fetch the next panels
+    const std::int64_t next = std::min(shape.n, left - shape.n);  // panels' columns
+    const std::int64_t share = divide_up(shape.k, divide_up(shape.m, height));
+    std::int64_t fetched = 0;
     for (std::int64_t i = 0; i < shape.m; i += height) {
         const auto rows = static_cast<std::size_t>(std::min(height, shape.m - i) - 1);
+        if (next > 0) {
+            fetch(b + fetched * ldb + shape.n, ldb, std::min(share, shape.k - fetched), next);
+            fetched = std::min(fetched + share, shape.k);
+        }
         for (std::int64_t j = 0; j < shape.n; j += columns) {
             float* const panel = packed_b + j * shape.k;
-            const float* const next = i == fetching && j + shape.n < left ? b + j + shape.n : nullptr;
-            const Right right =
-                i == 0 ? Right{b + j, ldb, panel, next, ldb} : Right{panel, columns, nullptr, next, ldb};
+            const Right right = i == 0 ? Right{b + j, ldb, panel} : Right{panel, columns, nullptr};
             const Tile tile = i == 0 ? packing[rows] : packed[rows];
             tile(shape.k, a + i / height * a_stride, height, right, c + i * ldc + j, ldc, accumulate);
         }

@@ -36,7 +36,8 @@ protected:
     void cut_pixels(std::int64_t floats_a_pixel, Bytes limit, LayOut lay_out) {
         const std::int64_t panel = panel_columns();
         const std::int64_t panels = std::max<std::int64_t>(1, max_column_floats / (floats_a_pixel * panel));
-        tile_ = std::min(panels * panel, divide_up(conv_.out_pixels(), panel) * panel);
+        const std::int64_t all = divide_up(conv_.out_pixels(), panel);
+        tile_ = divide_up(all, divide_up(all, panels)) * panel;  // of about one size: threads take as many each
         std::int64_t floats = lay_out();
         while (static_cast<double>(floats) * size_of(DataType::f32) > limit && tile_ > panel) {
             tile_ = std::max(panel, tile_ / 2 / panel * panel);
