@@ -4,10 +4,14 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdint>
+#include <limits>
+#include <new>
 #include <numeric>
 #include <stdexcept>
 #include <vector>
 
+#include "kernels/memory.hpp"
 #include "tests/kernels/tensors.hpp"
 
 namespace rehearse::kernels {
@@ -59,6 +63,20 @@ TEST(Buffers, OfAnotherTypeAreNamed) {
     Buffers b = t.buffers();
     b.dst = dst;
     EXPECT_THAT([&] { kernel->run(b); }, ThrowsMessage<std::logic_error>(HasSubstr("dst holds bf16")));
+}
+
+TEST(HostMemory, BeginsACacheLineAndIfLargeAHugePage) {
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{100}, std::size_t{(4 << 20) - 1}}) {
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(allocate_host(bytes).get()) % 64, 0U) << bytes;
+    }
+    HostVector<float> large((4 << 20) / sizeof(float) + 1, 1.0F);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(large.data()) % (2 << 20), 0U);
+    large.resize(2 * large.size(), 2.0F);
+    EXPECT_EQ(std::accumulate(large.begin(), large.end(), 0.0), 1.5 * static_cast<double>(large.size()));
+}
+
+TEST(HostMemory, ThatIsNotThereIsSaid) {
+    EXPECT_THROW(allocate_host(std::numeric_limits<std::size_t>::max()), std::bad_alloc);
 }
 
 }  // namespace
