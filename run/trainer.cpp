@@ -35,18 +35,6 @@ struct Job {
     TradeLinks links;
 };
 
-Wish wish_of(const Options& options, kernels::Device* device) {
-    return {options.backend, options.algorithm, options.scratch_limit, options.tuned, device};
-}
-
-Hyperparameters hyperparameters_of(const Options& options) {
-    return {.learning_rate = options.learning_rate,
-            .momentum = options.momentum,
-            .weight_decay = options.weight_decay,
-            .loss_scale = options.loss_scale,
-            .growth_interval = options.growth_interval};
-}
-
 /// The type that sums of gradients are sent in.
 DataType wire_of(const Schedule& schedule) {
     for (const Step& step : schedule.classes.front().steps) {
@@ -266,6 +254,18 @@ Result train_with_servers(const kernels::Communicator& all, const Schedule& sche
 
 }  // namespace
 
+Wish wish_of(const Options& options, kernels::Device* device) {
+    return {options.backend, options.algorithm, options.scratch_limit, options.tuned, device};
+}
+
+Hyperparameters hyperparameters_of(const Options& options) {
+    return {.learning_rate = options.learning_rate,
+            .momentum = options.momentum,
+            .weight_decay = options.weight_decay,
+            .loss_scale = options.loss_scale,
+            .growth_interval = options.growth_interval};
+}
+
 float default_learning_rate(Optimizer optimizer) {
     if (optimizer == Optimizer::adam) return 1e-3F;
     if (optimizer == Optimizer::lamb) return 1e-2F;
@@ -277,6 +277,10 @@ Result train_on(const kernels::Communicator& world, const Schedule& schedule, co
     rehearse::check(schedule);
     check_on_device(schedule, device == nullptr ? std::string_view{options.device} : device->name());
     check_job(world, schedule, options);
+    if (schedule.averaging.learners > 1 || options.unlocked > 0) {
+        if (options.device != "cpu") throw InputError("--unlocked: threads of the host; leave out --device");
+        return train_pools(world, schedule, options, report);
+    }
     if (device == nullptr) device = kernels::usable_device(options.device);
     if (schedule.servers.count > 0) return train_with_servers(world, schedule, options, report, probe, device);
     return Trainer{world, schedule, options, probe, device}.train(report);
