@@ -130,6 +130,52 @@ TEST(Choices, AreWrittenInThePlanLanguage) {
     }
 }
 
+/// Two blocks of mixtures of four experts, between dense layers.
+Network mixture() { return models::load_network("gpt-h1024-a8-l2-v1024-e4@256"); }
+
+// What is screened of meshes with an expert axis is what their schedules hold and take: memory to a tenth, steps not
+// below the bound, and the best of all plans is found by simulating few.
+TEST(Experts, AreAnAxisOfTheMesh) {
+    const Network network = mixture();
+    const Machine machine = sim::test::four_device_nodes(2);
+    EXPECT_EQ(experts_of(network), 4);
+    EXPECT_EQ(experts_of(tower(2, 64)), 1);
+    Request request = request_for(16, 12);
+    request.variety = {.chunks = 1, .adaptive_updates = false};
+    request.most = {.tensor = 2, .pipe = 2};
+    std::set<std::int64_t> seen;
+    for (const Shape& shape : shapes(8, request.most, 4)) {
+        EXPECT_EQ(devices(shape), 8);
+        EXPECT_TRUE(shape.expert == 1 || shape.tensor == 1);
+        seen.insert(shape.expert);
+    }
+    EXPECT_EQ(seen, (std::set<std::int64_t>{1, 2, 4}));
+    Screen screen{network, machine, request.job};
+    double best = INFINITY;
+    schedule::Job job = request.job;
+    job.devices = 8;
+    for (const Shape& shape : shapes(8, request.most, 4)) {
+        for (Choices choices : choices_of(shape, 16, request.variety)) {
+            if (shape.expert > 1) {
+                const std::optional<Estimate> estimate = screen.estimate(choices);
+                if (!estimate) continue;
+                const Simulated result = simulated(network, machine, job, plan_text(choices), Bytes{1e15});
+                if (!result.refusal.empty()) continue;
+                SCOPED_TRACE(plan_text(choices));
+                EXPECT_NEAR(estimate->memory_bytes / result.memory.value, 1, 0.25);
+                EXPECT_GE(result.step.value, *screen.bound(shape) * (1 - 1e-9));
+                best = std::min(best, result.step.value);
+            } else {
+                const Simulated result = simulated(network, machine, job, plan_text(choices), Bytes{1e15});
+                if (result.refusal.empty()) best = std::min(best, result.step.value);
+            }
+        }
+    }
+    const Result found = search(network, machine, request);
+    ASSERT_FALSE(found.ranked.empty());
+    EXPECT_LE(found.ranked.front().result.step.value, 1.02 * best);
+}
+
 TEST(Wires, AreThoseOfTheWholeMachine) {
     const Machine machine = models::load_machine("summit");
     const Shape shape{.data = 8, .tensor = 6, .pipe = 2};
