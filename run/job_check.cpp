@@ -128,11 +128,10 @@ void check_job(const kernels::Communicator& world, const Schedule& schedule, con
         throw InputError("--resume: say where from with --checkpoint DIR");
     }
     if (options.steps < 1) throw InputError(fmt::format("--steps {}: at least 1 is needed", options.steps));
-    const bool own_ways =
-        schedule.averaging.period > 0 || schedule.compression != Compression{} || schedule.servers.count > 0;
-    if (own_ways && !options.checkpoint.empty()) {
+    const bool by_chance = schedule.servers.count > 0 || options.first_idle;
+    if (options.resume && options.check_gradients && by_chance) {
         throw InputError(
-            fmt::format("--checkpoint: not yet of plan '{}', whose ranks have states of their own", schedule.plan));
+            "--check-gradients with --resume: who came first before the checkpoint is not known; leave out one");
     }
     check_own_ways(schedule);
     check_pools(schedule, options);

@@ -15,6 +15,7 @@
 #include "run/placement.hpp"
 #include "run/pool.hpp"
 #include "run/random.hpp"
+#include "run/saver.hpp"
 #include "run/trainer.hpp"
 
 namespace rehearse::run {
@@ -41,8 +42,11 @@ public:
 
     Result train(const Report& report) {
         Result result;
-        for (int step = 0; step < options_.steps; ++step) {
+        RankSaver saver{world_, schedule_, options_, [this](const auto& use) { visit_state(use); }};
+        result.first_step = saver.begin();
+        for (int step = result.first_step; step < options_.steps; ++step) {
             result.steps.push_back(train_step(step));
+            saver.after(step);
             if (report && world_.rank() == 0) report(step, result.steps.back());
         }
         Program& last = *pool_.learners().back().program;
@@ -57,6 +61,13 @@ public:
 private:
     bool elastic() const { return schedule_.averaging.elastic > 0; }
     Program& first_program() { return *pool_.learners().front().program; }
+
+    void visit_state(const std::function<void(std::span<float>)>& use) {
+        for (Pool::Learner& learner : pool_.learners()) learner.program->visit_own_state(use);
+        use(pool_.model());
+        use(average_);
+        use(last_);
+    }
 
     /// What ranks tell each other of each bucket, as the schedule says; and where the bucket lies in all weights.
     struct Sum {
@@ -192,6 +203,7 @@ private:
         return report;
     }
 
+    using NobodysChoice = std::vector<std::vector<std::vector<int>>>;  // each learner takes as many parts
     std::vector<std::vector<std::vector<int>>> taken_by_all() const {
         std::vector<double> own;
         for (const std::vector<int>& step : taken_) own.insert(own.end(), step.begin(), step.end());
@@ -223,7 +235,7 @@ private:
                             .steps = options_.steps,
                             .dropout_seed = [this](int step) { return dropout_seed(step); },
                             .load = [this](int step, std::int64_t first, Program& to) { feed_.load(step, first, to); },
-                            .taken = taken_by_all()});
+                            .taken = options_.first_idle ? taken_by_all() : NobodysChoice{}});
         }
         const std::vector<double> all = world_.all_gather(std::vector{checked.error, checked.tolerance});
         for (std::size_t i = 0; i < all.size(); i += 2) {

@@ -116,6 +116,8 @@ public:
     bool applies() const { return schedule_.lag == 0 || begun_ > 1; }
     /// Between two steps: what is not in a tensor.
     ProgramState state() const;
+    /// Likewise, of a rank that goes its own way: all that the next step reads, one span after the other.
+    void visit_own_state(const std::function<void(std::span<float>)>& use);
     float made_scale() const { return made_scale_; }
     void set_state(const ProgramState& state);
     bool has_overflowed() const;  // any gradient of this rank

@@ -129,4 +129,23 @@ void Program::take_fresh_weights() {
     }
 }
 
+void Program::visit_own_state(const std::function<void(std::span<float>)>& use) {
+    require(schedule_.precision == Precision::fp32 && device_ == nullptr, "ranks that go their own ways train in f32");
+    for (std::size_t b = 0; b < part().buckets.size(); ++b) {
+        const BucketTensors& bucket = tensors_->bucket(static_cast<int>(b));
+        use(bucket.weights);
+        use(bucket.momentum);
+        if (!bucket.second_moment.empty()) use(bucket.second_moment);
+        auto count = static_cast<float>(updates_[static_cast<int>(b)]);  // exact to 2^24
+        use({&count, 1});
+        updates_[static_cast<int>(b)] = static_cast<std::int64_t>(count);
+    }
+    for (std::size_t i = 0; i < part().network.layers.size(); ++i) use(tensors_->layer(static_cast<int>(i)).state);
+    for (auto& [b, of] : averages_) {
+        use(of.average);
+        use(of.last);
+    }
+    for (auto& [b, left] : left_out_) use(left);
+}
+
 }  // namespace rehearse::run

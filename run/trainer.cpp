@@ -58,13 +58,16 @@ public:
           executor_(schedule, program_, world, probe, job == nullptr ? nullptr : &job->links),
           recording_(executor_.bytes_sent(), options.record ? options.steps : 0),
           saver_(world, schedule, options, program_, executor_),
+          rank_saver_(job == nullptr ? world : job->all, schedule, options,
+                      [this](const auto& use) { program_.visit_own_state(use); }),
           shards_(shards(schedule.mesh)),
           first_sample_(first_sample(schedule, shard_of(schedule.mesh, world.rank()))),
           feed_(schedule, key(options.seed, data_of), options.data, first_sample_) {}
 
     Result train(const Report& report) {
         Result result;
-        const int first = result.first_step = saver_.begin();
+        const bool own_way = goes_its_own_way(schedule_);
+        const int first = result.first_step = own_way ? rank_saver_.begin() : saver_.begin();
         skipped_.assign(static_cast<std::size_t>(first), false);
         feed_.begin(first, options_.steps, program_);
         const double first_time = now();
@@ -72,7 +75,7 @@ public:
         for (int step = first; step < options_.steps; ++step) {
             if (step + 1 == options_.steps) weights_before_ = floats_of(program_.tensors().weights());
             result.steps.push_back(train_step(step));
-            saver_.after(step);
+            own_way ? rank_saver_.after(step) : saver_.after(step);
             if (report && world_.rank() == 0 && job_ == nullptr) report(step, result.steps.back());
         }
         if (job_ != nullptr) {
@@ -227,6 +230,7 @@ private:
     Executor executor_;
     Recording recording_;
     Saver saver_;
+    RankSaver rank_saver_;  // of ranks that go their own ways, in its place
     std::int64_t shards_, first_sample_;
     Feed feed_;
     std::vector<float> weights_before_;  // the last step's update
@@ -244,9 +248,7 @@ Result train_with_servers(const kernels::Communicator& all, const Schedule& sche
     const kernels::Communicator own = all.split(serves ? 1 : 0, all.rank());
     Job job{all, link_servers(all, schedule)};
     if (!serves) return Trainer{own, schedule, options, probe, device, &job}.train(report);
-    const std::vector<Served> log =
-        serve(schedule, static_cast<int>(all.rank() - ranks), options.steps, job.links, wish_of(options, nullptr),
-              key(options.seed, weights_of), hyperparameters_of(options));
+    const std::vector<Served> log = serve(all, schedule, static_cast<int>(all.rank() - ranks), options, job.links);
     Result result;
     result.staleness = staleness(share_logs(all, schedule, log));
     return result;
