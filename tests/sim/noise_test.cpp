@@ -204,8 +204,8 @@ TEST(Learners, TakePartsAsTheyAreIdle) {
     EXPECT_EQ(pace_of_learners(std::vector{1.0, 3.0}, 4, true), 6 / 4.0);
     EXPECT_EQ(pace_of_learners(std::vector{3.0, 1.0}, 1, true), 3);  // both begin at once: nothing is left to take
     EXPECT_EQ(pace_of_learners(std::vector{1.0, 1.0, 1.0}, 5, true), 1);
-    // Two and a half parts of the slow one's would be ideal: 7.5; whole parts end at 8 or 9.
-    EXPECT_EQ(pace_of_learners(std::vector{1.0, 3.0}, 5, true), 8 / 5.0);
+    // Of ten parts both want the last at 6, and the slow one has it until 9, although 8 and 2 of them would end at 8.
+    EXPECT_EQ(pace_of_learners(std::vector{1.0, 3.0}, 5, true), 9 / 5.0);
     EXPECT_THAT(
         [] {
             (void)pace_of_learners(std::vector{1.0, 0.5}, 1, true);
