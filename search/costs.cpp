@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 
@@ -11,6 +12,7 @@
 #include "core/prices.hpp"
 #include "schedule/blocks.hpp"
 #include "schedule/memory.hpp"
+#include "search/repeats.hpp"
 #include "search/wires.hpp"
 
 namespace rehearse::search {
@@ -36,13 +38,6 @@ Schedule one_unit(const Network& network, const Machine& machine, schedule::Job 
     job.batch_per_device = samples;
     job.global_batch.reset();
     return schedule::make_schedule(network, machine, plan, job);
-}
-
-/// [0, v0, v0 + v1, ...].
-std::vector<double> running(const std::vector<double>& values) {
-    std::vector<double> sums(values.size() + 1);
-    std::partial_sum(values.begin(), values.end(), sums.begin() + 1);
-    return sums;
 }
 
 /// Where the piece that begins at a layer ends when it may not cost more than `most`; `begin` itself: one layer does.
@@ -89,14 +84,61 @@ std::vector<std::size_t> cut(const std::vector<double>& costs, std::size_t piece
 }  // namespace
 
 Group::Group(const Network& network, const Machine& machine, schedule::Job job, const Sharing& sharing)
-    : machine_(machine),
-      recompute_(sharing.recompute),
-      unit_(routed_together(network)),
-      schedule_(one_unit(network, machine, job, sharing, unit_)),
-      use_(schedule::memory_use(schedule_, schedule_.classes[0])) {
+    : machine_(machine), recompute_(sharing.recompute), unit_(routed_together(network)) {
+    if (!make_of_few(network, job, sharing)) measure(network, job, sharing);
+    find_sizes();
+}
+
+void Group::measure(const Network& network, const schedule::Job& job, const Sharing& sharing) {
+    schedule_ = one_unit(network, machine_, job, sharing, unit_);
+    const schedule::MemoryUse use = schedule::memory_use(schedule_, schedule_.classes[0]);
+    activations_ = use.activations.value;
+    activation_gradients_ = use.activation_gradients.value;
+    problems_.clear();
+    sums_.clear();
+    computes_.clear();
+    communications_.clear();
+    update_s_ = 0;
     Known known{std::vector<bool>(schedule_.classes[0].part.network.layers.size()), {}};
     for (const Step& step : schedule_.classes[0].steps) add(step, known);
-    find_sizes();
+}
+
+bool Group::make_of_few(const Network& network, const schedule::Job& job, const Sharing& sharing) {
+    constexpr int fewest = 3, few = 5, enough = 8;  // blocks
+    const Repeats repeats = repeats_of(network);
+    if (repeats.times < enough) return false;
+    measure(with_blocks(network, repeats, fewest), job, sharing);
+    const std::array before{activations_, activation_gradients_, update_s_};
+    measure(with_blocks(network, repeats, few), job, sharing);
+    // The third block of the part, if the second is as long: what was put between layers is periodic, too.
+    const std::vector<Origin>& origins = schedule_.classes[0].part.origins;
+    const auto block = [&](int which) {
+        const auto first = std::ranges::find_if(
+            origins, [&](const Origin& origin) { return origin.layer >= repeats.begin + which * repeats.length; });
+        return static_cast<std::size_t>(first - origins.begin());
+    };
+    if (block(3) - block(2) != block(2) - block(1) || block(4) - block(3) != block(3) - block(2)) return false;
+    block_begin_ = block(2);
+    block_end_ = block(3);
+    more_blocks_ = static_cast<std::size_t>(repeats.times - few);
+    const double times = static_cast<double>(more_blocks_) / (few - fewest);
+    activations_ += times * (activations_ - before[0]);
+    activation_gradients_ += times * (activation_gradients_ - before[1]);
+    update_s_ += times * (update_s_ - before[2]);
+    return true;
+}
+
+std::vector<double> Group::running(const std::vector<double>& values) const {
+    std::vector<double> sums;
+    sums.reserve(values.size() + 1 + more_blocks_ * (block_end_ - block_begin_));
+    sums.push_back(0);
+    const auto add = [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) sums.push_back(sums.back() + values[i]);
+    };
+    add(0, block_end_);
+    for (std::size_t i = 0; i < more_blocks_; ++i) add(block_begin_, block_end_);
+    add(block_end_, values.size());
+    return sums;
 }
 
 void Group::add(const Step& step, Known& known) {
@@ -135,7 +177,7 @@ std::vector<double> Group::held(const std::vector<double>& outputs) const {
         }
         return held;
     }
-    const double share = use_.activations.value / std::max(1.0, std::accumulate(outputs.begin(), outputs.end(), 0.0));
+    const double share = activations_ / std::max(1.0, running(outputs).back());
     std::ranges::transform(outputs, held.begin(), [&](double bytes) { return bytes * share; });
     return held;
 }
@@ -171,18 +213,16 @@ std::optional<LayerCosts> Group::costs(std::int64_t micro_batch) {
         summed.push_back(times_->time(sim::call_of(sum)).value);
     }
     LayerCosts costs;
-    // Element i + 1 is of layer i alone until they are added up.
-    for (std::vector<double>* each : {&costs.forward_s, &costs.backward_s}) each->resize(weights_.size());
-    for (const Doing& each : computes_) {
-        (each.forward ? costs.forward_s : costs.backward_s)[each.layer + 1] += computed[each.what];
-        costs.computed_s += computed[each.what];
-    }
+    const std::size_t layers = schedule_.classes[0].part.network.layers.size();
+    std::vector<double> forward(layers), backward(layers), sent(layers);
+    for (const Doing& each : computes_) (each.forward ? forward : backward)[each.layer] += computed[each.what];
     for (const Doing& each : communications_) {
-        (each.forward ? costs.forward_s : costs.backward_s)[each.layer + 1] += summed[each.what];
+        (each.forward ? forward : backward)[each.layer] += summed[each.what];
+        sent[each.layer] += summed[each.what];
     }
-    for (std::vector<double>* each : {&costs.forward_s, &costs.backward_s}) {
-        std::partial_sum(each->begin(), each->end(), each->begin());
-    }
+    costs.forward_s = running(forward);
+    costs.backward_s = running(backward);
+    costs.computed_s = costs.forward_s.back() + costs.backward_s.back() - running(sent).back();
     const auto times = static_cast<double>(units);
     const auto scaled = [&](const std::vector<double>& bytes) {
         std::vector<double> all(bytes);
@@ -193,9 +233,9 @@ std::optional<LayerCosts> Group::costs(std::int64_t micro_batch) {
     costs.expert_weights = expert_weights_;
     costs.held_bytes = scaled(held_);
     costs.output_bytes = scaled(outputs_);
-    costs.passing_bytes = times * use_.activation_gradients.value;
+    costs.passing_bytes = times * activation_gradients_;
     if (recompute_ == Recompute::blocks) {
-        costs.passing_bytes += std::max(0.0, times * use_.activations.value - costs.held_bytes.back());
+        costs.passing_bytes += std::max(0.0, times * activations_ - costs.held_bytes.back());
     }
     costs.whole_stage = recompute_ == Recompute::all;
     costs.update_s = update_s_ / std::max(1.0, costs.weights.back());

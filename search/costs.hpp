@@ -59,14 +59,21 @@ private:
         std::map<std::tuple<CollectiveKind, std::int64_t, DataType>, std::size_t> sums;
     };
     void add(const Step& step, Known& known);
+    /// Of few equal blocks, what grows with each of them being known from even fewer.
+    bool make_of_few(const Network& network, const schedule::Job& job, const Sharing& sharing);
+    void measure(const Network& network, const schedule::Job& job, const Sharing& sharing);
     std::vector<double> held(const std::vector<double>& outputs) const;
     void find_sizes();
+    /// [0, v0, v0 + v1, ...] of all layers, from those of schedule_.
+    std::vector<double> running(const std::vector<double>& values) const;
 
     const Machine& machine_;
     schedule::Recompute recompute_;
     std::int64_t unit_;  // samples of the schedule
-    Schedule schedule_;
-    schedule::MemoryUse use_;
+    Schedule schedule_;  // of all blocks, or of few
+    /// Layers of its part that stand for as many more times.
+    std::size_t block_begin_ = 0, block_end_ = 0, more_blocks_ = 0;
+    double activations_ = 0, activation_gradients_ = 0;              // bytes of a unit, of all blocks
     std::vector<double> outputs_, held_, weights_, expert_weights_;  // of layers before i, like LayerCosts; of a unit
     std::vector<Problem> problems_;                                  // each once
     std::vector<Communicate> sums_;
