@@ -15,6 +15,7 @@
 #include "cli/conditions.hpp"
 #include "cli/explain.hpp"
 #include "cli/job.hpp"
+#include "cli/learner_options.hpp"
 #include "cli/report.hpp"
 #include "cli/training.hpp"
 #include "core/dependencies.hpp"
@@ -27,6 +28,7 @@
 #include "schedule/remedies.hpp"
 #include "sim/band.hpp"
 #include "sim/choose.hpp"
+#include "sim/learners.hpp"
 #include "sim/simulator.hpp"
 #include "trace/trace.hpp"
 
@@ -47,6 +49,8 @@ struct Options {
     std::optional<std::int64_t> baseline;
     TrainingOptions training;
     std::string trace, plot;
+    bool first_idle = false;
+    std::vector<double> learner_paces;
     bool explain = false, memory = false, links = false, no_band = false, progress = false;
 };
 
@@ -74,6 +78,26 @@ void add_epoch(Json& json, const Schedule& schedule, const Timeline& timeline) {
     json["all_through_s"] = ends.back();
 }
 
+// Learners of a device that are not equally fast: its pace is that of the last of them.
+void slow_down(sim::Options& simulated, const Options& options, const Schedule& schedule) {
+    const Averaging& averaging = schedule.averaging;
+    if (options.learner_paces.empty() && !options.first_idle) return;
+    if (averaging.learners == 1) {
+        throw InputError(
+            fmt::format("--assign and --learner-paces: of several learners, as in --plan data:learners=2; "
+                        "plan '{}' has none",
+                        options.job.plan));
+    }
+    if (options.learner_paces.empty()) return;
+    if (static_cast<int>(options.learner_paces.size()) != averaging.learners) {
+        throw InputError(fmt::format("--learner-paces: {} numbers for {} learners of a device",
+                                     options.learner_paces.size(), averaging.learners));
+    }
+    const double pace = sim::pace_of_learners(options.learner_paces, averaging.period, options.first_idle);
+    simulated.pace.resize(static_cast<std::size_t>(ranks(schedule.mesh)), 1);
+    for (double& each : simulated.pace) each *= pace;
+}
+
 Predicted predicted(const Options& options, const Network& network, const Machine& given, std::int64_t devices) {
     const std::optional<Served> served =
         with_data_servers(given, options.conditions, network, devices, options.training.dataset);
@@ -89,6 +113,7 @@ Predicted predicted(const Options& options, const Network& network, const Machin
     sim::Options simulated =
         conditioned({.mode = options.mode, .iterations = options.steps, .links = links}, conditions, machine, devices);
     if (!simulated.pace.empty()) simulated.pace.resize(static_cast<std::size_t>(ranks(result.schedule.mesh)));
+    slow_down(simulated, options, result.schedule);
     sim::Simulator simulator{result.schedule, machine};
     sim::Prediction middle = simulator.simulate(simulated);
     const Summary summary = summarize(result.schedule, middle.timeline);
@@ -343,6 +368,7 @@ Run add_predict(CLI::App& app) {
                  "a third of the time: the band's ends are not simulated, low and high are the step itself");
     app.add_flag("--progress", options->progress, "a line on stderr for each point that is done");
     add_conditions(app, options->conditions);
+    add_learner_options(app, options->first_idle, options->learner_paces);
     app.add_flag("--links", options->links,
                  "what the largest point's links carry, by kind; in JSON the busiest ones too");
     add_common(app, options->common);

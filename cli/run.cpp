@@ -11,6 +11,7 @@
 
 #include "cli/command.hpp"
 #include "cli/job.hpp"
+#include "cli/learner_options.hpp"
 #include "cli/report.hpp"
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
@@ -68,6 +69,10 @@ void check(const Options& options) {
     if (options.run.learners > 1 && !options.trace.empty()) {
         throw InputError("--learners: no --trace, as their kernels overlap");
     }
+    const bool learners = schedule::parse_plan(options.job.plan).averaging.learners > 1;
+    if ((learners || options.run.unlocked > 0) && !options.trace.empty()) {
+        throw InputError("--trace: not of several learners or --unlocked threads of a rank, as their kernels overlap");
+    }
     if (options.run.steps < 1) throw InputError(fmt::format("--steps {}: at least 1", options.run.steps));
     if (!(options.run.loss_scale >= 1 && options.run.loss_scale <= 0x1p24F)) {
         throw InputError(fmt::format("--loss-scale {}: from 1 to 16777216", options.run.loss_scale));
@@ -122,7 +127,9 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     if (options.run.check_gradients) {
         report.document["gradient_error"] = result.gradient_error;
         report.document["gradient_tolerance"] = result.gradient_tolerance;
-        report.footer = fmt::format("gradients against one rank: relative error {:.2g}, allowed {:.2g}",
+        report.footer = fmt::format("{}: {:.2g}, allowed {:.2g}",
+                                    options.run.unlocked > 0 ? "updates lost, as a share of a step's"
+                                                             : "gradients against one rank: relative error",
                                     result.gradient_error, result.gradient_tolerance);
     }
     Table summary{"points",
@@ -230,6 +237,11 @@ Run add_run(CLI::App& app) {
         ->option_text("cpu|cuda");
     app.add_option("--learners", options->run.learners, "on one GPU, a stream and --batch samples each")
         ->capture_default_str()
+        ->option_text("N");
+    add_learner_options(app, options->run.first_idle, options->run.learner_paces);
+    app.add_option("--unlocked", options->run.unlocked,
+                   "so many threads make the updates of local=N on a rank's one model at the same time, without locks "
+                   "(Project Adam)")
         ->option_text("N");
     app.add_option("--algorithm", options->run.algorithm, "where it applies: direct, im2col, winograd, fft, ...")
         ->option_text("NAME");

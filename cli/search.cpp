@@ -57,6 +57,7 @@ void check(const Options& options) {
     }
     check(options.training);
     if (options.request.most.tensor < 1) throw InputError("--max-tensor: at least 1");
+    if (options.request.most.expert < 1) throw InputError("--max-expert: at least 1");
     if (options.request.most.pipe < 1) throw InputError("--max-pipe: at least 1");
     if (options.request.variety.chunks < 1) throw InputError("--max-chunks: at least 1");
     if (options.node_watts && *options.node_watts <= 0) throw InputError("--node-power: more than 0 W");
@@ -207,6 +208,9 @@ void add_limits(CLI::App& app, Options& options) {
         ->option_text("N")
         ->capture_default_str();
     app.add_option("--max-pipe", options.request.most.pipe, "stages")->option_text("N")->capture_default_str();
+    app.add_option("--max-expert", options.request.most.expert, "ranks that share the experts of mixtures")
+        ->option_text("N")
+        ->capture_default_str();
     app.add_option("--max-chunks", options.request.variety.chunks, "of a stage, where interleaved")
         ->option_text("N")
         ->capture_default_str();

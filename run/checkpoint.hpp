@@ -32,6 +32,15 @@ struct Checkpoint {
     std::vector<LayerState> layers{};  // of the network's layers
 };
 
+/// The state of a training whose ranks go their own ways (models of their own and averages, servers, what few bits left
+/// out): the numbers of each rank of the job, in an order of its own. Only the same plan may go on from it.
+struct RankStates {
+    std::string network, optimizer, plan;
+    std::int64_t steps = 0, global_batch = 0;
+    std::uint64_t seed = 0;
+    std::vector<std::vector<float>> ranks{};
+};
+
 /// All sizes as the network says, all numbers 0.
 Checkpoint empty_checkpoint(const Schedule& schedule);
 
@@ -53,11 +62,14 @@ std::optional<std::string> why_no_checkpoints();
 /// A file that is either whole or not there: written under another name, to the disk, then renamed. BackendError when
 /// that fails. The newest two of a folder are kept.
 void save(const std::filesystem::path& folder, const Checkpoint& checkpoint);
+void save(const std::filesystem::path& folder, const RankStates& states);
 
 /// The newest of a folder; nothing where there is none.
 std::optional<std::filesystem::path> newest(const std::filesystem::path& folder);
 
 /// InputError where the file is none of ours, or of another network or optimizer.
 Checkpoint load(const std::filesystem::path& file, const Schedule& schedule);
+/// InputError, too, where it is of another plan or number of ranks than `like`.
+RankStates load(const std::filesystem::path& file, const RankStates& like);
 
 }  // namespace rehearse::run

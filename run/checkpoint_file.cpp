@@ -17,6 +17,7 @@ namespace rehearse::run {
 namespace {
 
 constexpr const char* schema = "rehearse.checkpoint/1";
+constexpr const char* schema_of_ranks = "rehearse.checkpoint-of-ranks/1";
 constexpr std::size_t kept = 2;
 
 struct Kind {
@@ -44,14 +45,31 @@ void flush(const std::filesystem::path& path) {
     if (!done) fail(path, "cannot be flushed to the disk");
 }
 
+template <typename State>
+void write_header(const H5& file, const char* which, const State& state) {
+    write_attribute(file, "schema", std::string{which});
+    write_attribute(file, "network", state.network);
+    write_attribute(file, "optimizer", state.optimizer);
+    write_attribute(file, "steps", state.steps);
+    write_attribute(file, "global_batch", state.global_batch);
+    write_attribute(file, "seed", static_cast<std::int64_t>(state.seed));
+}
+
+std::string rank_name(std::size_t rank) { return fmt::format("rank{:06}", rank); }
+
+void write_file(const std::filesystem::path& path, const RankStates& states) {
+    const H5 file = make_file(path);
+    write_header(file, schema_of_ranks, states);
+    write_attribute(file, "plan", states.plan);
+    write_attribute(file, "ranks", static_cast<std::int64_t>(states.ranks.size()));
+    for (std::size_t rank = 0; rank < states.ranks.size(); ++rank) {
+        if (!states.ranks[rank].empty()) write(file, rank_name(rank), states.ranks[rank]);
+    }
+}
+
 void write_file(const std::filesystem::path& path, const Checkpoint& checkpoint) {
     const H5 file = make_file(path);
-    write_attribute(file, "schema", std::string{schema});
-    write_attribute(file, "network", checkpoint.network);
-    write_attribute(file, "optimizer", checkpoint.optimizer);
-    write_attribute(file, "steps", checkpoint.steps);
-    write_attribute(file, "global_batch", checkpoint.global_batch);
-    write_attribute(file, "seed", static_cast<std::int64_t>(checkpoint.seed));
+    write_header(file, schema, checkpoint);
     write_attribute(file, "loss_scale", static_cast<double>(checkpoint.program.loss_scale));
     write_attribute(file, "good_steps", checkpoint.program.good_steps);
     write_attribute(file, "updates", checkpoint.program.updates);
@@ -87,20 +105,29 @@ std::vector<std::filesystem::path> checkpoints(const std::filesystem::path& fold
     return all;
 }
 
-}  // namespace
+void expect(const H5& file, const std::string& where, const char* name, const std::string& right) {
+    const std::string found = text_attribute(file, name, where);
+    if (found != right) throw InputError(fmt::format("{}: is of {} '{}', not of '{}'", where, name, found, right));
+}
 
-std::optional<std::string> why_no_checkpoints() { return {}; }
-
-void save(const std::filesystem::path& folder, const Checkpoint& checkpoint) {
-    const std::filesystem::path file = folder / fmt::format("step-{:06}.h5", checkpoint.steps);
+template <typename State>
+void save_file(const std::filesystem::path& folder, const State& state) {
+    const std::filesystem::path file = folder / fmt::format("step-{:06}.h5", state.steps);
     const std::filesystem::path unfinished = folder / "unfinished.tmp";
-    write_file(unfinished, checkpoint);
+    write_file(unfinished, state);
     flush(unfinished);
     if (std::rename(unfinished.c_str(), file.c_str()) != 0) fail(file, "cannot be renamed to");
     flush(folder);
     const std::vector<std::filesystem::path> all = checkpoints(folder);
     for (std::size_t i = kept; i < all.size(); ++i) std::filesystem::remove(all[i]);
 }
+
+}  // namespace
+
+std::optional<std::string> why_no_checkpoints() { return {}; }
+
+void save(const std::filesystem::path& folder, const Checkpoint& checkpoint) { save_file(folder, checkpoint); }
+void save(const std::filesystem::path& folder, const RankStates& states) { save_file(folder, states); }
 
 std::optional<std::filesystem::path> newest(const std::filesystem::path& folder) {
     const std::vector<std::filesystem::path> all = checkpoints(folder);
@@ -111,16 +138,16 @@ std::optional<std::filesystem::path> newest(const std::filesystem::path& folder)
 Checkpoint load(const std::filesystem::path& path, const Schedule& schedule) {
     const std::string where = path.string();
     const H5 file = open_file(path);
-    const auto expect = [&](const char* name, const std::string& right) {
-        const std::string found = text_attribute(file, name, where);
-        if (found != right) {
-            throw InputError(fmt::format("{}: is of {} '{}', not of '{}'", where, name, found, right));
-        }
-    };
-    expect("schema", schema);
+    if (text_attribute(file, "schema", where) == schema_of_ranks) {
+        throw InputError(fmt::format(
+            "{}: has the states of the ranks of plan '{}', who go their own ways: only that plan goes on from "
+            "it, not '{}'",
+            where, text_attribute(file, "plan", where), schedule.plan));
+    }
+    expect(file, where, "schema", schema);
     Checkpoint checkpoint = empty_checkpoint(schedule);
-    expect("network", checkpoint.network);
-    expect("optimizer", checkpoint.optimizer);
+    expect(file, where, "network", checkpoint.network);
+    expect(file, where, "optimizer", checkpoint.optimizer);
     checkpoint.steps = integer_attribute(file, "steps", where);
     checkpoint.global_batch = integer_attribute(file, "global_batch", where);
     checkpoint.seed = static_cast<std::uint64_t>(integer_attribute(file, "seed", where));
@@ -145,6 +172,33 @@ Checkpoint load(const std::filesystem::path& path, const Schedule& schedule) {
         }
     }
     return checkpoint;
+}
+
+RankStates load(const std::filesystem::path& path, const RankStates& like) {
+    const std::string where = path.string();
+    const H5 file = open_file(path);
+    if (text_attribute(file, "schema", where) == schema) {
+        throw InputError(
+            fmt::format("{}: has one network's state, but the ranks of plan '{}' go their own ways and need "
+                        "their own: it goes on from checkpoints of that plan only",
+                        where, like.plan));
+    }
+    expect(file, where, "schema", schema_of_ranks);
+    expect(file, where, "network", like.network);
+    expect(file, where, "optimizer", like.optimizer);
+    expect(file, where, "plan", like.plan);
+    RankStates states = like;
+    states.steps = integer_attribute(file, "steps", where);
+    states.global_batch = integer_attribute(file, "global_batch", where);
+    states.seed = static_cast<std::uint64_t>(integer_attribute(file, "seed", where));
+    if (integer_attribute(file, "ranks", where) != static_cast<std::int64_t>(like.ranks.size())) {
+        throw InputError(fmt::format("{}: is of another number of ranks than {}", where, like.ranks.size()));
+    }
+    for (std::size_t rank = 0; rank < states.ranks.size(); ++rank) {
+        const H5 stored = find(file, rank_name(rank));
+        states.ranks[rank] = stored ? floats_in(stored, where) : std::vector<float>{};
+    }
+    return states;
 }
 
 }  // namespace rehearse::run

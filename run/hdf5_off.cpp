@@ -14,6 +14,8 @@ constexpr const char* why = "this build has no HDF5 (install libhdf5-dev, config
 
 std::optional<std::string> why_no_checkpoints() { return why; }
 void save(const std::filesystem::path&, const Checkpoint&) { throw BackendError(why); }
+void save(const std::filesystem::path&, const RankStates&) { throw BackendError(why); }
+RankStates load(const std::filesystem::path&, const RankStates&) { throw BackendError(why); }
 std::optional<std::filesystem::path> newest(const std::filesystem::path&) { return {}; }
 Checkpoint load(const std::filesystem::path&, const Schedule&) { throw BackendError(why); }
 LabelledFile open_h5(const std::filesystem::path&, const Shape&, const SoftmaxLoss&) { throw BackendError(why); }

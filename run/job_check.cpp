@@ -29,6 +29,47 @@ void check_own_ways(const Schedule& schedule) {
     }
 }
 
+// A rank's learners, or threads without locks, train at the same time: run/pool.hpp.
+void check_pools(const Schedule& schedule, const Options& options) {
+    const bool learners = schedule.averaging.learners > 1, unlocked = options.unlocked != 0;
+    if (!learners && !unlocked) {
+        if (!options.first_idle && options.learner_paces.empty()) return;
+        throw InputError(
+            fmt::format("--assign and --learner-paces: of several learners, as in --plan data:learners=2, "
+                        "or of --unlocked threads; plan '{}' has none",
+                        schedule.plan));
+    }
+    const auto refuse = [&](std::string_view option, std::string_view why) {
+        throw InputError(fmt::format("run: {} of plan '{}': {}", option, schedule.plan, why));
+    };
+    for (const Axis& axis : schedule.mesh.axes) {
+        if (axis.name != "data" && axis.size > 1)
+            refuse(axis.name, "a rank's threads train whole networks, in this version");
+    }
+    if (unlocked) {
+        const std::string_view option = "--unlocked";
+        const Averaging& averaging = schedule.averaging;
+        if (options.unlocked < 1) refuse(option, "at least 1 thread");
+        if (averaging.period == 0 || averaging.elastic > 0 || learners || schedule.servers.count > 0) {
+            refuse(option, "it goes with local=N alone: threads make its updates of one model");
+        }
+        if (options.unlocked > averaging.period) {
+            refuse(option, fmt::format("{} threads share {} updates a step: give local=N with more", options.unlocked,
+                                       averaging.period));
+        }
+        if (schedule.optimizer != Optimizer::sgd || options.momentum != 0 || options.weight_decay != 0) {
+            refuse(option, "updates that nothing orders are sums, as of SGD with --momentum 0 and --weight-decay 0");
+        }
+    }
+    const auto threads = static_cast<std::size_t>(unlocked ? options.unlocked : schedule.averaging.learners);
+    const std::vector<double>& paces = options.learner_paces;
+    if (paces.empty()) return;
+    const bool right = std::ranges::all_of(paces, [](double pace) { return pace >= 1 && pace <= 1000; });
+    if (paces.size() != threads || !right) {
+        refuse("--learner-paces", fmt::format("{} numbers from 1 to 1000, one for each of a rank's", threads));
+    }
+}
+
 // Rows of tables that are updated as soon as their gradients have come.
 void check_tables(const Schedule& schedule, const Options& options) {
     for (const Layer& layer : schedule.classes.front().part.network.layers) {
@@ -87,13 +128,13 @@ void check_job(const kernels::Communicator& world, const Schedule& schedule, con
         throw InputError("--resume: say where from with --checkpoint DIR");
     }
     if (options.steps < 1) throw InputError(fmt::format("--steps {}: at least 1 is needed", options.steps));
-    const bool own_ways =
-        schedule.averaging.period > 0 || schedule.compression != Compression{} || schedule.servers.count > 0;
-    if (own_ways && !options.checkpoint.empty()) {
+    const bool by_chance = schedule.servers.count > 0 || options.first_idle;
+    if (options.resume && options.check_gradients && by_chance) {
         throw InputError(
-            fmt::format("--checkpoint: not yet of plan '{}', whose ranks have states of their own", schedule.plan));
+            "--check-gradients with --resume: who came first before the checkpoint is not known; leave out one");
     }
     check_own_ways(schedule);
+    check_pools(schedule, options);
     check_tables(schedule, options);
     if (schedule.servers.shared || schedule.servers.copies > 1 || schedule.servers.quorum < 1) {
         throw InputError(

@@ -164,18 +164,25 @@ Trained Alone::train_models(std::int64_t rank, int perturbation) const {
     for (std::int64_t i = 0; i < learners * shards(schedule_.mesh); ++i) all.models.push_back(model(perturbation));
     all.begin();
     const bool elastic = schedule_.averaging.elastic > 0;
-    const std::int64_t size = micro_batch_size(schedule_);
+    const std::int64_t size = micro_batch_size(schedule_), parts = schedule_.micro_batches;
+    const auto takes = [&](std::int64_t shard, int step, std::int64_t part, std::int64_t learner) {
+        if (options_.taken.empty()) return part / schedule_.averaging.period == learner;
+        return options_.taken[at(shard)][at(step)][at(part)] == learner;
+    };
     for (int step = 0; step < options_.steps; ++step) {
         const std::vector<std::vector<double>> apart = all.differences();
         for (std::size_t i = 0; i < all.models.size(); ++i) {
-            for (int m = 0; m < schedule_.averaging.period; ++m) {
-                // The learners of a rank, or the updates of its one model, take its micro-batches.
-                const std::int64_t each = schedule_.batch_per_rank / learners;
-                const std::int64_t first = static_cast<std::int64_t>(i) * each + m * size;
+            const std::int64_t shard = static_cast<std::int64_t>(i) / learners;
+            bool pulled = !elastic;
+            for (std::int64_t part = 0; part < parts; ++part) {
+                if (!takes(shard, step, part, static_cast<std::int64_t>(i) % learners)) continue;
+                const std::int64_t first = shard * schedule_.batch_per_rank + part * size;
                 sum_gradients(*all.models[i], step, first, first + 1, 1);
                 update(*all.models[i]);
-                if (elastic && m == 0) all.pull(i, apart[i]);
+                if (!pulled) all.pull(i, apart[i]);
+                pulled = true;
             }
+            if (!pulled) all.pull(i, apart[i]);
         }
         if (elastic) all.move_average(apart);
         if (!elastic) all.replace();

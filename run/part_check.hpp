@@ -28,6 +28,8 @@ struct AloneOptions {
     /// Puts `count` samples from `first` of the global batch of a step into a program.
     std::function<void(int step, std::int64_t first, Program& program)> load;
     ServerLogs served{};  // with parameter servers
+    /// With learners: by shard, step and part of the shard's batch, who took it; empty: each as many, in their order.
+    std::vector<std::vector<std::vector<int>>> taken{};
 };
 
 /// `own` has trained its part of `schedule` for some steps. The whole network trains as many steps on this rank alone,

@@ -53,7 +53,6 @@ Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, 
     }
     find_sums_of_micro_batches();
     make_weight_versions();
-    make_models();
     for (const Step& step : rank_class_.steps) {
         ReadyStep ready;
         ready.step = &step;
@@ -217,19 +216,11 @@ void Program::prepare(ReadyStep& ready, const Update& update, const Wish& wish) 
     ready.buffers.learning_rate = hyperparameters_.learning_rate;
     ready.buffers.momentum_factor = hyperparameters_.momentum;
     ready.buffers.weight_decay = hyperparameters_.weight_decay;
-    const auto learner = static_cast<int>(std::ranges::count_if(steps_, [&](const ReadyStep& other) {
+    const bool first = std::ranges::none_of(steps_, [&](const ReadyStep& other) {
         const auto* before = std::get_if<Update>(&other.step->action);
         return before != nullptr && before->bucket == update.bucket;
-    }));
-    if (learner < schedule_.averaging.learners && averages_.contains(update.bucket)) {
-        ready.after = [this, b = update.bucket, learner] { pull_together(b, learner); };
-    }
-    if (models_.empty()) return;
-    const std::int64_t from = offset(bucket.weights);
-    const auto of = [&](std::vector<float>& all) { return std::span{all}.subspan(at(from), bucket.weights.size()); };
-    ready.buffers.weights = of(models_[at(learner)]);
-    ready.buffers.momentum = of(momenta_[at(learner)]);
-    if (!bucket.second_moment.empty()) ready.buffers.second_moment = of(second_moments_[at(learner)]);
+    });
+    if (first && averages_.contains(update.bucket)) ready.after = [this, b = update.bucket] { pull_together(b); };
 }
 
 void Program::begin_step() {
@@ -249,7 +240,7 @@ void Program::compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_s
     }
     if (const auto* update = std::get_if<Update>(&ready.step->action)) {
         if (skips_ || !applies()) return;
-        ready.buffers.update_count = updates_[update->bucket]++ / schedule_.averaging.learners + 1;
+        ready.buffers.update_count = updates_[update->bucket]++ + 1;
         if (scales()) unscale(ready);
     }
     if (ready.before && ready.host_works) wait_for_device();

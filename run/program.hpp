@@ -90,8 +90,7 @@ public:
     std::int64_t pixel_classes() const { return pixel_classes_; }
     std::span<const double> confusion() const { return confusion_; }
     void begin_step();
-    /// After a step with servers: the weights that they gave in exchange, or less what a model gives up. With several
-    /// learners: the last one's model.
+    /// After a step with servers: the weights that they gave in exchange, or less what a model gives up.
     void take_fresh_weights();
 
     /// A kernel of the compute stream. `seed` is one a training step, `first_sample` where this rank's samples lie in
@@ -117,6 +116,8 @@ public:
     bool applies() const { return schedule_.lag == 0 || begun_ > 1; }
     /// Between two steps: what is not in a tensor.
     ProgramState state() const;
+    /// Likewise, of a rank that goes its own way: all that the next step reads, one span after the other.
+    void visit_own_state(const std::function<void(std::span<float>)>& use);
     float made_scale() const { return made_scale_; }
     void set_state(const ProgramState& state);
     bool has_overflowed() const;  // any gradient of this rank
@@ -165,9 +166,7 @@ private:
     std::function<void()> direction(int bucket, Precondition::Side side, const Wish& wish);
     void prepare_own_way(ReadyStep& ready, const Communicate& communicate);
     void prepare_differences(ReadyStep& ready, int bucket);
-    void pull_together(int bucket, int learner);
-    void make_models();
-    std::int64_t offset(kernels::View weights) const;  // in all weights
+    void pull_together(int bucket);
     void prepare_compressed(ReadyStep& ready, const Communicate& communicate);
     void prepare(ReadyStep& ready, const Trade& trade);
     void prepare_vectors(ReadyStep& ready, const Trade& trade);
@@ -229,11 +228,8 @@ private:
     std::map<int, std::int64_t> updates_;  // by bucket, so far
     /// Of a bucket: the average model, as it was a step ago, how far this rank's model is from it, the sum of that.
     struct Average {
-        std::vector<float> average, last, sum;
-        std::vector<std::vector<float>> own;  // by learner
+        std::vector<float> average, last, own, sum;
     };
-    /// Of all weights, by learner; none where a rank trains one model.
-    std::vector<std::vector<float>> models_, momenta_, second_moments_;
     std::map<int, Average> averages_;                      // by bucket, like these:
     std::map<int, std::vector<float>> left_out_, words_;   // of compressed gradients: what waits, what is sent
     std::map<int, std::vector<float>> fresh_;              // weights that servers have given

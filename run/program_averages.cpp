@@ -34,51 +34,28 @@ void Program::prepare_own_way(ReadyStep& ready, const Communicate& communicate) 
     };
 }
 
-void Program::make_models() {
-    const auto learners = at(schedule_.averaging.learners);
-    if (learners == 1) return;
-    const std::span<const float> weights = tensors_->weights();
-    models_.assign(learners, {weights.begin(), weights.end()});
-    momenta_.assign(learners, std::vector<float>(weights.size()));
-    second_moments_ = momenta_;
-}
-
-std::int64_t Program::offset(kernels::View weights) const { return weights.data() - tensors_->weights().data(); }
-
-// A rank's models and the average one as they are when the step begins: d = w - z is kept, its sum over all comes.
+// This rank's model and the average one as they are when the step begins: d = w - z is kept, its sum over all comes.
 void Program::prepare_differences(ReadyStep& ready, int b) {
     Average& of = averages_[b];
     const std::span<float> weights = tensors_->bucket(b).weights;
     of.average.assign(weights.begin(), weights.end());  // all models begin with the same
     of.last = of.average;
-    of.own.assign(at(schedule_.averaging.learners), std::vector<float>(weights.size()));
+    of.own.resize(weights.size());
     of.sum.resize(weights.size());
     ready.data = std::span<float>{of.sum};
-    std::vector<const float*> models;
-    for (const std::vector<float>& model : models_) models.push_back(model.data() + offset(weights));
-    if (models.empty()) models.push_back(weights.data());
-    ready.before = [&of, models] {
-        std::ranges::fill(of.sum, 0.0F);
-        for (std::size_t m = 0; m < models.size(); ++m) {
-            for (std::size_t i = 0; i < of.sum.size(); ++i) {
-                of.own[m][i] = models[m][i] - of.average[i];
-                of.sum[i] += of.own[m][i];
-            }
-        }
+    ready.before = [&of, weights] {
+        for (std::size_t i = 0; i < of.sum.size(); ++i) of.own[i] = of.sum[i] = weights[i] - of.average[i];
     };
 }
 
-// After the first update of a model; the average moves with the last of them.
-void Program::pull_together(int b, int learner) {
+// After the first update of a model; the average moves with it.
+void Program::pull_together(int b) {
     Average& of = averages_.at(b);
     const auto share = static_cast<float>(schedule_.averaging.elastic);
     const auto momentum = static_cast<float>(schedule_.averaging.momentum);
-    const kernels::View all = tensors_->bucket(b).weights;
-    float* weights = models_.empty() ? all.data() : models_[at(learner)].data() + offset(all);
-    const std::vector<float>& own = of.own[at(learner)];
-    for (std::size_t i = 0; i < own.size(); ++i) weights[i] -= share * own[i];
-    if (learner + 1 < schedule_.averaging.learners) return;
-    for (std::size_t i = 0; i < own.size(); ++i) {
+    const std::span<float> weights = tensors_->bucket(b).weights;
+    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] -= share * of.own[i];
+    for (std::size_t i = 0; i < weights.size(); ++i) {
         const float before = of.average[i];
         of.average[i] += share * of.sum[i] + momentum * (before - of.last[i]);
         of.last[i] = before;
@@ -150,7 +127,25 @@ void Program::take_fresh_weights() {
         }
         for (std::size_t i = 0; i < memory.size(); ++i) weights.data()[i] -= memory[i];
     }
-    if (!models_.empty()) std::ranges::copy(models_.back(), tensors_->weights().begin());
+}
+
+void Program::visit_own_state(const std::function<void(std::span<float>)>& use) {
+    require(schedule_.precision == Precision::fp32 && device_ == nullptr, "ranks that go their own ways train in f32");
+    for (std::size_t b = 0; b < part().buckets.size(); ++b) {
+        const BucketTensors& bucket = tensors_->bucket(static_cast<int>(b));
+        use(bucket.weights);
+        use(bucket.momentum);
+        if (!bucket.second_moment.empty()) use(bucket.second_moment);
+        auto count = static_cast<float>(updates_[static_cast<int>(b)]);  // exact to 2^24
+        use({&count, 1});
+        updates_[static_cast<int>(b)] = static_cast<std::int64_t>(count);
+    }
+    for (std::size_t i = 0; i < part().network.layers.size(); ++i) use(tensors_->layer(static_cast<int>(i)).state);
+    for (auto& [b, of] : averages_) {
+        use(of.average);
+        use(of.last);
+    }
+    for (auto& [b, left] : left_out_) use(left);
 }
 
 }  // namespace rehearse::run

@@ -31,9 +31,6 @@ void Program::make_weight_versions() {
 }
 
 kernels::View Program::version_of(kernels::View weights, int micro_batch) {
-    if (!models_.empty() && !weights.empty()) {
-        return std::span{models_[at(micro_batch)]}.subspan(at(offset(weights)), weights.size());
-    }
     if (versions_.empty() || weights.empty()) return weights;
     const std::span<float> version = versions_[at(micro_batch % rank_class_.slots)];
     return version.subspan(at(weights.data() - tensors_->weights().data()), weights.size());

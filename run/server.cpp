@@ -9,6 +9,9 @@
 #include "core/index.hpp"
 #include "kernels/comm/idle.hpp"
 #include "kernels/comm/operation.hpp"
+#include "run/random.hpp"
+#include "run/saver.hpp"
+#include "run/trainer.hpp"
 
 namespace rehearse::run {
 
@@ -26,8 +29,13 @@ std::vector<const Trade*> trades_with(const Schedule& schedule, int server) {
 /// A trading rank as a server sees it: the gradients that come next, then the weights that go back.
 class Client {
 public:
-    Client(std::int64_t rank, kernels::Communicator& link, const std::vector<const Trade*>& trades, int steps)
-        : rank_(rank), link_(link), trades_(trades), left_(steps * static_cast<std::int64_t>(trades.size())) {
+    /// Of steps [first, end).
+    Client(std::int64_t rank, kernels::Communicator& link, const std::vector<const Trade*>& trades, int first, int end)
+        : rank_(rank),
+          link_(link),
+          trades_(trades),
+          first_(first),
+          left_((end - first) * static_cast<std::int64_t>(trades.size())) {
         for (const Trade* trade : trades) {
             memory_.resize(std::max(memory_.size(), at(std::max(trade->sent, trade->received))));
         }
@@ -36,7 +44,7 @@ public:
 
     bool is_through() const { return left_ == 0; }
     const Trade& trade() const { return *trades_[taken_ % trades_.size()]; }
-    Served served() const { return {rank_, static_cast<int>(taken_ / trades_.size()), trade().bucket}; }
+    Served served() const { return {rank_, first_ + static_cast<int>(taken_ / trades_.size()), trade().bucket}; }
     std::span<float> memory() { return std::span{memory_}.first(at(trade().sent)); }
     std::span<float> answer() { return std::span{memory_}.first(at(trade().received)); }
     /// Whether gradients have come that nobody has looked at.
@@ -67,6 +75,7 @@ private:
     std::int64_t rank_;
     kernels::Communicator& link_;
     const std::vector<const Trade*>& trades_;
+    int first_;
     std::int64_t left_;
     std::size_t taken_ = 0;
     bool replying_ = false;
@@ -98,6 +107,66 @@ public:
 private:
     const Wish& wish_;
     std::map<int, std::unique_ptr<kernels::Kernel>> kernels_;  // by bucket
+};
+
+/// A server with its weights: what it does for whoever comes.
+class Keeper {
+public:
+    Keeper(const Schedule& schedule, Program& program, const Wish& wish, std::vector<const Trade*> trades,
+           TradeLinks& links)
+        : schedule_(schedule), program_(program), products_(wish), trades_(std::move(trades)), links_(links) {
+        for (ReadyStep& ready : program.steps()) update_of_[std::get<Update>(ready.step->action).bucket] = &ready;
+    }
+
+    /// All that trading ranks send in steps [first, end).
+    void serve(int first, int end) {
+        if (trades_.empty()) return;
+        std::vector<std::unique_ptr<Client>> clients;
+        for (auto& [pair, link] : links_) {
+            clients.push_back(std::make_unique<Client>(pair.first, link, trades_, first, end));
+        }
+        kernels::Idle idle = kernels::attentive();
+        while (!std::ranges::all_of(clients, &Client::is_through)) {
+            bool moved = false;
+            for (const std::unique_ptr<Client>& client : clients) {
+                if (!client->has_come()) continue;
+                moved = true;
+                take(*client);
+            }
+            if (moved) {
+                idle = kernels::attentive();
+            } else {
+                idle();
+            }
+        }
+    }
+    const std::vector<Served>& log() const { return log_; }
+
+private:
+    void take(Client& client) {
+        log_.push_back(client.served());
+        const BucketTensors& bucket = program_.tensors().bucket(client.trade().bucket);
+        if (schedule_.averaging.period > 0) {
+            pull_average(schedule_.averaging.elastic, client.memory(), bucket.weights);
+        } else {
+            if (sends_vectors(client.trade())) {
+                products_.multiply(client.trade(), client.memory(), bucket.applied);
+            } else {
+                assign(bucket.applied, client.memory());
+            }
+            program_.compute(*update_of_.at(client.trade().bucket), 0, 0);
+            std::ranges::copy(std::span<const float>{bucket.weights}, client.answer().begin());
+        }
+        client.reply();
+    }
+
+    const Schedule& schedule_;
+    Program& program_;
+    Products products_;
+    std::vector<const Trade*> trades_;
+    TradeLinks& links_;
+    std::map<int, ReadyStep*> update_of_;  // by bucket
+    std::vector<Served> log_;
 };
 
 }  // namespace
@@ -161,46 +230,20 @@ void pull_average(double share, std::span<float> model, std::span<float> average
     }
 }
 
-std::vector<Served> serve(const Schedule& schedule, int server, int steps, TradeLinks& links, const Wish& wish,
-                          std::uint64_t weights_seed, const Hyperparameters& hyperparameters) {
+std::vector<Served> serve(const kernels::Communicator& job, const Schedule& schedule, int server,
+                          const Options& options, TradeLinks& links) {
     const Schedule kept = kept_by_server(schedule, server);
-    Program program{kept, 0, wish, weights_seed, hyperparameters};
-    std::map<int, ReadyStep*> update_of;  // by bucket
-    Products products{wish};
-    for (ReadyStep& ready : program.steps()) update_of[std::get<Update>(ready.step->action).bucket] = &ready;
-    const std::vector<const Trade*> trades = trades_with(schedule, server);
-    std::vector<Served> log;
-    if (trades.empty()) return log;
-    std::vector<std::unique_ptr<Client>> clients;
-    for (auto& [pair, link] : links) clients.push_back(std::make_unique<Client>(pair.first, link, trades, steps));
-    kernels::Idle idle = kernels::attentive();
-    while (!std::ranges::all_of(clients, &Client::is_through)) {
-        bool moved = false;
-        for (const std::unique_ptr<Client>& client : clients) {
-            if (!client->has_come()) continue;
-            moved = true;
-            log.push_back(client->served());
-            const BucketTensors& bucket = program.tensors().bucket(client->trade().bucket);
-            if (schedule.averaging.period > 0) {
-                pull_average(schedule.averaging.elastic, client->memory(), bucket.weights);
-            } else {
-                if (sends_vectors(client->trade())) {
-                    products.multiply(client->trade(), client->memory(), bucket.applied);
-                } else {
-                    assign(bucket.applied, client->memory());
-                }
-                program.compute(*update_of.at(client->trade().bucket), 0, 0);
-                std::ranges::copy(std::span<const float>{bucket.weights}, client->answer().begin());
-            }
-            client->reply();
-        }
-        if (moved) {
-            idle = kernels::attentive();
-        } else {
-            idle();
-        }
+    const Wish wish = wish_of(options, nullptr);
+    Program program{kept, 0, wish, key(options.seed, weights_of), hyperparameters_of(options)};
+    RankSaver saver{job, schedule, options, [&](const auto& use) { program.visit_own_state(use); }};
+    Keeper keeper{schedule, program, wish, trades_with(schedule, server), links};
+    for (int step = saver.begin(); step < options.steps;) {
+        const int steps = saver.steps_from(step);
+        keeper.serve(step, step + steps);
+        step += steps;
+        saver.after(step - 1);
     }
-    return log;
+    return keeper.log();
 }
 
 ServerLogs share_logs(const kernels::Communicator& job, const Schedule& schedule, const std::vector<Served>& own) {

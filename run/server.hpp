@@ -11,6 +11,7 @@
 #include "core/schedule.hpp"
 #include "kernels/comm/communicator.hpp"
 #include "run/program.hpp"
+#include "run/train.hpp"
 
 namespace rehearse::run {
 
@@ -40,9 +41,10 @@ kernels::RankProgram trade_rounds(const Trade& trade);
 /// it gives up (Zhang et al. 2015, algorithm 1).
 void pull_average(double share, std::span<float> model, std::span<float> average);
 
-/// Updates by what comes for so many steps of every trading rank; to be called by each server. Returns in which order.
-std::vector<Served> serve(const Schedule& schedule, int server, int steps, TradeLinks& links, const Wish& wish,
-                          std::uint64_t weights_seed, const Hyperparameters& hyperparameters);
+/// Updates by what comes for all steps of every trading rank; to be called by each server of the job. Returns in which
+/// order.
+std::vector<Served> serve(const kernels::Communicator& job, const Schedule& schedule, int server,
+                          const Options& options, TradeLinks& links);
 
 /// Collective over the whole job: everybody gets what the servers have written down; `own` is a server's.
 ServerLogs share_logs(const kernels::Communicator& job, const Schedule& schedule, const std::vector<Served>& own);

@@ -44,6 +44,11 @@ struct Options {
     std::string backend{}, algorithm{};  // empty: the best of each layer
     std::string device = "cpu";          // or "cuda"
     int learners = 1;                    // of one rank, on one device: run/learners.hpp
+    /// Of a rank's learners (Averaging::learners): whether the next part of its batch goes to who is idle first, or
+    /// each takes as many; and how many times as long each takes for its parts (it sleeps the rest). Empty: no longer.
+    bool first_idle = false;
+    std::vector<double> learner_paces{};
+    int unlocked = 0;  // threads of a rank that update its one model without locks, with local=N; 0: one at a time
     Bytes scratch_limit = kernels::default_scratch_limit;
     kernels::Choices tuned{};  // followed where no backend and no algorithm is asked for; the same on all ranks
     std::uint64_t seed = 1;

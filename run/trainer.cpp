@@ -35,18 +35,6 @@ struct Job {
     TradeLinks links;
 };
 
-Wish wish_of(const Options& options, kernels::Device* device) {
-    return {options.backend, options.algorithm, options.scratch_limit, options.tuned, device};
-}
-
-Hyperparameters hyperparameters_of(const Options& options) {
-    return {.learning_rate = options.learning_rate,
-            .momentum = options.momentum,
-            .weight_decay = options.weight_decay,
-            .loss_scale = options.loss_scale,
-            .growth_interval = options.growth_interval};
-}
-
 /// The type that sums of gradients are sent in.
 DataType wire_of(const Schedule& schedule) {
     for (const Step& step : schedule.classes.front().steps) {
@@ -70,13 +58,16 @@ public:
           executor_(schedule, program_, world, probe, job == nullptr ? nullptr : &job->links),
           recording_(executor_.bytes_sent(), options.record ? options.steps : 0),
           saver_(world, schedule, options, program_, executor_),
+          rank_saver_(job == nullptr ? world : job->all, schedule, options,
+                      [this](const auto& use) { program_.visit_own_state(use); }),
           shards_(shards(schedule.mesh)),
           first_sample_(first_sample(schedule, shard_of(schedule.mesh, world.rank()))),
           feed_(schedule, key(options.seed, data_of), options.data, first_sample_) {}
 
     Result train(const Report& report) {
         Result result;
-        const int first = result.first_step = saver_.begin();
+        const bool own_way = goes_its_own_way(schedule_);
+        const int first = result.first_step = own_way ? rank_saver_.begin() : saver_.begin();
         skipped_.assign(static_cast<std::size_t>(first), false);
         feed_.begin(first, options_.steps, program_);
         const double first_time = now();
@@ -84,7 +75,7 @@ public:
         for (int step = first; step < options_.steps; ++step) {
             if (step + 1 == options_.steps) weights_before_ = floats_of(program_.tensors().weights());
             result.steps.push_back(train_step(step));
-            saver_.after(step);
+            own_way ? rank_saver_.after(step) : saver_.after(step);
             if (report && world_.rank() == 0 && job_ == nullptr) report(step, result.steps.back());
         }
         if (job_ != nullptr) {
@@ -239,6 +230,7 @@ private:
     Executor executor_;
     Recording recording_;
     Saver saver_;
+    RankSaver rank_saver_;  // of ranks that go their own ways, in its place
     std::int64_t shards_, first_sample_;
     Feed feed_;
     std::vector<float> weights_before_;  // the last step's update
@@ -256,15 +248,25 @@ Result train_with_servers(const kernels::Communicator& all, const Schedule& sche
     const kernels::Communicator own = all.split(serves ? 1 : 0, all.rank());
     Job job{all, link_servers(all, schedule)};
     if (!serves) return Trainer{own, schedule, options, probe, device, &job}.train(report);
-    const std::vector<Served> log =
-        serve(schedule, static_cast<int>(all.rank() - ranks), options.steps, job.links, wish_of(options, nullptr),
-              key(options.seed, weights_of), hyperparameters_of(options));
+    const std::vector<Served> log = serve(all, schedule, static_cast<int>(all.rank() - ranks), options, job.links);
     Result result;
     result.staleness = staleness(share_logs(all, schedule, log));
     return result;
 }
 
 }  // namespace
+
+Wish wish_of(const Options& options, kernels::Device* device) {
+    return {options.backend, options.algorithm, options.scratch_limit, options.tuned, device};
+}
+
+Hyperparameters hyperparameters_of(const Options& options) {
+    return {.learning_rate = options.learning_rate,
+            .momentum = options.momentum,
+            .weight_decay = options.weight_decay,
+            .loss_scale = options.loss_scale,
+            .growth_interval = options.growth_interval};
+}
 
 float default_learning_rate(Optimizer optimizer) {
     if (optimizer == Optimizer::adam) return 1e-3F;
@@ -277,6 +279,10 @@ Result train_on(const kernels::Communicator& world, const Schedule& schedule, co
     rehearse::check(schedule);
     check_on_device(schedule, device == nullptr ? std::string_view{options.device} : device->name());
     check_job(world, schedule, options);
+    if (schedule.averaging.learners > 1 || options.unlocked > 0) {
+        if (options.device != "cpu") throw InputError("--unlocked: threads of the host; leave out --device");
+        return train_pools(world, schedule, options, report);
+    }
     if (device == nullptr) device = kernels::usable_device(options.device);
     if (schedule.servers.count > 0) return train_with_servers(world, schedule, options, report, probe, device);
     return Trainer{world, schedule, options, probe, device}.train(report);

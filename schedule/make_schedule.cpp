@@ -200,7 +200,7 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     schedule.control = plan.control;
     schedule.whole_variables = plan.whole_variables;
     schedule.averaging = plan.averaging;
-    if (plan.averaging.learners > 1 && !(plan.averaging.elastic > 0)) {
+    if (plan.averaging.elastic < 0) {  // one_of_all_models
         schedule.averaging.elastic = 1.0 / static_cast<double>(plan.averaging.learners * copies);
     }
     schedule.compression = plan.compression;

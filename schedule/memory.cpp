@@ -294,7 +294,7 @@ MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class) {
     use.weights = kept.weights * size_of(compute_type(schedule.precision)) +
                   static_cast<double>(network.state) * size_of(DataType::f32);
     if (update != compute_type(schedule.precision)) use.master_weights = kept.updated * size_of(update);
-    const double waiting = schedule.lag * static_cast<double>(parameters(network));
+    const double waiting = schedule.lag == 0 ? 0 : schedule.lag * static_cast<double>(parameters(network));
     use.gradients = (kept.gradients + waiting) * size_of(wire_type(schedule.precision));
     use.optimizer = static_cast<double>(moments(schedule.optimizer)) * kept.updated * size_of(update);
     use.optimizer += curvature_elements(schedule, rank_class) * size_of(DataType::f32);

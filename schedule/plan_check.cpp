@@ -25,9 +25,8 @@ void check_alone(const Plan& plan, std::string_view what) {
 
 void check_averaging(const Plan& plan) {
     const Averaging& of = plan.averaging;
-    if (of.learners > 1 && of.period > 1) throw InputError("learners average after each update: leave out local");
-    if (of.elastic > 0 && of.period == 0) throw InputError("elastic needs local=N: how many updates lie between");
-    if (of.momentum > 0 && !(of.elastic > 0) && of.learners == 1) throw InputError("average_momentum needs elastic");
+    if (of.elastic != 0 && of.period == 0) throw InputError("elastic needs local=N: how many updates lie between");
+    if (of.momentum > 0 && of.elastic == 0) throw InputError("average_momentum needs elastic");
     if (of.period == 0) return;
     check_alone(plan, "local");
     if (plan.micro_batches > 0 || plan.micro_batch > 0) {
@@ -167,10 +166,13 @@ void complete(Plan& plan) {
     check_tables(plan);
     check_experts(plan);
     check_shares(plan);
+    if (plan.averaging.elastic == one_of_all_models || plan.averaging.learners > 1) {
+        plan.averaging.period = std::max(plan.averaging.period, 1);
+    }
     check_averaging(plan);
     check_servers(plan);
     check_compression(plan);
-    if (plan.averaging.period > 0) plan.micro_batches = std::max(plan.averaging.period, plan.averaging.learners);
+    if (plan.averaging.period > 0) plan.micro_batches = plan.averaging.period * plan.averaging.learners;
     const bool pipeline = axis_index(plan.mesh, "pipe") >= 0;
     const bool interleaved = plan.pipeline == "interleaved";
     if (plan.chunks > 1 && !interleaved) {

@@ -84,7 +84,7 @@ void read_local(Plan& plan, std::string_view value) {
 void read_elastic(Plan& plan, std::string_view value) { plan.averaging.elastic = read_share("elastic", value, 1); }
 void read_learners(Plan& plan, std::string_view value) {
     plan.averaging.learners = read_count("learners", value, 1000);
-    plan.averaging.period = 1;
+    if (plan.averaging.elastic == 0) plan.averaging.elastic = one_of_all_models;
 }
 void read_average_momentum(Plan& plan, std::string_view value) {
     plan.averaging.momentum = read_share("average_momentum", value, 0.9999);
@@ -167,9 +167,8 @@ constexpr std::array table{
          "of local: models and their average give up X of their differences instead, while they train (EASGD)", "data"},
         read_elastic},
     Word{{"learners", "N",
-          "each device trains N models at the same time, each on its part of the batch; elastic is 1 / all models "
-          "unless "
-          "said (Crossbow)",
+          "each device trains N models at the same time, each on its part of the batch, and all are averaged after "
+          "local updates (1 unless said) of each; elastic is 1 / all models unless said (Crossbow)",
           "data"},
          read_learners},
     Word{{"average_momentum", "X", "of elastic: the average goes on by X of its last step (Crossbow)", "data"},

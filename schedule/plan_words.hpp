@@ -10,6 +10,9 @@
 
 namespace rehearse::schedule {
 
+/// Averaging::elastic until the mesh is known: 1 / all models.
+inline constexpr double one_of_all_models = -1;
+
 struct Word {
     PlanWord word;
     void (*read)(Plan& plan, std::string_view value);

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <numeric>
 #include <string_view>
 
 namespace rehearse::search {
@@ -29,7 +31,7 @@ std::string_view word(Recompute recompute) {
 
 std::string data_text(const Choices& choices) {
     std::string text = fmt::format("data={}", choices.shape.data);
-    if (choices.shape.data > 1 && !choices.all_reduce.empty() && choices.zero < 2) {
+    if (choices.shape.copies() > 1 && !choices.all_reduce.empty() && choices.zero < 2) {
         text += ":allreduce=" + choices.all_reduce;
     }
     if (choices.zero > 0) text += fmt::format(":zero={}", choices.zero);
@@ -54,7 +56,7 @@ void add_chunks(const Choices& base, const Variety& variety, std::vector<Choices
     for (int chunks = 1; chunks <= variety.chunks; chunks *= 2) {
         const bool interleaves = base.shape.pipe > 1 && base.micro_batches % base.shape.pipe == 0;
         if (chunks > 1 && !interleaves) return;
-        for (int zero = 0; zero <= (base.shape.data > 1 && variety.adaptive_updates ? 3 : 0); ++zero) {
+        for (int zero = 0; zero <= (base.shape.copies() > 1 && variety.adaptive_updates ? 3 : 0); ++zero) {
             for (const Recompute recompute : recomputations) {
                 for (int sequence = 0; sequence <= (base.shape.tensor > 1 && variety.sequence ? 1 : 0); ++sequence) {
                     Choices each = base;
@@ -71,18 +73,35 @@ void add_chunks(const Choices& base, const Variety& variety, std::vector<Choices
 
 }  // namespace
 
-std::int64_t devices(const Shape& shape) { return shape.data * shape.tensor * shape.pipe; }
+std::int64_t devices(const Shape& shape) { return shape.copies() * shape.tensor * shape.pipe; }
 
 std::string plan_text(const Choices& choices) {
     const Shape& shape = choices.shape;
     const std::string data = data_text(choices), pipe = shape.pipe > 1 ? pipe_text(choices) : "";
     std::string text = pipe.empty() ? data : shape.data_outside ? data + "," + pipe : pipe + "," + data;
+    if (shape.expert > 1) text += fmt::format(",expert={}", shape.expert);
     if (shape.tensor > 1) text += fmt::format(",tensor={}{}", shape.tensor, choices.sequence ? ":sequence=on" : "");
     return text;
 }
 
-std::vector<Shape> shapes(std::int64_t devices, Extent most) {
+std::int64_t experts_of(const Network& network) {
+    std::int64_t all = 0;
+    for (const Layer& layer : network.layers) {
+        const auto* experts = std::get_if<GroupedMatMul>(&layer.op);
+        if (experts != nullptr) all = std::gcd(all, experts->experts);
+    }
+    return std::max<std::int64_t>(all, 1);
+}
+
+std::vector<Shape> shapes(std::int64_t devices, Extent most, std::int64_t experts) {
     std::vector<Shape> found;
+    for (std::int64_t expert = 2; expert <= most.expert && expert <= experts; ++expert) {
+        if (devices % expert != 0 || experts % expert != 0) continue;
+        for (std::int64_t pipe = 1; pipe <= most.pipe && pipe <= devices / expert; ++pipe) {
+            if (devices / expert % pipe != 0) continue;
+            found.push_back({.data = devices / expert / pipe, .pipe = pipe, .expert = expert});
+        }
+    }
     for (std::int64_t tensor = 1; tensor <= most.tensor && tensor <= devices; ++tensor) {
         if (devices % tensor != 0) continue;
         for (std::int64_t pipe = 1; pipe <= most.pipe && pipe <= devices / tensor; ++pipe) {
@@ -98,8 +117,8 @@ std::vector<Shape> shapes(std::int64_t devices, Extent most) {
 
 std::vector<Choices> choices_of(const Shape& shape, std::int64_t global_batch, const Variety& variety) {
     std::vector<Choices> found;
-    if (global_batch % shape.data != 0) return found;
-    const std::int64_t batch = global_batch / shape.data;
+    if (global_batch % shape.copies() != 0) return found;
+    const std::int64_t batch = global_batch / shape.copies();
     for (std::int64_t micro_batch = 1; micro_batch <= batch; ++micro_batch) {
         // Powers of two, and the whole batch at once.
         const bool power = (micro_batch & (micro_batch - 1)) == 0;

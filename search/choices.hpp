@@ -6,15 +6,18 @@
 #include <string>
 #include <vector>
 
+#include "core/network.hpp"
 #include "schedule/steps.hpp"
 
 namespace rehearse::search {
 
-/// Ranks along the axes; `data_outside`: the order is data, pipe, tensor, else pipe, data, tensor (the last lies inside
-/// the node first).
+/// Ranks along the axes; `data_outside`: the order is data, pipe, tensor, else pipe, data, tensor or expert (the last
+/// lies inside the node first). Ranks along `data` and `expert` have samples of their own.
 struct Shape {
     std::int64_t data = 1, tensor = 1, pipe = 1;
     bool data_outside = false;
+    std::int64_t expert = 1;
+    std::int64_t copies() const { return data * expert; }  // of what is no expert
     auto operator<=>(const Shape&) const = default;
 };
 std::int64_t devices(const Shape& shape);
@@ -34,12 +37,15 @@ struct Choices {
 /// In the plan language: "pipe=4:microbatches=8,data=8:zero=1,tensor=2".
 std::string plan_text(const Choices& choices);
 
-/// Every (data, tensor, pipe) whose product is `devices`, tensor and pipe at most as large as given; both placements
-/// where they differ. In no special order.
+/// Every (data, tensor, pipe, expert) whose product is `devices`, none but data larger than given; both placements
+/// where they differ. In no special order. `experts`: of each mixture of the network, evenly shared along expert, which
+/// does not go with tensor; 1: there are none.
 struct Extent {
-    std::int64_t tensor = 1, pipe = 1;
+    std::int64_t tensor = 1, pipe = 1, expert = 1024;
 };
-std::vector<Shape> shapes(std::int64_t devices, Extent most);
+std::vector<Shape> shapes(std::int64_t devices, Extent most, std::int64_t experts = 1);
+/// The largest number that divides the experts of all mixtures; 1: the network has none.
+std::int64_t experts_of(const Network& network);
 
 /// All choices for a shape but the all-reduce: none where the batch cannot be divided among the copies.
 /// `chunks`: the largest number tried (1, 2, 4, ...); `sequence`: whether it is tried.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 
@@ -11,6 +12,7 @@
 #include "core/prices.hpp"
 #include "schedule/blocks.hpp"
 #include "schedule/memory.hpp"
+#include "search/repeats.hpp"
 #include "search/wires.hpp"
 
 namespace rehearse::search {
@@ -18,53 +20,57 @@ namespace {
 
 using schedule::Recompute;
 
-Schedule one_sample(const Network& network, const Machine& machine, schedule::Job job, std::int64_t tensor,
-                    bool sequence, Recompute recompute) {
+/// Samples that experts get together.
+std::int64_t routed_together(const Network& network) {
+    std::int64_t group = 1;
+    for (const Layer& layer : network.layers) group = std::max(group, routing_group(layer.op));
+    return group;
+}
+
+Schedule one_unit(const Network& network, const Machine& machine, schedule::Job job, const Sharing& sharing,
+                  std::int64_t samples) {
     schedule::Plan plan = schedule::parse_plan("data=1");
-    if (tensor > 1) plan.mesh.axes.push_back({"tensor", tensor});
-    plan.sequence = sequence;
-    plan.recompute = recompute;
-    job.devices = tensor;
-    job.batch_per_device = 1;
+    if (sharing.tensor > 1) plan.mesh.axes.push_back({"tensor", sharing.tensor});
+    if (sharing.expert > 1) plan.mesh.axes.push_back({"expert", sharing.expert});
+    plan.sequence = sharing.sequence;
+    plan.recompute = sharing.recompute;
+    job.devices = sharing.tensor * sharing.expert;
+    job.batch_per_device = samples;
     job.global_batch.reset();
     return schedule::make_schedule(network, machine, plan, job);
 }
 
-/// [0, v0, v0 + v1, ...].
-std::vector<double> running(const std::vector<double>& values) {
-    std::vector<double> sums(values.size() + 1);
-    std::partial_sum(values.begin(), values.end(), sums.begin() + 1);
-    return sums;
+/// Where the piece that begins at a layer ends when it may not cost more than `most`; `begin` itself: one layer does.
+std::size_t end_below(const std::vector<double>& costs, std::size_t begin, double most) {
+    const auto after =
+        std::upper_bound(costs.begin() + static_cast<std::ptrdiff_t>(begin), costs.end(), costs[begin] + most);
+    return static_cast<std::size_t>(after - costs.begin()) - 1;
 }
 
-/// Where each piece ends when none may cost more than `most`; empty: too many pieces.
-std::vector<std::size_t> cut_below(const std::vector<double>& costs, double most, std::size_t pieces) {
-    std::vector<std::size_t> ends;
-    for (std::size_t begin = 0; begin + 1 < costs.size();) {
-        if (ends.size() == pieces) return {};
-        const auto after =
-            std::upper_bound(costs.begin() + static_cast<std::ptrdiff_t>(begin), costs.end(), costs[begin] + most);
-        const auto end = static_cast<std::size_t>(after - costs.begin()) - 1;
-        if (end == begin) return {};  // one layer alone costs more
-        ends.push_back(end);
+bool can_be_below(const std::vector<double>& costs, double most, std::size_t pieces) {
+    std::size_t begin = 0;
+    for (; begin + 1 < costs.size() && pieces > 0; --pieces) {
+        const std::size_t end = end_below(costs, begin, most);
+        if (end == begin) return false;
         begin = end;
     }
-    return ends;
+    return begin + 1 == costs.size();
 }
 
 /// The costliest piece as cheap as can be, by bisection of its cost; at least one layer a piece.
 std::vector<std::size_t> cut(const std::vector<double>& costs, std::size_t pieces) {
-    double low = costs.back() / static_cast<double>(pieces), high = costs.back();
-    std::vector<std::size_t> best = cut_below(costs, high, pieces);
+    double largest = 0;  // of one layer: pieces cost so much less than this above the mean
+    for (std::size_t i = 0; i + 1 < costs.size(); ++i) largest = std::max(largest, costs[i + 1] - costs[i]);
+    const double mean = costs.back() / static_cast<double>(pieces);
+    double low = std::max(mean, largest), high = std::min(mean + largest, costs.back());
+    for (double margin = 1e-12; !can_be_below(costs, high, pieces); margin *= 2) high *= 1 + margin;  // of rounding
     for (int i = 0; i < 30 && high > low * (1 + 1e-4); ++i) {
         const double middle = (low + high) / 2;
-        std::vector<std::size_t> ends = cut_below(costs, middle, pieces);
-        if (ends.empty()) {
-            low = middle;
-            continue;
-        }
-        high = middle;
-        best = std::move(ends);
+        (can_be_below(costs, middle, pieces) ? high : low) = middle;
+    }
+    std::vector<std::size_t> best;
+    for (std::size_t begin = 0; begin + 1 < costs.size(); begin = best.back()) {
+        best.push_back(end_below(costs, begin, high));
     }
     // Room is left where costs are few: the last pieces give way, a layer each.
     while (!best.empty() && best.size() < pieces) best.push_back(costs.size() - 1);
@@ -77,14 +83,62 @@ std::vector<std::size_t> cut(const std::vector<double>& costs, std::size_t piece
 
 }  // namespace
 
-Group::Group(const Network& network, const Machine& machine, schedule::Job job, std::int64_t tensor, bool sequence,
-             Recompute recompute)
-    : machine_(machine),
-      schedule_(one_sample(network, machine, job, tensor, sequence, recompute)),
-      recompute_(recompute),
-      use_(schedule::memory_use(schedule_, schedule_.classes[0])) {
+Group::Group(const Network& network, const Machine& machine, schedule::Job job, const Sharing& sharing)
+    : machine_(machine), recompute_(sharing.recompute), unit_(routed_together(network)) {
+    if (!make_of_few(network, job, sharing)) measure(network, job, sharing);
+    find_sizes();
+}
+
+void Group::measure(const Network& network, const schedule::Job& job, const Sharing& sharing) {
+    schedule_ = one_unit(network, machine_, job, sharing, unit_);
+    const schedule::MemoryUse use = schedule::memory_use(schedule_, schedule_.classes[0]);
+    activations_ = use.activations.value;
+    activation_gradients_ = use.activation_gradients.value;
+    problems_.clear();
+    sums_.clear();
+    computes_.clear();
+    communications_.clear();
+    update_s_ = 0;
     Known known{std::vector<bool>(schedule_.classes[0].part.network.layers.size()), {}};
     for (const Step& step : schedule_.classes[0].steps) add(step, known);
+}
+
+bool Group::make_of_few(const Network& network, const schedule::Job& job, const Sharing& sharing) {
+    constexpr int fewest = 3, few = 5, enough = 8;  // blocks
+    const Repeats repeats = repeats_of(network);
+    if (repeats.times < enough) return false;
+    measure(with_blocks(network, repeats, fewest), job, sharing);
+    const std::array before{activations_, activation_gradients_, update_s_};
+    measure(with_blocks(network, repeats, few), job, sharing);
+    // The third block of the part, if the second is as long: what was put between layers is periodic, too.
+    const std::vector<Origin>& origins = schedule_.classes[0].part.origins;
+    const auto block = [&](int which) {
+        const auto first = std::ranges::find_if(
+            origins, [&](const Origin& origin) { return origin.layer >= repeats.begin + which * repeats.length; });
+        return static_cast<std::size_t>(first - origins.begin());
+    };
+    if (block(3) - block(2) != block(2) - block(1) || block(4) - block(3) != block(3) - block(2)) return false;
+    block_begin_ = block(2);
+    block_end_ = block(3);
+    more_blocks_ = static_cast<std::size_t>(repeats.times - few);
+    const double times = static_cast<double>(more_blocks_) / (few - fewest);
+    activations_ += times * (activations_ - before[0]);
+    activation_gradients_ += times * (activation_gradients_ - before[1]);
+    update_s_ += times * (update_s_ - before[2]);
+    return true;
+}
+
+std::vector<double> Group::running(const std::vector<double>& values) const {
+    std::vector<double> sums;
+    sums.reserve(values.size() + 1 + more_blocks_ * (block_end_ - block_begin_));
+    sums.push_back(0);
+    const auto add = [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) sums.push_back(sums.back() + values[i]);
+    };
+    add(0, block_end_);
+    for (std::size_t i = 0; i < more_blocks_; ++i) add(block_begin_, block_end_);
+    add(block_end_, values.size());
+    return sums;
 }
 
 void Group::add(const Step& step, Known& known) {
@@ -123,17 +177,31 @@ std::vector<double> Group::held(const std::vector<double>& outputs) const {
         }
         return held;
     }
-    const double share = use_.activations.value / std::max(1.0, std::accumulate(outputs.begin(), outputs.end(), 0.0));
+    const double share = activations_ / std::max(1.0, running(outputs).back());
     std::ranges::transform(outputs, held.begin(), [&](double bytes) { return bytes * share; });
     return held;
 }
 
-LayerCosts Group::costs(std::int64_t micro_batch) {
-    const Network& network = schedule_.classes[0].part.network;
-    const auto samples = static_cast<double>(micro_batch);
+void Group::find_sizes() {
+    std::vector<double> weights, of_experts, outputs;
+    const double size = size_of(compute_type(schedule_.precision)).value;
+    for (const Layer& layer : schedule_.classes[0].part.network.layers) {
+        weights.push_back(static_cast<double>(parameters(layer.op)));
+        of_experts.push_back(std::holds_alternative<GroupedMatMul>(layer.op) ? weights.back() : 0);
+        outputs.push_back(size * static_cast<double>(unit_ * elements(layer.output)));
+    }
+    weights_ = running(weights);
+    expert_weights_ = running(of_experts);
+    held_ = running(held(outputs));
+    outputs_ = running(outputs);
+}
+
+std::optional<LayerCosts> Group::costs(std::int64_t micro_batch) {
+    if (micro_batch % unit_ != 0) return std::nullopt;
+    const std::int64_t units = micro_batch / unit_;
     std::vector<double> computed, summed;  // seconds of each problem and sum
     for (Problem problem : problems_) {
-        problem.batch *= micro_batch;
+        problem.batch *= units;
         computed.push_back(price(problem, rehearse::class_of(machine_, 0)).time.value);
     }
     if (!sums_.empty() && !times_) {
@@ -141,28 +209,33 @@ LayerCosts Group::costs(std::int64_t micro_batch) {
         times_.emplace(schedule_.mesh, *part_);
     }
     for (Communicate sum : sums_) {
-        sum.elements *= micro_batch;
+        sum.elements *= units;
         summed.push_back(times_->time(sim::call_of(sum)).value);
     }
-    std::vector<double> forward(network.layers.size()), backward(forward.size());
+    LayerCosts costs;
+    const std::size_t layers = schedule_.classes[0].part.network.layers.size();
+    std::vector<double> forward(layers), backward(layers), sent(layers);
     for (const Doing& each : computes_) (each.forward ? forward : backward)[each.layer] += computed[each.what];
-    for (const Doing& each : communications_) (each.forward ? forward : backward)[each.layer] += summed[each.what];
-
-    std::vector<double> weights, outputs;  // outputs of one sample
-    const double size = size_of(compute_type(schedule_.precision)).value;
-    for (const Layer& layer : network.layers) {
-        weights.push_back(static_cast<double>(parameters(layer.op)));
-        outputs.push_back(size * static_cast<double>(elements(layer.output)));
+    for (const Doing& each : communications_) {
+        (each.forward ? forward : backward)[each.layer] += summed[each.what];
+        sent[each.layer] += summed[each.what];
     }
-    const auto all_samples = [&](std::vector<double> bytes) {
-        for (double& each : bytes) each *= samples;
-        return running(bytes);
+    costs.forward_s = running(forward);
+    costs.backward_s = running(backward);
+    costs.computed_s = costs.forward_s.back() + costs.backward_s.back() - running(sent).back();
+    const auto times = static_cast<double>(units);
+    const auto scaled = [&](const std::vector<double>& bytes) {
+        std::vector<double> all(bytes);
+        for (double& each : all) each *= times;
+        return all;
     };
-    LayerCosts costs{running(forward), running(backward), running(weights), all_samples(held(outputs)),
-                     all_samples(outputs)};
-    costs.passing_bytes = samples * use_.activation_gradients.value;
+    costs.weights = weights_;
+    costs.expert_weights = expert_weights_;
+    costs.held_bytes = scaled(held_);
+    costs.output_bytes = scaled(outputs_);
+    costs.passing_bytes = times * activation_gradients_;
     if (recompute_ == Recompute::blocks) {
-        costs.passing_bytes += std::max(0.0, samples * use_.activations.value - costs.held_bytes.back());
+        costs.passing_bytes += std::max(0.0, times * activations_ - costs.held_bytes.back());
     }
     costs.whole_stage = recompute_ == Recompute::all;
     costs.update_s = update_s_ / std::max(1.0, costs.weights.back());
@@ -183,6 +256,7 @@ std::vector<Stage> stages_of(const LayerCosts& costs, std::int64_t stages, int c
         stage.forward_s += between(costs.forward_s);
         stage.backward_s += between(costs.backward_s);
         stage.weights += between(costs.weights);
+        stage.expert_weights += between(costs.expert_weights);
         stage.held_bytes += between(costs.held_bytes);
         stage.passing_bytes = std::max(stage.passing_bytes, costs.passing_bytes);
         stage.handed_bytes = costs.output_bytes[end] - costs.output_bytes[end - 1];

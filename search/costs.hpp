@@ -21,23 +21,33 @@ namespace rehearse::search {
 /// Of one micro-batch on one rank, layers before i: element i of each list; as many as layers + 1.
 struct LayerCosts {
     std::vector<double> forward_s, backward_s;  // backward with what it computes again; both with sums inside layers
-    std::vector<double> weights;                // elements
-    std::vector<double> held_bytes;             // activations from forward to backward
-    std::vector<double> output_bytes;           // all outputs
-    double passing_bytes = 0;                   // beside what is held: at the fullest moment of one backward pass
-    double update_s = 0;                        // of one weight
-    bool whole_stage = false;                   // a stage's outputs are all computed again at once
+    std::vector<double> weights;                // elements; of which those of experts, which fewer ranks share:
+    std::vector<double> expert_weights;
+    std::vector<double> held_bytes;    // activations from forward to backward
+    std::vector<double> output_bytes;  // all outputs
+    double passing_bytes = 0;          // beside what is held: at the fullest moment of one backward pass
+    double update_s = 0;               // of one weight
+    double computed_s = 0;             // of all forward and backward, without what is sent inside layers
+    bool whole_stage = false;          // a stage's outputs are all computed again at once
 };
 
-/// What one rank of a tensor group does with one sample, in steps; priced for any number of samples.
+/// Ranks that share layers, and how.
+struct Sharing {
+    std::int64_t tensor = 1, expert = 1;  // one of them is 1
+    bool sequence = false;
+    schedule::Recompute recompute = schedule::Recompute::none;
+    auto operator<=>(const Sharing&) const = default;
+};
+
+/// What one rank of a tensor or expert group does with one sample (with as many as are routed to experts together), in
+/// steps; priced for any number of samples.
 class Group {
 public:
     /// InputError when the group cannot be, in a plan's own words.
-    Group(const Network& network, const Machine& machine, schedule::Job job, std::int64_t tensor, bool sequence,
-          schedule::Recompute recompute);
+    Group(const Network& network, const Machine& machine, schedule::Job job, const Sharing& sharing);
 
-    /// Prices are those of the machine's first device.
-    LayerCosts costs(std::int64_t micro_batch);
+    /// Prices are those of the machine's first device. Nothing where so many samples cannot be routed.
+    std::optional<LayerCosts> costs(std::int64_t micro_batch);
 
 private:
     struct Doing {  // a step of a layer, or the sum inside it
@@ -49,13 +59,23 @@ private:
         std::map<std::tuple<CollectiveKind, std::int64_t, DataType>, std::size_t> sums;
     };
     void add(const Step& step, Known& known);
+    /// Of few equal blocks, what grows with each of them being known from even fewer.
+    bool make_of_few(const Network& network, const schedule::Job& job, const Sharing& sharing);
+    void measure(const Network& network, const schedule::Job& job, const Sharing& sharing);
     std::vector<double> held(const std::vector<double>& outputs) const;
+    void find_sizes();
+    /// [0, v0, v0 + v1, ...] of all layers, from those of schedule_.
+    std::vector<double> running(const std::vector<double>& values) const;
 
     const Machine& machine_;
-    Schedule schedule_;
     schedule::Recompute recompute_;
-    schedule::MemoryUse use_;
-    std::vector<Problem> problems_;  // each once
+    std::int64_t unit_;  // samples of the schedule
+    Schedule schedule_;  // of all blocks, or of few
+    /// Layers of its part that stand for as many more times.
+    std::size_t block_begin_ = 0, block_end_ = 0, more_blocks_ = 0;
+    double activations_ = 0, activation_gradients_ = 0;              // bytes of a unit, of all blocks
+    std::vector<double> outputs_, held_, weights_, expert_weights_;  // of layers before i, like LayerCosts; of a unit
+    std::vector<Problem> problems_;                                  // each once
     std::vector<Communicate> sums_;
     std::vector<Doing> computes_, communications_;
     double update_s_ = 0;
@@ -66,6 +86,7 @@ private:
 struct Stage {
     double forward_s = 0, backward_s = 0;  // of one micro-batch
     double weights = 0;                    // elements
+    double expert_weights = 0;             // of these
     double held_bytes = 0;                 // of one micro-batch
     double passing_bytes = 0;
     double handed_bytes = 0;  // to the next stage

@@ -2,6 +2,7 @@
 #include "search/screen.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/error.hpp"
@@ -24,102 +25,156 @@ double in_flight(const Choices& choices, std::int64_t stage) {
     return std::min(micro_batches, pieces / choices.chunks);
 }
 
+/// The ranks that sum gradients of what is no expert, and of experts, as a data axis.
+Shape of_dense(const Shape& shape) { return {shape.copies(), shape.tensor, shape.pipe, shape.data_outside}; }
+Shape of_experts(const Shape& shape) { return {shape.data, shape.expert, shape.pipe, shape.data_outside}; }
+
+/// Weights of a stage that a rank updates.
+double updated(const Choices& choices, const Stage& stage) {
+    if (choices.zero == 0) return stage.weights;
+    const Shape& shape = choices.shape;
+    return (stage.weights - stage.expert_weights) / static_cast<double>(shape.copies()) +
+           stage.expert_weights / static_cast<double>(shape.data);
+}
+
 }  // namespace
 
 Screen::Screen(const Network& network, const Machine& machine, const schedule::Job& job)
     : network_(network), machine_(machine), job_(job), wires_(machine) {}
 
-std::optional<Group>& Screen::group(std::int64_t tensor, bool sequence, schedule::Recompute recompute) {
-    const auto [known, fresh] = groups_.try_emplace({tensor, sequence, recompute});
+std::optional<Group>& Screen::group(const Sharing& sharing) {
+    const auto [known, fresh] = groups_.try_emplace(sharing);
     if (!fresh) return known->second;
     try {
-        known->second.emplace(network_, machine_, job_, tensor, sequence, recompute);
+        known->second.emplace(network_, machine_, job_, sharing);
     } catch (const InputError& error) {
         if (std::ranges::find(refusals_, error.what()) == refusals_.end()) refusals_.emplace_back(error.what());
     }
     return known->second;
 }
 
-Screen::Cell& Screen::cell(std::int64_t tensor, bool sequence, std::int64_t micro_batch,
-                           schedule::Recompute recompute) {
-    const auto [known, fresh] = cells_.try_emplace({tensor, sequence, micro_batch, recompute});
+Screen::Cell& Screen::cell(const Sharing& sharing, std::int64_t micro_batch) {
+    const auto [known, fresh] = cells_.try_emplace({sharing, micro_batch});
     if (!fresh) return known->second;
-    if (std::optional<Group>& ranks = group(tensor, sequence, recompute)) {
-        LayerCosts costs = ranks->costs(micro_batch);
-        if (!is_plain(costs, tensor, sequence, micro_batch, recompute)) known->second.costs = std::move(costs);
+    if (std::optional<Group>& ranks = group(sharing)) {
+        std::optional<LayerCosts> costs = ranks->costs(micro_batch);
+        if (costs && !is_plain(*costs, sharing, micro_batch)) known->second.costs = std::move(costs);
     }
     return known->second;
 }
 
-bool Screen::is_plain(const LayerCosts& costs, std::int64_t tensor, bool sequence, std::int64_t micro_batch,
-                      schedule::Recompute recompute) {
-    if (!sequence && recompute == schedule::Recompute::none) return false;
-    const bool by_sequence = sequence && recompute == schedule::Recompute::none;
-    const Cell& other = cell(tensor, sequence && !by_sequence, micro_batch, schedule::Recompute::none);
+bool Screen::is_plain(const LayerCosts& costs, const Sharing& sharing, std::int64_t micro_batch) {
+    if (!sharing.sequence && sharing.recompute == schedule::Recompute::none) return false;
+    Sharing plainer = sharing;
+    plainer.recompute = schedule::Recompute::none;
+    if (sharing.recompute == schedule::Recompute::none) plainer.sequence = false;
+    const Cell& other = cell(plainer, micro_batch);
     if (!other.costs) return true;
     return costs.backward_s.back() == other.costs->backward_s.back() &&
            costs.held_bytes.back() + costs.passing_bytes == other.costs->held_bytes.back() + other.costs->passing_bytes;
 }
 
 std::optional<double> Screen::bound(const Shape& shape) {
-    const std::int64_t batch = *job_.global_batch / shape.data;
-    if (*job_.global_batch % shape.data != 0) return std::nullopt;
+    const std::int64_t batch = *job_.global_batch / shape.copies();
+    if (*job_.global_batch % shape.copies() != 0) return std::nullopt;
     std::optional<double> least;
-    for (std::int64_t micro_batch = 1; micro_batch <= batch; micro_batch *= 2) {
-        if (batch % micro_batch != 0) continue;
-        const Cell& own = cell(shape.tensor, false, micro_batch, schedule::Recompute::none);
-        if (!own.costs) return std::nullopt;
-        const double pass = own.costs->forward_s.back() + own.costs->backward_s.back();
+    const auto look_at = [&](std::int64_t micro_batch) {
+        const Cell& own = cell({.tensor = shape.tensor, .expert = shape.expert}, micro_batch);
+        if (!own.costs) return;
+        // Exchanges of experts' gradients may be hidden.
+        const double pass =
+            shape.expert > 1 ? own.costs->computed_s : own.costs->forward_s.back() + own.costs->backward_s.back();
         const double step = pass * static_cast<double>(batch / micro_batch) / static_cast<double>(shape.pipe);
         if (!least || step < *least) least = step;
+    };
+    std::int64_t micro_batch = 1;
+    for (; micro_batch <= batch; micro_batch *= 2) {
+        if (batch % micro_batch == 0) look_at(micro_batch);
     }
+    if (micro_batch / 2 != batch) look_at(batch);
     return least;
 }
 
-std::optional<Estimate> Screen::estimate(Choices& choices) {
-    Cell& own = cell(choices.shape.tensor, choices.sequence, choices.micro_batch, choices.recompute);
+std::optional<Estimate> Screen::estimate(Choices& choices, double most_bytes) {
+    const Shape& shape = choices.shape;
+    Cell& own = cell({shape.tensor, shape.expert, choices.sequence, choices.recompute}, choices.micro_batch);
     if (!own.costs) return std::nullopt;
-    const auto [stages, fresh] = own.stages.try_emplace({choices.shape.pipe, choices.chunks});
-    if (fresh) stages->second = stages_of(*own.costs, choices.shape.pipe, choices.chunks);
+    const auto [stages, fresh] = own.stages.try_emplace({shape.pipe, choices.chunks});
+    if (fresh) stages->second = stages_of(*own.costs, shape.pipe, choices.chunks);
     if (stages->second.empty()) return std::nullopt;
-    return Estimate{step(choices, stages->second, own.costs->update_s), memory(choices, stages->second)};
+    Estimate estimate{std::numeric_limits<double>::infinity(), memory(choices, stages->second)};
+    if (estimate.memory_bytes <= most_bytes) estimate.step_s = step(choices, stages->second, own.costs->update_s);
+    return estimate;
+}
+
+const Wires::Sum& Screen::sum(const Shape& shape) {
+    std::optional<Wires::Sum>& known = lines(shape).sum;
+    if (!known) known = wires_.sum(shape);
+    return *known;
+}
+
+const Line& Screen::piecewise(CollectiveKind kind, const Shape& shape) {
+    Lines& of = lines(shape);
+    std::optional<Line>& known = kind == CollectiveKind::all_gather ? of.gather : of.scatter;
+    if (!known) known = wires_.piecewise(kind, shape);
+    return *known;
 }
 
 double Screen::step(Choices& choices, const std::vector<Stage>& stages, double update_s) {
-    Line sum;
-    if (choices.shape.data > 1 && choices.zero < 2) {
-        const Wires::Sum& best = wires_.sum(choices.shape, bucket_bytes);
-        sum = best.line;
-        choices.all_reduce = best.algorithm;
-    }
+    const Shape& shape = choices.shape;
+    if (shape.copies() > 1 && choices.zero < 2) choices.all_reduce = sum(of_dense(shape)).algorithm;
     double longest = 0, all = 0, tail = 0;
     for (const Stage& stage : stages) {
         const double pass = stage.forward_s + stage.backward_s;
         longest = std::max(longest, pass);
         all += pass;
-        const double share = choices.zero > 0 ? static_cast<double>(choices.shape.data) : 1;
-        tail = std::max(tail, exposed(choices, stage, sum) + update_s * stage.weights / share);
+        tail = std::max(tail, exposed(choices, stage) + update_s * updated(choices, stage));
     }
-    double step = static_cast<double>(choices.micro_batches) * longest + (all - longest) / choices.chunks + tail;
-    if (choices.shape.pipe > 1) {
-        const Line hop = wires_.hop(choices.shape);
-        for (std::size_t s = 0; s + 1 < stages.size(); ++s) step += 2 * hop.at(stages[s].handed_bytes);
+    double hops = 0;  // of one micro-batch from the first stage to the last, and how fast they follow each other
+    double pace = longest;
+    if (shape.pipe > 1) {
+        std::optional<Line>& hop = lines(shape).hop;
+        if (!hop) hop = wires_.hop(of_dense(shape));
+        for (std::size_t s = 0; s + 1 < stages.size(); ++s) {
+            const double each = hop->at(stages[s].handed_bytes);
+            hops += each;
+            pace = std::max(pace, choices.chunks * each);
+        }
     }
-    return step;
+    return static_cast<double>(choices.micro_batches - 1) * pace + longest + (all - longest) / choices.chunks +
+           2 * hops + tail;
 }
 
 /// What the other copies of a stage are waited for, beyond its passes.
-double Screen::exposed(const Choices& choices, const Stage& stage, const Line& sum) {
-    if (choices.shape.data == 1) return 0;
-    const double bytes = stage.weights * size(wire_type(job_.precision));
-    const double buckets = std::max(1.0, std::ceil(bytes / bucket_bytes));
-    const auto whole = [&](const Line& line) { return buckets * line.start_s + bytes * line.s_per_byte; };
-    const auto behind = [&](double seconds, double cover) {  // the last bucket is ready when nothing is left to do
-        return std::max(seconds / buckets, seconds - cover * (1 - 1 / buckets));
+double Screen::exposed(const Choices& choices, const Stage& stage) {
+    if (choices.shape.copies() == 1) return 0;
+    const double unit = size(wire_type(job_.precision));
+    const double all_buckets = std::max(1.0, std::ceil(unit * stage.weights / bucket_bytes));
+    const std::array shares{Share{stage.weights - stage.expert_weights, of_dense(choices.shape)},
+                            Share{stage.expert_weights, of_experts(choices.shape)}};
+    const auto whole = [&](const auto& line_of) {
+        double seconds = 0;
+        for (const Share& share : shares) {
+            if (share.shape.data == 1 || (share.weights == 0 && stage.expert_weights > 0)) continue;
+            const double bytes = unit * share.weights;
+            const Line& line = line_of(share.shape);
+            seconds += std::max(1.0, std::ceil(bytes / bucket_bytes)) * line.start_s + bytes * line.s_per_byte;
+            if (stage.expert_weights == 0) break;
+        }
+        return seconds;
     };
-    const double gather = choices.zero > 0 ? whole(wires_.piecewise(CollectiveKind::all_gather, choices.shape)) : 0;
-    if (choices.zero < 2) return behind(whole(sum), stage.backward_s) + gather;
-    const double scatter = whole(wires_.piecewise(CollectiveKind::reduce_scatter, choices.shape));
+    const auto pieces = [&](CollectiveKind kind) {
+        return whole([&](const Shape& shape) -> const Line& { return piecewise(kind, shape); });
+    };
+    const auto behind = [&](double seconds, double cover) {  // the last bucket is ready when nothing is left to do
+        return std::max(seconds / all_buckets, seconds - cover * (1 - 1 / all_buckets));
+    };
+    const double gather = choices.zero > 0 ? pieces(CollectiveKind::all_gather) : 0;
+    if (choices.zero < 2) {
+        return behind(whole([&](const Shape& shape) -> const Line& { return sum(shape).line; }), stage.backward_s) +
+               gather;
+    }
+    const double scatter = pieces(CollectiveKind::reduce_scatter);
     if (choices.zero == 2) return behind(scatter, stage.backward_s) + gather;
     const auto times = static_cast<double>(choices.micro_batches);
     return behind(times * (2 * gather + scatter), times * (stage.forward_s + stage.backward_s));
@@ -129,16 +184,15 @@ double Screen::memory(const Choices& choices, const std::vector<Stage>& stages) 
     const double compute = size(compute_type(job_.precision)), wire = size(wire_type(job_.precision));
     const double update = size(update_type(job_.precision));
     const bool copies = update_type(job_.precision) != compute_type(job_.precision);
-    const auto ranks = static_cast<double>(choices.shape.data);
     double most = 0;
     for (std::size_t s = 0; s < stages.size(); ++s) {
         const Stage& stage = stages[s];
-        const double updated = choices.zero > 0 ? stage.weights / ranks : stage.weights;
+        const double updated = search::updated(choices, stage);
         const bool scattered = choices.zero == 3 || (choices.zero == 2 && choices.micro_batches == 1);
         double bytes = (choices.zero == 3 ? updated + 2 * bucket_bytes / wire : stage.weights) * compute;
         bytes += (scattered ? updated : stage.weights) * wire;
         bytes += updated * update * (static_cast<double>(moments(job_.optimizer)) + (copies ? 1 : 0));
-        if (choices.shape.data > 1) bytes += bucket_bytes;
+        if (choices.shape.copies() > 1) bytes += bucket_bytes;
         bytes += in_flight(choices, static_cast<std::int64_t>(s)) * stage.held_bytes + stage.passing_bytes;
         most = std::max(most, bytes);
     }

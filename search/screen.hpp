@@ -2,11 +2,12 @@
 // What a plan would roughly take, without making its schedule: sums and products of what its layers and wires cost.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "search/costs.hpp"
@@ -20,16 +21,18 @@ struct Estimate {
 };
 
 /// The step: m micro-batches through stages of t_s each and c chunks, m max(t) + (sum(t) - max(t)) / c (Narayanan et
-/// al. 2021), messages between stages at both ends, what is left of the sums of gradients behind the last backward pass
-/// (with ZeRO 3 behind all passes), and the updates. Not in it: waits between unlike stages, links shared by axes.
+/// al. 2021), where micro-batches follow each other at the pace of c messages to the next stage if these take longer
+/// than max(t); messages between stages at both ends, what is left of the sums of gradients behind the last backward
+/// pass (with ZeRO 3 behind all passes), and the updates. Not in it: waits between unlike stages, links shared by axes.
 class Screen {
 public:
     /// `job`: precision, optimizer and global batch; devices are the choices'.
     Screen(const Network& network, const Machine& machine, const schedule::Job& job);
 
     /// Nothing where the plan cannot be, or is the same as a plainer one (recomputation of blocks that the network has
-    /// not). Names the best all-reduce in `choices`.
-    std::optional<Estimate> estimate(Choices& choices);
+    /// not). Names the best all-reduce in `choices`. The step of a plan that takes more memory than `most_bytes` is not
+    /// worked out: infinite.
+    std::optional<Estimate> estimate(Choices& choices, double most_bytes = std::numeric_limits<double>::infinity());
 
     /// No plan of this shape has a shorter step: all stages always busy, nothing sent, nothing computed twice.
     /// Nothing where no micro-batch can be.
@@ -43,20 +46,33 @@ private:
         std::optional<LayerCosts> costs;
         std::map<std::pair<std::int64_t, int>, std::vector<Stage>> stages;  // by stages and chunks
     };
-    std::optional<Group>& group(std::int64_t tensor, bool sequence, schedule::Recompute recompute);
-    Cell& cell(std::int64_t tensor, bool sequence, std::int64_t micro_batch, schedule::Recompute recompute);
-    bool is_plain(const LayerCosts& costs, std::int64_t tensor, bool sequence, std::int64_t micro_batch,
-                  schedule::Recompute recompute);
+    /// What is sent on one mesh, looked up when it is first needed.
+    struct Lines {
+        std::optional<Wires::Sum> sum;
+        std::optional<Line> gather, scatter, hop;
+    };
+    /// Gradients of one kind, and the mesh along whose data axis they are summed.
+    struct Share {
+        double weights = 0;
+        Shape shape;
+    };
+    std::optional<Group>& group(const Sharing& sharing);
+    Cell& cell(const Sharing& sharing, std::int64_t micro_batch);
+    bool is_plain(const LayerCosts& costs, const Sharing& sharing, std::int64_t micro_batch);
+    Lines& lines(const Shape& shape) { return lines_[shape]; }
+    const Wires::Sum& sum(const Shape& shape);
+    const Line& piecewise(CollectiveKind kind, const Shape& shape);
     double step(Choices& choices, const std::vector<Stage>& stages, double update_s);
-    double exposed(const Choices& choices, const Stage& stage, const Line& sum);
+    double exposed(const Choices& choices, const Stage& stage);
     double memory(const Choices& choices, const std::vector<Stage>& stages) const;
 
     const Network& network_;
     const Machine& machine_;
     schedule::Job job_;
     Wires wires_;
-    std::map<std::tuple<std::int64_t, bool, schedule::Recompute>, std::optional<Group>> groups_;
-    std::map<std::tuple<std::int64_t, bool, std::int64_t, schedule::Recompute>, Cell> cells_;
+    std::map<Shape, Lines> lines_;
+    std::map<Sharing, std::optional<Group>> groups_;
+    std::map<std::pair<Sharing, std::int64_t>, Cell> cells_;  // by micro-batch
     std::vector<std::string> refusals_;
 };
 

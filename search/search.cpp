@@ -66,7 +66,7 @@ private:
     std::vector<Node> nodes() {
         std::vector<Node> found;
         for (const std::int64_t count : request_.devices) {
-            for (const Shape& shape : shapes(count, request_.most)) {
+            for (const Shape& shape : shapes(count, request_.most, experts_of(network_))) {
                 ++result_.counts.shapes;
                 const std::optional<double> bound = screen_.bound(shape);
                 if (bound) found.push_back({shape, score(*bound, count)});
@@ -91,10 +91,26 @@ private:
             }
             screen_shape(all[i].shape);
         }
-        if (crew_.exchange) join_candidates(candidates_, crew_.exchange);
-        std::ranges::sort(candidates_, {}, [this](const Ranked& each) {
-            return std::pair{estimated(each), std::string_view{each.plan}};
-        });
+        if (crew_.exchange) {
+            for (Ranked& each : candidates_) each.plan = plan_text(each.choices);
+            join_candidates(candidates_, crew_.exchange);
+        }
+        sort_candidates();
+    }
+
+    // By estimate, then by text, which is written where it decides.
+    void sort_candidates() {
+        const auto estimates = [this](const Ranked& each) { return estimated(each); };
+        std::ranges::sort(candidates_, {}, estimates);
+        for (auto first = candidates_.begin(); first != candidates_.end();) {
+            const auto last = std::find_if(first, candidates_.end(),
+                                           [&](const Ranked& each) { return estimated(each) != estimated(*first); });
+            if (last - first > 1) {
+                for (auto each = first; each != last; ++each) each->plan = plan_text(each->choices);
+                std::sort(first, last, [](const Ranked& a, const Ranked& b) { return a.plan < b.plan; });
+            }
+            first = last;
+        }
     }
 
     std::size_t taken() const { return static_cast<std::size_t>(crew_.take()); }
@@ -103,7 +119,7 @@ private:
 
     void screen_shape(const Shape& shape) {
         for (Choices& choices : choices_of(shape, *request_.job.global_batch, request_.variety)) {
-            const std::optional<Estimate> estimate = screen_.estimate(choices);
+            const std::optional<Estimate> estimate = screen_.estimate(choices, 1.1 * capacity_.value);
             if (!estimate) continue;
             ++result_.counts.screened;
             const Bytes memory{estimate->memory_bytes};
@@ -114,8 +130,7 @@ private:
             } else if (!within_limits(estimate->step_s / 1.2, devices(shape))) {
                 ++result_.counts.beyond;
             } else {
-                candidates_.push_back(
-                    {choices, plan_text(choices), *estimate, {}, devices(shape), nodes_of(machine_, devices(shape))});
+                candidates_.push_back({choices, {}, *estimate, {}, devices(shape), nodes_of(machine_, devices(shape))});
             }
         }
     }
@@ -145,6 +160,7 @@ private:
             std::vector<Ranked> claimed;
             for (Ranked& each : waiting) {
                 if (enough()) break;
+                if (each.plan.empty()) each.plan = plan_text(each.choices);
                 if (!judge(each)) claimed.push_back(std::move(each));
             }
             // Others are at these: their results will be there, or they died and their claims grow old.

@@ -8,6 +8,9 @@
 namespace rehearse::search {
 namespace {
 
+// Elements. Both divide evenly among powers of two, and are large enough for thousands of ranks.
+constexpr std::int64_t small = 1 << 16, large = 1 << 23;
+
 Mesh mesh_of(const Shape& shape) {
     const Axis data{"data", shape.data}, pipe{"pipe", shape.pipe}, tensor{"tensor", shape.tensor};
     if (shape.data_outside) return {{data, pipe, tensor}};
@@ -37,35 +40,40 @@ const Machine& Wires::part_for(std::int64_t devices) {
     return known->second;
 }
 
+double Wires::seconds(Times& times, CollectiveKind kind, const Shape& shape, const char* axis,
+                      const std::string& algorithm, std::int64_t elements) {
+    const Mesh mesh = mesh_of(shape);
+    if (!times.of || times.shape != shape) times.of.emplace(mesh, part_for(devices(shape)));
+    times.shape = shape;
+    return times.of->time({kind, axis_index(mesh, axis), elements, DataType::f32, parse_algorithm(algorithm, kind)})
+        .value;
+}
+
 Line Wires::measured(Times& times, CollectiveKind kind, const Shape& shape, const char* axis,
                      const std::string& algorithm) {
     const auto [known, fresh] = lines_.try_emplace({shape, kind, axis, algorithm});
     if (!fresh) return known->second;
-    if (!times.of || times.shape != shape) times.of.emplace(mesh_of(shape), part_for(devices(shape)));
-    times.shape = shape;
-    sim::Call call{kind, axis_index(mesh_of(shape), axis), 0, DataType::f32, parse_algorithm(algorithm, kind)};
-    const auto seconds = [&](std::int64_t elements) {
-        call.elements = elements;
-        return times.of->time(call).value;
-    };
-    // Both divide evenly among powers of two, and are large enough for thousands of ranks.
-    constexpr std::int64_t small = 1 << 16, large = 1 << 23;
-    const double short_s = seconds(small), long_s = seconds(large);
+    const double short_s = seconds(times, kind, shape, axis, algorithm, small);
+    const double long_s = seconds(times, kind, shape, axis, algorithm, large);
     const double rate = (long_s - short_s) / (4.0 * (large - small));
     return known->second = {std::max(0.0, short_s - rate * 4.0 * small), rate};
 }
 
-const Wires::Sum& Wires::sum(const Shape& shape, double bytes) {
+const Wires::Sum& Wires::sum(const Shape& shape) {
     const auto [known, fresh] = sums_.try_emplace(shape);
     if (!fresh) return known->second;
+    double least = 0;
     for (const std::string& algorithm : all_reduces()) {
         try {
-            const Line line = measured(sum_times_, CollectiveKind::all_reduce, shape, "data", algorithm);
-            const bool better = known->second.algorithm.empty() || line.at(bytes) < known->second.line.at(bytes);
-            if (better) known->second = {line, algorithm};
+            const double taken = seconds(sum_times_, CollectiveKind::all_reduce, shape, "data", algorithm, large);
+            if (!known->second.algorithm.empty() && taken >= least) continue;
+            least = taken;
+            known->second.algorithm = algorithm;
         } catch (const InputError&) {  // it cannot serve these ranks
         }
     }
+    if (known->second.algorithm.empty()) return known->second;
+    known->second.line = measured(sum_times_, CollectiveKind::all_reduce, shape, "data", known->second.algorithm);
     return known->second;
 }
 
@@ -74,6 +82,16 @@ Line Wires::piecewise(CollectiveKind kind, const Shape& shape) {
 }
 
 Line Wires::hop(const Shape& shape) {
+    const std::int64_t stage = (shape.data_outside ? 1 : shape.data) * shape.tensor;
+    const std::int64_t node = devices_per_node(machine_.nodes.front());
+    if (stage < node && stage * shape.pipe > node) {
+        // Some neighbours are in a node, some are not: of all stages at once the slowest, a round of a ring.
+        Shape chain = shape;
+        if (chain.data_outside) chain.data = 1;
+        const Line ring = measured(hop_times_, CollectiveKind::all_gather, chain, "pipe", "ring");
+        const auto rounds = static_cast<double>(shape.pipe - 1);
+        return {ring.start_s / rounds, ring.s_per_byte * (rounds + 1) / rounds};
+    }
     // A broadcast to one other rank is one message. Where pipe lies outside, all its next neighbours send at once.
     Shape pair = shape;
     pair.pipe = 2;

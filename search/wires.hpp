@@ -32,11 +32,12 @@ public:
         Line line;
         std::string algorithm;
     };
-    /// Of the all-reduces of gradients tried (all_reduces()), the one that takes least for `bytes`, the usual bucket.
-    const Sum& sum(const Shape& shape, double bytes);
+    /// Of the all-reduces of gradients tried (all_reduces()), the one that takes least for about a usual bucket (34
+    /// MB).
+    const Sum& sum(const Shape& shape);
     /// Reduce-scatter or all-gather of the whole along data.
     Line piecewise(CollectiveKind kind, const Shape& shape);
-    /// From one stage to the next, by all ranks of it at once.
+    /// From one stage to the next, by all ranks of it at once; where some neighbours lie on other nodes, between these.
     Line hop(const Shape& shape);
 
 private:
@@ -45,6 +46,9 @@ private:
         std::optional<sim::CollectiveTimes> of;
         Shape shape;
     };
+    /// Seconds of a collective of f32.
+    double seconds(Times& times, CollectiveKind kind, const Shape& shape, const char* axis,
+                   const std::string& algorithm, std::int64_t elements);
     Line measured(Times& times, CollectiveKind kind, const Shape& shape, const char* axis,
                   const std::string& algorithm);
 

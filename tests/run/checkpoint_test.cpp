@@ -2,7 +2,9 @@
 // Saved under one plan, taken up under another: each number is where it was. Run under mpirun with 2 and 4 ranks.
 #include "run/checkpoint.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include "core/error.hpp"
 #include "run/trainer.hpp"
@@ -134,6 +136,83 @@ TEST(Checkpoints, AreNeverOverwrittenUnasked) {
     EXPECT_THAT(says({.steps = 4, .checkpoint = std::string{name} + "/step-000002.h5"}), HasSubstr("is a file"));
     EXPECT_THAT(says({.steps = 4, .checkpoint = "/nowhere/at/all"}), HasSubstr("no folder that can be written to"));
     std::filesystem::remove_all(name);
+}
+
+/// What all ranks of a job that go their own ways have after `steps`.
+RankStates trained_apart(std::string_view plan, Optimizer optimizer, const std::string& folder, int steps,
+                         bool resume) {
+    const Communicator world = Communicator::world();
+    const Schedule schedule = test::schedule_of(test::branches(), plan, world.size(), 8, optimizer);
+    const Options options{
+        .steps = steps, .learning_rate = 0.01F, .checkpoint = folder, .checkpoint_every = 2, .resume = resume};
+    train_on(world, schedule, options, {}, {});
+    world.barrier();
+    return load(newest(folder).value(),
+                RankStates{.network = schedule.network.name,
+                           .optimizer = std::string{to_string(optimizer)},
+                           .plan = schedule.plan,
+                           .ranks = std::vector<std::vector<float>>(static_cast<std::size_t>(world.size()))});
+}
+
+// One trading rank, so that servers take its gradients in one order only.
+TEST(Checkpoints, OfRanksThatGoTheirOwnWaysAreTakenUpToTheBit) {
+    if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
+    std::vector<const char*> plans{"data:local=2:elastic=0.2:average_momentum=0.5:bucket=1kB",
+                                   "data:learners=2:average_momentum=0.9", "data:compress=top(0.1)"};
+    if (Communicator::world().size() == 2) {
+        plans.insert(plans.end(), {"server=1,data", "server=1,data:local=2:elastic=0.3"});
+    } else {
+        plans = {"server=3,data:bucket=1kB", "server=2,groups=1,data=2"};
+    }
+    Optimizer optimizer = Optimizer::sgd;  // one and the other in turn
+    for (const char* plan : plans) {
+        SCOPED_TRACE(plan);
+        const Folder at_once, in_two;
+        const RankStates whole = trained_apart(plan, optimizer, at_once.path(), 5, false);
+        trained_apart(plan, optimizer, in_two.path(), 3, false);
+        const RankStates resumed = trained_apart(plan, optimizer, in_two.path(), 5, true);
+        EXPECT_EQ(resumed.steps, 5);
+        EXPECT_FALSE(whole.ranks.front().empty());
+        EXPECT_EQ(resumed.ranks, whole.ranks);
+        optimizer = optimizer == Optimizer::sgd ? Optimizer::adam : Optimizer::sgd;
+    }
+}
+
+// K-FAC's factors are made anew in each step: its state is the network's.
+TEST(Checkpoints, OfCurvatureAreTakenUpToTheBit) {
+    if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
+    const Schedule schedule = scheduled("data:kfac=2:damping=1");
+    const Folder at_once, in_two;
+    const Checkpoint whole = trained(schedule, at_once.path(), 3, false);
+    trained(schedule, in_two.path(), 2, false);
+    expect_equal(whole, trained(schedule, in_two.path(), 3, true));
+}
+
+TEST(Checkpoints, OfOtherPlansAreRefusedWhereRanksGoTheirOwnWays) {
+    if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
+    if (Communicator::world().size() != 2) GTEST_SKIP() << "plans of two ranks";
+    // Rank 0 reads the file and is refused; on one rank nobody waits for it.
+    const Communicator self = Communicator::self();
+    const auto train = [&](std::string_view plan, const std::string& folder, int steps, bool resume) {
+        const Options options{.steps = steps, .checkpoint = folder, .resume = resume};
+        train_on(self, test::schedule_of(test::branches(), plan, 1, 8), options, {}, {});
+    };
+    const auto refusal = [&](std::string_view before, std::string_view after) {
+        const std::string path = testing::TempDir() + fmt::format("own_ways_{}", ::getpid());
+        std::filesystem::remove_all(path);
+        std::string why = "nothing";
+        train(before, path, 1, false);
+        try {
+            train(after, path, 2, true);
+        } catch (const InputError& error) {
+            why = error.what();
+        }
+        std::filesystem::remove_all(path);
+        return why;
+    };
+    EXPECT_THAT(refusal("data:local=2", "data:local=4"), testing::HasSubstr("of plan 'data=1:local=2', not of"));
+    EXPECT_THAT(refusal("data:local=2", "data"), testing::HasSubstr("only that plan goes on"));
+    EXPECT_THAT(refusal("data", "data:local=2"), testing::HasSubstr("has one network's state"));
 }
 
 }  // namespace

@@ -7,10 +7,12 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <thread>
 
 #include "core/error.hpp"
 #include "run/compression.hpp"
 #include "run/curvature.hpp"
+#include "run/pool.hpp"
 #include "run/server.hpp"
 #include "run/trainer.hpp"
 #include "tests/kernels/comm/mpi_main.hpp"
@@ -22,10 +24,11 @@ namespace {
 using kernels::Communicator;
 
 Result train_checked(const Network& network, std::string_view plan, std::int64_t batch, int steps,
-                     Optimizer optimizer = Optimizer::sgd) {
+                     Optimizer optimizer = Optimizer::sgd, Options options = {}) {
     const Communicator world = Communicator::world();
     const Schedule schedule = test::schedule_of(network, plan, world.size(), batch, optimizer);
-    Options options{.steps = steps, .check_gradients = true};
+    options.steps = steps;
+    options.check_gradients = true;
     options.learning_rate = default_learning_rate(optimizer);
     options.alone =
         std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, micro_batch_size(schedule), optimizer));
@@ -64,6 +67,72 @@ TEST(OwnWays, LearnersOfARankTrainModelsOfTheirOwn) {
     if (ranks() == 8) GTEST_SKIP() << "on 2, 3 and 4 ranks: written out for 8 it takes long, and says nothing more";
     expect_as_written_out({"data:learners=2", "data:learners=3:elastic=0.1:average_momentum=0.9:bucket=1kB"});
     expect_as_written_out({"data:learners=2:average_momentum=0.5"}, Optimizer::adam);
+}
+
+// Equally many parts each, two after the other; or the slow one of three takes what it can.
+TEST(OwnWays, LearnersTakeBatchesAsTheyAreIdle) {
+    if (ranks() == 8) GTEST_SKIP() << "on 2, 3 and 4 ranks: written out for 8 it takes long, and says nothing more";
+    const auto check = [](std::string_view plan, const Options& options) {
+        const Result result = train_checked(test::dropping(), plan, 12, 3, Optimizer::sgd, options);
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance) << plan;
+        EXPECT_LT(result.gradient_tolerance, 1e-3) << plan;
+    };
+    check("data:learners=2:local=2", {});
+    check("data:learners=3:local=2:average_momentum=0.5:bucket=1kB", {.first_idle = true});
+    check("data:learners=2:local=3", {.first_idle = true, .learner_paces = {1, 8}});
+}
+
+// Chilimbi et al. 2014: threads of a worker on one model. One thread is local SGD; several lose no more of a step's
+// updates than they have under way at the same time.
+TEST(OwnWays, ThreadsUpdateOneModelWithoutLocks) {
+    if (ranks() > 3) GTEST_SKIP() << "on 2 and 3 ranks";
+    const Network network = test::dropping();
+    Options options{.momentum = 0};
+    const std::vector<float> local = train_checked(network, "data:local=3", 6, 3, Optimizer::sgd, options).weights;
+    options.unlocked = 1;
+    const Result alone = train_checked(network, "data:local=3", 6, 3, Optimizer::sgd, options);
+    EXPECT_LE(alone.gradient_error, alone.gradient_tolerance);
+    EXPECT_LT(alone.gradient_tolerance, 1e-3);
+    ASSERT_EQ(alone.weights.size(), local.size());
+    for (std::size_t i = 0; i < local.size(); ++i) EXPECT_NEAR(alone.weights[i], local[i], 1e-6);
+    options.unlocked = 3;
+    const Result several = train_checked(network, "data:local=3", 6, 3, Optimizer::sgd, options);
+    EXPECT_LE(several.gradient_error, several.gradient_tolerance);
+    EXPECT_NE(several.weights, local);  // gradients at the same weights, not one after the other
+}
+
+/// `threads` of them make `times` additions of ones and twos to a vector; what each element then is.
+std::vector<float> added_together(int threads, int times, bool apart) {
+    std::vector<float> shared(64);
+    const std::vector<float> ones(shared.size(), 1);
+    {
+        std::vector<std::jthread> all;
+        for (int t = 0; t < threads; ++t) {
+            all.emplace_back([&, t] {
+                const std::size_t size = apart ? shared.size() / static_cast<std::size_t>(threads) : shared.size();
+                const std::size_t from = apart ? static_cast<std::size_t>(t) * size : 0;
+                for (int i = 0; i < times; ++i) {
+                    add_unlocked(std::span{shared}.subspan(from, size), std::span{ones}.subspan(from, size), 2);
+                }
+            });
+        }
+    }
+    return shared;
+}
+
+// Whole numbers: exact sums where no two threads meet in an element; where they meet, additions may be lost, but what
+// one of them has stored last is there.
+TEST(Unlocked, AddsUpExactlyWhereNoTwoMeet) {
+    if (ranks() != 2) GTEST_SKIP() << "threads of one rank";
+    EXPECT_EQ(added_together(4, 1000, true), std::vector<float>(64, 2000));
+    for (const float sum : added_together(4, 1000, false)) {
+        EXPECT_GE(sum, 2);
+        EXPECT_LE(sum, 8000);
+        EXPECT_EQ(std::fmod(sum, 2.0F), 0);
+    }
+    std::vector<float> copy(3), values{1, 2, 3};
+    read_unlocked(values, copy);
+    EXPECT_EQ(copy, values);
 }
 
 TEST(OwnWays, TensorRanksAverageTheirPieces) {
@@ -248,9 +317,9 @@ TEST(Curvature, InvertsAPackedTriangle) {
 }
 
 TEST(OwnWays, RefuseWhatIsNotExecuted) {
-    const auto refusal = [](std::string_view plan) {
+    const auto refusal = [](std::string_view plan, const Options& options = {}) {
         try {
-            train_checked(test::dropping(), plan, 6, 1);
+            train_checked(test::dropping(), plan, 6, 1, Optimizer::sgd, options);
         } catch (const InputError& error) {
             return std::string{error.what()};
         }
@@ -259,6 +328,10 @@ TEST(OwnWays, RefuseWhatIsNotExecuted) {
     if (ranks() != 3) GTEST_SKIP() << "its plans are for three ranks";
     EXPECT_THAT(refusal("server=2:copies=2,data=1"), testing::HasSubstr("leave out place, copies and quorum"));
     EXPECT_THAT(refusal("server=1,data=1,tensor=2"), testing::HasSubstr("tensor beside data"));
+    EXPECT_THAT(refusal("data:local=2", {.unlocked = 2}), testing::HasSubstr("--momentum 0"));
+    EXPECT_THAT(refusal("data:local=2", {.unlocked = 3, .momentum = 0}), testing::HasSubstr("3 threads share 2"));
+    EXPECT_THAT(refusal("data:learners=2", {.learner_paces = {1}}), testing::HasSubstr("2 numbers"));
+    EXPECT_THAT(refusal("data", {.first_idle = true}), testing::HasSubstr("has none"));
 }
 
 TEST(ElasticServers, MoveTowardsAModelByWhatItGivesUp) {

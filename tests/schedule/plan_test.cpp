@@ -77,7 +77,6 @@ TEST(Plan, IsRefusedWithTheReasonAndWhatWouldBeRight) {
         {"spatial=2,tensor=2", {"leave out one"}},
         {"server:shards=8", {"unknown option of server 'shards'"}},
         {"server,data", {"server needs a number", "server=2"}},
-        {"data:learners=2:local=2", {"leave out local"}},
         {"server=2", {"server keeps weights for others: add data"}},
         {"server=2:shards=8,data", {"unknown option of server 'shards'"}},
         {"server=2,data,server=1", {"'server' is given twice"}},

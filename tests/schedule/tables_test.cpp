@@ -116,6 +116,21 @@ TEST(SharedTables, TakeNoMemoryForGradients) {
     EXPECT_EQ(use.optimizer, Bytes{4 * dense});
 }
 
+// Nobody to share with: rows are still updated where they were picked, not all tables.
+TEST(SharedTables, OfOneRankAreNotUpdatedAsAWhole) {
+    const Schedule schedule = schedule_of(recommender(), "data:tables=shared", 1, 5);
+    const double dense = 6 * 4 + 4 + 14 * 2 + 2;
+    const MemoryUse use = memory_use(schedule);
+    EXPECT_EQ(use.weights, Bytes{4 * (800 + dense)});
+    EXPECT_EQ(use.gradients, Bytes{4 * dense});
+    EXPECT_EQ(use.optimizer, Bytes{4 * dense});
+    for (const Step& step : schedule.classes[0].steps) {
+        const auto* update = std::get_if<Update>(&step.action);
+        if (update == nullptr) continue;
+        EXPECT_EQ(std::get<SgdUpdate>(update->problem.op).count, static_cast<std::int64_t>(dense));
+    }
+}
+
 TEST(SharedTables, RefuseWhatTheyDoNotGoWith) {
     EXPECT_THROW(parse_plan("data:tables=shared:microbatches=2"), InputError);
     EXPECT_THROW(parse_plan("data:tables=shared:local=2"), InputError);

@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "models/models.hpp"
+#include "search/repeats.hpp"
 #include "search/script.hpp"
 #include "search/store.hpp"
 #include "search/wires.hpp"
@@ -126,6 +127,95 @@ TEST(Choices, AreWrittenInThePlanLanguage) {
             const schedule::Plan plan = schedule::parse_plan(plan_text(each));
             EXPECT_EQ(ranks(plan.mesh), 64) << plan_text(each);
             EXPECT_EQ(each.micro_batch * each.micro_batches * shape.data, 64);
+        }
+    }
+}
+
+/// Two blocks of mixtures of four experts, between dense layers.
+Network mixture() { return models::load_network("gpt-h1024-a8-l2-v1024-e4@256"); }
+
+// What is screened of meshes with an expert axis is what their schedules hold and take: memory to a tenth, steps not
+// below the bound, and the best of all plans is found by simulating few.
+TEST(Experts, AreAnAxisOfTheMesh) {
+    const Network network = mixture();
+    const Machine machine = sim::test::four_device_nodes(2);
+    EXPECT_EQ(experts_of(network), 4);
+    EXPECT_EQ(experts_of(tower(2, 64)), 1);
+    Request request = request_for(16, 12);
+    request.variety = {.chunks = 1, .adaptive_updates = false};
+    request.most = {.tensor = 2, .pipe = 2};
+    std::set<std::int64_t> seen;
+    for (const Shape& shape : shapes(8, request.most, 4)) {
+        EXPECT_EQ(devices(shape), 8);
+        EXPECT_TRUE(shape.expert == 1 || shape.tensor == 1);
+        seen.insert(shape.expert);
+    }
+    EXPECT_EQ(seen, (std::set<std::int64_t>{1, 2, 4}));
+    Screen screen{network, machine, request.job};
+    double best = INFINITY;
+    schedule::Job job = request.job;
+    job.devices = 8;
+    for (const Shape& shape : shapes(8, request.most, 4)) {
+        for (Choices choices : choices_of(shape, 16, request.variety)) {
+            if (shape.expert > 1) {
+                const std::optional<Estimate> estimate = screen.estimate(choices);
+                if (!estimate) continue;
+                const Simulated result = simulated(network, machine, job, plan_text(choices), Bytes{1e15});
+                if (!result.refusal.empty()) continue;
+                SCOPED_TRACE(plan_text(choices));
+                EXPECT_NEAR(estimate->memory_bytes / result.memory.value, 1, 0.25);
+                EXPECT_GE(result.step.value, *screen.bound(shape) * (1 - 1e-9));
+                best = std::min(best, result.step.value);
+            } else {
+                const Simulated result = simulated(network, machine, job, plan_text(choices), Bytes{1e15});
+                if (result.refusal.empty()) best = std::min(best, result.step.value);
+            }
+        }
+    }
+    const Result found = search(network, machine, request);
+    ASSERT_FALSE(found.ranked.empty());
+    EXPECT_LE(found.ranked.front().result.step.value, 1.02 * best);
+}
+
+TEST(Repeats, AreTheBlocksOfANetwork) {
+    const Network gpt = models::load_network("gpt-h64-a4-l12-v256@32");
+    const Repeats found = repeats_of(gpt);
+    EXPECT_EQ(found.times, 12);
+    // With fewer of them it is the network with fewer layers, but for its name.
+    const Network few = with_blocks(gpt, found, 5), built = models::load_network("gpt-h64-a4-l5-v256@32");
+    ASSERT_EQ(few.layers.size(), built.layers.size());
+    for (std::size_t i = 0; i < few.layers.size(); ++i) {
+        EXPECT_EQ(few.layers[i].name, built.layers[i].name);
+        EXPECT_EQ(few.layers[i].op, built.layers[i].op);
+        EXPECT_EQ(few.layers[i].inputs, built.layers[i].inputs);
+        EXPECT_EQ(few.layers[i].weights_of, built.layers[i].weights_of);
+    }
+    EXPECT_NO_THROW(check(few));
+    EXPECT_LE(repeats_of(mixture()).times, 2);
+}
+
+// Seven blocks are looked at one by one; of twelve, five stand for all. Costs are straight lines in the blocks.
+TEST(Repeats, CostAsMuchAsTheBlocksThemselves) {
+    const Machine machine = sim::test::four_device_nodes(2);
+    schedule::Job job;
+    job.optimizer = Optimizer::adam;
+    for (const schedule::Recompute recompute : {schedule::Recompute::none, schedule::Recompute::attention,
+                                                schedule::Recompute::blocks, schedule::Recompute::all}) {
+        for (const std::int64_t tensor : {1, 2}) {
+            const auto costs = [&](int blocks) {
+                const Network network = models::load_network(fmt::format("gpt-h64-a4-l{}-v256@32", blocks));
+                return Group{network, machine, job, {.tensor = tensor, .recompute = recompute}}.costs(4).value();
+            };
+            const LayerCosts six = costs(6), seven = costs(7), twelve = costs(12);
+            const auto expect_line = [](double a, double b, double c) { EXPECT_NEAR(c, b + 5 * (b - a), 1e-6 * c); };
+            expect_line(six.forward_s.back(), seven.forward_s.back(), twelve.forward_s.back());
+            expect_line(six.backward_s.back(), seven.backward_s.back(), twelve.backward_s.back());
+            expect_line(six.computed_s, seven.computed_s, twelve.computed_s);
+            expect_line(six.weights.back(), seven.weights.back(), twelve.weights.back());
+            expect_line(six.held_bytes.back(), seven.held_bytes.back(), twelve.held_bytes.back());
+            expect_line(six.passing_bytes, seven.passing_bytes, twelve.passing_bytes);
+            EXPECT_EQ(twelve.forward_s.size() - seven.forward_s.size(),
+                      5 * (seven.forward_s.size() - six.forward_s.size()));
         }
     }
 }

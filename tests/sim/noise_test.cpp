@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "fixture.hpp"
+#include "sim/learners.hpp"
 #include "sim/pace.hpp"
 #include "sim/simulate.hpp"
 #include "sim/staging.hpp"
@@ -193,6 +194,23 @@ TEST(Staging, IsAsSlowAsItsSlowestPart) {
     };
     EXPECT_THAT(refusal("nvme", "gpfs"), HasSubstr("from a shared tier to one inside the nodes"));
     EXPECT_THAT(refusal("gpsf", "nvme"), HasSubstr("did you mean 'gpfs'"));
+}
+
+// Eight parts for two learners, one of which takes three times as long. Four each: 12. Whoever is idle first:
+//   fast  0 1 3 4 6 7        6
+//   slow  2     5            6        (parts 1 and 2 begin together: of two idle ones the first takes the first)
+TEST(Learners, TakePartsAsTheyAreIdle) {
+    EXPECT_EQ(pace_of_learners(std::vector{1.0, 3.0}, 4, false), 12 / 4.0);
+    EXPECT_EQ(pace_of_learners(std::vector{1.0, 3.0}, 4, true), 6 / 4.0);
+    EXPECT_EQ(pace_of_learners(std::vector{3.0, 1.0}, 1, true), 3);  // both begin at once: nothing is left to take
+    EXPECT_EQ(pace_of_learners(std::vector{1.0, 1.0, 1.0}, 5, true), 1);
+    // Of ten parts both want the last at 6, and the slow one has it until 9, although 8 and 2 of them would end at 8.
+    EXPECT_EQ(pace_of_learners(std::vector{1.0, 3.0}, 5, true), 9 / 5.0);
+    EXPECT_THAT(
+        [] {
+            (void)pace_of_learners(std::vector{1.0, 0.5}, 1, true);
+        },
+        testing::ThrowsMessage<InputError>(HasSubstr("from 1 to 1000")));
 }
 
 }  // namespace
