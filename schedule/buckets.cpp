@@ -52,6 +52,10 @@ std::vector<Bucket> make_buckets(const Network& network, DataType wire, Bytes fi
             buckets.push_back({{static_cast<int>(i)}, count, axes[i], tie->second.first, tie->second.second});
             continue;
         }
+        if (rehearse::updates_directly(network.layers[i].op)) {  // no update comes after it
+            buckets.push_back({{static_cast<int>(i)}, count, axes[i]});
+            continue;
+        }
         const auto [entry, fresh] = open.try_emplace(axes[i], buckets.size());
         if (fresh) buckets.push_back({{}, 0, axes[i]});
         Bucket& bucket = buckets[entry->second];
