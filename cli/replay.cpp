@@ -7,9 +7,9 @@
 #include <array>
 #include <cmath>
 
+#include "cli/habits.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "core/tile_model.hpp"
 #include "models/fuse.hpp"
 #include "models/models.hpp"
 #include "sim/price.hpp"
@@ -77,29 +77,14 @@ Machine with_devices(Machine machine, std::int64_t each) {
     return machine;
 }
 
-// Values cross memory as often as on `other`, whose framework fuses other operators.
-Machine with_passes(Machine machine, const Machine& other) {
-    const auto& as = other.classes.front().tiles;
-    if (as == nullptr) throw InputError(fmt::format("passes: machine '{}' has no [device.tiles]", other.name));
-    for (DeviceClass& device : machine.classes) {
-        if (device.tiles == nullptr) continue;
-        TileModel tiles = *device.tiles;
-        tiles.elementwise_passes = as->elementwise_passes;
-        tiles.score_passes = as->score_passes;
-        tiles.loss_passes = as->loss_passes;
-        device.tiles = std::make_shared<const TileModel>(std::move(tiles));
-    }
-    return machine;
-}
-
 // Every problem of the schedule at `scale` times its price.
-Machine priced(Machine machine, const Schedule& schedule, ComputeScale scale) {
+Machine priced(Machine machine, const Schedule& schedule, const TrainingRun& run, ComputeScale scale) {
     for (DeviceClass& device : machine.classes) {
         std::map<std::string, Measured> prices;
         const auto add = [&](const Problem& problem) {
             std::string name = to_string(problem);
             if (prices.contains(name)) return;
-            const Price known = price(problem, device);
+            const Price known = with_habits(price(problem, device), problem, device, run);
             prices.emplace(std::move(name), Measured{scale.factor * known.time, scale.error.value_or(known.error), 1,
                                                      fmt::format("{:.3g} times: {}", scale.factor, known.source)});
         };
@@ -123,10 +108,14 @@ TrainingRun training_run(const PublishedRow& row, const ReplaySettings& settings
     run.plan = needed(settings, "plan", row, "strategy");
     if (const std::string fuse = setting(settings, "fuse"); !fuse.empty()) run.fuse = fuse;
     run.passes = setting(settings, "passes");
+    run.layout = setting(settings, "layout");
+    if (!run.layout.empty() && run.layout != "nchw")
+        throw InputError(fmt::format("layout '{}' is not nchw", run.layout));
     run.precision = choice(std::array{Precision::fp32, Precision::fp16, Precision::bf16, Precision::mixed},
                            needed(settings, "precision", row, "precision"), "precision", Precision::fp32);
     run.optimizer = choice(std::array{Optimizer::sgd, Optimizer::adam, Optimizer::lamb}, setting(settings, "optimizer"),
                            "optimizer", Optimizer::sgd);
+    run.update_passes = number(settings, "update_passes", 0.0);
     run.devices = row.devices > 0 ? row.devices : std::llround(number(settings, "devices", 0.0));
     if (run.devices < 1) throw InputError("the number of devices is not said");
     const double global = number(settings, "global_batch", row.number("global_batch"));
@@ -191,7 +180,7 @@ StepResult Replayer::step(const TrainingRun& run, ComputeScale scale, Quantile q
     const Schedule& schedule = this->schedule(run);
     Machine machine = this->machine(run.machine);
     if (!run.passes.empty()) machine = with_passes(std::move(machine), this->machine(run.passes));
-    machine = priced(std::move(machine), schedule, scale);
+    machine = priced(std::move(machine), schedule, run, scale);
     const sim::Prediction prediction =
         sim::simulate(schedule, machine, {.mode = sim::Mode::folded, .quantile = quantile});
     const StepResult result{summarize(schedule, prediction.timeline).step, static_cast<double>(global_batch(schedule)),

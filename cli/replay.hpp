@@ -18,12 +18,14 @@ namespace rehearse::cli {
 /// All that a step depends on.
 struct TrainingRun {
     std::string network, fuse = "off", machine, plan = "data";
+    std::string layout;  // of images, "nchw": 16-bit convolutions turn them; empty: as kernels want them
     std::string passes;  // a machine whose framework moves values as often; empty: as the run's own
     std::int64_t devices = 1;
     std::int64_t batch = 0;         // a copy of the network; or
     std::int64_t global_batch = 0;  // of all of them
     Precision precision = Precision::fp32;
     Optimizer optimizer = Optimizer::sgd;
+    double update_passes = 0;  // how often its kernels read or write a parameter; 0: one kernel for all
     auto operator<=>(const TrainingRun&) const = default;
 };
 

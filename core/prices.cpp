@@ -97,6 +97,17 @@ Price roofline(const Problem& problem, const DeviceClass& device) {
                         compute > memory ? "compute" : "memory", fraction, row != nullptr ? row->source : "a bound")};
 }
 
+// The convolutions that models learned from have no bias. Frameworks add it in a kernel of its own, which reads and
+// writes dst; its gradient reads diff_dst once more. Where a compiler joined a ReLU to the convolution, the bias is in
+// there, too.
+Seconds of_bias(const Problem& problem, const DeviceClass& device) {
+    const auto* conv = std::get_if<Conv2d>(&problem.op);
+    if (conv == nullptr || !conv->bias || conv->relu || problem.pass == Pass::backward_data) return Seconds{0};
+    const Op add = Bias{output_shape(problem.op), 0};
+    const Seconds both = roofline({add, Pass::forward, problem.batch, problem.type}, device).time - device.launch.value;
+    return both * (problem.pass == Pass::forward ? 1.0 : 0.5) + device.launch.value;
+}
+
 // One expert's product after the other, by the prices of products.
 Price one_by_one(const GroupedMatMul& op, const Problem& problem, const DeviceClass& device) {
     const MatMul one{.m = rows_of_expert(op, problem.batch), .n = op.n, .k = op.k, .bias = op.bias};
@@ -117,7 +128,7 @@ Price price(const Problem& problem, const DeviceClass& device) {
     if (!others.empty()) return interpolate(problem, others);
     if (device.model != nullptr) {
         if (auto answer = device.model->answer(problem))
-            return {answer->time + device.launch.value, answer->error, answer->source};
+            return {answer->time + device.launch.value + of_bias(problem, device), answer->error, answer->source};
     }
     const auto* experts = std::get_if<GroupedMatMul>(&problem.op);
     if (experts != nullptr && device.model != nullptr) return one_by_one(*experts, problem, device);

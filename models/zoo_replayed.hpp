@@ -23,6 +23,7 @@ Network unet_5x64();
 Network amoebanet_d(int normal_cells, std::int64_t filters);
 Network amoebanet_d_18x256();
 Network lstm_4x512();
+Network cnn3d_64();
 Network encoder_4x512();
 
 }  // namespace rehearse::models

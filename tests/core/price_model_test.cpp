@@ -114,6 +114,30 @@ TEST(PriceModel, StandsBetweenMeasuredProblemsAndTheRoofline) {
     EXPECT_EQ(price(problem, device).time, 7_us);
 }
 
+// 64 filters of 16 x 16 pixels, 8 images: 524,288 bytes, read and written forward, read once more backward, at 100
+// GB/s.
+TEST(PriceModel, AddsABiasInAKernelOfItsOwn) {
+    DeviceClass device;
+    device.name = "toy";
+    device.peak[DataType::f32] = {10_TFLOPS, "data sheet"};
+    device.memory_bandwidth = {100_GBps, "data sheet"};
+    device.launch = {5_us, "measured"};
+    device.efficiencies = {{"*", {}, {}, 1.0, 0.1, "assumed"}};
+    device.model = std::make_shared<const PriceModel>("toy", std::vector{steady(3)});
+    const auto more = [&](Pass pass, bool relu) {
+        Problem problem = conv(64, 64, 8, pass);
+        const Seconds without = price(problem, device).time;
+        auto& op = std::get<Conv2d>(problem.op);
+        op.bias = true;
+        op.relu = relu;
+        return (price(problem, device).time - without).value;
+    };
+    EXPECT_NEAR(more(Pass::forward, false), 5e-6 + 2 * 524288 / 100e9, 5e-9);
+    EXPECT_NEAR(more(Pass::backward_weights, false), 5e-6 + 524288 / 100e9, 5e-9);
+    EXPECT_NEAR(more(Pass::backward_data, false), 0, 1e-12);
+    EXPECT_NEAR(more(Pass::forward, true), 0, 1e-12) << "joined by a compiler";
+}
+
 TEST(Experts, ThatDisagreeWidenTheBand) {
     const std::vector<Estimate> agreeing{{1, 0.04}, {1, 0.04}}, apart{{0.9, 0.04}, {1.1, 0.04}};
     EXPECT_DOUBLE_EQ(combine(agreeing, 1, 1).deviation, 0.2);

@@ -89,10 +89,15 @@ TEST(CosmoFlowSmall, HasItsParameters) {
     EXPECT_EQ(parameters(load_network("cosmoflow-small")), 528 + 4 * 2064 + 55424 + 8256 + 260);
 }
 
-// PyTorch's LSTM has 4 x 512 x (512 + 512 + 2) weights a layer, a transformer layer 12 x 512^2 beside biases and norms.
+// PyTorch's LSTM has 4 x 512 x (512 + 512 + 2) weights a layer; a layer of the encoder, 512 wide between its dense
+// layers, 6 x 512^2 beside biases and norms, and there are 1,024 words.
 TEST(NerscNetworks, HaveTheWeightsOfTheirOriginals) {
+    // Filters of 3^3 and biases; 128 channels of 4^3 to 256, to 4.
+    EXPECT_EQ(parameters(load_network("cnn3d-64")),
+              16 * 28 + 32 * (16 * 27 + 1) + 64 * (32 * 27 + 1) + 128 * (64 * 27 + 1) + 256 * 8193 + 4 * 257);
     EXPECT_NEAR(static_cast<double>(parameters(load_network("lstm-4x512"))), 4.0 * 4 * 512 * 1026, 0.01 * 8.4e6);
-    EXPECT_NEAR(static_cast<double>(parameters(load_network("encoder-4x512"))), 4 * 12 * 512.0 * 512, 0.08 * 12.6e6);
+    EXPECT_NEAR(static_cast<double>(parameters(load_network("encoder-4x512"))), 4 * 6 * 512.0 * 512 + 1024 * 512,
+                0.09 * 6.8e6);
 }
 
 // Networks whose papers give their size and the operations of training one sample: forward and both gradients, 2 a
