@@ -90,7 +90,7 @@ void slow_down(sim::Options& simulated, const Options& options, const Schedule& 
     }
     if (options.learner_paces.empty()) return;
     if (static_cast<int>(options.learner_paces.size()) != averaging.learners) {
-        throw InputError(fmt::format("--learner-paces: {} numbers for {} learners of a device",
+        throw InputError(fmt::format("--learner-paces: {} given, but a device has {} learners",
                                      options.learner_paces.size(), averaging.learners));
     }
     const double pace = sim::pace_of_learners(options.learner_paces, averaging.period, options.first_idle);

@@ -127,10 +127,10 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     if (options.run.check_gradients) {
         report.document["gradient_error"] = result.gradient_error;
         report.document["gradient_tolerance"] = result.gradient_tolerance;
-        report.footer = fmt::format("{}: {:.2g}, allowed {:.2g}",
-                                    options.run.unlocked > 0 ? "updates lost, as a share of a step's"
-                                                             : "gradients against one rank: relative error",
-                                    result.gradient_error, result.gradient_tolerance);
+        report.footer = fmt::format(
+            "{} {:.2g}, allowed {:.2g}",
+            options.run.unlocked > 0 ? "updates lost: of a step's sum" : "gradients against one rank: relative error",
+            result.gradient_error, result.gradient_tolerance);
     }
     Table summary{"points",
                   "the median step",

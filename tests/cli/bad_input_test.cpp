@@ -67,12 +67,17 @@ TEST_F(BadInput, OfClusters) {
 }
 
 TEST_F(BadInput, OfLearners) {
-    expect_refused({{"learners --model resnet32 --plan data:local=2", "leave them out"},
-                    {"learners --model resnet32 --most 0", "at least 1 learner"},
-                    {"learners --model resnet32 --plan pipe=1", "learners need the data axis"},
-                    {"learners --model resnet32 --batches 0", "at least 1 sample"},
-                    {"learners --model resnet32 --gain much", "--gain"},
-                    {"learners --model resnet32 --critical-batch 500", "--dataset"}});
+    expect_refused(
+        {{"learners --model resnet32 --plan data:local=2", "leave them out"},
+         {"learners --model resnet32 --most 0", "at least 1 learner"},
+         {"predict --model resnet32 --assign idle", "plan 'data' has none"},
+         {"predict --model resnet32 --plan data:learners=2 --batch 32 --learner-paces 2",
+          "1 given, but a device has 2"},
+         {"predict --model resnet32 --plan data:learners=2 --batch 32 --learner-paces 1,0", "from 1 to 1000"},
+         {"learners --model resnet32 --plan pipe=1", "learners need the data axis"},
+         {"learners --model resnet32 --batches 0", "at least 1 sample"},
+         {"learners --model resnet32 --gain much", "--gain"},
+         {"learners --model resnet32 --critical-batch 500", "--dataset"}});
 }
 #endif
 
@@ -123,9 +128,13 @@ TEST_F(BadInput, OfADeviceThatIsNotThere) {
                     {"bench allreduce --device cuda", "not of a device"},
                     {"bench conv --suite lenet5 --type f64", "f32, f16 or bf16"},
                     {"bench conv --suite lenet5 --device gpu", "there are: cpu, cuda"}});
-    expect_refused({{"run --model lenet5 --batch 2 --steps 1 --device gpu", "there are: cpu, cuda"},
-                    {"run --model lenet5 --batch 2 --steps 1 --learners 2", "--device cuda"},
-                    {"run --model lenet5 --batch 2 --steps 1 --learners 0", "at least 1"}});
+    expect_refused(
+        {{"run --model lenet5 --batch 2 --steps 1 --device gpu", "there are: cpu, cuda"},
+         {"run --model lenet5 --batch 2 --steps 1 --learners 2", "--device cuda"},
+         {"run --model lenet5 --batch 2 --steps 1 --learners 0", "at least 1"},
+         {"run --model lenet5 --batch 2 --steps 1 --assign idle", "'data=1' has none"},
+         {"run --model lenet5 --batch 2 --steps 1 --unlocked 2 --plan data:local=2", "--momentum 0"},
+         {"run --model lenet5 --batch 2 --steps 1 --plan data:learners=2 --trace x.json", "kernels overlap"}});
     for (const char* command : {"run --model lenet5 --batch 2 --steps 1 --device cuda",
                                 "calibrate --device cuda --model lenet5 --machine-out gpu.toml",
                                 "bench conv --device cuda --suite lenet5", "bench peak --device cuda"}) {
