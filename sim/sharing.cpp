@@ -5,30 +5,42 @@
 
 namespace rehearse::sim {
 
-void SharedLink::pass(std::span<const std::int32_t> members, std::span<const double> start, double alone,
+namespace {
+
+constexpr double precision = 1e-9;  // relative: times nearer to each other are equal
+
+bool is_free(double drained, double start) { return drained <= start * (1 + precision); }
+
+}  // namespace
+
+bool SharedLink::pass(std::span<const std::int32_t> members, std::span<const double> start, double alone,
                       double& drained, std::span<double> end) {
     const std::size_t count = members.size();
     if (count == 1) {
         const auto only = static_cast<std::size_t>(members[0]);
+        const bool free = is_free(drained, start[only]);
         drained = std::max(start[only], drained) + alone;
         end[only] = std::max(end[only], drained);
-        return;
+        return free;
+    }
+    const auto comes = [&](std::int32_t flow) { return std::max(start[static_cast<std::size_t>(flow)], drained); };
+    const double first = comes(members[0]);
+    bool together = true, free = true;
+    for (const std::int32_t flow : members) {
+        together = together && comes(flow) == first;
+        free = free && is_free(drained, start[static_cast<std::size_t>(flow)]);
+    }
+    if (together) {
+        const double until = first + static_cast<double>(count) * alone;
+        drained = until;
+        for (const std::int32_t flow : members) {
+            end[static_cast<std::size_t>(flow)] = std::max(end[static_cast<std::size_t>(flow)], until);
+        }
+        return free;
     }
     arrivals_.resize(count);
     leaves_.resize(count);
-    bool together = true;
-    for (std::size_t i = 0; i < count; ++i) {
-        const double time = std::max(start[static_cast<std::size_t>(members[i])], drained);
-        arrivals_[i] = {time, members[i]};
-        together = together && time == arrivals_[0].time;
-    }
-    if (together) {
-        drained = arrivals_[0].time + static_cast<double>(count) * alone;
-        for (const std::int32_t flow : members) {
-            end[static_cast<std::size_t>(flow)] = std::max(end[static_cast<std::size_t>(flow)], drained);
-        }
-        return;
-    }
+    for (std::size_t i = 0; i < count; ++i) arrivals_[i] = {comes(members[i]), members[i]};
     std::ranges::sort(arrivals_, {}, &Arrival::time);
     double now = 0, got = 0;  // `got`: what a flow present from the beginning has got, in seconds of the whole link
     std::size_t come = 0, gone = 0;
@@ -47,6 +59,7 @@ void SharedLink::pass(std::span<const std::int32_t> members, std::span<const dou
         last = std::max(last, now);
     }
     drained = now;
+    return free && arrivals_.back().time - arrivals_.front().time <= precision * arrivals_.back().time;
 }
 
 }  // namespace rehearse::sim
