@@ -98,7 +98,10 @@ void Collectives::count_through(const Call& call, Progress& progress, std::vecto
             if (round < stage.repeats && at_one_pace(progress.ready, before_)) pace = progress.ready[0] - before_[0];
         }
         if (round == stage.repeats) continue;
-        if (pace == 0) pace = (latest(progress.ready) - half_way) / static_cast<double>(later_half);
+        if (pace == 0) {
+            pace = (latest(progress.ready) - half_way) / static_cast<double>(later_half);
+            exact_ = progress.certain = false;
+        }
         const double rest = pace * static_cast<double>(stage.repeats - round);
         for (double& ready : progress.ready) ready += rest;
         for (double& drained : progress.drained) drained += rest;
