@@ -58,7 +58,6 @@ void Collectives::run(const Call& call, Seconds earliest, Progress& progress) {
     const bool begins_row = earliest.value >= latest(progress.ready);
     const std::int64_t more = messages(call);
     if (begins_row || progress.row_messages + more > followed_messages_) occupy(progress, Seconds{0});
-    progress.certain = progress.certain || begins_row;
     progress.row.push_back({call, earliest});
     progress.row_messages += more;
     for (double& ready : progress.ready) ready = std::max(ready, earliest.value);
@@ -78,7 +77,6 @@ void Collectives::follow(Progress& progress) {
         if (!ready) return;
     }
     progress.ready = *std::move(ready);
-    progress.certain = true;
 }
 
 void Collectives::count_through(const Call& call, Progress& progress, std::vector<double>* stage_ends) {
@@ -100,7 +98,7 @@ void Collectives::count_through(const Call& call, Progress& progress, std::vecto
         if (round == stage.repeats) continue;
         if (pace == 0) {
             pace = (latest(progress.ready) - half_way) / static_cast<double>(later_half);
-            exact_ = progress.certain = false;
+            exact_ = false;
         }
         const double rest = pace * static_cast<double>(stage.repeats - round);
         for (double& ready : progress.ready) ready += rest;
@@ -119,7 +117,6 @@ void Collectives::advance(const Stage& stage, Bytes bytes, Progress& progress) {
     start_.resize(count);
     end_.resize(count);
     double first = std::numeric_limits<double>::infinity(), last = 0;
-    bool even = stage.pattern->sizes.empty();
     for (std::size_t i = 0; i < count; ++i) {
         const Message& m = pattern.messages[i];
         const double start = std::max(before_[at(m.from)], before_[at(m.to)]);
@@ -132,11 +129,9 @@ void Collectives::advance(const Stage& stage, Bytes bytes, Progress& progress) {
         const auto members =
             std::span{pattern.members}.subspan(at(meeting.first), at(meeting.last) - at(meeting.first));
         double& drained = progress.drained[at(meeting.link)];
-        even = link_.pass(members, start_, (meeting.cost * bytes).value, drained, end_) && meeting.evenly && even;
+        link_.pass(members, start_, (meeting.cost * bytes).value, drained, end_);
     }
-    const bool together = count == 0 || last - first <= 1e-9 * last;
-    exact_ = exact_ && (together || (even && progress.certain));
-    progress.certain = exact_ && even;
+    exact_ = exact_ && (count == 0 || last - first <= 1e-9 * last);
     for (std::size_t i = 0; i < count; ++i) {
         const Message& m = pattern.messages[i];
         const Kind& kind = kinds_[at(m.cost)];

@@ -45,7 +45,6 @@ public:
         std::shared_ptr<FollowedRow> followed;  // the first of them
         std::size_t followed_count = 0;
         std::int64_t work = followed_work;  // that may still go into following
-        bool certain = true;                // `ready` is exact for each rank, not only for the last
     };
 
     /// Where there are more ranks than `rank_by_rank`, `spans` must not be asked for. What others of the same mesh and
@@ -104,9 +103,7 @@ private:
     std::vector<Kind> kinds_;          // scratch, by kind of message
     std::vector<double> start_, end_;  // scratch, by message
     std::vector<double> before_;       // scratch, by rank
-    // So far the end of the collective is exact: in each round all messages started together, or after rounds whose
-    // every end is exact those that meet on a link had it to themselves and shared it evenly.
-    bool exact_ = true;
+    bool exact_ = true;                // so far: in each round of the collective all messages started together
     std::optional<InStep> in_step_;
 };
 

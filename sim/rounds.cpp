@@ -72,7 +72,7 @@ void RoundCounter::weigh(RoundCosts& costs) {
             const auto link = static_cast<std::size_t>(hop.link);
             if (meeting_[link] != none || hop.cost.value * load_[link] < least) continue;
             meeting_[link] = static_cast<std::int32_t>(costs.meetings.size());
-            costs.meetings.push_back({.link = hop.link, .cost = hop.cost});
+            costs.meetings.push_back({hop.link, hop.cost, 0, 0});
         }
     }
 }
@@ -105,13 +105,6 @@ RoundCosts RoundCounter::count(std::span<const Flow> flows) {
     collect(costs);
     for (const Hop& hop : hops_) load_[static_cast<std::size_t>(hop.link)] = 0;
     for (const Meeting& meeting : costs.meetings) meeting_[static_cast<std::size_t>(meeting.link)] = none;
-    for (Meeting& meeting : costs.meetings) {
-        const double shared = meeting.cost.value * static_cast<double>(meeting.last - meeting.first);
-        for (std::int32_t m = meeting.first; m < meeting.last && meeting.evenly; ++m) {
-            const FlowCost& flow = costs.flows[static_cast<std::size_t>(costs.members[static_cast<std::size_t>(m)])];
-            meeting.evenly = flow.shared.value <= shared * (1 + 1e-9);
-        }
-    }
     drop_repeated(costs);
     return costs;
 }

@@ -31,7 +31,6 @@ struct Meeting {
     std::int64_t link = 0;
     PerByte cost;                      // of a flow that has the link for itself
     std::int32_t first = 0, last = 0;  // its flows: RoundCosts::members[first .. last)
-    bool evenly = true;                // all of them are held up most here: they get even shares of the link
 };
 
 /// Messages of a round that cost the same when all start together, by byte of the round's mean message.

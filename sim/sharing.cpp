@@ -5,38 +5,24 @@
 
 namespace rehearse::sim {
 
-namespace {
-
-constexpr double precision = 1e-9;  // relative: times nearer to each other are equal
-
-bool is_free(double drained, double start) { return drained <= start * (1 + precision); }
-
-}  // namespace
-
-bool SharedLink::pass(std::span<const std::int32_t> members, std::span<const double> start, double alone,
+void SharedLink::pass(std::span<const std::int32_t> members, std::span<const double> start, double alone,
                       double& drained, std::span<double> end) {
     const std::size_t count = members.size();
     if (count == 1) {
         const auto only = static_cast<std::size_t>(members[0]);
-        const bool free = is_free(drained, start[only]);
         drained = std::max(start[only], drained) + alone;
         end[only] = std::max(end[only], drained);
-        return free;
+        return;
     }
     const auto comes = [&](std::int32_t flow) { return std::max(start[static_cast<std::size_t>(flow)], drained); };
     const double first = comes(members[0]);
-    bool together = true, free = true;
-    for (const std::int32_t flow : members) {
-        together = together && comes(flow) == first;
-        free = free && is_free(drained, start[static_cast<std::size_t>(flow)]);
-    }
-    if (together) {
+    if (std::ranges::all_of(members, [&](std::int32_t flow) { return comes(flow) == first; })) {
         const double until = first + static_cast<double>(count) * alone;
         drained = until;
         for (const std::int32_t flow : members) {
             end[static_cast<std::size_t>(flow)] = std::max(end[static_cast<std::size_t>(flow)], until);
         }
-        return free;
+        return;
     }
     arrivals_.resize(count);
     leaves_.resize(count);
@@ -59,7 +45,6 @@ bool SharedLink::pass(std::span<const std::int32_t> members, std::span<const dou
         last = std::max(last, now);
     }
     drained = now;
-    return free && arrivals_.back().time - arrivals_.front().time <= precision * arrivals_.back().time;
 }
 
 }  // namespace rehearse::sim

@@ -13,8 +13,8 @@ class SharedLink {
 public:
     /// Raises the `end` of each member flow to when the link lets it go, and `drained` to when it has let go of all.
     /// Nothing starts before the link is drained of earlier traffic. One flow by itself takes `alone`; n that start
-    /// together end together after n x alone. True when they did, on a link that was drained.
-    bool pass(std::span<const std::int32_t> members, std::span<const double> start, double alone, double& drained,
+    /// together end together after n x alone.
+    void pass(std::span<const std::int32_t> members, std::span<const double> start, double alone, double& drained,
               std::span<double> end);
 
 private:
