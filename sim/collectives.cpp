@@ -6,42 +6,15 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "sim/solver.hpp"
+#include "core/index.hpp"
 
 namespace rehearse::sim {
 
 namespace {
 
-// Messages of a buffer that is cut evenly differ by one element at most, and count as their mean: nanoseconds, in
-// rounds whose latency is a thousand times that. Smaller buffers leave some ranks out.
-constexpr std::int64_t even_from = 8;
-// Among so many ranks that each has little to send, every rank having some is enough.
-constexpr std::int64_t even_among_many = 2;
-
 // Alike rounds that are followed one by one; the pace is that of the later half.
 constexpr std::int64_t followed = 16;
 constexpr std::int64_t later_half = 8;
-
-bool equal_sizes(const std::vector<Parcel>& parcels) {
-    if (parcels.empty()) return true;
-    const auto [least, most] = std::ranges::minmax(parcels, {}, &Parcel::elements);
-    return most.elements - least.elements <= 1;
-}
-
-double mean_size(const std::vector<Parcel>& parcels) {
-    double sum = 0;
-    for (const Parcel& p : parcels) sum += static_cast<double>(p.elements);
-    return parcels.empty() ? 0 : sum / static_cast<double>(parcels.size());
-}
-
-std::vector<Flow> flows_of(const Groups& groups, const std::vector<Parcel>& parcels) {
-    std::vector<Flow> flows;
-    flows.reserve(parcels.size() * static_cast<std::size_t>(groups.count));
-    for (std::int64_t group = 0; group < groups.count; ++group) {
-        for (const Parcel& p : parcels) flows.push_back({groups.rank(group, p.from), groups.rank(group, p.to)});
-    }
-    return flows;
-}
 
 double latest(const std::vector<double>& times) { return times.empty() ? 0 : std::ranges::max(times); }
 
@@ -55,57 +28,13 @@ bool at_one_pace(const std::vector<double>& now, const std::vector<double>& befo
 
 Collectives::Collectives(const Mesh& mesh, const Wiring& wiring, std::int64_t followed_messages,
                          std::int64_t rank_by_rank, const Collectives* others)
-    : mesh_(mesh), wiring_(wiring), followed_messages_(followed_messages), others_(others), patterns_(wiring) {
+    : mesh_(mesh),
+      wiring_(wiring),
+      followed_messages_(followed_messages),
+      others_(others),
+      patterns_(wiring),
+      tracks_(wiring) {
     if (ranks(mesh) > rank_by_rank) in_step_.emplace(mesh, wiring);
-}
-
-Collectives::Stage Collectives::make_stage(const Call& call, const Groups& groups, const Collective& rounds,
-                                           Phase phase) {
-    const std::vector<Parcel> parcels = rounds.parcels(phase.first_round);
-    const std::vector<Flow> flows = flows_of(groups, parcels);
-    Stage stage;
-    stage.repeats = phase.repeats;
-    stage.share = call.elements == 0 ? 0 : mean_size(parcels) / static_cast<double>(call.elements);
-    stage.passes = parcels.empty() ? 0 : passes(parcels.front().combine);
-    stage.equal = equal_sizes(parcels);
-    if (stage.equal) {
-        stage.pattern = patterns_.of_equal(flows);
-    } else {
-        std::vector<Bytes> bytes;
-        for (std::size_t i = 0; i < flows.size(); ++i) {
-            bytes.push_back(bytes_of(parcels[i % parcels.size()], call.type));
-        }
-        stage.pattern = patterns_.of_unequal(flows, bytes);
-    }
-    return stage;
-}
-
-const std::vector<Collectives::Stage>* Collectives::made_elsewhere(const Key& key) const {
-    if (others_ == nullptr) return nullptr;
-    const auto found = others_->programs_.find(key);
-    const bool made = found != others_->programs_.end() && std::ranges::all_of(found->second, &Stage::equal);
-    return made ? &found->second : nullptr;
-}
-
-const std::vector<Collectives::Stage>& Collectives::stages_of(const Call& call) {
-    const std::int64_t size = size_of(mesh_, call.axis);
-    const std::int64_t each = size < many_ranks ? even_from : even_among_many;
-    // Adasum's dot products are as many however long the vectors.
-    const std::int64_t elements = call.elements >= each * size && is_sum(call.algorithm) ? 0 : call.elements;
-    const auto [entry, fresh] = programs_.try_emplace({call.kind, call.axis, to_string(call.algorithm), elements,
-                                                       pipeline_pieces(call.algorithm, call.elements), call.root});
-    if (!fresh) return entry->second;
-    if (const std::vector<Stage>* made = made_elsewhere(entry->first)) {
-        for (Stage stage : *made) {
-            stage.pattern = patterns_.weighed(stage.pattern);
-            entry->second.push_back(std::move(stage));
-        }
-    } else {
-        const Groups groups = groups_along(mesh_, call.axis, call.algorithm, wiring_);
-        const Collective rounds = rounds_of(call, groups);
-        for (const Phase& phase : rounds.phases()) entry->second.push_back(make_stage(call, groups, rounds, phase));
-    }
-    return entry->second;
 }
 
 void Collectives::occupy(Progress& progress, Seconds until) {
@@ -113,6 +42,8 @@ void Collectives::occupy(Progress& progress, Seconds until) {
     progress.row.clear();
     progress.row_ready = progress.ready;
     progress.row_messages = 0;
+    progress.followed.reset();
+    progress.followed_count = 0;
 }
 
 void Collectives::catch_up(Progress& progress, Seconds until) {
@@ -126,16 +57,26 @@ void Collectives::run(const Call& call, Seconds earliest, Progress& progress) {
     }
     const bool begins_row = earliest.value >= latest(progress.ready);
     const std::int64_t more = messages(call);
-    if (begins_row || progress.row_messages + more > followed_messages_) {
-        occupy(progress, Seconds{0});
-    }
+    if (begins_row || progress.row_messages + more > followed_messages_) occupy(progress, Seconds{0});
     progress.row.push_back({call, earliest});
     progress.row_messages += more;
     for (double& ready : progress.ready) ready = std::max(ready, earliest.value);
-    together_ = true;
+    exact_ = true;
     count_through(call, progress);
-    if (together_ || progress.row_messages > followed_messages_) return;
-    progress.ready = follow(mesh_, progress.row, wiring_, progress.row_ready);
+    const bool few_enough = std::ssize(progress.ready) <= followed_ranks && progress.row_messages <= followed_messages_;
+    if (!exact_ && few_enough && progress.work > 0) follow(progress);
+}
+
+void Collectives::follow(Progress& progress) {
+    if (progress.followed == nullptr) progress.followed = std::make_shared<FollowedRow>(tracks_, progress.row_ready);
+    std::optional<std::vector<double>> ready;
+    for (; progress.followed_count < progress.row.size(); ++progress.followed_count) {
+        const auto& [call, earliest] = progress.row[progress.followed_count];
+        const Bytes whole = size_of(call.type) * static_cast<double>(call.elements);
+        ready = progress.followed->append(stages_of(call), whole, earliest, progress.work);
+        if (!ready) return;
+    }
+    progress.ready = *std::move(ready);
 }
 
 void Collectives::count_through(const Call& call, Progress& progress, std::vector<double>* stage_ends) {
@@ -155,7 +96,10 @@ void Collectives::count_through(const Call& call, Progress& progress, std::vecto
             if (round < stage.repeats && at_one_pace(progress.ready, before_)) pace = progress.ready[0] - before_[0];
         }
         if (round == stage.repeats) continue;
-        if (pace == 0) pace = (latest(progress.ready) - half_way) / static_cast<double>(later_half);
+        if (pace == 0) {
+            pace = (latest(progress.ready) - half_way) / static_cast<double>(later_half);
+            exact_ = false;
+        }
         const double rest = pace * static_cast<double>(stage.repeats - round);
         for (double& ready : progress.ready) ready += rest;
         for (double& drained : progress.drained) drained += rest;
@@ -165,33 +109,37 @@ void Collectives::count_through(const Call& call, Progress& progress, std::vecto
 void Collectives::advance(const Stage& stage, Bytes bytes, Progress& progress) {
     const Pattern& pattern = *stage.pattern;
     const std::size_t count = pattern.messages.size();
+    kinds_.clear();
+    for (const MessageCost& cost : pattern.costs) {
+        const Seconds after = cost.latency + wiring_.beyond(cost.across, bytes, cost.alone);
+        kinds_.push_back({(cost.alone * bytes).value, after.value, stage.passes * (cost.combine * bytes).value});
+    }
     start_.resize(count);
     end_.resize(count);
+    double first = std::numeric_limits<double>::infinity(), last = 0;
     for (std::size_t i = 0; i < count; ++i) {
         const Message& m = pattern.messages[i];
-        start_[i] = std::max(before_[static_cast<std::size_t>(m.from)], before_[static_cast<std::size_t>(m.to)]);
-        end_[i] = start_[i] + (pattern.costs[static_cast<std::size_t>(m.cost)].alone * bytes).value;
+        const double start = std::max(before_[at(m.from)], before_[at(m.to)]);
+        first = std::min(first, start);
+        last = std::max(last, start);
+        start_[i] = start;
+        end_[i] = start + kinds_[at(m.cost)].alone;
     }
-    const auto [first, last] = std::ranges::minmax_element(start_);
-    together_ = together_ && (count == 0 || *last - *first <= 1e-9 * *last);
     for (const Meeting& meeting : pattern.meetings) {
-        const auto members = std::span{pattern.members}.subspan(static_cast<std::size_t>(meeting.first),
-                                                                static_cast<std::size_t>(meeting.last - meeting.first));
-        link_.pass(members, start_, (meeting.cost * bytes).value,
-                   progress.drained[static_cast<std::size_t>(meeting.link)], end_);
+        const auto members =
+            std::span{pattern.members}.subspan(at(meeting.first), at(meeting.last) - at(meeting.first));
+        double& drained = progress.drained[at(meeting.link)];
+        link_.pass(members, start_, (meeting.cost * bytes).value, drained, end_);
     }
-    afterwards_.clear();
-    for (const MessageCost& cost : pattern.costs)
-        afterwards_.push_back((cost.latency + wiring_.beyond(cost.across, bytes, cost.alone)).value);
+    exact_ = exact_ && (count == 0 || last - first <= 1e-9 * last);
     for (std::size_t i = 0; i < count; ++i) {
         const Message& m = pattern.messages[i];
-        const MessageCost& cost = pattern.costs[static_cast<std::size_t>(m.cost)];
-        const double sent = end_[i] + afterwards_[static_cast<std::size_t>(m.cost)];
-        const double received = sent + stage.passes * (cost.combine * bytes).value;
-        double& from = progress.ready[static_cast<std::size_t>(m.from)];
-        double& to = progress.ready[static_cast<std::size_t>(m.to)];
+        const Kind& kind = kinds_[at(m.cost)];
+        const double sent = end_[i] + kind.afterwards;
+        double& from = progress.ready[at(m.from)];
+        double& to = progress.ready[at(m.to)];
         from = std::max(from, sent);
-        to = std::max(to, received);
+        to = std::max(to, sent + kind.combining);
     }
 }
 

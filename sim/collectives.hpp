@@ -11,6 +11,7 @@
 
 #include "core/schedule.hpp"
 #include "sim/exchanges.hpp"
+#include "sim/follower.hpp"
 #include "sim/groups.hpp"
 #include "sim/in_step.hpp"
 #include "sim/patterns.hpp"
@@ -19,15 +20,16 @@
 namespace rehearse::sim {
 
 /// A rank enters a round when its part of the one before is over. While ranks are in step, a round costs what counting
-/// says (rounds.hpp). Where they are not, flows that meet on a busy link share it from their own starts on, after what
-/// earlier rounds left there: near to max-min over the whole fabric (README.md says how near), the same when in step. A
-/// short row of collectives that falls out of step is followed by SimGrid instead.
+/// says (rounds.hpp). A row of collectives that falls out of step is followed message by message (follower.hpp) while
+/// that is not too much; beyond, flows that meet on a busy link share it from their own starts on, after what earlier
+/// rounds left there: near to max-min over the whole fabric (README.md says how near), the same when in step.
 /// Sizes that differ by one element count as equal, at their mean. Rounds that are alike are counted once, however many
 /// and in whichever call; a long row of them is followed until the pace is known, then continued at that pace.
 class Collectives {
 public:
-    /// Messages up to which SimGrid follows what falls out of step: a few hundredths of a second.
-    static constexpr std::int64_t few = 2000;
+    /// What falls out of step is followed on so few ranks, while a row has so few messages (a ring of 512 ranks), and
+    /// the rows of a stream cost so little (Fluid::work: half a second).
+    static constexpr std::int64_t followed_ranks = 1024, few = 1 << 19, followed_work = 3'000'000;
     /// Beyond so many ranks a hierarchical all-reduce is priced in step (in_step.hpp), which is up to 2 % longer than
     /// following each rank (tests/sim/collectives_test.cpp).
     static constexpr std::int64_t many_ranks = 1 << 16;
@@ -40,6 +42,9 @@ public:
         std::vector<Begun> row;         // collectives that began before the one before them had ended everywhere
         std::vector<double> row_ready;  // when each rank could begin the row
         std::int64_t row_messages = 0;
+        std::shared_ptr<FollowedRow> followed;  // the first of them
+        std::size_t followed_count = 0;
+        std::int64_t work = followed_work;  // that may still go into following
     };
 
     /// Where there are more ranks than `rank_by_rank`, `spans` must not be asked for. What others of the same mesh and
@@ -67,13 +72,6 @@ public:
     std::vector<Span> spans(const Call& call);
 
 private:
-    struct Stage {
-        std::shared_ptr<const Pattern> pattern;
-        std::int64_t repeats = 1;
-        double share = 0;   // of the elements, in each message
-        double passes = 0;  // over what arrives
-        bool equal = true;  // messages of one size
-    };
     struct Key {
         CollectiveKind kind = CollectiveKind::all_reduce;
         int axis = 0;
@@ -89,17 +87,23 @@ private:
     Stage make_stage(const Call& call, const Groups& groups, const Collective& rounds, Phase phase);
     void count_through(const Call& call, Progress& progress, std::vector<double>* stage_ends = nullptr);
     void advance(const Stage& stage, Bytes bytes, Progress& progress);
+    void follow(Progress& progress);
 
     const Mesh& mesh_;
     const Wiring& wiring_;
     std::int64_t followed_messages_;
     const Collectives* others_;
     Patterns patterns_;
+    Tracks tracks_;
     SharedLink link_;
     std::map<Key, std::vector<Stage>> programs_;
-    std::vector<double> start_, end_, afterwards_;  // scratch, by message; the last by kind of message
-    std::vector<double> before_;                    // scratch, by rank
-    bool together_ = true;  // in every round of the collective so far, all messages started together
+    struct Kind {
+        double alone = 0, afterwards = 0, combining = 0;  // on its slowest link; latency and the like; what has come
+    };
+    std::vector<Kind> kinds_;          // scratch, by kind of message
+    std::vector<double> start_, end_;  // scratch, by message
+    std::vector<double> before_;       // scratch, by rank
+    bool exact_ = true;                // so far: in each round of the collective all messages started together
     std::optional<InStep> in_step_;
 };
 

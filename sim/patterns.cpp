@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include "sim/solver.hpp"
+#include "core/index.hpp"
+#include "sim/fluid.hpp"
 
 namespace rehearse::sim {
 
@@ -20,6 +22,32 @@ std::uint64_t hash_of(std::span<const Flow> flows) {  // FNV-1a, a pair at a tim
         hash ^= hash >> 29;
     }
     return hash;
+}
+
+// When each flow's last byte leaves, without its latency, when all start at once.
+std::vector<Seconds> leave(const Wiring& wiring, std::span<const Flow> flows, std::span<const Bytes> bytes) {
+    Fluid fluid;
+    std::unordered_map<std::int64_t, std::int32_t> numbers;
+    std::vector<std::vector<std::int32_t>> ways(flows.size());
+    std::vector<Hop> hops;
+    for (std::size_t i = 0; i < flows.size(); ++i) {
+        hops.clear();
+        wiring.limiting_route(flows[i].from, flows[i].to, hops);
+        for (const Hop& hop : hops) {
+            const auto [number, fresh] = numbers.try_emplace(hop.link, static_cast<std::int32_t>(numbers.size()));
+            if (fresh) fluid.add_link(1 / hop.cost.value);
+            ways[i].push_back(number->second);
+        }
+        if (bytes[i] > Bytes{0}) fluid.begin(ways[i], bytes[i].value, static_cast<std::int64_t>(i));
+    }
+    std::vector<Seconds> ends(flows.size());
+    std::vector<std::int64_t> ended;
+    for (double time = fluid.next(); time < std::numeric_limits<double>::infinity(); time = fluid.next()) {
+        ended.clear();
+        fluid.pass(time, ended);
+        for (const std::int64_t flow : ended) ends[at(flow)] = Seconds{time};
+    }
+    return ends;
 }
 
 }  // namespace
@@ -68,7 +96,7 @@ Pattern Patterns::count(std::span<const Flow> flows) {
 }
 
 std::shared_ptr<const Pattern> Patterns::of_unequal(std::span<const Flow> flows, std::span<const Bytes> bytes) const {
-    const std::vector<Seconds> left = solve(wiring_, flows, bytes);
+    const std::vector<Seconds> left = leave(wiring_, flows, bytes);
     Bytes mean;
     for (const Bytes& one : bytes) mean += one / static_cast<double>(bytes.size());
     auto pattern = std::make_shared<Pattern>();
@@ -81,6 +109,7 @@ std::shared_ptr<const Pattern> Patterns::of_unequal(std::span<const Flow> flows,
             {latency, left[i] / mean, wiring_.combine(from, to) * (bytes[i] / mean), wiring_.across(from, to)});
         pattern->messages.push_back(
             {static_cast<std::int32_t>(from), static_cast<std::int32_t>(to), static_cast<std::int32_t>(i)});
+        pattern->sizes.push_back(bytes[i] / mean);
     }
     return pattern;
 }

@@ -30,6 +30,15 @@ struct Pattern {
     std::vector<MessageCost> costs;  // few: most messages are like others
     std::vector<Meeting> meetings;
     std::vector<std::int32_t> members;
+    std::vector<double> sizes{};  // of messages, relative to their mean; none: all are equal
+};
+
+/// Alike rounds of a collective, one after the other.
+struct Stage {
+    std::shared_ptr<const Pattern> pattern;
+    std::int64_t repeats = 1;
+    double share = 0;   // of the elements, in each message
+    double passes = 0;  // over what arrives
 };
 
 class Patterns {
@@ -40,8 +49,8 @@ public:
     std::shared_ptr<const Pattern> of_equal(std::span<const Flow> flows);
     /// The same messages as another wiring of the same nodes had.
     std::shared_ptr<const Pattern> weighed(const std::shared_ptr<const Pattern>& elsewhere);
-    /// Messages whose sizes have these proportions: SimGrid's solver says when each has left when all start together,
-    /// and that stands in `alone`.
+    /// Messages whose sizes have these proportions: when each has left when all start together stands in `alone`. Each
+    /// has a cost of its own.
     std::shared_ptr<const Pattern> of_unequal(std::span<const Flow> flows, std::span<const Bytes> bytes) const;
 
 private:

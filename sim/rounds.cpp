@@ -52,24 +52,25 @@ void RoundCounter::weigh(RoundCosts& costs) {
     for (std::size_t i = 0; i < costs.flows.size(); ++i) {
         const auto hops = std::span{hops_}.subspan(first, ends_[i] - first);
         first = ends_[i];
-        FlowCost& cost = costs.flows[i];
+        double most = 0, alone = 0;
         double worst_alone = 0;  // of the worst links: the slowest, whose flows feel each other most when out of step
         for (const Hop& hop : hops) {
-            const double shared = hop.cost.value * load_[static_cast<std::size_t>(hop.link)];
-            const double most = cost.shared.value;
+            const double cost = hop.cost.value, shared = cost * load_[static_cast<std::size_t>(hop.link)];
             if (shared > most * (1 + 1e-9)) {
-                worst_alone = hop.cost.value;
+                worst_alone = cost;
             } else if (shared >= most * (1 - 1e-9)) {
-                worst_alone = std::max(worst_alone, hop.cost.value);
+                worst_alone = std::max(worst_alone, cost);
             }
-            cost.shared = PerByte{std::max(most, shared)};
-            cost.alone = std::max(cost.alone, hop.cost);
+            most = std::max(most, shared);
+            alone = std::max(alone, cost);
         }
+        costs.flows[i].shared = PerByte{most};
+        costs.flows[i].alone = PerByte{alone};
+        const double least = most * (1 - 1e-9);
         for (const Hop& hop : hops) {
+            if (hop.cost.value != worst_alone) continue;
             const auto link = static_cast<std::size_t>(hop.link);
-            const bool worst =
-                hop.cost.value * load_[link] >= cost.shared.value * (1 - 1e-9) && hop.cost.value == worst_alone;
-            if (!worst || meeting_[link] != none) continue;
+            if (meeting_[link] != none || hop.cost.value * load_[link] < least) continue;
             meeting_[link] = static_cast<std::int32_t>(costs.meetings.size());
             costs.meetings.push_back({hop.link, hop.cost, 0, 0});
         }

@@ -14,21 +14,19 @@ void SharedLink::pass(std::span<const std::int32_t> members, std::span<const dou
         end[only] = std::max(end[only], drained);
         return;
     }
-    arrivals_.resize(count);
-    leaves_.resize(count);
-    bool together = true;
-    for (std::size_t i = 0; i < count; ++i) {
-        const double time = std::max(start[static_cast<std::size_t>(members[i])], drained);
-        arrivals_[i] = {time, members[i]};
-        together = together && time == arrivals_[0].time;
-    }
-    if (together) {
-        drained = arrivals_[0].time + static_cast<double>(count) * alone;
+    const auto comes = [&](std::int32_t flow) { return std::max(start[static_cast<std::size_t>(flow)], drained); };
+    const double first = comes(members[0]);
+    if (std::ranges::all_of(members, [&](std::int32_t flow) { return comes(flow) == first; })) {
+        const double until = first + static_cast<double>(count) * alone;
+        drained = until;
         for (const std::int32_t flow : members) {
-            end[static_cast<std::size_t>(flow)] = std::max(end[static_cast<std::size_t>(flow)], drained);
+            end[static_cast<std::size_t>(flow)] = std::max(end[static_cast<std::size_t>(flow)], until);
         }
         return;
     }
+    arrivals_.resize(count);
+    leaves_.resize(count);
+    for (std::size_t i = 0; i < count; ++i) arrivals_[i] = {comes(members[i]), members[i]};
     std::ranges::sort(arrivals_, {}, &Arrival::time);
     double now = 0, got = 0;  // `got`: what a flow present from the beginning has got, in seconds of the whole link
     std::size_t come = 0, gone = 0;

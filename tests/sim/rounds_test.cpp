@@ -118,6 +118,22 @@ TEST_P(AnyMachine, CountsWhatSimGridsSolverFinds) {
     }
 }
 
+TEST_P(AnyMachine, MessagesOfUnequalSizesLeaveWhenSimGridSaysSo) {
+    const Machine here = machine();
+    const Wiring wiring{here};
+    for (const std::vector<Flow>& flows : rounds(device_count(here))) {
+        std::vector<Bytes> bytes;
+        for (std::size_t i = 0; i < flows.size(); ++i) bytes.push_back(1_MB * static_cast<double>(1 + i * i % 7));
+        const Bytes mean = std::accumulate(bytes.begin(), bytes.end(), Bytes{}) / static_cast<double>(bytes.size());
+        const std::vector<Seconds> solved = solve(wiring, flows, bytes);
+        const auto pattern = Patterns{wiring}.of_unequal(flows, bytes);
+        for (std::size_t i = 0; i < flows.size(); ++i) {
+            EXPECT_NEAR((pattern->costs[i].alone * mean) / solved[i], 1, tolerance);
+            EXPECT_NEAR(pattern->sizes[i], bytes[i] / mean, tolerance);
+        }
+    }
+}
+
 TEST_P(AnyMachine, NeverBeatsTheWire) {
     const Machine here = machine();
     const Wiring wiring{here};

@@ -24,12 +24,14 @@ std::map<std::string, Machine> machines(std::int64_t ranks) {
                               .nodes = 2,
                               .local = {5.0_GBps, "test"},
                               .global = {6.0_GBps, "test"}};
-    const std::int64_t side = ranks <= 4 ? 2 : ranks <= 16 ? 4 : ranks <= 64 ? 8 : ranks <= 256 ? 16 : 23;
-    std::map<std::string, Machine> all{{"star", one_device_nodes(ranks, Star{})},
-                                       {"fat tree", one_device_nodes(ranks, FatTree{{8, 8, 8}, {1, 1}})},
-                                       {"tapered fat tree", one_device_nodes(ranks, FatTree{{8, 8, 8}, {4, 2}})},
-                                       {"dragonfly", one_device_nodes(ranks, dragonfly)},
-                                       {"torus", one_device_nodes(ranks, Torus{{side, side}, {10.0_GBps, "test"}})}};
+    std::int64_t side = 1;  // the largest power of two that is no more than the root of `ranks`
+    while (4 * side * side <= ranks) side *= 2;
+    std::map<std::string, Machine> all{
+        {"star", one_device_nodes(ranks, Star{})},
+        {"fat tree", one_device_nodes(ranks, FatTree{{8, 8, 8}, {1, 1}})},
+        {"tapered fat tree", one_device_nodes(ranks, FatTree{{8, 8, 8}, {4, 2}})},
+        {"dragonfly", one_device_nodes(ranks, dragonfly)},
+        {"torus", one_device_nodes(ranks, Torus{{side, (ranks + side - 1) / side}, {10.0_GBps, "test"}})}};
     if (ranks % 6 == 0) all.emplace("nodes of six", summit_like(ranks / 6));
     return all;
 }
@@ -39,10 +41,12 @@ struct Case {
     std::string algorithm;
 };
 
-std::vector<Case> cases() {
+std::vector<Case> cases(std::int64_t ranks) {
     std::vector<Case> all;
     for (const CollectiveKind kind : collective_kinds()) {
         for (const AlgorithmName& one : algorithms(kind)) {
+            // Three collectives send these very messages. SimGrid takes minutes for one of very many ranks.
+            if (one.name == "pairwise" && ranks > 256 && kind != CollectiveKind::all_to_all) continue;
             const bool nested = one.name.find('(') != std::string_view::npos;
             all.push_back({kind, nested ? "hierarchical(ring,halving)" : std::string{one.name}});
         }
@@ -54,11 +58,11 @@ class EveryTopology : public testing::TestWithParam<std::int64_t> {};
 
 TEST_P(EveryTopology, FoldedIsExact) {
     const std::int64_t ranks = GetParam();
-    if (ranks > 24 && std::getenv("REHEARSE_LONG") == nullptr) GTEST_SKIP() << "minutes: ctest -L long runs it";
+    if (ranks > 24 && std::getenv("REHEARSE_LONG") == nullptr) GTEST_SKIP() << "minutes to an hour: ctest -L long runs it";
     const Mesh mesh{{{"data", ranks}}};
     int compared = 0;
     for (const auto& [topology, machine] : machines(ranks)) {
-        for (const Case& one : cases()) {
+        for (const Case& one : cases(ranks)) {
             Call call{.kind = one.kind, .axis = 0, .elements = ranks * 20'000, .type = DataType::f32};
             try {
                 call.algorithm = parse_algorithm(one.algorithm, one.kind);
@@ -75,7 +79,8 @@ TEST_P(EveryTopology, FoldedIsExact) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, EveryTopology, testing::Values(4, 6, 8, 16, 24));
-INSTANTIATE_TEST_SUITE_P(ManyRanks, EveryTopology, testing::Values(32, 48, 64, 96, 128, 256, 384, 512));
+INSTANTIATE_TEST_SUITE_P(ManyRanks, EveryTopology, testing::Values(32, 48, 64, 96, 128, 256));
+INSTANTIATE_TEST_SUITE_P(MostRanks, EveryTopology, testing::Values(384, 512));
 
 // A tree of 4 x 4 nodes whose leaves have one up-link of a NIC's rate each. A ring of four nodes in one leaf takes
 // 10 MB / 10 GB/s + 2 us a round; scattered, each on a leaf of its own, two switches of 1 us more. Halving of eight
