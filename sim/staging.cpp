@@ -60,18 +60,18 @@ StorageTier served_tier(const Machine& machine, std::int64_t nodes, const DataSe
     if (servers.count < 1 || nodes + servers.count > all) {
         throw InputError(
             fmt::format("{}: machine '{}': {} node{} and {} data server{}, of {} nodes; at least 1 of each",
-                        machine.origin, machine.name, nodes, nodes == 1 ? " that trains" : "s that train", servers.count,
-                        servers.count == 1 ? "" : "s", all));
+                        machine.origin, machine.name, nodes, nodes == 1 ? " that trains" : "s that train",
+                        servers.count, servers.count == 1 ? "" : "s", all));
     }
     const double missing = 1 - cached_share(servers), count = static_cast<double>(servers.count);
     Bandwidth sent = count * Wiring{machine}.node_egress(nodes);
     if (missing > 0) {
         if (servers.behind.empty()) {
-            throw InputError(fmt::format(
-                "{} of {} of cache cannot hold samples of {} in all: take more or larger ones, or say "
-                "by --input which storage tier has the rest",
-                servers.count == 1 ? "1 data server" : fmt::format("{} data servers", servers.count),
-                to_string(servers.cache), to_string(servers.samples)));
+            throw InputError(
+                fmt::format("{} of {} of cache cannot hold samples of {} in all: take more or larger ones, or say "
+                            "by --input which storage tier has the rest",
+                            servers.count == 1 ? "1 data server" : fmt::format("{} data servers", servers.count),
+                            to_string(servers.cache), to_string(servers.samples)));
         }
         const StorageTier& behind = storage_tier(machine, servers.behind);
         sent = std::min(sent, (behind.per_node ? count : 1.0) * behind.read.value * (1 / missing));
