@@ -70,7 +70,7 @@ void add_conditions(CLI::App& app, Conditions& conditions) {
     app.add_option("--slow", conditions.slow, "a node whose kernels take that many times as long; may be repeated")
         ->option_text("NODE=TIMES");
     app.add_option("--degrade", conditions.degrade,
-                   "links with that share of their bandwidth; * is any text; repeatable")
+                   "links with that share of their bandwidth, 0 of failed ones; * is any text; repeatable")
         ->option_text("LINK=SHARE");
     add_choice<sim::Placement>(app, "--placement", conditions.placement,
                                {{"contiguous", sim::Placement::contiguous},

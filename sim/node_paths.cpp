@@ -22,10 +22,11 @@ struct Edge {
 
 using Graph = std::vector<std::vector<Edge>>;
 
-Graph graph_of(const NodeKind& kind, double rate, double stretch) {
+Graph graph_of(const NodeKind& kind, double rate, double stretch, const std::set<std::int64_t>& failed) {
     const auto vertices = static_cast<int>(kind.vertices.size());
     Graph graph(kind.vertices.size());
     for (std::size_t i = 0; i < kind.links.size(); ++i) {
+        if (failed.contains(static_cast<std::int64_t>(i))) continue;
         const NodeLink& link = kind.links[i];
         require(link.a >= 0 && link.a < vertices && link.b >= 0 && link.b < vertices, "a link joins two vertices");
         const auto a = static_cast<std::size_t>(link.a);
@@ -114,8 +115,8 @@ std::vector<NicPath> nearest(std::vector<std::optional<LocalPath>> candidates) {
 
 }  // namespace
 
-NodePaths::NodePaths(const NodeKind& kind, double rate, double stretch) {
-    const Graph graph = graph_of(kind, rate, stretch);
+NodePaths::NodePaths(const NodeKind& kind, double rate, double stretch, const std::set<std::int64_t>& failed) {
+    const Graph graph = graph_of(kind, rate, stretch, failed);
     const std::vector<int> devices = vertices_of(kind, VertexKind::device);
     const std::vector<int> nics = vertices_of(kind, VertexKind::nic);
     devices_ = static_cast<int>(devices.size());

@@ -2,6 +2,8 @@
 // Shortest paths inside a node, once a kind of node: between its devices, and between each device and its nearest NICs.
 #pragma once
 
+#include <cstdint>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -25,8 +27,9 @@ struct NicPath {
 class NodePaths {
 public:
     /// Bandwidths are multiplied by `rate`, latencies by `stretch`. InputError when two devices, or a
-    /// device and every NIC of a node that has some, are not connected, or a link has no bandwidth.
-    NodePaths(const NodeKind& kind, double rate, double stretch);
+    /// device and every NIC of a node that has some, are not connected, or a link has no bandwidth. No path goes over
+    /// links whose numbers in the kind are among the failed ones.
+    NodePaths(const NodeKind& kind, double rate, double stretch, const std::set<std::int64_t>& failed = {});
 
     int devices() const { return devices_; }
     int nics() const { return nics_; }

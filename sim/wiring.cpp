@@ -83,6 +83,7 @@ Wiring::Wiring(const Machine& machine, Quantile quantile, std::span<const Degrad
     }
     check_placement();
     for (const Degraded& one : degraded) degrade(one);
+    go_around_failed();
 }
 
 void Wiring::check_placement() const {
@@ -98,11 +99,9 @@ void Wiring::check_placement() const {
 }
 
 void Wiring::degrade(const Degraded& degraded) {
-    if (!(degraded.share > 0 && degraded.share <= 1)) {
-        throw InputError(
-            fmt::format("degraded link '{}': {} of its bandwidth is not above 0 and at most 1 (messages are not yet "
-                        "routed around links that fail wholly)",
-                        degraded.link, degraded.share));
+    if (!(degraded.share >= 0 && degraded.share <= 1)) {
+        throw InputError(fmt::format("degraded link '{}': {} of its bandwidth is not from 0 (it has failed) to 1",
+                                     degraded.link, degraded.share));
     }
     const std::size_t before = shares_.size();
     for (std::int64_t id = 0; id < link_count(); ++id) {
@@ -193,23 +192,20 @@ Seconds Wiring::sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>
         for (const Hop& hop : path.hops) hops.push_back({first_link + hop.link, hop.cost});
     };
     if (a.node == b.node) {
-        const LocalPath& path = a.kind->paths.between(a.device, b.device);
+        const LocalPath& path = paths_of(a).between(a.device, b.device);
         append(path, a.first_link);
         return path.latency + overhead_inside_;
     }
-    const auto outs = a.kind->paths.out(a.device);
-    const auto ins = b.kind->paths.in(b.device);
+    const auto outs = paths_of(a).out(a.device);
+    const auto ins = paths_of(b).in(b.device);
     const NicPath& out = outs[outs.size() == 1 ? 0 : static_cast<std::size_t>(b.node) % outs.size()];
     const NicPath& in = ins[ins.size() == 1 ? 0 : static_cast<std::size_t>(a.node) % ins.size()];
     append(out.path, a.first_link);
     hops.push_back({a.first_link + a.kind->nic_links + 2 * std::int64_t{out.nic}, nic_cost_});
     const std::size_t before = hops.size();
-    const int passed = std::visit(
-        [&](const auto& s) {
-            const std::int64_t here = placed(a.node), there = placed(b.node);
-            return with_switches ? s.route(here, there, hops) : s.passed(here, there);
-        },
-        switches_);
+    const std::int64_t here = placed(a.node), there = placed(b.node);
+    const int passed = with_switches ? cross(here, there, hops)
+                                     : std::visit([&](const auto& s) { return s.passed(here, there); }, switches_);
     for (std::size_t i = before; i < hops.size(); ++i) hops[i].link += first_switch_link_;
     hops.push_back({b.first_link + b.kind->nic_links + 2 * std::int64_t{in.nic} + 1, nic_cost_});
     append(in.path, b.first_link);

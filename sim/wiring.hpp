@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -20,7 +21,9 @@ namespace rehearse::sim {
 /// A route runs from the device over the shortest path to its nearest NIC (several equally near ones take turns by the
 /// number of the node at the other end), through the fabric, and in from the NIC nearest to the other device. Links
 /// inside a node carry Messaging::fraction of `inside` of their bandwidth, the others that of `across`. The latency is
-/// that of the links, the fabric's and its further switches', and the software's overhead.
+/// that of the links, the fabric's and its further switches', and the software's overhead. Where a link has failed, a
+/// node's messages take the next nearest way or NIC, and the fabric's go by the switches of a third node: the one that
+/// makes the shortest way.
 class Wiring {
 public:
     /// Keeps a reference to the machine. The quantile stretches every time (of its messages) by its error. InputError
@@ -82,6 +85,11 @@ private:
     double inside_rate() const;  // share of their bandwidth that links inside nodes carry
     Seconds sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops, bool with_switches) const;
     void degrade(const Degraded& degraded);
+    void go_around_failed();
+    const NodePaths& paths_of(const Place& place) const;
+    /// Between switches: appends hops, numbered by the fabric, and returns how many switches were passed.
+    int cross(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
+    bool crosses_failed(std::span<const Hop> hops) const;
     void check_placement() const;
     std::int64_t placed(std::int64_t node) const {
         return node < static_cast<std::int64_t>(nodes_.size()) ? nodes_[static_cast<std::size_t>(node)] : node;
@@ -95,8 +103,10 @@ private:
     Switches switches_;
     bool switches_never_limit_ = true;
     std::int64_t first_switch_link_ = 0;
-    std::unordered_map<std::int64_t, double> shares_;  // of degraded links
-    std::vector<std::int64_t> nodes_;                  // of the machine, by the job's
+    std::unordered_map<std::int64_t, double> shares_;  // of degraded links; 0: it has failed
+    std::map<std::int64_t, NodePaths> paths_;          // of nodes with failed links
+    bool switch_links_fail_ = false;
+    std::vector<std::int64_t> nodes_;  // of the machine, by the job's
 };
 
 }  // namespace rehearse::sim

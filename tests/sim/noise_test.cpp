@@ -121,7 +121,21 @@ TEST(DegradedLinks, SlowDownWhatCrossesThem) {
         return "nothing";
     };
     EXPECT_THAT(refusal({"node9:nic0:up", 0.5}), HasSubstr("no link"));
-    EXPECT_THAT(refusal({"node1:nic0:up", 0}), HasSubstr("above 0"));
+    EXPECT_THAT(refusal({"node1:nic0:up", -0.1}), HasSubstr("from 0 (it has failed) to 1"));
+    EXPECT_THAT(refusal({"node1:nic0:up", 0}), HasSubstr("node1 without what has failed: node 'node': no path of links "
+                                                         "from dev0 to any NIC"));
+}
+
+// Three of a node's six GPUs lose the NIC next to them and share the other one.
+TEST(DegradedLinks, ThatHaveFailedAreGoneAround) {
+    const Machine machine = summit_like(4);
+    const Schedule schedule = data_schedule(24, {all_reduce_step(0, 10'000'000, parse_algorithm("halving"))});
+    const auto time = [&](Mode mode, const std::vector<Degraded>& degraded) {
+        return step_time(simulate(schedule, machine, {.mode = mode, .degraded = degraded}).timeline).value;
+    };
+    const std::vector<Degraded> failed{{"node2:nic1:up", 0}};
+    EXPECT_GT(time(Mode::exact, failed), 1.2 * time(Mode::exact, {}));
+    EXPECT_NEAR(time(Mode::folded, failed) / time(Mode::exact, failed), 1, 5e-3);
 }
 
 // A layer of 1,000 x 999 and a bias: a million parameters, with one moment of each 8 MB.
