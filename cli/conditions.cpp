@@ -14,6 +14,8 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "schedule/input.hpp"
+#include "sim/band.hpp"
+#include "sim/simulator.hpp"
 #include "sim/staging.hpp"
 
 namespace rehearse::cli {
@@ -33,6 +35,15 @@ std::pair<std::string, double> assignment(std::string_view option, const std::st
 
 double share(std::string_view option, const std::string& text, double absent) {
     return text.empty() ? absent : share_or_infinity(option, text);
+}
+
+double sigma(const Conditions& conditions, const Schedule& schedule, const Machine& machine) {
+    if (conditions.noise != "measured") return share("--noise", conditions.noise, 0);
+    if (const auto measured = sim::measured_noise(schedule, machine)) return *measured;
+    throw InputError(fmt::format(
+        "--noise measured: most kernels of this step were never measured on a device of '{}' (rehearse calibrate "
+        "does it, for this-host); give a standard deviation instead, like 3%",
+        machine.name));
 }
 
 // Of the replicas, those that a step waits for.
@@ -61,8 +72,11 @@ std::vector<sim::SlowNode> slow_nodes(const Conditions& conditions) {
 }  // namespace
 
 void add_conditions(CLI::App& app, Conditions& conditions) {
-    app.add_option("--noise", conditions.noise, "jitter of each device in each step, relative: adds the noisy step")
-        ->option_text("SIGMA");
+    app.add_option(
+           "--noise", conditions.noise,
+           "jitter of each device in each step, relative: adds the noisy step; measured: as its kernels differed "
+           "when they were calibrated")
+        ->option_text("SIGMA|measured");
     app.add_option("--samples", conditions.samples, "steps under noise")->capture_default_str()->option_text("N");
     app.add_option("--seed", conditions.seed, "of noise and of random placement")
         ->capture_default_str()
@@ -181,7 +195,7 @@ void add_input(Schedule& schedule, const Conditions& conditions, const Machine& 
 
 void add_noise(nlohmann::ordered_json& point, const Schedule& schedule, const Machine& machine,
                const sim::Options& options, const Conditions& conditions) {
-    const sim::Noise noise{share("--noise", conditions.noise, 0), conditions.seed};
+    const sim::Noise noise{sigma(conditions, schedule, machine), conditions.seed};
     if (noise.sigma == 0) return;
     const std::vector<sim::SlowNode> slow = slow_nodes(conditions);
     std::vector<double> steps;
@@ -192,10 +206,12 @@ void add_noise(nlohmann::ordered_json& point, const Schedule& schedule, const Ma
         noisy.noise = noise;
         noisy.iterations = std::max(conditions.samples, options.iterations);
         steps.push_back(summarize(schedule, sim::simulate(schedule, machine, noisy).timeline).step.value);
-    }
-    for (int sample = 0; sample < conditions.samples && steps.empty(); ++sample) {
-        noisy.pace = sim::paces(ranks(schedule.mesh), machine, slow, noise, sample);
-        steps.push_back(summarize(sim::simulate(schedule, machine, noisy).timeline).step.value);
+    } else {
+        sim::Simulator simulator{schedule, machine};
+        for (int sample = 0; sample < conditions.samples; ++sample) {
+            noisy.pace = sim::paces(ranks(schedule.mesh), machine, slow, noise, sample);
+            steps.push_back(simulator.step(noisy).value);
+        }
     }
     std::ranges::sort(steps);
     const auto quantile = [&](double q) {

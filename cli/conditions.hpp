@@ -21,7 +21,7 @@ class App;
 namespace rehearse::cli {
 
 struct Conditions {
-    std::string noise;  // a share; empty: none
+    std::string noise;  // a share, or "measured"; empty: none
     int samples = 20;
     std::uint64_t seed = 1;
     std::vector<std::string> slow, degrade;  // "NODE=TIMES", "LINK=SHARE"

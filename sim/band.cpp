@@ -21,8 +21,9 @@ constexpr std::int64_t most_simulated = 1 << 17;
 
 struct Sum {
     Seconds time;
+    Seconds measured;    // ... of it in problems that were measured by themselves
     Seconds together;    // sum of errors that are one
-    double squares = 0;  // of errors that are independent of each other, seconds squared
+    double squares = 0;  // of errors that are independent of each other, seconds squared: those of what was measured
     double error() const { return time.value > 0 ? std::hypot(together.value, std::sqrt(squares)) / time.value : 0; }
 };
 
@@ -64,6 +65,7 @@ Sum sum_of(const RankClass& rank_class, const DeviceClass& device) {
         const Seconds error = time * priced.error;
         sum.time += time;
         if (device.measured.contains(name)) {
+            sum.measured += time;
             sum.squares += error.value * error.value;
         } else {
             sum.together += error;
@@ -116,6 +118,12 @@ Growth simulated_growth(const Schedule& schedule, Simulator& simulator, const Op
 
 double computation_error(const Schedule& schedule, const Machine& machine) {
     return longest_computation(schedule, machine).error();
+}
+
+std::optional<double> measured_noise(const Schedule& schedule, const Machine& machine) {
+    const Sum sum = longest_computation(schedule, machine);
+    if (sum.measured < sum.time * 0.5 || !(sum.measured > Seconds{})) return std::nullopt;
+    return std::sqrt(sum.squares) / sum.measured.value;
 }
 
 Band band(const Schedule& schedule, const Machine& machine, const Options& options, Seconds step) {

@@ -2,6 +2,8 @@
 // How far a predicted step may be off, from the errors of what it is made of.
 #pragma once
 
+#include <optional>
+
 #include "sim/simulate.hpp"
 
 namespace rehearse::sim {
@@ -23,5 +25,10 @@ Band band(const Schedule& schedule, const Machine& machine, const Options& optio
 
 /// Relative, one standard deviation, of all computations of the rank class that computes longest.
 double computation_error(const Schedule& schedule, const Machine& machine);
+
+/// By how much a step of that class differs from the next, a relative standard deviation: of each problem by what its
+/// samples differed when it was measured, independently of the others. What was not measured is taken to differ as the
+/// rest does; empty where that is more than half of the class's time.
+std::optional<double> measured_noise(const Schedule& schedule, const Machine& machine);
 
 }  // namespace rehearse::sim

@@ -178,6 +178,7 @@ TEST_F(BadInput, OfPredictions) {
                     {"predict --devices 8 --mode fold", "did you mean 'folded'"},
                     {"predict --devices 8 --noise 2", "from 0 to 1"},
                     {"predict --devices 8 --noise 5% --samples 0", "at least 1"},
+                    {"predict --devices 8 --noise measured", "never measured on a device of 'summit'"},
                     {"predict --devices 8 --slow 3", "NODE=TIMES"},
                     {"predict --devices 8 --slow 5000=2", "nodes 0 to 4607"},
                     {"predict --devices 8 --degrade node9999:nic0:up=50%", "no link"},

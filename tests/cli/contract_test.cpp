@@ -210,7 +210,8 @@ TEST_F(Contract, PredictSaysWhatLinksCarryAndWhatNoiseAndReadingCost) {
         "--input alpine --sample 110kB --dataset 1281167");
     const Json& point = p["points"][0];
     EXPECT_GT(point["noisy_step_s"], point["step_s"]);  // the slowest of 12 is slower than the mean
-    EXPECT_LE(point["noisy_p05_s"], point["noisy_p95_s"]);
+    EXPECT_LT(point["noisy_p05_s"], point["noisy_step_s"]);  // five steps, none like another
+    EXPECT_LT(point["noisy_step_s"], point["noisy_p95_s"]);
     EXPECT_EQ(point["io_wait_s"], 0.0);  // 2.5 TB/s for 12 devices
     EXPECT_GT(point["io_bound_devices"], 12);
     EXPECT_NEAR(point["epoch_s"].get<double>() * point["samples_per_s"].get<double>(), 1281167, 1);

@@ -183,6 +183,22 @@ TEST(Band, TakesErrorsOfDifferentMeasurementsAsIndependent) {
     EXPECT_NEAR(measured.low.value, 7e-3 / (1 + 1.645 * 0.5 / 7), 1e-10);
 }
 
+// The same samples say how much a step differs from the next; a step that was hardly measured says nothing.
+TEST(Band, TellsTheNoiseOfAStepFromItsKernels) {
+    Machine machine = one_device_nodes(1, Star{});
+    std::vector<Step> steps{compute_step(machine, "a", Seconds{3e-3}), compute_step(machine, "b", Seconds{4e-3})};
+    for (auto& [name, measured] : machine.classes[0].measured) measured.error = 0.1;
+    const Schedule schedule = data_schedule(1, steps);
+    EXPECT_NEAR(measured_noise(schedule, machine).value(), 0.5 / 7, 1e-12);
+    DeviceClass& device = machine.classes[0];
+    device.measured.erase(to_string(*problem_of(steps[1])));
+    device.peak[DataType::f32] = {FlopRate{1e9}, "test"};
+    device.memory_bandwidth = {Bandwidth{1e6}, "test"};
+    const double b = price(*problem_of(steps[1]), device).time.value;
+    ASSERT_GT(b, 3e-3);
+    EXPECT_EQ(measured_noise(schedule, machine), std::nullopt);
+}
+
 TEST(Band, AddsTheBiasInSituToComputationAndNoiseToTheWhole) {
     Machine machine = one_device_nodes(1, Star{});
     const Schedule schedule = data_schedule(1, {compute_step(machine, "a", Seconds{5e-3})});
