@@ -129,6 +129,8 @@ Predicted predicted(const Options& options, const Network& network, const Machin
     json["memory_capacity_bytes"] = tightest.device->memory.value.value;
     json["fits"] = tightest.fits();
     json["flows_simulated"] = middle.flows;
+    json["least_compute_s"] = middle.bounds.compute.value;
+    json["least_wire_s"] = middle.bounds.wire.value;
     if (result.schedule.servers.count > 0) {
         add_staleness(json, middle.staleness);
         add_epoch(json, result.schedule, middle.timeline);
@@ -202,6 +204,22 @@ void add_memory(Report& report, const Options& options, const Predicted& last) {
         }
     }
     report.tables.push_back(table);
+}
+
+// What the step was held against, and did not beat.
+void add_bounds(Report& report, const Json& point) {
+    const double step = point["step_s"].get<double>();
+    report.document["bounds"] = Json::array();
+    for (const auto& [what, key] :
+         {std::pair{"operations at peak rate, or bytes at memory bandwidth", "least_compute_s"},
+          std::pair{"bytes over the links of a device, or the NICs of its nodes", "least_wire_s"}}) {
+        const double least = point[key].get<double>();
+        report.document["bounds"].push_back({{"what", what}, {"least_s", least}, {"share", least / step}});
+    }
+    report.tables.push_back(
+        {"bounds",
+         "its certificate: nothing takes less than the machine's figures allow",
+         {{"what", "what is needed"}, {"least_s", "least", Show::seconds}, {"share", "of step", Show::percent}}});
 }
 
 // What kinds of links carried, and in JSON single ones too.
@@ -324,6 +342,7 @@ int predict(Options& options) {
                                   {"share", "of step", Show::percent},
                                   {"error", "error", Show::percent},
                                   {"source", "source"}}});
+        add_bounds(report, last.point);
     }
     if (options.memory) add_memory(report, options, last);
     if (options.links) add_links(report, options, last);

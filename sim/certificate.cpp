@@ -67,6 +67,7 @@ public:
         if (events.size() != program.size()) refuse(fmt::format("rank {} skips steps", events.front().rank));
         const std::vector<Seconds>& least = least_times(c, wiring_.device_class(events.front().rank));
         std::array<const Event*, stream_count> before{};
+        Seconds needed;
         for (std::size_t i = 0; i < program.size(); ++i) {
             const Event& event = *when_[i];
             for (const int other : program[i].after) follows(event, *when_[at(other)]);
@@ -74,9 +75,13 @@ public:
             if (last != nullptr) follows(event, *last);
             last = &event;
             const int alike = alike_[at(c)][i];
-            if (alike >= 0) at_least(event, least[at(alike)], "peak rate or memory allow");
+            if (alike >= 0) {
+                at_least(event, least[at(alike)], "peak rate or memory allow");
+                needed += least[at(alike)];
+            }
             takes_its_time(program[i].action, event);
         }
+        bounds_.compute = std::max(bounds_.compute, needed);
         own_bytes(c, program);
     }
 
@@ -84,7 +89,7 @@ public:
     void iteration() {
         for (auto& [c, spans] : spans_) {
             const std::vector<Step>& program = steps_.schedule().classes[at(c)].steps;
-            Seconds row_start, row_end{-1e300}, needed;
+            Seconds row_start, row_end{-1e300}, needed, all;
             for (const std::size_t i : streams_[at(c)][at(static_cast<int>(Stream::communication))]) {
                 const auto* communicate = std::get_if<Communicate>(&program[i].action);
                 if (communicate == nullptr) continue;
@@ -94,13 +99,16 @@ public:
                     row_start = span.start;
                     needed = {};
                 }
-                needed += nic_time(c, *communicate);
+                const Seconds nics = nic_time(c, *communicate);
+                needed += nics;
+                all += nics;
                 row_end = std::max(row_end, span.end);
                 if (row_end - row_start < needed * (1 - rounding) - slack_) {
                     refuse(fmt::format("{} and the collectives before it take {} where NICs need {}", program[i].name,
                                        to_string(row_end - row_start), to_string(needed)));
                 }
             }
+            bounds_.wire = std::max(bounds_.wire, all);
         }
         spans_.clear();
     }
@@ -130,6 +138,8 @@ public:
             for (std::size_t i = 1; i < work.size(); ++i) follows(*work[i], *work[i - 1]);
         }
     }
+
+    const Bounds& bounds() const { return bounds_; }
 
 private:
     const Trade& trade_of(const Event& event) const {
@@ -210,7 +220,7 @@ private:
     // Back-to-back collectives of one rank: some began before the event before them had ended on the last rank.
     void own_bytes(int c, const std::vector<Step>& program) {
         Seconds row_start, row_end{-1e300};
-        Bytes row;
+        Bytes row, all;
         std::vector<Span>& spans = spans_[c];
         spans.resize(program.size());
         for (const std::size_t i : streams_[at(c)][at(static_cast<int>(Stream::communication))]) {
@@ -226,6 +236,7 @@ private:
                 row = {};
             }
             row += event.bytes;
+            all += event.bytes;
             row_end = std::max(row_end, event.end);
             if (!(row > Bytes{})) continue;
             const Seconds least = row / wiring_.egress(event.rank);
@@ -233,6 +244,7 @@ private:
             refuse(
                 fmt::format("{} is faster than all links of its device together: {}", name(event), to_string(least)));
         }
+        if (all > Bytes{}) bounds_.wire = std::max(bounds_.wire, all / wiring_.egress(when_.front()->rank));
     }
 
     const Crossing& crossing(int c, int axis) {
@@ -283,6 +295,7 @@ private:
     const Steps& steps_;
     const Wiring& wiring_;
     Seconds slack_;
+    Bounds bounds_;
     std::vector<std::array<std::vector<std::size_t>, stream_count>> streams_;  // by class: steps of each stream
     std::vector<std::vector<int>> alike_;                                      // by class: first_alike
     std::map<std::pair<int, const DeviceClass*>, std::vector<Seconds>> least_;
@@ -314,7 +327,7 @@ void certify_links(const Timeline& timeline) {
 
 }  // namespace
 
-void certify(const Timeline& timeline, const Steps& steps, const Wiring& wiring) {
+Bounds certify(const Timeline& timeline, const Steps& steps, const Wiring& wiring) {
     const std::vector<Event>& events = timeline.events;
     Certifier certifier{steps, wiring, length(timeline) * 1e-9 + Seconds{1e-12}};
     for (std::size_t first = 0; first < events.size();) {
@@ -329,6 +342,7 @@ void certify(const Timeline& timeline, const Steps& steps, const Wiring& wiring)
     }
     if (steps.schedule().servers.count > 0) certifier.servers(events);
     certify_links(timeline);
+    return certifier.bounds();
 }
 
 }  // namespace rehearse::sim

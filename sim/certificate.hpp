@@ -5,6 +5,7 @@
 
 #include "core/schedule.hpp"
 #include "core/timeline.hpp"
+#include "sim/simulate.hpp"
 #include "sim/steps.hpp"
 #include "sim/wiring.hpp"
 
@@ -20,6 +21,7 @@ namespace rehearse::sim {
 /// With servers every trade takes its way there and back and its server's work, has been served, and a server does one
 /// thing at a time.
 /// Where links are listed, as many bytes come out of NICs as go in, and no link carries more than it can in that time.
-void certify(const Timeline& timeline, const Steps& steps, const Wiring& wiring);
+/// Returns what was held against the longest iteration's ranks.
+Bounds certify(const Timeline& timeline, const Steps& steps, const Wiring& wiring);
 
 }  // namespace rehearse::sim

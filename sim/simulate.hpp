@@ -32,10 +32,17 @@ struct Options {
     Noise noise{};                      // with servers: of each step anew (others are sampled step by step: paces)
 };
 
+/// What no step of this schedule on this machine beats, whatever it waits for (sim/certificate.hpp).
+struct Bounds {
+    Seconds compute;  // the most that a rank's kernels need at peak rate and memory bandwidth; 0 where they were measured
+    Seconds wire;     // the most that a rank's collectives need of its links, or a class's of its nodes' NICs
+};
+
 struct Prediction {
     Timeline timeline;  // exact: all ranks; folded: rank 0 of each class; with servers: a rank of each group, servers
     Mode mode = Mode::folded;
     std::int64_t flows = 0;  // messages priced or simulated
+    Bounds bounds{};
     /// With servers: how many updates were by gradients at weights that 0, 1, 2, ... other updates had come after.
     std::vector<std::int64_t> staleness{};
 };

@@ -131,7 +131,7 @@ Prediction Simulator::simulate(const Options& options) {
     if (schedule_.servers.count > 0) {
         Prediction prediction = simulate_asynchronous(steps, with.wiring, options);
         title(prediction);
-        certify(prediction.timeline, steps, with.wiring);
+        prediction.bounds = certify(prediction.timeline, steps, with.wiring);
         return prediction;
     }
     const Mode mode = chosen(steps, with.wiring, options);
@@ -147,7 +147,7 @@ Prediction Simulator::simulate(const Options& options) {
     }
     title(prediction);
     prediction.timeline.ranks = steps.ranks();
-    certify(prediction.timeline, steps, with.wiring);
+    prediction.bounds = certify(prediction.timeline, steps, with.wiring);
     return prediction;
 }
 

@@ -55,6 +55,18 @@ TEST_P(Certificate, IsGivenToWhatIsRight) {
     }
 }
 
+// Two products of 2 ms; the ring sends 2 x 23/24 x 44 MB a rank over all links of its device, and the six ranks of a
+// node share its NICs: 2 x 3/4 x 4 nodes x 44 MB over four nodes' NICs.
+TEST_P(Certificate, SaysWhatItHeldTheStepAgainst) {
+    const Case c{GetParam()};
+    const Bounds bounds = simulate(c.schedule, c.machine, {.mode = GetParam(), .iterations = 2}).bounds;
+    EXPECT_NEAR(bounds.compute.value, 4e-3, 1e-9);
+    const Wiring wiring{c.machine, nominal, {}};
+    const double own = 2 * 23 / 24.0 * 44e6 / wiring.egress(0).value;
+    const double nics = 2 * 3 * 44e6 / (4 * wiring.node_egress(0).value);
+    EXPECT_NEAR(bounds.wire.value, std::max(own, nics), 1e-9);
+}
+
 TEST_P(Certificate, CatchesKernelsAbovePeak) {
     Case wrong{GetParam()};
     wrong.each("product", [](Event& e) { e.end = e.start + Seconds{1.9e-3}; });
