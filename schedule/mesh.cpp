@@ -67,6 +67,16 @@ std::int64_t divided(std::int64_t batch, std::int64_t data_ranks) {
     return batch / data_ranks;
 }
 
+Algorithm default_all_reduce(const Placement& placement, const Mesh& mesh, int axis) {
+    const std::int64_t apart = stride(mesh, axis);
+    const std::int64_t mates = placement.per_node / apart;
+    const bool even = placement.uneven.empty() && placement.per_node % apart == 0 &&
+                      size_of(mesh, axis) % std::max<std::int64_t>(mates, 1) == 0;
+    const bool alone = size_of(mesh, axis) < ranks(mesh) && mates < 2;
+    if (placement.nodes > 1 && even && !alone) return {"hierarchical", "ring", "halving"};
+    return {"ring", {}, {}};
+}
+
 }  // namespace
 
 Mesh make_mesh(const Plan& plan, std::int64_t devices) {
@@ -143,15 +153,7 @@ std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks, int micro_b
 
 Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh& mesh, int axis) {
     const Placement placement = place(machine, ranks(mesh));
-    const std::int64_t apart = stride(mesh, axis);
-    const std::int64_t mates = placement.per_node / apart;
-    if (!plan.all_reduce || plan.all_reduce->name == "auto") {
-        const bool even = placement.uneven.empty() && placement.per_node % apart == 0 &&
-                          size_of(mesh, axis) % std::max<std::int64_t>(mates, 1) == 0;
-        const bool alone = size_of(mesh, axis) < ranks(mesh) && mates < 2;
-        if (placement.nodes > 1 && even && !alone) return {"hierarchical", "ring", "halving"};
-        return {"ring", {}, {}};
-    }
+    if (!plan.all_reduce || plan.all_reduce->name == "auto") return default_all_reduce(placement, mesh, axis);
     if (plan.all_reduce->name == "hierarchical" && !placement.uneven.empty()) {
         throw InputError(
             fmt::format("--plan '{}': a hierarchical all-reduce needs the same number of ranks on each "
@@ -159,6 +161,14 @@ Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh
                         plan.text, placement.uneven));
     }
     return *plan.all_reduce;
+}
+
+Algorithm choose_layer_sum(const Plan& plan, const Machine& machine, const Mesh& mesh) {
+    const int axis = axis_index(mesh, "tensor");
+    if (plan.tensor_sum || axis < 0) return plan.tensor_sum.value_or(Algorithm{});
+    const Placement placement = place(machine, ranks(mesh));
+    const bool inside = size_of(mesh, axis) * stride(mesh, axis) <= placement.per_node;
+    return inside ? Algorithm{} : default_all_reduce(placement, mesh, axis);
 }
 
 }  // namespace rehearse::schedule

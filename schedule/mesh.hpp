@@ -28,4 +28,8 @@ std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks, int micro_b
 /// nodes hold different numbers of ranks.
 Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh& mesh, int axis);
 
+/// How layers are summed along the tensor axis: what the plan says; else as gradients by default where its groups lie on
+/// several nodes, ring elsewhere.
+Algorithm choose_layer_sum(const Plan& plan, const Machine& machine, const Mesh& mesh);
+
 }  // namespace rehearse::schedule

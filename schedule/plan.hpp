@@ -43,7 +43,7 @@ struct Plan {
     BatchShares shares{};
     bool share_dense = false;               // one weird trick: the data axis shares the dense layers at the end
     bool share_tables = false;              // the data axis shares tables of embeddings (DLRM)
-    std::optional<Algorithm> tensor_sum{};  // of the sums inside layers; absent: ring
+    std::optional<Algorithm> tensor_sum{};  // of the sums inside layers; absent: choose_layer_sum
     bool sequence = false;                  // sequence parallelism beside tensor parallelism
     std::string_view pipeline = "1f1b";     // a name of pipeline_strategies()
     int micro_batches = 0;                  // 0: as many as stages; 1 without a pipeline

@@ -51,7 +51,7 @@ void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
                 .zero = plan_.zero,
                 .wire = plan_.compress.value_or(wire_type(schedule.precision)),
                 .lag = plan_.lag},
-        .tensor = plan_.tensor_sum.value_or(Algorithm{}),
+        .tensor = choose_layer_sum(plan_, machine_, schedule.mesh),
         .recompute = plan_.recompute,
         .asynchronous = strategy_of(plan_).asynchronous || plan_.averaging.period > 0 || plan_.curvature.period > 1};
     const bool alone = plan_.servers.count > 0 && axis_index(schedule.mesh, "groups") < 0;

@@ -192,5 +192,22 @@ TEST(SplitTensor, RefusesWhatCannotBeCut) {
     EXPECT_THROW(static_cast<void>(split_tensor(two_dense(), {"tensor", 0, 7})), InputError);
 }
 
+// A group of twelve over two nodes of six would send half of a ring's rounds through one of their NICs.
+TEST(LayerSums, GoAsGradientsWhereNodesShareALayer) {
+    const Network network = models::load_network("gpt-h48-a12-l1-v96@8");
+    const auto sum_of = [&](const char* plan) {
+        const Schedule schedule =
+            make_schedule(network, sixes(), parse_plan(plan), {.devices = 24, .global_batch = 24});
+        for (const Step& step : schedule.classes.at(0).steps) {
+            const auto* sum = std::get_if<Communicate>(&step.action);
+            if (sum != nullptr && sum->axis == axis_index(schedule.mesh, "tensor")) return to_string(sum->algorithm);
+        }
+        return std::string{"none"};
+    };
+    EXPECT_EQ(sum_of("data=4:allreduce=tree,tensor=6"), "ring");  // each group lies in a node
+    EXPECT_EQ(sum_of("data=2:allreduce=tree,tensor=12"), "hierarchical(ring,halving)");
+    EXPECT_EQ(sum_of("data=2,tensor=12:allreduce=doubling"), "doubling");
+}
+
 }  // namespace
 }  // namespace rehearse::schedule

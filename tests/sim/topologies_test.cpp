@@ -59,7 +59,7 @@ class EveryTopology : public testing::TestWithParam<std::int64_t> {};
 TEST_P(EveryTopology, FoldedIsExact) {
     const std::int64_t ranks = GetParam();
     if (ranks > 24 && std::getenv("REHEARSE_LONG") == nullptr)
-        GTEST_SKIP() << "minutes to an hour: ctest -L long runs it";
+        GTEST_SKIP() << "up to ten minutes: ctest -L long runs it";
     const Mesh mesh{{{"data", ranks}}};
     int compared = 0;
     for (const auto& [topology, machine] : machines(ranks)) {
