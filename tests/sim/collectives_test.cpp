@@ -54,8 +54,10 @@ protected:
 TEST_P(EveryCollective, IsCountedExactlyWhereRanksAreAlike) {
     // Powers of two on a star. Sizes are taken at their mean: in a chunk of 20,011 / 64 elements, one more or less is
     // 0.3 % of the 0.13 us that it takes, of rounds of 2.1 us and more.
+    // Of direct a rank has 63 such chunks in one round.
+    const double bound = GetParam().algorithm == "direct" ? 1e-3 : 2e-4;
     for (const std::int64_t ranks : {4, 8, 16, 32, 64}) {
-        EXPECT_LE(worst_error(one_device_nodes(ranks, Star{}), ranks, Mode::folded), 2e-4) << ranks;
+        EXPECT_LE(worst_error(one_device_nodes(ranks, Star{}), ranks, Mode::folded), bound) << ranks;
     }
 }
 
@@ -100,6 +102,8 @@ TEST(CollectiveTime, IsWhatCanBeWorkedOutByHand) {
     EXPECT_NEAR(time(all_to_all, "pairwise"), ring, 1e-9);
     EXPECT_NEAR(time(all_to_all, "bruck"), 3 * (latency + whole / 2), 1e-9);
     EXPECT_NEAR(time(all_reduce, "ring"), 2 * ring, 1e-9);
+    EXPECT_NEAR(time(all_reduce, "rings"), 2 * ring, 1e-9);
+    EXPECT_NEAR(time(all_reduce, "direct"), 2 * (latency + 7 * whole / 8), 1e-9);
     // 2 x 4: every NIC carries both halves. Reducing, half A: 3 rounds of 1/8 along rows, 1 of 1/16 along columns;
     // half B: 1 of 1/4, 3 of 1/16. Each round lasts as long as its NIC's two messages; then the same back.
     const double reduce = 4 * latency + whole * (2 + 4 + 2 * (2 + 1) + 1 + 1) / 16;
