@@ -141,11 +141,20 @@ std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks, int micro_b
     return batch;
 }
 
+bool sums_in_switches(const Machine& machine, const Mesh& mesh, int axis) {
+    const std::int64_t block = stride(mesh, axis) * size_of(mesh, axis);
+    return size_of(mesh, axis) > 1 && std::ranges::all_of(machine.nodes, [&](const NodeKind& kind) {
+               const std::int64_t each = devices_per_node(kind);
+               return !kind.sums.rate.source.empty() && (each % block == 0 || ranks(mesh) <= each);
+           });
+}
+
 Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh& mesh, int axis) {
     const Placement placement = place(machine, ranks(mesh));
     const std::int64_t apart = stride(mesh, axis);
     const std::int64_t mates = placement.per_node / apart;
     if (!plan.all_reduce || plan.all_reduce->name == "auto") {
+        if (sums_in_switches(machine, mesh, axis)) return {"direct", {}, {}};
         const bool even = placement.uneven.empty() && placement.per_node % apart == 0 &&
                           size_of(mesh, axis) % std::max<std::int64_t>(mates, 1) == 0;
         const bool alone = size_of(mesh, axis) < ranks(mesh) && mates < 2;

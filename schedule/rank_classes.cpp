@@ -46,12 +46,14 @@ ClassMaker::ClassMaker(Schedule& schedule, const Plan& plan, const Machine& mach
 }
 
 void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
+    const int tensor = axis_index(schedule.mesh, "tensor");
+    const bool in_switches = tensor >= 0 && sums_in_switches(machine_, schedule.mesh, tensor);
     StepOptions options{
         .sum = {.overlap = plan_.overlap,
                 .zero = plan_.zero,
                 .wire = plan_.compress.value_or(wire_type(schedule.precision)),
                 .lag = plan_.lag},
-        .tensor = plan_.tensor_sum.value_or(Algorithm{}),
+        .tensor = plan_.tensor_sum.value_or(Algorithm{.name = in_switches ? "direct" : "ring"}),
         .recompute = plan_.recompute,
         .asynchronous = strategy_of(plan_).asynchronous || plan_.averaging.period > 0 || plan_.curvature.period > 1};
     const bool alone = plan_.servers.count > 0 && axis_index(schedule.mesh, "groups") < 0;
