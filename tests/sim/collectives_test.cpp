@@ -77,6 +77,33 @@ TEST_P(EveryCollective, IsFollowedBySimGridWhileItIsSmall) {
 
 INSTANTIATE_TEST_SUITE_P(All, EveryCollective, testing::ValuesIn(every_collective()));
 
+// Two nodes of four devices, which reach each other at 50 GB/s, each with a NIC of its own of 10 GB/s; 32 MB. By rings
+// a round is 1 MB by each NIC, and three within the node beside it; one ring through all of them would take each NIC in
+// turn, and stages one after another leave links of one kind idle.
+TEST(CollectiveTime, RingsUseEveryCardOfANode) {
+    Machine machine = one_device_nodes(2, Star{});
+    NodeKind& kind = machine.nodes[0];
+    kind.vertices.clear();
+    kind.links.clear();
+    for (int d = 0; d < 4; ++d) kind.vertices.push_back({fmt::format("gpu{}", d), VertexKind::device, 0});
+    for (int n = 0; n < 4; ++n) kind.vertices.push_back({fmt::format("nic{}", n), VertexKind::nic, -1});
+    kind.vertices.push_back({"switch", VertexKind::bridge, -1});
+    for (int d = 0; d < 4; ++d) {
+        kind.links.push_back(node_link(d, 4 + d, 50.0_GBps));
+        kind.links.push_back(node_link(d, 8, 50.0_GBps));
+    }
+    const Mesh mesh{{{"data", 8}}};
+    const auto time = [&](const char* algorithm, Mode mode) {
+        return collective_time({.elements = 8'000'000, .algorithm = parse_algorithm(algorithm)}, mesh, machine, mode)
+            .value;
+    };
+    for (const Mode mode : {Mode::exact, Mode::folded}) {
+        EXPECT_NEAR(time("rings", mode), 14 * (2e-6 + 1e6 / 10e9), 1e-9);
+        EXPECT_NEAR(time("ring", mode), 14 * (2e-6 + 4e6 / 10e9), 1e-8);
+        EXPECT_NEAR(time("hierarchical(ring,ring)", mode), 6 * 8e6 / 50e9 + 2 * (2e-6 + 4e6 / 10e9), 1e-8);
+    }
+}
+
 // On a star of 10 GB/s with 2 us from NIC to NIC, 8 ranks, 4 MB.
 TEST(CollectiveTime, IsWhatCanBeWorkedOutByHand) {
     using enum CollectiveKind;
