@@ -135,9 +135,14 @@ CollectiveRun collective_run(const PublishedRow& row, const ReplaySettings& sett
     CollectiveRun run;
     run.kind = needed(settings, "collective", row, "model");
     run.machine = needed(settings, "machine", row, "machine");
+    if (const std::string each = setting(settings, "placement"); !each.empty()) run.machine += "#" + each;
     run.algorithm = setting(settings, "algorithm");
     run.devices = row.devices;
     run.bytes = std::llround(number(settings, "bytes", std::nullopt));
+    if (run.bytes == 0) run.bytes = std::llround(number(settings, "pair_bytes", std::nullopt)) * row.devices;
+    run.window = std::max<std::int64_t>(1, std::llround(number(settings, "window", std::nullopt)));
+    if (const std::string before = setting(settings, "before"); !before.empty())
+        run.before = parse_quantity<Seconds>(before);
     if (run.devices < 2 || run.bytes < 1) throw InputError("the bytes or the devices of the collective are not said");
     return run;
 }
@@ -197,12 +202,21 @@ StepResult Replayer::time(const CollectiveRun& run, Quantile quantile) {
         kinds, [&](CollectiveKind k) { return to_string(k) == run.kind || pass_of(k) == run.kind; });
     if (!message && kind == kinds.end()) throw InputError(fmt::format("'{}' is no collective", run.kind));
     sim::Call call{.kind = message ? CollectiveKind::broadcast : *kind,
-                   .elements = std::max<std::int64_t>(1, run.bytes / 4)};
+                   .elements = std::max<std::int64_t>(1, run.window * run.bytes / 4)};
     if (message) call.algorithm.name = "tree";
-    if (!run.algorithm.empty()) call.algorithm = parse_algorithm(run.algorithm, call.kind);
     const Mesh mesh{{{"data", run.devices}}};
-    const Seconds time = sim::collective_time(call, mesh, machine(run.machine), sim::Mode::folded, quantile);
-    return {time, static_cast<double>(run.bytes), static_cast<double>(run.devices)};
+    std::optional<Seconds> time;
+    std::string_view names = run.algorithm.empty() ? std::string_view{call.algorithm.name} : run.algorithm;
+    for (bool more = true; more;) {
+        const std::size_t end = names.find('|');
+        call.algorithm = parse_algorithm(names.substr(0, end), call.kind);
+        const Seconds one = sim::collective_time(call, mesh, machine(run.machine), sim::Mode::folded, quantile);
+        time = time ? std::min(*time, one) : one;
+        more = end != std::string_view::npos;
+        if (more) names.remove_prefix(end + 1);
+    }
+    return {*time / static_cast<double>(run.window) + run.before, static_cast<double>(run.bytes),
+            static_cast<double>(run.devices)};
 }
 
 double fitted_scale(Replayer& replayer, const TrainingRun& run, Seconds step) {

@@ -34,8 +34,10 @@ TrainingRun training_run(const models::PublishedRow& row, const models::ReplaySe
 
 /// A collective or a message by itself.
 struct CollectiveRun {
-    std::string kind, algorithm, machine;
+    std::string kind, algorithm, machine;  // the fastest of several algorithms with | between them
     std::int64_t devices = 2, bytes = 0;
+    std::int64_t window = 1;  // messages under way, one after the other: the mean time of one counts
+    Seconds before{};         // its first message goes
     auto operator<=>(const CollectiveRun&) const = default;
 };
 CollectiveRun collective_run(const models::PublishedRow& row, const models::ReplaySettings& settings);

@@ -62,7 +62,8 @@ Algorithm parse_hierarchical(CollectiveKind kind, std::string_view text, std::st
                              std::string_view across) {
     for (const std::string_view part : {inside, across}) {
         check_name(kind, part, text, false);
-        if (part == torus_name || part == "doubletree" || part == adasum_name) {
+        const bool flat = halves_of(part, 2, {0, 2}).has_value() || part == "doubling";
+        if (!flat) {
             refuse(kind, text, fmt::format("{} cannot be a part of it; use ring, doubling, halving or tree", part));
         }
     }

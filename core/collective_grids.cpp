@@ -34,6 +34,25 @@ Rounds hierarchical(const Task& task) {
                      [local](std::int64_t inside, std::int64_t node) { return node * local + inside; });
 }
 
+// As many rings through all ranks as a node has, each for its part of the data, so that every network card of a node is
+// in one (as NCCL lays its channels). Ring c comes to a node at its rank c, zigzags through the others, and leaves at c
+// + per_node / 2: of an even number, each rank of a node sends to each other one in one of the rings (Williams 1949).
+//   four a node   ring 0: 0 1 3 2   ring 1: 1 2 0 3   ring 2: 2 3 1 0   ring 3: 3 0 2 1
+Rounds rings(const Task& task) {
+    const std::int64_t local = task.group.per_node, n = task.group.size;
+    if (local == 1 || n % local != 0 || n == local) return flat_all_reduce("ring", n, task.whole);
+    std::vector<Rounds> parts;
+    for (std::int64_t c = 0; c < local; ++c) {
+        const auto at = [c, local](std::int64_t place) {
+            const std::int64_t step = place % local;
+            const std::int64_t zigzag = step % 2 == 1 ? (step + 1) / 2 : local - step / 2;
+            return place - step + (c + zigzag) % local;
+        };
+        parts.push_back(renamed(flat_all_reduce("ring", n, chunk(local, task.whole, c)), at));
+    }
+    return joined(side_by_side(std::move(parts)));
+}
+
 // Half the data along rows first, half along columns first, so that the links of both are busy all the time (as on
 // TPUs: Kumar and Jouppi 2020; Mikami et al. 2018 do one half only). Both halves reduce for R + C - 2 rounds.
 Rounds torus(const Task& task) {

@@ -78,6 +78,21 @@ Halves halving(std::int64_t n, Range whole) {
             in_sequence({apart(steps, spread), folding.unfold(whole)}), owned};
 }
 
+// Everybody sends each chunk straight to the rank that sums it, which sends the sum to all.
+Rounds direct(const Task& task) {
+    const auto to_all = [n = task.group.size, whole = task.whole](Combine combine, const Sink& add) {
+        for (std::int64_t from = 0; from < n; ++from) {
+            for (std::int64_t to = 0; to < n; ++to) {
+                const Range part = chunk(n, whole, combine == Combine::reduce ? to : from);
+                if (from != to) add({from, to, part.begin, part.end, combine});
+            }
+        }
+    };
+    return apart(task.group.size > 1 ? 2 : 0, [to_all](std::int64_t round, const Sink& add) {
+        to_all(round == 0 ? Combine::reduce : Combine::copy, add);
+    });
+}
+
 Rounds whole_task(const Task& task) { return flat_all_reduce(task.algorithm.name, task.group.size, task.whole); }
 
 constexpr CollectiveKind kind = CollectiveKind::all_reduce;
@@ -91,6 +106,8 @@ constexpr std::array table{
             hierarchical},
     Pattern{kind, "doubletree", "two trees, each for half the data, in pieces: log2 n rounds beyond the pieces",
             double_tree_all_reduce},
+    Pattern{kind, "rings", "a ring for each rank of a node, which leaves the node by that rank's network card", rings},
+    Pattern{kind, "direct", "two rounds: each chunk straight to who sums it, and to all; in switches that sum", direct},
     Pattern{kind, "adasum", "vectors are combined by how far they agree: 2 log2 n rounds and dot products", adasum},
     Pattern{kind, "torus", "torus(RxC): half the data by rings along rows then columns, half the other way", torus},
 };

@@ -55,6 +55,7 @@ Rounds double_tree_broadcast(const Task& task);
 
 // collective_grids.cpp
 Rounds hierarchical(const Task& task);
+Rounds rings(const Task& task);
 Rounds torus(const Task& task);
 
 // collective_adasum.cpp

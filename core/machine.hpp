@@ -72,11 +72,18 @@ struct NodeLink {
     Sourced<Seconds> latency;
 };
 
+/// Switches of a node that add up what its devices send and copy the sum to all of them (NVLink SHARP).
+struct SwitchSums {
+    Sourced<Bandwidth> rate;   // at which a device's data go through them, each direction; without a source: they don't
+    Sourced<Seconds> latency;  // of a whole all-reduce
+};
+
 struct NodeKind {
     std::string name;
     std::int64_t count = 1;
     std::vector<Vertex> vertices;
     std::vector<NodeLink> links;
+    SwitchSums sums{};
 };
 std::int64_t devices_per_node(const NodeKind& node);
 

@@ -120,6 +120,10 @@ NodeKind parse_node(Reader reader, const std::vector<DeviceClass>& classes, bool
     node.count = reader.count("count", 1);
     parse_vertices(reader, classes, node);
     parse_links(reader, node, detected);
+    if (auto sums = reader.table("switch_sums", fmt::format("node '{}': switch_sums", node.name))) {
+        node.sums = {sums->figure<Bandwidth>("rate"), sums->figure<Seconds>("latency")};
+        sums->done();
+    }
     reader.done();
     check_joined(reader, node);
     return node;

@@ -101,6 +101,8 @@ std::string node(const Machine& machine, const NodeKind& node) {
         out += fmt::format("[[node.link]]\nfrom = {}\nto = {}\n", names({name(link.a)}), in_quotes(name(link.b)));
         out += figure("bandwidth", link.bandwidth) + figure("latency", link.latency);
     }
+    if (!node.sums.rate.source.empty())
+        out += "[node.switch_sums]\n" + figure("rate", node.sums.rate) + figure("latency", node.sums.latency);
     return out;
 }
 

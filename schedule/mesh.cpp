@@ -67,7 +67,8 @@ std::int64_t divided(std::int64_t batch, std::int64_t data_ranks) {
     return batch / data_ranks;
 }
 
-Algorithm default_all_reduce(const Placement& placement, const Mesh& mesh, int axis) {
+Algorithm default_all_reduce(const Machine& machine, const Placement& placement, const Mesh& mesh, int axis) {
+    if (sums_in_switches(machine, mesh, axis)) return {"direct", {}, {}};
     const std::int64_t apart = stride(mesh, axis);
     const std::int64_t mates = placement.per_node / apart;
     const bool even = placement.uneven.empty() && placement.per_node % apart == 0 &&
@@ -151,9 +152,17 @@ std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks, int micro_b
     return batch;
 }
 
+bool sums_in_switches(const Machine& machine, const Mesh& mesh, int axis) {
+    const std::int64_t block = stride(mesh, axis) * size_of(mesh, axis);
+    return size_of(mesh, axis) > 1 && std::ranges::all_of(machine.nodes, [&](const NodeKind& kind) {
+               const std::int64_t each = devices_per_node(kind);
+               return !kind.sums.rate.source.empty() && (each % block == 0 || ranks(mesh) <= each);
+           });
+}
+
 Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh& mesh, int axis) {
     const Placement placement = place(machine, ranks(mesh));
-    if (!plan.all_reduce || plan.all_reduce->name == "auto") return default_all_reduce(placement, mesh, axis);
+    if (!plan.all_reduce || plan.all_reduce->name == "auto") return default_all_reduce(machine, placement, mesh, axis);
     if (plan.all_reduce->name == "hierarchical" && !placement.uneven.empty()) {
         throw InputError(
             fmt::format("--plan '{}': a hierarchical all-reduce needs the same number of ranks on each "
@@ -168,7 +177,8 @@ Algorithm choose_layer_sum(const Plan& plan, const Machine& machine, const Mesh&
     if (plan.tensor_sum || axis < 0) return plan.tensor_sum.value_or(Algorithm{});
     const Placement placement = place(machine, ranks(mesh));
     const bool inside = size_of(mesh, axis) * stride(mesh, axis) <= placement.per_node;
-    return inside ? Algorithm{} : default_all_reduce(placement, mesh, axis);
+    if (inside && !sums_in_switches(machine, mesh, axis)) return {};
+    return default_all_reduce(machine, placement, mesh, axis);
 }
 
 }  // namespace rehearse::schedule

@@ -23,13 +23,16 @@ std::int64_t axis_size(const Mesh& mesh, std::string_view name);
 /// divided so, into `micro_batches` equal parts.
 std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks, int micro_batches);
 
-/// How gradients are summed along an axis: what the plan says; else hierarchical(ring,halving) where each of
-/// several nodes holds several of the ranks that sum, ring elsewhere. InputError when hierarchical is asked for and
-/// nodes hold different numbers of ranks.
+/// Whether ranks along an axis always share a node whose switches sum (SwitchSums): there NCCL leaves sums to them.
+bool sums_in_switches(const Machine& machine, const Mesh& mesh, int axis);
+
+/// How gradients are summed along an axis: what the plan says; else direct where switches sum,
+/// hierarchical(ring,halving) where each of several nodes holds several of the ranks that sum, ring elsewhere.
+/// InputError when hierarchical is asked for and nodes hold different numbers of ranks.
 Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh& mesh, int axis);
 
-/// How layers are summed along the tensor axis: what the plan says; else as gradients by default where its groups lie on
-/// several nodes, ring elsewhere.
+/// How layers are summed along the tensor axis: what the plan says; else direct where switches sum, as gradients
+/// by default where its groups lie on several nodes, ring elsewhere.
 Algorithm choose_layer_sum(const Plan& plan, const Machine& machine, const Mesh& mesh);
 
 }  // namespace rehearse::schedule

@@ -78,8 +78,10 @@ void read_pipeline(Plan& plan, std::string_view value) {
 
 constexpr std::array table{
     Word{{"tensor", "N", "N ranks share each large layer (Megatron-LM)", {}}, read_tensor},
-    Word{{"allreduce", "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)",
-          "of the sums inside layers; default as of gradients where nodes share a layer, else ring", "tensor"},
+    Word{{"allreduce", "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|direct",
+          "of the sums inside layers; default direct in switches that sum, as of gradients where nodes share a layer, "
+          "else ring",
+          "tensor"},
          read_tensor_sum},
     Word{{"sequence", "on|off", "between the layers that are cut, each rank has its rows of the sequence; default off",
           "tensor"},

@@ -125,10 +125,10 @@ void read_shares(Plan& plan, std::string_view value) {
 constexpr std::array table{
     Word{{"data", "N", "N copies of the network, each on its share of the batch; without =N: as many as devices", {}},
          read_data},
-    Word{{"allreduce", "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|doubletree|torus[(RxC)]|adasum|auto",
-          "how gradients are summed (adasum: combined, a bucket a vector); default hierarchical(ring,halving) across "
-          "full nodes, else ring; auto: what the "
-          "machine's prices say is fastest",
+    Word{{"allreduce",
+          "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|doubletree|rings|direct|torus[(RxC)]|adasum|auto",
+          "how gradients are summed (adasum: combined, a bucket a vector); default direct in switches that sum, "
+          "hierarchical(ring,halving) across full nodes, else ring; auto: what the machine's prices say is fastest",
           "data"},
          read_all_reduce},
     Word{{"bucket", "SIZE", "gradients are sent in buckets of at least SIZE; default 25MB", "data"}, read_bucket},

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "schedule/mesh.hpp"
 
 namespace rehearse::search {
 namespace {
@@ -62,8 +63,11 @@ Line Wires::measured(Times& times, CollectiveKind kind, const Shape& shape, cons
 const Wires::Sum& Wires::sum(const Shape& shape) {
     const auto [known, fresh] = sums_.try_emplace(shape);
     if (!fresh) return known->second;
+    std::vector<std::string> tried = all_reduces();
+    const Mesh mesh = mesh_of(shape);
+    if (schedule::sums_in_switches(machine_, mesh, axis_index(mesh, "data"))) tried.emplace_back("direct");
     double least = 0;
-    for (const std::string& algorithm : all_reduces()) {
+    for (const std::string& algorithm : tried) {
         try {
             const double taken = seconds(sum_times_, CollectiveKind::all_reduce, shape, "data", algorithm, large);
             if (!known->second.algorithm.empty() && taken >= least) continue;

@@ -32,8 +32,8 @@ public:
         Line line;
         std::string algorithm;
     };
-    /// Of the all-reduces of gradients tried (all_reduces()), the one that takes least for about a usual bucket (34
-    /// MB).
+    /// Of the all-reduces of gradients tried (all_reduces(), and direct in switches that sum), the one that takes least
+    /// for about a usual bucket (34 MB).
     const Sum& sum(const Shape& shape);
     /// Reduce-scatter or all-gather of the whole along data.
     Line piecewise(CollectiveKind kind, const Shape& shape);

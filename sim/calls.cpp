@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/index.hpp"
+#include "sim/in_switch.hpp"
 
 namespace rehearse::sim {
 
@@ -130,6 +131,7 @@ void Calls::add_legs(int c, const Communicate& communicate, OfClass& of) {
     for (const int other : of.with) {
         if (other != c) tell(c, other);
     }
+    const std::optional<InSwitch> summing = in_switch(call_of(communicate), groups, wiring_);
     for (const Phase& phase : rounds.phases()) {
         const std::vector<Parcel> parcels = rounds.parcels(phase.first_round);
         if (parcels.empty()) continue;
@@ -141,6 +143,7 @@ void Calls::add_legs(int c, const Communicate& communicate, OfClass& of) {
             bytes = std::max(bytes, bytes_of(parcel, communicate.type));
             if (parcel.from == first) sent += times * bytes_of(parcel, communicate.type);
         }
+        if (summing) bytes = summing->bytes * bytes;
         for (std::int64_t group = 0; group < groups.count; ++group) {
             if (steps_.class_of(groups.rank(group, 0)) != lead) continue;
             for (const Parcel& parcel : parcels) {
@@ -150,10 +153,12 @@ void Calls::add_legs(int c, const Communicate& communicate, OfClass& of) {
             }
         }
         const int bundle = add_bundle(flows);
-        of.legs.push_back({bundle, times * bytes.value, times * (bundles_.latency(bundle, bytes) + combine * bytes)});
+        const Seconds after =
+            summing ? wiring_.stretched_inside(summing->latency) : bundles_.latency(bundle, bytes) + combine * bytes;
+        of.legs.push_back({bundle, times * bytes.value, times * after});
         of.messages += phase.repeats * static_cast<std::int64_t>(flows.size());
     }
-    of.sent = sent;
+    of.sent = summing ? summing->bytes * sent : sent;
 }
 
 const std::vector<std::pair<Collectives::Span, int>>& Calls::spans(OneCall& call) {

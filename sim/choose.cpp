@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "sim/in_switch.hpp"
 #include "sim/price.hpp"
 
 namespace rehearse::sim {
@@ -26,9 +27,15 @@ std::vector<std::string> candidates() {
     return names;
 }
 
-// Nothing where the algorithm cannot serve the ranks.
+// Nothing where the algorithm cannot serve the ranks. A message's overhead is no core's time here, so that direct's
+// many messages at once would look cheaper than they are: it is for switches that sum.
 std::optional<Seconds> time_of(const Call& call, const Schedule& schedule, const Machine& machine) {
     try {
+        if (call.algorithm.name == "direct") {
+            const Wiring wiring{machine};
+            if (!in_switch(call, groups_along(schedule.mesh, call.axis, call.algorithm, wiring), wiring))
+                return std::nullopt;
+        }
         return collective_time(call, schedule.mesh, machine);
     } catch (const InputError&) {
         return std::nullopt;

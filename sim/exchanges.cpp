@@ -52,6 +52,7 @@ Exchanges::Exchanges(const Mesh& mesh, const Call& call, const Wiring& wiring, s
     : wiring_(wiring),
       type_(call.type),
       groups_(groups_along(mesh, call.axis, call.algorithm, wiring)),
+      in_switch_(in_switch(call, groups_, wiring)),
       rounds_(rounds_of(call, groups_)),
       visitors_(visitors) {}
 
@@ -76,6 +77,10 @@ std::vector<Exchange> Exchanges::of(std::int64_t round, std::int64_t rank) {
 Exchange Exchanges::seen_by_member(const Parcel& parcel, std::int64_t group, bool sends) const {
     const std::int64_t from = groups_.rank(group, parcel.from);
     const std::int64_t to = groups_.rank(group, parcel.to);
+    if (in_switch_) {
+        return {sends ? to : from, in_switch_->bytes * bytes_of(parcel, type_), sends,
+                wiring_.stretched_inside(in_switch_->latency)};
+    }
     return message(wiring_, sends ? from : to, sends ? to : from, bytes_of(parcel, type_), sends,
                    passes(parcel.combine));
 }

@@ -2,11 +2,13 @@
 // Which messages one rank sends and receives in each round of a collective.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "core/schedule.hpp"
 #include "sim/groups.hpp"
+#include "sim/in_switch.hpp"
 #include "sim/wiring.hpp"
 
 namespace rehearse::sim {
@@ -41,6 +43,7 @@ private:
     const Wiring& wiring_;
     DataType type_;
     Groups groups_;
+    std::optional<InSwitch> in_switch_;
     Collective rounds_;
     std::int64_t visitors_;
     std::unordered_map<std::int64_t, Round> open_;

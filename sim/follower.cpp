@@ -36,8 +36,11 @@ FollowedRow::Leg FollowedRow::leg_of(const Stage& stage, Bytes whole, double ear
         const MessageCost& cost = pattern.costs[i];
         const bool equal = pattern.sizes.empty();
         const Bytes bytes = equal ? mean : mean * pattern.sizes[i];
-        const double sent =
-            (cost.latency + tracks_.wiring().beyond(cost.across, bytes, equal ? cost.alone : track.alone[i])).value;
+        const Wiring& wiring = tracks_.wiring();
+        const Seconds after =
+            stage.latency ? wiring.stretched_inside(*stage.latency)
+                          : cost.latency + wiring.beyond(cost.across, bytes, equal ? cost.alone : track.alone[i]);
+        const double sent = after.value;
         leg.bytes.push_back(bytes.value);
         leg.sent.push_back(sent);
         leg.received.push_back(sent + stage.passes * (cost.combine * mean).value);

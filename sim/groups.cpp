@@ -9,6 +9,8 @@ namespace rehearse::sim {
 
 namespace {
 
+constexpr std::int64_t most_direct = 128;  // ranks: 16,256 messages a round
+
 std::int64_t members_on_first_node(const Groups& groups, std::int64_t group, const Wiring& wiring) {
     const std::int64_t node = wiring.node_of(groups.rank(group, 0));
     std::int64_t members = 1;
@@ -49,6 +51,12 @@ Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, cons
     if (is_pair(mesh, axis)) place_pair(mesh, axis, groups);
     groups.count = ranks(mesh) / groups.block * groups.begins;
     groups.shape.per_node = members_on_first_node(groups, 0, wiring);
+    if (algorithm.name == "direct" && groups.shape.size > most_direct) {
+        throw InputError(
+            fmt::format("all-reduce direct along axis '{}': each of {} ranks would send to all others at once; "
+                        "it is for {} at most",
+                        name_of(mesh, axis), groups.shape.size, most_direct));
+    }
     const bool even = groups.shape.size % groups.shape.per_node == 0;  // else Collective refuses, and says so
     if (algorithm.name == "hierarchical" && even && !fills_nodes(groups, wiring)) {
         throw InputError(

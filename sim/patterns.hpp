@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -39,6 +40,7 @@ struct Stage {
     std::int64_t repeats = 1;
     double share = 0;   // of the elements, in each message
     double passes = 0;  // over what arrives
+    std::optional<Seconds> latency{};  // of sums inside switches, nominal: instead of the messages' own
 };
 
 class Patterns {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/collectives.hpp"
+#include "sim/in_switch.hpp"
 
 namespace rehearse::sim {
 
@@ -53,6 +54,11 @@ Stage Collectives::make_stage(const Call& call, const Groups& groups, const Coll
             bytes.push_back(bytes_of(parcels[i % parcels.size()], call.type));
         }
         stage.pattern = patterns_.of_unequal(flows, bytes);
+    }
+    if (const std::optional<InSwitch> sums = in_switch(call, groups, wiring_)) {
+        stage.share *= sums->bytes;
+        stage.passes = 0;
+        stage.latency = sums->latency;
     }
     return stage;
 }

@@ -219,6 +219,18 @@ Seconds Wiring::beyond(bool across, Bytes bytes, PerByte alone) const {
     return beyond_wire(messaging, bytes, alone * bytes * (1 / stretch)) * stretch;
 }
 
+const SwitchSums& Wiring::switch_sums(std::int64_t device) const {
+    return machine_.nodes[static_cast<std::size_t>(place(device).kind - kinds_.data())].sums;
+}
+
+Bandwidth Wiring::nominal_rate_inside(std::int64_t from, std::int64_t to) const {
+    require(from != to && !across(from, to), "two devices of a node");
+    const Place a = place(from);
+    PerByte slowest;
+    for (const Hop& hop : a.kind->paths.between(a.device, place(to).device).hops) slowest = std::max(slowest, hop.cost);
+    return Bandwidth{1 / slowest.value} * (machine_.inside.fraction.value / inside_rate());
+}
+
 double Wiring::inside_rate() const { return rate(machine_.inside, stretch_inside_); }
 
 Bandwidth Wiring::egress(std::int64_t device) const {

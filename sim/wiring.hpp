@@ -57,6 +57,10 @@ public:
     bool across(std::int64_t from, std::int64_t to) const { return node_of(from) != node_of(to); }
     /// What a message takes besides route()'s latency and bytes x `alone`, its slowest hop: see MessagePiece.
     Seconds beyond(bool across, Bytes bytes, PerByte alone) const;
+    /// What the switches of its node do for sums, and at what rate its devices reach each other at nominal prices.
+    const SwitchSums& switch_sums(std::int64_t device) const;
+    Bandwidth nominal_rate_inside(std::int64_t from, std::int64_t to) const;
+    Seconds stretched_inside(Seconds nominal) const { return nominal * stretch_inside_; }
     /// What can leave a device over all its links together, and a node over all its NICs.
     Bandwidth egress(std::int64_t device) const;
     Bandwidth node_egress(std::int64_t node) const;

@@ -23,10 +23,14 @@ struct Case {
 
 std::vector<Case> cases() {
     std::vector<Case> all;
-    for (const char* name : {"ring", "doubling", "halving", "tree", "doubletree", "torus"}) {
+    for (const char* name : {"ring", "doubling", "halving", "tree", "doubletree", "direct", "torus"}) {
         for (std::int64_t n = 1; n <= 17; ++n) all.push_back({name, {n, n}});
     }
     for (const char* name : {"torus(3x4)", "torus(4x3)", "torus(1x12)", "torus(12x1)"}) all.push_back({name, {12, 12}});
+    for (const Group group :
+         {Group{1, 1}, Group{6, 6}, Group{4, 1}, Group{8, 2}, Group{12, 3}, Group{18, 6}, Group{20, 4}, Group{10, 4}}) {
+        all.push_back({"rings", group});
+    }
     for (const char* inside : {"ring", "halving", "tree"}) {
         for (const char* across : {"ring", "doubling", "halving", "tree"}) {
             for (const Group group :
@@ -113,6 +117,7 @@ TEST(AllReduce, SendsWhatTheLiteratureSays) {
     EXPECT_EQ(sent("ring", 6, 600), 2 * 5 * 600);
     EXPECT_EQ(sent("doubletree", 8, 800), 2 * 7 * 800);
     EXPECT_EQ(sent("torus(2x4)", 8, 800), 2 * 7 * 800);
+    EXPECT_EQ(sent("direct", 8, 800), 2 * 7 * 800);
     // Two of six fold in and out (2 x 2 x 600), the other four halve: 2 x 3 x 600.
     EXPECT_EQ(sent("halving", 6, 600), 2 * 2 * 600 + 2 * 3 * 600);
 }
@@ -130,9 +135,34 @@ TEST(AllReduce, HalvingSendsTheLargestMessagesToTheNearestRank) {
     }
 }
 
+// Two nodes of four: in each round every rank sends to each of the other three of its node at most once, and one
+// message leaves each node by each of its ranks' network cards. All messages have an eighth of a quarter of the data.
+TEST(AllReduce, RingsLeaveNodesByEveryRank) {
+    const Collective sum = all_reduce(parse_algorithm("rings"), {8, 4}, 3200);
+    ASSERT_EQ(sum.rounds(), 14);
+    for (std::int64_t round = 0; round < sum.rounds(); ++round) {
+        std::set<std::pair<std::int64_t, std::int64_t>> pairs;
+        std::set<std::int64_t> leave, arrive;
+        const std::vector<Parcel> parcels = sum.parcels(round);
+        EXPECT_EQ(parcels.size(), 32U);
+        for (const Parcel& p : parcels) {
+            EXPECT_EQ(p.elements, 100);
+            EXPECT_TRUE(pairs.insert({p.from, p.to}).second) << p.from << " to " << p.to;
+            if (p.from / 4 == p.to / 4) continue;
+            EXPECT_TRUE(leave.insert(p.from).second);
+            EXPECT_TRUE(arrive.insert(p.to).second);
+        }
+        EXPECT_EQ(leave.size(), 8U);
+        EXPECT_EQ(arrive.size(), 8U);
+    }
+    EXPECT_EQ(all_reduce(parse_algorithm("rings"), {8, 8}, 3200).round(0),
+              all_reduce(parse_algorithm("ring"), {8, 8}, 3200).round(0))
+        << "on one node they are one";
+}
+
 TEST(ParseAlgorithm, ReadsWhatItPrints) {
-    for (const char* text :
-         {"ring", "doubling", "halving", "tree", "hierarchical(ring,halving)", "doubletree", "torus", "torus(4x6)"}) {
+    for (const char* text : {"ring", "doubling", "halving", "tree", "hierarchical(ring,halving)", "doubletree", "rings",
+                             "direct", "torus", "torus(4x6)"}) {
         EXPECT_EQ(to_string(parse_algorithm(text)), text);
     }
 }

@@ -61,6 +61,8 @@ inline void expect_equal(const NodeKind& a, const NodeKind& b) {
         expect_equal(a.links[i].bandwidth, b.links[i].bandwidth, "link bandwidth");
         expect_equal(a.links[i].latency, b.links[i].latency, "link latency");
     }
+    expect_equal(a.sums.rate, b.sums.rate, "rate of switches that sum");
+    expect_equal(a.sums.latency, b.sums.latency, "latency of switches that sum");
 }
 
 inline void expect_equal(const Fabric& a, const Fabric& b) {

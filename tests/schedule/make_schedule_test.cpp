@@ -116,6 +116,28 @@ TEST(MakeSchedule, ChoosesAnAllReduceThatTheNodesAllow) {
     EXPECT_EQ(all_reduce_of(sixes(), "data:allreduce=hierarchical(ring,tree)", 4), "hierarchical(ring,tree)");
 }
 
+TEST(MakeSchedule, LeavesSumsToSwitchesThatCan) {
+    Machine machine = sixes();
+    for (NodeKind& kind : machine.nodes) kind.sums = {{Bandwidth{1e11}, "test"}, {Seconds{1e-5}, "test"}};
+    EXPECT_EQ(all_reduce_of(machine, "data", 4), "direct");
+    EXPECT_EQ(all_reduce_of(machine, "data", 6), "direct");
+    EXPECT_EQ(all_reduce_of(machine, "data", 24), "hierarchical(ring,halving)");
+    EXPECT_EQ(all_reduce_of(machine, "data:allreduce=ring", 6), "ring");
+    const auto inside_layers = [](const Machine& on, std::string_view plan) {
+        const Schedule schedule = make_schedule(tower(4), on, parse_plan(plan), {.devices = 12});
+        for (const Step& step : schedule.classes.at(0).steps) {
+            const auto* sum = std::get_if<Communicate>(&step.action);
+            if (sum != nullptr && sum->bucket < 0 && sum->kind == CollectiveKind::all_reduce)
+                return to_string(sum->algorithm);
+        }
+        return std::string{"none"};
+    };
+    EXPECT_EQ(inside_layers(machine, "data=6,tensor=2"), "direct");
+    EXPECT_EQ(inside_layers(sixes(), "data=6,tensor=2"), "ring");
+    EXPECT_EQ(inside_layers(machine, "data=6,tensor=2:allreduce=ring"), "ring");
+    EXPECT_EQ(inside_layers(machine, "data=3,tensor=4"), "ring") << "the second four lie on two nodes";
+}
+
 TEST(MakeSchedule, TypesFollowThePrecision) {
     struct Case {
         Precision precision;

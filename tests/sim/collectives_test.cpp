@@ -54,8 +54,10 @@ protected:
 TEST_P(EveryCollective, IsCountedExactlyWhereRanksAreAlike) {
     // Powers of two on a star. Sizes are taken at their mean: in a chunk of 20,011 / 64 elements, one more or less is
     // 0.3 % of the 0.13 us that it takes, of rounds of 2.1 us and more.
+    // Of direct a rank has 63 such chunks in one round.
+    const double bound = GetParam().algorithm == "direct" ? 1e-3 : 2e-4;
     for (const std::int64_t ranks : {4, 8, 16, 32, 64}) {
-        EXPECT_LE(worst_error(one_device_nodes(ranks, Star{}), ranks, Mode::folded), 2e-4) << ranks;
+        EXPECT_LE(worst_error(one_device_nodes(ranks, Star{}), ranks, Mode::folded), bound) << ranks;
     }
 }
 
@@ -74,6 +76,33 @@ TEST_P(EveryCollective, IsFollowedBySimGridWhileItIsSmall) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EveryCollective, testing::ValuesIn(every_collective()));
+
+// Two nodes of four devices, which reach each other at 50 GB/s, each with a NIC of its own of 10 GB/s; 32 MB. By rings
+// a round is 1 MB by each NIC, and three within the node beside it; one ring through all of them would take each NIC in
+// turn, and stages one after another leave links of one kind idle.
+TEST(CollectiveTime, RingsUseEveryCardOfANode) {
+    Machine machine = one_device_nodes(2, Star{});
+    NodeKind& kind = machine.nodes[0];
+    kind.vertices.clear();
+    kind.links.clear();
+    for (int d = 0; d < 4; ++d) kind.vertices.push_back({fmt::format("gpu{}", d), VertexKind::device, 0});
+    for (int n = 0; n < 4; ++n) kind.vertices.push_back({fmt::format("nic{}", n), VertexKind::nic, -1});
+    kind.vertices.push_back({"switch", VertexKind::bridge, -1});
+    for (int d = 0; d < 4; ++d) {
+        kind.links.push_back(node_link(d, 4 + d, 50.0_GBps));
+        kind.links.push_back(node_link(d, 8, 50.0_GBps));
+    }
+    const Mesh mesh{{{"data", 8}}};
+    const auto time = [&](const char* algorithm, Mode mode) {
+        return collective_time({.elements = 8'000'000, .algorithm = parse_algorithm(algorithm)}, mesh, machine, mode)
+            .value;
+    };
+    for (const Mode mode : {Mode::exact, Mode::folded}) {
+        EXPECT_NEAR(time("rings", mode), 14 * (2e-6 + 1e6 / 10e9), 1e-9);
+        EXPECT_NEAR(time("ring", mode), 14 * (2e-6 + 4e6 / 10e9), 1e-8);
+        EXPECT_NEAR(time("hierarchical(ring,ring)", mode), 6 * 8e6 / 50e9 + 2 * (2e-6 + 4e6 / 10e9), 1e-8);
+    }
+}
 
 // On a star of 10 GB/s with 2 us from NIC to NIC, 8 ranks, 4 MB.
 TEST(CollectiveTime, IsWhatCanBeWorkedOutByHand) {
@@ -100,6 +129,8 @@ TEST(CollectiveTime, IsWhatCanBeWorkedOutByHand) {
     EXPECT_NEAR(time(all_to_all, "pairwise"), ring, 1e-9);
     EXPECT_NEAR(time(all_to_all, "bruck"), 3 * (latency + whole / 2), 1e-9);
     EXPECT_NEAR(time(all_reduce, "ring"), 2 * ring, 1e-9);
+    EXPECT_NEAR(time(all_reduce, "rings"), 2 * ring, 1e-9);
+    EXPECT_NEAR(time(all_reduce, "direct"), 2 * (latency + 7 * whole / 8), 1e-9);
     // 2 x 4: every NIC carries both halves. Reducing, half A: 3 rounds of 1/8 along rows, 1 of 1/16 along columns;
     // half B: 1 of 1/4, 3 of 1/16. Each round lasts as long as its NIC's two messages; then the same back.
     const double reduce = 4 * latency + whole * (2 + 4 + 2 * (2 + 1) + 1 + 1) / 16;

@@ -147,6 +147,14 @@ void expect_all_right(Communicator& ranks) {
     }
 }
 
+// As if every two ranks were a node: what leaves it and what stays there are messages of one round.
+void expect_rings_right(Communicator& ranks) {
+    const std::int64_t n = ranks.size();
+    for (const std::int64_t elements : sizes(n))
+        expect_right(ranks, {CollectiveKind::all_reduce, parse_algorithm("rings"), {n, n % 2 == 0 ? 2 : 1}, elements},
+                     DataType::f32, true);
+}
+
 TEST(EveryCollective, ByMessages) {
     Communicator world = Communicator::world();
     expect_all_right(world);
@@ -163,6 +171,7 @@ TEST(EveryCollective, PartlyThroughSharedMemory) {
     Communicator world = Communicator::world();
     world.connect([](std::int64_t rank) { return rank / 2; });
     expect_all_right(world);
+    expect_rings_right(world);
 }
 
 TEST(Operation, OverlapsWithWorkAndWithAnotherOnAnotherCommunicator) {
