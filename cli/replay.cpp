@@ -14,6 +14,7 @@
 #include "models/models.hpp"
 #include "sim/price.hpp"
 #include "sim/simulate.hpp"
+#include "sim/staging.hpp"
 
 namespace rehearse::cli {
 
@@ -142,6 +143,19 @@ CollectiveRun collective_run(const PublishedRow& row, const ReplaySettings& sett
     return run;
 }
 
+StagingRun staging_run(const PublishedRow& row, const ReplaySettings& settings) {
+    StagingRun run{.machine = needed(settings, "machine", row, "machine"),
+                   .from = needed(settings, "stage", row, "strategy"),
+                   .to = needed(settings, "input", row, "strategy"),
+                   .nodes = row.devices,
+                   .samples = std::llround(number(settings, "dataset", std::nullopt)),
+                   .kept = std::llround(number(settings, "keep", std::nullopt)),
+                   .sample = parse_quantity<Bytes>(needed(settings, "sample", row, "model"))};
+    if (run.nodes < 1 || run.samples < 1 || run.kept < 1)
+        throw InputError("the nodes, the samples or how many of them a node keeps are not said");
+    return run;
+}
+
 const Machine& Replayer::machine(const std::string& name) {
     const auto found = machines_.find(name);
     if (found != machines_.end()) return found->second;
@@ -183,8 +197,11 @@ StepResult Replayer::step(const TrainingRun& run, ComputeScale scale, Quantile q
     machine = priced(std::move(machine), schedule, run, scale);
     const sim::Prediction prediction =
         sim::simulate(schedule, machine, {.mode = sim::Mode::folded, .quantile = quantile});
+    Flops operations;
+    for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights})
+        operations += flops(schedule.network, pass);
     const StepResult result{summarize(schedule, prediction.timeline).step, static_cast<double>(global_batch(schedule)),
-                            static_cast<double>(run.devices)};
+                            static_cast<double>(run.devices), operations.value};
     steps_.emplace(key, result);
     return result;
 }
@@ -203,6 +220,12 @@ StepResult Replayer::time(const CollectiveRun& run, Quantile quantile) {
     const Mesh mesh{{{"data", run.devices}}};
     const Seconds time = sim::collective_time(call, mesh, machine(run.machine), sim::Mode::folded, quantile);
     return {time, static_cast<double>(run.bytes), static_cast<double>(run.devices)};
+}
+
+StepResult Replayer::time(const StagingRun& run) {
+    const sim::Staging staging =
+        sim::stage(machine(run.machine), run.nodes, run.from, run.to, run.samples, run.kept, run.sample);
+    return {staging.time(), static_cast<double>(run.samples), static_cast<double>(run.nodes)};
 }
 
 double fitted_scale(Replayer& replayer, const TrainingRun& run, Seconds step) {
