@@ -61,6 +61,7 @@ constexpr std::array networks{
     ModelName{"cosmoflow-mlperf", "MLPerf HPC, 4x128x128x128, 4 parameters", cosmoflow_mlperf},
     ModelName{"cosmoflow-small", "NERSC cosmoflow-benchmark, 4x128x128x128, 4 parameters", cosmoflow_small},
     ModelName{"deeplabv3plus", "Kurth et al. 2018, ResNet-50 core, 16x768x1152, 3 classes a pixel", deeplabv3plus},
+    ModelName{"deepcam", "MLPerf HPC, DeepLabv3+ with an Xception, 16x768x1152, 3 classes a pixel", deepcam},
     ModelName{"tiramisu", "Kurth et al. 2018, growth 32, 16x768x1152, 3 classes a pixel", tiramisu},
     ModelName{"deeplabv3plus-small", "the same parts, narrow and shallow, 16x48x72: trains on --data climate here",
               deeplabv3plus_small},

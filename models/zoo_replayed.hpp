@@ -16,6 +16,7 @@ Network resnet101_v2();
 Network resnet152_v2();
 Network inception_v3();
 Network cosmoflow_small();
+Network deepcam();
 /// torchgpipe's: so many convolutions a block, so many channels in the first one.
 Network unet(int convs, std::int64_t channels);
 Network unet_5x64();

@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "models/models.hpp"
+#include "models/zoo.hpp"
 #include "models/zoo_replayed.hpp"
 
 namespace rehearse::models {
@@ -83,6 +84,21 @@ INSTANTIATE_TEST_SUITE_P(Published, Zoo,
                              std::ranges::replace(name, '-', '_');
                              return name;
                          });
+
+// The constructors of the reference implementation, summed layer by layer by a script that follows its source, with the
+// multiply-adds of each. Its sixteen middle blocks have 3 x (728 x 9 + 728^2 + 2 x 728) weights each.
+TEST(DeepCam, HasTheWeightsAndMultiplyAddsOfItsReference) {
+    const Network network = load_network("deepcam");
+    EXPECT_EQ(parameters(network), 56'454'720);
+    EXPECT_NEAR(giga_macs(network), 327.67, 0.2);
+    EXPECT_EQ(shape_at(network, "block1.add"), (Shape{128, 192, 288})) << "low-level features, a quarter";
+    EXPECT_EQ(shape_at(network, "conv5.relu"), (Shape{2048, 48, 72}));
+    EXPECT_EQ(network.layers.back().op, (Op{SoftmaxLoss{3, {768, 1152}, climate_class_weights()}}));
+    std::int64_t middle = 0;
+    for (const Layer& layer : network.layers)
+        if (layer.name.starts_with("block7.")) middle += parameters(layer.op);
+    EXPECT_EQ(middle, 3 * (728 * 9 + 728 * 728 + 2 * 728));
+}
 
 // 4 x 8 x 16 + 16, four times 8 x 16 x 16 + 16, 432 x 128 + 128, 128 x 64 + 64, 64 x 4 + 4: the 0.0727 M of its table.
 TEST(CosmoFlowSmall, HasItsParameters) {
