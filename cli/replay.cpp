@@ -239,7 +239,7 @@ double fitted_scale(Replayer& replayer, const TrainingRun& run, Seconds step) {
         const double next = factor - now * (factor - before) / (now - above);
         before = factor;
         above = now;
-        factor = std::clamp(next, 0.01, 100.0);
+        factor = std::clamp(next, 0.01, 10000.0);
     }
     return factor;
 }
