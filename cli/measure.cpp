@@ -40,8 +40,10 @@ constexpr std::array words{
     Word{"scaling_efficiency", Measure::efficiency},
     Word{"weak_scaling_efficiency", Measure::efficiency},
     Word{"efficiency", Measure::efficiency},
+    Word{"flop_efficiency", Measure::flop_efficiency},
     Word{"speedup", Measure::speedup},
     Word{"speedup_vs_1_node", Measure::speedup},
+    Word{"staging_time", Measure::staging},
     Word{"time", Measure::time},
     Word{"latency", Measure::time},
     Word{"busbw", Measure::bus_bandwidth},
@@ -73,7 +75,7 @@ double number_of(const ReplaySettings& settings, std::string_view name) {
 
 }  // namespace
 
-bool is_relative(Measure measure) { return measure == Measure::efficiency || measure == Measure::speedup; }
+bool is_relative(Measure measure) { return measure >= Measure::efficiency && measure <= Measure::speedup; }
 bool is_collective(Measure measure) { return measure >= Measure::time; }
 
 std::optional<Measure> measure_of(const PublishedRow& row, const ReplaySettings& settings) {
@@ -112,6 +114,7 @@ double figure_of(const StepResult& result, const Yardstick& y) {
         case Measure::throughput:
             return rate / y.unit;
         case Measure::step:
+        case Measure::staging:
         case Measure::time:
             return result.step.value / y.unit;
         case Measure::epoch:
@@ -123,6 +126,9 @@ double figure_of(const StepResult& result, const Yardstick& y) {
             return rate * y.sample_flops / result.devices / y.unit;
         case Measure::efficiency:
             return relative() * y.baseline->devices / result.devices / y.unit;
+        case Measure::flop_efficiency:
+            return relative() * y.baseline->devices / result.devices * result.operations / y.baseline->operations /
+                   y.unit;
         case Measure::speedup:
             return relative() / y.unit;
         case Measure::bus_bandwidth:  // samples: bytes

@@ -19,7 +19,9 @@ enum class Measure {
     flop_rate,   // operations a second, as the source counts a sample's
     flop_rate_per_device,
     efficiency,       // throughput a device, relative to the baseline's
+    flop_efficiency,  // operations a second and device, relative to the baseline's, as we count them
     speedup,          // throughput, relative to the baseline's
+    staging,          // time until samples lie inside the nodes
     time,             // of a collective
     bus_bandwidth,    // of an all-reduce, as nccl-tests define it
     bandwidth,        // bytes over time
@@ -36,6 +38,7 @@ struct StepResult {
     Seconds step;
     double samples = 0;  // all devices together
     double devices = 0;
+    double operations = 0;  // of a sample, forward and backward
 };
 
 /// What a figure is worked out with, beside the step.

@@ -14,6 +14,7 @@
 #include "models/models.hpp"
 #include "sim/price.hpp"
 #include "sim/simulate.hpp"
+#include "sim/staging.hpp"
 
 namespace rehearse::cli {
 
@@ -147,6 +148,19 @@ CollectiveRun collective_run(const PublishedRow& row, const ReplaySettings& sett
     return run;
 }
 
+StagingRun staging_run(const PublishedRow& row, const ReplaySettings& settings) {
+    StagingRun run{.machine = needed(settings, "machine", row, "machine"),
+                   .from = needed(settings, "stage", row, "strategy"),
+                   .to = needed(settings, "input", row, "strategy"),
+                   .nodes = row.devices,
+                   .samples = std::llround(number(settings, "dataset", std::nullopt)),
+                   .kept = std::llround(number(settings, "keep", std::nullopt)),
+                   .sample = parse_quantity<Bytes>(needed(settings, "sample", row, "model"))};
+    if (run.nodes < 1 || run.samples < 1 || run.kept < 1)
+        throw InputError("the nodes, the samples or how many of them a node keeps are not said");
+    return run;
+}
+
 const Machine& Replayer::machine(const std::string& name) {
     const auto found = machines_.find(name);
     if (found != machines_.end()) return found->second;
@@ -188,8 +202,11 @@ StepResult Replayer::step(const TrainingRun& run, ComputeScale scale, Quantile q
     machine = priced(std::move(machine), schedule, run, scale);
     const sim::Prediction prediction =
         sim::simulate(schedule, machine, {.mode = sim::Mode::folded, .quantile = quantile});
+    Flops operations;
+    for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights})
+        operations += flops(schedule.network, pass);
     const StepResult result{summarize(schedule, prediction.timeline).step, static_cast<double>(global_batch(schedule)),
-                            static_cast<double>(run.devices)};
+                            static_cast<double>(run.devices), operations.value};
     steps_.emplace(key, result);
     return result;
 }
@@ -219,6 +236,12 @@ StepResult Replayer::time(const CollectiveRun& run, Quantile quantile) {
             static_cast<double>(run.devices)};
 }
 
+StepResult Replayer::time(const StagingRun& run) {
+    const sim::Staging staging =
+        sim::stage(machine(run.machine), run.nodes, run.from, run.to, run.samples, run.kept, run.sample);
+    return {staging.time(), static_cast<double>(run.samples), static_cast<double>(run.nodes)};
+}
+
 double fitted_scale(Replayer& replayer, const TrainingRun& run, Seconds step) {
     const auto excess = [&](double factor) { return (replayer.step(run, {.factor = factor}).step - step).value; };
     double before = 1, above = excess(before);
@@ -230,7 +253,7 @@ double fitted_scale(Replayer& replayer, const TrainingRun& run, Seconds step) {
         const double next = factor - now * (factor - before) / (now - above);
         before = factor;
         above = now;
-        factor = std::clamp(next, 0.01, 100.0);
+        factor = std::clamp(next, 0.01, 10000.0);
     }
     return factor;
 }

@@ -48,12 +48,21 @@ struct ComputeScale {
     std::optional<double> error{};
 };
 
+/// Samples that are copied into the nodes before a training.
+struct StagingRun {
+    std::string machine, from, to;  // tiers
+    std::int64_t nodes = 1, samples = 0, kept = 0;
+    Bytes sample;
+};
+StagingRun staging_run(const models::PublishedRow& row, const models::ReplaySettings& settings);
+
 /// Keeps networks, machines and steps that it was asked for.
 class Replayer {
 public:
     /// InputError and InfeasibleError as predict. Whether it fits in memory is not asked: the run was made.
     StepResult step(const TrainingRun& run, ComputeScale scale = {}, Quantile quantile = nominal);
     StepResult time(const CollectiveRun& run, Quantile quantile = nominal);
+    StepResult time(const StagingRun& run);
     /// "NAME#K": only K devices of each node.
     const Machine& machine(const std::string& name);
 

@@ -110,7 +110,7 @@ private:
         if (rows_[i].from_memory || !setting(i, "skip").empty() || !setting(i, "collective").empty()) return;
         try {
             const std::optional<Measure> measure = measure_of(row, rows_[i].settings);
-            if (!measure || is_relative(*measure) || is_collective(*measure)) return;
+            if (!measure || is_relative(*measure) || is_collective(*measure) || *measure == Measure::staging) return;
             const Yardstick yardstick = yardstick_of(row, rows_[i].settings, *measure);
             const TrainingRun run = training_run(row, rows_[i].settings);
             const double samples = samples_of(i, run);
@@ -161,6 +161,11 @@ private:
             rows_[i].cold = band(yardstick, error(i, 0), [&](Quantile q) { return replayer_.time(run, q); });
             return;
         }
+        if (*measure == Measure::staging) {
+            const StagingRun run = staging_run(row, rows_[i].settings);
+            rows_[i].cold = band(yardstick, error(i, 0), [&](Quantile) { return replayer_.time(run); });
+            return;
+        }
         const TrainingRun run = training_run(row, rows_[i].settings);
         const std::string no_cold = setting(i, "cold"), slower = setting(i, "slower");
         if (no_cold.empty()) {
@@ -185,15 +190,20 @@ private:
         return given.empty() ? otherwise : std::stod(given);
     }
 
+    /// The run that a relative figure compares with.
+    TrainingRun baseline_of(std::size_t i, TrainingRun run) const {
+        const std::string devices = setting(i, "baseline"), plan = setting(i, "against");
+        const std::string network = setting(i, "against_network"), batch = setting(i, "against_batch");
+        if (!devices.empty() || plan.empty()) run.devices = devices.empty() ? 1 : parse_int(devices, "baseline");
+        if (!plan.empty()) run.plan = plan;
+        if (!network.empty()) run.network = network;
+        if (!batch.empty()) run.batch = parse_int(batch, "against_batch");
+        return run;
+    }
+
     Answer answered(std::size_t i, const TrainingRun& run, Yardstick yardstick, ComputeScale scale, double added) {
         const bool relative = is_relative(yardstick.measure);
-        TrainingRun base = run;
-        const std::string baseline = setting(i, "baseline");
-        if (const std::string against = setting(i, "against"); !against.empty()) {
-            base.plan = against;
-        } else {
-            base.devices = baseline.empty() ? 1 : std::stoll(baseline);
-        }
+        const TrainingRun base = relative ? baseline_of(i, run) : run;
         return band(yardstick, added, [&](Quantile quantile) {
             if (relative) yardstick.baseline = waited(base, scale, quantile);
             return waited(run, scale, quantile);

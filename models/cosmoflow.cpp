@@ -67,4 +67,31 @@ Network cosmoflow_small() {
     return b.build();
 }
 
+namespace {
+
+// That of Kahira et al. 2021 (github.com/ankahira/paraDL, cosmoflow/models/spatial_cosmoflow.py): four red shifts,
+// seven convolutions, average pools. Its first two are not padded, but lose voxels at the edges of the box only; here
+// they are, so that ranks can share every layer.
+Network wide_cosmoflow(const char* name, std::int64_t side) {
+    NetworkBuilder b(name, {4, side, side, side});
+    const auto conv = [&](int index, int from, std::int64_t filters, Window window) {
+        return b.relu(fmt::format("relu{}", index), b.conv(fmt::format("conv{}", index), from, filters, window));
+    };
+    int x = conv(1, NetworkBuilder::input, 16, cube(3, 1, 1));
+    x = conv(2, b.average_pool("pool1", x, cube(2, 2)), 32, cube(3, 1, 1));
+    x = conv(3, b.average_pool("pool2", x, cube(2, 2)), 64, cube(3, 1, 1));
+    x = conv(4, b.average_pool("pool3", x, cube(2, 2)), 128, cube(3, 2, 1));
+    x = conv(5, b.average_pool("pool4", x, cube(2, 2)), 256, cube(2, 1, 1));
+    x = conv(6, b.average_pool("pool5", x, cube(2, 2)), 256, cube(2, 1, 1));
+    x = conv(7, b.average_pool("pool6", x, cube(2, 2)), 128, cube(2, 1, 1));
+    x = dense_relu(b, 2, dense_relu(b, 1, b.flatten("flatten", x), 2048), 256);
+    b.loss(b.dense("fc3", x, 4));
+    return b.build();
+}
+
+}  // namespace
+
+Network cosmoflow_256() { return wide_cosmoflow("cosmoflow-256", 256); }
+Network cosmoflow_512() { return wide_cosmoflow("cosmoflow-512", 512); }
+
 }  // namespace rehearse::models

@@ -16,6 +16,12 @@ Network resnet101_v2();
 Network resnet152_v2();
 Network inception_v3();
 Network cosmoflow_small();
+Network cosmoflow_256();
+Network cosmoflow_512();
+Network deepcam();
+Network yolov3();
+/// On images of 448 x 448 and 20 classes, as Pollux trains it.
+Network yolov3_voc();
 /// torchgpipe's: so many convolutions a block, so many channels in the first one.
 Network unet(int convs, std::int64_t channels);
 Network unet_5x64();

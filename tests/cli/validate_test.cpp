@@ -210,6 +210,46 @@ TEST_F(Published, MetricsAgree) {
     EXPECT_NEAR(json["rows"][3]["predicted"].get<double>() * 1e-3 * rate, 64, 1e-3);
 }
 
+// Twice the layers take twice the time, and do twice the work: as many operations a second. A rule names the run that
+// a figure is relative to: another network, another batch, another number of devices.
+TEST_F(Published, EfficienciesMayCompareTheOperationsOfUnlikeNetworks) {
+    write("flops.toml",
+          "[[rule]]\nwhy = 'test'\nwhen = { model = 'GPT-(.*)' }\nnetwork = 'gpt-h512-a8-l{model.1}-v1024@256'\n"
+          "optimizer = 'adam'\nagainst_network = 'gpt-h512-a8-l8-v1024@256'\nagainst_batch = '8'\n"
+          "[[rule]]\nwhy = 'test'\nwhen = { system = 'Flops' }\nmeasure = 'flop_efficiency'\nbaseline = '1'\n"
+          "[[rule]]\nwhy = 'test'\nwhen = { system = 'Samples' }\nmeasure = 'efficiency'\nbaseline = '1'\n");
+    const auto one = [](const char* system, int layers, int batch, int devices) {
+        return fmt::format("{0}{1}{2}{3},{0},DGX-1-V100,V100,{3},GPT-{1},mixed,sync data-parallel,{2},,e,1,%,,read\n",
+                           system, layers, batch, devices);
+    };
+    const Json rows = validated(one("Flops", 8, 8, 1) + one("Flops", 16, 8, 1) + one("Samples", 16, 8, 1) +
+                                    one("Flops", 8, 1, 1) + one("Flops", 8, 8, 8),
+                                "--rules flops.toml")["rows"];
+    const auto percent = [&](int i) { return rows[static_cast<std::size_t>(i)]["predicted"].get<double>(); };
+    EXPECT_NEAR(percent(0), 100, 1e-9);
+    EXPECT_NEAR(percent(1), 100, 5) << "but for the words, which both have once";
+    EXPECT_NEAR(percent(2), 50, 4);
+    EXPECT_LT(percent(3), 80) << "a small batch leaves a device idle";
+    EXPECT_LT(percent(4), 99) << "sums of gradients";
+    EXPECT_GT(percent(4), 50);
+}
+
+// 100 nodes of Summit keep all of 3,000 samples of 70 MB: 210 GB written at 2.1 GB/s are 100 s, read once at 2.5 TB/s
+// they are 0.084 s, and 207.9 GB come in over two cards of 12.5 GB/s.
+TEST_F(Published, StagingTakesAsLongAsTheSlowestOfItsParts) {
+    write("staging.toml",
+          "[[rule]]\nwhy = 'test'\nwhen = { model = 'staging' }\nmeasure = 'staging_time'\nstage = 'alpine'\n"
+          "input = 'nvme'\ndataset = '3000'\nsample = '70MB'\nmachine = 'summit'\n"
+          "[[rule]]\nwhy = 'test'\nwhen = { extra = 'keep (.*)' }\nkeep = '{extra.1}'\n");
+    const auto kept = [](const char* extra) {
+        return fmt::format("a,Bench,Summit,NVMe,100,staging,-,stage-in,,,s,2,min,{},read\n", extra);
+    };
+    const Json rows = validated(kept("keep 3000") + kept("all"), "--rules staging.toml")["rows"];
+    EXPECT_NEAR(rows[0]["predicted"].get<double>(), 100.0 / 60, 1e-6);
+    EXPECT_EQ(rows[0]["anchor"], "");
+    EXPECT_THAT(rows[1]["skipped"].get<std::string>(), HasSubstr("how many of them a node keeps"));
+}
+
 TEST_F(Published, WhatIsMissingIsSaid) {
     const Json json =
         validated(row("ok", 1, "train_throughput", 300, "images/s") +

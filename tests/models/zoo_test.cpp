@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "models/models.hpp"
+#include "models/zoo.hpp"
 #include "models/zoo_replayed.hpp"
 
 namespace rehearse::models {
@@ -83,6 +84,45 @@ INSTANTIATE_TEST_SUITE_P(Published, Zoo,
                              std::ranges::replace(name, '-', '_');
                              return name;
                          });
+
+// The constructors of the reference implementation, summed layer by layer by a script that follows its source, with the
+// multiply-adds of each. Its sixteen middle blocks have 3 x (728 x 9 + 728^2 + 2 x 728) weights each.
+TEST(DeepCam, HasTheWeightsAndMultiplyAddsOfItsReference) {
+    const Network network = load_network("deepcam");
+    EXPECT_EQ(parameters(network), 56'454'720);
+    EXPECT_NEAR(giga_macs(network), 327.67, 0.2);
+    EXPECT_EQ(shape_at(network, "block1.add"), (Shape{128, 192, 288})) << "low-level features, a quarter";
+    EXPECT_EQ(shape_at(network, "conv5.relu"), (Shape{2048, 48, 72}));
+    EXPECT_EQ(network.layers.back().op, (Op{SoftmaxLoss{3, {768, 1152}, climate_class_weights()}}));
+    std::int64_t middle = 0;
+    for (const Layer& layer : network.layers)
+        if (layer.name.starts_with("block7.")) middle += parameters(layer.op);
+    EXPECT_EQ(middle, 3 * (728 * 9 + 728 * 728 + 2 * 728));
+}
+
+// Darknet prints 65.86 billion operations for 416 x 416, which are two a multiply-add; 61.9 M weights of 75
+// convolutions, of which the published weights' file has 62,001,757 numbers with running means and variances.
+TEST(YoloV3, HasThePublishedWeightsAndMultiplyAdds) {
+    const Network network = load_network("yolov3");
+    EXPECT_EQ(std::ranges::count_if(network.layers, [](const Layer& layer) { return kind_of(layer.op) == "conv2d"; }),
+              75);
+    EXPECT_EQ(parameters(network), 61'949'149);
+    EXPECT_EQ(parameters(network) + network.state, 62'001'757);
+    EXPECT_NEAR(giga_macs(network), 65.86 / 2, 0.01);
+    EXPECT_EQ(shape_at(network, "block5.4.add"), (Shape{1024, 13, 13}));
+    EXPECT_EQ(shape_at(network, "boxes8.scores"), (Shape{255, 52, 52}));
+    // 60 classes less at three anchors of three scales, whose convolutions read 256, 512 and 1,024 channels.
+    EXPECT_EQ(parameters(network) - parameters(load_network("yolov3-voc")), 60 * 3 * (256 + 512 + 1024 + 3));
+}
+
+// Filters of its program, without biases; after the seventh convolution there are 128 channels of 3^3 or 5^3.
+TEST(WideCosmoFlow, HasTheWeightsOfItsProgram) {
+    const std::int64_t convs =
+        4 * 16 * 27 + 16 * 32 * 27 + 32 * 64 * 27 + 64 * 128 * 27 + 128 * 256 * 8 + 256 * 256 * 8 + 256 * 128 * 8;
+    const auto dense = [](std::int64_t voxels) { return (128 * voxels + 1) * 2048 + (2048 + 1) * 256 + (256 + 1) * 4; };
+    EXPECT_EQ(parameters(load_network("cosmoflow-256")), convs + dense(27));
+    EXPECT_EQ(parameters(load_network("cosmoflow-512")), convs + dense(125));
+}
 
 // 4 x 8 x 16 + 16, four times 8 x 16 x 16 + 16, 432 x 128 + 128, 128 x 64 + 64, 64 x 4 + 4: the 0.0727 M of its table.
 TEST(CosmoFlowSmall, HasItsParameters) {
