@@ -99,6 +99,10 @@ void add_conditions(CLI::App& app, Conditions& conditions) {
         ->option_text("TIER");
     app.add_option("--sample", conditions.sample, "a sample as stored, like 110kB; else the network's input as numbers")
         ->option_text("SIZE");
+    app.add_option("--loader", conditions.loader,
+                   "ahead, by others, or inline: the training process stacks each batch and copies it to its device "
+                   "before the step (PyTorch's num_workers=0); inline:stack=RATE:copy=RATE (or off)")
+        ->option_text("ahead|inline[:...]");
     app.add_option("--stage", conditions.stage, "the data set is first copied from this shared tier to --input's")
         ->option_text("TIER");
     app.add_option("--keep", conditions.keep, "samples that a node keeps when staged; else its share of the data set")
@@ -114,7 +118,37 @@ void add_conditions(CLI::App& app, Conditions& conditions) {
         ->option_text("STEPS");
 }
 
+std::optional<sim::Loader> inline_loader(const std::string& text) {
+    const std::vector<std::string_view> words = split(text, ':');
+    if ((text.empty() || words[0] == "ahead") && words.size() <= 1) return std::nullopt;
+    if (words[0] != "inline") {
+        throw InputError(fmt::format("--loader {}: ahead, inline or inline:stack=RATE:copy=RATE{}", text,
+                                     did_you_mean(words[0], std::vector<std::string_view>{"ahead", "inline"})));
+    }
+    sim::Loader loader;
+    for (std::size_t i = 1; i < words.size(); ++i) {
+        const std::string_view word = words[i];
+        if (word == "copy=off") {
+            loader.copy = Bandwidth{0};
+        } else if (word == "stack=off") {
+            loader.stack = Bandwidth{0};
+        } else if (word.starts_with("copy=")) {
+            loader.copy = parse_quantity<Bandwidth>(word.substr(5));
+        } else if (word.starts_with("stack=")) {
+            loader.stack = parse_quantity<Bandwidth>(word.substr(6));
+        } else {
+            throw InputError(fmt::format("--loader {}: '{}' is neither stack=RATE nor copy=RATE", text, word));
+        }
+        const Bandwidth rate = word.starts_with("stack=") ? loader.stack : *loader.copy;
+        if (!word.ends_with("=off") && !(rate > Bandwidth{})) {
+            throw InputError(fmt::format("--loader {}: '{}' is not above 0", text, word));
+        }
+    }
+    return loader;
+}
+
 void check(const Conditions& conditions) {
+    inline_loader(conditions.loader);
     if (conditions.samples < 1) throw InputError(fmt::format("--samples {}: at least 1", conditions.samples));
     if (!conditions.quorum.empty() && conditions.backup != 0) {
         throw InputError("--quorum and --backup say the same in two ways: give one of them");
@@ -187,10 +221,16 @@ std::optional<Served> with_data_servers(const Machine& machine, const Conditions
     return served;
 }
 
-void add_input(Schedule& schedule, const Conditions& conditions, const Machine& machine) {
-    if (conditions.input.empty()) return;
-    sim::storage_tier(machine, conditions.input);
-    schedule::add_input(schedule, {conditions.input, sample_of(conditions, schedule.network)});
+void add_input(Schedule& schedule, const Conditions& conditions, Machine& machine) {
+    const std::optional<sim::Loader> loader = inline_loader(conditions.loader);
+    if (!conditions.input.empty()) sim::storage_tier(machine, conditions.input);
+    const schedule::InputData input{conditions.input, sample_of(conditions, schedule.network)};
+    if (loader) {
+        add_inline_input(schedule, input, sim::loader_tiers(machine, *loader, ranks(schedule.mesh)));
+        machine = sim::with_loader(std::move(machine), *loader, schedule);
+    } else if (!conditions.input.empty()) {
+        schedule::add_input(schedule, input);
+    }
 }
 
 void add_noise(nlohmann::ordered_json& point, const Schedule& schedule, const Machine& machine,
@@ -230,13 +270,14 @@ void add_noise(nlohmann::ordered_json& point, const Schedule& schedule, const Ma
 void add_storage(nlohmann::ordered_json& point, const Schedule& schedule, const Machine& machine,
                  const Conditions& conditions, std::optional<std::int64_t> dataset) {
     if (conditions.input.empty()) return;
+    const bool inside = inline_loader(conditions.loader).has_value();
     const StorageTier& tier = sim::storage_tier(machine, conditions.input);
     const Bytes sample = sample_of(conditions, schedule.network);
     const double devices = point["devices"].get<double>();
     const Seconds step{point["step_s"].get<double>() - point["io_wait_s"].get<double>()};
     const Bytes each = sample * (static_cast<double>(global_batch(schedule)) / devices);
     point["input_bytes_per_s"] = (each * devices / step).value;
-    if (!tier.per_node) point["io_bound_devices"] = sim::devices_until_bound(tier, each / step);
+    if (!tier.per_node && !inside) point["io_bound_devices"] = sim::devices_until_bound(tier, each / step);
     if (conditions.data_servers) {
         point["data_servers"] = *conditions.data_servers;
         point["cached_share"] = sim::cached_share(data_servers(conditions, schedule.network, dataset.value_or(0)));

@@ -13,6 +13,7 @@
 #include "core/schedule.hpp"
 #include "sim/placement.hpp"
 #include "sim/simulate.hpp"
+#include "sim/staging.hpp"
 
 namespace CLI {
 class App;
@@ -29,6 +30,7 @@ struct Conditions {
     std::int64_t backup = 0;
     sim::Placement placement = sim::Placement::contiguous;
     std::string input, sample, stage;
+    std::string loader;  // "ahead", "inline", "inline:stack=RATE:copy=RATE"; empty: as ahead
     std::optional<std::int64_t> keep;
     std::optional<std::int64_t> data_servers;
     std::string cache;  // of each of them
@@ -49,8 +51,11 @@ struct Served {
 };
 std::optional<Served> with_data_servers(const Machine& machine, const Conditions& conditions, const Network& network,
                                         std::int64_t devices, std::optional<std::int64_t> dataset);
-/// Loads of the samples, where --input is given.
-void add_input(Schedule& schedule, const Conditions& conditions, const Machine& machine);
+/// What a loader inside the training process does; nothing when samples come a step ahead. InputError for a text that
+/// says neither.
+std::optional<sim::Loader> inline_loader(const std::string& text);
+/// Loads of the samples, where --input is given or the loader is inline; the machine then gets its tiers.
+void add_input(Schedule& schedule, const Conditions& conditions, Machine& machine);
 
 /// The step under noise: "noisy_step_s", its 5 % and 95 % quantiles, "noisy_samples_per_s".
 void add_noise(nlohmann::ordered_json& point, const Schedule& schedule, const Machine& machine,

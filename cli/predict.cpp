@@ -101,7 +101,7 @@ void slow_down(sim::Options& simulated, const Options& options, const Schedule& 
 Predicted predicted(const Options& options, const Network& network, const Machine& given, std::int64_t devices) {
     const std::optional<Served> served =
         with_data_servers(given, options.conditions, network, devices, options.training.dataset);
-    const Machine& machine = served ? served->machine : given;
+    Machine machine = served ? served->machine : given;
     const Conditions& conditions = served ? served->conditions : options.conditions;
     const double begin = wall_s();
     Predicted result;
@@ -178,8 +178,9 @@ Table points_table(const Options& options) {
         table.columns.push_back({"mean_staleness", "mean staleness", Show::number});
         table.columns.push_back({"most_staleness", "most", Show::count});
     }
+    const bool inside = inline_loader(options.conditions.loader).has_value();
+    if (inside || !options.conditions.input.empty()) table.columns.push_back({"io_wait_s", "I/O wait", Show::seconds});
     if (!options.conditions.input.empty()) {
-        table.columns.push_back({"io_wait_s", "I/O wait", Show::seconds});
         table.columns.push_back({"input_bytes_per_s", "input a second", Show::bytes});
     }
     if (!options.conditions.stage.empty()) table.columns.push_back({"staging_s", "staging", Show::seconds});
@@ -326,6 +327,7 @@ int predict(Options& options) {
     Json config = configuration(options.job);
     config["machine"] = options.machine;
     config["steps"] = options.steps;
+    if (!options.conditions.loader.empty()) config["loader"] = options.conditions.loader;
     Report report{document("prediction", config), {points_table(options)}, ""};
     report.document["model"] = network.name;
     report.document["machine"] = machine.name;

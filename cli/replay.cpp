@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "cli/conditions.hpp"
 #include "cli/habits.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -109,6 +110,7 @@ TrainingRun training_run(const PublishedRow& row, const ReplaySettings& settings
     run.plan = needed(settings, "plan", row, "strategy");
     if (const std::string fuse = setting(settings, "fuse"); !fuse.empty()) run.fuse = fuse;
     run.passes = setting(settings, "passes");
+    run.loader = setting(settings, "loader");
     run.layout = setting(settings, "layout");
     if (!run.layout.empty() && run.layout != "nchw")
         throw InputError(fmt::format("layout '{}' is not nchw", run.layout));
@@ -186,8 +188,13 @@ const Schedule& Replayer::schedule(const TrainingRun& run) {
                                 .batch_per_device = run.batch,
                                 .precision = run.precision,
                                 .optimizer = run.optimizer};
-        last_ = {run, std::make_shared<const Schedule>(make_schedule(
-                          network(run.network, run.fuse), machine(run.machine), schedule::parse_plan(run.plan), job))};
+        Schedule made =
+            make_schedule(network(run.network, run.fuse), machine(run.machine), schedule::parse_plan(run.plan), job);
+        Machine loaded = machine(run.machine);
+        Conditions conditions;
+        conditions.loader = run.loader;
+        add_input(made, conditions, loaded);
+        last_ = {run, std::make_shared<const Schedule>(std::move(made))};
     }
     return *last_.second;
 }
@@ -199,6 +206,7 @@ StepResult Replayer::step(const TrainingRun& run, ComputeScale scale, Quantile q
     const Schedule& schedule = this->schedule(run);
     Machine machine = this->machine(run.machine);
     if (!run.passes.empty()) machine = with_passes(std::move(machine), this->machine(run.passes));
+    if (const auto loader = inline_loader(run.loader)) machine = with_loader(std::move(machine), *loader, schedule);
     machine = priced(std::move(machine), schedule, run, scale);
     const sim::Prediction prediction =
         sim::simulate(schedule, machine, {.mode = sim::Mode::folded, .quantile = quantile});
@@ -246,8 +254,9 @@ double fitted_scale(Replayer& replayer, const TrainingRun& run, Seconds step) {
     const auto excess = [&](double factor) { return (replayer.step(run, {.factor = factor}).step - step).value; };
     double before = 1, above = excess(before);
     double factor = std::max(0.01, step.value / (step.value + above));
-    // Secants: a step is nearly a straight line over the factor.
-    for (int i = 0; i < 8 && run.devices > 1; ++i) {
+    // Secants: a step is nearly a straight line over the factor; of one device that waits for nothing, through 0.
+    const bool waits = run.devices > 1 || !run.loader.empty();
+    for (int i = 0; i < 8 && waits; ++i) {
         const double now = excess(factor);
         if (std::abs(now) < 1e-4 * step.value || now == above) break;
         const double next = factor - now * (factor - before) / (now - above);

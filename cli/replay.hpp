@@ -19,6 +19,7 @@ namespace rehearse::cli {
 struct TrainingRun {
     std::string network, fuse = "off", machine, plan = "data";
     std::string layout;  // of images, "nchw": 16-bit convolutions turn them; empty: as kernels want them
+    std::string loader;  // of samples, as predict --loader has it; empty: they are there
     std::string passes;  // a machine whose framework moves values as often; empty: as the run's own
     std::int64_t devices = 1;
     std::int64_t batch = 0;         // a copy of the network; or

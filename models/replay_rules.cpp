@@ -23,6 +23,7 @@ constexpr std::array settings_table{
     ReplaySetting{"update_passes",
                   "how often the optimizer's kernels read or write a parameter, where it is not one kernel"},
     ReplaySetting{"fuse", "operators joined (rehearse predict --fuse)"},
+    ReplaySetting{"loader", "how samples become batches (rehearse predict --loader); without it they are there"},
     ReplaySetting{"layout", "nchw: channel by channel, as 16-bit convolutions do not want it"},
     ReplaySetting{"passes", "a machine by name: the framework moves values as often as that of its [device.tiles]"},
     ReplaySetting{"batch", "samples a device, where the columns do not say"},

@@ -3,13 +3,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/schedule.hpp"
 
 namespace rehearse::schedule {
 
 struct InputData {
-    std::string tier;  // of the machine's storage
+    std::string tier;  // of the machine's storage; empty: samples are in memory
     Bytes sample;      // as stored
 };
 
@@ -20,5 +21,10 @@ Bytes sample_size(const Network& network);
 /// before (prefetch of one step): a Load on the io stream that no step waits for but the next training step. Ranks
 /// along a tensor axis read a share each.
 void add_input(Schedule& schedule, const InputData& input);
+
+/// The same by the process that trains, which does nothing else meanwhile (PyTorch's DataLoader without workers):
+/// before all else of a step it reads the samples, if they lie in a tier, and takes the batch in memory, of numbers as
+/// sample_size() has them, through each of `by`: tiers of the machine (sim/staging.hpp), one after the other.
+void add_inline_input(Schedule& schedule, const InputData& input, const std::vector<std::string>& by);
 
 }  // namespace rehearse::schedule

@@ -226,6 +226,17 @@ TEST_F(Contract, PredictSaysWhatLinksCarryAndWhatNoiseAndReadingCost) {
     EXPECT_EQ(p["busiest_links"][0]["links"], 1);
 }
 
+TEST_F(Contract, ALoaderInsideTheTrainingProcessTakesItsTimeOfEachStep) {
+    const std::string job = "predict --model alexnet --machine cori-gpu --devices 1 --batch 128 --no-band";
+    const Json ahead = json(job + " --loader ahead")["points"][0];
+    const Json inside = json(job + " --loader inline:stack=4GBps:copy=8GBps")["points"][0];
+    const double batch = 128.0 * 3 * 224 * 224 * 4;
+    EXPECT_EQ(ahead["io_wait_s"], 0.0);
+    EXPECT_NEAR(inside["io_wait_s"], batch / 4e9 + batch / 8e9, 1e-9);
+    EXPECT_NEAR(inside["step_s"].get<double>() - ahead["step_s"].get<double>(), inside["io_wait_s"], 1e-9);
+    EXPECT_EQ(json(job + " --loader inline:stack=off:copy=off")["points"][0]["step_s"], ahead["step_s"]);
+}
+
 TEST_F(Contract, MoreDevicesAreFasterAndLessEfficient) {
     const Json points = json(
         "predict --model resnet50 --devices 6,48,384,3072,27648 --batch 32 --precision mixed --plan data")["points"];
