@@ -287,9 +287,8 @@ private:
         const Crossing& of = crossing(c, communicate.axis);
         const std::int64_t size = rehearse::size_of(steps_.schedule().mesh, communicate.axis);
         if (span.ranks != of.groups * size) return;  // some are not shown
-        const Call call = call_of(communicate);
-        const Groups groups = groups_along(steps_.schedule().mesh, call.axis, call.algorithm, wiring_);
-        const Bytes least = static_cast<double>(of.groups) * least_sent(call, groups, wiring_);
+        const Bytes least =
+            static_cast<double>(of.groups) * least_sent(call_of(communicate), steps_.schedule().mesh, wiring_);
         if (span.sent >= least * (1 - rounding)) return;
         refuse(fmt::format("{} sends {} where {} must move", step, to_string(span.sent), to_string(least)));
     }

@@ -20,10 +20,13 @@ std::optional<InSwitch> in_switch(const Call& call, const Groups& groups, const 
     return InSwitch{shares * (wiring.nominal_rate_inside(one, other) / sums.rate.value), sums.latency.value / 2.0};
 }
 
-Bytes least_sent(const Call& call, const Groups& groups, const Wiring& wiring) {
+Bytes least_sent(const Call& call, const Mesh& mesh, const Wiring& wiring) {
     const Bytes whole = size_of(call.type) * static_cast<double>(call.elements);
-    if (in_switch(call, groups, wiring)) return static_cast<double>(groups.shape.size) * whole;
-    return least_crossing(call.kind, groups.shape.size, whole);
+    const std::int64_t size = size_of(mesh, call.axis);
+    const bool direct = call.algorithm.name == "direct";  // groups of many nodes take long to look at
+    if (direct && in_switch(call, groups_along(mesh, call.axis, call.algorithm, wiring), wiring))
+        return static_cast<double>(size) * whole;
+    return least_crossing(call.kind, size, whole);
 }
 
 }  // namespace rehearse::sim

@@ -21,7 +21,7 @@ struct InSwitch {
 /// Nothing where the switches do not sum.
 std::optional<InSwitch> in_switch(const Call& call, const Groups& groups, const Wiring& wiring);
 
-/// Bytes that the algorithm sends at least, all ranks of a group together (sim/bounds.hpp without regard to switches).
-Bytes least_sent(const Call& call, const Groups& groups, const Wiring& wiring);
+/// Bytes that all ranks of a group together send at least (bounds.hpp), fewer where switches sum.
+Bytes least_sent(const Call& call, const Mesh& mesh, const Wiring& wiring);
 
 }  // namespace rehearse::sim

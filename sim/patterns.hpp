@@ -38,8 +38,8 @@ struct Pattern {
 struct Stage {
     std::shared_ptr<const Pattern> pattern;
     std::int64_t repeats = 1;
-    double share = 0;   // of the elements, in each message
-    double passes = 0;  // over what arrives
+    double share = 0;                  // of the elements, in each message
+    double passes = 0;                 // over what arrives
     std::optional<Seconds> latency{};  // of sums inside switches, nominal: instead of the messages' own
 };
 
