@@ -40,6 +40,8 @@ double number(const ReplaySettings& settings, std::string_view name, std::option
     std::string text = setting(settings, name);
     std::erase(text, ',');
     if (text.empty()) return otherwise.value_or(0);
+    if (const std::size_t over = text.find('/'); over != std::string::npos)
+        return parse_number(text.substr(0, over), name) / parse_number(text.substr(over + 1), name);
     const double factor = text.back() == 'K' || text.back() == 'k' ? 1024 : 1;
     if (factor > 1) text.pop_back();
     return factor * parse_number(text, name);
@@ -102,6 +104,10 @@ Machine priced(Machine machine, const Schedule& schedule, const TrainingRun& run
 
 }  // namespace
 
+double copies(const TrainingRun& run, const ReplaySettings& settings) {
+    return number(settings, "copies", static_cast<double>(run.devices));
+}
+
 TrainingRun training_run(const PublishedRow& row, const ReplaySettings& settings) {
     TrainingRun run;
     run.network = needed(settings, "network", row, "model");
@@ -123,7 +129,7 @@ TrainingRun training_run(const PublishedRow& row, const ReplaySettings& settings
     if (run.devices < 1) throw InputError("the number of devices is not said");
     const double global = number(settings, "global_batch", row.number("global_batch"));
     const double batch = number(settings, "batch", row.number("batch_per_device"));
-    const double copies = number(settings, "copies", static_cast<double>(run.devices));
+    const double copies = cli::copies(run, settings);
     if (batch > 0 && setting(settings, "global_batch").empty()) {
         run.batch = std::max<std::int64_t>(1, std::llround(batch * static_cast<double>(run.devices) / copies));
     } else if (global > 0) {

@@ -33,6 +33,9 @@ struct TrainingRun {
 /// From a row's settings and columns. InputError says which configuration is missing.
 TrainingRun training_run(const models::PublishedRow& row, const models::ReplaySettings& settings);
 
+/// Of the network: each device, unless a setting says otherwise.
+double copies(const TrainingRun& run, const models::ReplaySettings& settings);
+
 /// A collective or a message by itself.
 struct CollectiveRun {
     std::string kind, algorithm, machine;  // the fastest of several algorithms with | between them

@@ -121,9 +121,7 @@ private:
     }
 
     double samples_of(std::size_t i, const TrainingRun& run) const {
-        const std::string copies = setting(i, "copies");
-        const double count = copies.empty() ? static_cast<double>(run.devices) : std::stod(copies);
-        return count * static_cast<double>(run.batch);
+        return copies(run, rows_[i].settings) * static_cast<double>(run.batch);
     }
 
     /// What a user would have measured: for a run on several nodes, one on as much of one node as the series has, of

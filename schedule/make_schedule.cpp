@@ -127,7 +127,7 @@ Part part_of(const Network& network, const Plan& plan, Mesh& mesh) {
         }
     }
     if (tensor == 1) return share_images(network, plan, mesh);
-    return split_tensor(network, {"tensor", axis_index(mesh, "tensor"), tensor, plan.sequence});
+    return split_tensor(network, {"tensor", axis_index(mesh, "tensor"), tensor, plan.sequence, plan.tensor_split});
 }
 
 /// Of all copies in a step.

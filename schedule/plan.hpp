@@ -23,6 +23,10 @@ struct BatchShares {
     bool operator==(const BatchShares&) const = default;
 };
 
+/// How ranks along the tensor axis share a layer: by turns columns (filters) and rows (channels), as Megatron-LM, so
+/// that what lies in pieces is used in pieces; or each layer by its filters, or by its channels (Kahira et al. 2021).
+enum class TensorSplit { turns, filters, channels };
+
 struct Plan {
     std::string text{};                     // as written
     Mesh mesh{};                            // an axis without a size has size 0 until make_schedule infers it
@@ -44,6 +48,7 @@ struct Plan {
     bool share_dense = false;               // one weird trick: the data axis shares the dense layers at the end
     bool share_tables = false;              // the data axis shares tables of embeddings (DLRM)
     std::optional<Algorithm> tensor_sum{};  // of the sums inside layers; absent: choose_layer_sum
+    TensorSplit tensor_split = TensorSplit::turns;
     bool sequence = false;                  // sequence parallelism beside tensor parallelism
     std::string_view pipeline = "1f1b";     // a name of pipeline_strategies()
     int micro_batches = 0;                  // 0: as many as stages; 1 without a pipeline

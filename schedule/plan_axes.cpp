@@ -40,6 +40,13 @@ void read_tensor_sum(Plan& plan, std::string_view value) {
     if (!is_sum(*plan.tensor_sum))
         throw InputError("adasum combines gradients: of data, not of tensor, whose layers sum");
 }
+void read_split(Plan& plan, std::string_view value) {
+    if (value != "turns" && value != "filters" && value != "channels")
+        throw InputError(fmt::format("split={}: write turns, filters or channels", value));
+    plan.tensor_split = value == "turns"     ? TensorSplit::turns
+                        : value == "filters" ? TensorSplit::filters
+                                             : TensorSplit::channels;
+}
 void read_sequence(Plan& plan, std::string_view value) { plan.sequence = read_switch("sequence", value); }
 void read_cut(Plan& plan, std::string_view value) {
     if (value != "prices" && value != "blocks") throw InputError(fmt::format("cut={}: write prices or blocks", value));
@@ -83,6 +90,9 @@ constexpr std::array table{
           "else ring",
           "tensor"},
          read_tensor_sum},
+    Word{{"split", "turns|filters|channels",
+          "each layer by its filters, or by its channels (Kahira et al. 2021), not by turns; default turns", "tensor"},
+         read_split},
     Word{{"sequence", "on|off", "between the layers that are cut, each rank has its rows of the sequence; default off",
           "tensor"},
          read_sequence},

@@ -190,6 +190,9 @@ void complete(Plan& plan) {
     if (plan.pipeline == "pipedream" && plan.lag > 0) {
         throw InputError("schedule=pipedream updates after every micro-batch, so lag=1 cannot be; leave it out");
     }
+    if (plan.sequence && plan.tensor_split != TensorSplit::turns) {
+        throw InputError("sequence=on goes between layers that are cut by turns; leave out split=");
+    }
     if (plan.share_dense && axis_index(plan.mesh, "tensor") >= 0) {
         throw InputError(
             "dense=shared cuts the dense layers along data, so tensor cannot cut them, too; leave out one");

@@ -69,6 +69,10 @@ int TensorSplitter::whole(Held& held) {
     return held.gathered;
 }
 
+int TensorSplitter::features(Held& held) {
+    return held.lies == Lies::features ? held.at : communicate(Movement::slice, layer().name, whole(held));
+}
+
 TensorSplitter::Held TensorSplitter::on_all() {
     std::vector<int> inputs;
     for (std::size_t i = 0; i < layer().inputs.size(); ++i) inputs.push_back(whole(source(i)));
@@ -97,7 +101,7 @@ TensorSplitter::Held TensorSplitter::by_columns(Op op, std::vector<Cut> cuts) {
 
 TensorSplitter::Held TensorSplitter::by_rows(Op op, Cut rows, bool bias) {
     cut_any_ = true;
-    Held made = summed(layer().name, append(layer().name, std::move(op), {source(0).at}, origin({rows})));
+    Held made = summed(layer().name, append(layer().name, std::move(op), {features(source(0))}, origin({rows})));
     if (!bias) return made;
     const Shape& shape = part_.network.layers[static_cast<std::size_t>(made.at)].output;
     Origin from = origin({}, 1);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/schedule.hpp"
+#include "schedule/plan.hpp"
 
 namespace rehearse::schedule {
 
@@ -16,6 +17,7 @@ struct TensorAxis {
     int index = 0;
     std::int64_t parts = 1;
     bool sequence = false;  // sequence parallelism (Korthikanti et al. 2022)
+    TensorSplit split = TensorSplit::turns;
 };
 
 /// What each of the ranks along a mesh axis computes; its weights are cut along that axis, the rest is the same on all.
@@ -30,6 +32,8 @@ struct TensorAxis {
 /// A layer that cannot be cut evenly is computed on every rank. So an MLP or an attention block costs one sum forward
 /// and one backward, as in Megatron-LM. With `sequence` each sum leaves every rank its rows of the sequence, on which
 /// normalization, dropout and additions work; the next layer cut by columns gathers them: as many bytes, less memory.
+/// With TensorSplit::filters convolutions and dense layers are all column parallel: what lies in pieces is gathered
+/// before the next one. With channels all are row parallel: each rank takes its piece of an input that all have.
 /// InputError when no layer can be cut.
 Part split_tensor(const Network& network, const TensorAxis& axis);
 

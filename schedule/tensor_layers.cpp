@@ -18,7 +18,8 @@ auto TensorSplitter::split(const Conv2d& op) -> TensorSplitter::Held {
         mine.groups /= parts_;
         return by_piece(mine, std::move(filters), Lies::features);
     }
-    if (features_in_pieces(0)) {
+    if (by_channels() && op.channels % parts_ != 0) return on_all();
+    if (by_channels() || (by_turns() && features_in_pieces(0))) {
         if (op.relu) return on_all();  // it comes after the sum and the bias
         mine.channels /= parts_;
         mine.bias = false;
@@ -32,7 +33,8 @@ auto TensorSplitter::split(const Conv2d& op) -> TensorSplitter::Held {
 auto TensorSplitter::split(const MatMul& op) -> TensorSplitter::Held {
     MatMul mine = op;
     if (op.tied) return split_scores(mine);
-    if (features_in_pieces(0)) {
+    if (by_channels() && op.k % parts_ != 0) return on_all();
+    if (by_channels() || (by_turns() && features_in_pieces(0))) {
         if (op.activation) return on_all();  // it comes after the sum and the bias
         mine.k /= parts_;
         mine.bias = false;

@@ -39,6 +39,10 @@ private:
     int append(std::string name, Op op, std::vector<int> inputs, Origin origin);
     int communicate(Movement movement, const std::string& name, int from, std::int64_t dim = -1);
     int whole(Held& held);
+    /// Each rank's features: those that it has, or its piece of all.
+    int features(Held& held);
+    bool by_turns() const { return axis_.split == TensorSplit::turns; }
+    bool by_channels() const { return axis_.split == TensorSplit::channels; }
 
     /// Every rank computes the layer as it is.
     Held on_all();

@@ -250,7 +250,8 @@ TEST(Plans, OfTwoRanksGiveTheGradientsOfOne) {
 TEST(Plans, OfFourRanksGiveTheGradientsOfOne) {
     if (Communicator::world().size() != 4) GTEST_SKIP() << "of four ranks";
     expect_one_ranks_gradients(
-        {"tensor=2,data=2", "data=2,tensor=2:allreduce=doubling", "pipe=2:microbatches=4,data=2",
+        {"tensor=2,data=2", "data=2,tensor=2:split=filters", "data=2,tensor=2:split=channels",
+         "data=2,tensor=2:allreduce=doubling", "pipe=2:microbatches=4,data=2",
          "data=2,pipe=2:schedule=gpipe:microbatches=2", "pipe=4:microbatches=8", "pipe=2:microbatches=2,tensor=2",
          "data=2,pipe=2:schedule=interleaved:microbatches=2", "data:zero=2:microbatches=2",
          "pipe=2:microbatches=4,data=2:zero=2", "data=2:zero=3:bucket=1kB,tensor=2",

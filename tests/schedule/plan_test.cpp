@@ -75,6 +75,8 @@ TEST(Plan, IsRefusedWithTheReasonAndWhatWouldBeRight) {
         {"spatial", {"spatial=: write the ranks along each dimension"}},
         {"spatial=2x", {"like spatial=2, 2x2 or 2x2x2"}},
         {"spatial=2,tensor=2", {"leave out one"}},
+        {"tensor=2:split=rows", {"split=rows: write turns, filters or channels"}},
+        {"tensor=2:split=filters:sequence=on", {"layers that are cut by turns"}},
         {"server:shards=8", {"unknown option of server 'shards'"}},
         {"server,data", {"server needs a number", "server=2"}},
         {"server=2", {"server keeps weights for others: add data"}},

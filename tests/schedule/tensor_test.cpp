@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "core/error.hpp"
@@ -61,6 +62,61 @@ TEST(SplitTensor, CutsColumnsAndRowsInTurn) {
               "loss.terms < dense2\n"
               "loss.gather < loss.terms\n"
               "loss < loss.gather\n");
+}
+
+// Filter parallelism: outputs are gathered before each next layer, and the gradients of what all read are added up.
+TEST(SplitTensor, CutsEachLayerByItsFilters) {
+    const Part part = split_tensor(tower(3), {"tensor", 0, 2, false, TensorSplit::filters});
+    check(part.network);
+    EXPECT_EQ(picture(part),
+              "input\n"
+              "dense0 8x4 4 < input\n"
+              "dense0.gather < dense0\n"
+              "dense1.copy < dense0.gather\n"
+              "dense1 8x4 4 < dense1.copy\n"
+              "dense1.gather < dense1\n"
+              "dense2.copy < dense1.gather\n"
+              "dense2 8x4 4 < dense2.copy\n"
+              "loss.terms < dense2\n"
+              "loss.gather < loss.terms\n"
+              "loss < loss.gather\n");
+}
+
+// Channel parallelism: each rank takes its piece of the input, and the ranks add up.
+TEST(SplitTensor, CutsEachLayerByItsChannels) {
+    const Part part = split_tensor(tower(2), {"tensor", 0, 2, false, TensorSplit::channels});
+    check(part.network);
+    EXPECT_EQ(picture(part),
+              "input\n"
+              "dense0.slice < input\n"
+              "dense0 4x8 < dense0.slice\n"
+              "dense0.sum < dense0\n"
+              "dense0.bias 8 < dense0.sum\n"
+              "dense1.slice < dense0.bias\n"
+              "dense1 4x8 < dense1.slice\n"
+              "dense1.sum < dense1\n"
+              "dense1.bias 8 < dense1.sum\n"
+              "loss < dense1.bias\n");
+}
+
+// VGG-16 has 13 convolutions and three dense layers. By channels all but the first, whose three colours eight ranks
+// cannot share, add up; by filters all gather but the last, of whose classes each rank has its eighth.
+TEST(SplitTensor, CommunicatesOnceALayerByFiltersOrChannels) {
+    const auto count = [](TensorSplit split, Movement movement) {
+        const Part part = split_tensor(models::load_network("vgg16"), {"tensor", 0, 8, false, split});
+        check(part.network);
+        return std::ranges::count_if(part.network.layers, [&](const Layer& layer) {
+            const auto* op = std::get_if<Communication>(&layer.op);
+            return op != nullptr && op->movement == movement && !layer.name.starts_with("loss");
+        });
+    };
+    EXPECT_EQ(count(TensorSplit::filters, Movement::gather), 15);
+    EXPECT_EQ(count(TensorSplit::filters, Movement::copy), 15);
+    EXPECT_EQ(count(TensorSplit::filters, Movement::sum), 0);
+    EXPECT_EQ(count(TensorSplit::channels, Movement::sum), 15);
+    EXPECT_EQ(count(TensorSplit::channels, Movement::slice), 15);
+    EXPECT_EQ(count(TensorSplit::channels, Movement::gather), 0);
+    EXPECT_EQ(count(TensorSplit::turns, Movement::sum), 8) << "every second one";
 }
 
 TEST(SplitTensor, CutsConvolutionsByFiltersAndChannels) {
