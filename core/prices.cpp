@@ -108,6 +108,28 @@ Seconds of_bias(const Problem& problem, const DeviceClass& device) {
     return both * (problem.pass == Pass::forward ? 1.0 : 0.5) + device.launch.value;
 }
 
+// No sheet has 3-D convolutions. As products they are those of images of as many pixels, one plane below the other,
+// with filters of as many taps; 3 x 3 x 3 then is 9 x 3, for which no fast transform is known either.
+std::optional<Conv2d> as_planes(const Op& op) {
+    const auto* volume = std::get_if<Conv3d>(&op);
+    if (volume == nullptr || volume->groups != 1) return std::nullopt;
+    const Window& w = volume->window;
+    if (w.stride_d != 1 || w.stride_h != 1 || w.stride_w != 1) return std::nullopt;
+    const Shape out = output_shape(op);
+    Window window = w;
+    window.kernel_d = 1;
+    window.kernel_h = w.kernel_d * w.kernel_h;
+    window.pad_front = window.pad_back = window.pad_top = window.pad_bottom = window.pad_left = window.pad_right = 0;
+    return Conv2d{volume->channels,
+                  out[1] * out[2] + window.kernel_h - 1,
+                  out[3] + window.kernel_w - 1,
+                  volume->filters,
+                  window,
+                  1,
+                  volume->bias,
+                  false};
+}
+
 // One expert's product after the other, by the prices of products.
 Price one_by_one(const GroupedMatMul& op, const Problem& problem, const DeviceClass& device) {
     const MatMul one{.m = rows_of_expert(op, problem.batch), .n = op.n, .k = op.k, .bias = op.bias};
@@ -129,6 +151,9 @@ Price price(const Problem& problem, const DeviceClass& device) {
     if (device.model != nullptr) {
         if (auto answer = device.model->answer(problem))
             return {answer->time + device.launch.value + of_bias(problem, device), answer->error, answer->source};
+    }
+    if (const std::optional<Conv2d> planes = as_planes(problem.op); planes && device.model != nullptr) {
+        return price({*planes, problem.pass, problem.batch, problem.type}, device);
     }
     const auto* experts = std::get_if<GroupedMatMul>(&problem.op);
     if (experts != nullptr && device.model != nullptr) return one_by_one(*experts, problem, device);

@@ -118,7 +118,9 @@ Part share_images(const Network& network, const Plan& plan, Mesh& mesh) {
 Part part_of(const Network& network, const Plan& plan, Mesh& mesh) {
     const std::int64_t tensor = axis_size(mesh, "tensor"), data = axis_size(mesh, "data");
     if (plan.share_dense && data > 1) return share_dense_layers(network, "data", axis_index(mesh, "data"), data);
-    if (plan.share_tables) return share_tables(network, "data", axis_index(mesh, "data"), data);
+    if (plan.share_tables) {
+        return share_tables(network, "data", axis_index(mesh, "data"), data, plan.bottom_on_one);
+    }
     if (const int expert = axis_index(mesh, "expert"); expert >= 0) {
         try {
             return share_experts(network, "expert", expert, size_of(mesh, expert));

@@ -47,6 +47,7 @@ struct Plan {
     BatchShares shares{};
     bool share_dense = false;               // one weird trick: the data axis shares the dense layers at the end
     bool share_tables = false;              // the data axis shares tables of embeddings (DLRM)
+    bool bottom_on_one = false;             // and one rank has the layers that read no table, for the samples of all
     std::optional<Algorithm> tensor_sum{};  // of the sums inside layers; absent: choose_layer_sum
     TensorSplit tensor_split = TensorSplit::turns;
     bool sequence = false;                  // sequence parallelism beside tensor parallelism

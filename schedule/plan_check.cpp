@@ -84,6 +84,7 @@ void check_compression(const Plan& plan) {
 }
 
 void check_tables(const Plan& plan) {
+    if (plan.bottom_on_one && !plan.share_tables) throw InputError("bottom=one needs tables=shared");
     if (!plan.share_tables) return;
     const std::string_view what = "tables=shared";
     check_alone(plan, what);

@@ -104,6 +104,13 @@ void read_tables(Plan& plan, std::string_view value) {
     plan.share_tables = value == "shared";
 }
 
+void read_bottom(Plan& plan, std::string_view value) {
+    if (value != "one" && value != "copied") {
+        throw InputError(fmt::format("bottom={}: write bottom=one or copied", value));
+    }
+    plan.bottom_on_one = value == "one";
+}
+
 void read_kfac(Plan& plan, std::string_view value) {
     plan.curvature.period = read_count("kfac", value, most_micro_batches);
 }
@@ -188,6 +195,11 @@ constexpr std::array table{
           "back), and updates the rows that were picked by plain SGD (DLRM); default copied",
           "data"},
          read_tables},
+    Word{{"bottom", "copied|one",
+          "with tables=shared, one: a single rank has the layers that do not read tables, for the samples of all, and "
+          "sends their results with its tables' sums; predicted only; default copied",
+          "data"},
+         read_bottom},
     Word{{"kfac", "N",
           "gradients of dense layers are multiplied with the inverses of their two K-FAC factors, shared out among the "
           "ranks, and new after N updates (a step has N, each on its part of the batch)",

@@ -16,13 +16,16 @@ namespace {
 
 class Sharer : PartMaker {
 public:
-    Sharer(const Network& network, std::string axis_name, int axis, std::int64_t parts)
+    Sharer(const Network& network, std::string axis_name, int axis, std::int64_t parts, bool bottom_on_one)
         : PartMaker(network, std::move(axis_name), axis, parts) {
         made_.resize(network.layers.size());
+        bottom_.resize(network.layers.size());
+        if (bottom_on_one && parts > 1) find_bottom();
     }
 
     Part run() {
         add(&Sharer::is_input);
+        add_bottom();
         if (add(&Sharer::is_bag) == 0) {
             throw InputError(fmt::format(
                 "network '{}' has no tables of embeddings (embeddingbag): tables=shared needs them", network_.name));
@@ -41,7 +44,7 @@ private:
         int bags = 0;
         for (int i = 0; i < static_cast<int>(network_.layers.size()); ++i) {
             const Layer& layer = network_.layers[at(i)];
-            if (!belongs(layer.op)) continue;
+            if (!belongs(layer.op) || (bottom_[at(i)] && !is_input(layer.op))) continue;
             if (const auto* bag = std::get_if<EmbeddingBag>(&layer.op)) {
                 share(i, *bag);
                 ++bags;
@@ -50,12 +53,75 @@ private:
                 ids.shape = input_shapes(Op{of_rank(*reader)}).front();
                 append(layer.name, ids, {}, {i, 0, {}, {}});
             } else {
-                append(layer.name, layer.op, inputs_of(layer), {i, 0, {}, {}});
+                append(layer.name, bottom_[at(i)] ? of_all(layer) : layer.op, inputs_of(layer), {i, 0, {}, {}});
                 if (layer.weights_of >= 0) part_.network.layers.back().weights_of = made_[at(layer.weights_of)];
             }
             made_[at(i)] = static_cast<int>(part_.network.layers.size()) - 1;
         }
         return bags;
+    }
+
+    /// Layers that depend on inputs other than ids, and on no table; these inputs, too.
+    void find_bottom() {
+        for (int i = 0; i < static_cast<int>(network_.layers.size()); ++i) {
+            const Layer& layer = network_.layers[at(i)];
+            if (is_input(layer.op)) {
+                bottom_[at(i)] = read_by_bag(i) == nullptr;
+            } else if (!is_bag(layer.op)) {
+                bottom_[at(i)] = std::ranges::all_of(layer.inputs, [&](int input) { return bottom_[at(input)]; });
+            }
+        }
+    }
+
+    void add_bottom() {
+        for (int i = 0; i < static_cast<int>(network_.layers.size()); ++i) {
+            const Layer& layer = network_.layers[at(i)];
+            if (!bottom_[at(i)] || is_input(layer.op)) continue;
+            append(layer.name, of_all(layer), inputs_of(layer), {i, 0, {}, {}});
+            made_[at(i)] = static_cast<int>(part_.network.layers.size()) - 1;
+            if (is_read_outside(i)) send_to_all(i);
+        }
+    }
+
+    bool is_read_outside(int index) const {
+        for (std::size_t i = 0; i < network_.layers.size(); ++i) {
+            const std::vector<int>& inputs = network_.layers[i].inputs;
+            if (!bottom_[i] && std::ranges::find(inputs, index) != inputs.end()) return true;
+        }
+        return false;
+    }
+
+    /// Its result of all samples, as one row, of which each rank gets its own samples' piece.
+    void send_to_all(int index) {
+        const Layer& layer = network_.layers[at(index)];
+        const std::int64_t all = parts_ * elements(layer.output);
+        const Shape made = part_.network.layers.back().output;
+        const int row = append(layer.name + ".rows", Flatten{made}, {made_[at(index)]}, {});
+        made_[at(index)] = append(layer.name + ".exchange",
+                                  Communication{.movement = Movement::exchange,
+                                                .axis = axis_name_,
+                                                .shape = {all},
+                                                .parts = parts_,
+                                                .kept = elements(layer.output)},
+                                  {row}, {});
+    }
+
+    /// The operator of a layer at the bottom, for the samples of all ranks.
+    Op of_all(const Layer& layer) const {
+        Op op = layer.op;
+        if (auto* input = std::get_if<Input>(&op)) {
+            input->shape.insert(input->shape.begin(), parts_);
+        } else if (auto* dense = std::get_if<MatMul>(&op)) {
+            dense->m *= parts_;
+        } else if (auto* activation = std::get_if<Activation>(&op)) {
+            activation->shape.insert(activation->shape.begin(), parts_);
+        } else {
+            throw InputError(
+                fmt::format("'{}' of network '{}' is no dense layer and no activation: bottom=one is for "
+                            "these",
+                            layer.name, network_.name));
+        }
+        return op;
     }
 
     EmbeddingBag of_rank(EmbeddingBag bag) const {
@@ -112,13 +178,15 @@ private:
                {static_cast<int>(part_.network.layers.size()) - 1}, {});
     }
 
-    std::vector<int> made_;  // by layer of the whole, where its output is
+    std::vector<int> made_;     // by layer of the whole, where its output is
+    std::vector<bool> bottom_;  // by layer of the whole: it is one rank's
 };
 
 }  // namespace
 
-Part share_tables(const Network& network, const std::string& axis_name, int axis, std::int64_t parts) {
-    return Sharer{network, axis_name, axis, parts}.run();
+Part share_tables(const Network& network, const std::string& axis_name, int axis, std::int64_t parts,
+                  bool bottom_on_one) {
+    return Sharer{network, axis_name, axis, parts, bottom_on_one}.run();
 }
 
 bool updates_directly(const Network& network, const Bucket& bucket) {

@@ -20,7 +20,13 @@ namespace rehearse::schedule {
 /// so that equally many of them are equally many lookups and bytes. Where they are not a multiple of the ranks, each
 /// has as many as the fullest, and `kept` of the exchange says how many there are. InputError when the network has no
 /// EmbeddingBag, or one whose ids others read.
-Part share_tables(const Network& network, const std::string& axis_name, int axis, std::int64_t parts);
+///
+/// With `bottom_on_one` a single rank also has the layers that lead to tables' readers without reading a table (DLRM's
+/// bottom MLP), for the samples of all, and sends what comes out to all (NVIDIA's example of 2020). What is made is
+/// that rank's part, which the others wait for; as where tables are no multiple, only for predictions. Dense layers and
+/// activations only, else InputError.
+Part share_tables(const Network& network, const std::string& axis_name, int axis, std::int64_t parts,
+                  bool bottom_on_one = false);
 
 /// Whether ranks update the layers of a bucket in place of making their gradients.
 bool updates_directly(const Network& network, const Bucket& bucket);

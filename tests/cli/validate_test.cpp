@@ -199,6 +199,27 @@ TEST_F(Published, HabitsOfFrameworksTakeTheirBytes) {
     EXPECT_THAT(rows[6]["skipped"].get<std::string>(), HasSubstr("'diagonal' is not nchw"));
 }
 
+// 8 images of 602,112 bytes stacked at 0.1 GB/s and copied at 0.2 GB/s: 72.25 ms a step that no scaling of computation
+// changes, so that a run on two cards, anchored on one of 100 ms, takes as long and what their sums add.
+TEST_F(Published, LoadersInsideTheTrainingProcessAreNotComputation) {
+    write("loaders.toml",
+          "[[rule]]\nwhy = 'test'\nwhen = { system = 'Inside' }\nloader = 'inline:stack=0.1GBps:copy=0.2GBps'\n"
+          "[[rule]]\nwhy = 'test'\nwhen = { system = 'Odd' }\nloader = 'sideways'\n");
+    const auto one = [](const char* system, int devices) {
+        return fmt::format(
+            "{0}{1},{0},DGX-1-V100,V100,{1},ResNet-50,fp32,sync data-parallel,8,{2},iteration_time,100,ms,,read\n",
+            system, devices, 8 * devices);
+    };
+    const Json rows = validated(one("Ahead", 1) + one("Inside", 1) + one("Inside", 2) + one("Odd", 1),
+                                "--rules loaders.toml")["rows"];
+    const auto ms = [&](int i, const char* key) { return rows[static_cast<std::size_t>(i)][key].get<double>(); };
+    const double load = 8 * 602.112e3 * (1 / 0.1e9 + 1 / 0.2e9) * 1e3;
+    EXPECT_NEAR(ms(1, "predicted") - ms(0, "predicted"), load, 0.01);
+    EXPECT_GT(ms(2, "predicted"), 100);
+    EXPECT_LT(ms(2, "predicted"), 103);
+    EXPECT_THAT(rows[3]["skipped"].get<std::string>(), HasSubstr("--loader sideways"));
+}
+
 // 1,281,167 images of an epoch at r images/s take 1,281,167 / r seconds; a step of 64 takes 64 / r.
 TEST_F(Published, MetricsAgree) {
     const Json json =

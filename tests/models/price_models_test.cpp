@@ -133,6 +133,25 @@ TEST(PriceModels, KnowNoFastAlgorithmOfFiltersOfOneRow) {
     }
 }
 
+// No sheet has 3-D convolutions: they are priced as the 2-D ones that are the same products.
+TEST(PriceModels, PriceVolumesAsTheirPlanesBelowEachOther) {
+    const DeviceClass device = load_machine("summit").classes.at(0);
+    const auto time = [&](const Op& op, Pass pass) { return price({op, pass, 2, DataType::f32}, device); };
+    Window cube{.kernel_h = 2, .kernel_w = 2}, tall{.kernel_h = 4, .kernel_w = 2};
+    cube.kernel_d = 2;
+    for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
+        // 62^3 outputs, as 62 x 62 rows of 62.
+        const Price volume = time(Conv3d{16, 63, 63, 63, 16, cube}, pass);
+        EXPECT_EQ(volume.time, time(Conv2d{16, 62 * 62 + 3, 63, 16, tall}, pass).time);
+        EXPECT_THAT(volume.source, HasSubstr("DeepBench"));
+        // Of one plane, it is that plane.
+        const Window flat{.kernel_h = 5, .kernel_w = 5};
+        EXPECT_EQ(time(Conv3d{32, 1, 28, 28, 64, flat}, pass).time, time(Conv2d{32, 28, 28, 64, flat}, pass).time);
+    }
+    cube.stride_d = cube.stride_h = cube.stride_w = 2;
+    EXPECT_THAT(time(Conv3d{16, 63, 63, 63, 16, cube}, Pass::forward).source, HasSubstr("roofline"));
+}
+
 TEST(PriceModels, AreUsedByTheMachinesThatNameThem) {
     const Problem layer{Conv2d{128, 28, 28, 128, Window{3, 3, 1, 1, 1, 1, 1, 1}}, Pass::forward, 32, DataType::f32};
     for (const char* name : {"summit", "cori-knl", "titanx-server"}) {

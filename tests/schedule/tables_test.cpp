@@ -60,6 +60,41 @@ TEST(SharedTables, ThatAreNoMultipleAreThoseOfTheFullestRank) {
     EXPECT_EQ(std::get<Communication>(part.network.layers[3].op).shape, (Shape{6, 4}));
 }
 
+// The rank that has the dense layer computes it for both, and each gets its own samples' four values.
+TEST(SharedTables, AndOneRankThatHasTheBottom) {
+    EXPECT_EQ(picture(share_tables(recommender(), "data", 0, 2, true)),
+              "input input:2x6\n"
+              "ids input:12:vocabulary50\n"
+              "dense matmul:m2n4k6:bias\n"
+              "dense.rows flatten:2x4\n"
+              "dense.exchange communication:8:exchange:data:parts2:dim0:offset0:kept4\n"
+              "tables embeddingbag:t2l3v50c4:samples2:direct\n"
+              "tables.exchange communication:4x4:exchange:data:parts2:dim0:offset0\n"
+              "interaction interaction:v5c4\n"
+              "scores matmul:m1n2k14:bias\n"
+              "loss softmaxloss:2\n");
+    // One rank sends its tables' sums and the bottom's result, in all 5 samples x 2 ranks x (2 tables + 1) x 4 values.
+    const Schedule schedule = schedule_of(recommender(), "data:tables=shared:bottom=one", 2, 5);
+    std::int64_t exchanged = 0;
+    for (const Step& step : schedule.classes[0].steps) {
+        const auto* action = std::get_if<Communicate>(&step.action);
+        if (action != nullptr && action->kind == CollectiveKind::all_to_all && action->pass == Pass::forward) {
+            exchanged += action->elements;
+        }
+        if (step.name == "dense:forward") {
+            EXPECT_EQ(to_string(std::get<Compute>(step.action).problem.op), "matmul:m2n4k6:bias");
+        }
+    }
+    EXPECT_EQ(exchanged, 5 * 2 * (2 + 1) * 4);
+    EXPECT_EQ(picture(share_tables(recommender(), "data", 0, 1, true)),
+              picture(share_tables(recommender(), "data", 0, 1)));
+    Network other = recommender();
+    other.layers[1].op = LayerNorm{.rows = 1, .features = 6};
+    other.layers[1].output = {6};
+    EXPECT_THROW(share_tables(other, "data", 0, 2, true), InputError);
+    EXPECT_THROW(schedule_of(recommender(), "data:bottom=one", 2, 5), InputError);
+}
+
 // "> bottom" is what the exchange goes on beside: forward the lookups before it, backward the interaction's gradient.
 std::string steps_of(const Schedule& schedule) {
     std::string text;
