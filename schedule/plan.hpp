@@ -25,7 +25,7 @@ struct BatchShares {
 
 /// How ranks along the tensor axis share a layer: by turns columns (filters) and rows (channels), as Megatron-LM, so
 /// that what lies in pieces is used in pieces; or each layer by its filters, or by its channels (Kahira et al. 2021).
-enum class TensorSplit { turns, filters, channels };
+enum class TensorSplit : std::uint8_t { turns, filters, channels };
 
 struct Plan {
     std::string text{};                     // as written
