@@ -13,9 +13,9 @@
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
 #include "cli/conditions.hpp"
-#include "cli/explain.hpp"
 #include "cli/job.hpp"
 #include "cli/learner_options.hpp"
+#include "cli/predict_tables.hpp"
 #include "cli/report.hpp"
 #include "cli/training.hpp"
 #include "core/dependencies.hpp"
@@ -52,12 +52,6 @@ struct Options {
     bool first_idle = false;
     std::vector<double> learner_paces;
     bool explain = false, memory = false, links = false, no_band = false, progress = false;
-};
-
-struct Predicted {
-    Json point;
-    Schedule schedule;
-    Timeline timeline;
 };
 
 double wall_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -192,67 +186,6 @@ Table points_table(const Options& options) {
     return table;
 }
 
-// What each rank class holds at its fullest moment.
-void add_memory(Report& report, const Options& options, const Predicted& last) {
-    Table table{"memory",
-                fmt::format("memory of a device, of {} devices, at its fullest moment", options.devices.back()),
-                {{"class", "class"}, {"kind", "kind"}, {"bytes", "bytes", Show::bytes}}};
-    report.document["memory"] = Json::array();
-    for (const RankClass& rank_class : last.schedule.classes) {
-        for (const schedule::MemoryRow& row : schedule::rows(schedule::memory_use(last.schedule, rank_class))) {
-            report.document["memory"].push_back(
-                {{"class", rank_class.name}, {"kind", row.kind}, {"bytes", row.bytes.value}});
-        }
-    }
-    report.tables.push_back(table);
-}
-
-// What the step was held against, and did not beat.
-void add_bounds(Report& report, const Json& point) {
-    const double step = point["step_s"].get<double>();
-    report.document["bounds"] = Json::array();
-    for (const auto& [what, key] :
-         {std::pair{"operations at peak rate, or bytes at memory bandwidth", "least_compute_s"},
-          std::pair{"bytes over the links of a device, or the NICs of its nodes", "least_wire_s"}}) {
-        const double least = point[key].get<double>();
-        report.document["bounds"].push_back({{"what", what}, {"least_s", least}, {"share", least / step}});
-    }
-    report.tables.push_back(
-        {"bounds",
-         "its certificate: nothing takes less than the machine's figures allow",
-         {{"what", "what is needed"}, {"least_s", "least", Show::seconds}, {"share", "of step", Show::percent}}});
-}
-
-// What kinds of links carried, and in JSON single ones too.
-void add_links(Report& report, const Options& options, const Predicted& last) {
-    Table table{"links",
-                fmt::format("links of {} devices that carried something", options.devices.back()),
-                {{"kind", "links"},
-                 {"links", "number", Show::count},
-                 {"capacity_bytes_per_s", "each a second", Show::bytes},
-                 {"bytes", "bytes", Show::bytes},
-                 {"most_bytes", "busiest", Show::bytes},
-                 {"utilisation", "used", Show::percent},
-                 {"most_utilisation", "busiest used", Show::percent}}};
-    report.document["links"] = report.document["busiest_links"] = Json::array();
-    const Seconds whole = length(last.timeline);
-    for (const LinkUse& use : last.timeline.links) {
-        LinkUse most = use;
-        most.links = 1;
-        most.bytes = use.most;
-        report.document[use.name == use.kind ? "links" : "busiest_links"].push_back(
-            {{"name", use.name},
-             {"kind", use.kind},
-             {"links", use.links},
-             {"capacity_bytes_per_s", use.capacity.value},
-             {"bytes", use.bytes.value},
-             {"most_bytes", use.most.value},
-             {"utilisation", utilisation(use, whole)},
-             {"most_utilisation", utilisation(most, whole)}});
-    }
-    report.tables.push_back(table);
-}
-
 // The table of what takes the memory, when it is too much, and what would make it fit.
 void require_memory(const Options& options, const Network& network, const Machine& machine, const Predicted& last) {
     if (last.point["fits"].get<bool>()) return;
@@ -334,20 +267,9 @@ int predict(Options& options) {
     report.document["plan"] = options.job.plan;
     report.document["precision"] = to_string(options.job.precision);
     report.document["points"] = points;
-    if (options.explain) {
-        report.document["explanation"] = explanation(last.schedule, machine, last.timeline);
-        report.tables.push_back({"explanation",
-                                 fmt::format("where the step of {} devices comes from", options.devices.back()),
-                                 {{"what", "what"},
-                                  {"steps", "steps", Show::count},
-                                  {"total_s", "time", Show::seconds},
-                                  {"share", "of step", Show::percent},
-                                  {"error", "error", Show::percent},
-                                  {"source", "source"}}});
-        add_bounds(report, last.point);
-    }
-    if (options.memory) add_memory(report, options, last);
-    if (options.links) add_links(report, options, last);
+    if (options.explain) add_explanation(report, last, machine);
+    if (options.memory) add_memory(report, last);
+    if (options.links) add_links(report, last);
     print(report, options.common);
     write_plot(options, points);
     if (!options.trace.empty()) {
