@@ -11,9 +11,9 @@
 
 #include "core/machine.hpp"
 #include "core/schedule.hpp"
+#include "sim/loader.hpp"
 #include "sim/placement.hpp"
 #include "sim/simulate.hpp"
-#include "sim/staging.hpp"
 
 namespace CLI {
 class App;

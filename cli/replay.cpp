@@ -13,6 +13,7 @@
 #include "core/text.hpp"
 #include "models/fuse.hpp"
 #include "models/models.hpp"
+#include "schedule/input.hpp"
 #include "sim/price.hpp"
 #include "sim/simulate.hpp"
 #include "sim/staging.hpp"
@@ -196,10 +197,8 @@ const Schedule& Replayer::schedule(const TrainingRun& run) {
                                 .optimizer = run.optimizer};
         Schedule made =
             make_schedule(network(run.network, run.fuse), machine(run.machine), schedule::parse_plan(run.plan), job);
-        Machine loaded = machine(run.machine);
-        Conditions conditions;
-        conditions.loader = run.loader;
-        add_input(made, conditions, loaded);
+        if (const auto loader = inline_loader(run.loader))
+            schedule::add_inline_input(made, {}, loader_tiers(machine(run.machine), *loader, ranks(made.mesh)));
         last_ = {run, std::make_shared<const Schedule>(std::move(made))};
     }
     return *last_.second;

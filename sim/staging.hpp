@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples that are copied from a shared file system to storage inside the nodes before training begins, what a process
-// that reads its own samples does with them, and checkpoints that are written to storage.
+// Samples that are copied from a shared file system to storage inside the nodes before training begins, and checkpoints
+// that are written to storage.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "core/machine.hpp"
 #include "core/schedule.hpp"
@@ -43,28 +40,6 @@ double cached_share(const DataServers& servers);
 /// behind it over the share that is not in its cache, whichever is less; the job takes no more than its NICs do.
 /// InputError when the machine has not so many nodes, or samples lie nowhere.
 StorageTier served_tier(const Machine& machine, std::int64_t nodes, const DataServers& servers);
-
-/// A training process that makes its own batches (PyTorch's DataLoader with num_workers = 0, its default, and without
-/// pinned memory): one core copies sample after sample into memory that is new for each batch, and then the batch to
-/// the device. Both rates are a process's by itself.
-struct Loader {
-    /// 77 MB, 128 samples, into a new mapping of 2 MiB pages by one core of an AMD EPYC (Zen 4): 12 to 14 ms, medians
-    /// of 15, five times (scripts/stack_rate.cpp; docs/conditions.md says what 4 KiB pages do). 0: they are stacked.
-    Bandwidth stack{6e9};
-    /// To the device; absent: to those that are called gpu `pageable` of the narrowest link on their way from the
-    /// processor, to others nothing, as they compute where the batch lies.
-    std::optional<Bandwidth> copy{};
-};
-/// Of six bandwidthTests of pageable memory that others published, host to device, over the rate of the link: 0.10,
-/// 0.24 (GTX 1080 Ti), 0.32 and 0.45 (A100), 0.35 (P100 by NVLink), 0.58 (K80), the middle (docs/conditions.md).
-inline constexpr double pageable = 0.33;
-/// Names of the tiers through which a batch goes.
-inline constexpr std::string_view stacking = "stacking", to_device = "to-device";
-/// Which of both there are for a job on so many devices.
-std::vector<std::string> loader_tiers(const Machine& machine, const Loader& loader, std::int64_t devices);
-/// Adds them to the machine, for a schedule with Loads from them (schedule::add_inline_input). Links that several
-/// processes of a node use at once they share; memory of the host is taken to be fast enough for all.
-Machine with_loader(Machine machine, const Loader& loader, const Schedule& schedule);
 
 /// What a checkpoint holds: each weight and what the optimizer keeps of it once, as f32.
 struct Checkpoint {

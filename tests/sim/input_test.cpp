@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples that are read beside a step, or stacked and copied before it, by what can be counted by hand.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "fixture.hpp"
+#include "models/models.hpp"
+#include "schedule/input.hpp"
+#include "schedule/plan.hpp"
+#include "sim/loader.hpp"
+#include "sim/simulate.hpp"
+#include "sim/staging.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using namespace test;
+
+/// Samples of a step are read while the step before is computed: only what takes longer shows, on every rank alike.
+TEST(Input, WaitsOnlyForWhatComputingDoesNotHide) {
+    Machine machine = four_device_nodes(4);
+    machine.storage = {{"disk", {10.0_GBps, "test"}, true}};
+    for (const char* plan : {"data", "pipe=2,data"}) {
+        const auto summary = [&](Bytes sample) {
+            Schedule schedule =
+                schedule::make_schedule(models::load_network("resnet50"), machine, schedule::parse_plan(plan),
+                                        {.devices = 16, .batch_per_device = 32});
+            if (sample > Bytes{}) schedule::add_input(schedule, {"disk", sample});
+            return summarize(simulate(schedule, machine, {.mode = Mode::folded}).timeline);
+        };
+        const Summary without = summary(0_MB);
+        EXPECT_EQ(without.io_wait.value, 0) << plan;
+        EXPECT_EQ(summary(100_kB).step, without.step) << plan;
+        // Four devices of a node share 10 GB/s, each reads 32 samples; of a pipeline, those of the first stage's nodes.
+        const Summary much = summary(1000_MB);
+        EXPECT_NEAR(much.step.value, 32 * 1e9 / 2.5e9, 1e-9) << plan;
+        EXPECT_GT(much.io_wait.value, 0) << plan;
+    }
+    const Network network = models::load_network("resnet50");
+    EXPECT_EQ(schedule::sample_size(network).value, 3 * 224 * 224 * 4);
+}
+
+/// A process that makes its own batches does nothing else meanwhile, so that a step takes as much longer.
+TEST(Input, OfALoaderInTheTrainingProcessIsNotHidden) {
+    const Machine machine = four_device_nodes(4);  // gpu0 to gpu3, each with a link to its processor
+    const double batch = 32.0 * 3 * 224 * 224 * 4;
+    const auto summary = [&](const char* plan, const Loader* loader, Mode mode, Bytes read) {
+        Machine with = machine;
+        with.storage = {{"disk", {10.0_GBps, "test"}, true}};
+        Schedule schedule = schedule::make_schedule(models::load_network("resnet50"), with, schedule::parse_plan(plan),
+                                                    {.devices = 16, .batch_per_device = 32});
+        if (loader != nullptr) {
+            const schedule::InputData input{read > Bytes{} ? "disk" : "", read};
+            schedule::add_inline_input(schedule, input, loader_tiers(with, *loader, 16));
+            with = with_loader(with, *loader, schedule);
+        }
+        return summarize(simulate(schedule, with, {.mode = mode}).timeline);
+    };
+    const Loader off{.stack = 4.0_GBps, .copy = Bandwidth{0}}, both{.stack = 4.0_GBps, .copy = 8.0_GBps};
+    for (const Mode mode : {Mode::folded, Mode::exact}) {
+        const Seconds without = summary("data", nullptr, mode, {}).step;
+        // Each of a node's four processes has a core of its own, whatever the others do.
+        EXPECT_NEAR((summary("data", &off, mode, {}).step - without).value, batch / 4e9, 1e-9);
+        const Summary copied = summary("data", &both, mode, {});
+        EXPECT_NEAR((copied.step - without).value, batch / 4e9 + batch / 8e9, 1e-9);
+        EXPECT_NEAR(copied.io_wait.value, batch / 4e9 + batch / 8e9, 1e-9);
+        // Reading comes on top: a quarter of the disk each.
+        EXPECT_NEAR((summary("data", &off, mode, 100_kB).step - without).value, batch / 4e9 + 3.2e6 / 2.5e9, 1e-9);
+    }
+    // Of a pipeline, only the first stage has samples; what it waits for all others do.
+    const Seconds alone = summary("pipe=4,data", nullptr, Mode::exact, {}).step;
+    EXPECT_NEAR((summary("pipe=4,data", &off, Mode::exact, {}).step - alone).value, batch / 4e9, 1e-9);
+}
+
+/// Without a rate: what pageable memory reaches of the narrowest link to the processor, or an even share of one.
+TEST(Input, IsCopiedOverTheLinksOfTheDevice) {
+    Machine machine;
+    machine.name = "switched";
+    machine.classes.emplace_back();
+    NodeKind node{.name = "server", .count = 2, .vertices = {}, .links = {}};
+    for (int i = 0; i < 4; ++i) node.vertices.push_back({fmt::format("gpu{}", i), VertexKind::device, 0});
+    node.vertices.push_back({"nvlink", VertexKind::bridge});
+    node.vertices.push_back({"plx", VertexKind::bridge});
+    node.vertices.push_back({"cpu0", VertexKind::bridge});
+    for (int i = 0; i < 4; ++i) {
+        node.links.push_back(node_link(i, 4, 150.0_GBps, 0_s));
+        node.links.push_back(node_link(i, 5, 16.0_GBps, 0_s));
+    }
+    node.links.push_back(node_link(5, 6, 16.0_GBps, 0_s));
+    machine.nodes.push_back(node);
+    Schedule schedule;
+    schedule.classes.emplace_back();
+    schedule.classes[0].steps = {{"load", Stream::io, Load{std::string{stacking}, 1_MB}, {}},
+                                 {"copy", Stream::io, Load{std::string{to_device}, 1_MB}, {0}}};
+    const auto rate_of_each = [&](std::int64_t devices) {
+        schedule.mesh.axes = {{"data", devices}};
+        const Machine with = with_loader(machine, {}, schedule);
+        const auto sharing = static_cast<double>(std::min<std::int64_t>(devices, 4));
+        EXPECT_DOUBLE_EQ(storage_tier(with, std::string{stacking}).read.value.value, 6e9 * sharing);
+        return storage_tier(with, std::string{to_device}).read.value.value / sharing;
+    };
+    EXPECT_DOUBLE_EQ(rate_of_each(1), pageable * 16e9);
+    EXPECT_DOUBLE_EQ(rate_of_each(3), pageable * 16e9);  // three thirds of the switch's link
+    EXPECT_DOUBLE_EQ(rate_of_each(8), 4e9);              // both nodes: four on a link of 16
+    EXPECT_THAT(loader_tiers(machine, {}, 8), testing::ElementsAre("stacking", "to-device"));
+    for (Vertex& vertex : machine.nodes[0].vertices) vertex.name = "core" + vertex.name;
+    EXPECT_THAT(loader_tiers(machine, {}, 8), testing::ElementsAre("stacking"));  // it computes where the batch lies
+}
+
+}  // namespace
+}  // namespace rehearse::sim
