@@ -48,8 +48,13 @@ Measurement measure(const std::vector<Candidate>& candidates, const Options& opt
     Times times = time(cases, options.rounds, options.team);
     Measurement result{{}, std::move(times.json)};
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-        const double median = calibrate::median(times.seconds[i]);
         const auto& [needed, backend, threads] = candidates[i];
+        if (times.seconds[i].empty()) {
+            result.samples.push_back(
+                {needed.problem, std::string{backend->name()}, std::string{backend->algorithm()}, {}});
+            continue;
+        }
+        const double median = calibrate::median(times.seconds[i]);
         result.samples.push_back({needed.problem, std::string{backend->name()}, std::string{backend->algorithm()},
                                   Seconds{median}, calibrate::robust_deviation(times.seconds[i]) / median,
                                   static_cast<std::int64_t>(times.seconds[i].size())});

@@ -28,7 +28,7 @@ struct Options {
 };
 
 struct Measurement {
-    std::vector<Sample> samples;  // one a problem, in the given order
+    std::vector<Sample> samples;  // one a problem, in the given order; those that were not timed have a count of 0
     std::string json;             // Google Benchmark's
 };
 

@@ -94,7 +94,7 @@ public:
             buffers.labels = integers(problem.batch * loss->rows * elements(loss->image), loss->classes);
         }
         if (const auto* terms = std::get_if<SoftmaxTerms>(&problem.op)) {
-            buffers.labels = integers(problem.batch * terms->rows, terms->classes);
+            buffers.labels = integers(problem.batch * terms->rows, own_classes(*terms));
         }
     }
     kernels::Buffers buffers;

@@ -30,6 +30,7 @@ public:
     }
     void ReportRuns(const std::vector<Run>& runs) override {
         std::vector<Run> named = runs;
+        std::erase_if(named, [](const Run& run) { return run.error_occurred; });  // left out, as the work should end
         for (Run& run : named) {
             require(!run.error_occurred, "a benchmark does not report errors by itself");
             // The name is the case's own, without what Google Benchmark appends about iterations and clocks.
@@ -73,29 +74,36 @@ Round time_case(benchmark::State& state, const Case& which, const Team& team) {
     }
     const double whole = since(begin) / static_cast<double>(seconds.size());
     const double median = calibrate::median(std::move(seconds));
-    using benchmark::Counter;
-    state.counters["flop/s"] = Counter(which.flops.value, Counter::kIsIterationInvariantRate);
-    state.counters["B/s"] = Counter(which.bytes.value, Counter::kIsIterationInvariantRate);
+    // Rates of the median, as our tables have them; Google Benchmark's own real_time is the mean.
+    state.counters["flop/s"] = which.flops.value / median;
+    state.counters["B/s"] = which.bytes.value / median;
     state.counters["median_s"] = median;
     return {median, whole};
 }
 
-// Every case once, each as many times as `iterations` says.
+// Every case once, each as many times as `iterations` says. Ranks that time together all go on to the end of a round;
+// one alone ends where it is told to, and gives the rounds of the cases before that.
 std::vector<Round> run_once(Recorder& recorder, const std::vector<Case>& cases,
-                            const std::vector<std::int64_t>& iterations, const Team& team) {
+                            const std::vector<std::int64_t>& iterations, const Team& team,
+                            const std::function<bool(std::size_t)>& goes_on_after = {}) {
     std::vector<Round> results(cases.size());
     std::size_t timed = 0;
+    bool ended = false;
     benchmark::ClearRegisteredBenchmarks();
     for (std::size_t i = 0; i < cases.size(); ++i) {
         const auto run = [&, i](benchmark::State& state) {
+            if (ended) return state.SkipWithError("ended");
             results[i] = time_case(state, cases[i], team);
             ++timed;
+            const bool ends = goes_on_after && !goes_on_after(i);
+            ended = ends && team.ranks == 1;
         };
         benchmark::RegisterBenchmark(cases[i].name.c_str(), run)->Iterations(iterations[i])->UseManualTime();
     }
     benchmark::RunSpecifiedBenchmarks(&recorder, ".");
     benchmark::ClearRegisteredBenchmarks();
-    require(timed == cases.size(), "Google Benchmark runs every case once");
+    require(timed == cases.size() || ended, "Google Benchmark runs every case once");
+    results.resize(timed);
     for (Round& round : results) round = {team.mean(round.median), team.mean(round.whole)};
     return results;
 }
@@ -120,17 +128,29 @@ std::vector<Round> time_round(const std::vector<Case>& cases, const std::vector<
 Times time(const std::vector<Case>& cases, const Rounds& rounds, const Team& team) {
     require(!cases.empty() && rounds.count > 0, "there is something to time");
     Recorder recorder;
+    const std::int64_t size = std::ssize(cases), all = size * (rounds.count + 1);
+    const auto in_round = [&](std::int64_t number) {
+        return [&, number](std::size_t i) {
+            return goes_on(rounds.progress, number * size + static_cast<std::int64_t>(i) + 1, all);
+        };
+    };
+    const auto ends_after = [&](std::int64_t number) {  // on all ranks, when on one
+        return team.mean(goes_on(rounds.progress, (number + 1) * size, all) ? 0 : 1) > 0;
+    };
     // The first run of a kernel may be slow, the second tells how long it takes.
-    const std::vector<Round> pilot = run_once(recorder, cases, std::vector<std::int64_t>(cases.size(), 2), team);
+    Times times{std::vector<std::vector<double>>(cases.size()), {}};
+    const std::vector<Round> pilot =
+        run_once(recorder, cases, std::vector<std::int64_t>(cases.size(), 2), team, in_round(0));
+    if (ends_after(0)) return times;
     const double share = rounds.budget.value / static_cast<double>(rounds.count) / static_cast<double>(cases.size());
     std::vector<std::int64_t> iterations = iterations_within(share, pilot);
     if (rounds.iterations > 0) std::ranges::fill(iterations, rounds.iterations);
     recorder.keep_json = true;
     recorder.rounds = rounds.count;
-    Times times{std::vector<std::vector<double>>(cases.size()), {}};
     for (recorder.round = 0; recorder.round < rounds.count; ++recorder.round) {
-        const std::vector<Round> results = run_once(recorder, cases, iterations, team);
-        for (std::size_t i = 0; i < cases.size(); ++i) times.seconds[i].push_back(results[i].median);
+        const std::vector<Round> results = run_once(recorder, cases, iterations, team, in_round(recorder.round + 1));
+        for (std::size_t i = 0; i < results.size(); ++i) times.seconds[i].push_back(results[i].median);
+        if (ends_after(recorder.round + 1)) break;
     }
     times.json = recorder.json();
     return times;

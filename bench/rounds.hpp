@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/team.hpp"
+#include "core/progress.hpp"
 #include "core/units.hpp"
 
 namespace rehearse::bench {
@@ -26,11 +27,13 @@ struct Rounds {
     int count = 7;
     Seconds budget{10};  // of all cases and rounds together, set-up left out; a case runs 2 to 100 times a round
     std::int64_t iterations = 0;  // of each case a round, whatever the budget; 0: by the budget
+    Progress progress = {};       // hears of each case of each round; may end the timing, for all ranks together
 };
 
 struct Times {
-    std::vector<std::vector<double>> seconds;  // a case, a round: the median run's, mean over the ranks
-    std::string json;                          // Google Benchmark's, of this rank
+    // A case, a round: the median run's, mean over the ranks. Timing that was ended has fewer rounds of later cases.
+    std::vector<std::vector<double>> seconds;
+    std::string json;  // Google Benchmark's, of this rank
 };
 
 /// Of one case in one round, mean over the ranks.

@@ -51,6 +51,10 @@ const Backend& trusted(const Problem& p, Bytes limit) {
     return kernels::choose(p.op, p.batch, p.type, {}, {}, limit);
 }
 
+bool ends(const Team& team, const Progress& progress, std::size_t done, std::size_t all) {
+    return any_rank(team, !goes_on(progress, static_cast<std::int64_t>(done), static_cast<std::int64_t>(all)));
+}
+
 // Those whose result is right.
 std::vector<const Backend*> right(const Problem& problem, const TuneOptions& options) {
     std::vector<const Backend*> found;
@@ -124,7 +128,10 @@ std::vector<Contest> contests_of(const std::vector<Needed>& needed, const TuneOp
         of_operator[key].push_back(each);
     }
     std::vector<Contest> contests;
-    for (const std::string& key : order) add_contests(of_operator[key], options, contests);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        add_contests(of_operator[order[i]], options, contests);
+        if (ends(options.team, options.checking, i + 1, order.size())) break;
+    }
     std::erase_if(contests, [](const Contest& contest) { return contest.choices.size() < 2; });
     return contests;
 }
@@ -205,7 +212,9 @@ std::vector<kernels::tuned::Winner> tune(const std::vector<Needed>& needed, cons
     const std::vector<Contest> contests = contests_of(needed, options);
     Arenas arenas(options);
     std::vector<kernels::tuned::Winner> winners;
+    std::size_t decided = 0;
     for (const Contest& contest : contests) {
+        if (ends(options.team, options.timing, decided, contests.size())) break;
         const Seconds share = options.budget / static_cast<double>(contests.size());
         const std::vector<Contestant> ranked = race(contest, options, share, arenas);
         const Choice& choice = ranked[0].choice;
@@ -222,6 +231,7 @@ std::vector<kernels::tuned::Winner> tune(const std::vector<Needed>& needed, cons
                                .tried = static_cast<std::int64_t>(contest.choices.size()),
                                .date = options.date});
         }
+        ++decided;
     }
     return winners;
 }

@@ -11,6 +11,7 @@
 #include "bench/team.hpp"
 #include "bench/workload.hpp"
 #include "calibrate/problems.hpp"
+#include "core/progress.hpp"
 #include "kernels/tuned/store.hpp"
 
 namespace rehearse::bench {
@@ -23,6 +24,7 @@ struct TuneOptions {
     Team team;
     std::string date;                                // of the winners
     std::function<void(std::string_view)> say = {};  // about who is left out because its result is wrong
+    Progress checking = {}, timing = {};  // of operators, and of what is decided together; either may end the work
 };
 
 /// The winner of each problem that has several implementations. Implementations take turns in rungs of equal time;
@@ -30,7 +32,8 @@ struct TuneOptions {
 /// as long as the best at once. Before that each result is compared with the reference's, or with that of the untuned
 /// choice where the reference would take seconds; who differs does not take part. Passes of an operator are decided one
 /// by one, except where a backend keeps a workspace from forward to backward: then by the sum of their times. The same
-/// on all ranks of the team. InputError as kernels::choose.
+/// on all ranks of the team, which end together: with the winners that are known by then. InputError as
+/// kernels::choose.
 std::vector<kernels::tuned::Winner> tune(const std::vector<calibrate::Needed>& needed, const TuneOptions& options);
 
 }  // namespace rehearse::bench

@@ -118,7 +118,7 @@ std::span<std::int32_t> Workload::make_labels() {
     const auto* terms = std::get_if<SoftmaxTerms>(&problem_.op);
     if (loss == nullptr && terms == nullptr) return {};
     const std::int64_t labels = loss != nullptr ? loss->rows * elements(loss->image) : terms->rows;
-    const std::int64_t classes = loss != nullptr ? loss->classes : terms->classes;
+    const std::int64_t classes = loss != nullptr ? loss->classes : own_classes(*terms);
     labels_.resize(static_cast<std::size_t>(problem_.batch * labels));
     for (std::size_t i = 0; i < labels_.size(); ++i) {
         labels_[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) % classes);

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "core/error.hpp"
+#include "prices/interval.hpp"
 
 namespace rehearse::calibrate {
 
@@ -47,7 +48,7 @@ std::string held_out_with(const Problem& problem, Leave leave) {
 
 double error_of(const Judged& row) { return std::abs(std::exp(-log_ratio(row)) - 1); }
 
-bool in_band(const Judged& row) { return std::abs(log_ratio(row)) <= ninety_percent * row.predicted.deviation; }
+bool in_band(const Judged& row) { return std::abs(log_ratio(row)) <= prices::ninety_percent * row.predicted.deviation; }
 
 std::vector<Judged> cross_validate(const MeasuredKernels& kernels, Leave leave) {
     const std::vector<int> groups = groups_of(kernels, leave);
@@ -90,7 +91,7 @@ ErrorSummary summarize(std::span<const Judged> rows) {
 double band_of(std::span<const Judged> rows) {
     std::vector<double> scores;
     for (const Judged& row : rows) scores.push_back(std::abs(log_ratio(row)) / row.predicted.deviation);
-    return quantile(scores, 0.9) / ninety_percent;
+    return quantile(scores, 0.9) / prices::ninety_percent;
 }
 
 }  // namespace rehearse::calibrate

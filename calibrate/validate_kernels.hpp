@@ -23,9 +23,8 @@ struct Judged {
 };
 /// |predicted - measured| / measured.
 double error_of(const Judged& judged);
-/// Whether the measured time is in the band that should hold 90 % of them: 1.645 deviations either side.
+/// Whether the measured time is in the band that should hold 90 % of them (prices/interval.hpp).
 bool in_band(const Judged& judged);
-inline constexpr double ninety_percent = 1.645;  // standard deviations either side of a normal's middle 90 %
 
 /// Each kernel priced by a model that has seen nothing of its group; the covariance is given, not learned anew.
 std::vector<Judged> cross_validate(const MeasuredKernels& kernels, Leave leave);

@@ -11,9 +11,11 @@
 #include "calibrate/problems.hpp"
 #include "cli/bench.hpp"
 #include "cli/command.hpp"
+#include "cli/progress.hpp"
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/problem_forms.hpp"
 #include "core/text.hpp"
 #include "kernels/threads.hpp"
 #include "models/fuse.hpp"
@@ -72,9 +74,8 @@ std::vector<calibrate::Needed> problems_of(const BenchOptions& options) {
     }
     std::erase_if(problems, [&](const auto& each) { return !wanted(options.kind, each.problem.op); });
     if (problems.empty()) {
-        throw InputError(
-            "bench: nothing to time: give problem strings, like "
-            "conv2d:n8c64h56w56k64r3s3:pad1:stride1:f32:forward, or --suite resnet50");
+        throw InputError(fmt::format("bench {}: nothing to time: give problem strings, like {}, or --suite resnet50",
+                                     options.kind, example_of(options.kind == "gemm" ? "matmul" : options.kind)));
     }
     if (!options.filter.empty()) apply_filter(options.filter, problems);
     return problems;
@@ -173,10 +174,36 @@ bool check_job(const BenchOptions& options, const Job& job, std::vector<BenchRow
     return wrong;
 }
 
+// Rows of the groups, and where each group's end; whether one of the results is wrong. Ended early, of fewer groups.
+bool check_groups(const BenchOptions& options, const std::vector<std::vector<Job>>& groups, const LongWork& work,
+                  std::vector<BenchRow>& rows, std::vector<std::size_t>& ends) {
+    std::int64_t all = 0, checked = 0;
+    for (const auto& group : groups) all += std::ssize(group);
+    const Progress progress = work.part("checking problems");
+    bool wrong = false;
+    for (const auto& group : groups) {
+        for (const Job& job : group) {
+            wrong = check_job(options, job, rows) || wrong;
+            if (!goes_on(progress, ++checked, all)) return wrong;
+        }
+        ends.push_back(rows.size());
+    }
+    return wrong;
+}
+
+// Rows say how far they are from the ceilings, so these are measured to their end, in a fifth of the time.
+bench::Rounds ceiling_rounds(const BenchOptions& options, const LongWork& work) {
+    const Progress shown = work.part("ceilings");
+    return {.count = std::min(options.rounds, 7),
+            .budget = options.budget * 0.2,
+            .progress = [shown](std::int64_t done, std::int64_t all) { return shown(done, all) || true; }};
+}
+
 // Google Benchmark's document of a group, with what it cannot know, is added to that of the groups before. It lists the
 // rows of each round in turn.
 void add_document(const std::string& text, std::span<const BenchRow> rows, const bench::Ceilings& ceilings,
                   Json& document) {
+    if (text.empty()) return;  // ended before its first round
     Json part = Json::parse(text);
     std::size_t next = 0;
     for (Json& each : part["benchmarks"]) {
@@ -203,13 +230,13 @@ Json roofs_json(const bench::Ceilings& ceilings) {
 
 // The rows of a group get their samples.
 std::string measure_group(const BenchOptions& options, const std::vector<Job>& group, Seconds budget,
-                          std::span<BenchRow> rows) {
+                          const Progress& progress, std::span<BenchRow> rows) {
     std::vector<bench::Candidate> candidates;
     for (const Job& job : group) {
         for (const kernels::Backend* backend : job.backends) candidates.push_back({job.needed, backend});
     }
     bench::Options measuring;
-    measuring.rounds = {options.rounds, budget};
+    measuring.rounds = {.count = options.rounds, .budget = budget, .progress = progress};
     measuring.seed = options.seed;
     measuring.scratch_limit = options.scratch_limit;
     const bench::Measurement measured = bench::measure(candidates, measuring);
@@ -260,29 +287,33 @@ int bench_kernels(const BenchOptions& options) {
     const std::vector<std::vector<Job>> groups = groups_of(options, skipped);
     std::vector<BenchRow> rows;
     std::vector<std::size_t> ends;  // of each group's rows
-    bool wrong = false;
-    for (const auto& group : groups) {
-        for (const Job& job : group) wrong = check_job(options, job, rows) || wrong;
-        ends.push_back(rows.size());
-    }
-    const bench::Ceilings ceilings = bench::measure_ceilings(threads, {options.rounds, options.budget * 0.2});
+    const LongWork work{options.common};
+    const bool wrong = check_groups(options, groups, work, rows, ends);
+    const bench::Ceilings ceilings = bench::measure_ceilings(threads, ceiling_rounds(options, work));
     Json document;
-    for (std::size_t i = 0, first = 0; i < groups.size(); first = ends[i++]) {
+    for (std::size_t i = 0, first = 0; i < ends.size() && !work.interrupted(); first = ends[i++]) {
         const std::span<BenchRow> part = std::span{rows}.subspan(first, ends[i] - first);
         const double share = static_cast<double>(part.size()) / static_cast<double>(rows.size());
-        add_document(measure_group(options, groups[i], options.budget * (0.8 * share), part), part, ceilings, document);
+        const Progress progress = work.part(fmt::format("timing, group {} of {}", i + 1, groups.size()));
+        add_document(measure_group(options, groups[i], options.budget * (0.8 * share), progress, part), part, ceilings,
+                     document);
     }
+    std::erase_if(rows, [](const BenchRow& row) { return row.sample.count == 0; });  // not timed, as it was ended
     mark_best(rows);
     document["context"]["roofs"] = roofs_json(ceilings);
+    if (work.interrupted()) document["partial"] = true;
     if (!options.out.empty()) replace_file(options.out, document.dump(2) + '\n');
     const BenchPlace place{threads,
                            fmt::format("{} thread{} of {}", threads, threads == 1 ? "" : "s", models::host_now().cpu)};
-    draw_roofline(options, rows, ceilings, place);
-    draw_winners(options, rows, place);
+    if (!rows.empty()) {
+        draw_roofline(options, rows, ceilings, place);
+        draw_winners(options, rows, place);
+    }
     Report report = bench_report(options, rows, ceilings, place);
     if (!skipped.empty()) report.document["skipped"] = skipped;
+    work.mark(report);
     print(report, options.common);
-    return wrong ? check_failed : good;
+    return work.exit_code(wrong ? check_failed : good);
 }
 
 }  // namespace rehearse::cli

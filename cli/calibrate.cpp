@@ -18,6 +18,7 @@
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
 #include "cli/job.hpp"
+#include "cli/progress.hpp"
 #include "cli/report.hpp"
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
@@ -28,6 +29,7 @@
 #include "schedule/plan.hpp"
 #if REHEARSE_HAS_MPI
 #include "bench/messages.hpp"
+#include "cli/in_situ.hpp"
 #include "kernels/comm/idle.hpp"
 #include "run/train.hpp"
 #endif
@@ -102,8 +104,10 @@ std::vector<Schedule> schedules_of(const Options& options, const std::vector<std
     return schedules;
 }
 
-std::string save(const Options& options, const Machine& host) {
-    const std::string path = options.machine_out.empty() ? models::this_host_path() : options.machine_out;
+// What is only part of a calibration takes no other's place.
+std::string save(const Options& options, const Machine& host, bool partial) {
+    const std::string whole = options.machine_out.empty() ? models::this_host_path() : options.machine_out;
+    const std::string path = partial ? std::filesystem::path{whole}.replace_extension(".partial.toml").string() : whole;
     if (options.machine_out.empty()) {
         std::error_code error;
         std::filesystem::create_directories(std::filesystem::path{path}.parent_path(), error);
@@ -120,12 +124,14 @@ Seconds budget_of(const Options& options) {
 }
 
 kernels::Choices tuned_choices(const Options& options, const std::vector<calibrate::Needed>& problems,
-                               const bench::Team& team) {
+                               const bench::Team& team, const LongWork& work) {
     if (options.tune == Tune::off || !options.backend.empty() || !options.algorithm.empty()) return {};
     bench::TuneOptions tuning;
     tuning.budget = budget_of(options) * 0.5;
     tuning.scratch_limit = options.scratch_limit;
     tuning.team = team;
+    tuning.checking = work.part("checking operators");
+    tuning.timing = work.part("tuning");
     return tune_missing(problems, tuning, options.tune, options.common);
 }
 
@@ -177,12 +183,14 @@ struct Crew {
 struct Measured {
     calibrate::Samples samples;
     Machine host;
-    std::vector<InSituRow> whole;  // training steps
-    std::string json;              // of the problems by themselves
+    std::vector<calibrate::CheckedStep> whole;  // training steps
+    std::string json;                           // of the problems by themselves
 };
 
 // Compute steps by themselves, messages, compute steps in whole training steps, then these themselves.
-Measured measured(const Options& options, const Crew& crew, const Machine& known) {
+// A work that should end does so on all ranks, with what was measured by then.
+Measured measured(const Options& options, const Crew& crew, const Machine& known, const LongWork& work) {
+    const auto ends = [&] { return crew.team.mean(work.interrupted() ? 1 : 0) > 0; };
     const std::vector<Schedule> schedules = schedules_of(options, options.plans, known, crew.team.ranks);
     const std::vector<calibrate::Needed> problems = calibrate::problems(schedules);
     if (crew.team.rank == 0)
@@ -203,37 +211,49 @@ Measured measured(const Options& options, const Crew& crew, const Machine& known
     measuring.algorithm = options.algorithm;
     measuring.team = crew.team;
     measuring.scratch_limit = options.scratch_limit;
-    measuring.tuned = tuned_choices(options, problems, crew.team);
+    measuring.tuned = tuned_choices(options, problems, crew.team, work);
+    measuring.rounds.progress = work.part("kernels");
     bench::Measurement measurement = bench::measure(problems, measuring);
     result.json = std::move(measurement.json);
     samples.compute = std::move(measurement.samples);
-    crew.messages(samples);
+    std::erase_if(samples.compute, [](const calibrate::Sample& sample) { return sample.count == 0; });
+    if (samples.compute.empty()) return result;
+    if (!ends()) crew.messages(samples);
     result.host = calibrate::apply(known, samples);
+    if (ends()) return result;
 #if REHEARSE_HAS_MPI
     const Seconds budget = budget_of(options) * 0.3;
     const InSituJob job{
         *crew.session, crew.team, {options.backend, options.algorithm, options.scratch_limit, measuring.tuned}, budget};
     price_in_situ(job, schedules, result.host, samples.compute);
     result.host = calibrate::apply(known, samples);
-    if (!options.quick) result.whole = check_in_situ(job, schedules, result.host);
+    if (!options.quick && !ends()) result.whole = check_in_situ(job, schedules, result.host);
 #endif
     return result;
 }
 
 int measure(const Options& options, const Crew& crew) {
+    Common of_first = options.common;
+    of_first.quiet = of_first.quiet || crew.team.rank != 0;
+    const LongWork work{of_first};
     Machine known = known_host(options, crew.nodes, crew.ranks_a_node);
     known.shared_cores = crew.shared;
-    auto [samples, host, whole, json] = measured(options, crew, known);
-    if (crew.team.rank != 0) return good;
-#if REHEARSE_HAS_MPI
-    if (!whole.empty()) host.in_situ = in_situ(whole, samples.host, samples.date);
-#endif
+    auto [samples, host, whole, json] = measured(options, crew, known, work);
+    const bool partial = crew.team.mean(work.interrupted() ? 1 : 0) > 0;
+    if (crew.team.rank != 0) return work.exit_code(good);
+    if (samples.compute.empty()) {
+        talk(options.common, "partial: ended before any kernel was measured; nothing is kept");
+        return work.exit_code(good);
+    }
+    if (!whole.empty()) host.in_situ = calibrate::in_situ(whole, samples.host, samples.date);
     if (!options.samples_out.empty()) replace_file(options.samples_out, json);
     if (!options.plot.empty()) replace_file(options.plot, residual_picture(samples, host, options.plot));
-    const Calibration made{samples, host, whole, save(options, host), options.report};
-    print(report_of(made, {{"models", options.models}, {"plans", options.plans}, {"batches", options.batches}}),
-          options.common);
-    return good;
+    const Calibration made{samples, host, whole, save(options, host, partial), options.report};
+    Report report =
+        report_of(made, {{"models", options.models}, {"plans", options.plans}, {"batches", options.batches}});
+    work.mark(report);
+    print(report, options.common);
+    return work.exit_code(whole.empty() || host.in_situ.doubt.empty() ? good : check_failed);
 }
 
 #if REHEARSE_HAS_MPI

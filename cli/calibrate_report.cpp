@@ -104,11 +104,10 @@ void add_residuals(Report& report, const Calibration& made) {
                                   {"fitted_lost_s", "fitted", Show::seconds}}});
 }
 
-void add_in_situ([[maybe_unused]] Report& report, [[maybe_unused]] const Calibration& made) {
-#if REHEARSE_HAS_MPI
+void add_in_situ(Report& report, const Calibration& made) {
     if (made.in_situ.empty()) return;
     Json rows = Json::array();
-    for (const InSituRow& row : made.in_situ) {
+    for (const calibrate::CheckedStep& row : made.in_situ) {
         rows.push_back({{"model", row.model},
                         {"plan", row.plan},
                         {"predicted_s", row.predicted.value},
@@ -125,7 +124,6 @@ void add_in_situ([[maybe_unused]] Report& report, [[maybe_unused]] const Calibra
                               {"measured_s", "measured", Show::seconds},
                               {"error", "error", Show::percent},
                               {"noise", "noise", Show::percent}}});
-#endif
 }
 
 }  // namespace
@@ -165,6 +163,9 @@ Report report_of(const Calibration& made, Json configuration) {
     if (!samples.messages && !samples.across)
         report.footer += "messages between ranks: not measured (start it with mpirun -n 2)\n";
     report.footer += fmt::format("kept in {}", file);
+    const std::string& doubt = host.in_situ.doubt;
+    report.document["warnings"] = doubt.empty() ? Json::array() : Json::array({doubt});
+    if (!doubt.empty()) report.footer += fmt::format("\nwarning, marked in that file: {}", doubt);
     return report;
 }
 

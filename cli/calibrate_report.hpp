@@ -7,23 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/checked_steps.hpp"
 #include "calibrate/samples.hpp"
 #include "cli/report.hpp"
 #include "core/machine.hpp"
-#if REHEARSE_HAS_MPI
-#include "cli/in_situ.hpp"
-#endif
 
 namespace rehearse::cli {
-
-#if !REHEARSE_HAS_MPI
-struct InSituRow {};
-#endif
 
 struct Calibration {
     const calibrate::Samples& samples;
     const Machine& host;
-    const std::vector<InSituRow>& in_situ;
+    const std::vector<calibrate::CheckedStep>& in_situ;
     std::string file;
     bool residuals = false;
 };

@@ -18,7 +18,11 @@ template <typename Value>
 CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
                         std::vector<std::pair<std::string_view, Value>> choices, const std::string& help) {
     std::vector<std::string_view> words;
-    for (const auto& [word, meaning] : choices) words.push_back(word);
+    std::string_view now;
+    for (const auto& [word, meaning] : choices) {
+        if (now.empty() && meaning == value) now = word;
+        words.push_back(word);
+    }
     const auto set = [&value, choices = std::move(choices), words, name](const std::string& given) {
         for (const auto& [word, meaning] : choices) {
             if (word == given) return void(value = meaning);
@@ -26,7 +30,9 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
         throw CLI::ValidationError(
             name, fmt::format("'{}' is not one of {}{}", given, join(words), did_you_mean(given, words)));
     };
-    return app.add_option_function<std::string>(name, set, help)->option_text(join(words, "|"));
+    return app.add_option_function<std::string>(name, set, help)
+        ->option_text(join(words, "|"))
+        ->default_str(std::string{now});
 }
 
 }  // namespace rehearse::cli

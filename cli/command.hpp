@@ -12,7 +12,7 @@ class App;
 
 namespace rehearse::cli {
 
-enum Exit { good = 0, check_failed = 1, wrong_input = 2, refused = 3, infeasible = 4 };
+enum Exit { good = 0, check_failed = 1, wrong_input = 2, refused = 3, infeasible = 4, own_bug = 5 };
 
 using Run = std::function<int()>;  // returns the exit code; throws what core/error.hpp names
 
@@ -35,6 +35,7 @@ Run add_validate(CLI::App& app);
 Run add_export(CLI::App& app);
 Run add_learners(CLI::App& app);
 Run add_models(CLI::App& app);
+Run add_frameworks(CLI::App& app);
 Run add_machines(CLI::App& app);
 
 }  // namespace rehearse::cli

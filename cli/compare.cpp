@@ -46,19 +46,23 @@ int compare(const Options& options) {
     const double allowed = share_or_infinity("--fail-over", options.fail_over);
     const trace::Comparison result = trace::compare(trace::read(options.predicted), trace::read(options.measured));
     Report report{document("comparison", {{"predicted", options.predicted}, {"measured", options.measured}}), {}, ""};
+    report.document["statistic"] = trace::statistic;
+    report.document["predicted_iterations"] = result.predicted.count;
+    report.document["measured_iterations"] = result.measured.count;
     report.document["whole"] = rows({result.whole});
     report.document["pass"] = rows(result.passes);
     report.document["layer"] = rows(result.layers);
     report.document["step"] = rows(result.steps);
     report.document["only_predicted"] = result.only_predicted;
     report.document["only_measured"] = result.only_measured;
-    report.tables = {table("layer", "by layer"), table("pass", "by pass"), table("whole", "the training step")};
+    report.tables = {table("layer", "by layer"), table("pass", "by pass"),
+                     table("whole", "the training step in the middle")};
     if (options.steps || options.common.format == Format::csv) {
         report.tables.insert(report.tables.begin(), table("step", "by step"));
     }
     const std::size_t alone = result.only_predicted.size() + result.only_measured.size();
-    report.footer = fmt::format("{} steps matched, {} only predicted, {} only measured", result.steps.size(),
-                                result.only_predicted.size(), result.only_measured.size());
+    report.footer = fmt::format("{}\n{} steps matched, {} only predicted, {} only measured", text_of_iterations(result),
+                                result.steps.size(), result.only_predicted.size(), result.only_measured.size());
     print(report, options.common);
     if (alone > 0) talk(options.common, fmt::format("{} steps have no partner: see --format json", alone));
     if (std::abs(result.whole.error) > allowed) {

@@ -18,6 +18,7 @@
 #include "core/prices.hpp"
 #include "core/text.hpp"
 #include "models/models.hpp"
+#include "prices/interval.hpp"
 #include "sim/price.hpp"
 
 namespace rehearse::cli {
@@ -26,7 +27,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double in_ninety_percent = 1.645;  // standard deviations of a normal distribution, either side
 constexpr std::size_t most_samples = 5;
 
 struct Options {
@@ -48,13 +48,20 @@ const DeviceClass& device_of(const Options& options, const Machine& machine) {
 }
 
 Json part(std::string_view what, std::optional<Seconds> time, std::string source) {
-    return {{"part", what}, {"time_s", time ? Json(time->value) : Json()}, {"source", std::move(source)}};
+    return {
+        {"part", what}, {"time_s", time ? Json(time->value) : Json()}, {"basis", ""}, {"source", std::move(source)}};
+}
+
+Json part(std::string_view what, const Price& price) {
+    Json row = part(what, price.time, price.source);
+    row["basis"] = to_string(price.basis);
+    return row;
 }
 
 void add_band(Json& parts, Seconds time, double error) {
-    const double factor = 1 + in_ninety_percent * error;
-    parts.push_back(part("low", time * (1 / factor), fmt::format("90 % band, error {:.1f} %", 100 * error)));
-    parts.push_back(part("high", time * factor, ""));
+    const prices::Interval<Seconds> band = prices::around(time, prices::reach(error));
+    parts.push_back(part("low", band.low, fmt::format("90 % band, error {:.1f} %", 100 * error)));
+    parts.push_back(part("high", band.high, ""));
 }
 
 /// A measured problem of the same operator and pass, and how far it is: the distance of the logarithms (base 2) of
@@ -63,6 +70,7 @@ struct Near {
     double distance = 0;
     Problem problem;
     Seconds time;
+    Basis basis;
     std::string source;
 };
 
@@ -74,16 +82,19 @@ std::vector<Near> nearest(const Problem& wanted, const DeviceClass& device) {
         return std::pair{std::log2(std::max(work, 1.0)), std::log2(std::max(moved, 1.0))};
     };
     const auto [work, moved] = log_of(wanted);
-    const auto add = [&](const Problem& problem, Seconds time, std::string source) {
+    const auto add = [&](const Problem& problem, Seconds time, Basis basis, std::string source) {
         if (kind_of(problem.op) != kind_of(wanted.op) || problem.pass != wanted.pass || problem.type != wanted.type)
             return;
         const auto [w, m] = log_of(problem);
-        all.push_back({std::hypot(w - work, m - moved), problem, time, std::move(source)});
+        all.push_back({std::hypot(w - work, m - moved), problem, time, basis, std::move(source)});
     };
-    for (const auto& [name, sample] : device.measured) add(parse_problem(name), sample.median, sample.source);
+    for (const auto& [name, sample] : device.measured)
+        add(parse_problem(name), sample.median, sample.here ? Basis::measured_here : Basis::measured_on_class,
+            sample.source);
     if (device.model != nullptr) {
         for (const MeasuredKernels& kernels : device.model->kernels()) {
-            for (const KernelSample& sample : kernels.samples) add(sample.problem, sample.time, kernels.source);
+            const Basis basis = kernels.transferred ? Basis::modelled : Basis::measured_on_class;
+            for (const KernelSample& sample : kernels.samples) add(sample.problem, sample.time, basis, kernels.source);
         }
     }
     std::ranges::stable_sort(all, {}, &Near::distance);
@@ -111,13 +122,16 @@ Report report_of(std::string_view what, const Options& options, Json parts, Json
     Report report{document("explanation", {{"what", what}, {"machine", options.machine}}), {}, ""};
     report.document["parts"] = std::move(parts);
     report.tables.push_back(
-        {"parts", std::string{what}, {{"part", "part"}, {"time_s", "time", Show::seconds}, {"source", "source"}}});
+        {"parts",
+         std::string{what},
+         {{"part", "part"}, {"time_s", "time", Show::seconds}, {"basis", "price"}, {"source", "source"}}});
     if (samples.empty()) return report;
     report.document["samples"] = std::move(samples);
     report.tables.push_back({"samples",
                              "the nearest samples, by operations and bytes",
                              {{"problem", "problem"},
-                              {"time_s", "measured", Show::seconds},
+                              {"time_s", "time", Show::seconds},
+                              {"basis", "how"},
                               {"flops_per_s", "rate", Show::flop_rate},
                               {"price_s", "price", Show::seconds},
                               {"distance", "distance", Show::number},
@@ -128,13 +142,13 @@ Report report_of(std::string_view what, const Options& options, Json parts, Json
 Report explain(const Problem& problem, const Options& options, const DeviceClass& device,
                const std::vector<Problem>& sums) {
     const Price whole = price(problem, device);
-    Json parts = Json::array({part("price", whole.time, whole.source)});
+    Json parts = Json::array({part("price", whole)});
     add_band(parts, whole.time, whole.error);
     add_bounds(parts, problem, device);
     for (const Problem& sum : sums) {
         const Price added = price(sum, device);
-        parts.push_back(
-            part("and a sum of gradients", added.time, fmt::format("{}: {}", to_string(sum), added.source)));
+        parts.push_back(part("and a sum of gradients", added));
+        parts.back()["source"] = fmt::format("{}: {}", to_string(sum), added.source);
     }
     Json samples = Json::array();
     for (const Near& near : nearest(problem, device)) {
@@ -144,6 +158,7 @@ Report explain(const Problem& problem, const Options& options, const DeviceClass
                            {"flops_per_s", (work / near.time).value},
                            {"price_s", price(near.problem, device).time.value},
                            {"distance", near.distance},
+                           {"basis", to_string(near.basis)},
                            {"source", near.source}});
     }
     return report_of(to_string(problem), options, std::move(parts), std::move(samples));
@@ -156,9 +171,10 @@ Report explain(const Communicate& communicate, const Options& options, const Mac
     const bool several = locate(machine, ranks(schedule.mesh) - 1).node > 0;
     const Messaging& messaging = several ? machine.across : machine.inside;
     const Bytes whole = size_of(call.type) * static_cast<double>(call.elements);
-    Json parts = Json::array({part("alone", alone,
-                                   fmt::format("{} of {} by {}, simulated with nothing beside it", pass_of(call.kind),
-                                               to_string(whole), to_string(call.algorithm)))});
+    Json parts = Json::array(
+        {part("alone", Price{alone, messaging.error,
+                             fmt::format("{} of {} by {}, simulated with nothing beside it", pass_of(call.kind),
+                                         to_string(whole), to_string(call.algorithm))})});
     add_band(parts, alone, messaging.error);
     for (const MessagePiece& piece : messaging.pieces) {
         const std::string range = piece.up_to > Bytes{0} ? fmt::format("up to {}", to_string(piece.up_to)) : "beyond";

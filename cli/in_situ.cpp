@@ -105,39 +105,21 @@ void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules,
     calibrate::put_in_situ(samples, in_situ.times());
 }
 
-std::vector<InSituRow> check_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules,
-                                     const Machine& machine) {
-    std::vector<InSituRow> rows;
+std::vector<calibrate::CheckedStep> check_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules,
+                                                  const Machine& machine) {
+    std::vector<calibrate::CheckedStep> rows;
     for (const Schedule& schedule : schedules) {
         const int count =
             steps_within(job.budget / static_cast<double>(schedules.size()), schedule, machine.classes.front());
         const run::Result result = run::train(job.session, schedule, options_of(job, count));
         std::vector<double> seconds;
         for (std::size_t i = 1; i < result.steps.size(); ++i) seconds.push_back(result.steps[i].seconds.value);
-        InSituRow row{schedule.network.name, schedule.plan, {}, summarize(result.timeline).step, 0, count};
+        calibrate::CheckedStep row{schedule.network.name, schedule.plan, {}, summarize(result.timeline).step, 0, count};
         row.noise = calibrate::robust_deviation(seconds) / calibrate::median(seconds);
         if (job.team.rank == 0) row.predicted = predicted_step(schedule, machine);
         rows.push_back(row);
     }
     return rows;
-}
-
-InSitu in_situ(const std::vector<InSituRow>& rows, const std::string& host, const std::string& date) {
-    double squares = 0;
-    int steps = 0;
-    std::vector<double> noises;
-    std::string words;
-    for (const InSituRow& row : rows) {
-        squares += std::pow(row.error(), 2);
-        noises.push_back(row.noise);
-        steps += row.steps;
-        words += fmt::format("{}{} {} {:+.1f} %", words.empty() ? "" : ", ", row.model, row.plan, 100 * row.error());
-    }
-    InSitu result;
-    result.bias = std::sqrt(squares / static_cast<double>(rows.size()));
-    result.noise = calibrate::median(noises);
-    result.source = fmt::format("measured, {}, {}, {} samples: {}", host, date, steps, words);
-    return result;
 }
 
 }  // namespace rehearse::cli

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/team.hpp"
+#include "calibrate/checked_steps.hpp"
 #include "calibrate/samples.hpp"
 #include "cli/report.hpp"
 #include "core/machine.hpp"
@@ -30,20 +31,9 @@ struct InSituJob {
 void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules, const Machine& machine,
                    std::vector<calibrate::Sample>& samples);
 
-struct InSituRow {
-    std::string model, plan;
-    Seconds predicted, measured;
-    double noise = 0;  // relative deviation between steps
-    int steps = 0;
-    double error() const { return predicted / measured - 1; }
-};
-
 /// Trains each schedule on all ranks, and predicts it on `machine` (rank 0). On other ranks the rows have no
 /// prediction. BackendError without SimGrid.
-std::vector<InSituRow> check_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules,
-                                     const Machine& machine);
-
-/// The spread of predicted / measured about 1, and the median noise.
-InSitu in_situ(const std::vector<InSituRow>& rows, const std::string& host, const std::string& date);
+std::vector<calibrate::CheckedStep> check_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules,
+                                                  const Machine& machine);
 
 }  // namespace rehearse::cli

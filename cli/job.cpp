@@ -6,6 +6,7 @@
 
 #include "cli/choice.hpp"
 #include "core/collective.hpp"
+#include "core/precision.hpp"
 #include "core/text.hpp"
 #include "models/fuse.hpp"
 #include "models/models.hpp"
@@ -23,10 +24,13 @@ void add_job(CLI::App& app, JobOptions& job) {
     app.add_option("--batch", job.batch, "samples of one step on one device")->option_text("N")->capture_default_str();
     app.add_option("--global-batch", job.global_batch, "samples of one step on all devices, instead of --batch")
         ->option_text("N");
-    add_choice<Precision>(
-        app, "--precision", job.precision,
-        {{"fp32", Precision::fp32}, {"fp16", Precision::fp16}, {"bf16", Precision::bf16}, {"mixed", Precision::mixed}},
-        "of the computation; mixed: f16 with f32 master weights");
+    std::vector<std::pair<std::string_view, Precision>> known;
+    std::string meanings;
+    for (const PrecisionTypes& row : precisions()) {
+        known.push_back({row.name, row.precision});
+        meanings += fmt::format("{}{}: {}", meanings.empty() ? "" : "; ", row.name, row.summary);
+    }
+    add_choice<Precision>(app, "--precision", job.precision, known, fmt::format("default fp32; {}", meanings));
     add_choice<Optimizer>(app, "--optimizer", job.optimizer,
                           {{"sgd", Optimizer::sgd}, {"adam", Optimizer::adam}, {"lamb", Optimizer::lamb}},
                           "SGD with momentum, Adam with decoupled weight decay, or LAMB");
@@ -77,33 +81,24 @@ std::string plan_help() {
     return text;
 }
 
-nlohmann::ordered_json point(const Schedule& schedule, const Summary& summary) {
-    const auto samples = static_cast<double>(global_batch(schedule));
-    Flops work;
-    for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
-        work += flops(schedule.network, pass, global_batch(schedule));
-    }
-    return {{"devices", ranks(schedule.mesh) + (schedule.servers.shared ? 0 : schedule.servers.count)},
-            {"global_batch", global_batch(schedule)},
-            {"step_s", summary.step.value},
-            {"samples_per_s", samples / summary.step.value},
-            {"flops_per_s", (work / summary.step).value},
-            {"compute_s", summary.compute.value},
-            {"exposed_comm_s", summary.exposed_comm.value},
-            {"bubble_s", summary.bubble.value},
-            {"io_wait_s", summary.io_wait.value},
-            {"memory_peak_bytes", schedule.memory_peak.value}};
+nlohmann::ordered_json json_of(const StepFigures& figures) {
+    return {{"devices", figures.devices},
+            {"global_batch", figures.global_batch},
+            {"step_s", figures.time.step.value},
+            {"samples_per_s", figures.samples_per_s()},
+            {"flops_per_s", figures.flops_per_s().value},
+            {"compute_s", figures.time.compute.value},
+            {"exposed_comm_s", figures.time.exposed_comm.value},
+            {"bubble_s", figures.time.bubble.value},
+            {"io_wait_s", figures.time.io_wait.value},
+            {"rest_s", figures.time.rest.value},
+            {"memory_peak_bytes", figures.memory.value}};
 }
 
-void add_staleness(nlohmann::ordered_json& point, const std::vector<std::int64_t>& counts) {
-    double updates = 0, sum = 0;
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-        updates += static_cast<double>(counts[i]);
-        sum += static_cast<double>(i) * static_cast<double>(counts[i]);
-    }
-    point["staleness"] = counts;  // how many updates, by how many others had come between
-    point["mean_staleness"] = updates > 0 ? sum / updates : 0;
-    point["most_staleness"] = counts.empty() ? 0 : counts.size() - 1;
+void add_staleness(nlohmann::ordered_json& point, const Staleness& staleness) {
+    point["staleness"] = staleness.updates;
+    point["mean_staleness"] = staleness.mean();
+    point["most_staleness"] = staleness.most();
 }
 
 }  // namespace rehearse::cli

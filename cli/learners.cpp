@@ -10,11 +10,12 @@
 
 #include "cli/command.hpp"
 #include "cli/job.hpp"
+#include "cli/prediction_json.hpp"
 #include "cli/report.hpp"
 #include "cli/training.hpp"
 #include "core/error.hpp"
 #include "models/models.hpp"
-#include "sim/simulate.hpp"
+#include "predict/predict.hpp"
 
 namespace rehearse::cli {
 
@@ -30,7 +31,7 @@ struct Options {
     std::vector<std::int64_t> batches{16, 32, 64, 128, 256, 512, 1024};
     std::int64_t most = 16;
     std::string gain = "5%";
-    TrainingOptions training;
+    predict::Training training;
 };
 
 void check(const Options& options) {
@@ -57,18 +58,23 @@ std::string with_learners(const std::string& plan, std::int64_t learners) {
 
 Json row_of(const Options& options, const Network& network, const Machine& machine, std::int64_t batch,
             std::int64_t learners) {
-    JobOptions job = options.job;
-    job.batch = batch * learners;
-    job.plan = with_learners(options.job.plan, learners);
-    const Schedule schedule =
-        make_schedule(network, machine, schedule::parse_plan(job.plan), job_for(job, options.devices));
-    const Timeline timeline = sim::simulate(schedule, machine, {}).timeline;
+    const std::string plan = with_learners(options.job.plan, learners);
+    const predict::Job job{.network = network,
+                           .machine = machine,
+                           .plan = schedule::parse_plan(plan),
+                           .batch = batch * learners,
+                           .precision = options.job.precision,
+                           .optimizer = options.job.optimizer,
+                           .training = options.training,
+                           .bands = false};
+    Timeline unused;
+    const predict::Point point = predict::point_of(job, predict::setup_of(job, options.devices), unused);
     Json row{{"batch", batch}, {"learners", learners}};
-    row.update(point(schedule, summarize(schedule, timeline)));
-    row["nodes"] = locate(machine, options.devices - 1).node + 1;
-    row["fits"] = schedule.memory_peak <= class_of(machine, 0).memory.value;
-    row["plan"] = job.plan;
-    add_training_time(row, options.training);
+    row.update(json_of(point.figures));
+    row["nodes"] = point.nodes;
+    row["fits"] = point.memory.fits;
+    row["plan"] = plan;
+    add_training_time(row, point.training);
     return row;
 }
 

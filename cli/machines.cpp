@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/price_model.hpp"
+#include "core/tile_model.hpp"
 #include "models/models.hpp"
 #include "picture/topology.hpp"
 #include "picture/write.hpp"
@@ -81,10 +82,30 @@ void add_device(Figures& figures, const DeviceClass& device) {
                         fmt::format("{} kernels", k.samples.size()), static_cast<double>(k.samples.size()), k.source);
         }
     }
+    if (device.tiles != nullptr) {
+        const TileModel& tiles = *device.tiles;
+        figures.add(device.name, "tiles: processors", tiles.processors);
+        figures.add(device.name, "tiles: share of the peak, large tiles", tiles.large_tile);
+        figures.add(device.name, "tiles: small over large", tiles.small_tile);
+        figures.add(device.name, "tiles: depth that a tile costs", tiles.depth);
+        figures.add(device.name, "tiles: slowdown of unaligned sizes", tiles.unaligned);
+        figures.add(device.name, "tiles: share of the memory bandwidth", tiles.memory);
+    }
     if (!device.measured.empty()) {
         figures.row(device.name, "measured problems", fmt::format("{}", device.measured.size()),
                     static_cast<double>(device.measured.size()), device.measured.begin()->second.source);
     }
+}
+
+void add_software(Figures& figures, const Software& software) {
+    const std::string of = fmt::format("software {}", software.name);
+    figures.add(of, "passes of elementwise operators", software.elementwise_passes);
+    figures.add(of, "passes of attention's scores", software.score_passes);
+    figures.add(of, "passes of the classes' scores", software.loss_passes);
+    figures.add(of, "issue of a kernel", software.issue);
+    figures.add(of, "kernels of a product", software.dense_kernels);
+    figures.add(of, "kernels of attention", software.attention_kernels);
+    figures.add(of, "kernels of the loss", software.loss_kernels);
 }
 
 void add_messaging(Figures& figures, const char* where, const Messaging& messaging) {
@@ -132,13 +153,24 @@ Json nodes_of(const Machine& machine) {
     return nodes;
 }
 
+// As predict does: the file of a host whose ranks never talked says everything else.
+void require_messages(const Machine& machine) {
+    if (device_count(machine) == 1 || machine.inside.fraction.value > 0) return;
+    throw InputError(
+        fmt::format("{}: machine '{}': its messages inside are not known: measure them on that host with "
+                    "`mpirun -n 2 rehearse calibrate`",
+                    machine.origin, machine.name));
+}
+
 int show(const Options& options) {
     check_writable(options.plot, options.common);
     if (!options.plot.empty()) picture::check_suffix(options.plot);
     const bool this_host = options.name == "this-host";
     const Machine machine = this_host ? models::detect_this_host() : models::load_machine(options.name);
+    if (!this_host) require_messages(machine);
     Figures figures;
     for (const DeviceClass& device : machine.classes) add_device(figures, device);
+    if (has_tiles(machine)) add_software(figures, machine.software);
     for (const NodeKind& kind : machine.nodes) {
         for (const NodeLink& link : kind.links) {
             const std::string name = fmt::format("{} - {}", kind.vertices[static_cast<std::size_t>(link.a)].name,
@@ -154,6 +186,7 @@ int show(const Options& options) {
     Report report{document("machine", {{"machine", options.name}}), {}, ""};
     report.document["name"] = machine.name;
     report.document["summary"] = machine.summary;
+    if (has_tiles(machine)) report.document["software"] = machine.software.name;
     report.document["devices"] = device_count(machine);
     report.document["nodes"] = nodes_of(machine);
     report.document["topology"] = topology_text(machine.fabric.topology);

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "cli/command.hpp"
-#include "core/error.hpp"
+#include "cli/failure.hpp"
+#include "cli/help.hpp"
+#include "cli/progress.hpp"
 #include "core/text.hpp"
 
 namespace rehearse::cli {
@@ -79,6 +81,8 @@ constexpr std::array table{
             add_export},
     Command{"models", "the networks, or the layers of one",
             "  rehearse models\n  rehearse models resnet50 --format csv", add_models},
+    Command{"frameworks", "what frameworks do beside their kernels, as predict --framework takes it",
+            "  rehearse frameworks\n  rehearse frameworks chainermn", add_frameworks},
     Command{"machines", "the machines, or one with the source of every figure",
             "  rehearse machines\n  rehearse machines summit", add_machines},
 };
@@ -112,6 +116,11 @@ std::string explained(const CLI::App& app, const CLI::ParseError& error, int arg
         known.assign(names.begin(), names.end());
     }
     std::string text = error.what();
+    // "--batch: 0: at least 1" of our own checks as "--batch 0: at least 1".
+    if (const std::size_t colon = text.find(": "); error.get_name() == "ValidationError" && text.starts_with("--") &&
+                                                   colon + 2 < text.size() &&
+                                                   text.find(": ", colon + 2) != std::string::npos)
+        text.erase(colon, 1);
     for (int i = 1; i < argc; ++i) {
         const std::string_view word = std::string_view{argv[i]}.substr(0, std::string_view{argv[i]}.find('='));
         if (std::ranges::find(known, word) != known.end()) continue;
@@ -127,11 +136,15 @@ int parse_and_run(int argc, char** argv) {
     CLI::App app{"Rehearse a deep-learning training run before you ask for the machine.", "rehearse"};
     app.set_version_flag("--version", std::string{"rehearse "} + REHEARSE_VERSION);
     app.require_subcommand(1);
+    app.formatter(help_formatter());
+    app.option_defaults()->always_capture_default();
     std::vector<std::pair<const CLI::App*, Run>> runs;
     for (const Command& command : table) {
         CLI::App* sub = app.add_subcommand(std::string{command.name}, std::string{command.summary});
-        sub->footer(fmt::format("Examples:\n{}", command.examples));
+        sub->footer(fmt::format("{}{}Examples:\n{}", problems_help(command.name), columns_help(command.name),
+                                command.examples));
         runs.emplace_back(sub, command.add(*sub));
+        annotate(*sub);
     }
     try {
         app.parse(argc, argv);
@@ -154,15 +167,11 @@ std::span<const Command> commands() { return table; }
 
 int main(int argc, char** argv) {
     using namespace rehearse;
+    cli::listen_for_signals();
     try {
         return cli::parse_and_run(argc, argv);
-    } catch (const InputError& error) {
-        return cli::complain(error.what(), cli::wrong_input);
-    } catch (const InfeasibleError& error) {
-        return cli::complain(error.what(), cli::infeasible);
-    } catch (const BackendError& error) {
-        return cli::complain(error.what(), cli::refused);
-    } catch (const std::exception& error) {
-        return cli::complain(error.what(), cli::check_failed);
+    } catch (...) {
+        const cli::Failure failure = cli::failure_of(std::current_exception());
+        return cli::complain(failure.text, failure.code);
     }
 }

@@ -5,7 +5,8 @@
 
 #include <utility>
 
-#include "cli/explain.hpp"
+#include "core/tile_model.hpp"
+#include "predict/explain.hpp"
 #include "schedule/memory.hpp"
 
 namespace rehearse::cli {
@@ -14,17 +15,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::int64_t devices_of(const Predicted& last) { return last.point["devices"].get<std::int64_t>(); }
+std::int64_t devices_of(const predict::Prediction& prediction) { return prediction.points.back().figures.devices; }
 
 // What the step was held against, and did not beat.
-void add_bounds(Report& report, const Json& point) {
-    const double step = point["step_s"].get<double>();
+void add_bounds(Report& report, const predict::Point& point) {
     report.document["bounds"] = Json::array();
-    for (const auto& [what, key] :
-         {std::pair{"operations at peak rate, or bytes at memory bandwidth", "least_compute_s"},
-          std::pair{"bytes over the links of a device, or the NICs of its nodes", "least_wire_s"}}) {
-        const double least = point[key].get<double>();
-        report.document["bounds"].push_back({{"what", what}, {"least_s", least}, {"share", least / step}});
+    for (const auto& [what, least] :
+         {std::pair{"operations at peak rate, or bytes at memory bandwidth", point.bounds.compute},
+          std::pair{"bytes over the links of a device, or the NICs of its nodes", point.bounds.wire}}) {
+        report.document["bounds"].push_back(
+            {{"what", what}, {"least_s", least.value}, {"share", least / point.figures.time.step}});
     }
     report.tables.push_back(
         {"bounds",
@@ -34,26 +34,50 @@ void add_bounds(Report& report, const Json& point) {
 
 }  // namespace
 
-void add_explanation(Report& report, const Predicted& last, const Machine& machine) {
-    report.document["explanation"] = explanation(last.schedule, machine, last.timeline);
+void add_machine_notes(Report& report, const Machine& machine) {
+    const auto say = [&](const std::string& line) {
+        report.footer += fmt::format("{}{}", report.footer.empty() ? "" : "\n", line);
+    };
+    if (has_tiles(machine)) {
+        report.document["software"] = machine.software.name;
+        say(fmt::format("software: {} ({})", machine.software.name, machine.software.summary));
+    }
+    const std::string& doubt = machine.in_situ.doubt;
+    report.document["warnings"] = doubt.empty() ? Json::array() : Json::array({doubt});
+    if (!doubt.empty()) say(fmt::format("warning: {}: {}", machine.origin, doubt));
+}
+
+void add_explanation(Report& report, const predict::Prediction& prediction) {
+    Json& rows = report.document["explanation"] = Json::array();
+    for (const predict::Explained& part : predict::explained(prediction)) {
+        rows.push_back({{"what", part.what},
+                        {"steps", part.steps},
+                        {"total_s", part.total.value},
+                        {"share", part.share},
+                        {"error", part.error},
+                        {"basis", to_string(part.basis)},
+                        {"source", part.source}});
+    }
     report.tables.push_back({"explanation",
-                             fmt::format("where the step of {} devices comes from", devices_of(last)),
+                             fmt::format("where the step of {} devices comes from", devices_of(prediction)),
                              {{"what", "what"},
                               {"steps", "steps", Show::count},
                               {"total_s", "time", Show::seconds},
                               {"share", "of step", Show::percent},
                               {"error", "error", Show::percent},
+                              {"basis", "price"},
                               {"source", "source"}}});
-    add_bounds(report, last.point);
+    add_bounds(report, prediction.points.back());
 }
 
-void add_memory(Report& report, const Predicted& last) {
+void add_memory(Report& report, const predict::Prediction& prediction) {
     Table table{"memory",
-                fmt::format("memory of a device, of {} devices, at its fullest moment", devices_of(last)),
+                fmt::format("memory of a device, of {} devices, at its fullest moment", devices_of(prediction)),
                 {{"class", "class"}, {"kind", "kind"}, {"bytes", "bytes", Show::bytes}}};
     report.document["memory"] = Json::array();
-    for (const RankClass& rank_class : last.schedule.classes) {
-        for (const schedule::MemoryRow& row : schedule::rows(schedule::memory_use(last.schedule, rank_class))) {
+    for (const RankClass& rank_class : prediction.setup.schedule.classes) {
+        for (const schedule::MemoryRow& row :
+             schedule::rows(schedule::memory_use(prediction.setup.schedule, rank_class))) {
             report.document["memory"].push_back(
                 {{"class", rank_class.name}, {"kind", row.kind}, {"bytes", row.bytes.value}});
         }
@@ -61,9 +85,9 @@ void add_memory(Report& report, const Predicted& last) {
     report.tables.push_back(table);
 }
 
-void add_links(Report& report, const Predicted& last) {
+void add_links(Report& report, const predict::Prediction& prediction) {
     Table table{"links",
-                fmt::format("links of {} devices that carried something", devices_of(last)),
+                fmt::format("links of {} devices that carried something", devices_of(prediction)),
                 {{"kind", "links"},
                  {"links", "number", Show::count},
                  {"capacity_bytes_per_s", "each a second", Show::bytes},
@@ -72,8 +96,8 @@ void add_links(Report& report, const Predicted& last) {
                  {"utilisation", "used", Show::percent},
                  {"most_utilisation", "busiest used", Show::percent}}};
     report.document["links"] = report.document["busiest_links"] = Json::array();
-    const Seconds whole = length(last.timeline);
-    for (const LinkUse& use : last.timeline.links) {
+    const Seconds whole = length(prediction.timeline);
+    for (const LinkUse& use : prediction.timeline.links) {
         LinkUse most = use;
         most.links = 1;
         most.bytes = use.most;

@@ -2,27 +2,20 @@
 // What predict says of its largest point beside the table of all points.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include "cli/report.hpp"
-#include "core/machine.hpp"
-#include "core/schedule.hpp"
-#include "core/timeline.hpp"
+#include "predict/prediction.hpp"
 
 namespace rehearse::cli {
 
-struct Predicted {
-    nlohmann::ordered_json point;
-    Schedule schedule;
-    Timeline timeline;
-};
-
+/// What the machine file says of its prices as a whole: "software", that devices with tiles are priced for, and
+/// "warnings", why they are not to be trusted. Below the tables in text.
+void add_machine_notes(Report& report, const Machine& machine);
 /// "explanation": what takes the step's time, at which price, from where; "bounds": what its certificate held it
 /// against.
-void add_explanation(Report& report, const Predicted& last, const Machine& machine);
+void add_explanation(Report& report, const predict::Prediction& prediction);
 /// "memory": what each rank class holds at its fullest moment.
-void add_memory(Report& report, const Predicted& last);
+void add_memory(Report& report, const predict::Prediction& prediction);
 /// "links": what kinds of links carried; in JSON single ones too, "busiest_links".
-void add_links(Report& report, const Predicted& last);
+void add_links(Report& report, const predict::Prediction& prediction);
 
 }  // namespace rehearse::cli

@@ -20,6 +20,8 @@ namespace rehearse::cli {
 namespace {
 
 using picture::Point;
+using validate::Answer;
+using validate::ReplayedRow;
 
 struct Curve {
     std::map<std::int64_t, const ReplayedRow*> by_devices;

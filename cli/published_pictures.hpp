@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/replay_rows.hpp"
+#include "validate/replay_rows.hpp"
 
 namespace rehearse::cli {
 
 /// One SVG a system, machine and metric into the folder, which is made; the files written, older ones replaced.
 /// InputError when the folder cannot be.
-std::vector<std::string> draw_published(const std::vector<ReplayedRow>& rows, const std::string& folder);
+std::vector<std::string> draw_published(const std::vector<validate::ReplayedRow>& rows, const std::string& folder);
 
 }  // namespace rehearse::cli

@@ -17,6 +17,9 @@
 #include <thread>
 
 #include "cli/choice.hpp"
+#include "cli/help.hpp"
+#include "cli/progress.hpp"
+#include "cli/table_text.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
@@ -27,63 +30,6 @@ namespace rehearse::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string shown(const Json& value, Show show) {
-    if (value.is_null()) return "-";
-    if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
-    if (value.is_string()) return value.get<std::string>();
-    const double number = value.get<double>();
-    switch (show) {
-        case Show::seconds:
-            return to_string(Seconds{number});
-        case Show::bytes:
-            return to_string(Bytes{number});
-        case Show::flops:
-            return to_string(Flops{number});
-        case Show::flop_rate:
-            return to_string(FlopRate{number});
-        case Show::percent:
-            return fmt::format("{:.1f} %", 100 * number);
-        case Show::number:
-            return fmt::format("{:.4g}", number);
-        case Show::count:
-            return fmt::format("{:.0f}", number);
-        case Show::text:
-            break;
-    }
-    return value.dump();
-}
-
-// Characters on screen: UTF-8 continuation bytes take no room.
-std::size_t width(std::string_view text) {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
-}
-
-void print_table(std::ostream& out, const Json& rows, const Table& table) {
-    std::vector<std::vector<std::string>> cells(1);
-    for (const Column& column : table.columns) cells[0].push_back(column.title);
-    for (const Json& row : rows) {
-        std::vector<std::string>& line = cells.emplace_back();
-        for (const Column& column : table.columns) line.push_back(shown(row.value(column.key, Json{}), column.show));
-    }
-    std::vector<std::size_t> widths(table.columns.size());
-    for (const auto& line : cells) {
-        for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width(line[i]));
-    }
-    if (!table.title.empty()) out << table.title << '\n';
-    for (const auto& line : cells) {
-        std::string text;
-        for (std::size_t i = 0; i < line.size(); ++i) {
-            const std::string room(widths[i] - width(line[i]), ' ');
-            const bool left = table.columns[i].show == Show::text;
-            text += left ? line[i] + room : room + line[i];
-            if (i + 1 < line.size()) text += "  ";
-        }
-        text.erase(text.find_last_not_of(' ') + 1);
-        out << text << '\n';
-    }
-}
 
 std::string csv_cell(const Json& value) {
     if (value.is_null()) return "";
@@ -126,9 +72,13 @@ std::string rendered(const Report& report, Format format) {
     } else {
         for (std::size_t i = 0; i < report.tables.size(); ++i) {
             if (i > 0) out << '\n';
-            print_table(out, report.document.at(report.tables[i].rows), report.tables[i]);
+            out << table_text(report.document.at(report.tables[i].rows), report.tables[i]);
         }
-        if (!report.footer.empty()) out << '\n' << report.footer << '\n';
+        if (report.footer.empty()) return out.str();
+        out << '\n';
+        for (const std::string_view line : split(report.footer, '\n')) {
+            out << (report.footer_is_drawn ? std::string{line} : wrapped(line, 0)) << '\n';
+        }
     }
     return out.str();
 }
@@ -146,10 +96,12 @@ void add_common(CLI::App& app, Common& common) {
 
 void add_budget(CLI::App& app, Seconds& budget) {
     const auto set = [&budget](double seconds) {
-        if (!(seconds > 0)) throw CLI::ValidationError("--budget", "seconds, more than 0");
+        if (!(seconds > 0)) throw CLI::ValidationError("--budget", fmt::format("{}: seconds, above 0", seconds));
         budget = Seconds{seconds};
     };
-    app.add_option_function<double>("--budget", set, "seconds of timing")->option_text("SECONDS");
+    app.add_option_function<double>("--budget", set, "seconds of timing")
+        ->option_text("SECONDS")
+        ->default_str(fmt::format("{:g}", budget.value));
 }
 
 nlohmann::ordered_json document(std::string_view kind, nlohmann::ordered_json configuration) {
@@ -202,7 +154,9 @@ double share_or_infinity(std::string_view option, std::string_view text) {
 }
 
 void talk(const Common& common, std::string_view text) {
-    if (!common.quiet) std::cerr << text << '\n';
+    if (common.quiet) return;
+    clear_bar();
+    std::cerr << text << '\n';
 }
 
 }  // namespace rehearse::cli

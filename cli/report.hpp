@@ -40,6 +40,7 @@ enum class Show { text, count, seconds, bytes, flops, flop_rate, percent, number
 struct Column {
     std::string key, title;
     Show show = Show::text;
+    bool begins_part = false;  // in a table that is too wide for a line, this column begins what stands below
 };
 
 struct Table {
@@ -51,7 +52,8 @@ struct Table {
 struct Report {
     nlohmann::ordered_json document;  // begins with "schema", "version"
     std::vector<Table> tables;        // CSV writes the rows of the first one, with all their scalar keys
-    std::string footer;               // below the tables
+    std::string footer;               // below the tables, its lines wrapped
+    bool footer_is_drawn = false;     // as a picture in letters, whose lines stay whole
 };
 
 /// A document of this kind: schema "rehearse.<kind>/1", version, configuration, host.

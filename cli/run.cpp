@@ -122,8 +122,8 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     report.document["steps"] = steps_of(result);
     const bool timed = !result.timeline.events.empty();  // kernels of learners overlap: there is no timeline
     report.document["points"] = Json::array();
-    if (timed) report.document["points"].push_back(point(schedule, summarize(schedule, result.timeline)));
-    if (schedule.servers.count > 0) add_staleness(report.document["points"][0], result.staleness);
+    if (timed) report.document["points"].push_back(json_of(figures_of(schedule, summarize(schedule, result.timeline))));
+    if (schedule.servers.count > 0) add_staleness(report.document["points"][0], Staleness{result.staleness});
     if (options.run.check_gradients) {
         report.document["gradient_error"] = result.gradient_error;
         report.document["gradient_tolerance"] = result.gradient_tolerance;
@@ -140,7 +140,8 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
                    {"samples_per_s", "samples/s", Show::number},
                    {"compute_s", "compute", Show::seconds},
                    {"exposed_comm_s", "exposed comm", Show::seconds},
-                   {"bubble_s", "bubble", Show::seconds}}};
+                   {"bubble_s", "bubble", Show::seconds},
+                   {"rest_s", "rest", Show::seconds}}};
     if (schedule.servers.count > 0) {
         summary.columns.push_back({"mean_staleness", "mean staleness", Show::number});
         summary.columns.push_back({"most_staleness", "most", Show::count});
@@ -259,7 +260,7 @@ Run add_run(CLI::App& app) {
         ->capture_default_str()
         ->option_text("X");
     app.add_option("--loss-scale", options->run.loss_scale,
-                   "of --precision fp16 and mixed, at the start: halved when gradients overflow")
+                   "of --precision fp16, mixed and autocast, at the start: halved when gradients overflow")
         ->capture_default_str()
         ->option_text("X");
     app.add_option(

@@ -75,7 +75,7 @@ Json classes_of(const Schedule& schedule, const schedule::BoxChart& chart) {
         rows.push_back({{"class", each.name},
                         {"layers", each.part.network.layers.size()},
                         {"parameters", parameters(each.part.network)},
-                        {"held_micro_batches", each.slots},
+                        {"held_micro_batches", each.in_flight},
                         {"steps", each.steps.size()},
                         {"idle_share", schedule::idle_share(chart, chart.lanes[c])},
                         {"boxes", boxes_of(chart.lanes[c], chart.chunks)}});
@@ -129,6 +129,7 @@ Report report_of(const Options& options, const Schedule& schedule, const schedul
                                   {"after", "after"}}});
     }
     report.tables.push_back(classes);
+    report.footer_is_drawn = options.draw == as_text;
     if (options.draw == as_text) report.footer = '\n' + schedule::draw(chart);
     return report;
 }

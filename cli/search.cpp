@@ -5,19 +5,22 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 
+#include "cli/batch_script.hpp"
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
 #include "cli/crew.hpp"
 #include "cli/job.hpp"
+#include "cli/prediction_json.hpp"
+#include "cli/progress.hpp"
 #include "cli/report.hpp"
 #include "cli/training.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "models/models.hpp"
-#include "search/script.hpp"
 #include "search/store.hpp"
 
 namespace rehearse::cli {
@@ -31,27 +34,27 @@ struct Options {
     JobOptions job;
     std::string machine = "summit";
     search::Request request;
-    TrainingOptions training;
-    std::string memory_limit, deadline, store, script;
-    search::Scheduler scheduler = search::Scheduler::slurm;
-    bool gpus = false;
+    predict::Training training;
+    std::string memory_limit, deadline, store;
+    BatchOptions batch;
     std::optional<double> node_watts;
 };
 
 search::Request request_of(const Options& options) {
     search::Request request = options.request;
     request.job = job_for(options.job, 1);
-    request.samples = samples(options.training);
+    request.samples = samples(options.training, static_cast<double>(*options.job.global_batch));
     request.variety.adaptive_updates = options.job.optimizer != Optimizer::lamb;
     if (!options.memory_limit.empty()) request.limits.memory = parse_quantity<Bytes>(options.memory_limit);
     if (!options.deadline.empty()) request.limits.training = parse_quantity<Seconds>(options.deadline);
     return request;
 }
 
+BatchScript script_of(const Options& options) {
+    return {options.batch, options.job, options.training, options.machine};
+}
+
 void check(const Options& options) {
-    if (!options.job.global_batch && options.request.devices.size() > 1) {
-        throw InputError("search: with several numbers of devices give --global-batch: what all plans have in common");
-    }
     if (options.request.simulated < 1) {
         throw InputError(fmt::format("--top {}: at least 1", options.request.simulated));
     }
@@ -64,7 +67,7 @@ void check(const Options& options) {
     if (!options.store.empty() && !search::absent_store().empty()) {
         throw BackendError(fmt::format("--store: {}", search::absent_store()));
     }
-    check_writable(options.script, options.common);
+    check(script_of(options), options.common);
 }
 
 /// All that a simulated step depends on, beside plan and devices. The machine counts with its file's text.
@@ -84,14 +87,17 @@ Json row_of(const Options& options, const search::Ranked& each, std::size_t rank
              {"plan", each.plan},
              {"devices", each.devices},
              {"nodes", each.nodes},
+             {"global_batch", *options.job.global_batch},
              {"step_s", each.result.step.value},
-             {"step_low_s", each.result.low.value},
-             {"step_high_s", each.result.high.value},
+             {"step_low_s", each.result.has_band() ? Json(each.result.low.value) : Json{}},
+             {"step_high_s", each.result.has_band() ? Json(each.result.high.value) : Json{}},
              {"samples_per_s", batch / each.result.step.value},
              {"memory_peak_bytes", each.result.memory.value},
              {"estimated_step_s", each.estimate.step_s},
              {"estimated_memory_bytes", each.estimate.memory_bytes}};
-    add_training_time(row, options.training);
+    add_training_time(row, training_time(options.training, {.samples_per_s = batch / each.result.step.value,
+                                                            .global_batch = *options.job.global_batch,
+                                                            .nodes = each.nodes}));
     if (row.contains("node_hours") && options.node_watts) {
         row["energy_kwh"] = row["node_hours"].get<double>() * *options.node_watts / 1000;
     }
@@ -127,54 +133,44 @@ Json counts_of(const search::Counts& counts) {
             {"simulated", counts.simulated},
             {"known", counts.known},
             {"refused", counts.refused},
+            {"least_ratio", counts.least_ratio},
+            {"most_ratio", counts.most_ratio},
             {"simulate_s", counts.simulate_s}};
 }
 
 std::string footer_of(const search::Counts& counts) {
     return fmt::format(
         "{} plans of {} meshes screened in {:.2f} s ({:.0f} a second), {} meshes bound, {} plans above the memory, "
-        "{} beyond other limits;\n{} simulated in {:.2f} s, {} known before, {} of these did not fit after all",
+        "{} beyond other limits;\n{} simulated in {:.2f} s, {} known before, {} of these did not fit after all; "
+        "simulated steps are {:.2f} to {:.2f} times their estimates",
         counts.screened, counts.shapes, counts.screen_s,
         static_cast<double>(counts.screened) / std::max(1e-9, counts.screen_s), counts.shapes_bound, counts.too_large,
-        counts.beyond, counts.simulated, counts.simulate_s, counts.known, counts.refused);
-}
-
-/// What the ranks of the best plan would run: all of its training, or 100 steps.
-void write_script(const Options& options, const Machine& machine, const search::Ranked& best) {
-    const auto batch = static_cast<double>(*options.job.global_batch);
-    const double steps = options.training.dataset ? std::ceil(samples(options.training) / batch) : 100;
-    const std::string command = fmt::format(
-        "rehearse run --model {} --plan '{}' --global-batch {} --precision {} --optimizer {} --fuse {} --steps {:.0f}",
-        options.job.model, best.plan, *options.job.global_batch, to_string(options.job.precision),
-        to_string(options.job.optimizer), options.job.fuse, steps);
-    const std::int64_t per_node = std::min(best.devices, devices_per_node(machine.nodes.front()));
-    const search::BatchJob job{.name = options.job.model,
-                               .command = command,
-                               .ranks = best.devices,
-                               .nodes = best.nodes,
-                               .ranks_per_node = per_node,
-                               .gpus = options.gpus,
-                               .limit = 1.1 * steps * best.result.high};
-    replace_file(options.script, search::batch_script(options.scheduler, job));
-    talk(options.common, fmt::format("batch script: {}", options.script));
+        counts.beyond, counts.simulated, counts.simulate_s, counts.known, counts.refused, counts.least_ratio,
+        counts.most_ratio);
 }
 
 int search_plans(Options& options, const CrewPlace& place) {
-    check(options);
+    if (!options.job.global_batch && options.request.devices.size() > 1) {
+        throw InputError("search: with several numbers of devices give --global-batch: what all plans have in common");
+    }
     if (!options.job.global_batch) options.job.global_batch = options.job.batch * options.request.devices.front();
+    check(options);
     const Machine machine = models::load_machine(options.machine);
     const Network network = load_network(options.job.model, options.job.fuse, options.job.allow_unknown);
     std::unique_ptr<search::Store> store;
     if (!options.store.empty()) {
         store = std::make_unique<search::Store>(options.store, key_of(options, network, machine));
     }
-    const search::Result result = search::search(
-        network, machine, request_of(options), store ? store->others() : search::Others{},
-        [&](std::string_view text) {
-            if (options.common.verbose > 0) talk(options.common, text);
-        },
-        place.crew);
-    if (!place.speaks) return good;
+    const LongWork work{options.common};
+    const search::Listener listener{.say =
+                                        [&](std::string_view text) {
+                                            if (options.common.verbose > 0) talk(options.common, text);
+                                        },
+                                    .screening = work.part("meshes"),
+                                    .simulating = work.part("plans simulated")};
+    const search::Result result = search::search(network, machine, request_of(options),
+                                                 store ? store->others() : search::Others{}, listener, place.crew);
+    if (!place.speaks) return work.exit_code(good);
     Json config = configuration(options.job);
     config.erase("plan");
     config["machine"] = options.machine;
@@ -186,15 +182,18 @@ int search_plans(Options& options, const CrewPlace& place) {
     for (std::size_t i = 0; i < result.ranked.size(); ++i) {
         report.document["plans"].push_back(row_of(options, result.ranked[i], i + 1));
     }
+    work.mark(report);
     print(report, options.common);
-    if (result.ranked.empty()) {
+    if (result.ranked.empty() && !work.interrupted()) {
         std::string why = fmt::format("no plan was found: of {} estimated the smallest takes {} of memory a device",
                                       result.counts.screened, to_string(result.least_memory));
         for (const std::string& refusal : result.refusals) why += "\n  " + refusal;
         throw InfeasibleError(why);
     }
-    if (!options.script.empty()) write_script(options, machine, result.ranked.front());
-    return good;
+    if (!options.batch.file.empty() && !result.ranked.empty()) {
+        write_script(script_of(options), machine, result.ranked.front(), options.common);
+    }
+    return work.exit_code(good);
 }
 
 void add_limits(CLI::App& app, Options& options) {
@@ -234,7 +233,8 @@ Run add_search(CLI::App& app) {
                                    {"cost", search::Objective::node_hours},
                                    {"energy", search::Objective::node_hours}},
                                   "what is made least: the step, or node-hours, which energy goes with");
-    app.add_option("--top", options->request.simulated, "plans that are simulated and ranked")
+    app.add_option("--top", options->request.simulated,
+                   "plans that are ranked; more are simulated, until none is left that may be the best")
         ->option_text("N")
         ->capture_default_str();
     add_training(app, options->training);
@@ -242,12 +242,7 @@ Run add_search(CLI::App& app) {
     app.add_option("--store", options->store,
                    "a SQLite file of what was simulated: a search goes on where one ended; several at once share it")
         ->option_text("FILE");
-    app.add_option("--script", options->script, "write the batch script that would run the best plan")
-        ->option_text("FILE");
-    add_choice<search::Scheduler>(app, "--scheduler", options->scheduler,
-                                  {{"slurm", search::Scheduler::slurm}, {"lsf", search::Scheduler::lsf}},
-                                  "of the batch script");
-    app.add_flag("--gpus", options->gpus, "the batch script asks for a GPU for each rank");
+    add_script(app, options->batch);
     add_common(app, options->common);
     return [options] {
         return on_all_ranks([&](const CrewPlace& place) {

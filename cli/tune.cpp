@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cli/command.hpp"
+#include "cli/progress.hpp"
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "kernels/threads.hpp"
@@ -111,12 +112,17 @@ int tune_and_list(const std::vector<calibrate::Needed>& problems, bench::TuneOpt
     kernels::choose_threads();
     kernels::tuned::stored(models::tuned_path());  // a damaged file is said before the work
     complete(options, common);
+    const LongWork work{common};
+    options.checking = work.part("checking operators");
+    options.timing = work.part("tuning");
     const std::vector<Winner> winners = bench::tune(problems, options);
     keep(winners);
     Json rows = Json::array();
     for (const Winner& winner : winners) rows.push_back(row_of(winner));
-    print(report_of(rows, false), common);
-    return good;
+    Report report = report_of(rows, false);
+    work.mark(report);
+    print(report, common);
+    return work.exit_code(good);
 }
 
 int list_tuned(const Common& common) {

@@ -73,11 +73,10 @@ void add_scratch_limit(CLI::App& app, Bytes& limit) {
         if (given < Bytes{}) throw InputError(fmt::format("--scratch-limit {}: at least 0B", text));
         limit = given;
     };
-    app.add_option_function<std::string>(
-           "--scratch-limit", set,
-           fmt::format("most memory of a kernel beyond its tensors; who needs more is left out ({})",
-                       to_string(kernels::default_scratch_limit)))
-        ->option_text("SIZE");
+    app.add_option_function<std::string>("--scratch-limit", set,
+                                         "most memory of a kernel beyond its tensors; who needs more is left out")
+        ->option_text("SIZE")
+        ->default_str(to_string(kernels::default_scratch_limit));
 }
 
 kernels::Choices tuned_for_all(Bytes scratch_limit, const Common& common) {

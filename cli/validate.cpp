@@ -12,6 +12,7 @@
 #include "calibrate/learn.hpp"
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
+#include "cli/progress.hpp"
 #if REHEARSE_HAS_SIM
 #include "cli/validate_megatron.hpp"
 #include "cli/validate_published.hpp"
@@ -57,9 +58,12 @@ JudgedRow row_of(const ShippedKernels& shipped, const Judged& judged) {
             shipped.kernels.source};
 }
 
-Validation cross_validated(const Options& options) {
+Validation cross_validated(const Options& options, const Progress& progress) {
     Validation result;
-    for (const ShippedKernels& shipped : models::shipped_kernels()) {
+    const std::vector<ShippedKernels> all = models::shipped_kernels();
+    std::int64_t done = 0;
+    for (const ShippedKernels& shipped : all) {
+        if (!goes_on(progress, done++, std::ssize(all))) break;
         for (const Judged& judged : calibrate::cross_validate(shipped.kernels, options.leave)) {
             result.rows.push_back(row_of(shipped, judged));
         }
@@ -148,15 +152,16 @@ int verdict(const Options& options, double median, double allowed) {
 int simulated(const Options& options, [[maybe_unused]] double allowed) {
 #if REHEARSE_HAS_SIM
     double median = 0;
-    if (options.set == "megatron") {
-        print(validate_megatron({options.samples, options.machine, options.filter}, options.common, median),
-              options.common);
-    } else {
-        const std::string file = options.set == "published" ? "" : options.set;
-        print(validate_published({file, options.filter, options.rules, options.plot, options.rows}, median),
-              options.common);
-    }
-    return verdict(options, median, allowed);
+    const LongWork work{options.common};
+    const Progress progress = work.part("rows");
+    const std::string file = options.set == "published" ? "" : options.set;
+    Report report =
+        options.set == "megatron"
+            ? validate_megatron({options.samples, options.machine, options.filter}, progress, median)
+            : validate_published({file, options.filter, options.rules, options.plot, options.rows}, progress, median);
+    work.mark(report);
+    print(report, options.common);
+    return work.interrupted() ? work.exit_code(good) : verdict(options, median, allowed);
 #else
     throw BackendError("validate --set " + options.set + ": this build has no SimGrid (REHEARSE_SIM=ON)");
 #endif
@@ -183,15 +188,19 @@ int validate(const Options& options) {
     const double allowed = share_or_infinity("--fail-over", options.fail_over);
     if (options.set != "deepbench") return simulated(options, allowed);
     if (!options.learn.empty()) return learn(options);
-    Validation result = options.samples.empty() ? cross_validated(options) : priced(options);
+    const LongWork work{options.common};
+    Validation result = options.samples.empty() ? cross_validated(options, work.part("kernels")) : priced(options);
     keep_matching(result.rows, options);
-    if (result.rows.empty()) {
+    if (result.rows.empty() && !work.interrupted()) {
         std::string why;
         for (const auto& [reason, count] : result.reasons) why += fmt::format("; {} rows: {}", count, reason);
         throw InputError(options.filter.empty() ? fmt::format("{}: no row can be priced{}", options.samples, why)
                                                 : fmt::format("--filter '{}' matches no row", options.filter));
     }
-    print(report_of(result, configuration(options)), options.common);
+    Report report = report_of(result, configuration(options));
+    work.mark(report);
+    print(report, options.common);
+    if (work.interrupted()) return work.exit_code(good);
     std::vector<Judged> cold = judged(result.rows, [](const JudgedRow& row) { return !row.fitted; });
     if (cold.empty()) cold = judged(result.rows, [](const JudgedRow&) { return true; });
     return verdict(options, calibrate::summarize(cold).median, allowed);

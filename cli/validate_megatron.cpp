@@ -8,16 +8,19 @@
 #include <map>
 #include <regex>
 
-#include "cli/megatron_rows.hpp"
-#include "cli/row_errors.hpp"
+#include "cli/validate_published.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "validate/megatron_rows.hpp"
 
 namespace rehearse::cli {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
+using validate::MegatronAnswer;
+using validate::MegatronRow;
+using validate::RowErrors;
 
 double error_of(Seconds predicted, Seconds published) { return std::abs(predicted / published - 1); }
 
@@ -27,7 +30,7 @@ std::string group_of(const MegatronAnswer& answer) {
 
 void add(RowErrors& errors, const MegatronAnswer& answer) {
     const Seconds published = answer.row.published;
-    errors.add(error_of(answer.cold, published), answer.low <= published && published <= answer.high);
+    errors.add(answer.cold.value, published.value, {answer.low.value, answer.high.value});
 }
 
 Json row_json(const MegatronAnswer& answer) {
@@ -58,9 +61,9 @@ Json row_json(const MegatronAnswer& answer) {
 }
 
 std::vector<MegatronRow> rows_of(const MegatronOptions& options) {
-    std::vector<MegatronRow> rows = options.samples.empty()
-                                        ? shipped_megatron()
-                                        : read_megatron(read_file(options.samples), options.samples, options.samples);
+    std::vector<MegatronRow> rows =
+        options.samples.empty() ? validate::shipped_megatron()
+                                : validate::read_megatron(read_file(options.samples), options.samples, options.samples);
     if (options.filter.empty()) return rows;
     try {
         const std::regex pattern{options.filter};
@@ -88,11 +91,9 @@ std::vector<Table> tables() {
 
 }  // namespace
 
-Report validate_megatron(const MegatronOptions& options, const Common& common, double& median) {
+Report validate_megatron(const MegatronOptions& options, const Progress& progress, double& median) {
     const std::vector<MegatronRow> rows = rows_of(options);
-    const std::vector<MegatronAnswer> answers = answer_megatron(rows, options.machine, [&](std::size_t done) {
-        if (done % 100 == 0) talk(common, fmt::format("{} of {} rows", done, rows.size()));
-    });
+    const std::vector<MegatronAnswer> answers = validate::answer_megatron(rows, options.machine, progress);
     std::map<std::string, RowErrors> cold, anchored;
     RowErrors all_cold, all_anchored;
     Report report{
@@ -110,27 +111,27 @@ Report validate_megatron(const MegatronOptions& options, const Common& common, d
         if (!answer.fitted) add(all_cold, answer);
         if (!answer.anchored) continue;
         const double error = error_of(*answer.anchored, answer.row.published);
-        anchored[group_of(answer)].errors.push_back(error);
-        all_anchored.errors.push_back(error);
+        anchored[group_of(answer)].add(error);
+        all_anchored.add(error);
     }
     Json& groups = report.document["groups"] = Json::array();
     for (const auto& [kind, errors] : {std::pair{"cold", &cold}, std::pair{"anchored", &anchored}}) {
         for (const auto& [name, group] : *errors) {
             Json json{{"set", "megatron"}, {"system", name}, {"kind", kind}};
-            json.update(group.json());
+            json.update(json_of(group.summary()));
             if (errors == &anchored) json.erase("in_band");
             groups.push_back(json);
         }
     }
     Json& summary = report.document["summary"] = Json::object();
-    if (!all_anchored.errors.empty()) summary["anchored"] = all_anchored.json();
-    if (!all_cold.errors.empty()) summary["cold"] = all_cold.json();
+    if (!all_anchored.empty()) summary["anchored"] = json_of(all_anchored.summary());
+    if (!all_cold.empty()) summary["cold"] = json_of(all_cold.summary());
     report.document["rows"] = std::move(list);
     report.footer =
         "cold: from the machine file alone; anchored: scaled by the smallest row of the same width, micro-batch "
         "and tensor ranks";
     for (const auto& [why, count] : reasons) report.footer += fmt::format("\n{} rows skipped: {}", count, why);
-    median = all_cold.errors.empty() ? 0 : all_cold.quantile(0.5);
+    median = all_cold.empty() ? 0 : all_cold.quantile(0.5);
     return report;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/report.hpp"
+#include "core/progress.hpp"
 
 namespace rehearse::cli {
 
@@ -15,6 +16,6 @@ struct MegatronOptions {
 };
 
 /// Every row with its predictions; `median` gets the median error of those that nothing was fitted on.
-Report validate_megatron(const MegatronOptions& options, const Common& common, double& median);
+Report validate_megatron(const MegatronOptions& options, const Progress& progress, double& median);
 
 }  // namespace rehearse::cli

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <regex>
+#include <set>
 
 #include "calibrate/validate_kernels.hpp"
 #include "cli/published_pictures.hpp"
-#include "cli/replay_rows.hpp"
-#include "cli/row_errors.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "validate/replay_rows.hpp"
 
 namespace rehearse::cli {
 
@@ -19,9 +19,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using models::PublishedRow;
+using validate::Answer;
+using validate::ReplayedRow;
+using validate::RowErrors;
 
 void add(RowErrors& errors, const Answer& answer, double published) {
-    errors.add(error_of(answer, published), answer.low <= published && published <= answer.high);
+    errors.add(answer.predicted, published, {answer.low, answer.high});
 }
 
 struct Group {
@@ -83,8 +86,8 @@ Json row_json(const ReplayedRow& replayed) {
 }
 
 void add_errors(Json& json, const char* name, const RowErrors& errors) {
-    if (errors.errors.empty()) return;
-    const Json all = errors.json();  // outlives the loop
+    if (errors.empty()) return;
+    const Json all = json_of(errors.summary());  // outlives the loop
     for (const auto& [key, value] : all.items()) {
         json[key == "rows" ? fmt::format("{}_rows", name) : fmt::format("{}_{}", name, key)] = value;
     }
@@ -106,14 +109,14 @@ Json groups_json(const std::vector<ReplayedRow>& rows) {
     Json list = Json::array();
     for (const auto& name : order) {
         const Group& group = groups[name];
-        const RowErrors& best = group.anchored.errors.empty() ? group.cold : group.anchored;
+        const RowErrors& best = group.anchored.empty() ? group.cold : group.anchored;
         Json json{{"set", "published"},
                   {"system", name.first},
                   {"machine", name.second},
                   {"rows", group.rows},
                   {"skipped", group.skipped}};
-        if (!best.errors.empty()) {
-            const Json all = best.json();
+        if (!best.empty()) {
+            const Json all = json_of(best.summary());
             for (const char* key : {"median_error", "p90_error", "in_band"}) json[key] = all[key];
         }
         add_errors(json, "anchored", group.anchored);
@@ -121,6 +124,28 @@ Json groups_json(const std::vector<ReplayedRow>& rows) {
         list.push_back(json);
     }
     return list;
+}
+
+// How many rows lie in bands that were stretched until they held nine in ten of all other systems' rows.
+void add_unseen(const std::vector<ReplayedRow>& rows, std::optional<Answer> ReplayedRow::*kind, const char* name,
+                Report& report) {
+    std::vector<validate::Residual> residuals;
+    std::set<std::string> systems;
+    for (const ReplayedRow& row : rows) {
+        const std::optional<Answer>& answer = row.*kind;
+        if (!answer || row.from_memory || !(answer->low < answer->predicted && answer->predicted < answer->high))
+            continue;
+        systems.insert(row.row.text("system"));
+        residuals.push_back(validate::residual_of(row.row.text("system"), answer->predicted, row.row.value,
+                                                  {answer->low, answer->high}));
+    }
+    if (systems.size() < 2) return;
+    const validate::Coverage coverage = validate::coverage_without_system(residuals);
+    report.document["summary"][name]["in_band_unseen"] = coverage.in_band;
+    report.document["summary"][name]["band_width_unseen"] = coverage.width;
+    report.footer +=
+        fmt::format("{}: {:.0f} % in bands that hold nine in ten of all other systems' rows, a factor of {:.2f} wide\n",
+                    name, 100 * coverage.in_band, coverage.width);
 }
 
 void summarize(const std::vector<ReplayedRow>& rows, Report& report, double& median) {
@@ -137,21 +162,25 @@ void summarize(const std::vector<ReplayedRow>& rows, Report& report, double& med
     }
     Json& summary = report.document["summary"] = Json::object();
     const auto add = [&](const char* name, const RowErrors& errors, std::string_view what) {
-        if (errors.errors.empty()) return;
-        const Json json = summary[name] = errors.json();
-        report.footer += fmt::format("{}: {} rows, error {:.1f} % median, {:.1f} % p90; {:.0f} % in their band ({})\n",
-                                     name, errors.errors.size(), 100 * errors.quantile(0.5), 100 * errors.quantile(0.9),
-                                     100 * json["in_band"].get<double>(), what);
+        if (errors.empty()) return;
+        const validate::ErrorSummary of = errors.summary();
+        summary[name] = json_of(of);
+        report.footer += fmt::format(
+            "{}: {} rows, error {:.1f} % median, {:.1f} % p90; {:.0f} % in their band, a factor of {:.2f} wide in the "
+            "median ({})\n",
+            name, of.rows, 100 * of.median, 100 * of.p90, 100 * of.in_band, of.width, what);
     };
     add("anchored", anchored, "scaled to the smallest run of the same kind");
     add("cold", cold, "nothing measured on the system");
     add("memory", memory, "cold; figures that were written down from memory");
+    add_unseen(rows, &ReplayedRow::anchored, "anchored", report);
+    add_unseen(rows, &ReplayedRow::cold, "cold", report);
     for (const auto& [why, count] : only_anchored)
         report.footer += fmt::format("{} rows anchored only: {}\n", count, why);
     for (const auto& [why, count] : reasons) report.footer += fmt::format("{} rows skipped: {}\n", count, why);
     if (!report.footer.empty()) report.footer.pop_back();
-    const RowErrors& judged = anchored.errors.empty() ? cold : anchored;
-    median = judged.errors.empty() ? 0 : judged.quantile(0.5);
+    const RowErrors& judged = anchored.empty() ? cold : anchored;
+    median = judged.empty() ? 0 : judged.quantile(0.5);
 }
 
 std::vector<Table> tables(bool rows) {
@@ -187,12 +216,22 @@ std::vector<Table> tables(bool rows) {
 
 }  // namespace
 
-Report validate_published(const PublishedOptions& options, double& median) {
+Json json_of(const validate::ErrorSummary& summary) {
+    Json json{{"rows", summary.rows},
+              {"mean_error", summary.mean},
+              {"median_error", summary.median},
+              {"p90_error", summary.p90},
+              {"in_band", summary.in_band}};
+    if (summary.width > 0) json["band_width"] = summary.width;
+    return json;
+}
+
+Report validate_published(const PublishedOptions& options, const Progress& progress, double& median) {
     const auto all = options.file.empty() ? models::shipped_published()
                                           : models::read_published(read_file(options.file), options.file);
     models::ReplayRules rules = models::shipped_replay_rules();
     if (!options.rules.empty()) rules.add(read_file(options.rules), options.rules);
-    const std::vector<ReplayedRow> rows = replay_rows(all, rules, matching(options.filter));
+    const std::vector<ReplayedRow> rows = validate::replay_rows(all, rules, matching(options.filter), progress);
     if (rows.empty()) {
         throw InputError(options.filter.empty() ? fmt::format("{}: it has no rows", options.file)
                                                 : fmt::format("--filter '{}' matches no row", options.filter));

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "cli/report.hpp"
+#include "core/progress.hpp"
+#include "validate/row_errors.hpp"
 
 namespace rehearse::cli {
 
@@ -15,7 +17,10 @@ struct PublishedOptions {
     bool rows = false;  // a table of every row, before that of groups
 };
 
+/// rows, mean_error, median_error, p90_error, in_band, and the median band_width where there are bands.
+nlohmann::ordered_json json_of(const validate::ErrorSummary& summary);
+
 /// Every row with its predictions; `median` gets the median error, of anchored rows where there are any, else of all.
-Report validate_published(const PublishedOptions& options, double& median);
+Report validate_published(const PublishedOptions& options, const Progress& progress, double& median);
 
 }  // namespace rehearse::cli

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "prices/interval.hpp"
+
 namespace rehearse::cli {
 
 namespace {
@@ -45,13 +47,14 @@ Json rows_of(const std::vector<JudgedRow>& rows) {
     Json list = Json::array();
     for (const JudgedRow& row : rows) {
         const KernelPrice& price = row.judged.predicted;
-        const double reach = std::exp(calibrate::ninety_percent * price.deviation), time = std::exp(price.log_time);
+        const double time = std::exp(price.log_time);
+        const auto [low, high] = prices::around(time, prices::log_reach(price.deviation));
         list.push_back({{"id", fmt::format("{} {}", row.device, to_string(row.judged.problem))},
                         {"published", row.judged.measured.value},
                         {"predicted", time},
                         {"error", calibrate::error_of(row.judged)},
-                        {"low", time / reach},
-                        {"high", time * reach},
+                        {"low", low},
+                        {"high", high},
                         {"anchor", row.fitted},
                         {"source", row.source}});
     }

@@ -13,6 +13,7 @@ namespace rehearse::cluster {
 /// `most_per_device` or what the memory holds. `plan` is cut into the devices as predict does; precision and optimizer
 /// are `job`'s. InputError as make_schedule; InfeasibleError when not even one sample fits a device.
 std::vector<SpeedPoint> predicted_points(const Network& network, const Machine& machine, const schedule::Plan& plan,
-                                         schedule::Job job, std::int64_t most_devices, std::int64_t most_per_device);
+                                         const schedule::Job& job, std::int64_t most_devices,
+                                         std::int64_t most_per_device);
 
 }  // namespace rehearse::cluster

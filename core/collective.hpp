@@ -50,10 +50,21 @@ std::pair<std::int64_t, std::int64_t> torus_sides(const Algorithm& algorithm, st
 /// elements (128 KiB in f32, which an L2 cache holds) or more, so that there are 64 at most.
 std::int64_t pipeline_pieces(const Algorithm& algorithm, std::int64_t elements);
 
+/// A ring through the ranks that a group has on one node: order[i] passes on to order[i + 1], the last one to the
+/// first.
+struct NodeRing {
+    std::vector<std::int64_t> order;
+    double share = 1;  // of the data, in a ring inside a node; those of all rings add up to 1
+};
+
 /// The ranks that take part: `size` of them, `per_node` consecutive ones on each node (all of them when equal to size).
 struct Group {
     std::int64_t size = 1;
     std::int64_t per_node = 1;
+    /// How "ring" goes through a node: by all of these at once, each with its share of every chunk, where the group or
+    /// a hierarchical algorithm's inner part lies in it, and along the first where a ring comes from another node.
+    /// Null: one ring in the order of ranks.
+    std::shared_ptr<const std::vector<NodeRing>> rings{};
 };
 
 struct Range {

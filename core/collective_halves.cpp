@@ -105,11 +105,11 @@ constexpr CollectiveKind gather = CollectiveKind::all_gather;
 
 constexpr std::array table{
     Pattern{scatter, "ring", "n-1 rounds of 1/n of the data with the next rank",
-            [](const Task& t) { return ring_reduce(t.group.size, t.whole); }},
+            [](const Task& t) { return ring_reduce(t.group, t.whole); }},
     Pattern{scatter, "halving", "log2 n rounds of a half, a quarter, ... of the data", halving_reduce_scatter},
     Pattern{scatter, "pairwise", "n-1 rounds, in each a chunk straight to where it is summed", pairwise_reduce_scatter},
     Pattern{gather, "ring", "n-1 rounds of 1/n of the data with the next rank",
-            [](const Task& t) { return ring_spread(t.group.size, t.whole); }},
+            [](const Task& t) { return ring_spread(t.group, t.whole); }},
     Pattern{gather, "doubling", "log2 n rounds of 1/n, 2/n, ... of the data", doubling_all_gather},
     Pattern{gather, "pairwise", "n-1 rounds, in each a rank's own chunk straight to another", pairwise_all_gather},
 };

@@ -9,24 +9,6 @@
 
 namespace rehearse {
 
-Rounds ring_reduce(std::int64_t n, Range whole) {
-    return alike(n - 1, [n, whole](std::int64_t round, const Sink& add) {
-        for (std::int64_t r = 0; r < n; ++r) {
-            const Range part = chunk(n, whole, r - 1 - round);
-            add({r, (r + 1) % n, part.begin, part.end, Combine::reduce});
-        }
-    });
-}
-
-Rounds ring_spread(std::int64_t n, Range whole) {
-    return alike(n - 1, [n, whole](std::int64_t round, const Sink& add) {
-        for (std::int64_t r = 0; r < n; ++r) {
-            const Range part = chunk(n, whole, r - round);
-            add({r, (r + 1) % n, part.begin, part.end, Combine::copy});
-        }
-    });
-}
-
 namespace {
 
 // Recursive doubling: everybody exchanges everything with the partner at distance 1, 2, 4, ... and adds.
@@ -93,7 +75,7 @@ Rounds direct(const Task& task) {
     });
 }
 
-Rounds whole_task(const Task& task) { return flat_all_reduce(task.algorithm.name, task.group.size, task.whole); }
+Rounds whole_task(const Task& task) { return flat_all_reduce(task.algorithm.name, task.group, task.whole); }
 
 constexpr CollectiveKind kind = CollectiveKind::all_reduce;
 
@@ -114,9 +96,10 @@ constexpr std::array table{
 
 }  // namespace
 
-std::optional<Halves> halves_of(std::string_view name, std::int64_t n, Range whole) {
+std::optional<Halves> halves_of(std::string_view name, const Group& group, Range whole) {
+    const std::int64_t n = group.size;
     if (name == "ring") {
-        return Halves{ring_reduce(n, whole), ring_spread(n, whole),
+        return Halves{ring_reduce(group, whole), ring_spread(group, whole),
                       [n, whole](std::int64_t rank) { return chunk(n, whole, rank); }};
     }
     if (name == "halving") return halving(n, whole);
@@ -128,9 +111,9 @@ std::optional<Halves> halves_of(std::string_view name, std::int64_t n, Range who
     return std::nullopt;
 }
 
-Rounds flat_all_reduce(std::string_view name, std::int64_t n, Range whole) {
-    if (name == "doubling") return doubling(n, whole);
-    const std::optional<Halves> halves = halves_of(name, n, whole);
+Rounds flat_all_reduce(std::string_view name, const Group& group, Range whole) {
+    if (name == "doubling") return doubling(group.size, whole);
+    const std::optional<Halves> halves = halves_of(name, group, whole);
     require(halves.has_value(), "an algorithm that parse_algorithm accepted");
     return in_sequence({halves->reduce, halves->spread});
 }

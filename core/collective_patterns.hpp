@@ -30,22 +30,21 @@ std::span<const Pattern> broadcast_patterns();
 std::span<const Pattern> all_to_all_patterns();
 std::span<const Pattern> halo_patterns();
 
-/// An all-reduce over n ranks whose first half leaves the sum of `owned` at each rank, and whose other half, the mirror
+/// An all-reduce over a group whose first half leaves the sum of `owned` at each rank, and whose other half, the mirror
 /// image, spreads it.
 struct Halves {
     Rounds reduce, spread;
     std::function<Range(std::int64_t rank)> owned;
 };
 /// nullopt where the algorithm has no such halves (doubling).
-std::optional<Halves> halves_of(std::string_view name, std::int64_t n, Range whole);
+std::optional<Halves> halves_of(std::string_view name, const Group& group, Range whole);
 /// Of an algorithm of its own, without parts in brackets.
-Rounds flat_all_reduce(std::string_view name, std::int64_t n, Range whole);
+Rounds flat_all_reduce(std::string_view name, const Group& group, Range whole);
 
-// Ring (Patarasu and Yuan 2009). Four ranks, which chunk each sends in each round, reduce | spread:
-//   rank 0: 3 2 1 | 0 3 2     rank r passes chunk r - 1 - k on to r + 1, which adds its own part; after n - 1 rounds
-//   rank 1: 0 3 2 | 1 0 3     rank r has the sum of chunk r, and the same chain carries the sums around.
-Rounds ring_reduce(std::int64_t n, Range whole);
-Rounds ring_spread(std::int64_t n, Range whole);
+// collective_rings.cpp
+Rounds ring_reduce(const Group& group, Range whole);
+Rounds ring_spread(const Group& group, Range whole);
+Rounds rings(const Task& task);
 
 // collective_trees.cpp
 Rounds binomial_reduce(std::int64_t n, Range whole);
@@ -55,7 +54,6 @@ Rounds double_tree_broadcast(const Task& task);
 
 // collective_grids.cpp
 Rounds hierarchical(const Task& task);
-Rounds rings(const Task& task);
 Rounds torus(const Task& task);
 
 // collective_adasum.cpp

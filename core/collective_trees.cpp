@@ -104,7 +104,7 @@ Rounds scatter_broadcast(const Task& task) {
             add({to - distance, to, chunk(n, whole, to).begin, chunk(n, whole, last).end, Combine::copy});
         }
     };
-    return renamed(in_sequence({apart(steps, scatter), ring_spread(n, task.whole)}),
+    return renamed(in_sequence({apart(steps, scatter), ring_spread({n, n}, task.whole)}),
                    [n, root = task.root](std::int64_t r) { return (r + root) % n; });
 }
 

@@ -23,7 +23,13 @@ InputError failure(const std::string& path, std::string_view what) {
 }  // namespace
 
 std::string read_file(const std::string& path) {
-    if (std::filesystem::is_directory(path)) throw InputError(fmt::format("{}: is a directory, not a file", path));
+    if (std::error_code unknown; std::filesystem::is_directory(path, unknown))
+        throw InputError(fmt::format("{}: is a directory, not a file", path));
+    std::error_code unknown;
+    if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
+        throw InputError(fmt::format(
+            "{}: is a device or a pipe, which may never end: give a file (copy what it gives into one)", path));
+    }
     errno = 0;
     std::ifstream file{path, std::ios::binary};
     if (!file) throw failure(path, "cannot be opened");

@@ -56,7 +56,18 @@ constexpr DataType data_type() {
 
 /// Half the distance from 1 to the next number: rounding to the nearest errs by at most this share of a normal result.
 constexpr double unit_roundoff(DataType type) {
-    return type == DataType::f32 ? 0x1p-24 : type == DataType::f16 ? 0x1p-11 : 0x1p-8;
+    switch (type) {
+        case DataType::f32:
+            return 0x1p-24;
+        case DataType::f16:
+        case DataType::tf32:
+            return 0x1p-11;
+        case DataType::bf16:
+            return 0x1p-8;
+        case DataType::fp8:  // E4M3
+            return 0x1p-4;
+    }
+    return 1;
 }
 
 namespace half {

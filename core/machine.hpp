@@ -37,6 +37,7 @@ struct Measured {
     double error = 0;  // relative standard deviation between samples
     std::int64_t samples = 0;
     std::string source;
+    bool here = false;  // on the host that this process runs on
 };
 
 class PriceModel;
@@ -44,6 +45,7 @@ struct TileModel;
 
 struct DeviceClass {
     std::string name;
+    std::string like;                            // the device of models/devices.toml that it is; empty: none
     std::map<DataType, Sourced<FlopRate>> peak;  // by the type of the operands; accumulation in f32
     Sourced<Bytes> memory;
     Sourced<Bandwidth> memory_bandwidth;
@@ -52,6 +54,21 @@ struct DeviceClass {
     std::map<std::string, Measured> measured;  // by to_string(Problem)
     std::shared_ptr<const PriceModel> model;   // of kernels that were measured on other shapes; may be null
     std::shared_ptr<const TileModel> tiles{};  // of kernels on a GPU that was not measured; may be null
+};
+
+/// How a framework drives its devices: what differs between two programs on the same card (models/software.toml). Of a
+/// machine whose devices are priced by tiles; their TileModel holds these figures beside those of the chip.
+struct Software {
+    std::string name, summary;
+    /// How many times the bytes that must move elementwise operators and normalizations do move, those of attention's
+    /// operands too: 1 where the framework fuses them.
+    Sourced<double> elementwise_passes;
+    /// Of attention: how many times its scores, in 16 bits, cross the memory interface forward; half as often again
+    /// backward. 0: fused (Dao et al. 2022), they never do, and backward computes them again.
+    Sourced<double> score_passes;
+    Sourced<double> loss_passes;  // how many times the classes' scores do, forward and again backward
+    Sourced<Seconds> issue;       // what the host takes for one kernel; without a source: as long as its launch
+    Sourced<double> dense_kernels, attention_kernels, loss_kernels;  // of one pass of each; other operators have one
 };
 
 enum class VertexKind {
@@ -144,6 +161,9 @@ struct Messaging {
     /// of the links allows, whichever is longer, and `overhead` says no more than the first piece.
     std::vector<MessagePiece> pieces{};
     Overlap overlap{};
+    /// Inside nodes: a ring is one, in the order of ranks (as of MPI libraries), though devices have several direct
+    /// links.
+    bool one_ring = false;
 };
 /// What a message of this size takes beyond `wire`, its time on links of its own: by its piece; 0 without pieces.
 Seconds beyond_wire(const Messaging& messaging, Bytes bytes, Seconds wire);
@@ -153,6 +173,9 @@ struct StorageTier {
     Sourced<Bandwidth> read;  // of the whole tier, or of one node when `per_node`
     bool per_node = false;
     Sourced<Bandwidth> write{};  // without a source: as fast as reading
+    /// Of a shared tier: what one node reads from or writes to it at most, beside what its NICs allow. Without a
+    /// source: not known.
+    Sourced<Bandwidth> client{};
 };
 
 /// How far whole training steps were from the sum of their prices, where both were measured; relative.
@@ -160,6 +183,7 @@ struct InSitu {
     double bias = 0;   // one standard deviation between networks
     double noise = 0;  // ... between runs of the same
     std::string source;
+    std::string doubt{};  // why the machine's prices are not to be trusted; empty: they are
 };
 
 /// Devices that are ranks on the same cores, more of them than cores: each computes at the rate of a core of its own
@@ -181,6 +205,7 @@ struct Machine {
     std::vector<StorageTier> storage;
     InSitu in_situ{};  // without a source: not measured
     std::vector<SharedCores> shared_cores{};
+    Software software{};
 };
 std::int64_t node_count(const Machine& machine);
 std::int64_t device_count(const Machine& machine);

@@ -19,7 +19,10 @@ Shape image_shape(std::int64_t channels, std::int64_t depth, std::int64_t height
     return depth == 0 ? Shape{channels, height, width} : Shape{channels, depth, height, width};
 }
 
-Bytes size_of(DataType type) { return Bytes{type == DataType::f32 ? 4.0 : 2.0}; }
+Bytes size_of(DataType type) {
+    if (type == DataType::fp8) return Bytes{1};
+    return Bytes{type == DataType::f32 || type == DataType::tf32 ? 4.0 : 2.0};
+}
 
 std::string_view to_string(DataType type) {
     switch (type) {
@@ -29,6 +32,10 @@ std::string_view to_string(DataType type) {
             return "f16";
         case DataType::bf16:
             return "bf16";
+        case DataType::tf32:
+            return "tf32";
+        case DataType::fp8:
+            return "fp8";
     }
     return "?";
 }

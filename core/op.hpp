@@ -27,7 +27,9 @@ Shape image_shape(std::int64_t channels, std::int64_t depth, std::int64_t height
 /// Of one channel of an operator on images or volumes.
 constexpr std::int64_t pixels(const auto& op) { return (op.depth == 0 ? 1 : op.depth) * op.height * op.width; }
 
-enum class DataType { f32, f16, bf16 };
+/// tf32: f32 in memory, of which products of tensor cores read 10 bits of mantissa. fp8: a product's operands in 8 bits
+/// (E4M3 forward, E5M2 for gradients), each tensor with a scale of its own; what it makes has 16 bits.
+enum class DataType { f32, f16, bf16, tf32, fp8 };
 Bytes size_of(DataType type);
 std::string_view to_string(DataType type);
 
@@ -333,6 +335,9 @@ Flops flops(const Op& op, Pass pass, std::int64_t batch = 1);
 
 /// Bytes that must cross the memory interface once: inputs read, outputs written, weights and their gradients.
 Bytes bytes_moved(const Op& op, Pass pass, DataType type, std::int64_t batch = 1);
+/// Of these, what turns a product's operands into 8 bits: an input before forward, a gradient before backward_data.
+/// The weights' are made once a step and left out.
+Bytes conversion_bytes(const Op& op, Pass pass, DataType type, std::int64_t batch = 1);
 
 /// The operator's part of a problem string: "conv2d:c64h56w56k64r3s3:pad1:stride1". Injective.
 std::string to_string(const Op& op);

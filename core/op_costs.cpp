@@ -230,6 +230,25 @@ Flops flops(const Op& op, Pass pass, std::int64_t batch) {
     return Flops{0};
 }
 
+namespace {
+
+// What attention keeps of its probabilities, of one sample: written forward, read backward.
+Bytes kept_probabilities(const Op& op, Bytes size) {
+    const auto* heads = std::get_if<Attention>(&op);
+    if (heads == nullptr || !heads->kept) return Bytes{0};
+    return (2.0 * size + Bytes{1}) * static_cast<double>(heads->heads * heads->queries * heads->keys);
+}
+
+}  // namespace
+
+Bytes conversion_bytes(const Op& op, Pass pass, DataType type, std::int64_t batch) {
+    if (type != DataType::fp8) return Bytes{0};
+    const auto samples = static_cast<double>(batch);
+    constexpr double turned = 2 + 1 + 1;  // read in 16 bits, written in 8 as it is and transposed
+    if (pass == Pass::forward) return Bytes{turned * samples * input_elements(op)};
+    return Bytes{pass == Pass::backward_data ? turned * samples * count(output_shape(op)) : 0};
+}
+
 Bytes bytes_moved(const Op& op, Pass pass, DataType type, std::int64_t batch) {
     if (!has_pass(op, pass)) return Bytes{0};
     const Bytes size = size_of(type);
@@ -241,7 +260,8 @@ Bytes bytes_moved(const Op& op, Pass pass, DataType type, std::int64_t batch) {
     const double samples = times.inputs * input_elements(op) + times.output * count(output_shape(op));
     if (reads_integers(op)) return lookup_bytes(op, pass, size, static_cast<double>(batch));
     const double weights_once = static_cast<double>(weights_read(op));  // read, or their gradient written
-    return size * (static_cast<double>(batch) * samples + weights_once);
+    return size * (static_cast<double>(batch) * samples + weights_once) +
+           static_cast<double>(batch) * kept_probabilities(op, size) + conversion_bytes(op, pass, type, batch);
 }
 
 }  // namespace rehearse

@@ -12,11 +12,14 @@ namespace rehearse {
 /// {queries, 3 * heads * head_size} whose rows are [q | k | v], as one dense layer makes them. Output {queries, heads *
 /// head_size}. Tensor parallelism gives each rank some of the heads: `heads` shrinks, nothing else changes. `causal`:
 /// query i sees keys 0 .. i + keys - queries, so that the last query sees all; it needs queries <= keys. The backward
-/// pass gives all three gradients.
+/// pass gives all three gradients. `kept`: the program is of before FlashAttention (Dao et al. 2022) and keeps, from
+/// forward to backward, the probabilities, their dropout's mask and what it leaves of them (Korthikanti et al. 2022,
+/// section 4.1); else backward makes the probabilities again, tile by tile.
 struct Attention {
     std::int64_t heads = 1, queries = 1, keys = 1, head_size = 1;
     bool causal = false;
     bool packed = false;
+    bool kept = false;
     bool operator==(const Attention&) const = default;
 };
 
@@ -32,7 +35,7 @@ struct LayerNorm {
 /// into equal parts, as BERT's two sentences (Devlin et al. 2018, figure 2). The gradient is dense, as all-reduces sum
 /// it. Of a table that lies in equal shares on `parts` ranks, `vocabulary` is one rank's share: ids of other ranks'
 /// rows give nothing, and positions and segments are added by the rank with the first share (each makes their
-/// gradient).
+/// gradient). Rows beyond the words of the whole are there to make the shares equal.
 struct Embedding {
     std::int64_t tokens = 1, vocabulary = 1, width = 1;
     std::int64_t positions = 0, segments = 0;
@@ -43,11 +46,18 @@ struct Embedding {
 /// What a rank that has `classes` of the scores of each row, of `parts` ranks, adds to the softmax cross-entropy of the
 /// row: dst {rows, 3} holds its largest score m, the sum of exp(score - m), and the score of the label or, where
 /// another rank has it, 0. Megatron-LM (Shoeybi et al. 2019, section 3) sums these one by one over the ranks; here they
-/// are gathered. The gradient takes m for a constant: what it adds through the sum and through the loss cancels.
+/// are gathered. The gradient takes m for a constant: what it adds through the sum and through the loss cancels. Of the
+/// classes of all ranks the first `words` exist (0: all do); the others, which fill up the last ranks' shares, are
+/// never chosen and have no gradient.
 struct SoftmaxTerms {
     std::int64_t classes = 1, rows = 1, parts = 1;
+    std::int64_t words = 0;
     bool operator==(const SoftmaxTerms&) const = default;
 };
+/// Classes of the first rank.
+constexpr std::int64_t own_classes(const SoftmaxTerms& op) {
+    return op.words == 0 || op.words > op.classes ? op.classes : op.words;
+}
 
 /// The loss of {rows, 3 * parts}, the SoftmaxTerms of all ranks: as SoftmaxLoss, the mean over the rows, {1} a sample.
 struct TermsLoss {

@@ -3,11 +3,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
+#include <random>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "core/error.hpp"
@@ -15,6 +18,26 @@
 namespace rehearse {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// Makes a file beside `target` under a name that nobody could have put a link at, with the rights of the file that it
+// will replace.
+std::pair<std::string, int> make_beside(const std::string& target) {
+    std::random_device random;
+    int file = -1;
+    std::string name;
+    for (int tries = 0; tries < 100; ++tries) {
+        name = fmt::format("{}.{:08x}.part", target, random());
+        file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (file >= 0 || errno != EEXIST) break;
+    }
+    struct stat old {};
+    if (file >= 0 && ::stat(target.c_str(), &old) == 0) ::fchmod(file, old.st_mode & 0777U);
+    return {name, file};
+}
+
+}  // namespace
 
 OutputFile::OutputFile(const std::string& path) : path_(path), target_(path) {
     std::error_code ignored;
@@ -29,8 +52,7 @@ OutputFile::OutputFile(const std::string& path) : path_(path), target_(path) {
         if (fs::exists(status) && fs::is_symlink(fs::symlink_status(path, ignored))) {
             target_ = fs::canonical(path, ignored).string();
         }
-        temporary_ = fmt::format("{}.{}.part", target_, ::getpid());
-        file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+        std::tie(temporary_, file_) = make_beside(target_);
     }
     if (file_ < 0) fail(errno);
 }

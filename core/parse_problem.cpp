@@ -9,108 +9,15 @@
 
 #include "core/error.hpp"
 #include "core/op.hpp"
+#include "core/problem_forms.hpp"
+#include "core/problem_parts.hpp"
 #include "core/text.hpp"
 
 namespace rehearse {
 
 namespace {
 
-// The parts of an operator's text between colons, read back.
-class Parts {
-public:
-    explicit Parts(std::string_view text) : text_(text), parts_(split(text, ':')) {}
-
-    [[noreturn]] void fail(std::string_view why) const {
-        throw InputError(fmt::format("problem '{}': {}", text_, why));
-    }
-    std::int64_t whole(std::string_view digits) const {
-        const std::int64_t value = parse_int(digits, fmt::format("problem '{}'", text_));
-        if (value < 0) fail(fmt::format("{} is negative", value));
-        return value;
-    }
-    std::string_view part(std::size_t i) const {
-        if (i >= parts_.size()) fail("it ends too early");
-        return parts_[i];
-    }
-    // "c64h56" as {c: 64, h: 56}; exactly the letters of `letters`.
-    std::map<char, std::int64_t> fields(std::size_t i, std::string_view letters) const {
-        std::map<char, std::int64_t> values;
-        std::string_view rest = part(i);
-        for (const char letter : letters) {
-            if (!rest.starts_with(letter)) fail(fmt::format("expected '{}' at '{}'", letter, rest));
-            rest.remove_prefix(1);
-            const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
-            values[letter] = whole(rest.substr(0, digits));
-            rest.remove_prefix(digits);
-        }
-        if (!rest.empty()) fail(fmt::format("'{}' is left over", rest));
-        return values;
-    }
-    // The text after `name` in the part that starts with it.
-    std::optional<std::string_view> find(std::string_view name) const {
-        for (const std::string_view p : parts_) {
-            if (p.starts_with(name)) return p.substr(name.size());
-        }
-        return std::nullopt;
-    }
-    bool has(std::string_view word) const { return std::ranges::find(parts_, word) != parts_.end(); }
-    std::vector<std::int64_t> list(std::string_view text, char separator) const {
-        std::vector<std::int64_t> values;
-        for (const std::string_view p : split(text, separator)) values.push_back(whole(p));
-        return values;
-    }
-    double number(std::string_view name) const {
-        const auto text = find(name);
-        if (!text) fail(fmt::format("'{}' is missing", name));
-        return number_of(*text);
-    }
-    double number_of(std::string_view text) const { return parse_number(text, fmt::format("problem '{}'", text_)); }
-    std::int64_t integer(std::string_view name) const {
-        const auto text = find(name);
-        if (!text) fail(fmt::format("'{}' is missing", name));
-        return whole(*text);
-    }
-    std::int64_t integer_or(std::string_view name, std::int64_t otherwise) const {
-        return find(name) ? integer(name) : otherwise;
-    }
-    // "1" stands for all `count` values.
-    std::vector<std::int64_t> repeated(std::string_view name, std::size_t count, std::int64_t otherwise) const {
-        const auto text = find(name);
-        std::vector<std::int64_t> values = text ? list(*text, 'x') : std::vector{otherwise};
-        if (values.size() == 1) values.assign(count, values[0]);
-        if (values.size() != count) fail(fmt::format("'{}' takes 1 or {} numbers", name, count));
-        return values;
-    }
-    // The fields of part 0, with those of a volume ("d" after c, "t" before r) where it has a depth.
-    std::map<char, std::int64_t> image_fields(std::string_view letters) const {
-        std::string all{letters};
-        if (part(0).find('d') == std::string_view::npos) return fields(0, all);
-        all.insert(all.find('h'), 1, 'd');
-        if (const auto r = all.find('r'); r != std::string::npos) all.insert(r, 1, 't');
-        return fields(0, all);
-    }
-    // Of a volume ("t" among the fields) with the sizes over depth first.
-    Window window(std::map<char, std::int64_t>& f) const {
-        const std::size_t n = f.contains('t') ? 3 : 2;
-        const std::size_t h = n - 2;
-        const std::size_t w = n - 1;
-        const auto pad = repeated("pad", 2 * n, 0);
-        const auto step = repeated("stride", n, 1);
-        const auto dilation = repeated("dilation", n, 1);
-        const Window flat{f['r'], f['s'],     step[h],    step[w],     pad[h],
-                          pad[w], pad[n + h], pad[n + w], dilation[h], dilation[w]};
-        if (n == 2) return flat;
-        return {flat.kernel_h, flat.kernel_w,   flat.stride_h,  flat.stride_w,   flat.pad_top,
-                flat.pad_left, flat.pad_bottom, flat.pad_right, flat.dilation_h, flat.dilation_w,
-                f['t'],        step[0],         pad[0],         pad[n],          dilation[0]};
-    }
-
-private:
-    std::string_view text_;
-    std::vector<std::string_view> parts_;
-};
-
-Op parse_convolution(const Parts& parts, std::string_view kind) {
+Op parse_convolution(const ProblemParts& parts, std::string_view kind) {
     const std::int64_t groups = parts.integer_or("groups", 1);
     const bool bias = parts.find("bias").has_value();
     if (kind == "conv2d") {
@@ -131,12 +38,12 @@ Op parse_convolution(const Parts& parts, std::string_view kind) {
     return op;
 }
 
-Op parse_resize(const Parts& parts) {
+Op parse_resize(const ProblemParts& parts) {
     auto f = parts.image_fields("chw");
     const bool volume = f.contains('d');
     const std::string_view to = parts.part(1);
     if (!to.starts_with("to")) parts.fail("expected the new size, like to768x1152");
-    const auto sizes = parts.list(to.substr(2), 'x');
+    const Shape sizes = parts.shape(to.substr(2));
     if (sizes.size() != (volume ? 3 : 2)) parts.fail("the new size has as many numbers as the old");
     if (!parts.find("nearest") && !parts.find("linear")) parts.fail("'nearest' or 'linear' is missing");
     return Resize{parts.find("nearest") ? Interpolation::nearest : Interpolation::linear,
@@ -150,9 +57,9 @@ Op parse_resize(const Parts& parts) {
                   parts.find("corners").has_value()};
 }
 
-Op parse_loss(const Parts& parts) {
-    SoftmaxLoss op{parts.whole(parts.part(0))};
-    if (const auto image = parts.find("image")) op.image = parts.list(*image, 'x');
+Op parse_loss(const ProblemParts& parts) {
+    SoftmaxLoss op{parts.positive(parts.part(0))};
+    if (const auto image = parts.find("image")) op.image = parts.shape(*image);
     if (const auto weights = parts.find("weights")) {
         for (const std::string_view weight : split(*weights, '+')) op.class_weights.push_back(parts.number_of(weight));
     }
@@ -160,7 +67,7 @@ Op parse_loss(const Parts& parts) {
     return op;
 }
 
-Op parse_pool(const Parts& parts) {
+Op parse_pool(const ProblemParts& parts) {
     auto f = parts.image_fields("chwrs");
     if (!parts.find("max") && !parts.find("average")) parts.fail("'max' or 'average' is missing");
     return Pool2d{parts.find("max") ? PoolKind::max : PoolKind::average,
@@ -172,7 +79,7 @@ Op parse_pool(const Parts& parts) {
                   f.contains('d') ? f['d'] : 0};
 }
 
-Op parse_image(const Parts& parts, std::string_view kind) {
+Op parse_image(const ProblemParts& parts, std::string_view kind) {
     if (kind == "batchnorm") {
         auto f = parts.image_fields("chw");
         return BatchNorm{.channels = f['c'],
@@ -204,23 +111,23 @@ Op parse_image(const Parts& parts, std::string_view kind) {
 
 constexpr std::array nonlinearities{Nonlinearity::relu, Nonlinearity::sigmoid, Nonlinearity::tanh, Nonlinearity::gelu};
 
-std::optional<Nonlinearity> parse_activation(const Parts& parts) {
+std::optional<Nonlinearity> parse_activation(const ProblemParts& parts) {
     for (const Nonlinearity kind : nonlinearities) {
         if (parts.has(to_string(kind))) return kind;
     }
     return std::nullopt;
 }
 
-Op parse_shaped(const Parts& parts, std::string_view kind) {
-    const Shape shape = parts.list(parts.part(0), 'x');
+Op parse_shaped(const ProblemParts& parts, std::string_view kind) {
+    const Shape shape = parts.shape(parts.part(0));
     if (kind == "input") return Input{shape, parts.integer_or("vocabulary", 0)};
     if (kind == "flatten") return Flatten{shape};
-    if (kind == "add") return Add{shape, parts.integer("inputs")};
+    if (kind == "add") return Add{shape, parts.inputs()};
     if (kind == "bias") return Bias{shape, parts.integer("dim")};
     if (kind == "communication") parts.fail("a communication is not computed: it has no problem");
     if (kind == "dropout") return Dropout{shape, parts.number("keep")};
     if (kind == "unknown") {
-        return Unknown{std::string{parts.part(1)}, parts.integer("inputs"), parts.integer("weights"), shape};
+        return Unknown{std::string{parts.part(1)}, parts.inputs(), parts.integer("weights"), shape};
     }
     for (const Nonlinearity nonlinearity : nonlinearities) {
         if (parts.part(1) == to_string(nonlinearity)) return Activation{nonlinearity, shape};
@@ -228,16 +135,21 @@ Op parse_shaped(const Parts& parts, std::string_view kind) {
     parts.fail(fmt::format("unknown activation '{}': relu, sigmoid, tanh or gelu", parts.part(1)));
 }
 
-Routing parse_routing(const Parts& parts) {
+Routing parse_routing(const ProblemParts& parts) {
     auto f = parts.fields(0, "tce");
     return {f['t'], f['c'], f['e'], parts.integer("top"), parts.integer("capacity"), parts.integer_or("group", 1)};
 }
 
-std::optional<Op> parse_sequence(const Parts& parts, std::string_view kind) {
+std::optional<Op> parse_sequence(const ProblemParts& parts, std::string_view kind) {
     if (kind == "attention") {
         auto f = parts.fields(0, "hqkd");
-        return Attention{
-            f['h'], f['q'], f['k'], f['d'], parts.find("causal").has_value(), parts.find("packed").has_value()};
+        return Attention{f['h'],
+                         f['q'],
+                         f['k'],
+                         f['d'],
+                         parts.find("causal").has_value(),
+                         parts.find("packed").has_value(),
+                         parts.find("kept").has_value()};
     }
     if (kind == "layernorm") {
         auto f = parts.fields(0, "rc");
@@ -254,7 +166,7 @@ std::optional<Op> parse_sequence(const Parts& parts, std::string_view kind) {
     }
     if (kind == "softmaxterms") {
         auto f = parts.fields(0, "rc");
-        return SoftmaxTerms{f['c'], f['r'], parts.integer("parts")};
+        return SoftmaxTerms{f['c'], f['r'], parts.integer("parts"), parts.integer_or("words", 0)};
     }
     if (kind == "termsloss") return TermsLoss{parts.fields(0, "r")['r'], parts.integer("parts")};
     if (kind == "embeddingbag") {
@@ -278,7 +190,7 @@ std::optional<Op> parse_sequence(const Parts& parts, std::string_view kind) {
 }
 
 Op parse_op(std::string_view kind, std::string_view rest) {
-    const Parts parts{rest};
+    const ProblemParts parts{rest};
     if (kind == "conv2d" || kind == "conv3d" || kind == "convtranspose") return parse_convolution(parts, kind);
     if (kind == "pool") return parse_pool(parts);
     if (kind == "resize") return parse_resize(parts);
@@ -292,11 +204,11 @@ Op parse_op(std::string_view kind, std::string_view rest) {
         auto f = parts.image_fields("hw");
         return Concat{parts.list(parts.part(1), '+'), f['h'], f['w'], f.contains('d') ? f['d'] : 0};
     }
-    if (kind == "softmax") return Softmax{parts.whole(rest)};
+    if (kind == "softmax") return Softmax{parts.positive(rest)};
     if (kind == "softmaxloss") return parse_loss(parts);
-    if (kind == "sgd") return SgdUpdate{parts.whole(rest)};
-    if (kind == "adam") return AdamUpdate{parts.whole(rest)};
-    if (kind == "lamb") return LambUpdate{parts.whole(parts.part(0)), parts.integer("tensors")};
+    if (kind == "sgd") return SgdUpdate{parts.positive(rest)};
+    if (kind == "adam") return AdamUpdate{parts.positive(rest)};
+    if (kind == "lamb") return LambUpdate{parts.positive(parts.part(0)), parts.integer("tensors")};
     if (std::optional<Op> op = parse_sequence(parts, kind)) return *std::move(op);
     return parse_shaped(parts, kind);
 }
@@ -323,21 +235,28 @@ Problem parse_problem(std::string_view text) {
     const std::size_t second = last == 0 ? std::string_view::npos : text.rfind(':', last - 1);
     if (colon == std::string_view::npos || !text.substr(colon).starts_with(":n") || second == std::string_view::npos ||
         second <= colon) {
-        throw fail("expected KIND:nBATCH...:TYPE:PASS, like conv2d:n32c64h56w56k64r3s3:pad1:stride1:f32:forward");
+        throw fail(fmt::format("expected {}:nBATCH...:TYPE:PASS, like {}", kind, example_of(kind)));
     }
     Problem problem;
     problem.pass = parse_word(text.substr(last + 1),
                               {Pass::forward, Pass::backward_data, Pass::backward_weights, Pass::update}, text);
-    problem.type =
-        parse_word(text.substr(second + 1, last - second - 1), {DataType::f32, DataType::f16, DataType::bf16}, text);
+    problem.type = parse_word(text.substr(second + 1, last - second - 1),
+                              {DataType::f32, DataType::f16, DataType::bf16, DataType::tf32, DataType::fp8}, text);
     std::string_view rest = text.substr(colon + 2, second - colon - 2);
     const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
     problem.batch = parse_int(rest.substr(0, digits), fmt::format("problem '{}': batch", text));
     if (problem.batch < 1) throw fail("the batch must be at least 1");
     rest.remove_prefix(digits);
     if (rest.starts_with(':')) rest.remove_prefix(1);
-    problem.op = parse_op(kind, rest);
-    output_shape(problem.op);  // throws when the sizes cannot be
+    try {
+        problem.op = parse_op(kind, rest);
+    } catch (const InputError& error) {
+        throw InputError(fmt::format("{}; it is written like {}", error.what(), example_of(kind)));
+    }
+    const Shape output = output_shape(problem.op);  // throws when the sizes cannot be
+    if (static_cast<double>(problem.batch) * product_of(output) > most_elements) {
+        throw fail("its result has more elements than any kernel works on: a smaller batch or shape");
+    }
     return problem;
 }
 

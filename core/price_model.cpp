@@ -92,9 +92,12 @@ std::optional<PriceModel::Answer> PriceModel::answer(const Problem& problem) con
     if (prices == nullptr) prices = std::make_unique<const KernelPrices>(*found);
     std::optional<Answer> answer;
     if (const auto price = prices->at(problem)) {
+        const bool known_shape =
+            std::ranges::find(found->samples, problem, &KernelSample::problem) != found->samples.end();
         answer = Answer{Seconds{std::exp(price->log_time)}, price->deviation,
                         fmt::format("{} {} {}: {}", price->beyond ? "beyond the shapes of" : "between the shapes of",
-                                    found->samples.size(), kind_of(problem.op), found->source)};
+                                    found->samples.size(), kind_of(problem.op), found->source),
+                        known_shape && !found->transferred};
     }
     answers_.emplace(name, answer);
     return answer;

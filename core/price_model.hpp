@@ -36,6 +36,7 @@ struct MeasuredKernels {
     std::vector<Expert> experts;
     double band = 1;     // what the experts' standard deviation is multiplied by, from their errors at shapes left out
     std::string source;  // "Baidu DeepBench (Apache-2.0) da81ba7, V100"
+    bool transferred = false;  // from the device that they were measured on to another
 };
 
 /// `log_time` is the natural logarithm of seconds, `deviation` one standard deviation of it, at most `band_limit`.
@@ -82,6 +83,7 @@ public:
         Seconds time;
         double error = 0;  // relative, one standard deviation
         std::string source;
+        bool sampled = false;  // this very problem was measured on this device class
     };
     /// Nothing when no kernel of the problem's kind and type was measured, or the problem is not of their sort.
     std::optional<Answer> answer(const Problem& problem) const;

@@ -123,8 +123,8 @@ struct Text {
                group(op.group);
     }
     std::string operator()(const Attention& op) const {
-        return fmt::format("h{}q{}k{}d{}{}{}", op.heads, op.queries, op.keys, op.head_size, op.causal ? ":causal" : "",
-                           op.packed ? ":packed" : "");
+        return fmt::format("h{}q{}k{}d{}{}{}{}", op.heads, op.queries, op.keys, op.head_size,
+                           op.causal ? ":causal" : "", op.packed ? ":packed" : "", op.kept ? ":kept" : "");
     }
     std::string operator()(const LayerNorm& op) const { return fmt::format("r{}c{}", op.rows, op.features); }
     std::string operator()(const Embedding& op) const {
@@ -134,7 +134,8 @@ struct Text {
                (op.parts == 1 ? "" : fmt::format(":parts{}", op.parts));
     }
     std::string operator()(const SoftmaxTerms& op) const {
-        return fmt::format("r{}c{}:parts{}", op.rows, op.classes, op.parts);
+        return fmt::format("r{}c{}:parts{}{}", op.rows, op.classes, op.parts,
+                           op.words == 0 ? "" : fmt::format(":words{}", op.words));
     }
     std::string operator()(const TermsLoss& op) const { return fmt::format("r{}:parts{}", op.rows, op.parts); }
     std::string operator()(const EmbeddingBag& op) const {

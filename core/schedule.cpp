@@ -5,42 +5,11 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "core/precision.hpp"
 
 namespace rehearse {
 
-std::string_view to_string(Stream stream) {
-    switch (stream) {
-        case Stream::compute:
-            return "compute";
-        case Stream::communication:
-            return "communication";
-        case Stream::io:
-            return "io";
-        case Stream::send_activations:
-            return "send_activations";
-        case Stream::receive_activations:
-            return "receive_activations";
-        case Stream::send_gradients:
-            return "send_gradients";
-        case Stream::receive_gradients:
-            return "receive_gradients";
-    }
-    return "?";
-}
-
-std::string_view to_string(Precision precision) {
-    switch (precision) {
-        case Precision::fp32:
-            return "fp32";
-        case Precision::fp16:
-            return "fp16";
-        case Precision::bf16:
-            return "bf16";
-        case Precision::mixed:
-            return "mixed";
-    }
-    return "?";
-}
+std::string_view to_string(Precision precision) { return types_of(precision).name; }
 
 std::string_view to_string(Optimizer optimizer) {
     switch (optimizer) {

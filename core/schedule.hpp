@@ -12,22 +12,9 @@
 #include "core/mesh.hpp"
 #include "core/network.hpp"
 #include "core/op.hpp"
+#include "core/stream.hpp"
 
 namespace rehearse {
-
-/// A rank works on its streams at the same time, and on the steps of one stream in their order. Each direction in which
-/// a pipeline's neighbours send to each other is a stream of its own, as they are independent of each other.
-enum class Stream {
-    compute,
-    communication,
-    io,
-    send_activations,
-    receive_activations,
-    send_gradients,
-    receive_gradients
-};
-inline constexpr int stream_count = 7;
-std::string_view to_string(Stream stream);
 
 /// One pass of one layer of the rank class's part over one micro-batch.
 struct Compute {
@@ -170,7 +157,8 @@ struct RankClass {
     std::string name;
     Part part;
     std::vector<Step> steps;
-    int slots = 1;           // micro-batches whose activations are held at the same time
+    int in_flight = 1;       // micro-batches that are between their forward and backward passes at the same time
+    int slots = 1;           // that there is memory for: one more where a stage receives the next one meanwhile
     std::int64_t batch = 0;  // samples of a step; 0: Schedule::batch_per_rank
 };
 
@@ -182,7 +170,8 @@ struct Shares {
 /// With the kinds that these samples make. Empty where all are equal.
 Shares shares_of(std::vector<std::int64_t> samples);
 
-enum class Precision { fp32, fp16, bf16, mixed };  // mixed: f16 compute and wire, f32 master weights
+/// What each part of a step is computed, kept and sent in: core/precision.hpp.
+enum class Precision { fp32, tf32, fp16, pure_bf16, mixed, mixed_bf16, autocast, bf16, fp8 };
 std::string_view to_string(Precision precision);
 
 /// Adam with decoupled weight decay (AdamW); LAMB adds a trust ratio a tensor.

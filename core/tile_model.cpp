@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 namespace rehearse {
 
@@ -20,7 +21,12 @@ struct Tile {
 constexpr std::array tiles{Tile{256, 128, 0}, Tile{128, 256, 0}, Tile{128, 128, 1}, Tile{64, 128, 2}, Tile{128, 64, 2}};
 constexpr std::array cuts_of_k{1.0, 2.0, 4.0};
 
-bool aligned(double size) { return std::fmod(size, 8) == 0; }
+// Of attention that keeps its probabilities, where the framework's own is fused: the product writes them, softmax reads
+// and writes, dropout reads and writes and keeps a mask of a byte, the second product reads.
+constexpr double counted_score_passes = 6.5;
+
+// 16 bytes: Tensor Cores' loads.
+bool aligned(double size, DataType type) { return std::fmod(size, 16 / size_of(type).value) == 0; }
 
 template <typename Operator>
 constexpr bool is_elementwise(const Operator& /*op*/) {
@@ -57,7 +63,7 @@ public:
         Seconds time = product_time(product_sizes(op, pass, batch_), 1, model_, device_, type_);
         if (op.activation || (op.bias && pass == Pass::backward_weights))
             time += memory(rows * static_cast<double>(op.n));
-        return {time, model_.dense_kernels.value};
+        return {time + converted(conversion_bytes(op, pass, type_, batch_)), model_.dense_kernels.value};
     }
 
     // One expert's product as often as there are experts, in one kernel.
@@ -66,13 +72,15 @@ public:
         Seconds time =
             product_time(product_sizes(MatMul{rows, op.n, op.k}, pass, 1), op.experts, model_, device_, type_);
         if (op.bias && pass == Pass::backward_weights) time += memory(static_cast<double>(op.experts * rows * op.n));
-        return {time, model_.dense_kernels.value};
+        return {time + converted(conversion_bytes(op, pass, type_, batch_)), model_.dense_kernels.value};
     }
 
     Work of(const Attention& op, Pass pass) const {
         const double q = static_cast<double>(op.queries), k = static_cast<double>(op.keys);
         const double d = static_cast<double>(op.head_size), heads = static_cast<double>(batch_ * op.heads);
-        const bool fused = model_.score_passes.value == 0, backward = pass != Pass::forward;
+        const double passes =
+            op.kept && model_.score_passes.value == 0 ? counted_score_passes : model_.score_passes.value;
+        const bool fused = passes == 0, backward = pass != Pass::forward;
         const auto product = [&](double m, double n, double depth) {
             return product_time({m, n, depth}, batch_ * op.heads, model_, device_, type_);
         };
@@ -83,7 +91,7 @@ public:
         Seconds time = shown * (backward ? 2.0 * pair : pair);
         if (fused && backward) time += shown * product(q, k, d);
         time += memory(model_.elementwise_passes.value * (backward ? 2 : 1) * heads * d * (2 * q + 2 * k));
-        time += memory((backward ? 1.5 : 1) * model_.score_passes.value * heads * q * k);
+        time += memory((backward ? 1.5 : 1) * passes * heads * q * k);
         return {time, (backward ? 1.5 : 1) * model_.attention_kernels.value};
     }
 
@@ -99,6 +107,7 @@ private:
     Seconds memory(double values) const {
         return values * size_of(type_) / (device_.memory_bandwidth.value * model_.memory.value);
     }
+    Seconds converted(Bytes bytes) const { return bytes / (device_.memory_bandwidth.value * model_.memory.value); }
     Work loss(std::int64_t scores, Pass pass) const {
         return {memory(model_.loss_passes.value * static_cast<double>(batch_ * scores)),
                 model_.loss_kernels.value * (pass == Pass::forward ? 1 : 0.5)};
@@ -133,8 +142,8 @@ Seconds product_time(const ProductSizes& sizes, std::int64_t count, const TileMo
     const Bandwidth memory = device.memory_bandwidth.value * model.memory.value;
     // To begin and store a tile takes a time, which was told in steps of 16-bit Tensor Cores.
     const auto tensor = device.peak.find(DataType::f16);
-    const bool slower = type == DataType::f32 && tensor != device.peak.end();
-    const double depth = model.depth.value * (slower ? device.peak.at(type).value / tensor->second.value : 1);
+    const bool other = size_of(type) != size_of(DataType::f16) && tensor != device.peak.end();
+    const double depth = model.depth.value * (other ? device.peak.at(type).value / tensor->second.value : 1);
     Seconds best{std::numeric_limits<double>::infinity()};
     for (const Tile& tile : tiles) {
         const double speed = std::pow(model.small_tile.value, tile.smaller);
@@ -148,10 +157,30 @@ Seconds product_time(const ProductSizes& sizes, std::int64_t count, const TileMo
             best = std::min(best, time);
         }
     }
-    const bool in_pieces = aligned(m) && aligned(n) && aligned(k);
+    const bool in_pieces = aligned(m, type) && aligned(n, type) && aligned(k, type);
     if (type != DataType::f32 && !in_pieces) best = model.unaligned.value * best;
-    const Bytes moved = products * (m * k + k * n + m * n) * size_of(type);
+    const Bytes made = size_of(type == DataType::fp8 ? DataType::bf16 : type);
+    const Bytes moved = products * ((m * k + k * n) * size_of(type) + m * n * made);
     return std::max(best, moved / memory);
+}
+
+TileModel with_software(TileModel chip, const Software& software, Sourced<Seconds> launch) {
+    chip.elementwise_passes = software.elementwise_passes;
+    chip.score_passes = software.score_passes;
+    chip.loss_passes = software.loss_passes;
+    chip.issue = software.issue.source.empty() ? std::move(launch) : software.issue;
+    chip.dense_kernels = software.dense_kernels;
+    chip.attention_kernels = software.attention_kernels;
+    chip.loss_kernels = software.loss_kernels;
+    return chip;
+}
+
+bool fitted_on_steps(const DeviceClass& device) {
+    return device.tiles != nullptr && (device.model == nullptr || device.tiles->before_model);
+}
+
+bool has_tiles(const Machine& machine) {
+    return std::ranges::any_of(machine.classes, [](const DeviceClass& each) { return each.tiles != nullptr; });
 }
 
 std::optional<Price> tile_price(const Problem& problem, const DeviceClass& device) {

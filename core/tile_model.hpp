@@ -21,17 +21,24 @@ struct TileModel {
     Sourced<double> depth;       // values of k in whose time a tile is begun and stored
     Sourced<double> unaligned;   // slowdown where a size is no multiple of 8 values (16 bytes: Tensor Cores' loads)
     Sourced<double> memory;      // share of the memory bandwidth that kernels reach
-    /// How many times the bytes that must move elementwise operators and normalizations do move, those of attention's
-    /// operands too: 1 where the framework fuses them.
-    Sourced<double> elementwise_passes;
-    /// Of attention: how many times its scores, in 16 bits, cross the memory interface forward; half as often again
-    /// backward. 0: fused (Dao et al. 2022), they never do, and backward computes them again.
-    Sourced<double> score_passes;
-    Sourced<double> loss_passes;  // how many times the classes' scores do, forward and again backward
-    Sourced<Seconds> issue;       // what the host takes for one kernel that the framework calls
-    Sourced<double> dense_kernels, attention_kernels, loss_kernels;  // of one pass of each; other operators have one
+    // Of the software (core/machine.hpp).
+    Sourced<double> elementwise_passes, score_passes, loss_passes;
+    Sourced<Seconds> issue;
+    Sourced<double> dense_kernels, attention_kernels, loss_kernels;
+    /// Comes before the device's price model where both know a problem: the model was transferred from another chip.
+    bool before_model = false;
     double error = 0;  // relative error of a price, one standard deviation
 };
+
+/// The figures of the chip with those of the software.
+TileModel with_software(TileModel chip, const Software& software, Sourced<Seconds> launch);
+
+/// Whether its transformers are priced by tiles, which were fitted on whole training steps, and not by measured
+/// products.
+bool fitted_on_steps(const DeviceClass& device);
+
+/// Whether its software decides about some of its prices.
+bool has_tiles(const Machine& machine);
 
 /// Of 16-bit operators of transformers, of attention and what is done to each value of rows of tokens in f32 as well,
 /// and of updates; nothing for convolutions, elementwise operators of images and what else is not known here.

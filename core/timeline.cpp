@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <span>
+
+#include "core/waits.hpp"
 
 namespace rehearse {
 
@@ -53,7 +57,7 @@ Summary summary_of(RankStep& rank, double start, double end) {
     s.compute = Seconds{length(busy)};
     s.exposed_comm = Seconds{added(busy, rank.communication)};
     s.io_wait = Seconds{added(busy, rank.io)};
-    s.bubble = Seconds{std::max(0.0, end - start - length(busy))};
+    s.rest = Seconds{std::max(0.0, end - start - length(busy))};
     return s;
 }
 
@@ -74,7 +78,18 @@ Seconds length(const Timeline& timeline) {
     return last - first;
 }
 
-Summary summarize(const Timeline& timeline) {
+namespace {
+
+/// An iteration of the rank that ends it last; `end` is that rank's.
+struct Iteration {
+    int number = 0;
+    std::int64_t rank = 0;
+    double start = 0, end = 0;
+    RankStep busy{};
+};
+
+/// The median one as a whole, so that its parts add up; nothing without events.
+std::optional<Iteration> median_iteration(const Timeline& timeline) {
     std::map<int, std::map<std::int64_t, RankStep>> iterations;
     for (const Event& event : timeline.events) {
         RankStep& rank = iterations[event.iteration][event.rank];
@@ -86,22 +101,28 @@ Summary summarize(const Timeline& timeline) {
         rank.end = rank.empty ? event.end.value : std::max(rank.end, event.end.value);
         rank.empty = false;
     }
+    if (iterations.empty()) return std::nullopt;
     if (iterations.size() >= 3) iterations.erase(iterations.begin());  // the first one warms up
-    std::vector<Summary> summaries;
-    for (auto& [iteration, ranks] : iterations) {
+    std::vector<Iteration> all;
+    for (auto& [number, ranks] : iterations) {
         auto last = ranks.begin();
         double start = last->second.start;
         for (auto it = ranks.begin(); it != ranks.end(); ++it) {
             start = std::min(start, it->second.start);
             if (it->second.end > last->second.end) last = it;
         }
-        summaries.push_back(summary_of(last->second, start, last->second.end));
+        all.push_back({number, last->first, start, last->second.end, std::move(last->second)});
     }
-    if (summaries.empty()) return {};
-    // The median iteration as a whole, so that its parts add up.
-    const auto middle = summaries.begin() + static_cast<std::ptrdiff_t>((summaries.size() - 1) / 2);
-    std::ranges::nth_element(summaries, middle, {}, &Summary::step);
-    return *middle;
+    const auto middle = all.begin() + static_cast<std::ptrdiff_t>((all.size() - 1) / 2);
+    std::ranges::nth_element(all, middle, {}, [](const Iteration& each) { return each.end - each.start; });
+    return std::move(*middle);
+}
+
+}  // namespace
+
+Summary summarize(const Timeline& timeline) {
+    std::optional<Iteration> median = median_iteration(timeline);
+    return median ? summary_of(median->busy, median->start, median->end) : Summary{};
 }
 
 namespace {
@@ -149,7 +170,7 @@ Summary steady(const Timeline& timeline, std::int64_t ranks) {
         mean.compute += s.compute * share;
         mean.exposed_comm += s.exposed_comm * share;
         mean.io_wait += s.io_wait * share;
-        mean.bubble += s.bubble * share;
+        mean.rest += s.rest * share;
         rate += one.iterations / s.step.value;
     }
     if (by_rank.empty()) return {};
@@ -158,7 +179,20 @@ Summary steady(const Timeline& timeline, std::int64_t ranks) {
 }
 
 Summary summarize(const Schedule& schedule, const Timeline& timeline) {
-    return schedule.servers.count > 0 ? steady(timeline, ranks(schedule.mesh)) : summarize(timeline);
+    if (schedule.servers.count > 0) return steady(timeline, ranks(schedule.mesh));
+    std::optional<Iteration> median = median_iteration(timeline);
+    if (!median) return {};
+    const auto of_it = std::ranges::equal_range(timeline.events, median->number, {}, &Event::iteration);
+    const Waits idle = waits(schedule, std::span{of_it.begin(), of_it.end()}, median->rank, Seconds{median->start},
+                             Seconds{median->end});
+    Summary s;
+    s.step = Seconds{median->end - median->start};
+    s.compute = Seconds{length(merged(std::move(median->busy.compute)))};
+    s.exposed_comm = idle.communication;
+    s.io_wait = idle.io;
+    s.bubble = idle.bubble;
+    s.rest = idle.rest;
+    return s;
 }
 
 }  // namespace rehearse

@@ -62,17 +62,20 @@ Seconds length(const Timeline& timeline);
 struct Summary {
     Seconds step;          // from the first start to the last end of an iteration
     Seconds compute;       // the compute stream is busy
-    Seconds exposed_comm;  // compute is idle while communication goes on
-    Seconds io_wait;       // compute is idle while only loading goes on
-    Seconds bubble;        // nothing goes on
+    Seconds exposed_comm;  // it is idle, and waits for messages and collectives
+    Seconds io_wait;       // ... for samples
+    Seconds bubble;        // ... for another stage of the pipeline to compute, as the schedule's order has it
+    Seconds rest;          // ... for none of these
 };
+/// Of a timeline without its program, idle time counts as communication while any of this rank's goes on, then as io
+/// while it loads, else as the rest.
 Summary summarize(const Timeline& timeline);
 
 /// Likewise of ranks that do not wait for each other: the time in which all of them do as many samples as one step of
 /// each has, from the end of each rank's first quarter of its steps to the end of its last. Events of ranks from
 /// `ranks` on (servers) do not count.
 Summary steady(const Timeline& timeline, std::int64_t ranks);
-/// Whichever the schedule has.
+/// Whichever the schedule has. Idle time is what the rank waits for (core/waits.hpp).
 Summary summarize(const Schedule& schedule, const Timeline& timeline);
 
 }  // namespace rehearse

@@ -5,6 +5,7 @@
 #include <QLabel>
 #include <QSplitter>
 #include <QTabWidget>
+#include <cmath>
 
 #include "gui/background.hpp"
 #include "gui/pages.hpp"
@@ -60,24 +61,18 @@ public:
         tools->setSpacing(8);
         for (std::size_t i = 0; i < 2; ++i) {
             files_[i] = new QComboBox;
-            files_[i]->setMinimumWidth(240);
+            files_[i]->setMinimumWidth(80);
+            files_[i]->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
             files_[i]->setObjectName(QString("compare_%1").arg(i));
             views_[i] = new TimelineView;
             views_[i]->setObjectName(i == 0 ? "compare_predicted" : "compare_measured");
             tools->addWidget(new QLabel(i == 0 ? "predicted" : "measured"));
-            tools->addWidget(files_[i]);
+            tools->addWidget(files_[i], 1);
             tools->addSpacing(12);
             split->addWidget(views_[i]);
             connect(files_[i], &QComboBox::activated, this, [this](int) { compare(); });
-            views_[i]->view_changed = [this, i] {
-                if (following_) return;
-                following_ = true;
-                views_[1 - i]->set_view(views_[i]->view());
-                following_ = false;
-            };
+            views_[i]->view_changed = [this, i] { follow(i); };
         }
-        tools->addWidget(verdict_);
-        tools->addStretch();
         table_->setObjectName("differences");
         verdict_->setObjectName("compare_verdict");
         auto* tabs = new QTabWidget;
@@ -92,7 +87,10 @@ public:
         all->setContentsMargins(0, 0, 0, 0);
         all->setSpacing(0);
         all->addLayout(tools);
-        all->addWidget(split);
+        verdict_->setContentsMargins(8, 0, 8, 4);
+        verdict_->setWordWrap(true);
+        all->addWidget(verdict_);
+        all->addWidget(split, 1);
         waterfall_->show([this](picture::Size size, picture::Theme theme) {
             if (!comparison_) return note(size, theme, problem_);
             return waterfall_picture(waterfall_of(*comparison_), size.width, theme);
@@ -131,17 +129,34 @@ public:
     picture::Picture picture() const override { return waterfall_->shown(); }
 
 private:
-    // Both from 0 to the end of the longer one; the first step of both is shown at first.
+    // The other one at the same place of its own iteration.
+    void follow(std::size_t i) {
+        if (following_) return;
+        following_ = true;
+        const double by = begin_[1 - i] - begin_[i];
+        const picture::TimeView view = views_[i]->view();
+        views_[1 - i]->set_view({view.from + by, view.to + by});
+        following_ = false;
+    }
+
+    // Both on one axis on which their iterations in the middle, the ones behind the figures, begin together. These are
+    // shown at first; before they are known, each from its start.
     void share_axis(const Pair& chosen) {
         picture::TimeView limits{1e300, -1e300};
         double step = 0;
-        for (const Document& document : chosen) {
-            limits.from = std::min(limits.from, static_cast<double>(document.lanes->first));
-            limits.to = std::max(limits.to, static_cast<double>(document.lanes->last));
+        for (std::size_t i = 0; i < 2; ++i) {
+            const Document& document = chosen[i];
+            const auto first = static_cast<double>(document.lanes->first);
+            begin_[i] = first;
+            if (comparison_) begin_[i] = 1e9 * (i == 0 ? comparison_->predicted : comparison_->measured).start.value;
+            limits.from = std::min(limits.from, first - begin_[i]);
+            limits.to = std::max(limits.to, static_cast<double>(document.lanes->last) - begin_[i]);
             step = std::max(step, document.summary->step.value * 1e9);
         }
-        for (TimelineView* view : views_) view->set_limits(limits);
-        views_[0]->set_view({limits.from - 0.01 * step, limits.from + 1.15 * step});
+        following_ = true;
+        for (std::size_t i = 0; i < 2; ++i) views_[i]->set_limits({limits.from + begin_[i], limits.to + begin_[i]});
+        following_ = false;
+        views_[0]->set_view({begin_[0] - 0.01 * step, begin_[0] + 1.15 * step});
     }
 
     // The comparison of what is chosen, in a thread of its own unless it is shown already.
@@ -166,6 +181,7 @@ private:
                     if (!same(chosen, chosen_)) return;
                     comparison_ = std::move(result.comparison);
                     problem_ = std::move(result.problem);
+                    if (comparison_) share_axis(chosen);
                     show_comparison();
                 });
         }
@@ -182,26 +198,29 @@ private:
                 rows.rows.push_back({{name, {}}, {}, {}, {}, {"only predicted", {}}});
             for (const auto& name : comparison_->only_measured)
                 rows.rows.push_back({{name, {}}, {}, {}, {}, {"only measured", {}}});
-            verdict_->setText(QString("<b>%1 %</b> off: predicted %2, measured %3")
+            verdict_->setText(QString("<b>%1 %</b> off: predicted %2, measured %3<br><small>%4</small>")
                                   .arg(100 * comparison_->whole.error, 0, 'f', 1)
                                   .arg(QString::fromStdString(to_string(comparison_->whole.predicted)),
-                                       QString::fromStdString(to_string(comparison_->whole.measured))));
+                                       QString::fromStdString(to_string(comparison_->whole.measured)),
+                                       QString::fromStdString(text_of_iterations(*comparison_))));
+            verdict_->setToolTip(trace::statistic);
         }
         table_->show(std::move(rows));
         waterfall_->remake(), differences_->remake();
     }
 
-    // The matched step, selected in both, and both in sight.
+    // The matched step of the iteration in the middle, selected in both, and both in sight.
     void show_step(const std::string& step) {
         picture::TimeView both{1e300, -1e300};
-        for (TimelineView* view : views_) {
-            const auto& lanes = view->lanes();
+        for (std::size_t i = 0; i < 2; ++i) {
+            const auto& lanes = views_[i]->lanes();
             if (lanes == nullptr) continue;
-            const auto found = view->find_step(step, static_cast<double>(lanes->first));
+            const auto found = views_[i]->find_step(step, std::floor(begin_[i]) - 1);
             if (!found) continue;
             const picture::Lane& lane = lanes->lanes[found->lane];
-            both.from = std::min(both.from, static_cast<double>(lane.start(found->event)));
-            both.to = std::max(both.to, static_cast<double>(lane.end(found->event)));
+            const double by = begin_[0] - begin_[i];
+            both.from = std::min(both.from, static_cast<double>(lane.start(found->event)) + by);
+            both.to = std::max(both.to, static_cast<double>(lane.end(found->event)) + by);
         }
         if (both.from > both.to) return;  // a pass or a layer
         const double margin = 3 * (both.to - both.from) + 100;
@@ -217,6 +236,7 @@ private:
     std::string problem_ = choose;
     Pair chosen_;
     bool following_ = false;
+    std::array<double, 2> begin_{};  // ns: of the iteration that is shown
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

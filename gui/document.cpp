@@ -63,7 +63,8 @@ Point point_of(const Json& p) {
     point.flops_per_s = number(p, "flops_per_s"), point.speedup = number(p, "speedup");
     point.efficiency = number(p, "efficiency"), point.compute_s = number(p, "compute_s");
     point.exposed_comm_s = number(p, "exposed_comm_s"), point.bubble_s = number(p, "bubble_s");
-    point.io_wait_s = number(p, "io_wait_s"), point.memory_peak_bytes = number(p, "memory_peak_bytes");
+    point.io_wait_s = number(p, "io_wait_s"), point.rest_s = number(p, "rest_s");
+    point.memory_peak_bytes = number(p, "memory_peak_bytes");
     point.memory_capacity_bytes = number(p, "memory_capacity_bytes");
     point.fits = !p.contains("fits") || p["fits"] == true;
     point.mode = text(p, "mode"), point.training_s = number(p, "training_s"), point.epochs = number(p, "epochs");
@@ -151,7 +152,8 @@ std::vector<Document> timelines_of(const std::string& path, const Progress& prog
     return documents;
 }
 
-// Of repetitions under one name, the one in the middle.
+// Of repetitions under one name their median, as rehearse bench prints it: of an even number the mean of the two in the
+// middle. What was done in that time is the same in each, so that rates follow it.
 Benchmarks medians(Benchmarks all) {
     std::vector<Benchmark> rows;
     std::vector<std::vector<Benchmark>> of_name;
@@ -162,9 +164,14 @@ Benchmarks medians(Benchmarks all) {
         of_name[place].push_back(std::move(row));
     }
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        const auto middle = of_name[i].begin() + static_cast<std::ptrdiff_t>(of_name[i].size() / 2);
-        std::ranges::nth_element(of_name[i], middle, {}, &Benchmark::seconds);
-        rows[i] = *middle;
+        std::vector<Benchmark>& repetitions = of_name[i];
+        std::ranges::stable_sort(repetitions, {}, &Benchmark::seconds);
+        rows[i] = repetitions[repetitions.size() / 2];
+        if (repetitions.size() % 2 == 1) continue;
+        const double median = (repetitions[repetitions.size() / 2 - 1].seconds + rows[i].seconds) / 2;
+        const double faster = median > 0 ? rows[i].seconds / median : 1;
+        for (double* rate : {&rows[i].flops_per_s, &rows[i].bytes_per_s, &rows[i].peak_fraction}) *rate *= faster;
+        rows[i].seconds = median;
     }
     all.rows = std::move(rows);
     return all;
@@ -192,8 +199,9 @@ Prediction parse_prediction(const std::string& json, const std::string& origin) 
     if (prediction.points.empty()) throw InputError(origin + ": a prediction without points");
     std::ranges::stable_sort(prediction.points, {}, &Point::devices);
     for (const Json& row : rows_of(document, "explanation")) {
-        prediction.explanation.push_back({text(row, "what"), text(row, "source"), whole(row, "steps"),
-                                          number(row, "total_s"), number(row, "share"), number(row, "error")});
+        prediction.explanation.push_back({text(row, "what"), text(row, "basis"), text(row, "source"),
+                                          whole(row, "steps"), number(row, "total_s"), number(row, "share"),
+                                          number(row, "error")});
     }
     for (const Json& row : rows_of(document, "memory")) {
         prediction.memory.push_back({text(row, "class"), text(row, "kind"), number(row, "bytes")});
@@ -217,8 +225,11 @@ Benchmarks parse_benchmarks(const std::string& json, const std::string& origin) 
         if (text(row, "run_type") == "aggregate" && text(row, "aggregate_name") != "median") continue;
         const std::string unit = text(row, "time_unit");
         const double scale = unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "us" ? 1e-6 : 1e-9;
-        result.rows.push_back({text(row, "name"), number(row, "real_time") * scale, number(row, "flop/s"),
-                               number(row, "B/s"), number(row, "peak_fraction"), text(row, "error_message")});
+        const double median = number(row, "median_s");  // of rehearse bench; others have a mean only
+        result.are_medians = result.are_medians || median > 0;
+        result.rows.push_back({text(row, "name"), median > 0 ? median : number(row, "real_time") * scale,
+                               number(row, "flop/s"), number(row, "B/s"), number(row, "peak_fraction"),
+                               text(row, "error_message")});
     }
     if (result.rows.empty()) throw InputError(origin + ": no benchmarks in it");
     return medians(std::move(result));

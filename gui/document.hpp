@@ -17,7 +17,7 @@ namespace rehearse::gui {
 struct Point {
     std::int64_t devices = 0, nodes = 0, global_batch = 0;
     double step_s = 0, step_low_s = 0, step_high_s = 0, samples_per_s = 0, flops_per_s = 0, speedup = 0, efficiency = 0;
-    double compute_s = 0, exposed_comm_s = 0, bubble_s = 0, io_wait_s = 0;
+    double compute_s = 0, exposed_comm_s = 0, bubble_s = 0, io_wait_s = 0, rest_s = 0;
     double memory_peak_bytes = 0, memory_capacity_bytes = 0;
     bool fits = true;
     std::string mode;
@@ -25,7 +25,7 @@ struct Point {
 };
 
 struct Explanation {
-    std::string what, source;
+    std::string what, basis, source;  // basis: in the words of core/prices.hpp
     std::int64_t steps = 0;
     double total_s = 0, share = 0, error = 0;
 };
@@ -45,7 +45,7 @@ struct Prediction {
 
 struct Benchmark {
     std::string name;
-    double seconds = 0;
+    double seconds = 0;  // median_s, the median of rehearse bench; of another program real_time, its mean
     double flops_per_s = 0, bytes_per_s = 0, peak_fraction = 0;  // 0: not counted
     std::string error;
 };
@@ -55,6 +55,7 @@ struct Benchmarks {
     std::string host, date;
     std::vector<picture::Roof> roofs;  // as rehearse bench adds them
     std::vector<Benchmark> rows;
+    bool are_medians = false;  // else means, as Google Benchmark's real_time is
 };
 
 struct Document {

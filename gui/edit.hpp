@@ -4,6 +4,7 @@
 
 #include <QStringList>
 #include <QUndoStack>
+#include <bit>
 #include <functional>
 #include <utility>
 
@@ -12,15 +13,43 @@
 
 namespace rehearse::gui {
 
+/// The fields in which two experiments differ, a bit each.
+inline unsigned changed_fields(const Experiment& a, const Experiment& b) {
+    unsigned fields = a.batch != b.batch ? 1U : 0U;
+    unsigned bit = 2;
+    for (const auto field : {&Experiment::model, &Experiment::machine, &Experiment::plan, &Experiment::precision,
+                             &Experiment::optimizer, &Experiment::devices}) {
+        if (a.*field != b.*field) fields |= bit;
+        bit *= 2;
+    }
+    return fields;
+}
+
+/// What was typed into one field, from when it was entered until it was left (`visit`), is one change.
 class Change : public QUndoCommand {
 public:
-    Change(Experiment before, Experiment after, std::function<void(const Experiment&)> put)
-        : QUndoCommand("edit"), before_(std::move(before)), after_(std::move(after)), put_(std::move(put)) {}
+    Change(Experiment before, Experiment after, int visit, std::function<void(const Experiment&)> put)
+        : QUndoCommand("edit"),
+          before_(std::move(before)),
+          after_(std::move(after)),
+          visit_(visit),
+          put_(std::move(put)) {}
     void undo() override { put_(before_); }
     void redo() override { put_(after_); }
+    int id() const override { return 1; }
+    bool mergeWith(const QUndoCommand* next) override {
+        const auto& later = static_cast<const Change&>(*next);
+        const unsigned field = changed_fields(before_, after_);
+        const bool one_field = std::has_single_bit(field) && field == changed_fields(later.before_, later.after_);
+        if (!one_field || visit_ != later.visit_) return false;
+        after_ = later.after_;
+        setObsolete(after_ == before_);
+        return true;
+    }
 
 private:
     Experiment before_, after_;
+    int visit_;
     std::function<void(const Experiment&)> put_;
 };
 

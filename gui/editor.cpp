@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // An experiment: its words at the left, at the right what can be said of it at once, and the curve as it comes.
+#include <QAction>
 #include <QApplication>
 #include <QBoxLayout>
 #include <QClipboard>
 #include <QDir>
 #include <QFile>
-#include <QLabel>
+#include <QGridLayout>
 #include <QPushButton>
 #include <QScrollArea>
 #include <QSplitter>
@@ -23,6 +24,8 @@ namespace rehearse::gui {
 
 namespace {
 
+constexpr int pause_ms = 300;  // of typing, after which an experiment is looked at
+
 class Editor : public Screen {
 public:
     explicit Editor(Session& session) : Screen(session), shown_(session.experiment) {
@@ -36,7 +39,7 @@ public:
         right->addWidget(scrolled(memory_));
         right->setSizes({460, 240});
         split->addWidget(right);
-        split->setSizes({380, 900});
+        split->setSizes({540, 560});
         auto* all = new QVBoxLayout(this);
         all->setContentsMargins(0, 0, 0, 0);
         all->addWidget(split);
@@ -45,7 +48,7 @@ public:
             return memory_picture(check_.memory, check_.capacity_bytes, "Memory of a device", size.width, theme);
         });
         curve_->show([this](picture::Size size, picture::Theme theme) {
-            if (prediction_ == nullptr) return picture::canvas(size, picture::palette(theme), "");
+            if (prediction_ == nullptr) return note(size, theme, curve_note_);
             return xy_chart(
                 scaling_chart({curve_of(*prediction_)}, picture::ScalingMetric::throughput, "Predicted scaling",
                               coarse_ ? "the ends first, without their band; the rest is being simulated"
@@ -53,7 +56,7 @@ public:
                 size, theme);
         });
         delay_.setSingleShot(true);
-        delay_.setInterval(10);
+        delay_.setInterval(pause_ms);
         connect(&delay_, &QTimer::timeout, this, [this] {
             if (isVisible()) look();
         });
@@ -65,7 +68,7 @@ public:
     // A machine or a network was dropped on the window.
     void refresh() override {
         if (session_.experiment == shown_) return;
-        undo_.push(new Change(shown_, session_.experiment, [this](const Experiment& e) { put(e); }));
+        push(session_.experiment);
     }
     void set_theme(picture::Theme theme) override { curve_->set_theme(theme), memory_->set_theme(theme); }
     picture::Picture picture() const override { return curve_->shown(); }
@@ -74,23 +77,22 @@ protected:
     // What nobody sees is not simulated.
     void showEvent(QShowEvent* event) override {
         Screen::showEvent(event);
-        if (asked_ == 0 || !(looked_ == shown_)) delay_.start();
+        if (looked_ != shown_) delay_.start();
     }
 
 private:
     QWidget* make_left() {
         form_ = new ExperimentForm;
         form_->edited = [this] { edited(); };
-        verdict_ = new QLabel;
-        verdict_->setObjectName("verdict");
-        verdict_->setWordWrap(true);
-        verdict_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+        form_->left = [this] { ++visit_; };
+        form_->history = [this](bool undo) { ++visit_, undo ? undo_.undo() : undo_.redo(); };
+        verdict_ = new Verdict;
         auto* box = new QWidget;
         auto* all = new QVBoxLayout(box);
         all->setContentsMargins(14, 12, 10, 12);
         all->addWidget(form_);
         all->addSpacing(6);
-        all->addWidget(verdict_);
+        all->addWidget(verdict_->room());
         all->addSpacing(6);
         all->addLayout(make_buttons());
         all->addWidget(plan_help());
@@ -98,26 +100,28 @@ private:
         auto* area = new QScrollArea;
         area->setWidget(box);
         area->setWidgetResizable(true);
-        area->setMinimumWidth(410);
+        area->setMinimumWidth(290);
         area->setFrameShape(QFrame::NoFrame);
         area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
         return area;
     }
 
     QLayout* make_buttons() {
-        auto* buttons = new QHBoxLayout;
+        auto* buttons = new QGridLayout;
         const auto button = [&](const char* name, const QString& text, auto action) {
             auto* widget = new QPushButton(text);
             widget->setObjectName(name);
             connect(widget, &QPushButton::clicked, this, action);
-            buttons->addWidget(widget);
+            buttons->addWidget(widget, buttons->count() / 2, buttons->count() % 2);
             return widget;
         };
         button("predict", "Predict", [this] { predict(); })->setDefault(true);
-        auto* undo = button("undo", "Undo", [this] { undo_.undo(); });
-        auto* redo = button("redo", "Redo", [this] { undo_.redo(); });
         button("copy", "Copy as command",
                [this] { QApplication::clipboard()->setText(QString::fromStdString(command_line(shown_))); });
+        auto* undo = button("undo", "Undo", [this] { ++visit_, undo_.undo(); });
+        auto* redo = button("redo", "Redo", [this] { ++visit_, undo_.redo(); });
+        add_keys(QKeySequence::Undo, undo);
+        add_keys(QKeySequence::Redo, redo);
         const auto enable = [this, undo, redo] {
             undo->setEnabled(undo_.canUndo()), redo->setEnabled(undo_.canRedo());
         };
@@ -126,25 +130,55 @@ private:
         return buttons;
     }
 
+    // Wherever on this screen the focus is, also in a field.
+    void add_keys(QKeySequence::StandardKey keys, QPushButton* button) {
+        auto* action = new QAction(this);
+        action->setShortcuts(keys);
+        action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
+        connect(action, &QAction::triggered, button, &QPushButton::click);
+        addAction(action);
+        button->setToolTip(QKeySequence(keys).toString());
+    }
+
     // From the fields into a command that can be undone.
     void edited() {
         const Experiment now = form_->experiment();
-        if (now == shown_) return;
-        undo_.push(new Change(shown_, now, [this](const Experiment& e) { put(e); }));
+        if (!(now == shown_)) push(now);
+    }
+    void push(const Experiment& now) {
+        undo_.push(new Change(shown_, now, visit_, [this](const Experiment& e) { put(e); }));
     }
 
+    // What was said of another experiment goes at once; what is to be said of this one comes after a pause.
     void put(const Experiment& experiment) {
         shown_ = session_.experiment = experiment;
         form_->put(experiment);
+        if (looked_ != shown_) forget();
         delay_.start();
+    }
+
+    void forget() {
+        ++asked_;
+        session_.runner->cancel(running_);
+        looked_.reset();
+        check_ = {};
+        is_checked_ = false;
+        prediction_.reset();
+        remedies_.clear();
+        curve_note_ = "…";
+        verdict_->setText("…");
+        memory_->remake(), curve_->remake();
     }
 
     // The check in a thread of its own, the curve in a process; what an older edit asked for is dropped.
     void look() {
-        const int asked = ++asked_;
-        session_.runner->cancel(running_);
-        const Experiment experiment = looked_ = shown_;
-        remedies_.clear();
+        if (looked_ == shown_) return;
+        forget();
+        const int asked = asked_;
+        const Experiment experiment = shown_;
+        looked_ = shown_;
+        curve_note_ = "simulating…";
+        curve_->remake();
         in_background(
             alive_, [experiment] { return check(experiment); },
             [this, asked](const Check& found) {
@@ -155,7 +189,14 @@ private:
             coarse_ = numbers.size() > 2;
             ask(asked, coarse_ ? ends_of(experiment) : std::string{});
         } catch (const std::exception&) {
-        }  // the check says it
+            say_instead_of_a_curve("");  // the check says it
+        }
+    }
+
+    void say_instead_of_a_curve(const QString& text) {
+        prediction_.reset();
+        curve_note_ = text.toStdString();
+        curve_->remake();
     }
 
     void ask(int asked, const std::string& devices) {
@@ -168,17 +209,18 @@ private:
                                           });
     }
 
-    // The curve of what does not fit is drawn, too. What is wrong with the input, the check says.
+    // The curve of what does not fit is drawn, too. What is wrong with the input stands in the check; a process that
+    // died is a message.
     void take(const Runner::Result& result, int asked, const std::string& devices) {
         if (!has_prediction(result)) {
-            const bool is_said = result.exit_code == wrong_input && !check_.problem.empty();
+            const bool is_said = result.exit_code == wrong_input && !(is_checked_ && check_.problem.empty());
             if (!is_said && !result.message.isEmpty()) session_.warn(result.message);
-            return;
+            return say_instead_of_a_curve("no curve: this experiment cannot be predicted");
         }
         try {
             prediction_ = std::make_shared<Prediction>(parse_prediction(result.out.toStdString(), "rehearse predict"));
         } catch (const std::exception& error) {
-            return session_.warn(error.what());
+            return say_instead_of_a_curve(error.what());
         }
         const qsizetype remedies = result.message.indexOf("it fits with");
         remedies_ = result.good || remedies < 0 ? QString() : result.message.mid(remedies);
@@ -190,13 +232,8 @@ private:
 
     void show(const Check& found) {
         check_ = found;
-        const bool good = found.problem.empty();
-        QString text = QString("<span style='color:%1'><b>%2</b></span> %3")
-                           .arg(good ? "#009e73" : "#d55e00", good ? "✓ can be run" : "✗",
-                                QString::fromStdString(good ? found.summary : found.problem).toHtmlEscaped());
-        if (!good && !remedies_.isEmpty())
-            text += "<pre style='font-size:small'>" + remedies_.toHtmlEscaped() + "</pre>";
-        verdict_->setText(text);
+        is_checked_ = true;
+        verdict_->say(found, remedies_);
         memory_->remake();
     }
 
@@ -229,18 +266,21 @@ private:
         session_.go("runs");
     }
 
-    Experiment shown_, looked_;
+    Experiment shown_;
+    std::optional<Experiment> looked_;  // at: what is shown beside the form is of it
     ExperimentForm* form_ = nullptr;
-    QLabel* verdict_ = nullptr;
+    Verdict* verdict_ = nullptr;
     PictureView *curve_ = nullptr, *memory_ = nullptr;
     QUndoStack undo_;
     QTimer delay_;
     QTemporaryDir folder_{QDir::tempPath() + "/rehearse-run-XXXXXX"};  // not of the next session
     Check check_;
+    bool is_checked_ = false;
+    std::string curve_note_;
     QString remedies_;  // of what does not fit
     std::shared_ptr<const Prediction> prediction_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-    int asked_ = 0, running_ = -1, asked_traces_ = 0;
+    int asked_ = 0, running_ = -1, asked_traces_ = 0, visit_ = 0;
     bool coarse_ = false;
 };
 

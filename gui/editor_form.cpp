@@ -3,9 +3,12 @@
 
 #include <QComboBox>
 #include <QFormLayout>
+#include <QKeyEvent>
 #include <QLineEdit>
+#include <QScrollArea>
 #include <QSpinBox>
 
+#include "core/precision.hpp"
 #include "models/models.hpp"
 
 namespace rehearse::gui {
@@ -14,7 +17,39 @@ namespace {
 
 QString text_of(std::string_view s) { return QString::fromUtf8(s.data(), static_cast<qsizetype>(s.size())); }
 
+// A plan may be broken behind its commas and colons.
+QString breakable(const std::string& text) {
+    return QString::fromStdString(text).toHtmlEscaped().replace(",", ",&#8203;").replace(":", ":&#8203;");
+}
+
 }  // namespace
+
+Verdict::Verdict() {
+    setObjectName("verdict");
+    setWordWrap(true);
+    setMinimumWidth(1);  // a long plan is broken, not cut
+    setAlignment(Qt::AlignTop | Qt::AlignLeft);
+    setTextInteractionFlags(Qt::TextSelectableByMouse);
+}
+
+void Verdict::say(const Check& check, const QString& remedies) {
+    const bool good = check.problem.empty();
+    QString text = QString("<span style='color:%1'><b>%2</b></span> %3")
+                       .arg(good ? "#009e73" : "#d55e00", good ? "✓ can be run" : "✗",
+                            breakable(good ? check.summary : check.problem));
+    if (!good && !remedies.isEmpty()) text += "<pre style='font-size:small'>" + remedies.toHtmlEscaped() + "</pre>";
+    setText(text);
+}
+
+QWidget* Verdict::room() {
+    auto* area = new QScrollArea;
+    area->setObjectName("verdict_room");
+    area->setWidget(this);
+    area->setWidgetResizable(true);
+    area->setFrameShape(QFrame::NoFrame);
+    area->setFixedHeight(5 * fontMetrics().lineSpacing() + 4);
+    return area;
+}
 
 ExperimentForm::ExperimentForm(QWidget* parent) : QWidget(parent) {
     auto* form = new QFormLayout(this);
@@ -24,7 +59,8 @@ ExperimentForm::ExperimentForm(QWidget* parent) : QWidget(parent) {
     for (const auto& model : models::zoo()) models->addItem(text_of(model.name));
     auto* machines = combo(form, "machine", "Machine", &Experiment::machine, true);
     for (const auto& each : models::machines()) machines->addItem(QString::fromStdString(each.name));
-    combo(form, "precision", "Precision", &Experiment::precision, false)->addItems({"fp32", "fp16", "bf16", "mixed"});
+    auto* precision = combo(form, "precision", "Precision", &Experiment::precision, false);
+    for (const PrecisionTypes& each : precisions()) precision->addItem(text_of(each.name));
     combo(form, "optimizer", "Optimizer", &Experiment::optimizer, false)->addItems({"sgd", "adam", "lamb"});
     line(form, "plan", "Plan", &Experiment::plan);
     line(form, "devices", "Devices", &Experiment::devices);
@@ -33,11 +69,23 @@ ExperimentForm::ExperimentForm(QWidget* parent) : QWidget(parent) {
     batch_->setRange(1, 1'000'000);
     batch_->setToolTip(
         "Samples in a step of one copy of the network: of a device, or of those that share a copy along tensor, pipe "
-        "or "
-        "spatial axes");
+        "or spatial axes");
     form->addRow("Batch a copy", batch_);
     connect(batch_, &QSpinBox::valueChanged, this, [this](int) { changed(); });
+    for (QWidget* field : findChildren<QWidget*>()) field->installEventFilter(this);
     putting_ = false;
+}
+
+// Ctrl+Z in a field is the form's: a line's own history knows one field only.
+bool ExperimentForm::eventFilter(QObject* watched, QEvent* event) {
+    if (event->type() == QEvent::FocusOut && left) left();
+    if (event->type() == QEvent::ShortcutOverride || event->type() == QEvent::KeyPress) {
+        const auto* key = static_cast<QKeyEvent*>(event);
+        const bool undo = key->matches(QKeySequence::Undo), redo = key->matches(QKeySequence::Redo);
+        if ((undo || redo) && event->type() == QEvent::KeyPress && history) history(undo);
+        if (undo || redo) return true;
+    }
+    return QWidget::eventFilter(watched, event);
 }
 
 QComboBox* ExperimentForm::combo(QFormLayout* form, const char* name, const char* label, std::string Experiment::*field,
@@ -47,6 +95,8 @@ QComboBox* ExperimentForm::combo(QFormLayout* form, const char* name, const char
     widget->setEditable(editable);
     widget->setInsertPolicy(QComboBox::NoInsert);
     widget->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+    widget->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);  // the longest name is no reason
+    widget->setMinimumContentsLength(8);                                            // to be wide
     form->addRow(label, widget);
     combos_.emplace_back(widget, field);
     connect(widget, &QComboBox::currentTextChanged, this, [this](const QString&) { changed(); });
@@ -56,7 +106,12 @@ QComboBox* ExperimentForm::combo(QFormLayout* form, const char* name, const char
 void ExperimentForm::line(QFormLayout* form, const char* name, const char* label, std::string Experiment::*field) {
     auto* widget = new QLineEdit;
     widget->setObjectName(name);
-    form->addRow(label, widget);
+    if (field == &Experiment::plan) {  // long: as wide as the form
+        form->addRow(new QLabel(label));
+        form->addRow(widget);
+    } else {
+        form->addRow(label, widget);
+    }
     lines_.emplace_back(widget, field);
     connect(widget, &QLineEdit::textChanged, this, [this](const QString&) { changed(); });
 }
@@ -74,7 +129,9 @@ void ExperimentForm::put(const Experiment& experiment) {
     }
     for (const auto& [widget, field] : lines_) {
         const QString text = QString::fromStdString(experiment.*field);
-        if (widget->text() != text) widget->setText(text);
+        if (widget->text() == text) continue;
+        widget->setText(text);
+        widget->setCursorPosition(0);
     }
     batch_->setValue(experiment.batch);
     putting_ = false;

@@ -2,6 +2,7 @@
 // The fields of an experiment, and what can be written into them.
 #pragma once
 
+#include <QLabel>
 #include <QWidget>
 #include <functional>
 
@@ -21,6 +22,11 @@ public:
     Experiment experiment() const;
 
     std::function<void()> edited;
+    std::function<void()> left;              // a field has lost the focus
+    std::function<void(bool undo)> history;  // undo, else redo, was pressed in a field
+
+protected:
+    bool eventFilter(QObject* watched, QEvent* event) override;
 
 private:
     QComboBox* combo(QFormLayout* form, const char* name, const char* label, std::string Experiment::*field,
@@ -32,6 +38,16 @@ private:
     std::vector<std::pair<QLineEdit*, std::string Experiment::*>> lines_;
     QSpinBox* batch_ = nullptr;
     bool putting_ = true;  // until all fields are there
+};
+
+/// What a check found, in a room of one height: what stands below it does not move when it gets longer.
+class Verdict : public QLabel {
+public:
+    Verdict();
+    /// `remedies`: of what does not fit, may be empty.
+    void say(const Check& check, const QString& remedies);
+    /// The verdict in a scroll area, to be put into a layout.
+    QWidget* room();
 };
 
 /// The words of a plan and what each does; a click on an axis shows its options.

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/precision.hpp"
 #include "core/text.hpp"
 #include "models/experiment_file.hpp"
 #include "models/models.hpp"
@@ -106,35 +107,57 @@ std::vector<std::int64_t> devices_of(const Experiment& experiment) {
     return numbers;
 }
 
+namespace {
+
+schedule::Job job_of(const Experiment& experiment, std::int64_t devices) {
+    schedule::Job job;
+    job.devices = devices;
+    job.batch_per_device = experiment.batch;
+    job.precision = parse_precision(experiment.precision);
+    job.optimizer = named(experiment.optimizer, {Optimizer::sgd, Optimizer::adam, Optimizer::lamb});
+    return job;
+}
+
+// What its devices hold, and "" or why it does not fit.
+std::string take(Check& result, const Schedule& schedule, const Machine& machine, std::int64_t devices) {
+    const DeviceClass& device = class_of(machine, 0);
+    result.capacity_bytes = device.memory.value.value;
+    result.memory.clear();
+    for (const RankClass& rank_class : schedule.classes) {
+        for (const schedule::MemoryRow& row : schedule::rows(schedule::memory_use(schedule, rank_class))) {
+            if (row.kind == "total") continue;
+            result.memory.push_back({rank_class.name, std::string{row.kind}, row.bytes.value});
+        }
+    }
+    result.summary =
+        fmt::format("{}: {} nodes, global batch {}, {} micro-batch{} of {}, {} of {} memory", schedule.plan,
+                    locate(machine, devices - 1).node + 1, global_batch(schedule), schedule.micro_batches,
+                    schedule.micro_batches == 1 ? "" : "es", micro_batch_size(schedule),
+                    to_string(schedule.memory_peak), to_string(device.memory.value));
+    if (schedule.memory_peak <= device.memory.value) return {};
+    return fmt::format("does not fit: {} of a device's {}", to_string(schedule.memory_peak),
+                       to_string(device.memory.value));
+}
+
+}  // namespace
+
 Check check(const Experiment& experiment) {
     Check result;
     try {
         const Machine machine = models::load_machine(experiment.machine);
         const Network network = models::load_network(experiment.model);
-        const std::int64_t devices = devices_of(experiment).back();
-        schedule::Job job;
-        job.devices = devices;
-        job.batch_per_device = experiment.batch;
-        job.precision =
-            named(experiment.precision, {Precision::fp32, Precision::fp16, Precision::bf16, Precision::mixed});
-        job.optimizer = named(experiment.optimizer, {Optimizer::sgd, Optimizer::adam, Optimizer::lamb});
-        const Schedule schedule = make_schedule(network, machine, schedule::parse_plan(experiment.plan), job);
-        const DeviceClass& device = class_of(machine, 0);
-        result.capacity_bytes = device.memory.value.value;
-        for (const RankClass& rank_class : schedule.classes) {
-            for (const schedule::MemoryRow& row : schedule::rows(schedule::memory_use(schedule, rank_class))) {
-                if (row.kind == "total") continue;
-                result.memory.push_back({rank_class.name, std::string{row.kind}, row.bytes.value});
+        const schedule::Plan plan = schedule::parse_plan(experiment.plan);
+        const std::vector<std::int64_t> numbers = devices_of(experiment);
+        for (const std::int64_t devices : numbers) {
+            std::string problem;
+            try {
+                problem =
+                    take(result, make_schedule(network, machine, plan, job_of(experiment, devices)), machine, devices);
+            } catch (const std::exception& error) {
+                problem = error.what();
             }
-        }
-        result.summary =
-            fmt::format("{}: {} nodes, global batch {}, {} micro-batch{} of {}, {} of {} memory", schedule.plan,
-                        locate(machine, devices - 1).node + 1, global_batch(schedule), schedule.micro_batches,
-                        schedule.micro_batches == 1 ? "" : "es", micro_batch_size(schedule),
-                        to_string(schedule.memory_peak), to_string(device.memory.value));
-        if (schedule.memory_peak > device.memory.value) {
-            result.problem = fmt::format("does not fit: {} of a device's {}", to_string(schedule.memory_peak),
-                                         to_string(device.memory.value));
+            if (problem.empty() || !result.problem.empty()) continue;
+            result.problem = numbers.size() == 1 ? problem : fmt::format("{} devices: {}", devices, problem);
         }
     } catch (const std::exception& error) {
         result.problem = error.what();
@@ -147,11 +170,8 @@ picture::Picture traffic_picture(const Experiment& experiment, picture::Size siz
     for (const std::int64_t n : devices_of(experiment)) devices = n <= 96 ? n : devices;
     if (devices == 0) throw InputError("the experiment has no point of at most 96 devices");
     const Machine machine = models::load_machine(experiment.machine);
-    schedule::Job job;
-    job.devices = devices;
-    job.batch_per_device = experiment.batch;
-    const Schedule schedule =
-        make_schedule(models::load_network(experiment.model), machine, schedule::parse_plan(experiment.plan), job);
+    const Schedule schedule = make_schedule(models::load_network(experiment.model), machine,
+                                            schedule::parse_plan(experiment.plan), job_of(experiment, devices));
     return picture::traffic_picture(picture::traffic_of(schedule, machine), machine, size, theme);
 }
 

@@ -31,12 +31,13 @@ std::string to_toml(const Experiment& experiment);
 std::vector<std::int64_t> devices_of(const Experiment& experiment);
 
 struct Check {
-    std::string problem;  // empty: can be run
-    std::string summary;  // "mesh data=384, 64 nodes, global batch 12288"
+    std::string problem;  // empty: can be run, at each of the numbers of devices
+    std::string summary;  // of the largest: "data=384: 64 nodes, global batch 12288, ..."
     std::vector<MemoryPart> memory;
     double capacity_bytes = 0;
 };
-/// Mesh, divisibility and memory of the largest number of devices: a second of computing at most.
+/// Mesh, divisibility and memory of every number of devices; `memory` and `summary` are of the largest that has a
+/// schedule. The first that cannot be run is the problem.
 Check check(const Experiment& experiment);
 
 /// Who sends how much to whom in a step, at the largest point of the experiment that is small enough to be drawn.

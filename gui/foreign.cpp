@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chrome trace events as PyTorch's Kineto and others write them: X, and B with E; names of processes and threads.
+// Chrome trace events as PyTorch's Kineto and others write them: X, B with E, asynchronous b with e (S with F), flows
+// s, t and f, each with its arguments; names and labels of processes, names of threads.
 // https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Trace Event Format)
 #include <fmt/format.h>
 
@@ -22,6 +23,8 @@ using trace::ChromeElement;
 using trace::FlatObject;
 
 struct Cancelled {};
+
+constexpr std::size_t most_argument_bytes = 300'000'000;
 
 bool contains(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
 
@@ -62,7 +65,12 @@ public:
         if (builder_.events() == 0) {
             throw InputError(file_.path() + ": a Chrome trace without one event that has a duration (X, or B with E)");
         }
-        document.lanes = std::make_shared<picture::Lanes>(named(builder_.finish()));
+        if (argument_bytes_ > most_argument_bytes) {
+            if (!document.warning.empty()) document.warning += "; ";
+            document.warning += fmt::format("{}: arguments of events beyond the first {} are left out", file_.path(),
+                                            to_string(Bytes{static_cast<double>(most_argument_bytes)}));
+        }
+        document.lanes = std::make_shared<picture::Lanes>(named(finished()));
         return document;
     }
 
@@ -84,62 +92,122 @@ private:
         }
         const auto phase = element.fields.text("ph");
         if (!phase) return;
-        if (*phase == "M") take_name(element);
-        if (*phase != "X" && *phase != "B" && *phase != "E") return;
-        const std::int64_t process = id(element.fields, "pid"), thread = id(element.fields, "tid");
+        if (*phase == "M") return take_name(element);
+        if (std::string_view{"XBEbeSFstf"}.find(*phase) == std::string_view::npos || phase->size() != 1) return;
         const double ts = element.fields.real("ts").value_or(NAN), dur = element.fields.real("dur").value_or(0);
         if (!(std::abs(ts) < 9e15) || !(dur >= 0 && dur < 9e15)) return;
         const auto start = static_cast<std::int64_t>(std::llround(ts * 1e3));
-        const std::string name{element.fields.text("name").value_or("")};
-        const std::string category{element.fields.text("cat").value_or("")};
-        if (*phase == "X") return add(process, thread, start, std::llround(dur * 1e3), name, category);
-        auto& open = open_[{process, thread}];
-        if (*phase == "B") return open.push_back({start, name, category});
+        const auto kind = phase->front();
+        if (kind == 's' || kind == 't' || kind == 'f') return take_flow(element, kind, start);
+        const Track track{id(element.fields, "pid"),
+                          is_asynchronous(kind) ? async_name(element.fields) : thread(element.fields)};
+        Open event{start, std::string{element.fields.text("name").value_or("")}, category(element.fields),
+                   element.args.lines()};
+        if (kind == 'X') return add(track, std::llround(dur * 1e3), std::move(event));
+        // Asynchronous ones end by their number, on whichever thread; the others in turn.
+        auto& open = open_[{track, is_asynchronous(kind) ? number_text(element.fields) : ""}];
+        if (kind == 'B' || kind == 'b' || kind == 'S') return open.push_back(std::move(event));
         if (open.empty()) return;  // an end whose begin was before the recording
-        add(process, thread, open.back().start, start - open.back().start, open.back().name, open.back().category);
+        Open begun = std::move(open.back());
         open.pop_back();
+        if (!event.arguments.empty())
+            begun.arguments += (begun.arguments.empty() ? "" : "\n") + std::move(event.arguments);
+        add(track, start - begun.start, std::move(begun));
+    }
+
+    struct Track {
+        std::int64_t process;
+        std::string name;
+        auto operator<=>(const Track&) const = default;
+    };
+    struct Open {
+        std::int64_t start;
+        std::string name, category, arguments;
+    };
+
+    static bool is_asynchronous(char phase) { return phase == 'b' || phase == 'e' || phase == 'S' || phase == 'F'; }
+    static std::string category(const FlatObject& fields) { return std::string{fields.text("cat").value_or("")}; }
+    std::string thread(const FlatObject& fields) { return fmt::format("{}", id(fields, "tid")); }
+    static std::string async_name(const FlatObject& fields) { return "asynchronous " + category(fields); }
+    // Ids are compared as text: "0x1", 1.
+    static std::string number_text(const FlatObject& fields) {
+        if (const auto number = fields.whole("id")) return fmt::format("{}", *number);
+        return std::string{fields.text("id").value_or("")};
+    }
+
+    // A flow binds to the event of its thread that lasts at its time; its end without "bp": "e" to the next one.
+    void take_flow(const ChromeElement& element, char phase, std::int64_t at) {
+        const std::string key = category(element.fields) + '\n' + number_text(element.fields);
+        const std::int64_t flow = flows_.try_emplace(key, std::ssize(flows_) + 1).first->second;
+        const bool next = phase == 'f' && element.fields.text("bp").value_or("") != "e";
+        const Track track{id(element.fields, "pid"), thread(element.fields)};
+        pending_.push_back({track, at, flow, next});
     }
 
     void take_name(const ChromeElement& element) {
         const auto what = element.fields.text("name");
-        const auto name = element.args.text("name");
-        if (!what || !name) return;
-        if (*what == "process_name") rank_names_[id(element.fields, "pid")] = *name;
-        if (*what == "thread_name") {
-            thread_names_[{id(element.fields, "pid"), fmt::format("{}", id(element.fields, "tid"))}] = *name;
+        if (!what) return;
+        const std::int64_t process = id(element.fields, "pid");
+        if (const auto labels = element.args.text("labels"); labels && *what == "process_labels") {
+            labels_[process] = *labels;
         }
+        const auto name = element.args.text("name");
+        if (!name) return;
+        if (*what == "process_name") rank_names_[process] = *name;
+        if (*what == "thread_name") thread_names_[{process, thread(element.fields)}] = *name;
     }
 
-    void add(std::int64_t process, std::int64_t thread, std::int64_t start, std::int64_t duration,
-             const std::string& name, const std::string& category) {
-        const Activity activity = activity_named(name, category);
-        const auto lane = builder_.lane(process, Stream::compute, fmt::format("{}", thread));
-        builder_.add(lane, start, duration, builder_.what({name, "", category, 0, 0, 0, activity}));
+    void add(const Track& track, std::int64_t duration, Open event) {
+        const Activity activity = activity_named(event.name, event.category);
+        const auto lane = builder_.lane(track.process, Stream::compute, track.name);
+        builder_.add(lane, event.start, duration,
+                     builder_.what({std::move(event.name), "", std::move(event.category), 0, 0, 0, activity}));
+        if (event.arguments.empty()) return;
+        argument_bytes_ += event.arguments.size();
+        if (argument_bytes_ <= most_argument_bytes) builder_.set_arguments(lane, std::move(event.arguments));
+    }
+
+    // Where a thread has no events, there is nothing that a flow could go through.
+    picture::Lanes finished() {
+        for (const auto& [track, at, flow, next] : pending_) {
+            builder_.bind_flow(builder_.lane(track.process, Stream::compute, track.name), at, flow, next);
+        }
+        return builder_.finish();
     }
 
     picture::Lanes named(picture::Lanes lanes) const {
         lanes.rank_names = rank_names_;
+        for (const auto& [process, labels] : labels_) {
+            std::string& name = lanes.rank_names[process];
+            name = name.empty() ? labels : fmt::format("{} ({})", name, labels);
+        }
         std::int64_t before = -1;
         for (picture::Lane& lane : lanes.lanes) {
             const auto found = thread_names_.find({lane.rank, lane.name});
             if (found != thread_names_.end()) lane.name = found->second;
             lanes.ranks += lane.rank != before ? 1 : 0;
+            lanes.rank_names.try_emplace(lane.rank, fmt::format("process {}", lane.rank));
             before = lane.rank;
         }
         return lanes;
     }
 
-    struct Open {
-        std::int64_t start;
-        std::string name, category;
-    };
     trace::InputFile file_;
     const Progress& progress_;
     picture::LanesBuilder builder_;
     std::map<std::string, std::int64_t> words_;
     std::map<std::int64_t, std::string> rank_names_;
+    std::map<std::int64_t, std::string> labels_;
     std::map<std::pair<std::int64_t, std::string>, std::string> thread_names_;
-    std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Open>> open_;
+    std::map<std::pair<Track, std::string>, std::vector<Open>> open_;
+    struct Flow {
+        Track track;
+        std::int64_t at, number;
+        bool next;
+    };
+    std::vector<Flow> pending_;
+    std::map<std::string, std::int64_t> flows_;  // by category and id
+    std::size_t argument_bytes_ = 0;
     std::int64_t elements_ = 0;
 };
 

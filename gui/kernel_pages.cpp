@@ -139,6 +139,7 @@ std::vector<Residual> residuals_of(const Benchmarks& benchmarks, const Machine& 
         try {
             const Price priced = price(parse_problem(name), device);
             residual.price_s = priced.time.value, residual.error = priced.error, residual.source = priced.source;
+            residual.basis = to_string(priced.basis);
         } catch (const InputError& error) {
             residual.source = error.what();
         }
@@ -162,13 +163,12 @@ picture::Picture residuals_picture(const std::vector<Residual>& residuals, const
             refused = r.source;
             continue;
         }
-        const std::string kind = r.source.substr(0, r.source.find_first_of(" ,:("));
-        picture::Series& of = series[kind];
-        of.name = kind, of.line = false;
+        picture::Series& of = series[r.basis];
+        of.name = r.basis, of.line = false;
         of.points.push_back({r.measured_s, r.price_s / r.measured_s - 1});
-        of.titles.push_back(fmt::format("{}: measured {} ({}), price {} ± {:.0f} %, {}", r.problem,
+        of.titles.push_back(fmt::format("{}: measured {} ({}), price {} ± {:.0f} %, {}: {}", r.problem,
                                         to_string(Seconds{r.measured_s}), r.implementation,
-                                        to_string(Seconds{r.price_s}), 100 * r.error, r.source));
+                                        to_string(Seconds{r.price_s}), 100 * r.error, r.basis, r.source));
         least = std::min(least, r.measured_s), most = std::max(most, r.measured_s);
     }
     if (series.empty())

@@ -6,6 +6,8 @@
 #include <QSplitter>
 #include <QTabWidget>
 
+#include <fmt/format.h>
+
 #include "core/error.hpp"
 #include "gui/pages.hpp"
 #include "gui/picture_view.hpp"
@@ -109,7 +111,8 @@ private:
     }
 
     void list_benchmarks() {
-        Rows rows{{"problem", "implementation", "time", "rate", "bandwidth", "bus bandwidth", "of the peak", "error"},
+        const char* time = shown_ != nullptr && shown_->are_medians ? "median time" : "mean time";
+        Rows rows{{"problem", "implementation", time, "rate", "bandwidth", "bus bandwidth", "of the peak", "error"},
                   {}};
         const auto unless_0 = [](double v, Value shown) { return v > 0 ? shown : Value{}; };
         for (const Benchmark& b : shown_ != nullptr ? shown_->rows : std::vector<Benchmark>{}) {
@@ -146,7 +149,7 @@ private:
                                  priced ? seconds(r.price_s) : Value{},
                                  priced ? percent(r.price_s / r.measured_s - 1) : Value{},
                                  priced ? percent(r.error) : Value{},
-                                 {r.source, {}}});
+                                 {r.basis.empty() ? r.source : fmt::format("{}: {}", r.basis, r.source), {}}});
         }
         residuals_table_->show(std::move(rows));
         residuals_->remake();

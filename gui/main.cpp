@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rehearse-gui [--open FILE...] [--view NAME] [--screenshot OUT.png] [--exit]
+// Exit codes as those of rehearse: 0 good, 2 wrong input, 3 no display.
 #include <QApplication>
 #include <QCommandLineParser>
 #include <QElapsedTimer>
@@ -9,6 +10,7 @@
 #include <QTabWidget>
 #include <QTimer>
 #include <cstdio>
+#include <optional>
 #include <set>
 
 #include "gui/timeline_view.hpp"
@@ -28,6 +30,11 @@ bool draws_text() {
     std::set<QRgb> colors;
     for (int x = 0; x < image.width(); ++x) colors.insert(image.pixel(x, 10));
     return colors.size() > 1;
+}
+
+int complain(const QString& text, int code) {
+    std::fprintf(stderr, "rehearse-gui: %s\n", qPrintable(text));
+    return code;
 }
 
 struct Wish {
@@ -51,8 +58,7 @@ int finish(Window& window, const Wish& wish) {
     for (const QString& view : wish.views) window.go(view.toStdString());
     if (!wish.beside.isEmpty()) window.put_beside(wish.beside.toStdString());
     if (!wish.tab.isEmpty() && !show_tab(window, wish.tab)) {
-        std::fprintf(stderr, "rehearse-gui: --tab %s: this screen has no such tab\n", qPrintable(wish.tab));
-        return 2;
+        return complain("--tab " + wish.tab + ": this screen has no such tab", 2);
     }
     auto* timeline = window.findChild<QWidget*>("timeline_view");
     if (!wish.find.isEmpty() && timeline != nullptr) {
@@ -64,55 +70,95 @@ int finish(Window& window, const Wish& wish) {
     }
     for (int i = 0; i < 3; ++i) QCoreApplication::processEvents();
     if (!wish.screenshot.isEmpty() && !window.grab().save(wish.screenshot)) {
-        std::fprintf(stderr, "rehearse-gui: --screenshot %s: cannot be written\n", qPrintable(wish.screenshot));
-        return 2;
+        return complain("--screenshot " + wish.screenshot + ": cannot be written", 2);
     }
-    if (!wish.exit) return 0;
-    if (window.message().isEmpty()) return 0;
-    std::fprintf(stderr, "rehearse-gui: %s\n", qPrintable(window.message()));
-    return 2;
+    if (!wish.exit || window.message().isEmpty()) return 0;
+    return complain(window.message(), 2);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-    QApplication application(argc, argv);
-    QApplication::setOrganizationName("Rehearse");
-    QApplication::setApplicationName("rehearse-gui");
-    QApplication::setApplicationVersion(REHEARSE_VERSION);
-    QCommandLineParser parser;
+void add_options(QCommandLineParser& parser) {
     parser.setApplicationDescription("Timelines, predictions and machines on screen");
     parser.addHelpOption();
     parser.addVersionOption();
     parser.addPositionalArgument("FILE", "what to open", "[FILE...]");
     parser.addOptions({{"open", "open this file (again and again)", "FILE"},
                        {"view",
-                        "overview, timeline, editor, scaling, pipeline, compare, topology, memory, kernels or runs; of "
-                        "several, the first while files are read",
+                        "overview (at first), timeline, editor, scaling, pipeline, compare, topology, memory, kernels "
+                        "or runs; of several, the first while files are read",
                         "NAME"},
                        {"screenshot", "write a picture of the window when all is read", "OUT.png"},
                        {"find", "select the first step with this text in its name", "TEXT"},
                        {"keys", "then press these keys in the timeline, as \"CFSS\"", "TEXT"},
                        {"tab", "show the tab of the screen whose name begins so", "NAME"},
                        {"beside", "show this screen beside the other", "NAME"},
-                       {"theme", "light or dark", "NAME"},
-                       {"size", "of the window, in pixels", "WxH"},
+                       {"theme", "light (at first) or dark", "NAME"},
+                       {"size", "of the window in pixels, 800x600 or more; at first 1440x900", "WxH"},
                        {"exit", "end when all is read; exit code 2 when something went wrong"}});
+}
+
+// An empty one where it was not asked for; nothing when it is none.
+std::optional<QSize> size_of(const QString& text) {
+    if (text.isEmpty()) return QSize();
+    const QStringList words = text.split('x');
+    bool wide = false, high = false;
+    const QSize size = words.size() == 2 ? QSize(words[0].toInt(&wide), words[1].toInt(&high)) : QSize();
+    return wide && high && size.width() >= 800 && size.height() >= 600 ? std::optional(size) : std::nullopt;
+}
+
+// What can be said without a display: help, the version, and what is wrong with the options. Nothing: go on.
+std::optional<int> answer(int argc, char** argv) {
+    const QCoreApplication application(argc, argv);
+    QCommandLineParser parser;
+    add_options(parser);
+    QStringList words = QCoreApplication::arguments();
+    const auto platform = words.indexOf("-platform");  // Qt's own
+    if (platform >= 0) words.remove(platform, std::min<qsizetype>(2, words.size() - platform));
+    if (!parser.parse(words)) return complain(parser.errorText() + "; see --help", 2);
+    if (parser.isSet("help") || parser.isSet("help-all")) {
+        std::fputs(qPrintable(parser.helpText()), stdout);
+        return 0;
+    }
+    if (parser.isSet("version")) {
+        std::puts("rehearse-gui " REHEARSE_VERSION);
+        return 0;
+    }
+    if (const QString theme = parser.value("theme"); !QStringList{"", "light", "dark"}.contains(theme))
+        return complain("--theme " + theme + ": light or dark", 2);
+    if (!size_of(parser.value("size")))
+        return complain("--size " + parser.value("size") + ": pixels like 1280x800, at least 800x600", 2);
+    const bool any_display = !qEnvironmentVariableIsEmpty("DISPLAY") ||
+                             !qEnvironmentVariableIsEmpty("WAYLAND_DISPLAY") ||
+                             !qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM") || platform >= 0;
+#if defined(Q_OS_UNIX) && !defined(Q_OS_DARWIN)
+    if (!any_display)
+        return complain("there is no display; with QT_QPA_PLATFORM=offscreen --screenshot and --exit need none", 3);
+#endif
+    return std::nullopt;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (const auto code = answer(argc, argv)) return *code;
+    QApplication application(argc, argv);
+    QApplication::setOrganizationName("Rehearse");
+    QApplication::setApplicationName("rehearse-gui");
+    QApplication::setApplicationVersion(REHEARSE_VERSION);
+    QCommandLineParser parser;
+    add_options(parser);
     parser.process(application);
-    if (!draws_text()) std::fprintf(stderr, "rehearse-gui: no font was found: install fonts-dejavu-core\n");
+    if (!draws_text()) complain("no font was found: install fonts-dejavu-core", 0);
     const Wish wish{parser.value("screenshot"), parser.value("find"),  parser.value("keys"), parser.value("tab"),
                     parser.value("beside"),     parser.values("view"), parser.isSet("exit")};
     Window window(!wish.exit && wish.screenshot.isEmpty());
     for (const QString& view : wish.views + parser.values("beside")) {
         if (window.screen(view.toStdString()) != nullptr) continue;
-        std::fprintf(stderr, "rehearse-gui: --view %s: there is no such screen; see --help\n", qPrintable(view));
-        return 2;
+        return complain("--view " + view + ": there is no such screen; see --help", 2);
     }
     if (parser.isSet("theme"))
         window.set_theme(parser.value("theme") == "dark" ? rehearse::picture::Theme::dark
                                                          : rehearse::picture::Theme::light);
-    const QStringList size = parser.value("size").split('x');
-    if (size.size() == 2) window.resize(size[0].toInt(), size[1].toInt());
+    if (const QSize size = size_of(parser.value("size")).value_or(QSize()); !size.isEmpty()) window.resize(size);
     window.show();
     for (const QString& path : parser.values("open") + parser.positionalArguments()) window.open(path);
     if (!wish.views.isEmpty()) window.go(wish.views.front().toStdString());

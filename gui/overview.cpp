@@ -7,6 +7,8 @@
 #include <array>
 #include <cmath>
 
+#include "core/precision.hpp"
+#include "core/prices.hpp"
 #include "models/models.hpp"
 
 namespace rehearse::gui {
@@ -17,7 +19,7 @@ using picture::Card;
 using picture::Color;
 
 constexpr Color compute_color{0, 114, 178}, comm_color{213, 94, 0}, bubble_color{170, 174, 182}, io_color{150, 120, 70},
-    good{0, 158, 115}, bad{213, 94, 0};
+    rest_color{200, 190, 205}, good{0, 158, 115}, bad{213, 94, 0};
 
 std::string time_text(double s) { return to_string(Seconds{s}); }
 std::string share_text(double part, double whole) { return fmt::format("{:.1f} % of the step", 100 * part / whole); }
@@ -34,10 +36,7 @@ std::optional<double> utilization(const Prediction& prediction, const Point& p) 
     try {
         const Machine machine = models::load_machine(prediction.machine);
         const DeviceClass& device = class_of(machine, 0);
-        const DataType type = prediction.precision == "fp32"   ? DataType::f32
-                              : prediction.precision == "bf16" ? DataType::bf16
-                                                               : DataType::f16;
-        const auto peak = device.peak.find(type);
+        const auto peak = device.peak.find(types_of(parse_precision(prediction.precision)).product);
         if (peak == device.peak.end()) return std::nullopt;
         return p.flops_per_s / (static_cast<double>(p.devices) * peak->second.value.value);
     } catch (const std::exception&) {
@@ -86,11 +85,11 @@ picture::Stacks breakdown(const std::vector<Point>& points) {
     stacks.title = "Where a step's time goes";
     stacks.subtitle =
         "of the rank that ends last; whiskers: the band of the prediction, from the errors of the prices behind it";
-    stacks.categories = {"computing", "exposed communication", "bubble", "waiting for input"};
-    stacks.colors = {compute_color, comm_color, bubble_color, io_color};
+    stacks.categories = {"computing", "exposed communication", "bubble", "waiting for input", "rest"};
+    stacks.colors = {compute_color, comm_color, bubble_color, io_color, rest_color};
     for (const Point& p : points) {
         picture::StackRow row{fmt::format("{} devices", p.devices), time_text(p.step_s), {}, {}, {}};
-        const std::array values{p.compute_s, p.exposed_comm_s, p.bubble_s, p.io_wait_s};
+        const std::array values{p.compute_s, p.exposed_comm_s, p.bubble_s, p.io_wait_s, p.rest_s};
         for (std::size_t i = 0; i < values.size(); ++i) row.parts.push_back({i, values[i], ""});
         if (p.step_low_s > 0) row.low = p.step_low_s, row.high = p.step_high_s;
         stacks.rows.push_back(row);
@@ -102,19 +101,21 @@ picture::Stacks prices(const Prediction& prediction) {
     picture::Stacks stacks;
     stacks.title = "What takes the time, and where its price comes from";
     stacks.subtitle = "the largest of the last point; the pointer shows the source";
-    stacks.categories = {"priced from measurements", "priced by the data sheet"};
-    stacks.colors = {good, bubble_color};
+    constexpr std::array all{Basis::measured_here, Basis::measured_on_class, Basis::modelled};
+    for (const Basis basis : all) stacks.categories.emplace_back(to_string(basis));
+    stacks.colors = {good, compute_color, bubble_color};
     for (const Explanation& e : prediction.explanation) {
         if (stacks.rows.size() == 10) break;
-        const bool measured =
-            e.source.find("measured") != std::string::npos || e.source.find("between") != std::string::npos;
-        stacks.rows.push_back(
-            {e.what,
-             fmt::format("{} ± {:.0f} %", time_text(e.total_s), 100 * e.error),
-             {{measured ? 0U : 1U, e.total_s,
-               fmt::format("{}: {} in {} steps, {}", e.what, time_text(e.total_s), e.steps, e.source)}},
-             {},
-             {}});
+        // A document of an earlier version does not say it: no price is called measured that may not be.
+        const auto found = std::ranges::find(stacks.categories, e.basis) - stacks.categories.begin();
+        const std::size_t basis = std::min(static_cast<std::size_t>(found), all.size() - 1);
+        stacks.rows.push_back({e.what,
+                               fmt::format("{} ± {:.0f} %", time_text(e.total_s), 100 * e.error),
+                               {{basis, e.total_s,
+                                 fmt::format("{}: {} in {} steps, {}: {}", e.what, time_text(e.total_s), e.steps,
+                                             stacks.categories[basis], e.source)}},
+                               {},
+                               {}});
     }
     return stacks;
 }
@@ -153,7 +154,7 @@ picture::Picture overview_picture(const Timeline& timeline, const Summary& s, pi
     Point p;
     p.devices = timeline.ranks;
     p.step_s = s.step.value, p.compute_s = s.compute.value, p.exposed_comm_s = s.exposed_comm.value;
-    p.bubble_s = s.bubble.value, p.io_wait_s = s.io_wait.value;
+    p.bubble_s = s.bubble.value, p.io_wait_s = s.io_wait.value, p.rest_s = s.rest.value;
     const picture::Palette& colors = palette(theme);
     picture::Picture picture = canvas(size, colors, timeline.title);
     double top = 10 +
@@ -167,7 +168,7 @@ picture::Picture overview_picture(const Timeline& timeline, const Summary& s, pi
         {"Computing", time_text(p.compute_s), share_text(p.compute_s, p.step_s), good, "timeline: where the time goes"},
         {"Exposed communication", time_text(p.exposed_comm_s), share_text(p.exposed_comm_s, p.step_s), comm_color,
          "timeline: where the time goes"},
-        {"Bubble", time_text(p.bubble_s), share_text(p.bubble_s, p.step_s), bubble_color, "pipeline: the schedule"},
+        {"Idle", time_text(p.rest_s), share_text(p.rest_s, p.step_s), rest_color, "pipeline: the schedule"},
         {"Waiting for input", time_text(p.io_wait_s), share_text(p.io_wait_s, p.step_s), io_color,
          "timeline: where the time goes"}};
     top += draw_cards(picture, {20, top, size.width - 40, 0}, cards, colors) + 6;

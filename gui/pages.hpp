@@ -61,7 +61,7 @@ picture::Picture collectives_picture(const Benchmarks& benchmarks, picture::Size
 struct Residual {
     std::string problem, implementation;
     double measured_s = 0, price_s = 0, error = 0;
-    std::string source;
+    std::string source, basis{};
 };
 std::vector<Residual> residuals_of(const Benchmarks& benchmarks, const Machine& machine);
 /// InputError when nothing has a price.

@@ -43,7 +43,9 @@ void TimelineView::draw_ruler(QPainter& painter) {
     const QRect ruler(0, size::map, width(), size::ruler);
     painter.fillRect(ruler, palette().window());
     const picture::Range range{view_.from * 1e-9, view_.to * 1e-9};
-    for (const double value : picture::linear_ticks(range, std::max(plot().width() / 120, 2)).major) {
+    const std::vector<double> ticks = picture::linear_ticks(range, std::max(plot().width() / 120, 2)).major;
+    const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : range.high - range.low;
+    for (const double value : ticks) {
         const double x = x_of(value * 1e9);
         if (x < plot().left()) continue;
         QColor grid = qcolor(colors.axis);
@@ -52,7 +54,7 @@ void TimelineView::draw_ruler(QPainter& painter) {
         painter.drawLine(QPointF(x, plot().top()), QPointF(x, height()));
         painter.setPen(qcolor(colors.axis));
         painter.drawLine(QPointF(x, ruler.bottom() - 5), QPointF(x, ruler.bottom()));
-        const QString text = QString::fromStdString(picture::text_of(value, picture::Unit::seconds));
+        const QString text = QString::fromStdString(picture::text_of_time(value, step));
         if (x + painter.fontMetrics().horizontalAdvance(text) / 2.0 > width()) continue;
         painter.setPen(qcolor(colors.text));
         const double half = painter.fontMetrics().horizontalAdvance(text) / 2.0 + 2;

@@ -159,6 +159,20 @@ void TimelineView::draw_flows(QPainter& painter) {
     painter.restore();
 }
 
+// How long the area is, in its middle, also while it is dragged.
+void TimelineView::draw_extent(QPainter& painter, const QRectF& box) {
+    const QString text = QString::fromStdString(extent());
+    const double width = painter.fontMetrics().horizontalAdvance(text) + 14;
+    QRectF label(box.center().x() - width / 2, box.top() + 4, width, 20);
+    label.moveLeft(
+        std::clamp<double>(label.left(), plot().left(), std::max(plot().right() - width, 0.0 + plot().left())));
+    painter.setPen(Qt::NoPen);
+    painter.setBrush(palette().highlight());
+    painter.drawRoundedRect(label, 3, 3);
+    painter.setPen(palette().highlightedText().color());
+    painter.drawText(label, Qt::AlignCenter, text);
+}
+
 void TimelineView::draw_selection(QPainter& painter) {
     painter.save();
     painter.setClipRect(plot());
@@ -177,6 +191,7 @@ void TimelineView::draw_selection(QPainter& painter) {
         painter.fillRect(box, color);
         painter.setPen(QPen(palette().highlight().color(), 1));
         painter.drawRect(box);
+        draw_extent(painter, box.intersected(plot()));
     }
     if (selected_) {
         if (const auto box = rect_of(*selected_)) {

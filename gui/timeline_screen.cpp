@@ -27,7 +27,8 @@ public:
     explicit TimelineScreen(Session& session) : Screen(session) {
         files_ = new QComboBox;
         files_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
-        files_->setSizePolicy(QSizePolicy::Minimum, QSizePolicy::Fixed);  // its name is not cut
+        files_->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+        files_->setMinimumWidth(110);  // its name is cut only where there is no room for it
         coloring_ = new QComboBox;
         coloring_->addItems({"coloured by activity", "heat: waiting", "heat: network"});
         search_ = new QLineEdit;
@@ -176,7 +177,9 @@ private:
         if (view_->selected())
             return tabs_->setTabText(0, "Selection"),
                    details_->show(details_of(*lanes, view_->slack(), *view_->selected()));
-        if (view_->area()) return tabs_->setTabText(0, "Area"), details_->show(area_of(*lanes, *view_->area(), theme_));
+        if (view_->area())
+            return tabs_->setTabText(0, "Area: " + QString::fromStdString(view_->extent())),
+                   details_->show(area_of(*lanes, *view_->area(), theme_));
         std::vector<std::size_t> all;
         for (std::size_t l = 0; l < lanes->lanes.size(); ++l) all.push_back(l);
         tabs_->setTabText(0, "All");

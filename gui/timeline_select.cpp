@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "gui/timeline_view.hpp"
+#include "picture/ticks.hpp"
 
 namespace rehearse::gui {
 
@@ -24,6 +25,12 @@ void TimelineView::select_area(std::optional<Area> area) {
     }
     update();
     if (selection_changed) selection_changed();
+}
+
+double TimelineView::pixel_s() const { return (view_.to - view_.from) / plot().width() * 1e-9; }
+
+std::string TimelineView::extent() const {
+    return area_ ? picture::text_of_time((area_->to - area_->from) * 1e-9, pixel_s()) : "";
 }
 
 // In the order of lanes and time, round the whole timeline.
@@ -117,6 +124,8 @@ std::string TimelineView::text_of(picture::EventAt event) const {
     const double duration = static_cast<double>(lane.end(event.event) - lane.start(event.event)) * 1e-9;
     std::string text = fmt::format("{}\n{}, {}, {}\n{}", what.step, name_of_rank(*lanes_, lane.rank),
                                    name_of_lane(lane), picture::to_string(what.activity), to_string(Seconds{duration}));
+    text +=
+        fmt::format(" from {}", picture::text_of_time(static_cast<double>(lane.start(event.event)) * 1e-9, pixel_s()));
     if (what.bytes > 0) text += fmt::format(", {}", to_string(Bytes{what.bytes}));
     if (what.bytes > 0 && duration > 0) text += fmt::format(" at {}", to_string(Bandwidth{what.bytes / duration}));
     if (what.flops > 0 && duration > 0) text += fmt::format(", {}", to_string(FlopRate{what.flops / duration}));

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "core/text.hpp"
+#include "picture/ticks.hpp"
+
 namespace rehearse::gui {
 
 namespace {
@@ -15,20 +18,31 @@ Value slack_of(const picture::Lanes& lanes, const picture::Slack* slack, picture
     return seconds(static_cast<double>(slack != nullptr ? slack->of(at) : free_slack(lanes, at)) * 1e-9);
 }
 
+// To the nanosecond, as the files have it: "1.234567 ms".
+Value exact(std::int64_t ns) {
+    const double time = static_cast<double>(ns) * 1e-9;
+    std::string text = picture::text_of_time(time, 1e-9);
+    const std::size_t unit = text.find(' ');
+    if (text.find('.') < unit) {
+        const std::size_t last = text.find_last_not_of('0', unit - 1);
+        text.erase(last + (text[last] == '.' ? 0 : 1), unit - last - (text[last] == '.' ? 0 : 1));
+    }
+    return {text, time};
+}
+
 }  // namespace
 
 Rows details_of(const picture::Lanes& lanes, const picture::Slack* slack, picture::EventAt at) {
     const picture::Lane& lane = lanes.lanes[at.lane];
     const picture::What& what = lanes.whats[lane.what(at.event)];
-    const double start = static_cast<double>(lane.start(at.event)) * 1e-9;
     const double length = static_cast<double>(lane.end(at.event) - lane.start(at.event)) * 1e-9;
     Rows rows{{"property", "value"}, {}};
     const auto add = [&](const char* name, Value value) { rows.rows.push_back({{name, {}}, std::move(value)}); };
     add("step", {what.step, {}});
     add("activity", {std::string{to_string(what.activity)}, {}});
     add("on", {name_of_rank(lanes, lane.rank) + ", " + name_of_lane(lane), {}});
-    add("start", seconds(start));
-    add("duration", seconds(length));
+    add("start", exact(lane.start(at.event)));
+    add("duration", exact(lane.end(at.event) - lane.start(at.event)));
     add(slack_name(slack), slack_of(lanes, slack, at));
     if (!what.layer.empty()) add("layer", {what.layer, {}});
     if (!what.pass.empty()) add("pass or category", {what.pass, {}});
@@ -38,6 +52,13 @@ Rows details_of(const picture::Lanes& lanes, const picture::Slack* slack, pictur
     if (what.bytes > 0 && length > 0) add("bandwidth", rate(what.bytes / length, "B/s"));
     if (what.flops > 0) add("work", {to_string(Flops{what.flops}), what.flops});
     if (what.flops > 0 && length > 0) add("rate", rate(what.flops / length, "FLOP/s"));
+    if (const auto arguments = lane.arguments(at.event)) {
+        for (const std::string_view line : split(lanes.arguments[*arguments], '\n')) {
+            const std::size_t colon = std::min(line.find(": "), line.size());
+            const std::string_view value = line.substr(std::min(colon + 2, line.size()));
+            rows.rows.push_back({{std::string{line.substr(0, colon)}, {}}, {std::string{value}, {}}});
+        }
+    }
     return rows;
 }
 
@@ -81,7 +102,7 @@ Rows path_rows(const picture::Lanes& lanes, const picture::Slack* slack, const s
         rows.rows.push_back({{what.step, {}},
                              count(static_cast<double>(lane.rank)),
                              {name_of_lane(lane), {}},
-                             seconds(static_cast<double>(lane.start(step.at.event)) * 1e-9),
+                             exact(lane.start(step.at.event)),
                              seconds(static_cast<double>(lane.end(step.at.event) - lane.start(step.at.event)) * 1e-9),
                              seconds(static_cast<double>(step.waited) * 1e-9),
                              slack_of(lanes, slack, step.at),

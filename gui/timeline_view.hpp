@@ -58,6 +58,8 @@ public:
     picture::TimeView view() const { return view_; }
     const std::optional<picture::EventAt>& selected() const { return selected_; }
     const std::optional<Area>& area() const { return area_; }
+    /// How long the marked area is, to a pixel: "1.35 ms"; "" without one.
+    std::string extent() const;
     const std::vector<picture::PathStep>& path() const { return path_; }
     const std::vector<TimelineRow>& rows() const { return rows_; }
     /// Of each event, where the timeline knows what its steps wait for; else nothing. Made when first asked for.
@@ -109,6 +111,8 @@ private:
     void draw_flows(QPainter& painter);
     void draw_path(QPainter& painter);
     void draw_selection(QPainter& painter);
+    void draw_extent(QPainter& painter, const QRectF& box);
+    double pixel_s() const;
     std::optional<QRectF> rect_of(picture::EventAt event) const;
     bool show_tip(QEvent* event);
 

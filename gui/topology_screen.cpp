@@ -176,8 +176,8 @@ private:
     void show_cursor() {
         const bool any = !loads_.empty();
         for (QWidget* widget : std::initializer_list<QWidget*>{load_, node_, time_, moment_}) widget->setEnabled(any);
-        moment_->setText(any ? QString::fromStdString(picture::text_of(cursor().value, picture::Unit::seconds))
-                             : QString());
+        const double step = any ? static_cast<double>(lanes_->last - lanes_->first) * 1e-9 / slider_steps : 1;
+        moment_->setText(any ? QString::fromStdString(picture::text_of_time(cursor().value, step)) : QString());
         if (!any) return;
         const QSignalBlocker quiet(time_);
         const double span = static_cast<double>(lanes_->last - lanes_->first);

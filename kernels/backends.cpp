@@ -210,6 +210,9 @@ Device* usable_device(std::string_view name) {
 }
 
 Support supports_within(const Backend& backend, const Problem& problem, Bytes limit) {
+    if (problem.type == DataType::tf32 || problem.type == DataType::fp8) {
+        return {.yes = false, .reason = fmt::format("{} is priced, not run", to_string(problem.type))};
+    }
     Support support = backend.supports(problem);
     if (!support.yes || limit == any_scratch) return support;
     const Bytes needed = backend.scratch(problem, limit);

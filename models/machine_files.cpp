@@ -26,6 +26,18 @@ std::string_view device_catalog() {
     return files.front().text;
 }
 
+std::string_view software_catalog() {
+    const auto files = software_files();
+    require(files.size() == 1, "the catalog of software is built in");
+    return files.front().text;
+}
+
+std::optional<std::string_view> shipped_machine(std::string_view name) {
+    for (const MachineFile& file : machine_files())
+        if (file.name == name) return file.text;
+    return std::nullopt;
+}
+
 std::vector<MachineName> machines() {
     std::vector<MachineName> names;
     for (const MachineFile& file : machine_files()) names.push_back({std::string(file.name), shipped(file).summary});

@@ -2,6 +2,7 @@
 // The machine files that are built into the binary.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -13,7 +14,13 @@ struct MachineFile {
 /// Defined in a source that embed_files.cmake writes.
 std::span<const MachineFile> machine_files();
 std::span<const MachineFile> device_files();
+std::span<const MachineFile> software_files();
+std::span<const MachineFile> framework_files();
 /// models/devices.toml: devices that several machines have.
 std::string_view device_catalog();
+/// models/software.toml: how software drives devices.
+std::string_view software_catalog();
+/// The text of a machine that ships with Rehearse.
+std::optional<std::string_view> shipped_machine(std::string_view name);
 
 }  // namespace rehearse::models

@@ -112,14 +112,12 @@ TileModel parse_tiles(Reader reader) {
     model.depth = reader.figure<double>("depth");
     model.unaligned = reader.figure<double>("unaligned");
     model.memory = share(reader, "memory");
-    model.elementwise_passes = reader.figure<double>("elementwise_passes");
-    model.score_passes = reader.figure_if_given<double>("score_passes");
-    model.loss_passes = reader.figure<double>("loss_passes");
-    model.issue = reader.figure<Seconds>("issue");
-    model.dense_kernels = reader.figure<double>("dense_kernels");
-    model.attention_kernels = reader.figure<double>("attention_kernels");
-    model.loss_kernels = reader.figure<double>("loss_kernels");
+    model.before_model = reader.yes("before_model", false);
     model.error = relative_error(reader);
+    for (const std::string_view key : software_figures)
+        if (reader.has(key))
+            reader.fail(key,
+                        fmt::format("'{}' is a figure of the software: write it in the machine's [software]", key));
     reader.done();
     return model;
 }
@@ -147,7 +145,7 @@ void parse_device(Reader& reader, DeviceClass& device) {
         device.tiles = std::make_shared<const TileModel>(parse_tiles(*tiles));
     }
     std::vector<Efficiency> efficiencies;
-    for (const Reader& row : reader.tables("efficiency", fmt::format("device '{}': efficiency", device.name)))
+    for (const Reader& row : reader.all_tables("efficiency", fmt::format("device '{}': efficiency", device.name)))
         efficiencies.push_back(parse_efficiency(row));
     device.efficiencies.insert(device.efficiencies.begin(), efficiencies.begin(), efficiencies.end());
     for (const Reader& row : reader.tables("price", fmt::format("device '{}': price", device.name))) {
@@ -187,6 +185,7 @@ DeviceClass parse_device(Reader reader) {
             reader.fail("like", fmt::format("no device '{}' is known{}; there are {}", like, did_you_mean(like, views),
                                             join(views)));
         device = *std::move(known);
+        device.like = like;
     } else if (!reader.has("memory")) {
         reader.text("memory");  // says that it is missing
     }

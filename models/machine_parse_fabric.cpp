@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // [fabric], [messaging.*] and [[storage]].
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -58,8 +59,10 @@ Torus torus(Reader& reader, std::int64_t nodes) {
 
 Topology topology(Reader& reader, std::int64_t nodes) {
     std::vector<std::string_view> given;
+    // A topology of its own takes the place of that of the machine that it extends.
+    const bool own = std::ranges::any_of(topologies, [&](std::string_view name) { return reader.says(name); });
     for (const std::string_view name : topologies)
-        if (reader.has(name)) given.push_back(name);
+        if (own ? reader.says(name) : reader.has(name)) given.push_back(name);
     if (given.size() != 1)
         reader.fail(given.size() > 1 ? given[1] : "",
                     fmt::format("it has {} topologies{}{}: give exactly one of [fabric.star], [fabric.fat-tree], "
@@ -68,7 +71,7 @@ Topology topology(Reader& reader, std::int64_t nodes) {
     Topology result;
     for (const std::string_view name : topologies) {
         auto table = reader.table(name, fmt::format("fabric.{}", name));
-        if (!table) continue;
+        if (name != given.front()) continue;
         if (name == "fat-tree") result = fat_tree(*table, nodes);
         if (name == "dragonfly") result = dragonfly(*table, nodes);
         if (name == "torus") result = torus(*table, nodes);
@@ -100,9 +103,12 @@ std::vector<MessagePiece> pieces(Reader& reader) {
         if (i + 1 < rows.size() || rows[i].has("up_to")) piece.up_to = rows[i].figure<Bytes>("up_to").value;
         if (i > 0 && i + 1 < rows.size() && piece.up_to <= result.back().up_to)
             rows[i].fail("up_to", "pieces stand in the order of their sizes, each for larger messages than the last");
-        piece.overhead = rows[i].figure<Seconds>("overhead").value;
+        const auto least = i > 0 ? Reader::Least::anything : Reader::Least::zero;
+        piece.overhead = rows[i].figure<Seconds>("overhead", least).value;
         const auto rate = rows[i].figure<Bandwidth>("rate");
         piece.rate = rate.value;
+        if (i > 0 && piece.overhead + result.back().up_to / piece.rate < Seconds{0})
+            rows[i].fail("overhead", "a message of the smallest size of this piece would take less than no time");
         piece.source = rate.source;
         rows[i].done();
         result.push_back(piece);
@@ -137,6 +143,7 @@ Messaging parse_messaging(Reader reader) {
                                 messaging.error));
     messaging.pieces = pieces(reader);
     if (auto table = reader.table("overlap", "messaging: overlap")) messaging.overlap = overlap(*table);
+    messaging.one_ring = reader.yes("one_ring", false);
     reader.done();
     return messaging;
 }
@@ -148,6 +155,10 @@ StorageTier parse_storage(Reader reader) {
     tier.read = reader.figure<Bandwidth>("read");
     tier.per_node = reader.yes("per_node", false);
     tier.write = reader.figure_if_given<Bandwidth>("write");
+    tier.client = reader.figure_if_given<Bandwidth>("client");
+    if (tier.per_node && !tier.client.source.empty())
+        reader.fail("client",
+                    "client is what one node gets of a shared tier; with per_node = true, read and write say it");
     reader.done();
     return tier;
 }

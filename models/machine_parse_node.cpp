@@ -93,18 +93,27 @@ void parse_links(Reader& reader, NodeKind& node, bool detected) {
     }
 }
 
-// Every vertex must reach every other one.
-void check_joined(const Reader& reader, const NodeKind& node) {
+// The vertices that links lead to from `start`, by those that pass data on.
+template <typename PassesOn>
+std::vector<bool> reach(const NodeKind& node, int start, PassesOn passes_on) {
     std::vector<bool> reached(node.vertices.size());
-    reached[0] = true;
+    reached[static_cast<std::size_t>(start)] = true;
     for (bool grew = true; grew;) {
         grew = false;
         for (const NodeLink& link : node.links) {
-            const auto a = static_cast<std::size_t>(link.a), b = static_cast<std::size_t>(link.b);
-            if (reached[a] == reached[b]) continue;
-            reached[a] = reached[b] = grew = true;
+            for (const auto& [from, to] : {std::pair{link.a, link.b}, std::pair{link.b, link.a}}) {
+                const auto next = static_cast<std::size_t>(to);
+                if (!reached[static_cast<std::size_t>(from)] || reached[next] || !passes_on(from)) continue;
+                reached[next] = grew = true;
+            }
         }
     }
+    return reached;
+}
+
+// Every vertex must reach every other one.
+void check_joined(const Reader& reader, const NodeKind& node) {
+    const std::vector<bool> reached = reach(node, 0, [](int) { return true; });
     const auto alone = std::ranges::find(reached, false);
     if (alone == reached.end()) return;
     const auto index = static_cast<std::size_t>(alone - reached.begin());
@@ -112,6 +121,26 @@ void check_joined(const Reader& reader, const NodeKind& node) {
 }
 
 }  // namespace
+
+void check_routes(const Reader& reader, const NodeKind& node, std::int64_t nodes) {
+    const auto kind = [&](int vertex) { return node.vertices[static_cast<std::size_t>(vertex)].kind; };
+    for (std::size_t from = 0; from < node.vertices.size(); ++from) {
+        if (kind(static_cast<int>(from)) != VertexKind::device) continue;
+        const std::vector<bool> reached = reach(node, static_cast<int>(from), [&](int v) {
+            return v == static_cast<int>(from) || kind(v) == VertexKind::bridge;
+        });
+        bool nic = false;
+        for (std::size_t to = 0; to < reached.size(); ++to) {
+            nic = nic || (reached[to] && node.vertices[to].kind == VertexKind::nic);
+            if (!reached[to] && node.vertices[to].kind == VertexKind::device)
+                reader.fail(fmt::format("no path of links from '{}' to '{}': only bridges pass data on",
+                                        node.vertices[from].name, node.vertices[to].name));
+        }
+        if (!nic && nodes > 1)
+            reader.fail(fmt::format("no path of links from '{}' to any of the nics: only bridges pass data on",
+                                    node.vertices[from].name));
+    }
+}
 
 NodeKind parse_node(Reader reader, const std::vector<DeviceClass>& classes, bool detected) {
     NodeKind node;

@@ -29,16 +29,15 @@ void parse_transport(Reader reader, Machine& machine) {
 
 }  // namespace
 
-void parse_transports(Reader& top, const toml::table& file, Machine& machine, std::string_view wanted) {
-    std::vector<std::string> names;
+void parse_transports(Reader& top, Machine& machine, std::string_view wanted) {
+    const std::vector<std::string> names = top.names_in("transport");
     Machine chosen = machine;
     if (auto transports = top.table("transport", "transport")) {
-        for (const auto& [key, node] : *file["transport"].as_table()) {
-            names.emplace_back(key.str());
-            auto table = transports->table(names.back(), fmt::format("transport '{}'", names.back()));
+        for (const std::string& name : names) {
+            auto table = transports->table(name, fmt::format("transport '{}'", name));
             Machine changed = machine;
             parse_transport(*table, changed);
-            if (names.back() == wanted) chosen = std::move(changed);
+            if (name == wanted) chosen = std::move(changed);
         }
     }
     if (wanted.empty()) return;

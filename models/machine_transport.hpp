@@ -10,7 +10,7 @@ namespace rehearse::models {
 
 /// Reads all of them, so that a mistake shows whichever is wanted, and applies the one that is `wanted` (empty: none):
 /// link, latencies, messaging. InputError when there is no such.
-void parse_transports(Reader& top, const toml::table& file, Machine& machine, std::string_view wanted);
+void parse_transports(Reader& top, Machine& machine, std::string_view wanted);
 
 /// parse_machine, with a transport.
 Machine parse_machine_with(std::string_view toml, const std::string& origin, std::string_view transport);

@@ -47,10 +47,18 @@ std::string tiles(const TileModel& model) {
     return "[device.tiles]\n" + figure("processors", model.processors) + figure("large_tile", model.large_tile) +
            figure("small_tile", model.small_tile) + figure("depth", model.depth) +
            figure("unaligned", model.unaligned) + figure("memory", model.memory) +
-           figure("elementwise_passes", model.elementwise_passes) + figure("score_passes", model.score_passes) +
-           figure("loss_passes", model.loss_passes) + figure("issue", model.issue) +
-           figure("dense_kernels", model.dense_kernels) + figure("attention_kernels", model.attention_kernels) +
-           figure("loss_kernels", model.loss_kernels) + fmt::format("error = {}\n", model.error);
+           (model.before_model ? "before_model = true\n" : "") + fmt::format("error = {}\n", model.error);
+}
+
+// Devices that tiles price are what it is for.
+std::string software(const Machine& machine) {
+    const Software& s = machine.software;
+    if (!has_tiles(machine)) return "";
+    return fmt::format("\n[software]\nname = {}\n", in_quotes(s.name)) +
+           (s.summary.empty() ? "" : fmt::format("summary = {}\n", in_quotes(s.summary))) +
+           figure("elementwise_passes", s.elementwise_passes) + figure("score_passes", s.score_passes) +
+           figure("loss_passes", s.loss_passes) + figure("issue", s.issue) + figure("dense_kernels", s.dense_kernels) +
+           figure("attention_kernels", s.attention_kernels) + figure("loss_kernels", s.loss_kernels);
 }
 
 std::string device(const DeviceClass& device) {
@@ -131,7 +139,8 @@ std::string messaging(std::string_view where, const Messaging& m) {
     const std::string figures = figure("overhead", m.overhead) + figure("fraction", m.fraction) +
                                 figure("reduce", m.reduce) + figure("request", m.request);
     if (figures.empty()) return "";
-    std::string out = fmt::format("\n[messaging.{}]\n{}error = {}\n", where, figures, m.error);
+    std::string out = fmt::format("\n[messaging.{}]\n{}error = {}\n{}", where, figures, m.error,
+                                  m.one_ring ? "one_ring = true\n" : "");
     for (const MessagePiece& piece : m.pieces) {
         out += fmt::format("[[messaging.{}.piece]]\n", where);
         if (piece.up_to.value > 0) out += fmt::format("up_to = {}\n", written(piece.up_to));
@@ -147,7 +156,8 @@ std::string messaging(std::string_view where, const Messaging& m) {
 std::string in_situ(const InSitu& in_situ) {
     if (in_situ.source.empty()) return "";
     return fmt::format("\n[in_situ]\nbias = {}\nnoise = {}\nsource = {}\n", in_situ.bias, in_situ.noise,
-                       in_quotes(in_situ.source));
+                       in_quotes(in_situ.source)) +
+           (in_situ.doubt.empty() ? "" : fmt::format("doubt = {}\n", in_quotes(in_situ.doubt)));
 }
 
 std::string shared_cores(const SharedCores& shared) {
@@ -157,7 +167,8 @@ std::string shared_cores(const SharedCores& shared) {
 
 std::string storage(const StorageTier& tier) {
     return fmt::format("\n[[storage]]\nname = {}\n{}per_node = {}\n", in_quotes(tier.name),
-                       figure("read", tier.read) + figure("write", tier.write), tier.per_node);
+                       figure("read", tier.read) + figure("write", tier.write) + figure("client", tier.client),
+                       tier.per_node);
 }
 
 }  // namespace
@@ -172,6 +183,7 @@ std::string to_toml(const Machine& machine) {
             "[host]\nhostname = {}\ncpu = {}\ncores = {}\n",
             in_quotes(host.hostname), in_quotes(host.cpu), host.cores);
     }
+    out += software(machine);
     for (const DeviceClass& one : machine.classes) out += device(one);
     for (const NodeKind& one : machine.nodes) out += node(machine, one);
     out += fabric(machine.fabric) + messaging("inside", machine.inside) + messaging("across", machine.across);

@@ -35,6 +35,9 @@ std::vector<MachineName> machines();
 /// A machine that ships with Rehearse by name, "this-host", or a .toml file by path. InputError: file:line, what is
 /// wrong, what would be right.
 Machine load_machine(const std::string& name_or_file);
+
+/// An entry of models/software.toml. InputError names those that there are.
+Software load_software(const std::string& name);
 Machine parse_machine(std::string_view toml, const std::string& origin);
 
 /// What hwloc sees of this host: cores as devices of class "core", memory, caches. Peak, memory bandwidth, messaging

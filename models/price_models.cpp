@@ -136,29 +136,45 @@ std::shared_ptr<const PriceModel> load_price_model(std::string_view name) {
     return std::make_shared<const PriceModel>(std::string{name}, std::move(kernels));
 }
 
+namespace {
+
+// Tensor cores take both 16-bit types at one rate.
+std::vector<DataType> types_like(DataType measured) {
+    if (measured == DataType::f16) return {DataType::f16, DataType::bf16};
+    return {measured};
+}
+
+MeasuredKernels transferred(MeasuredKernels known, DataType type, const Likeness& likeness, const DeviceClass& device) {
+    DeviceSheet sheet = known.sheet;
+    sheet.peak = device.peak.at(type).value * likeness.fraction;
+    sheet.bandwidth = device.memory_bandwidth.value;
+    if (likeness.processors > 0) sheet.processors = likeness.processors;
+    // What it would have taken there: the same multiple of the bound.
+    for (KernelSample& sample : known.samples) {
+        const auto here = kernel_point(sample.problem, sheet), there = kernel_point(sample.problem, known.sheet);
+        require(here && there, "a measured kernel can be priced");
+        sample.time = sample.time * (here->bounds.overlapped().value / there->bounds.overlapped().value);
+        sample.problem.type = type;
+    }
+    for (Expert& expert : known.experts) {
+        expert.covariance.noise = std::hypot(expert.covariance.noise, likeness.error);
+    }
+    known.source = fmt::format("{}{}, for {} ({})", known.source, type == known.type ? "" : " in f16", device.name,
+                               likeness.source);
+    known.sheet = sheet;
+    known.type = type;
+    known.transferred = true;
+    return known;
+}
+
+}  // namespace
+
 std::shared_ptr<const PriceModel> transferred_price_model(const Likeness& likeness, const DeviceClass& device) {
     std::vector<MeasuredKernels> kernels;
     const std::shared_ptr<const PriceModel> model = load_price_model(likeness.like);
-    for (MeasuredKernels known : model->kernels()) {
-        const auto peak = device.peak.find(known.type);
-        if (peak == device.peak.end()) continue;
-        DeviceSheet sheet = known.sheet;
-        sheet.peak = peak->second.value * likeness.fraction;
-        sheet.bandwidth = device.memory_bandwidth.value;
-        if (likeness.processors > 0) sheet.processors = likeness.processors;
-        // What it would have taken there: the same multiple of the bound.
-        for (KernelSample& sample : known.samples) {
-            const auto here = kernel_point(sample.problem, sheet), there = kernel_point(sample.problem, known.sheet);
-            require(here && there, "a measured kernel can be priced");
-            sample.time = sample.time * (here->bounds.overlapped().value / there->bounds.overlapped().value);
-        }
-        for (Expert& expert : known.experts) {
-            expert.covariance.noise = std::hypot(expert.covariance.noise, likeness.error);
-        }
-        known.sheet = sheet;
-        known.source = fmt::format("{}, for {} ({})", known.source, device.name, likeness.source);
-        kernels.push_back(std::move(known));
-    }
+    for (const MeasuredKernels& known : model->kernels())
+        for (const DataType type : types_like(known.type))
+            if (device.peak.contains(type)) kernels.push_back(transferred(known, type, likeness, device));
     const std::string processors =
         likeness.processors > 0 ? fmt::format("processors = {}, ", likeness.processors) : std::string{};
     // As a machine file says it.

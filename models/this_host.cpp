@@ -170,7 +170,11 @@ Machine load_this_host() {
     const Host measured{host["hostname"].value_or(std::string()), host["cpu"].value_or(std::string()),
                         host["cores"].value_or(std::int64_t{0})};
     const Host now = host_now();
-    if (measured == now) return machine;
+    if (measured == now) {
+        for (DeviceClass& device : machine.classes)
+            for (auto& [problem, sample] : device.measured) sample.here = true;
+        return machine;
+    }
     const auto line = host ? host.node()->source().begin.line : 1;
     throw InputError(path + ":" + std::to_string(line) + ": " +
                      (host ? "measured on " + to_string(measured) : "it does not say ([host]) where it was measured") +

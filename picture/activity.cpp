@@ -32,9 +32,10 @@ Color color_of(Activity activity, Theme theme) {
 Color idle_color(Theme theme) { return theme == Theme::dark ? Color{45, 49, 57} : Color{238, 240, 243}; }
 
 Activity activity_of(const Event& event) {
+    if (is_communicator(event.stream)) {
+        return event.pass == "send" || event.pass == "recv" ? Activity::point_to_point : Activity::collective;
+    }
     switch (event.stream) {
-        case Stream::communication:
-            return event.pass == "send" || event.pass == "recv" ? Activity::point_to_point : Activity::collective;
         case Stream::io:
             return Activity::io;
         case Stream::compute:

@@ -80,10 +80,12 @@ std::vector<EventAt> of_flow(const Lanes& lanes, EventAt of) {
     std::vector<EventAt> found;
     for (std::size_t l = 0; l < lanes.lanes.size(); ++l) {
         const auto flows = lanes.lanes[l].flows();
-        if (lanes.lanes[l].rank == own.rank) continue;
+        const bool same_rank = lanes.lanes[l].rank == own.rank;
+        if (same_rank && lanes.rank_names.empty()) continue;  // flows of other programs also go between threads
         for (auto at = std::ranges::find(flows, own.flow(of.event)); at != flows.end();
              at = std::find(at + 1, flows.end(), own.flow(of.event))) {
-            found.push_back({l, static_cast<std::size_t>(at - flows.begin())});
+            const EventAt other{l, static_cast<std::size_t>(at - flows.begin())};
+            if (other != of) found.push_back(other);
         }
     }
     return found;

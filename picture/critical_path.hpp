@@ -12,7 +12,8 @@ struct EventAt {
     auto operator<=>(const EventAt&) const = default;
 };
 
-/// The other ends of a message or collective on other ranks: those of the same flow; in timelines that do not number
+/// The other ends of a message or collective on other ranks: those of the same flow (of another program's trace also on
+/// other threads); in timelines that do not number
 /// them, the same step of a collective, or the send of a receive, of the same micro-batch and iteration that goes on at
 /// the same time. Empty for what is no communication.
 std::vector<EventAt> partners(const Lanes& lanes, EventAt of);

@@ -40,7 +40,7 @@ std::array<std::int64_t, activity_count> Lane::busy_before(std::size_t i) const 
 std::size_t Lane::memory_bytes() const {
     const auto bytes = [](const auto& v) { return v.capacity() * sizeof(v[0]); };
     std::size_t sum = sizeof(Lane) + bytes(starts_) + bytes(durations_) + bytes(whats_) + bytes(activities_) +
-                      bytes(iterations_) + bytes(flows_) + bytes(prefix_) + long_.size() * 64;
+                      bytes(iterations_) + bytes(flows_) + bytes(arguments_) + bytes(prefix_) + long_.size() * 64;
     for (const auto& level : levels_) sum += bytes(level);
     return sum;
 }
@@ -57,6 +57,7 @@ std::size_t Lanes::memory_bytes() const {
     for (const What& what : whats) {
         sum += sizeof(What) + what.step.capacity() + what.layer.capacity() + what.pass.capacity();
     }
+    for (const std::string& lines : arguments) sum += sizeof(lines) + lines.capacity();
     for (const Counter& counter : counters) sum += counter.points.capacity() * sizeof(counter.points[0]);
     for (const auto& [rank, pyramid] : of_rank) {
         for (const auto& level : pyramid) sum += level.capacity() * sizeof(Coverage);

@@ -54,6 +54,10 @@ public:
     std::uint32_t flow(std::size_t i) const { return flows_.empty() ? 0 : flows_[i]; }
     /// Of each event; empty where the lane has none.
     std::span<const std::uint32_t> flows() const { return flows_; }
+    /// Index into Lanes::arguments; nothing where another program's trace has none for this event.
+    std::optional<std::uint32_t> arguments(std::size_t i) const {
+        return arguments_.empty() || arguments_[i] == 0 ? std::nullopt : std::optional(arguments_[i] - 1);
+    }
 
     /// The first event that ends after `ns`; size() when there is none. Events of a lane never overlap.
     std::size_t first_after(std::int64_t ns) const;
@@ -75,6 +79,7 @@ private:
     std::vector<Activity> activities_;
     std::vector<std::uint16_t> iterations_;
     std::vector<std::uint32_t> flows_;          // empty: none
+    std::vector<std::uint32_t> arguments_;      // one more than the index; empty: none
     std::map<std::size_t, std::int64_t> long_;  // durations of 4.3 s and more
     Pyramid levels_;
     std::vector<std::array<std::int64_t, activity_count>> prefix_;  // before every 64th event
@@ -90,6 +95,7 @@ struct Lanes {
     std::vector<LinkUse> links;
     std::vector<Dependencies> dependencies;          // none: not known
     std::map<std::int64_t, std::string> rank_names;  // of another program's processes
+    std::vector<std::string> arguments;              // of another program's events: a line each, "key: value"
     std::int64_t first = 0, last = 1;                // ns; last > first
     std::map<std::int64_t, Pyramid> of_rank;         // of the ranks that have several lanes
 
@@ -109,6 +115,11 @@ public:
     /// Nanoseconds; a negative duration counts as none.
     void add(std::size_t lane, std::int64_t start, std::int64_t duration, std::uint32_t what, int iteration = 0,
              std::int64_t flow = 0);
+    /// What else the event that was added last says.
+    void set_arguments(std::size_t lane, std::string lines);
+    /// A flow goes through the event of the lane that lasts at this moment, the innermost of several; with `next`,
+    /// through the first that begins then or later. An event that has a flow keeps it.
+    void bind_flow(std::size_t lane, std::int64_t ns, std::int64_t flow, bool next);
     void add(Counter counter) { result_.counters.push_back(std::move(counter)); }
     void add(LinkUse use) { result_.links.push_back(std::move(use)); }
     void add(Dependencies dependencies) { result_.dependencies.push_back(std::move(dependencies)); }
@@ -121,14 +132,22 @@ private:
         std::int64_t start, duration;
         std::uint32_t what, flow;
         std::uint16_t iteration;
+        std::uint32_t arguments = 0;  // one more than the index
     };
-    std::vector<Lane> apart(const Lane& lane, std::vector<Added> events) const;
+    struct Bound {  // a flow at a moment of a lane
+        std::int64_t ns;
+        std::uint32_t flow;
+        bool next;
+    };
+    static void bind(std::vector<Added>& sorted, const std::vector<Bound>& flows);
+    std::vector<Lane> apart(const Lane& lane, std::vector<Added> events, const std::vector<Bound>& flows) const;
     void append(Lane& to, const Added& event) const;
     static void reserve(Lane& lane, std::size_t events);
     void build(std::span<Lane> rank, Pyramid* together) const;
 
     Lanes result_;
     std::vector<std::vector<Added>> added_;  // of each lane
+    std::map<std::size_t, std::vector<Bound>> bound_;
     std::map<std::tuple<std::int64_t, Stream, std::string>, std::size_t> lane_of_;
     std::map<What, std::uint32_t> what_of_;
     std::size_t events_ = 0;

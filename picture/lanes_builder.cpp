@@ -71,6 +71,31 @@ void LanesBuilder::add(std::size_t lane, std::int64_t start, std::int64_t durati
     ++events_;
 }
 
+void LanesBuilder::set_arguments(std::size_t lane, std::string lines) {
+    result_.arguments.push_back(std::move(lines));
+    added_[lane].back().arguments = static_cast<std::uint32_t>(result_.arguments.size());
+}
+
+void LanesBuilder::bind_flow(std::size_t lane, std::int64_t ns, std::int64_t flow, bool next) {
+    if (std::in_range<std::uint32_t>(flow)) bound_[lane].push_back({ns, static_cast<std::uint32_t>(flow), next});
+}
+
+// Events that hold others come before them, so that the last one that began and has not ended is the innermost.
+void LanesBuilder::bind(std::vector<Added>& sorted, const std::vector<Bound>& flows) {
+    constexpr std::ptrdiff_t farthest = 10'000;  // events back to one that still lasts
+    for (const Bound& bound : flows) {
+        if (bound.next) {
+            const auto first = std::ranges::lower_bound(sorted, bound.ns, {}, &Added::start);
+            if (first != sorted.end() && first->flow == 0) first->flow = bound.flow;
+            continue;
+        }
+        auto at = std::ranges::upper_bound(sorted, bound.ns, {}, &Added::start);
+        const auto least = at - std::min(at - sorted.begin(), farthest);
+        while (at != least && (at - 1)->start + (at - 1)->duration < bound.ns) --at;
+        if (at != least && (at - 1)->flow == 0) (at - 1)->flow = bound.flow;
+    }
+}
+
 void LanesBuilder::append(Lane& to, const Added& event) const {
     const bool is_long = event.duration >= Lane::is_long;
     if (is_long) to.long_[to.starts_.size()] = event.duration;
@@ -84,14 +109,18 @@ void LanesBuilder::append(Lane& to, const Added& event) const {
         to.flows_.resize(to.starts_.size() - 1, 0);
     }
     if (event.flow != 0 || !to.flows_.empty()) to.flows_.push_back(event.flow);
+    if (event.arguments != 0) to.arguments_.resize(to.starts_.size() - 1, 0);
+    if (event.arguments != 0 || !to.arguments_.empty()) to.arguments_.push_back(event.arguments);
 }
 
 // Into columns. Each event goes to the first lane that is free again when it begins: nested ones come below each other.
-std::vector<Lane> LanesBuilder::apart(const Lane& lane, std::vector<Added> events) const {
+std::vector<Lane> LanesBuilder::apart(const Lane& lane, std::vector<Added> events,
+                                      const std::vector<Bound>& flows) const {
     const auto before = [](const Added& a, const Added& b) {  // an event that holds others comes before them
         return a.start != b.start ? a.start < b.start : a.duration > b.duration;
     };
     if (!std::ranges::is_sorted(events, before)) std::ranges::stable_sort(events, before);
+    bind(events, flows);
     std::vector<Lane> result;
     std::vector<std::int64_t> free_from;
     for (const Added& event : events) {
@@ -119,7 +148,7 @@ std::vector<Lane> LanesBuilder::apart(const Lane& lane, std::vector<Added> event
 void LanesBuilder::reserve(Lane& lane, std::size_t events) {
     const auto each = [events](auto& column) { events > 0 ? column.reserve(events) : column.shrink_to_fit(); };
     each(lane.starts_), each(lane.durations_), each(lane.whats_), each(lane.activities_), each(lane.iterations_);
-    if (events == 0) lane.flows_.shrink_to_fit();
+    if (events == 0) lane.flows_.shrink_to_fit(), lane.arguments_.shrink_to_fit();
 }
 
 // Each lane's pyramid and sums, and where there are several the pyramid of all over each other.
@@ -145,7 +174,11 @@ void LanesBuilder::build(std::span<Lane> rank, Pyramid* together) const {
 
 Lanes LanesBuilder::finish() {
     std::vector<std::vector<Lane>> parts(added_.size());
-    each_of(parts.size(), [&](std::size_t i) { parts[i] = apart(result_.lanes[i], std::move(added_[i])); });
+    static const std::vector<Bound> none;
+    each_of(parts.size(), [&](std::size_t i) {
+        const auto flows = bound_.find(i);
+        parts[i] = apart(result_.lanes[i], std::move(added_[i]), flows == bound_.end() ? none : flows->second);
+    });
     std::vector<Lane> lanes;
     result_.first = INT64_MAX;
     result_.last = INT64_MIN;

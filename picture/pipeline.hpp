@@ -4,6 +4,7 @@
 //   stage 1   |0|1|0 |1 |
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,10 @@ struct PipelineDrawing {
     bool clock = true;               // false: the axis counts units of time, not seconds
 };
 
-/// Each stage's passes of one iteration; steps of one pass of a micro-batch that follow each other are one box.
-/// A lane is a rank that has events. InputError when the timeline has none in that iteration.
-PipelineDrawing pipeline_of(const Timeline& timeline, int iteration = 0);
+/// Each stage's passes of one iteration, from its start on; steps of one pass of a micro-batch that follow each other
+/// are one box. A lane is a rank that has events. Without a number, the iteration whose length is the median
+/// (core/iterations.hpp). InputError when the timeline has no events in that iteration.
+PipelineDrawing pipeline_of(const Timeline& timeline, std::optional<int> iteration = {});
 
 /// From the first start to the last end, the share of all lanes' time in which a lane does not compute. 0 without
 /// boxes.

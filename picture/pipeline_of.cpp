@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/error.hpp"
+#include "core/iterations.hpp"
 #include "picture/pipeline.hpp"
 
 namespace rehearse::picture {
@@ -43,14 +44,16 @@ bool halves_are_apart(const std::vector<const Event*>& events) {
 
 }  // namespace
 
-PipelineDrawing pipeline_of(const Timeline& timeline, int iteration) {
+PipelineDrawing pipeline_of(const Timeline& timeline, std::optional<int> iteration) {
+    const int shown = iteration ? *iteration : iterations(timeline).middle;
     std::vector<const Event*> events;
     for (const Event& event : timeline.events) {
-        if (event.iteration == iteration) events.push_back(&event);
+        if (event.iteration == shown) events.push_back(&event);
     }
     if (events.empty()) {
-        throw InputError(fmt::format("'{}': no events in iteration {}", timeline.title, iteration));
+        throw InputError(fmt::format("'{}': no events in iteration {}", timeline.title, shown));
     }
+    const Seconds begin = (*std::ranges::min_element(events, {}, &Event::start))->start;
     std::ranges::stable_sort(events, [](const Event* a, const Event* b) {
         return std::tuple{a->rank, a->stream, a->start.value} < std::tuple{b->rank, b->stream, b->start.value};
     });
@@ -67,10 +70,10 @@ PipelineDrawing pipeline_of(const Timeline& timeline, int iteration) {
                              event->micro_batch == before->micro_batch && computes(activity) &&
                              drawing.boxes.back().activity == activity;
         if (goes_on) {
-            drawing.boxes.back().end = std::max(drawing.boxes.back().end, event->end.value);
+            drawing.boxes.back().end = std::max(drawing.boxes.back().end, (event->end - begin).value);
         } else {
-            drawing.boxes.push_back({drawing.lanes.size() - 1, event->start.value, event->end.value, activity,
-                                     numbered ? event->micro_batch : -1, 0, ""});
+            drawing.boxes.push_back({drawing.lanes.size() - 1, (event->start - begin).value, (event->end - begin).value,
+                                     activity, numbered ? event->micro_batch : -1, 0, ""});
         }
         before = event;
     }

@@ -12,6 +12,8 @@ namespace rehearse::picture {
 
 namespace {
 
+constexpr Color grey{136, 136, 136};
+
 struct Shown {
     double value, low, high;
 };
@@ -29,14 +31,18 @@ Shown shown(const ScalingPoint& p, ScalingMetric metric) {
 // The first curve has the first colour: the lines of perfect scaling take none.
 void add(Chart& chart, const ScalingCurve& curve, ScalingMetric metric) {
     Series series{.name = curve.name};
+    Series beyond{.name = curve.name + ", does not fit", .line = false, .color = grey};
     for (const ScalingPoint& p : curve.points) {
         const Shown s = shown(p, metric);
-        series.points.push_back({p.devices, s.value});
-        series.low.push_back(s.low);
-        series.high.push_back(s.high);
-        series.titles.push_back(title_of(curve, p));
+        Series& of = p.fits ? series : beyond;
+        of.points.push_back({p.devices, s.value});
+        of.titles.push_back(title_of(curve, p));
+        if (!p.fits) continue;
+        of.low.push_back(s.low);
+        of.high.push_back(s.high);
     }
     chart.series.push_back(std::move(series));
+    if (!beyond.points.empty()) chart.series.push_back(std::move(beyond));
 }
 
 }  // namespace
@@ -65,13 +71,14 @@ Chart scaling_chart(const std::vector<ScalingCurve>& curves, ScalingMetric metri
     if (metric == ScalingMetric::step) chart.y.range = nice_range(Scale::linear, {0, most}, 6);
     for (const ScalingCurve& curve : curves) add(chart, curve, metric);
     for (const ScalingCurve& curve : curves) {
-        if (metric != ScalingMetric::throughput || curve.points.size() < 2) continue;
-        const ScalingPoint& first = curve.points.front();
+        const auto fitting = std::ranges::find_if(curve.points, &ScalingPoint::fits);
+        if (metric != ScalingMetric::throughput || curve.points.size() < 2 || fitting == curve.points.end()) continue;
+        const ScalingPoint& first = *fitting;
         const double last = curve.points.back().devices;
         chart.series.push_back(
             {.points = {{first.devices, first.samples_per_s}, {last, first.samples_per_s * last / first.devices}},
              .dots = false,
-             .color = Color{136, 136, 136},
+             .color = grey,
              .width = 1,
              .dash = {5, 4}});
     }

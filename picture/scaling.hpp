@@ -24,9 +24,9 @@ enum class ScalingMetric { throughput, efficiency, step };
 /// Of the curve's dot at a point, for the pointer.
 std::string title_of(const ScalingCurve& curve, const ScalingPoint& point);
 
-/// Throughput on two logarithmic axes with the line of perfect scaling from each curve's first point (dashed), or
-/// efficiency or the step's time over the logarithm of devices. Dots' titles name their point: "384 devices: ...".
-/// InputError without a point.
+/// Throughput on two logarithmic axes with the line of perfect scaling from each curve's first point that fits
+/// (dashed), or efficiency or the step's time over the logarithm of devices. Dots' titles name their point: "384
+/// devices: ...". Points that do not fit are grey dots beside the curve. InputError without a point.
 Chart scaling_chart(const std::vector<ScalingCurve>& curves, ScalingMetric metric, const std::string& title,
                     const std::string& subtitle = "");
 

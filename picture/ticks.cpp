@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/units.hpp"
@@ -101,6 +102,18 @@ Range nice_range(Scale scale, Range data, int most) {
     }
     const double step = step_for(data, most);
     return {std::floor(data.low / step + rounding) * step, std::ceil(data.high / step - rounding) * step};
+}
+
+std::string text_of_time(double seconds, double step) {
+    require(step > 0, "times that are told apart differ");
+    if (seconds == 0) return "0 s";
+    const double size = std::max(std::abs(seconds), step);
+    for (const auto& [scale, name] : {std::pair{1.0, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}}) {
+        if (size < 0.99995 * scale && scale > 1e-9) continue;
+        const int digits = std::clamp(static_cast<int>(std::ceil(-std::log10(step / scale) - rounding)), 0, 12);
+        return fmt::format("{:.{}f} {}", seconds / scale, digits, name);
+    }
+    return {};
 }
 
 std::string text_of(double value, Unit unit) {

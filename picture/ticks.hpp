@@ -34,6 +34,9 @@ Ticks ticks(Scale scale, Range range, int most);
 /// empty range is widened.
 Range nice_range(Scale scale, Range data, int most);
 
+/// A time with as many digits as tell it from another `step` seconds away: "1.2345678 s" for steps of 100 ns. step > 0.
+std::string text_of_time(double seconds, double step);
+
 /// "10 GFLOP/s", "64", "0.25 FLOP/B", "50 %".
 std::string text_of(double value, Unit unit);
 

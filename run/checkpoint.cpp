@@ -45,7 +45,8 @@ std::vector<Placed> placed(const Schedule& schedule, std::int64_t rank) {
             // Channels are cut as gamma, the first tensor, is.
             std::vector<Cut> cuts;
             std::ranges::copy_if(origin.cuts, std::back_inserter(cuts), [](const Cut& cut) { return cut.tensor == 0; });
-            const auto channels = indices_of_piece({norm->channels}, cuts, schedule.mesh, coordinates);
+            const auto& own = std::get<BatchNorm>(layer.op);
+            const auto channels = indices_of_piece({norm->channels}, {own.channels}, cuts, coordinates);
             for (const std::int64_t first : {std::int64_t{0}, norm->channels}) {
                 for (const std::int64_t channel : channels) each.statistics.push_back(first + channel);
             }
@@ -94,7 +95,10 @@ void take_numbers(std::span<const float> numbers, const std::vector<Placed>& lay
     for (const Placed& each : layers) {
         visit(checkpoint.layers[at(each.whole)], each,
               [&](std::vector<float>& whole, const std::vector<std::int64_t>& places) {
-                  for (const std::int64_t place : places) whole.at(at(place)) = numbers[next++];
+                  for (const std::int64_t place : places) {
+                      const float number = numbers[next++];
+                      if (place != padding) whole.at(at(place)) = number;
+                  }
               });
     }
     require(next == numbers.size(), "a rank's numbers are those of its layers");
@@ -205,7 +209,7 @@ void scatter(const kernels::Communicator& world, const Schedule& schedule, Check
         const LayerState& whole = checkpoint.layers[at(each.whole)];
         const auto taken = [](const std::vector<float>& values, const std::vector<std::int64_t>& places) {
             std::vector<float> own;
-            for (const std::int64_t place : places) own.push_back(values[at(place)]);
+            for (const std::int64_t place : places) own.push_back(place == padding ? 0 : values[at(place)]);
             return own;
         };
         const std::span<float> state = program.tensors().layer(each.layer).state;

@@ -39,13 +39,13 @@ Executor::Executor(const Schedule& schedule, Program& program, const kernels::Co
     make_wires(schedule, world);
     const Collective agreement{CollectiveKind::all_reduce, {.name = "doubling"}, {world.size(), world.size()}, 1};
     agreement_rounds_ = {agreement, world.rank()};
-    for (int stream = 0; stream < stream_count; ++stream) {
-        Lane lane;
-        for (const auto& [index, wire] : wires_) {
-            if (steps[index].step->stream == static_cast<Stream>(stream)) lane.steps.push_back(index);
-        }
-        if (!lane.steps.empty()) lanes_.push_back(std::move(lane));
+    std::map<Stream, Lane> by_stream;
+    for (const auto& [index, wire] : wires_) {
+        Lane& lane = by_stream[steps[index].step->stream];
+        lane.steps.push_back(index);
+        lane.room.resize(std::max(lane.room.size(), wire.room));
     }
+    for (auto& [stream, lane] : by_stream) lanes_.push_back(std::move(lane));
     if (program.scales() && program.may_differ()) agreement_.emplace(world.split(0, world.rank()));
     if (!lanes_.empty() || agreement_) thread_ = std::thread{[this] { communicate(); }};
 }
@@ -122,7 +122,8 @@ void Executor::sum_kept_gradients() {
         const auto* sum = std::get_if<Communicate>(&ready.step->action);
         if (sum == nullptr || sum->bucket < 0 || sum->kind == CollectiveKind::all_gather) continue;
         if (ready.before) ready.before();
-        wire.group->run(wire.rounds, operand_of(ready.data, room_));
+        std::vector<std::byte> room(wire.room);
+        wire.group->run(wire.rounds, operand_of(ready.data, room));
         Program::finish(ready);
     }
 }
@@ -211,10 +212,10 @@ bool Executor::go_on(Lane& lane) {
     ReadyStep& ready = program_.steps()[index];
     if (!lane.waits() && !start(lane, index)) return false;
     if (lane.summing != nullptr ? !lane.summing->test() : !lane.under_way->test()) {
-        const std::size_t rounds = lane.summing != nullptr ? 0 : lane.under_way->rounds_done();
-        return std::exchange(lane.rounds, rounds) != rounds;
+        const std::size_t moved = lane.summing != nullptr ? 0 : lane.under_way->moved();
+        return std::exchange(lane.moved, moved) != moved;
     }
-    lane.rounds = 0;
+    lane.moved = 0;
     if (lane.summing == nullptr) Program::finish(ready);
     lane.under_way.reset();
     lane.summing = nullptr;
@@ -240,7 +241,7 @@ bool Executor::start(Lane& lane, std::size_t index) {
         return true;
     }
     if (ready.before) ready.before();
-    const std::span<std::byte> room = ready.room.empty() ? std::span{room_} : ready.room;
+    const std::span<std::byte> room = ready.room.empty() ? std::span{lane.room} : ready.room;
     lane.under_way = std::make_unique<kernels::Operation>(*wire.group, wire.rounds, operand_of(ready.data, room));
     return true;
 }

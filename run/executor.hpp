@@ -61,15 +61,16 @@ private:
         kernels::Communicator* group = nullptr;
         kernels::RankProgram rounds;
         kernels::DeviceGroup* devices = nullptr;  // that do it in the hosts' place
+        std::size_t room = 0;                     // bytes beside the data (RankProgram::slots)
     };
-    std::vector<std::byte> room_;  // beside the data, of what needs some (RankProgram::slots)
     /// A stream's steps, how many are over, and the one that is under way.
     struct Lane {
         std::vector<std::size_t> steps;
+        std::vector<std::byte> room;  // of one at a time
         std::size_t next = 0;
         std::unique_ptr<kernels::Operation> under_way;
         kernels::DeviceGroup* summing = nullptr;  // or this is
-        std::size_t rounds = 0;                   // of what is under way, when last looked at
+        std::size_t moved = 0;                    // of what is under way, when last looked at
         bool waits() const { return under_way != nullptr || summing != nullptr; }
     };
     /// Two neighbours on an axis and what one sends the other: activations or gradients.

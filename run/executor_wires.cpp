@@ -68,12 +68,9 @@ void Executor::make_wires(const Schedule& schedule, const kernels::Communicator&
             const bool sums = action->kind == CollectiveKind::all_reduce && is_sum(action->algorithm) &&
                               !steps[i].on_device.empty() && steps[i].additions.empty();
             kernels::DeviceGroup* const devices = sums ? devices_.at(action->axis).get() : nullptr;
-            const Wire& wire = wires_.emplace(i, Wire{&group, {collective, group.rank()}, devices}).first->second;
-            if (wire.rounds.slots == 0) continue;
-            require(step.stream == Stream::communication, "one collective at a time has the room");
-            const auto bytes =
+            Wire& wire = wires_.emplace(i, Wire{&group, {collective, group.rank()}, devices}).first->second;
+            wire.room =
                 static_cast<std::size_t>((static_cast<double>(wire.rounds.slots) * size_of(action->type)).value);
-            room_.resize(std::max(room_.size(), bytes));
         } else if (const auto* send = std::get_if<Send>(&step.action)) {
             wires_.emplace(i, message(schedule, step, send->axis, send->offset, world.rank(), steps[i].data.size()));
         } else if (const auto* recv = std::get_if<Recv>(&step.action)) {

@@ -40,7 +40,33 @@ H5 open_attribute(const H5& parent, const std::string& name, const std::string& 
     if (H5Aexists(parent.id(), name.c_str()) <= 0) {
         throw InputError(fmt::format("{}: has no attribute '{}'", where, name));
     }
-    return {check(H5Aopen(parent.id(), name.c_str(), H5P_DEFAULT), "opening an attribute"), H5Aclose};
+    H5 attribute{check(H5Aopen(parent.id(), name.c_str(), H5P_DEFAULT), "opening an attribute"), H5Aclose};
+    const H5 space{check(H5Aget_space(attribute.id()), "an attribute's space"), H5Sclose};
+    if (H5Sget_simple_extent_type(space.id()) != H5S_SCALAR) {
+        throw InputError(fmt::format("{}: attribute '{}' has several values, it should have one", where, name));
+    }
+    return attribute;
+}
+
+// Chunks of 4 MiB with checksums; a smaller data set is one chunk.
+H5 in_checked_chunks(hsize_t size) {
+    H5 properties{check(H5Pcreate(H5P_DATASET_CREATE), "properties of a data set"), H5Pclose};
+    const hsize_t chunk = std::min<hsize_t>(size, hsize_t{1} << 20U);
+    if (chunk == 0) return properties;
+    check_done(H5Pset_chunk(properties.id(), 1, &chunk), "properties of a data set");
+    check_done(H5Pset_fletcher32(properties.id()), "properties of a data set");
+    return properties;
+}
+
+void require_in_file(const H5& data_set, std::int64_t count, const std::string& where) {
+    const H5 type{check(H5Dget_type(data_set.id()), "a type"), H5Tclose};
+    const H5 properties{check(H5Dget_create_plist(data_set.id()), "properties of a data set"), H5Pclose};
+    const bool packed = H5Pget_nfilters(properties.id()) > 1;  // one is the checksum
+    const auto bytes = static_cast<double>(count) * static_cast<double>(H5Tget_size(type.id()));
+    const auto stored = static_cast<double>(H5Dget_storage_size(data_set.id()));
+    if (!packed && bytes > stored) {
+        throw InputError(fmt::format("{}: claims {} numbers, but has {} bytes for them", where, count, stored));
+    }
 }
 
 template <typename Value>
@@ -91,7 +117,9 @@ H5 open_file(const std::filesystem::path& path) {
 H5 make_file(const std::filesystem::path& path) {
     const Lock lock{one_thread};
     be_quiet();
-    const hid_t id = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    const H5 properties{check(H5Pcreate(H5P_FILE_ACCESS), "properties of a file"), H5Pclose};
+    check_done(H5Pset_libver_bounds(properties.id(), H5F_LIBVER_V110, H5F_LIBVER_V110), "properties of a file");
+    const hid_t id = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, properties.id());
     if (id < 0) throw BackendError(fmt::format("{}: cannot be written", path.string()));
     return {id, H5Fclose};
 }
@@ -112,10 +140,11 @@ void write(const H5& parent, const std::string& name, std::span<const float> val
     const Lock lock{one_thread};
     const hsize_t size = values.size();
     const H5 space{check(H5Screate_simple(1, &size, nullptr), "a space"), H5Sclose};
-    const H5 data{
-        check(H5Dcreate2(parent.id(), name.c_str(), H5T_IEEE_F32LE, space.id(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-              "making a data set"),
-        H5Dclose};
+    const H5 properties = in_checked_chunks(size);
+    const H5 data{check(H5Dcreate2(parent.id(), name.c_str(), H5T_IEEE_F32LE, space.id(), H5P_DEFAULT, properties.id(),
+                                   H5P_DEFAULT),
+                        "making a data set"),
+                  H5Dclose};
     check_done(H5Dwrite(data.id(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
                fmt::format("writing '{}' (is the disk full?)", name));
 }
@@ -170,9 +199,11 @@ Shape shape_of(const H5& data_set) {
 
 std::vector<float> floats_in(const H5& data_set, const std::string& where) {
     const Lock lock{one_thread};
-    std::vector<float> values(static_cast<std::size_t>(elements(shape_of(data_set))));
+    const std::int64_t count = elements(shape_of(data_set));
+    require_in_file(data_set, count, where);
+    std::vector<float> values(static_cast<std::size_t>(count));
     if (H5Dread(data_set.id(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0) {
-        throw InputError(fmt::format("{}: cannot be read as numbers", where));
+        throw InputError(fmt::format("{}: cannot be read as numbers, or is damaged", where));
     }
     return values;
 }

@@ -38,18 +38,20 @@ private:
 
 /// InputError when there is no such file, or it is not HDF5.
 H5 open_file(const std::filesystem::path& path);
+/// A file whose headers, links and attributes carry checksums (HDF5's format since 1.10). It replaces what `path` is.
 /// BackendError when it cannot be made.
 H5 make_file(const std::filesystem::path& path);
 H5 make_group(const H5& parent, const std::string& name);
 /// Nothing where it is absent.
 H5 find(const H5& parent, const std::string& name);
 
+/// One data set, in chunks with checksums (Fletcher's, of 32 bits): reading it finds what has changed on the disk.
 void write(const H5& parent, const std::string& name, std::span<const float> values);
 void write_attribute(const H5& parent, const std::string& name, const std::string& text);
 void write_attribute(const H5& parent, const std::string& name, double value);
 void write_attribute(const H5& parent, const std::string& name, std::int64_t value);
 
-/// InputError that names `where` when it is absent.
+/// InputError that names `where` when it is absent, or no single value of that kind.
 std::string text_attribute(const H5& parent, const std::string& name, const std::string& where);
 double number_attribute(const H5& parent, const std::string& name, const std::string& where);
 std::int64_t integer_attribute(const H5& parent, const std::string& name, const std::string& where);
@@ -57,7 +59,7 @@ std::int64_t integer_attribute(const H5& parent, const std::string& name, const 
 bool is_data_set(const H5& object);
 /// Sizes of a data set.
 Shape shape_of(const H5& data_set);
-/// All of it; numbers of any type are converted.
+/// All of it; numbers of any type are converted. InputError where it claims more than the file has bytes for.
 std::vector<float> floats_in(const H5& data_set, const std::string& where);
 /// Rows [first, first + count) of the first dimension, into as many elements.
 void read_rows(const H5& data_set, std::int64_t first, std::int64_t count, std::span<float> to,

@@ -12,6 +12,13 @@ namespace rehearse::run {
 
 namespace {
 
+// Kernels of this program multiply f32, f16 and bf16.
+void check_types(const Schedule& schedule) {
+    if (schedule.precision != Precision::tf32 && schedule.precision != Precision::fp8) return;
+    throw InputError(fmt::format("run: --precision {} is predicted, not run; choose {}", to_string(schedule.precision),
+                                 schedule.precision == Precision::tf32 ? "fp32" : "bf16"));
+}
+
 // Servers, models of a rank's own, compressed gradients: what no rank runs beside them.
 void check_own_ways(const Schedule& schedule) {
     const bool averages = schedule.averaging.period > 0, compresses = schedule.compression != Compression{};
@@ -133,6 +140,7 @@ void check_job(const kernels::Communicator& world, const Schedule& schedule, con
         throw InputError(
             "--check-gradients with --resume: who came first before the checkpoint is not known; leave out one");
     }
+    check_types(schedule);
     check_own_ways(schedule);
     check_pools(schedule, options);
     check_tables(schedule, options);

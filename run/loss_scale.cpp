@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loss scaling of a program: when a step is skipped, and what the scale becomes.
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "kernels/convert.hpp"
@@ -14,8 +15,15 @@ constexpr float largest_scale = 0x1p24F;  // beyond it a gradient of 1 / 256 ove
 
 // An exponent of ones is infinity, or no number.
 bool is_finite(kernels::ConstView gradients) {
-    constexpr std::uint16_t exponent = 0x7C00;
     bool finite = true;  // without a way out, so that it is done by vectors
+    if (gradients.type() == DataType::f32) {
+        constexpr std::uint32_t exponent = 0x7F800000;
+        for (const float gradient : gradients.as<float>()) {
+            finite &= (std::bit_cast<std::uint32_t>(gradient) & exponent) != exponent;
+        }
+        return finite;
+    }
+    constexpr std::uint16_t exponent = 0x7C00;
     for (const Float16 gradient : gradients.as<Float16>()) finite &= (gradient.bits & exponent) != exponent;
     return finite;
 }

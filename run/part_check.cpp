@@ -24,7 +24,7 @@ constexpr double allowance = 8, least = 0x1p-18;
 double distance(std::span<const float> a, std::span<const float> b, std::span<const std::int64_t> places) {
     double apart = 0, size = 0;
     for (std::size_t i = 0; i < places.size(); ++i) {
-        const double expected = b[at(places[i])];
+        const double expected = places[i] == padding ? 0 : b[at(places[i])];
         apart += std::pow(a[i] - expected, 2);
         size += expected * expected;
     }
@@ -34,7 +34,7 @@ double distance(std::span<const float> a, std::span<const float> b, std::span<co
 
 std::vector<float> taken(std::span<const float> from, std::span<const std::int64_t> places) {
     std::vector<float> piece;
-    for (const std::int64_t place : places) piece.push_back(from[at(place)]);
+    for (const std::int64_t place : places) piece.push_back(place == padding ? 0 : from[at(place)]);
     return piece;
 }
 

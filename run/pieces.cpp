@@ -9,7 +9,7 @@
 
 namespace rehearse::run {
 
-std::vector<std::int64_t> indices_of_piece(const Shape& whole, std::span<const Cut> cuts, const Mesh& mesh,
+std::vector<std::int64_t> indices_of_piece(const Shape& whole, const Shape& own, std::span<const Cut> cuts,
                                            std::span<const std::int64_t> coordinates) {
     std::vector<std::int64_t> indices{0};
     for (std::size_t dim = 0; dim < whole.size(); ++dim) {
@@ -18,17 +18,20 @@ std::vector<std::int64_t> indices_of_piece(const Shape& whole, std::span<const C
         if (cut == cuts.end()) {
             for (std::int64_t i = 0; i < whole[dim]; ++i) kept.push_back(i);
         } else {
-            const std::int64_t block = whole[dim] / cut->blocks;
-            const std::int64_t piece = block / mesh.axes[at(cut->axis)].size;
+            const std::int64_t block = whole[dim] / cut->blocks, piece = own[dim] / cut->blocks;
             for (std::int64_t b = 0; b < cut->blocks; ++b) {
-                const std::int64_t first = b * block + coordinates[at(cut->axis)] * piece;
-                for (std::int64_t i = 0; i < piece; ++i) kept.push_back(first + i);
+                const std::int64_t first = coordinates[at(cut->axis)] * piece;
+                for (std::int64_t i = first; i < first + piece; ++i) {
+                    kept.push_back(i < block ? b * block + i : padding);
+                }
             }
         }
         std::vector<std::int64_t> finer;
         finer.reserve(indices.size() * kept.size());
         for (const std::int64_t index : indices) {
-            for (const std::int64_t i : kept) finer.push_back(index * whole[dim] + i);
+            for (const std::int64_t i : kept) {
+                finer.push_back(index == padding || i == padding ? padding : index * whole[dim] + i);
+            }
         }
         indices = std::move(finer);
     }
@@ -39,8 +42,8 @@ std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Ori
                                              std::span<const std::int64_t> coordinates) {
     std::vector<std::int64_t> indices;
     if (origin.layer < 0) return indices;
-    const std::vector<WeightTensor> whole = weights(schedule.network.layers[at(origin.layer)].op);
-    const auto count = static_cast<int>(weights(op).size());
+    const std::vector<WeightTensor> whole = weights(schedule.network.layers[at(origin.layer)].op), mine = weights(op);
+    const auto count = static_cast<int>(mine.size());
     std::int64_t begin = 0;
     for (int tensor = 0; tensor < origin.tensor + count; ++tensor) {
         const Shape& shape = whole[at(tensor)].shape;
@@ -48,15 +51,17 @@ std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Ori
             std::vector<Cut> cuts;
             std::ranges::copy_if(origin.cuts, std::back_inserter(cuts),
                                  [&](const Cut& cut) { return cut.tensor == tensor; });
-            for (const std::int64_t index : indices_of_piece(shape, cuts, schedule.mesh, coordinates)) {
-                indices.push_back(begin + index);
+            Shape own = mine[at(tensor - origin.tensor)].shape;
+            if (origin.transposed) std::ranges::reverse(own);
+            for (const std::int64_t index : indices_of_piece(shape, own, cuts, coordinates)) {
+                indices.push_back(index == padding ? padding : begin + index);
             }
         }
         begin += elements(shape);
     }
     require(static_cast<std::int64_t>(indices.size()) == parameters(op),
             "the weights of a part are cut as its origin says");
-    return origin.transposed ? transposed<std::int64_t>(indices, weights(op).front().shape[1]) : indices;
+    return origin.transposed ? transposed<std::int64_t>(indices, mine.front().shape[1]) : indices;
 }
 
 Joint joint_of(const Communication& op, std::int64_t samples) {

@@ -11,12 +11,17 @@
 
 namespace rehearse::run {
 
-/// Where each element of a rank's piece lies in the whole tensor of shape `whole`, row-major; `cuts` are those of this
-/// tensor, `coordinates` the rank's on the mesh.
-std::vector<std::int64_t> indices_of_piece(const Shape& whole, std::span<const Cut> cuts, const Mesh& mesh,
+/// In place of an index: what fills up the last ranks' pieces (a vocabulary that ranks do not share evenly). It is zero
+/// and stays so.
+inline constexpr std::int64_t padding = -1;
+
+/// Where each element of a rank's piece of shape `own` lies in the whole tensor of shape `whole`, row-major; `cuts` are
+/// those of this tensor, `coordinates` the rank's on the mesh.
+std::vector<std::int64_t> indices_of_piece(const Shape& whole, const Shape& own, std::span<const Cut> cuts,
                                            std::span<const std::int64_t> coordinates);
 
-/// The weights of one layer of a part: where each of them lies among the weights of its layer of the whole network.
+/// The weights of one layer of a part: where each of them lies among the weights of its layer of the whole network, or
+/// `padding`.
 std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Origin& origin, const Op& op,
                                              std::span<const std::int64_t> coordinates);
 

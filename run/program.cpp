@@ -96,7 +96,8 @@ void Program::find_sums_of_micro_batches() {
 void Program::reserve_scratch() {
     std::int64_t largest = 0;
     for (const Layer& layer : part().network.layers) {
-        std::int64_t sum = weights_read(layer.op) + 16;
+        const bool as_made = compute_type(schedule_.precision) == wire_type(schedule_.precision);
+        std::int64_t sum = (as_made ? 1 : 2) * (weights_read(layer.op) + 16);
         for (const Shape& shape : input_shapes(layer.op))
             sum += elements(shape) * micro_batch_size(schedule_, rank_class_) + 16;
         largest = std::max(largest, sum);
@@ -260,11 +261,11 @@ void Program::compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_s
 void Program::add_up(const ReadyStep& ready) {
     if (ready.after && ready.host_works) wait_for_device();
     if (ready.after) ready.after();
-    for (const auto& [sum, part, first] : ready.additions) {
-        if (first) {
-            device_->copy(part, sum);
+    for (const Addition& addition : ready.additions) {
+        if (addition.first) {
+            device_->copy(addition.part, addition.sum);
         } else {
-            device_->add(sum, part);
+            device_->add(addition.sum, addition.part);
         }
     }
 }

@@ -32,7 +32,8 @@ struct Hyperparameters {
 struct Addition {
     kernels::View sum;
     kernels::ConstView part;
-    bool first = false;  // `sum = part`
+    bool first = false;    // `sum = part`
+    kernels::View wide{};  // where `part` is of another type than `sum`: room for it in that type
 };
 
 using kernels::Wish;

@@ -2,12 +2,14 @@
 // Where gradients with several parts are added up: of micro-batches, of several readers, of shared weights.
 #include "core/error.hpp"
 #include "kernels/comm/reduction.hpp"
+#include "kernels/convert.hpp"
 #include "run/pieces.hpp"
 #include "run/program.hpp"
 
 namespace rehearse::run {
 
-// The first micro-batch writes the gradient of the weights, each later one writes beside it, to be added.
+// The first micro-batch writes the gradient of the weights, each later one writes beside it, to be added; so does the
+// first where gradients are kept in another type than kernels make.
 void Program::accumulate(ReadyStep& ready, const Compute& compute, std::int64_t& used) {
     const Op& op = part().network.layers[at(compute.layer)].op;
     if (updates_directly(op)) {
@@ -18,13 +20,16 @@ void Program::accumulate(ReadyStep& ready, const Compute& compute, std::int64_t&
     if (gradients.empty()) return;
     const bool gives = compute.problem.pass == Pass::backward_weights || !has_pass(op, Pass::backward_weights);
     const bool fresh = gives && has_weight_gradient_.insert(compute.layer).second;
-    if (!gives || fresh || summed_each_time_.contains(compute.layer)) {
-        ready.buffers.diff_weights = gradients;
+    const bool first = fresh || summed_each_time_.contains(compute.layer);
+    const bool as_made = gradients.type() == compute.problem.type;
+    if (!gives || (first && as_made)) {
+        if (as_made) ready.buffers.diff_weights = gradients;
         return;
     }
-    const kernels::View part = part_of_scratch(gradients.size(), gradients.type(), used);
+    const kernels::View part = part_of_scratch(gradients.size(), compute.problem.type, used);
     ready.buffers.diff_weights = part;
-    ready.additions.push_back({gradients, part});
+    const kernels::View wide = as_made ? kernels::View{} : part_of_scratch(gradients.size(), gradients.type(), used);
+    ready.additions.push_back({gradients, part, first, wide});
 }
 
 kernels::View Program::part_of_scratch(std::size_t size, DataType type, std::int64_t& used) const {
@@ -96,13 +101,17 @@ void Program::finish(const ReadyStep& ready) {
     if (ready.after) ready.after();
     for (const Addition& addition : ready.additions) {
         if (addition.first) {
-            copy(addition.part, addition.sum);
+            kernels::convert(addition.part, addition.sum);
             continue;
         }
-        require(addition.part.type() == addition.sum.type(), "numbers of one type are added");
+        kernels::ConstView part = addition.part;
+        if (!addition.wide.empty()) {
+            kernels::convert(part, addition.wide);
+            part = addition.wide;
+        }
+        require(part.type() == addition.sum.type(), "numbers of one type are added");
         kernels::add(addition.sum.type(), static_cast<std::byte*>(addition.sum.bytes()),
-                     static_cast<const std::byte*>(addition.part.bytes()),
-                     static_cast<std::int64_t>(addition.sum.size()));
+                     static_cast<const std::byte*>(part.bytes()), static_cast<std::int64_t>(addition.sum.size()));
     }
 }
 

@@ -158,10 +158,12 @@ void Program::prepare_halo(ReadyStep& ready, const Communicate& communicate) {
 std::vector<std::int64_t> Program::places_in_sample(int layer) const {
     const Origin& origin = part().origins[at(layer)];
     if (origin.cuts.empty()) return {};
-    const Op& whole = schedule_.network.layers[at(origin.layer)].op;
-    const auto* loss = std::get_if<SoftmaxLoss>(&whole);
-    const Shape shape = loss != nullptr ? loss->image : output_shape(whole);
-    return indices_of_piece(shape, origin.cuts, schedule_.mesh, coordinates_);
+    const auto shape_of = [](const Op& op) {
+        const auto* loss = std::get_if<SoftmaxLoss>(&op);
+        return loss != nullptr ? loss->image : output_shape(op);
+    };
+    return indices_of_piece(shape_of(schedule_.network.layers[at(origin.layer)].op),
+                            shape_of(part().network.layers[at(layer)].op), origin.cuts, coordinates_);
 }
 
 // The ids of this rank's tables, of a sample of each rank. Another rank's samples lie before or after its own in the

@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "core/error.hpp"
+#include "core/gathered_again.hpp"
 #include "core/index.hpp"
 #include "core/precision.hpp"
 #include "kernels/convert.hpp"
@@ -156,6 +157,11 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
     const Slice input =
         arena_.reserve(has_numbers ? elements(network.layers.front().output) * batch_of(schedule, rank_class) : 0);
     const Slice read_input = type == DataType::f32 ? input : arena_.reserve(input.count, type);
+    std::int64_t most_gathered = 0;
+    for (const Layer& layer : network.layers) {
+        if (gathers_again(layer)) most_gathered = std::max(most_gathered, elements(layer.output) * batch);
+    }
+    const Slice gathered = arena_.reserve(most_gathered, type);  // of each layer in turn: one is read at a time
     std::vector<Place> places;
     for (int slot = 0; slot < slots_; ++slot) {
         const std::size_t first = places.size();
@@ -166,7 +172,9 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
             const bool own_output = stored_as_[i] == static_cast<int>(i);
             const bool own_diff = diff_stored_as_[i] == static_cast<int>(i);
             Place place;
-            if (i > 0 || !has_input) {
+            if (gathers_again(layer)) {
+                place.output = {gathered.offset, count, type};
+            } else if (i > 0 || !has_input) {
                 place.output = own_output ? arena_.reserve(count, compute_type(schedule.precision, layer.op))
                                           : places[first + at(stored_as_[i])].output;
             }
@@ -266,7 +274,7 @@ void Tensors::initialise_parameters(const Schedule& schedule, const Part& part, 
         std::vector<float> drawn(at(parameters(whole.op))), kept;
         initialise(whole.op, own, drawn);
         for (const std::int64_t index : indices_of_weights(schedule, origin, part.network.layers[i].op, coordinates)) {
-            kept.push_back(drawn[at(index)]);
+            kept.push_back(index == padding ? 0 : drawn[at(index)]);
         }
         assign(parameters_of(static_cast<int>(i)).weights, kept);
     }

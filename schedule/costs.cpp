@@ -18,7 +18,7 @@ std::vector<double> layer_costs(const Part& part, Precision precision, std::int6
         double cost = 0;
         for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
             if (!has_pass(layer.op, pass)) continue;
-            const Problem problem{layer.op, pass, samples, compute_type(precision)};
+            const Problem problem{layer.op, pass, samples, compute_type(precision, layer.op)};
             cost += device == nullptr ? flops(layer.op, pass).value : price(problem, *device).time.value;
         }
         costs.push_back(cost);

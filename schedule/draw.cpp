@@ -9,8 +9,7 @@ namespace rehearse::schedule {
 
 std::string draw(const RankClass& rank_class) {
     std::string picture;
-    for (int i = 0; i < stream_count; ++i) {
-        const auto stream = static_cast<Stream>(i);
+    for (const Stream stream : streams_of(rank_class.steps)) {
         std::string line;
         for (const Step& step : rank_class.steps) {
             if (step.stream != stream) continue;
@@ -19,7 +18,7 @@ std::string draw(const RankClass& rank_class) {
                 line += "<" + rank_class.steps.at(static_cast<std::size_t>(before)).name;
             }
         }
-        if (!line.empty()) picture += fmt::format("{}:{}\n", to_string(stream), line);
+        picture += fmt::format("{}:{}\n", to_string(stream), line);
     }
     return picture;
 }

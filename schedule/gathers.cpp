@@ -48,7 +48,8 @@ std::string unique_name(std::string name, std::set<std::string>& names) {
     return name;
 }
 
-std::vector<Gather> gathers_of(const std::vector<Use>& uses, DataType wire, const RankClass& rank_class) {
+std::vector<Gather> gathers_of(const Mesh& mesh, const std::vector<Use>& uses, DataType type,
+                               const RankClass& rank_class) {
     std::vector<Gather> gathers;
     std::set<std::string> names;
     for (std::size_t r = 0; r < uses.size(); ++r) {
@@ -57,14 +58,14 @@ std::vector<Gather> gathers_of(const std::vector<Use>& uses, DataType wire, cons
         Communicate action{.kind = CollectiveKind::all_gather,
                            .axis = rank_class.part.buckets[at(uses[r].bucket)].axis,
                            .elements = rank_class.part.buckets[at(uses[r].bucket)].elements,
-                           .type = wire,
+                           .type = type,
                            .algorithm = {},
                            .bucket = uses[r].bucket,
                            .micro_batch = compute.micro_batch};
         std::string name =
             fmt::format("bucket{}:allgather:{}#{}", uses[r].bucket,
                         compute.problem.pass == Pass::forward ? "forward" : "backward", compute.micro_batch);
-        Step step{unique_name(std::move(name), names), Stream::communication, std::move(action), {}};
+        Step step{unique_name(std::move(name), names), communicator_stream(mesh, action.axis), std::move(action), {}};
         const int before = r == 0 ? uses[0].first : r == 1 ? uses[0].first : uses[r - 2].last + 1;
         gathers.push_back({before, uses[r].first, r < 2 ? none : uses[r - 2].last, std::move(step)});
     }
@@ -90,8 +91,8 @@ std::vector<int> buckets_used(const RankClass& rank_class) {
     return used;
 }
 
-void gather_weights(const Mesh& mesh, DataType wire, RankClass& rank_class) {
-    std::vector<Gather> gathers = gathers_of(uses_of(mesh, rank_class), wire, rank_class);
+void gather_weights(const Mesh& mesh, DataType type, RankClass& rank_class) {
+    std::vector<Gather> gathers = gathers_of(mesh, uses_of(mesh, rank_class), type, rank_class);
     std::vector<Step> made;
     std::vector<int> moved_to(rank_class.steps.size());
     std::vector<std::pair<int, int>> waits;  // the first step that reads what is gathered, and the gather

@@ -17,7 +17,7 @@ std::vector<int> buckets_used(const RankClass& rank_class);
 ///   communication  [0][1]      [2]                            [0]
 ///
 /// (Buckets are numbered here in the order of their use; 2 and 1 are still held when the backward pass begins.)
-void gather_weights(const Mesh& mesh, DataType wire, RankClass& rank_class);
+void gather_weights(const Mesh& mesh, DataType type, RankClass& rank_class);
 
 /// Elements of gathered weights that are held at once, at most.
 std::int64_t most_gathered(const RankClass& rank_class);

@@ -115,6 +115,22 @@ Part share_images(const Network& network, const Plan& plan, Mesh& mesh) {
     }
 }
 
+void check_precision(const Network& network, Precision precision) {
+    const auto is_product = [&](const Layer& layer) { return compute_type(precision, layer.op) == DataType::fp8; };
+    if (precision == Precision::fp8 && std::ranges::none_of(network.layers, is_product)) {
+        throw InputError(
+            fmt::format("network '{}' has no dense layer whose sizes are multiples of 16, which --precision "
+                        "fp8 is for: choose bf16",
+                        network.name));
+    }
+}
+
+void keep_attention(Network& network) {
+    for (Layer& layer : network.layers) {
+        if (auto* attention = std::get_if<Attention>(&layer.op)) attention->kept = true;
+    }
+}
+
 Part part_of(const Network& network, const Plan& plan, Mesh& mesh) {
     const std::int64_t tensor = axis_size(mesh, "tensor"), data = axis_size(mesh, "data");
     if (plan.share_dense && data > 1) return share_dense_layers(network, "data", axis_index(mesh, "data"), data);
@@ -194,7 +210,9 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     if (parameters(network) == 0) {
         throw InputError(fmt::format("network '{}' has no weights: there is nothing to train", network.name));
     }
+    check_precision(network, job.precision);
     schedule.network = network;
+    if (plan.keep_attention.value_or(plan.recompute == Recompute::attention)) keep_attention(schedule.network);
     schedule.plan = with_sizes(plan, schedule.mesh);
     schedule.precision = job.precision;
     schedule.optimizer = job.optimizer;
@@ -224,7 +242,7 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
             fmt::format("--plan '{}': allreduce=adasum combines gradients in f32; choose --precision fp32", plan.text));
     }
 
-    const Part part = part_of(network, plan, schedule.mesh);
+    const Part part = part_of(schedule.network, plan, schedule.mesh);
     const auto made = [&](std::span<const int> ends) {
         return with_classes(schedule, make_stages(part, ends, plan, schedule.mesh), plan, machine, job);
     };

@@ -4,48 +4,16 @@
 #include <algorithm>
 
 #include "core/curvature.hpp"
+#include "core/gathered_again.hpp"
 #include "core/precision.hpp"
 #include "core/weight_versions.hpp"
 #include "schedule/gathers.hpp"
+#include "schedule/reads.hpp"
 #include "schedule/tables.hpp"
 
 namespace rehearse::schedule {
 
 namespace {
-
-/// Which of its input and output a backward pass reads. Outputs rather than inputs where either would do (activations),
-/// as PyTorch saves them; both for max pooling, as cuDNN's takes them.
-struct Reads {
-    bool src = false, dst = false;
-};
-
-struct DataGradientReads {
-    Reads operator()(const BatchNorm&) const { return {.src = true}; }
-    Reads operator()(const ChannelSums&) const { return {.src = true}; }
-    Reads operator()(const Lrn&) const { return {true, true}; }
-    Reads operator()(const Pool2d& op) const { return {op.kind == PoolKind::max, op.kind == PoolKind::max}; }
-    Reads operator()(const Activation& op) const {
-        const bool from_src = op.kind == Nonlinearity::gelu;
-        return {from_src, !from_src};
-    }
-    Reads operator()(const LayerNorm&) const { return {.src = true}; }
-    Reads operator()(const Attention&) const { return {true, true}; }  // probabilities are computed again
-    Reads operator()(const Interaction&) const { return {.src = true}; }
-    Reads operator()(const DispatchTokens&) const { return {.src = true}; }  // the scores, to choose again
-    Reads operator()(const CombineTokens&) const { return {.src = true}; }
-    Reads operator()(const Softmax&) const { return {.dst = true}; }
-    Reads operator()(const SoftmaxLoss&) const { return {.src = true}; }
-    Reads operator()(const SoftmaxTerms&) const { return {true, true}; }
-    Reads operator()(const TermsLoss&) const { return {.src = true}; }
-    Reads operator()(const Unknown&) const { return {true, true}; }
-    Reads operator()(const auto&) const { return {}; }  // linear in src: conv2d, matmul, add, concat, dropout, ...
-};
-
-Reads reads(const Op& op, Pass pass) {
-    Reads read = pass == Pass::backward_weights ? Reads{.src = true} : std::visit(DataGradientReads{}, op);
-    read.dst = read.dst || has_fused_relu(op);
-    return read;
-}
 
 /// Held from step `born` to step `last`, both included; -1 is before the first step.
 struct Span {
@@ -69,7 +37,9 @@ struct Tensor {
 class Walk {
 public:
     Walk(const Schedule& schedule, const RankClass& rank_class)
-        : network_(rank_class.part.network), step_count_(static_cast<int>(rank_class.steps.size())) {
+        : network_(rank_class.part.network),
+          precision_(schedule.precision),
+          step_count_(static_cast<int>(rank_class.steps.size())) {
         needed_ = needs_input_gradient(network_);
         for (std::size_t i = 0; i < network_.layers.size(); ++i) {
             const Layer& layer = network_.layers[i];
@@ -95,7 +65,7 @@ public:
             }
         };
         spread(outputs_, kept);
-        spread(masks_, kept);
+        spread(kept_, kept);
         spread(gradients_, passing);
         spread(partial_sums_, passing);
         double activations = 0, gradients = 0;
@@ -127,11 +97,19 @@ private:
             const bool integers = input != nullptr && input->vocabulary > 0;
             outputs_.push_back({(integers ? sizeof(std::int32_t) * batch : scale) * count, {}});
             gradients_.push_back({scale * count, {}});
-            // A dropout's mask is a byte an element.
-            const double slope = keeps_slope(layer.op) ? scale * count : 0;
-            masks_.push_back({std::holds_alternative<Dropout>(layer.op) ? count * batch : slope, {}});
+            double kept = kept_bytes(layer.op, scale / batch, batch);
+            if (keeps_operand(schedule.precision, layer)) {
+                kept += size_of(DataType::fp8).value * batch * static_cast<double>(elements(input_shapes(layer.op)[0]));
+            }
+            kept_.push_back({kept, {}});
             if (std::holds_alternative<Input>(layer.op)) outputs_.back().touch(-1);
         }
+    }
+
+    /// A product in 8 bits keeps its input as it multiplied it, not the input: what is gathered again is not kept.
+    bool keeps_operand(Precision precision, const Layer& layer) const {
+        return compute_type(precision, layer.op) == DataType::fp8 &&
+               !gathers_again(network_.layers[static_cast<std::size_t>(layer.inputs.front())]);
     }
 
     std::size_t of(std::size_t layer, int micro_batch) const {
@@ -143,7 +121,8 @@ private:
         const Layer& layer = network_.layers[index];
         const Pass pass = compute.problem.pass;
         const bool forward = pass == Pass::forward;
-        const Reads read = forward ? Reads{true, true} : reads(layer.op, pass);
+        Reads read = forward ? Reads{true, true} : reads(layer.op, pass);
+        if (!forward && keeps_operand(precision_, layer)) read.src = false;
         const auto* norm = std::get_if<BatchNorm>(&layer.op);
         for (const int input : layer.inputs) {
             const std::size_t source = stored_as_[static_cast<std::size_t>(input)];
@@ -157,8 +136,8 @@ private:
         } else if (read.dst) {
             outputs_[own].touch(step);
         }
-        if (forward) masks_[own].make(step);
-        if (!forward) masks_[own].touch(step);
+        if (forward) kept_[own].make(step);
+        if (!forward) kept_[own].touch(step);
         // The loss needs no gradient from outside; another output of the network gets one from somewhere.
         if (!forward && !is_loss(layer.op)) {
             gradients_[of(stored_as_[index], compute.micro_batch)].touch(step);
@@ -185,7 +164,9 @@ private:
     void move(int step, int layer, int micro_batch, Pass pass) {
         const auto index = static_cast<std::size_t>(layer);
         std::vector<Tensor>& tensors = pass == Pass::forward ? outputs_ : gradients_;
-        tensors[of(stored_as_[index], micro_batch)].touch(step);
+        Tensor& own = tensors[of(stored_as_[index], micro_batch)];
+        if (pass == Pass::forward && stored_as_[index] == index) own.make(step);  // perhaps once more
+        own.touch(step);
         for (const int input : network_.layers[index].inputs) {
             tensors[of(stored_as_[static_cast<std::size_t>(input)], micro_batch)].touch(step);
         }
@@ -206,11 +187,12 @@ private:
     }
 
     const Network& network_;
+    Precision precision_;
     int step_count_;
     std::vector<bool> needed_;
     std::vector<std::size_t> stored_as_;
     std::vector<Tensor> outputs_, gradients_;  // by micro-batch and layer
-    std::vector<Tensor> masks_;                // dropout's, and the slopes that a fused GELU keeps
+    std::vector<Tensor> kept_;                 // masks, slopes, probabilities: kept_bytes
     std::vector<Tensor> partial_sums_;
 };
 
@@ -293,6 +275,10 @@ MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class) {
     MemoryUse use;
     use.weights = kept.weights * size_of(compute_type(schedule.precision)) +
                   static_cast<double>(network.state) * size_of(DataType::f32);
+    for (const Layer& layer : network.layers) {
+        if (gathers_weights(rank_class)) break;  // operands are made of what is gathered, and let go with it
+        use.weights += Bytes{static_cast<double>(operand_bytes(schedule.precision, layer.op))};
+    }
     if (update != compute_type(schedule.precision)) use.master_weights = kept.updated * size_of(update);
     const double waiting = schedule.lag == 0 ? 0 : schedule.lag * static_cast<double>(parameters(network));
     use.gradients = (kept.gradients + waiting) * size_of(wire_type(schedule.precision));

@@ -14,7 +14,7 @@ namespace rehearse::schedule {
 /// Activations and their gradients are those of the step at which both together are largest. Not counted: workspaces of
 /// convolution algorithms, what a framework keeps for itself, and the statistics that batch normalization saves.
 struct MemoryUse {
-    Bytes weights;               // in the compute type, all versions, with the running statistics (f32)
+    Bytes weights;               // in the compute type (and as operands of fp8), all versions; running statistics (f32)
     Bytes master_weights;        // f32 copy that the optimizer changes, in mixed precision
     Bytes gradients;             // of the weights: they lie in the buckets
     Bytes optimizer;             // momentum, or both moments

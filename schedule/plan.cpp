@@ -137,6 +137,13 @@ void read_recompute(Plan& plan, std::string_view value) {
     plan.recompute = static_cast<Recompute>(found - names.begin());
 }
 
+void read_attention(Plan& plan, std::string_view value) {
+    if (value != "fused" && value != "kept") {
+        throw InputError(fmt::format("attention={}: write attention=fused or kept", value));
+    }
+    plan.keep_attention = value == "kept";
+}
+
 int read_count(std::string_view name, std::string_view value, int most) {
     const std::int64_t count = parse_int(value, name);
     if (count < 1 || count > most) {

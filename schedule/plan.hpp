@@ -57,6 +57,7 @@ struct Plan {
     int chunks = 0;                         // of each stage; 0: 2 where interleaved, else 1
     Recompute recompute = Recompute::none;  // activations are computed again before each backward
     bool cut_by_blocks = false;             // stages of equally many blocks; else balanced by prices
+    std::optional<bool> keep_attention{};   // attention's probabilities for backward; absent: with recompute=attention
 };
 
 /// The axes of the mesh that spatial=AxBxC makes, by dimension.

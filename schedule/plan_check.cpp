@@ -163,6 +163,10 @@ void check_shares(const Plan& plan) {
 }  // namespace
 
 void complete(Plan& plan) {
+    if (plan.recompute == Recompute::attention && plan.keep_attention.value_or(true) == false) {
+        throw InputError("recompute=attention makes again what attention=fused never keeps; leave out one of them");
+    }
+    if (!plan.keep_attention) plan.keep_attention = plan.recompute == Recompute::attention;
     check_curvature(plan);
     check_tables(plan);
     check_experts(plan);

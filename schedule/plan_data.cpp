@@ -209,6 +209,7 @@ constexpr std::array table{
     Word{{"microbatches", "N", "the batch in N parts, gradients added up; default 1", "data"}, read_micro_batches},
     Word{{"microbatch", "N", "the batch in parts of N samples, instead of microbatches", "data"}, read_micro_batch},
     Word{{"recompute", "on|off|blocks|attention", recompute_text, "data"}, read_recompute},
+    Word{{"attention", "fused|kept", attention_text, "data"}, read_attention},
 };
 
 }  // namespace

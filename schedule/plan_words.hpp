@@ -38,8 +38,12 @@ double read_share(std::string_view name, std::string_view value, double most);
 void read_micro_batches(Plan& plan, std::string_view value);
 void read_micro_batch(Plan& plan, std::string_view value);
 void read_recompute(Plan& plan, std::string_view value);
+void read_attention(Plan& plan, std::string_view value);
 inline constexpr std::string_view recompute_text =
     "forward again before backward, to hold fewer activations: all of a stage at once, block after block, or attention "
-    "alone; default off";
+    "alone (of attention=kept, which it implies); default off";
+inline constexpr std::string_view attention_text =
+    "fused: backward makes attention's probabilities again in its kernel (FlashAttention); kept: it reads what forward "
+    "kept of them, 5 bytes a pair of tokens and head in 16 bits (programs before 2022); default fused";
 
 }  // namespace rehearse::schedule

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/precision.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/mesh.hpp"
 
@@ -145,7 +146,7 @@ private:
             if (memory && *memory <= capacity_) break;  // the largest that fits, or all of them do not
             if (batch > 1) trials.pop_back();
         }
-        if (from.job.precision == Precision::fp32) {
+        if (compute_type(from.job.precision) == DataType::f32) {
             trials.push_back(from);
             trials.back().job.precision = Precision::mixed;
         }

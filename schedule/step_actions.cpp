@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/precision.hpp"
 #include "schedule/step_maker.hpp"
@@ -42,7 +43,8 @@ void StepMaker::compute(int i, Pass pass, std::string_view suffix) {
     }
     const bool gives =
         pass == Pass::backward_weights || (pass != Pass::forward && gradients_together(layers_[at(i)].op));
-    if (gives && options_.sum.zero == 3) after.push_back(ready_by_[at(bucket_of_[at(i)])]);
+    if (gives && options_.sum.zero == 3) after.push_back(last_sum_of_gradients(i));
+    if (pass == Pass::backward_weights) after.push_back(std::exchange(gathered_again_, none));
     // What this item overwrites must have left.
     if (!started_ && !item_.forward) after.push_back(last_gradient_sent());
     started_ = true;
@@ -50,6 +52,13 @@ void StepMaker::compute(int i, Pass pass, std::string_view suffix) {
     Problem problem{op, pass, samples_, compute_type(schedule_.precision, op)};
     last_compute_ = append(name_of(i, to_string(pass), suffix), Stream::compute,
                            Compute{i, std::move(problem), item_.micro_batch}, std::move(after));
+}
+
+// The step that last summed the bucket that layer i's gradients go into: of a tied layer, its owner's bucket.
+int StepMaker::last_sum_of_gradients(int i) const {
+    const int owner = layers_[at(i)].weights_of;
+    const int bucket = bucket_of_[at(owner >= 0 ? owner : i)];
+    return bucket == none ? none : ready_by_[at(bucket)];
 }
 
 int StepMaker::last_output_sent() const {
@@ -106,7 +115,7 @@ int StepMaker::collective(int i, CollectiveKind kind, Pass pass, int needs, std:
     }
     const std::string what =
         pass == Pass::forward ? std::string{pass_of(kind)} : "gradient_" + std::string{pass_of(kind)};
-    return append(name_of(i, what, suffix), Stream::communication, action, std::move(after));
+    return append(name_of(i, what, suffix), communicator_stream(schedule_.mesh, action.axis), action, std::move(after));
 }
 
 Bytes StepMaker::bytes_of(const Communication& op) const {
@@ -148,12 +157,16 @@ void StepMaker::sum_gradients(int b) {
 /// backward pass: earlier, it would hold up what this stage has to send before the other one can go on.
 void StepMaker::sum_ties(int b) {
     if (buckets_[at(b)].tie == none) return;
-    ready_by_[at(b)] = bucket_collective(b, CollectiveKind::all_reduce, {last_compute_, ready_by_[at(b)]});
-    steps_.back().name = fmt::format("bucket{}:tied_{}", b, pass_of(CollectiveKind::all_reduce));
-    auto& action = std::get<Communicate>(steps_.back().action);
-    action.axis = buckets_[at(b)].tie;
-    action.elements = buckets_[at(b)].tied;
-    action.algorithm = {};
+    const Communicate action{.kind = CollectiveKind::all_reduce,
+                             .axis = buckets_[at(b)].tie,
+                             .elements = buckets_[at(b)].tied,
+                             .type = options_.sum.wire,
+                             .algorithm = {},
+                             .bucket = b,
+                             .micro_batch = micro_batch_of_sum()};
+    ready_by_[at(b)] =
+        append(fmt::format("bucket{}:tied_{}", b, pass_of(CollectiveKind::all_reduce)),
+               communicator_stream(schedule_.mesh, action.axis), action, {last_compute_, ready_by_[at(b)]});
 }
 
 void StepMaker::bring_together(int b, Content content, std::vector<int> after) {
@@ -236,6 +249,10 @@ std::int64_t StepMaker::elements_on_wire(int b) const {
     return static_cast<std::int64_t>(std::llround(static_cast<double>(own) * most));
 }
 
+int StepMaker::micro_batch_of_sum() const {
+    return options_.sum.lag > 0 ? schedule_.micro_batches - 1 : item_.micro_batch;
+}
+
 int StepMaker::bucket_collective(int b, CollectiveKind kind, std::vector<int> after) {
     const auto chosen = options_.sum.algorithms.find(buckets_[at(b)].axis);
     const bool choice = kind == CollectiveKind::all_reduce && chosen != options_.sum.algorithms.end();
@@ -246,9 +263,9 @@ int StepMaker::bucket_collective(int b, CollectiveKind kind, std::vector<int> af
                              .type = weights ? compute_type(schedule_.precision) : options_.sum.wire,
                              .algorithm = choice ? chosen->second : Algorithm{},
                              .bucket = b,
-                             .micro_batch = options_.sum.lag > 0 ? schedule_.micro_batches - 1 : item_.micro_batch};
-    return append(fmt::format("bucket{}:{}{}", b, pass_of(kind), which_time()), Stream::communication, action,
-                  std::move(after));
+                             .micro_batch = micro_batch_of_sum()};
+    return append(fmt::format("bucket{}:{}{}", b, pass_of(kind), which_time()),
+                  communicator_stream(schedule_.mesh, action.axis), action, std::move(after));
 }
 
 void StepMaker::update() {

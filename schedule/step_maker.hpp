@@ -41,9 +41,12 @@ private:
     /// An exchange that one layer alone reads.
     bool is_own_exchange(int input) const;
     bool exchanges_input(int i) const;
-    /// What only layer i reads of other ranks' tables, or slots: its gradients leave before those of layers in between
-    /// are made.
+    /// What only layer i reads of other ranks' tables, slots or rows: its gradients leave before those of layers in
+    /// between, or of its weights, are made.
     void exchange_gradients(int i);
+    /// What sequence parallelism does not keep comes once more, beside the gradient of the inputs, for that of the
+    /// weights.
+    void gather_again(int i);
     void communicate_backward(int i, const Communication& op);
     /// The gradient of the inputs is there when that of the output is.
     void pass_on(int i);
@@ -53,6 +56,7 @@ private:
     int append(std::string name, Stream stream, Action action, std::vector<int> after);
     void compute(int i, Pass pass, std::string_view suffix);
     /// The last of this item's micro-batch that was sent to the next stage.
+    int last_sum_of_gradients(int i) const;
     int last_output_sent() const;
     void after_gradients_of_inputs(int i, std::vector<int>& after) const;
     /// The gradient that lies in the slot of this item's micro-batch, until it is sent.
@@ -77,6 +81,7 @@ private:
     /// Ranks that have the weights of a bucket.
     std::int64_t sharing(int b) const;
     std::int64_t elements_on_wire(int b) const;
+    int micro_batch_of_sum() const;
     int bucket_collective(int b, CollectiveKind kind, std::vector<int> after);
     void update();
     /// All together: an average that servers keep is pulled at rank by rank.
@@ -116,6 +121,7 @@ private:
     std::vector<int> ends_;                                                   // the last compute step of each item
     std::map<std::pair<int, int>, int> outputs_sent_;                         // by chunk and micro-batch, the last send
     std::vector<int> made_again_;  // collectives of a forward pass for recomputation that nobody has waited for
+    int gathered_again_ = none;    // what the next gradient of weights reads
     // Of this item, by layer: steps of other streams that give the output, or a part of its gradient.
     std::vector<int> output_by_;
     std::vector<std::vector<int>> gradient_by_;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "core/gathered_again.hpp"
 #include "core/precision.hpp"
 #include "schedule/blocks.hpp"
 #include "schedule/gathers.hpp"
@@ -206,6 +207,7 @@ void StepMaker::backward_of(Chunk chunk) {
         }
         const int halo = own_halo(i, chunk);
         const std::vector<Pass> passes = backward_passes(layer.op, needed_[at(i)], halo != none || exchanges_input(i));
+        gather_again(i);
         for (const Pass pass : passes) {
             const bool by_server =
                 pass == Pass::backward_weights && bucket_of_[at(i)] != none && sends_vectors(bucket_of_[at(i)]);
@@ -245,7 +247,15 @@ void StepMaker::send_halos(int halo, Chunk chunk) {
 
 bool StepMaker::is_own_exchange(int input) const {
     const auto* op = std::get_if<Communication>(&layers_[at(input)].op);
-    return op != nullptr && op->movement == Movement::exchange && readers_[at(input)].size() == 1;
+    return gathers_again(layers_[at(input)]) ||
+           (op != nullptr && op->movement == Movement::exchange && readers_[at(input)].size() == 1);
+}
+
+void StepMaker::gather_again(int i) {
+    for (const int input : layers_[at(i)].inputs) {
+        if (!gathers_again(layers_[at(input)]) || !has_pass(layers_[at(i)].op, Pass::backward_weights)) continue;
+        gathered_again_ = collective(input, CollectiveKind::all_gather, Pass::forward, none, ":backward");
+    }
 }
 
 bool StepMaker::exchanges_input(int i) const {
@@ -288,10 +298,10 @@ void make_steps(const Schedule& schedule, const Order& order, const std::vector<
         const auto* op = std::get_if<Communication>(&layer.op);
         return op != nullptr && (op->movement == Movement::receive || op->movement == Movement::send);
     });
-    rank_class.slots = most_in_flight(order, static_cast<int>(chunks.size())) + (receives ? 1 : 0);
-    rank_class.slots = std::min(rank_class.slots, std::max(schedule.micro_batches, 1));
+    rank_class.in_flight = most_in_flight(order, static_cast<int>(chunks.size()));
+    rank_class.slots = std::min(rank_class.in_flight + (receives ? 1 : 0), std::max(schedule.micro_batches, 1));
     StepMaker{schedule, chunks, options, rank_class}.run(order, rank_class.slots);
-    if (options.sum.zero == 3) gather_weights(schedule.mesh, wire_type(schedule.precision), rank_class);
+    if (options.sum.zero == 3) gather_weights(schedule.mesh, compute_type(schedule.precision), rank_class);
 }
 
 }  // namespace rehearse::schedule

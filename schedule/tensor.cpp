@@ -17,7 +17,8 @@ TensorSplitter::TensorSplitter(const Network& network, const TensorAxis& axis)
       parts_(axis.parts),
       needed_(needs_input_gradient(network)),
       readers_(consumers(network)),
-      held_(network.layers.size()) {
+      held_(network.layers.size()),
+      computed_(network.layers.size(), -1) {
     part_.network.name = network.name;
     part_.network.state = network.state;
 }
@@ -77,9 +78,10 @@ TensorSplitter::Held TensorSplitter::on_all() {
     std::vector<int> inputs;
     for (std::size_t i = 0; i < layer().inputs.size(); ++i) inputs.push_back(whole(source(i)));
     const Held made{append(layer().name, layer().op, std::move(inputs), origin())};
+    computed_[index_] = made.at;
     const int owner = layer().weights_of;
     require(owner < 0 || !tables_cut_.contains(static_cast<std::size_t>(owner)), "who shares a cut table is cut");
-    if (owner >= 0) part_.network.layers.back().weights_of = held_[static_cast<std::size_t>(owner)].at;
+    if (owner >= 0) part_.network.layers.back().weights_of = computed_[static_cast<std::size_t>(owner)];
     return made;
 }
 

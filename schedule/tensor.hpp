@@ -26,8 +26,8 @@ struct TensorAxis {
 /// - one whose input lies in pieces multiplies them by its rows or channels, and the ranks add up ("row parallel");
 /// - attention has some of its heads on each rank, the dense layer before it their queries, keys and values;
 /// - a table of words lies on the ranks in equal shares, whose rows are added up; the scores that share it lie in
-/// pieces,
-///   and the loss gathers three numbers a row from each rank;
+///   pieces, and the loss gathers three numbers a row from each rank. A vocabulary that the ranks cannot share evenly
+///   is filled up to a multiple of 128 words a rank;
 /// - what works on each channel by itself stays in pieces; what needs all of them gathers first.
 /// A layer that cannot be cut evenly is computed on every rank. So an MLP or an attention block costs one sum forward
 /// and one backward, as in Megatron-LM. With `sequence` each sum leaves every rank its rows of the sequence, on which

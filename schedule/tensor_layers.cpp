@@ -62,7 +62,7 @@ std::int64_t TensorSplitter::blocks_of_output() const {
 auto TensorSplitter::split_scores(MatMul mine) -> TensorSplitter::Held {
     const auto table = tables_cut_.find(static_cast<std::size_t>(layer().weights_of));
     if (table == tables_cut_.end()) return on_all();
-    mine.n /= parts_;
+    mine.n = std::get<Embedding>(part_.network.layers[static_cast<std::size_t>(table->second)].op).vocabulary;
     std::vector<Cut> columns;
     if (mine.bias) columns.push_back(cut(0, 0));
     const auto made = by_columns(mine, std::move(columns));
@@ -72,20 +72,35 @@ auto TensorSplitter::split_scores(MatMul mine) -> TensorSplitter::Held {
 
 /// Each rank picks the words of its share of the table; the ranks add up.
 auto TensorSplitter::split(const Embedding& op) -> TensorSplitter::Held {
-    if (op.vocabulary % parts_ != 0 || !can_cut_scores(op)) return to_rows(on_all());
+    const std::int64_t share = share_of_table(op);
+    if (share == 0) return to_rows(on_all());
     Embedding mine = op;
-    mine.vocabulary /= parts_;
+    mine.vocabulary = share;
     mine.parts = parts_;
     tables_cut_[index_] = append(layer().name, mine, {source(0).at}, origin({cut(0, 0)}));
     cut_any_ = true;
     return summed(layer().name, tables_cut_[index_]);
 }
 
-/// Whoever shares the table takes all of its words.
-bool TensorSplitter::can_cut_scores(const Embedding& op) const {
-    return std::ranges::all_of(network_.layers, [&](const Layer& other) {
-        const auto* dense = std::get_if<MatMul>(&other.op);
-        return other.weights_of != static_cast<int>(index_) || (dense != nullptr && dense->n == op.vocabulary);
+// Whoever shares the table takes all of its words. Where they do not share it evenly, rows that no word has fill it up
+// to a multiple of 128 a rank, as Megatron-LM's do (make-vocab-size-divisible-by); the loss, and nobody else, may read
+// the scores then, as it knows which words there are.
+std::int64_t TensorSplitter::share_of_table(const Embedding& op) const {
+    constexpr std::int64_t multiple = 128;
+    const bool even = op.vocabulary % parts_ == 0;
+    for (std::size_t i = 0; i < network_.layers.size(); ++i) {
+        if (network_.layers[i].weights_of != static_cast<int>(index_)) continue;
+        const auto* dense = std::get_if<MatMul>(&network_.layers[i].op);
+        if (dense == nullptr || dense->n != op.vocabulary || (!even && !is_for_loss(i))) return 0;
+    }
+    if (even) return op.vocabulary / parts_;
+    return (op.vocabulary + multiple * parts_ - 1) / (multiple * parts_) * multiple;
+}
+
+bool TensorSplitter::is_for_loss(std::size_t layer) const {
+    return std::ranges::all_of(readers_[layer], [&](int reader) {
+        const auto* loss = std::get_if<SoftmaxLoss>(&network_.layers[static_cast<std::size_t>(reader)].op);
+        return loss != nullptr && loss->image.empty() && loss->class_weights.empty();
     });
 }
 
@@ -100,7 +115,8 @@ auto TensorSplitter::split(const Attention& op) -> TensorSplitter::Held {
 /// Each rank brings the terms of its classes.
 auto TensorSplitter::split(const SoftmaxLoss& op) -> TensorSplitter::Held {
     if (!features_in_pieces(0) || !op.image.empty() || !op.class_weights.empty()) return on_all();
-    const SoftmaxTerms terms{op.classes / parts_, op.rows, parts_};
+    const std::int64_t share = part_.network.layers[static_cast<std::size_t>(source(0).at)].output.back();
+    const SoftmaxTerms terms{share, op.rows, parts_, share * parts_ == op.classes ? 0 : op.classes};
     const int own = append(layer().name + ".terms", terms, {source(0).at}, origin());
     const int all = communicate(Movement::gather, layer().name, own);
     return {append(layer().name, TermsLoss{op.rows, parts_}, {all}, origin())};

@@ -75,7 +75,9 @@ private:
     template <typename Elementwise>
     Held split_elementwise(Elementwise op);
     std::int64_t blocks_of_output() const;
-    bool can_cut_scores(const Embedding& op) const;
+    /// Words of each rank's share of a table; 0: the ranks cannot share it.
+    std::int64_t share_of_table(const Embedding& op) const;
+    bool is_for_loss(std::size_t layer) const;
 
     const Network& network_;
     const TensorAxis& axis_;
@@ -84,6 +86,7 @@ private:
     std::vector<std::vector<int>> readers_;
     std::vector<Held> held_;                 // by layer of the whole
     std::map<std::size_t, int> tables_cut_;  // layers of the whole -> of the part
+    std::vector<int> computed_;              // by layer of the whole: of the part, which has its weights
     Part part_;
     std::size_t index_ = 0;
     bool cut_any_ = false;

@@ -10,20 +10,24 @@ import pathlib
 import re
 import sys
 
-VERBS = {"models", "schedule", "kernels", "calibrate", "sim", "run", "trace"}
+VERBS = {"models", "prices", "schedule", "kernels", "calibrate", "sim", "run", "trace"}
 MAY_INCLUDE = {  # besides the folder itself
     "core": set(),
     **{verb: {"core"} for verb in VERBS},
     "schedule": {"core", "models"},
+    "calibrate": {"core", "prices"},
+    "sim": {"core", "prices"},
     "run": {"core", "kernels"},
     "bench": {"core", "kernels", "calibrate"},  # it fills calibrate's Samples
     "store": {"core"},
     "kernels": {"core", "store"},
-    "search": {"core", "schedule", "sim", "store"},
-    "cluster": {"core", "models", "schedule", "sim"},
+    "predict": {"core", "prices", "models", "schedule", "sim"},
+    "search": {"core", "schedule", "sim", "predict", "store"},
+    "cluster": {"core", "models", "schedule", "sim", "predict"},
     "picture": {"core"},
-    "cli": {"core", "bench", "cluster", "picture", "search"} | VERBS,
-    "gui": {"core", "picture"} | VERBS - {"kernels", "run"},
+    "validate": {"core", "prices", "models", "schedule", "sim", "predict", "cluster"},
+    "cli": {"core", "bench", "cluster", "picture", "predict", "search", "validate"} | VERBS,
+    "gui": {"core", "picture", "predict"} | VERBS - {"kernels", "run"},
 }
 OWNERS = {  # library: (how its headers begin, who may reach them)
     "SimGrid": (r"simgrid/|xbt/|smpi/", {"sim"}),

@@ -35,6 +35,7 @@ std::string data_text(const Choices& choices) {
         text += ":allreduce=" + choices.all_reduce;
     }
     if (choices.zero > 0) text += fmt::format(":zero={}", choices.zero);
+    if (!choices.overlap) text += ":overlap=off";
     if (choices.shape.pipe == 1 && choices.micro_batches > 1) {
         text += fmt::format(":microbatches={}", choices.micro_batches);
     }
@@ -52,23 +53,32 @@ std::string pipe_text(const Choices& choices) {
     return text;
 }
 
+/// Each choice that `set` makes of the ones there are, for all values up to `most`.
+template <typename Set>
+void vary(std::vector<Choices>& all, int most, const Set& set) {
+    std::vector<Choices> varied;
+    for (const Choices& each : all) {
+        for (int value = 0; value <= most; ++value) set(varied.emplace_back(each), value);
+    }
+    all = std::move(varied);
+}
+
 void add_chunks(const Choices& base, const Variety& variety, std::vector<Choices>& found) {
+    const bool several = base.shape.copies() > 1;
+    std::vector<Choices> all;
     for (int chunks = 1; chunks <= variety.chunks; chunks *= 2) {
         const bool interleaves = base.shape.pipe > 1 && base.micro_batches % base.shape.pipe == 0;
-        if (chunks > 1 && !interleaves) return;
-        for (int zero = 0; zero <= (base.shape.copies() > 1 && variety.adaptive_updates ? 3 : 0); ++zero) {
-            for (const Recompute recompute : recomputations) {
-                for (int sequence = 0; sequence <= (base.shape.tensor > 1 && variety.sequence ? 1 : 0); ++sequence) {
-                    Choices each = base;
-                    each.chunks = chunks;
-                    each.zero = zero;
-                    each.recompute = recompute;
-                    each.sequence = sequence == 1;
-                    found.push_back(each);
-                }
-            }
-        }
+        if (chunks > 1 && !interleaves) break;
+        all.push_back(base);
+        all.back().chunks = chunks;
     }
+    vary(all, several && variety.adaptive_updates ? 3 : 0, [](Choices& each, int zero) { each.zero = zero; });
+    vary(all, std::ssize(recomputations) - 1, [](Choices& each, int which) { each.recompute = recomputations[which]; });
+    vary(all, base.shape.tensor > 1 && variety.sequence ? 1 : 0,
+         [](Choices& each, int on) { each.sequence = on == 1; });
+    vary(all, several && variety.overlap ? 1 : 0, [](Choices& each, int off) { each.overlap = off == 0; });
+    std::erase_if(all, [](const Choices& each) { return each.zero == 3 && !each.overlap; });
+    found.insert(found.end(), all.begin(), all.end());
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ struct Choices {
     int chunks = 1;         // of each stage; more than 1: interleaved
     int zero = 0;           // ZeRO's stage
     bool sequence = false;  // sequence parallelism beside tensor parallelism
+    bool overlap = true;    // of the sums of gradients with the backward pass
     schedule::Recompute recompute = schedule::Recompute::none;
     std::string all_reduce{};  // of the gradients; empty: the plan language's default
     bool operator==(const Choices&) const = default;
@@ -48,10 +49,12 @@ std::vector<Shape> shapes(std::int64_t devices, Extent most, std::int64_t expert
 std::int64_t experts_of(const Network& network);
 
 /// All choices for a shape but the all-reduce: none where the batch cannot be divided among the copies.
-/// `chunks`: the largest number tried (1, 2, 4, ...); `sequence`: whether it is tried.
+/// `chunks`: the largest number tried (1, 2, 4, ...); `sequence`: whether it is tried; `overlap`: whether plans
+/// without it are, too (with ZeRO 3 gathers overlap in any case).
 struct Variety {
     int chunks = 4;
     bool sequence = true;
+    bool overlap = true;           // without it, too
     bool adaptive_updates = true;  // false: the optimizer cannot update pieces of tensors (LAMB), so no ZeRO
 };
 std::vector<Choices> choices_of(const Shape& shape, std::int64_t global_batch, const Variety& variety);

@@ -32,10 +32,11 @@ private:
 
 std::string line_of(const Ranked& each) {
     const Choices& c = each.choices;
-    return fmt::format("{}\t{}\t{}\t{:d}\t{}\t{}\t{}\t{}\t{}\t{:d}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", c.shape.data,
+    return fmt::format("{}\t{}\t{}\t{:d}\t{}\t{}\t{}\t{}\t{}\t{:d}\t{:d}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", c.shape.data,
                        c.shape.tensor, c.shape.pipe, c.shape.data_outside, c.shape.expert, c.micro_batch,
-                       c.micro_batches, c.chunks, c.zero, c.sequence, static_cast<int>(c.recompute), c.all_reduce,
-                       each.plan, each.estimate.step_s, each.estimate.memory_bytes, each.devices, each.nodes);
+                       c.micro_batches, c.chunks, c.zero, c.sequence, c.overlap, static_cast<int>(c.recompute),
+                       c.all_reduce, each.plan, each.estimate.step_s, each.estimate.memory_bytes, each.devices,
+                       each.nodes);
 }
 
 Ranked candidate_of(std::string_view line) {
@@ -48,6 +49,7 @@ Ranked candidate_of(std::string_view line) {
     c.chunks = static_cast<int>(fields.whole());
     c.zero = static_cast<int>(fields.whole());
     c.sequence = fields.whole() != 0;
+    c.overlap = fields.whole() != 0;
     c.recompute = static_cast<schedule::Recompute>(fields.whole());
     c.all_reduce = fields.text();
     each.plan = fields.text();

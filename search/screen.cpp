@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "core/error.hpp"
 #include "core/precision.hpp"
@@ -15,14 +16,16 @@ constexpr double bucket_bytes = 25e6;  // the plan language's default
 
 double size(DataType type) { return size_of(type).value; }
 
-/// Micro-batches of a whole stage that are forward but not yet backward at the same time.
-double in_flight(const Choices& choices, std::int64_t stage) {
+/// Micro-batches of a whole stage that its order lets be forward but not yet backward at the same time.
+double most_in_flight(const Choices& choices, std::int64_t stage) {
     const auto stages = static_cast<double>(choices.shape.pipe), s = static_cast<double>(stage);
-    const auto micro_batches = static_cast<double>(choices.micro_batches);
     if (choices.shape.pipe == 1) return 1;
-    if (choices.chunks == 1) return std::min(micro_batches, stages - s);
+    if (choices.chunks == 1) return stages - s;
     const double pieces = 2 * (stages - s - 1) + (choices.chunks - 1) * stages + 1;
-    return std::min(micro_batches, pieces / choices.chunks);
+    return pieces / choices.chunks;
+}
+double in_flight(const Choices& choices, std::int64_t stage) {
+    return std::min(static_cast<double>(choices.micro_batches), most_in_flight(choices, stage));
 }
 
 /// The ranks that sum gradients of what is no expert, and of experts, as a data axis.
@@ -70,8 +73,12 @@ bool Screen::is_plain(const LayerCosts& costs, const Sharing& sharing, std::int6
     if (sharing.recompute == schedule::Recompute::none) plainer.sequence = false;
     const Cell& other = cell(plainer, micro_batch);
     if (!other.costs) return true;
-    return costs.backward_s.back() == other.costs->backward_s.back() &&
-           costs.held_bytes.back() + costs.passing_bytes == other.costs->held_bytes.back() + other.costs->passing_bytes;
+    // Doing more to hold as much is no choice either.
+    const double held = costs.held_bytes.back() + costs.passing_bytes;
+    const double plainer_held = other.costs->held_bytes.back() + other.costs->passing_bytes;
+    const double takes = costs.forward_s.back() + costs.backward_s.back();
+    const double plainer_takes = other.costs->forward_s.back() + other.costs->backward_s.back();
+    return takes >= plainer_takes && held >= plainer_held * (1 - 1e-9);
 }
 
 std::optional<double> Screen::bound(const Shape& shape) {
@@ -123,33 +130,52 @@ const Line& Screen::piecewise(CollectiveKind kind, const Shape& shape) {
 double Screen::step(Choices& choices, const std::vector<Stage>& stages, double update_s) {
     const Shape& shape = choices.shape;
     if (shape.copies() > 1 && choices.zero < 2) choices.all_reduce = sum(of_dense(shape)).algorithm;
-    double longest = 0, all = 0, tail = 0;
+    double longest = 0, all = 0;
     for (const Stage& stage : stages) {
         const double pass = stage.forward_s + stage.backward_s;
         longest = std::max(longest, pass);
         all += pass;
-        tail = std::max(tail, exposed(choices, stage) + update_s * updated(choices, stage));
     }
-    double hops = 0;  // of one micro-batch from the first stage to the last, and how fast they follow each other
+    std::vector<double> hops(stages.size());  // behind each stage
     double pace = longest;
     if (shape.pipe > 1) {
         std::optional<Line>& hop = lines(shape).hop;
         if (!hop) hop = wires_.hop(of_dense(shape));
         for (std::size_t s = 0; s + 1 < stages.size(); ++s) {
-            const double each = hop->at(stages[s].handed_bytes);
-            hops += each;
-            pace = std::max(pace, choices.chunks * each);
+            hops[s] = hop->at(stages[s].handed_bytes);
+            pace = std::max(pace, choices.chunks * hops[s]);
         }
     }
-    return static_cast<double>(choices.micro_batches - 1) * pace + longest + (all - longest) / choices.chunks +
-           2 * hops + tail;
+    const double busy = passes(choices, {longest, all, std::accumulate(hops.begin(), hops.end(), 0.0), pace});
+    // A stage ends before the first one by the backward passes that its last micro-batch has before it.
+    double ahead = 0, tail = 0;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+        tail = std::max(tail, exposed(choices, stages[s], busy) + update_s * updated(choices, stages[s]) - ahead);
+        ahead += stages[s].backward_s / choices.chunks + hops[s];
+    }
+    return busy + tail;
 }
 
-/// What the other copies of a stage are waited for, beyond its passes.
-double Screen::exposed(const Choices& choices, const Stage& stage) {
+/// All micro-batches through the stages. A micro-batch goes around all chunks of all stages and back, and so many as a
+/// stage may hold are on their way: what they wait for each other's messages is their latency over their number.
+double Screen::passes(const Choices& choices, const Pipe& pipe) {
+    const auto micro_batches = static_cast<double>(choices.micro_batches);
+    const auto stages = static_cast<double>(choices.shape.pipe);
+    const double fill = pipe.longest + (pipe.all - pipe.longest) / choices.chunks;
+    if (stages == 1) return (micro_batches - 1) * pipe.pace + fill;
+    const double there_and_back = 2 * pipe.hops * (choices.chunks * stages - 1) / (stages - 1);
+    const double pace = std::max(pipe.pace, (pipe.all + there_and_back) / most_in_flight(choices, 0));
+    return std::max((micro_batches - 1) * pace + fill + 2 * pipe.hops,
+                    (micro_batches - 1) * pipe.pace + fill + there_and_back);
+}
+
+/// What the other copies of a stage are waited for, beyond the `busy` seconds of the pipeline.
+double Screen::exposed(const Choices& choices, const Stage& stage, double busy) {
     if (choices.shape.copies() == 1) return 0;
     const double unit = size(wire_type(job_.precision));
-    const double all_buckets = std::max(1.0, std::ceil(unit * stage.weights / bucket_bytes));
+    // A bucket ends where a chunk does.
+    const double all_buckets =
+        choices.chunks * std::max(1.0, std::ceil(unit * stage.weights / choices.chunks / bucket_bytes));
     const std::array shares{Share{stage.weights - stage.expert_weights, of_dense(choices.shape)},
                             Share{stage.expert_weights, of_experts(choices.shape)}};
     const auto whole = [&](const auto& line_of) {
@@ -167,6 +193,7 @@ double Screen::exposed(const Choices& choices, const Stage& stage) {
         return whole([&](const Shape& shape) -> const Line& { return piecewise(kind, shape); });
     };
     const auto behind = [&](double seconds, double cover) {  // the last bucket is ready when nothing is left to do
+        if (!choices.overlap) return seconds;
         return std::max(seconds / all_buckets, seconds - cover * (1 - 1 / all_buckets));
     };
     const double gather = choices.zero > 0 ? pieces(CollectiveKind::all_gather) : 0;
@@ -177,7 +204,7 @@ double Screen::exposed(const Choices& choices, const Stage& stage) {
     const double scatter = pieces(CollectiveKind::reduce_scatter);
     if (choices.zero == 2) return behind(scatter, stage.backward_s) + gather;
     const auto times = static_cast<double>(choices.micro_batches);
-    return behind(times * (2 * gather + scatter), times * (stage.forward_s + stage.backward_s));
+    return behind(times * (2 * gather + scatter), busy);
 }
 
 double Screen::memory(const Choices& choices, const std::vector<Stage>& stages) const {

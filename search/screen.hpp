@@ -20,10 +20,12 @@ struct Estimate {
     double memory_bytes = 0;  // of the fullest stage
 };
 
-/// The step: m micro-batches through stages of t_s each and c chunks, m max(t) + (sum(t) - max(t)) / c (Narayanan et
-/// al. 2021), where micro-batches follow each other at the pace of c messages to the next stage if these take longer
-/// than max(t); messages between stages at both ends, what is left of the sums of gradients behind the last backward
-/// pass (with ZeRO 3 behind all passes), and the updates. Not in it: waits between unlike stages, links shared by axes.
+/// An estimate, no bound. m micro-batches go through stages of t_s each and c chunks: m max(t) + (sum(t) - max(t)) / c
+/// (Narayanan et al. 2021). They follow each other at the pace of the slowest stage, or of c messages to the next one,
+/// or of the way of a micro-batch around all chunks and back over the number that may be on it. To that come messages
+/// at both ends, the sums of gradients that are left behind the last backward pass (all of them where they do not
+/// overlap; with ZeRO 3 what is left behind all passes), and the updates. Not in it: waits between unlike stages, and
+/// links that axes share. How far it is off is measured by each search (Counts) and said in docs/search.md.
 class Screen {
 public:
     /// `job`: precision, optimizer and global batch; devices are the choices'.
@@ -62,8 +64,13 @@ private:
     Lines& lines(const Shape& shape) { return lines_[shape]; }
     const Wires::Sum& sum(const Shape& shape);
     const Line& piecewise(CollectiveKind kind, const Shape& shape);
+    struct Pipe {
+        double longest = 0, all = 0;  // seconds of a micro-batch in the longest stage, and in all of them
+        double hops = 0, pace = 0;
+    };
+    static double passes(const Choices& choices, const Pipe& pipe);
     double step(Choices& choices, const std::vector<Stage>& stages, double update_s);
-    double exposed(const Choices& choices, const Stage& stage);
+    double exposed(const Choices& choices, const Stage& stage, double busy);
     double memory(const Choices& choices, const std::vector<Stage>& stages) const;
 
     const Network& network_;

@@ -5,10 +5,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <limits>
+#include <set>
 #include <thread>
+#include <tuple>
 
 #include "core/error.hpp"
 #include "search/crew.hpp"
+#include "search/finalists.hpp"
 
 namespace rehearse::search {
 namespace {
@@ -18,12 +23,12 @@ double wall_s() { return std::chrono::duration<double>(std::chrono::steady_clock
 class Searcher {
 public:
     Searcher(const Network& network, const Machine& machine, const Request& request, const Others& others,
-             const std::function<void(std::string_view)>& progress, const Crew& crew)
+             const Listener& listener, const Crew& crew)
         : network_(network),
           machine_(machine),
           request_(request),
           others_(others),
-          progress_(progress),
+          listener_(listener),
           crew_(crew),
           screen_(network, machine, request.job),
           capacity_(request.limits.memory.value_or(rehearse::class_of(machine, 0).memory.value)) {}
@@ -65,7 +70,8 @@ private:
 
     std::vector<Node> nodes() {
         std::vector<Node> found;
-        for (const std::int64_t count : request_.devices) {
+        const std::set<std::int64_t> each_once(request_.devices.begin(), request_.devices.end());
+        for (const std::int64_t count : each_once) {
             for (const Shape& shape : shapes(count, request_.most, experts_of(network_))) {
                 ++result_.counts.shapes;
                 const std::optional<double> bound = screen_.bound(shape);
@@ -90,6 +96,7 @@ private:
                 }
             }
             screen_shape(all[i].shape);
+            if (!goes_on(listener_.screening, static_cast<std::int64_t>(i + 1), std::ssize(all))) break;
         }
         if (crew_.exchange) {
             for (Ranked& each : candidates_) each.plan = plan_text(each.choices);
@@ -135,112 +142,151 @@ private:
         }
     }
 
-    // As many of the best as are still wanted, at a time.
-    void simulate_together() {
-        for (std::size_t first = 0; first < candidates_.size() && !enough();) {
-            const auto wanted = static_cast<std::size_t>(request_.simulated) - result_.ranked.size();
-            const std::size_t count = std::min(wanted, candidates_.size() - first);
-            std::vector<std::pair<std::size_t, Simulated>> own;
-            for (std::size_t i = taken(); i < count; i = taken()) own.emplace_back(i, judged(candidates_[first + i]));
-            for (const auto& [i, result] : join_results(own, crew_.exchange)) {
-                settle(candidates_[first + i], result);
-            }
-            first += count;
-        }
-        join_counts(result_, crew_.exchange);
-    }
-
+    // Until nothing that is left can be better than the best, as far as plans like it tell.
     void simulate_best() {
-        if (crew_.take) {
-            simulate_together();
-            return rank();
-        }
-        std::vector<Ranked> waiting = std::move(candidates_);
-        while (!waiting.empty() && !enough()) {
-            std::vector<Ranked> claimed;
-            for (Ranked& each : waiting) {
-                if (enough()) break;
-                if (each.plan.empty()) each.plan = plan_text(each.choices);
-                if (!judge(each)) claimed.push_back(std::move(each));
+        std::vector<double> scores;
+        for (const Ranked& each : candidates_) scores.push_back(estimated(each));
+        Finalists finalists{candidates_, std::move(scores)};
+        const auto wanted = static_cast<std::size_t>(request_.simulated);
+        const std::size_t most = most_simulated(request_.simulated);
+        double best = std::numeric_limits<double>::infinity();
+        for (std::size_t tried = 0; tried < most;) {
+            const double below = ranked_.size() < wanted ? std::numeric_limits<double>::infinity() : best;
+            const std::vector<std::size_t> batch = finalists.next(std::min(wanted, most - tried), below);
+            for (const auto& [i, result] : results_of(batch, false)) {
+                settle(i, result);
+                if (!result.refusal.empty()) continue;
+                finalists.learn(i, result.step.value / candidates_[i].estimate.step_s);
+                if (candidates_[i].kept) best = std::min(best, score(result.step.value, candidates_[i].devices));
             }
-            // Others are at these: their results will be there, or they died and their claims grow old.
-            waiting = std::move(claimed);
-            if (!waiting.empty() && !enough()) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+            tried += batch.size();
+            const std::size_t left = std::min(finalists.left(best), most - tried);
+            if (stopped(tried, tried + left) || batch.empty()) break;
         }
         rank();
+        if (crew_.exchange) join_counts(result_, crew_.exchange);
     }
 
-    void rank() {
-        std::ranges::stable_sort(result_.ranked, {},
-                                 [this](const Ranked& each) { return score(each.result.step.value, each.devices); });
+    // Any rank may be asked to end; then all do.
+    bool stopped(std::size_t done, std::size_t all) {
+        const bool goes =
+            goes_on(listener_.simulating, static_cast<std::int64_t>(done), static_cast<std::int64_t>(all));
+        if (!crew_.exchange) return stopped_ = !goes;
+        const std::vector<std::string> each = crew_.exchange(goes ? "" : "stop");
+        return stopped_ = std::ranges::count(each, "") < std::ssize(each);
     }
 
-    bool enough() const { return result_.ranked.size() >= static_cast<std::size_t>(request_.simulated); }
+    using Results = std::vector<std::pair<std::size_t, Simulated>>;
+
+    /// Of some candidates, with their bands or without; of a crew each rank does some.
+    Results results_of(const std::vector<std::size_t>& batch, bool with_band) {
+        for (const std::size_t i : batch) {
+            if (candidates_[i].plan.empty()) candidates_[i].plan = plan_text(candidates_[i].choices);
+        }
+        Results results;
+        if (crew_.take) {
+            for (std::size_t at = taken(); at < batch.size(); at = taken()) {
+                results.emplace_back(batch[at], judged(candidates_[batch[at]], with_band));
+            }
+            return join_results(results, crew_.exchange);
+        }
+        // Others are at those that could not be claimed: their results will be there, or they died and claims grow old.
+        for (std::vector<std::size_t> waiting = batch; !waiting.empty();) {
+            std::erase_if(waiting, [&](std::size_t i) {
+                if (!with_band && !is_free(candidates_[i])) return false;
+                results.emplace_back(i, judged(candidates_[i], with_band));
+                return true;
+            });
+            if (!waiting.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        }
+        return results;
+    }
 
     /// False: another search is at it.
-    bool judge(Ranked& each) {
-        if (others_.claim && !(others_.find && others_.find(each.plan, each.devices)) &&
-            !others_.claim(each.plan, each.devices)) {
-            return false;
-        }
-        const Simulated result = judged(each);
-        settle(each, result);
-        return true;
+    bool is_free(const Ranked& each) const {
+        return !others_.claim || (others_.find && others_.find(each.plan, each.devices)) ||
+               others_.claim(each.plan, each.devices);
     }
 
     /// Known, or simulated.
-    Simulated judged(const Ranked& each) {
+    Simulated judged(const Ranked& each, bool with_band) {
         if (others_.find) {
-            if (const std::optional<Simulated> known = others_.find(each.plan, each.devices)) {
-                ++result_.counts.known;
+            const std::optional<Simulated> known = others_.find(each.plan, each.devices);
+            if (known && (!with_band || known->has_band() || !known->refusal.empty())) {
+                if (!with_band) ++result_.counts.known;
                 return *known;
             }
         }
-        ++result_.counts.simulated;
+        if (!with_band) ++result_.counts.simulated;
         schedule::Job job = request_.job;
         job.devices = each.devices;
-        const Simulated result = simulated(network_, machine_, job, each.plan, capacity_);
+        const Simulated result = simulated(network_, machine_, job, each.plan, capacity_, with_band);
         if (others_.put) others_.put(each.plan, each.devices, result);
         say(fmt::format("{} on {}: {}", each.plan, each.devices,
                         result.refusal.empty() ? to_string(result.step) : result.refusal));
         return result;
     }
 
-    void settle(Ranked& each, const Simulated& result) {
+    void settle(std::size_t i, const Simulated& result) {
+        Ranked& each = candidates_[i];
         each.result = result;
-        if (!result.refusal.empty()) {
-            ++result_.counts.refused;
-            refuse(result.refusal);
-        } else if (!within_limits(result.step.value, each.devices)) {
-            ++result_.counts.refused;
-        } else {
-            result_.ranked.push_back(std::move(each));
+        each.kept = result.refusal.empty() && within_limits(result.step.value, each.devices);
+        if (!result.refusal.empty()) refuse(result.refusal);
+        if (!each.kept) return void(++result_.counts.refused);
+        ranked_.push_back(i);
+        const double ratio = result.step.value / each.estimate.step_s;
+        result_.counts.least_ratio = ranked_.size() == 1 ? ratio : std::min(result_.counts.least_ratio, ratio);
+        result_.counts.most_ratio = std::max(result_.counts.most_ratio, ratio);
+    }
+
+    /// The best of those simulated, with their bands. Of plans that do the same the one in the fewest words stays.
+    void rank() {
+        const auto order = [this](std::size_t i) {
+            const Ranked& each = candidates_[i];
+            return std::tuple{score(each.result.step.value, each.devices), each.devices, each.result.memory.value,
+                              each.plan.size(), std::string_view{each.plan}};
+        };
+        std::ranges::sort(ranked_, {}, order);
+        const auto same = [this](std::size_t i, std::size_t j) {
+            const Ranked &a = candidates_[i], &b = candidates_[j];
+            return a.devices == b.devices && a.result.memory == b.result.memory &&
+                   std::abs(a.result.step / b.result.step - 1) < 1e-12;
+        };
+        ranked_.erase(std::unique(ranked_.begin(), ranked_.end(), same), ranked_.end());
+        ranked_.resize(std::min(ranked_.size(), static_cast<std::size_t>(request_.simulated)));
+        if (!stopped_) {
+            for (auto& [i, result] : results_of(ranked_, true)) candidates_[i].result = result;
         }
+        for (const std::size_t i : ranked_) result_.ranked.push_back(std::move(candidates_[i]));
     }
 
     void refuse(const std::string& why) {
         if (std::ranges::find(result_.refusals, why) == result_.refusals.end()) result_.refusals.push_back(why);
     }
     void say(std::string_view text) const {
-        if (progress_) progress_(text);
+        if (listener_.say) listener_.say(text);
     }
 
     const Network& network_;
     const Machine& machine_;
     const Request& request_;
     const Others& others_;
-    const std::function<void(std::string_view)>& progress_;
+    const Listener& listener_;
     const Crew& crew_;
     Screen screen_;
     Bytes capacity_;
     std::vector<Ranked> candidates_;
+    std::vector<std::size_t> ranked_;  // of the candidates
+    bool stopped_ = false;
     Result result_;
 };
 
 }  // namespace
 
+std::size_t most_simulated(int wanted) { return 6 * static_cast<std::size_t>(wanted) + 40; }
+
 Result search(const Network& network, const Machine& machine, const Request& request, const Others& others,
-              const std::function<void(std::string_view)>& progress, const Crew& crew) {
+              const Listener& listener, const Crew& crew) {
     if (!request.job.global_batch || *request.job.global_batch < 1) {
         throw InputError("search: a global batch of at least 1 sample is needed");
     }
@@ -253,7 +299,7 @@ Result search(const Network& network, const Machine& machine, const Request& req
     if (of_training && request.samples <= 0) {
         throw InputError("a limit of the whole training needs to know its samples: give --dataset (and --epochs)");
     }
-    return Searcher(network, machine, request, others, progress, crew).run();
+    return Searcher(network, machine, request, others, listener, crew).run();
 }
 
 }  // namespace rehearse::search

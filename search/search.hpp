@@ -10,6 +10,7 @@
 
 #include "core/machine.hpp"
 #include "core/network.hpp"
+#include "core/progress.hpp"
 #include "schedule/plan.hpp"
 #include "search/choices.hpp"
 #include "search/screen.hpp"
@@ -33,13 +34,14 @@ struct Request {
     Objective objective = Objective::time;
     double samples = 0;  // of the whole training; 0: not known
     Limits limits{};
-    int simulated = 10;  // plans that are simulated and ranked
+    int simulated = 10;  // plans that are ranked
 };
 
 struct Simulated {
-    Seconds step, low, high;
+    Seconds step, low, high;  // low and high are 0 without a band
     Bytes memory;
     std::string refusal{};  // why it could not be
+    bool has_band() const { return high > Seconds{}; }
 };
 
 struct Ranked {
@@ -48,6 +50,7 @@ struct Ranked {
     Estimate estimate;
     Simulated result;
     std::int64_t devices = 0, nodes = 0;
+    bool kept = false;  // simulated, and within all limits
 };
 
 struct Counts {
@@ -60,6 +63,7 @@ struct Counts {
     std::int64_t known = 0;    // results that were there already
     std::int64_t refused = 0;  // plans that fitted by their estimates alone, or could not be scheduled
     double screen_s = 0, simulate_s = 0;
+    double least_ratio = 0, most_ratio = 0;  // of simulated steps to their estimates
 };
 
 struct Result {
@@ -83,16 +87,26 @@ struct Crew {
     std::function<std::vector<std::string>(const std::string&)> exchange{};
 };
 
-/// A plan is pruned by the bound of its mesh only when that is half as much again as the estimates of four times as
-/// many plans as will be simulated. InputError for a request that cannot be.
-/// A crew shares the meshes that are screened and the plans that are simulated, one at a time, and finds the same as
-/// one process; its counts are of all ranks together.
-Result search(const Network& network, const Machine& machine, const Request& request, const Others& others = {},
-              const std::function<void(std::string_view)>& progress = {}, const Crew& crew = {});
+/// Whoever wants to know how far a search is, and may end it: then what was simulated is ranked, without bands.
+struct Listener {
+    std::function<void(std::string_view)> say{};
+    Progress screening{}, simulating{};
+};
 
-/// Simulated folded, with its band of 90 %; refused, and not simulated, where it takes more than `capacity`.
+/// A plan is pruned by the bound of its mesh only when that is half as much again as the estimates of four times as
+/// many plans as will be ranked. Of the others as many are simulated as may be better than the best one known
+/// (Finalists), at most most_simulated(). InputError for a request that cannot be. A crew shares the meshes that are
+/// screened and the plans that are simulated, one at a time, and finds the same as one process; its counts are of all
+/// ranks together.
+Result search(const Network& network, const Machine& machine, const Request& request, const Others& others = {},
+              const Listener& listener = {}, const Crew& crew = {});
+/// Plans that are simulated so that `wanted` can be ranked.
+std::size_t most_simulated(int wanted);
+
+/// Simulated folded, if asked for with its band of 90 %; refused, and not simulated, where it takes more than
+/// `capacity`.
 Simulated simulated(const Network& network, const Machine& machine, schedule::Job job, const std::string& plan,
-                    Bytes capacity);
+                    Bytes capacity, bool with_band = true);
 
 std::int64_t nodes_of(const Machine& machine, std::int64_t devices);
 

@@ -55,7 +55,7 @@ public:
           iterations_(options.iterations == 1 ? settling_steps : options.iterations),
           program_(program_of(schedule_.classes.front())),
           collectives_(schedule_.mesh, wiring, 0),
-          simulation_(wiring, last_device() + 1) {
+          simulation_(wiring, last_device() + 1, shared_wires()) {
         require(schedule_.classes.size() == 1, "ranks that trade have one program");
         make_groups(options);
         for (std::int64_t s = 0; s < schedule_.servers.count; ++s) {
@@ -85,6 +85,21 @@ public:
     }
 
 private:
+    /// Ranks with the same coordinate on it are a group: `groups`, or, without groups, `data`; -1: all are one.
+    int group_axis() const {
+        const int named = axis_index(schedule_.mesh, "groups");
+        return named >= 0 ? named : axis_index(schedule_.mesh, "data");
+    }
+    std::int64_t group_count() const {
+        const int axis = group_axis();
+        return axis < 0 ? 1 : size_of(schedule_.mesh, axis);
+    }
+    /// For each group, where it has several communicators: they are taken to share all links all the time.
+    std::vector<std::int64_t> shared_wires() const {
+        const bool several = std::ranges::count_if(program_.streams_used, is_communicator) > 1;
+        return std::vector<std::int64_t>(several ? at(group_count()) : 0, 1);
+    }
+
     std::int64_t last_device() const {
         std::int64_t last = steps_.ranks() - 1;
         for (std::int64_t s = 0; s < schedule_.servers.count; ++s) {
@@ -100,11 +115,9 @@ private:
         return trade.group < 0 || place_on(schedule_.mesh, trade.group, rank) == 0;
     }
 
-    // Ranks with the same coordinate on `groups`, or, without groups, on `data`.
     void make_groups(const Options& options) {
-        const int named = axis_index(schedule_.mesh, "groups");
-        const int axis = named >= 0 ? named : axis_index(schedule_.mesh, "data");
-        groups_.resize(at(axis < 0 ? 1 : size_of(schedule_.mesh, axis)));
+        const int axis = group_axis();
+        groups_.resize(at(group_count()));
         for (std::int64_t rank = 0; rank < steps_.ranks(); ++rank) {
             groups_[at(axis < 0 ? 0 : place_on(schedule_.mesh, axis, rank))].ranks.push_back(rank);
         }
@@ -141,9 +154,8 @@ private:
             group.ended.push_back(waiters > 0 ? s4u::Semaphore::create(0) : nullptr);
         }
         group.iteration = s4u::Barrier::create(static_cast<unsigned>(program_.streams_used.size()));
-        for (const int stream : program_.streams_used) {
-            simulation_.start(group.ranks.front(),
-                              [this, &group, stream] { work(group, static_cast<Stream>(stream)); });
+        for (const Stream stream : program_.streams_used) {
+            simulation_.start(group.ranks.front(), [this, &group, stream] { work(group, stream); });
         }
     }
 
@@ -175,7 +187,7 @@ private:
             when = exchange(group, *trade, iteration, when);
         } else if (const auto* communicate = std::get_if<Communicate>(&action)) {
             event.bytes = collectives_.sent(call_of(*communicate), group.ranks.front());
-            when += collective_time_[i];
+            when = after_collective(group, collective_time_[i], when);
         } else {
             when += std::max(duration(group, step) * group.pace[at(iteration)], least(group, action));
         }
@@ -185,6 +197,13 @@ private:
         simulation_.sleep_until(when);
         for (int waiter = 0; waiter < program_.waiters[i]; ++waiter) group.ended[i]->release();
         return when;
+    }
+
+    Seconds after_collective(const Group& group, Seconds alone, Seconds when) {
+        if (shared_wires().empty()) return when + alone;
+        simulation_.sleep_until(when);
+        simulation_.compute(static_cast<int>(&group - groups_.data()), alone);
+        return simulation_.now();
     }
 
     Seconds duration(const Group& group, int step) {

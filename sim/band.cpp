@@ -15,7 +15,6 @@ namespace rehearse::sim {
 
 namespace {
 
-constexpr double in_ninety_percent = 1.645;  // standard deviations of a normal distribution, either side
 // Beyond so many ranks a step is not simulated three times.
 constexpr std::int64_t most_simulated = 1 << 17;
 
@@ -98,17 +97,17 @@ struct Growth {
 Growth growth_by_parts(const Schedule& schedule, const Machine& machine, double error, Seconds step) {
     const Seconds computation = std::min(step, longest_computation(schedule, machine).time);
     const Price message{Seconds{1}, machine.across.error, {}};
-    const double stretch = at(message, Quantile{in_ninety_percent}).value - 1;
-    return {in_ninety_percent * error * (computation / step), stretch * ((step - computation) / step)};
+    const double stretch = at(message, Quantile{prices::ninety_percent}).value - 1;
+    return {(prices::reach(error) - 1) * (computation / step), stretch * ((step - computation) / step)};
 }
 
 Growth simulated_growth(const Schedule& schedule, Simulator& simulator, const Options& options, double error,
                         Seconds step) {
     Options computation = options, communication = options;
     computation.pace.resize(static_cast<std::size_t>(rehearse::ranks(schedule.mesh)), 1);
-    for (double& pace : computation.pace) pace *= 1 + in_ninety_percent * error;
+    for (double& pace : computation.pace) pace *= prices::reach(error);
     computation.links = communication.links = false;
-    communication.messages = Quantile{in_ninety_percent};
+    communication.messages = Quantile{prices::ninety_percent};
     Growth growth{.of_computation = relative_growth(simulator, computation, step)};
     if (rehearse::ranks(schedule.mesh) > 1) growth.of_messages = relative_growth(simulator, communication, step);
     return growth;
@@ -138,8 +137,8 @@ Band band(const Schedule& schedule, const Machine& machine, const Options& optio
     const bool many = rehearse::ranks(schedule.mesh) > most_simulated;
     const Growth growth = many ? growth_by_parts(schedule, machine, error, step)
                                : simulated_growth(schedule, simulator, options, error, step);
-    const double r = std::hypot(growth.of_computation, growth.of_messages, in_ninety_percent * machine.in_situ.noise);
-    return {step * (1 / (1 + r)), step * (1 + r)};
+    const double between_runs = prices::reach(machine.in_situ.noise) - 1;
+    return prices::around(step, 1 + prices::independent({growth.of_computation, growth.of_messages, between_runs}));
 }
 
 }  // namespace rehearse::sim

@@ -4,21 +4,20 @@
 
 #include <optional>
 
+#include "prices/interval.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::sim {
 
 class Simulator;
 
-struct Band {
-    Seconds low, high;
-};
+using Band = prices::Interval<Seconds>;
 
 /// Holds the measured step nine times in ten, if errors are normal and prices know theirs. Three parts, independent of
 /// each other: prices of computations (where each problem was measured by itself, errors of different problems are
 /// independent too; where a model or a roofline speaks for many, they are one) with the machine's bias in situ; prices
 /// of messages, all off together; noise between runs. What the first two mean for the step is simulated, with each at
-/// 1.645 standard deviations. `step` is the prediction with `options`; low = step / (1 + r), high = step x (1 + r).
+/// the end of its own band (prices/interval.hpp). `step` is the prediction with `options`.
 Band band(const Schedule& schedule, const Machine& machine, const Options& options, Seconds step);
 /// ... with what the simulator has made for the prediction.
 Band band(const Schedule& schedule, const Machine& machine, const Options& options, Seconds step, Simulator& simulator);

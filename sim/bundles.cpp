@@ -68,6 +68,14 @@ int Bundles::add_work(const Cores& cores, std::span<const std::int64_t> ranks) {
     return bundle;
 }
 
+int Bundles::add_filling() {
+    require(kinds_.empty(), "bundles are added before rates are asked for");
+    const int bundle = static_cast<int>(ways_.size());
+    links_[std::numeric_limits<std::int64_t>::min()].push_back({bundle, 1});
+    ways_.push_back({});
+    return bundle;
+}
+
 Seconds Bundles::latency(int bundle, Bytes bytes) const {
     const Way& way = ways_[static_cast<std::size_t>(bundle)];
     return way.latency + wiring_.beyond(way.across, bytes, way.alone);

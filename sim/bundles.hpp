@@ -25,6 +25,8 @@ public:
     int add(std::span<const Flow> flows);
     /// Of ranks that compute, whose bytes are seconds on a core of their own. Its number.
     int add_work(const Cores& cores, std::span<const std::int64_t> ranks);
+    /// Of what fills a link that all such bundles share: its bytes are the seconds that it takes by itself. Its number.
+    int add_filling();
     /// From when the last of a message's bytes has left until it is there.
     Seconds latency(int bundle, Bytes bytes) const;
     /// Whether one could slow the other down.

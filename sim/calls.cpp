@@ -24,6 +24,7 @@ Calls::Calls(const Steps& steps, const Wiring& wiring, Collectives& collectives,
     : steps_(steps), wiring_(wiring), collectives_(collectives), traffic_(traffic), bundles_(wiring) {
     const std::vector<RankClass>& classes = steps.schedule().classes;
     senders_.resize(classes.size());
+    several_ = classes.size() == 1 && std::ranges::count_if(streams_of(classes.front().steps), is_communicator) > 1;
     for (int c = 0; c < static_cast<int>(classes.size()); ++c) {
         const std::vector<Step>& of_class = classes[at(c)].steps;
         messages_.emplace_back(of_class.size(), nullptr);
@@ -36,6 +37,48 @@ Calls::Calls(const Steps& steps, const Wiring& wiring, Collectives& collectives,
     }
     work_.resize(classes.size());
     for (int c = 0; c < static_cast<int>(classes.size()); ++c) add_work(c);
+    if (several_) find_shared();
+}
+
+/// Whether communicators of the only class share links. Among very many ranks, whose rounds are not looked at one by
+/// one, they are taken to share all of them all the time.
+void Calls::find_shared() {
+    const std::vector<Step>& steps = steps_.schedule().classes.front().steps;
+    if (steps_.ranks() <= Collectives::many_ranks) {
+        shares_ = communicators_meet();
+        return;
+    }
+    shares_ = true;
+    for (const Stream stream : streams_of(steps)) {
+        if (is_communicator(stream)) filling_[stream] = bundles_.add_filling();
+    }
+}
+
+bool Calls::communicators_meet() {
+    const std::vector<Step>& steps = steps_.schedule().classes.front().steps;
+    std::set<std::pair<int, Stream>> bundles;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (call_of_.front()[i] < 0) continue;
+        for (const Leg& leg : call(0, static_cast<int>(i)).of_class.front().legs) {
+            bundles.insert({leg.bundle, steps[i].stream});
+        }
+    }
+    return std::ranges::any_of(bundles, [&](const auto& a) {
+        return std::ranges::any_of(
+            bundles, [&](const auto& b) { return a.second != b.second && bundles_.meet(a.first, b.first); });
+    });
+}
+
+std::vector<Leg> Calls::shared_legs(int rank_class, int step, Seconds alone) {
+    if (!shares_ || !(alone > Seconds{0})) return {};
+    const Stream stream = steps_.schedule().classes[at(rank_class)].steps[at(step)].stream;
+    if (!filling_.empty()) return {{filling_.at(stream), alone.value, Seconds{0}}};
+    std::vector<Leg> legs = call(rank_class, step).of_class[at(rank_class)].legs;
+    double counted = 0;
+    for (const Leg& leg : legs) counted += leg.bytes / bundles_.rates({leg.bundle}).front() + leg.afterwards.value;
+    for (Leg& leg : legs)
+        leg = {leg.bundle, leg.bytes * (alone.value / counted), leg.afterwards * (alone.value / counted)};
+    return legs;
 }
 
 // Behind all bundles of messages, whose numbers are those of their flows in the traffic.
@@ -94,11 +137,12 @@ void Calls::add_call(int c, int step, const Communicate& communicate) {
     OfClass& of = found->of_class[at(c)];
     if (of.known) return;
     of.known = true;
-    if (steps_.schedule().classes.size() == 1) {
-        of.messages = collectives_.messages(found->call);
-    } else {
-        add_legs(c, communicate, of);
-    }
+    if (steps_.schedule().classes.size() > 1) return add_legs(c, communicate, of);
+    of.messages = collectives_.messages(found->call);
+    if (!several_ || steps_.ranks() > Collectives::many_ranks) return;
+    OfClass all;
+    add_legs(c, communicate, all);
+    of.legs = std::move(all.legs);
 }
 
 Bytes Calls::sent(int rank_class, int step) {

@@ -49,6 +49,9 @@ public:
             call_of_[static_cast<std::size_t>(rank_class)][static_cast<std::size_t>(step)])];
     }
     Bytes sent(int rank_class, int step);
+    /// Of the only class's collective, which takes so long by itself: what it shares links by with those of the class's
+    /// other communicators. Nothing where none of them meet.
+    std::vector<Leg> shared_legs(int rank_class, int step, Seconds alone);
     const std::vector<std::pair<Collectives::Span, int>>& spans(OneCall& call);
 
     int number(int rank_class, int step) const {
@@ -73,6 +76,8 @@ private:
     std::vector<int> classes_with(int c, const Groups& groups) const;
     void tell(int c, int other);
     void add_work(int c);
+    void find_shared();
+    bool communicators_meet();
     int add_bundle(const std::vector<Flow>& flows);
 
     const Steps& steps_;
@@ -89,6 +94,9 @@ private:
     std::vector<OneCall> calls_;
     std::vector<std::vector<int>> call_of_;  // by class and step: index into calls_
     std::vector<std::vector<int>> senders_;  // by class
+    bool several_ = false;                   // communicators of the only class
+    bool shares_ = false;                    // links: these
+    std::map<Stream, int> filling_;          // of each of them where ranks are too many: fills one link for all
 };
 
 }  // namespace rehearse::sim

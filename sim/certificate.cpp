@@ -4,16 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
+#include <set>
 #include <span>
 #include <stdexcept>
+#include <string>
 
 #include "core/index.hpp"
 #include "sim/alike.hpp"
 #include "sim/bounds.hpp"
 #include "sim/groups.hpp"
 #include "sim/in_switch.hpp"
+#include "sim/storage.hpp"
 
 namespace rehearse::sim {
 
@@ -45,7 +47,7 @@ public:
         for (const RankClass& rank_class : steps.schedule().classes) {
             auto& streams = streams_.emplace_back();
             for (std::size_t i = 0; i < rank_class.steps.size(); ++i) {
-                streams[at(static_cast<int>(rank_class.steps[i].stream))].push_back(i);
+                streams[rank_class.steps[i].stream].push_back(i);
             }
             alike_.push_back(first_alike(rank_class.steps));
         }
@@ -55,24 +57,24 @@ public:
     void rank(std::span<const Event> events) {
         const int c = steps_.class_of(events.front().rank);
         const std::vector<Step>& program = steps_.schedule().classes[at(c)].steps;
-        std::array<std::size_t, stream_count> next{};
+        std::map<Stream, std::size_t> next;
         when_.assign(program.size(), nullptr);
         for (const Event& event : events) {
-            const auto stream = at(static_cast<int>(event.stream));
-            const std::vector<std::size_t>& order = streams_[at(c)][stream];
-            if (next[stream] == order.size() || program[order[next[stream]]].name != event.step) {
+            const std::vector<std::size_t>& order = streams_[at(c)][event.stream];
+            std::size_t& done = next[event.stream];
+            if (done == order.size() || program[order[done]].name != event.step) {
                 refuse(fmt::format("{} is not the next step of {}", name(event), to_string(event.stream)));
             }
-            when_[order[next[stream]++]] = &event;
+            when_[order[done++]] = &event;
         }
         if (events.size() != program.size()) refuse(fmt::format("rank {} skips steps", events.front().rank));
         const std::vector<Seconds>& least = least_times(c, wiring_.device_class(events.front().rank));
-        std::array<const Event*, stream_count> before{};
+        std::map<Stream, const Event*> before;
         Seconds needed;
         for (std::size_t i = 0; i < program.size(); ++i) {
             const Event& event = *when_[i];
             for (const int other : program[i].after) follows(event, *when_[at(other)]);
-            const Event*& last = before[at(static_cast<int>(event.stream))];
+            const Event*& last = before[event.stream];
             if (last != nullptr) follows(event, *last);
             last = &event;
             const int alike = alike_[at(c)][i];
@@ -84,6 +86,9 @@ public:
         }
         bounds_.compute = std::max(bounds_.compute, needed);
         own_bytes(c, program);
+        for (std::size_t i = 0; i < program.size(); ++i) {
+            if (std::holds_alternative<Load>(program[i].action)) widened(spans_[c][i], *when_[i]);
+        }
     }
 
     /// After all ranks of an iteration.
@@ -91,16 +96,15 @@ public:
         for (auto& [c, spans] : spans_) {
             const std::vector<Step>& program = steps_.schedule().classes[at(c)].steps;
             Seconds row_start, row_end{-1e300}, needed, all;
-            for (const std::size_t i : streams_[at(c)][at(static_cast<int>(Stream::communication))]) {
-                const auto* communicate = std::get_if<Communicate>(&program[i].action);
-                if (communicate == nullptr) continue;
+            for (const std::size_t i : by_start(c, [&](std::size_t step) { return spans[step].start; })) {
+                const auto& communicate = std::get<Communicate>(program[i].action);
                 const Span& span = spans[i];
-                all_sent(c, *communicate, span, program[i].name);
+                all_sent(c, communicate, span, program[i].name);
                 if (span.start > row_end + slack_) {
                     row_start = span.start;
                     needed = {};
                 }
-                const Seconds nics = nic_time(c, *communicate);
+                const Seconds nics = nic_time(c, communicate);
                 needed += nics;
                 all += nics;
                 row_end = std::max(row_end, span.end);
@@ -110,6 +114,7 @@ public:
                 }
             }
             bounds_.wire = std::max(bounds_.wire, all);
+            loads(c);
         }
         spans_.clear();
     }
@@ -191,9 +196,9 @@ private:
         } else if (const auto* trade = std::get_if<Trade>(&action)) {
             trades_well(*trade, event);
         } else if (const auto* load = std::get_if<Load>(&action)) {
-            const auto& tiers = wiring_.machine().storage;
-            const auto tier = std::ranges::find(tiers, load->tier, &StorageTier::name);
-            if (tier != tiers.end()) at_least(event, load->bytes / tier->read.value, "its storage tier");
+            const StorageTier& tier = storage_tier(wiring_.machine(), load->tier);
+            const Bandwidth most = most_of_tier(wiring_, tier, TierUse::read, wiring_.node_of(event.rank));
+            at_least(event, load->bytes / most, "its storage tier and the NICs of its node");
         }
     }
 
@@ -218,18 +223,34 @@ private:
         at_least(event, least, "its way to the server and back");
     }
 
+    static Span& widened(Span& span, const Event& event) {
+        span.start = std::min(span.start, event.start);
+        span.end = std::max(span.end, event.end);
+        return span;
+    }
+
+    /// A class's collectives, of all its communicators, as they begin.
+    template <typename Start>
+    std::vector<std::size_t> by_start(int c, const Start& start) const {
+        std::vector<std::size_t> steps;
+        for (const auto& [stream, of_stream] : streams_[at(c)]) {
+            if (is_communicator(stream)) steps.insert(steps.end(), of_stream.begin(), of_stream.end());
+        }
+        const std::vector<Step>& program = steps_.schedule().classes[at(c)].steps;
+        std::erase_if(steps, [&](std::size_t i) { return !std::holds_alternative<Communicate>(program[i].action); });
+        std::ranges::stable_sort(steps, {}, start);
+        return steps;
+    }
+
     // Back-to-back collectives of one rank: some began before the event before them had ended on the last rank.
     void own_bytes(int c, const std::vector<Step>& program) {
         Seconds row_start, row_end{-1e300};
         Bytes row, all;
         std::vector<Span>& spans = spans_[c];
         spans.resize(program.size());
-        for (const std::size_t i : streams_[at(c)][at(static_cast<int>(Stream::communication))]) {
+        for (const std::size_t i : by_start(c, [&](std::size_t step) { return when_[step]->start; })) {
             const Event& event = *when_[i];
-            if (!std::holds_alternative<Communicate>(program[i].action)) continue;
-            Span& span = spans[i];
-            span.start = std::min(span.start, event.start);
-            span.end = std::max(span.end, event.end);
+            Span& span = widened(spans[i], event);
             span.sent += event.bytes;
             ++span.ranks;
             if (event.start > row_end + slack_) {
@@ -283,6 +304,35 @@ private:
         return bytes > Bytes{} ? bytes / of.nics : Seconds{};
     }
 
+    /// What all ranks of a class read in one step comes out of one tier, and into their nodes.
+    void loads(int c) {
+        const std::vector<Step>& program = steps_.schedule().classes[at(c)].steps;
+        Seconds all;
+        for (std::size_t i = 0; i < program.size(); ++i) {
+            const auto* load = std::get_if<Load>(&program[i].action);
+            if (load == nullptr) continue;
+            const StorageTier& tier = storage_tier(wiring_.machine(), load->tier);
+            const Seconds least = static_cast<double>(steps_.ranks_of(c).size()) * load->bytes / most_into(c, tier);
+            const Span& span = spans_[c][i];
+            if (span.end - span.start < least * (1 - rounding) - slack_) {
+                refuse(fmt::format("{} takes {} where '{}' and the NICs of all nodes need {}", program[i].name,
+                                   to_string(span.end - span.start), tier.name, to_string(least)));
+            }
+            if (!tier.per_node) all += least;
+        }
+        bounds_.wire = std::max(bounds_.wire, all);
+    }
+
+    Bandwidth most_into(int c, const StorageTier& tier) {
+        const auto [entry, fresh] = into_.try_emplace({c, tier.name});
+        if (!fresh) return entry->second;
+        std::set<std::int64_t> nodes;
+        for (const std::int64_t rank : steps_.ranks_of(c)) nodes.insert(wiring_.node_of(rank));
+        for (const std::int64_t node : nodes) entry->second += most_of_tier(wiring_, tier, TierUse::read, node);
+        if (!tier.per_node) entry->second = std::min(entry->second, tier.read.value);
+        return entry->second;
+    }
+
     void all_sent(int c, const Communicate& communicate, const Span& span, const std::string& step) {
         const Crossing& of = crossing(c, communicate.axis);
         const std::int64_t size = rehearse::size_of(steps_.schedule().mesh, communicate.axis);
@@ -297,13 +347,14 @@ private:
     const Wiring& wiring_;
     Seconds slack_;
     Bounds bounds_;
-    std::vector<std::array<std::vector<std::size_t>, stream_count>> streams_;  // by class: steps of each stream
-    std::vector<std::vector<int>> alike_;                                      // by class: first_alike
+    std::vector<std::map<Stream, std::vector<std::size_t>>> streams_;  // by class: steps of each stream
+    std::vector<std::vector<int>> alike_;                              // by class: first_alike
     std::map<std::pair<int, const DeviceClass*>, std::vector<Seconds>> least_;
-    std::vector<const Event*> when_;                      // by step, of one rank
-    std::map<int, std::vector<Span>> spans_;              // by class and step, of one iteration
-    std::map<std::pair<int, int>, Crossing> crossings_;   // by class and axis
-    std::map<std::pair<int, int>, std::int64_t> trades_;  // by iteration and bucket
+    std::vector<const Event*> when_;                         // by step, of one rank
+    std::map<int, std::vector<Span>> spans_;                 // by class and step, of one iteration
+    std::map<std::pair<int, int>, Crossing> crossings_;      // by class and axis
+    std::map<std::pair<int, std::string>, Bandwidth> into_;  // by class and tier: into all its nodes together
+    std::map<std::pair<int, int>, std::int64_t> trades_;     // by iteration and bucket
     std::vector<Hop> hops_;
 };
 

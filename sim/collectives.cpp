@@ -166,9 +166,12 @@ Bytes Collectives::sent(const Call& call, std::int64_t rank) {
     if (in_step(call)) return in_step_->sent(call);
     double elements = 0;
     for (const Stage& stage : stages_of(call)) {
-        const auto messages =
-            std::ranges::count(stage.pattern->messages, static_cast<std::int32_t>(rank), &Message::from);
-        elements += static_cast<double>(messages * stage.repeats) * stage.share * static_cast<double>(call.elements);
+        const Pattern& pattern = *stage.pattern;
+        double messages = 0;  // of the mean size
+        for (std::size_t i = 0; i < pattern.messages.size(); ++i) {
+            if (pattern.messages[i].from == rank) messages += pattern.sizes.empty() ? 1 : pattern.sizes[i];
+        }
+        elements += messages * static_cast<double>(stage.repeats) * stage.share * static_cast<double>(call.elements);
     }
     return size_of(call.type) * elements;
 }

@@ -78,8 +78,8 @@ private:
             state.ended.push_back(waiters > 0 ? s4u::Semaphore::create(0) : nullptr);
         }
         state.iteration = s4u::Barrier::create(static_cast<unsigned>(program.streams_used.size()));
-        for (const int stream : program.streams_used) {
-            simulation_.start(rank, [this, &state, stream] { work(state, static_cast<Stream>(stream)); });
+        for (const Stream stream : program.streams_used) {
+            simulation_.start(rank, [this, &state, stream] { work(state, stream); });
         }
     }
 
@@ -150,8 +150,8 @@ private:
         const bool gradients = of.stream == Stream::send_gradients || of.stream == Stream::receive_gradients;
         const auto one = [&](const auto& message) {
             const std::array messages{point_to_point(schedule.mesh, wiring_, state.rank, message)};
-            Mail::Moved moved = mail_.exchange(state.rank, messages,
-                                               gradients ? Mail::Channel::gradients : Mail::Channel::activations, when);
+            const Stream channel = gradients ? Stream::send_gradients : Stream::send_activations;
+            Mail::Moved moved = mail_.exchange(state.rank, messages, channel, when);
             moved.end += steps_.extra(state.rank_class, step);
             return moved;
         };
@@ -163,7 +163,7 @@ private:
         for (std::int64_t round = 0; round < exchanges.rounds(); ++round) {
             const std::vector<Exchange> messages = exchanges.of(round, state.rank);
             for (const Exchange& message : messages) sent += message.sends ? message.bytes : Bytes{0};
-            when = mail_.exchange(state.rank, messages, Mail::Channel::collective, when).end;
+            when = mail_.exchange(state.rank, messages, of.stream, when).end;
         }
         return {start, when + steps_.extra(state.rank_class, step)};
     }

@@ -2,7 +2,6 @@
 #include "sim/folded.hpp"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -10,40 +9,12 @@
 #include "core/error.hpp"
 #include "core/index.hpp"
 #include "sim/calls.hpp"
+#include "sim/fold_state.hpp"
 #include "sim/traffic.hpp"
-#include "sim/transits.hpp"
 
 namespace rehearse::sim {
 
 namespace {
-
-// One class's program and how far it has got; by step, or by stream. Times are seconds.
-struct ClassState {
-    const std::vector<Step>* steps = nullptr;
-    std::vector<double> start, end;
-    std::vector<char> done;
-    std::vector<std::int64_t> flow;
-    std::array<std::vector<int>, stream_count> queue;
-    std::array<std::size_t, stream_count> next{};
-    std::array<bool, stream_count> on_the_way{};  // the head of the queue has been sent and has not arrived
-    std::array<double, stream_count> free{};
-    std::array<Collectives::Progress, stream_count> progress{};
-    std::array<double, stream_count> over{};  // when the stream's last collective had ended on every rank
-
-    std::optional<int> head(int stream) const {
-        if (next[at(stream)] == queue[at(stream)].size()) return std::nullopt;
-        return queue[at(stream)][next[at(stream)]];
-    }
-    /// When all that the step waits for has ended; nothing while that is not known.
-    std::optional<double> needed(int step) const {
-        double latest = 0;
-        for (const int before : (*steps)[at(step)].after) {
-            if (done[at(before)] == 0) return std::nullopt;
-            latest = std::max(latest, end[at(before)]);
-        }
-        return latest;
-    }
-};
 
 /// Works through all classes' streams. A step's times follow from what it waits for, so it does not matter in which
 /// order steps are taken, as long as each stream's are in order.
@@ -52,16 +23,7 @@ public:
     Fold(const Steps& steps, Collectives& collectives, Calls& calls, Traffic* traffic)
         : steps_(steps), collectives_(collectives), calls_(calls), transits_(calls.bundles()), traffic_(traffic) {
         for (const RankClass& rank_class : steps.schedule().classes) {
-            ClassState& state = classes_.emplace_back();
-            const std::size_t count = rank_class.steps.size();
-            state.steps = &rank_class.steps;
-            state.start.resize(count);
-            state.end.resize(count);
-            state.done.resize(count);
-            state.flow.resize(count);
-            for (std::size_t i = 0; i < count; ++i) {
-                state.queue[at(static_cast<int>(rank_class.steps[i].stream))].push_back(static_cast<int>(i));
-            }
+            classes_.emplace_back(rank_class.steps);
             touch(static_cast<int>(classes_.size()) - 1);
         }
         if (classes_.size() > 1) return;
@@ -72,7 +34,7 @@ public:
 
     void run() {
         const auto left = [this](const Transit& transit, double when) {
-            if (traffic_ == nullptr || computes(transit)) return;
+            if (traffic_ == nullptr || computes(transit) || classes_.size() == 1) return;
             const Leg& leg = transit.legs[transit.leg];
             traffic_->add(calls_.tracked(leg.bundle), Bytes{leg.bytes}, Seconds{transit.start}, Seconds{when});
         };
@@ -136,7 +98,7 @@ private:
         while (!touched_.empty()) {
             const int c = touched_.back();
             touched_.pop_back();
-            for (int stream = 0; stream < stream_count; ++stream) {
+            for (StreamState& stream : classes_[at(c)].streams) {
                 while (take_next(c, stream)) {
                 }
             }
@@ -145,94 +107,106 @@ private:
 
     void end(int c, int step, double start, double end) {
         ClassState& state = classes_[at(c)];
-        const auto stream = at(static_cast<int>((*state.steps)[at(step)].stream));
+        StreamState& stream = state.of_step(step);
         state.start[at(step)] = start;
-        state.end[at(step)] = state.free[stream] = end;
+        state.end[at(step)] = stream.free = end;
         state.done[at(step)] = 1;
-        ++state.next[stream];
+        ++stream.next;
         touch(c);
     }
 
-    bool take_next(int c, int stream) {
-        ClassState& state = classes_[at(c)];
-        const std::optional<int> step = state.head(stream);
-        if (!step || state.on_the_way[at(stream)]) return false;
+    bool take_next(int c, StreamState& stream) {
+        const ClassState& state = classes_[at(c)];
+        const std::optional<int> step = stream.head();
+        if (!step || stream.on_the_way) return false;
         const Action& action = (*state.steps)[at(*step)].action;
         if (std::holds_alternative<Recv>(action)) return false;  // its Send takes it along
         const std::optional<double> from = state.needed(*step);
         if (!from) return false;
-        const double start = std::max(*from, state.free[at(stream)]);
+        const double start = std::max(*from, stream.free);
         if (const auto* send = std::get_if<Send>(&action)) return take_send(c, *step, *send, start);
         if (std::holds_alternative<Communicate>(action)) return take_collective(c, stream, *step, *from);
-        const bool computes = (*state.steps)[at(*step)].stream == Stream::compute;
+        const bool computes = stream.stream == Stream::compute;
         if (const std::span<const Leg> work = calls_.work(c, *step); computes && !work.empty() && classes_.size() > 1) {
             set_out({.rank_class = c, .step = *step, .legs = work}, start);
             return true;
         }
         const double until = start + steps_.slowest(c, *step).value * (computes ? crowding_ : 1);
-        Collectives::occupy(state.progress[at(stream)], Seconds{until});
+        Collectives::occupy(stream.progress, Seconds{until});
         end(c, *step, start, until);
         return true;
     }
 
     bool take_send(int c, int step, const Send& send, double start) {
         const bool gradients = (*classes_[at(c)].steps)[at(step)].stream == Stream::send_gradients;
-        const auto stream = static_cast<int>(gradients ? Stream::receive_gradients : Stream::receive_activations);
+        const Stream receiving = gradients ? Stream::receive_gradients : Stream::receive_activations;
         const Calls::Message& message = calls_.message(c, step);
         const ClassState& peer = classes_[at(message.to_class)];
-        const std::optional<int> other = peer.head(stream);
-        if (!other || peer.on_the_way[at(stream)]) return false;
+        const std::optional<int> other = peer.waiting(receiving);
+        if (!other) return false;
         const auto* recv = std::get_if<Recv>(&(*peer.steps)[at(*other)].action);
         require(recv != nullptr && recv->axis == send.axis && recv->offset == -send.offset && recv->bytes == send.bytes,
                 "a receive meets the send of its tensor");
         const std::optional<double> from = peer.needed(*other);
         if (!from) return false;
         set_out({c, step, message.to_class, *other, -1, {&message.leg, 1}},
-                std::max({start, *from, peer.free[at(stream)]}));
+                std::max({start, *from, peer.streams[at(peer.index_of(receiving))].free}));
         flows_ += static_cast<std::int64_t>(steps_.ranks_of(c).size());
         return true;
     }
 
-    bool take_collective(int c, int stream, int step, double needed) {
+    bool take_collective(int c, StreamState& stream, int step, double needed) {
         Calls::OneCall& call = calls_.call(c, step);
-        const ClassState& state = classes_[at(c)];
-        const double start = std::max(needed, state.free[at(stream)]);
-        if (call.of_class[at(c)].with.size() > 1) return take_together(c, stream, step, call);
-        flows_ += call.of_class[at(c)].messages;
+        const Calls::OfClass& own = call.of_class[at(c)];
+        const double start = std::max(needed, stream.free);
+        if (own.with.size() > 1) return take_together(c, stream.stream, step, own);
+        flows_ += own.messages;
         if (classes_.size() == 1) {
-            const double until = lengthened(stream, together(stream, call, needed), steps_.extra(c, step));
-            end(c, step, start, until);
-            if (traffic_ == nullptr) return true;
-            const Seconds whole{until - start};
-            for (const auto& [span, bundle] : calls_.spans(call)) {
-                traffic_->add(bundle, span.each, Seconds{start} + whole * span.begin,
-                              Seconds{start} + whole * span.end);
-            }
-            return true;
-        }
-        const std::vector<Leg>& legs = call.of_class[at(c)].legs;
-        if (legs.empty()) {
+            take_only(stream, call, step, needed);
+        } else if (own.legs.empty()) {
             end(c, step, start, start);
         } else {
-            set_out({.rank_class = c, .step = step, .legs = legs}, start);
+            set_out({.rank_class = c, .step = step, .legs = own.legs}, start);
         }
         return true;
     }
 
+    /// The only class's collective, which may share links with those of its other communicators.
+    void take_only(StreamState& stream, Calls::OneCall& call, int step, double needed) {
+        const double start = std::max(needed, stream.free);
+        const double until = together(stream, call, needed);
+        stream.legs = calls_.shared_legs(0, step, Seconds{until - start});
+        if (stream.legs.empty()) return end_only(stream, step, start, until);
+        stream.unhindered = until;
+        set_out({.rank_class = 0, .step = step, .legs = stream.legs}, start);
+    }
+
+    /// It takes so much longer on every rank as it met others, and as extra() says.
+    void end_only(StreamState& stream, int step, double start, double until) {
+        until += steps_.extra(0, step).value;
+        if (until > stream.over) {
+            Collectives::catch_up(stream.progress, Seconds{until});
+            stream.over = until;
+        }
+        end(0, step, start, until);
+        if (traffic_ == nullptr) return;
+        const Seconds whole{until - start};
+        for (const auto& [span, bundle] : calls_.spans(calls_.call(0, step))) {
+            traffic_->add(bundle, span.each, Seconds{start} + whole * span.begin, Seconds{start} + whole * span.end);
+        }
+    }
+
     /// A collective in whose groups are ranks of several classes begins when the last of these has come to it.
-    bool take_together(int c, int stream, int step, const Calls::OneCall& call) {
-        const Calls::OfClass& own = call.of_class[at(c)];
+    bool take_together(int c, Stream stream, int step, const Calls::OfClass& own) {
         std::vector<Member> members;
         double begin = 0;
         for (const int other : own.with) {
-            const ClassState& state = classes_[at(other)];
-            const std::optional<int> head = state.head(stream);
-            if (!head || state.on_the_way[at(stream)] || calls_.number(other, *head) != calls_.number(c, step)) {
-                return false;
-            }
+            ClassState& state = classes_[at(other)];
+            const std::optional<int> head = state.waiting(stream);
+            if (!head || calls_.number(other, *head) != calls_.number(c, step)) return false;
             const std::optional<double> from = state.needed(*head);
             if (!from) return false;
-            members.push_back({other, *head, std::max(*from, state.free[at(stream)])});
+            members.push_back({other, *head, std::max(*from, state.of_step(*head).free)});
             begin = std::max(begin, members.back().start);
         }
         flows_ += own.messages;
@@ -240,7 +214,7 @@ private:
             for (const Member& each : members) end(each.rank_class, each.step, each.start, begin);
             return true;
         }
-        for (const Member& each : members) classes_[at(each.rank_class)].on_the_way[at(stream)] = true;
+        for (const Member& each : members) classes_[at(each.rank_class)].of_step(each.step).on_the_way = true;
         set_out({.rank_class = c, .step = step, .together = static_cast<int>(together_.size()), .legs = own.legs},
                 begin);
         together_.push_back(std::move(members));
@@ -253,56 +227,49 @@ private:
     }
 
     void set_out(const Transit& transit, double start) {
-        ClassState& state = classes_[at(transit.rank_class)];
-        state.on_the_way[at(static_cast<int>((*state.steps)[at(transit.step)].stream))] = true;
+        classes_[at(transit.rank_class)].of_step(transit.step).on_the_way = true;
         transits_.set_out(transit, start);
     }
 
     void arrive(const Transit& transit, double when) {
         ClassState& state = classes_[at(transit.rank_class)];
-        state.on_the_way[at(static_cast<int>((*state.steps)[at(transit.step)].stream))] = false;
+        StreamState& stream = state.of_step(transit.step);
+        stream.on_the_way = false;
         if (transit.together >= 0) return arrive_together(together_[at(transit.together)], when);
+        if (classes_.size() == 1) {
+            const bool alone = when - stream.unhindered <= 1e-9 * (stream.unhindered - transit.begun);
+            return end_only(stream, transit.step, transit.begun, alone ? stream.unhindered : when);
+        }
         if (!computes(transit)) when += steps_.extra(transit.rank_class, transit.step).value;
         end(transit.rank_class, transit.step, transit.begun, when);
         if (transit.recv < 0) return;
+        ClassState& peer = classes_[at(transit.to_class)];
         end(transit.to_class, transit.recv, transit.begun, when);
-        state.flow[at(transit.step)] = classes_[at(transit.to_class)].flow[at(transit.recv)] = ++arrows_;
+        state.flow[at(transit.step)] = peer.flow[at(transit.recv)] = ++arrows_;
     }
 
     void arrive_together(const std::vector<Member>& members, double when) {
         Seconds extra;
         for (const Member& each : members) extra = std::max(extra, steps_.extra(each.rank_class, each.step));
         for (const Member& each : members) {
-            ClassState& state = classes_[at(each.rank_class)];
-            state.on_the_way[at(static_cast<int>((*state.steps)[at(each.step)].stream))] = false;
+            classes_[at(each.rank_class)].of_step(each.step).on_the_way = false;
             end(each.rank_class, each.step, each.start, when + extra.value);
         }
     }
 
     /// The only class's collective; when the last rank has ended it. Ranks that ended the stream's last collective
     /// early enter this one early.
-    double together(int stream, Calls::OneCall& call, double needed) {
-        ClassState& state = classes_.front();
-        double& over = state.over[at(stream)];
-        const bool fresh = needed >= over && needed >= state.free[at(stream)];
-        if (fresh && call.lasting) return over = needed + *call.lasting;
-        Collectives::Progress& progress = state.progress[at(stream)];
-        progress.ready.resize(static_cast<std::size_t>(steps_.ranks()), state.free[at(stream)]);
-        if (over > 0) Collectives::catch_up(progress, Seconds{over});
+    double together(StreamState& stream, Calls::OneCall& call, double needed) {
+        const bool fresh = needed >= stream.over && needed >= stream.free;
+        if (fresh && call.lasting) return stream.over = needed + *call.lasting;
+        Collectives::Progress& progress = stream.progress;
+        progress.ready.resize(static_cast<std::size_t>(steps_.ranks()), stream.free);
+        if (stream.over > 0) Collectives::catch_up(progress, Seconds{stream.over});
         collectives_.run(call.call, Seconds{needed}, progress);
         const auto [first, last] = std::ranges::minmax(progress.ready);
-        over = last;
+        stream.over = last;
         if (fresh && last - first <= 1e-9 * (last - needed)) call.lasting = last - needed;
         return last;
-    }
-
-    /// The only class's collective takes so much longer on every rank.
-    double lengthened(int stream, double until, Seconds extra) {
-        if (!(extra > Seconds{0})) return until;
-        until += extra.value;
-        ClassState& state = classes_.front();
-        Collectives::catch_up(state.progress[at(stream)], Seconds{until});
-        return state.over[at(stream)] = until;
     }
 
     const Steps& steps_;

@@ -3,7 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "core/error.hpp"
+#include "sim/node_rings.hpp"
 
 namespace rehearse::sim {
 
@@ -64,11 +68,26 @@ Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, cons
                         "use another algorithm or other axis sizes",
                         to_string(algorithm), name_of(mesh, axis), wiring.machine().name));
     }
+    const bool rings = algorithm.name == "ring" || algorithm.name == "rings" || algorithm.inside == "ring";
+    if (rings) groups.shape.rings = node_rings(groups, wiring);
     return groups;
 }
 
+Group shape_for(const Call& call, const Groups& groups) {
+    Group group = groups.shape;
+    if (call.elements < fewest_for_rings) group.rings = nullptr;
+    return group;
+}
+
 Collective rounds_of(const Call& call, const Groups& groups) {
-    return Collective{call.kind, call.algorithm, groups.shape, call.elements, call.root};
+    return Collective{call.kind, call.algorithm, shape_for(call, groups), call.elements, call.root};
+}
+
+bool equal_sizes(const std::vector<Parcel>& parcels, const Group& group) {
+    if (parcels.empty()) return true;
+    const auto [least, most] = std::ranges::minmax(parcels, {}, &Parcel::elements);
+    const std::int64_t parts = group.rings == nullptr ? 1 : std::ssize(*group.rings);  // of a chunk, each rounded
+    return most.elements - least.elements <= parts;
 }
 
 Bytes bytes_of(const Parcel& parcel, DataType type) { return size_of(type) * static_cast<double>(parcel.elements); }

@@ -43,8 +43,14 @@ inline Call call_of(const Communicate& communicate) {
 /// touch: InputError otherwise.
 Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, const Wiring& wiring);
 
+/// Smaller buffers go by one ring, as parts of a chunk would be a few elements.
+inline constexpr std::int64_t fewest_for_rings = 4096;
+/// A group as this call goes through it.
+Group shape_for(const Call& call, const Groups& groups);
 /// What each of these groups runs.
 Collective rounds_of(const Call& call, const Groups& groups);
+/// Whether the messages of one of its rounds are of one size but for rounding.
+bool equal_sizes(const std::vector<Parcel>& parcels, const Group& group);
 Bytes bytes_of(const Parcel& parcel, DataType type);
 
 }  // namespace rehearse::sim

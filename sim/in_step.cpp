@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -23,12 +24,6 @@ std::int64_t sent_by(std::int64_t member, const std::vector<Parcel>& parcels) {
     return std::ranges::count(parcels, member, &Parcel::from);
 }
 
-bool equal_sizes(const std::vector<Parcel>& parcels) {
-    if (parcels.empty()) return true;
-    const auto [least, most] = std::ranges::minmax(parcels, {}, &Parcel::elements);
-    return most.elements - least.elements <= 1;
-}
-
 // Every member sends one message at most and receives one at most.
 bool one_each(const std::vector<Parcel>& parcels, std::int64_t members) {
     std::vector<char> sends(static_cast<std::size_t>(members)), receives(static_cast<std::size_t>(members));
@@ -45,48 +40,46 @@ bool one_each(const std::vector<Parcel>& parcels, std::int64_t members) {
 
 InStep::InStep(const Mesh& mesh, const Wiring& wiring) : mesh_(mesh), wiring_(wiring), counter_(wiring) {}
 
+// Rounds of a phase by the first `shown` groups.
+InStep::AlikeRounds InStep::counted(const Collective& collective, const Phase& phase, const Groups& groups,
+                                    std::int64_t shown) {
+    const std::vector<Parcel> parcels = collective.parcels(phase.first_round);
+    const std::int64_t elements = collective.elements();
+    const bool equal = equal_sizes(parcels, collective.group());
+    const double mean = mean_share(parcels, elements) * static_cast<double>(elements);
+    std::vector<Flow> flows;
+    std::vector<double> sizes;
+    flows.reserve(parcels.size() * static_cast<std::size_t>(shown));
+    for (std::int64_t group = 0; group < shown; ++group) {
+        for (const Parcel& p : parcels) {
+            flows.push_back({groups.rank(group, p.from), groups.rank(group, p.to)});
+            if (!equal) sizes.push_back(static_cast<double>(p.elements) / mean);
+        }
+    }
+    return {.kinds = counter_.kinds(flows, sizes),
+            .repeats = phase.repeats,
+            .messages = static_cast<std::int64_t>(flows.size()),
+            .of_first = sent_by(0, parcels),
+            .share = mean_share(parcels, elements),
+            .passes = passes_of(parcels)};
+}
+
 InStep::Rounds InStep::by_message(const Call& call, const Groups& groups) {
     Rounds rounds;
     const Collective collective = sim::rounds_of(call, groups);
-    std::vector<Flow> flows;
-    std::vector<double> sizes;
-    for (const Phase& phase : collective.phases()) {
-        const std::vector<Parcel> parcels = collective.parcels(phase.first_round);
-        const bool equal = equal_sizes(parcels);
-        const double mean = mean_share(parcels, call.elements) * static_cast<double>(call.elements);
-        flows.clear();
-        sizes.clear();
-        flows.reserve(parcels.size() * static_cast<std::size_t>(groups.count));
-        for (std::int64_t group = 0; group < groups.count; ++group) {
-            for (const Parcel& p : parcels) {
-                flows.push_back({groups.rank(group, p.from), groups.rank(group, p.to)});
-                if (!equal) sizes.push_back(static_cast<double>(p.elements) / mean);
-            }
-        }
-        rounds.push_back({.kinds = counter_.kinds(flows, sizes),
-                          .repeats = phase.repeats,
-                          .messages = static_cast<std::int64_t>(flows.size()),
-                          .of_first = sent_by(0, parcels),
-                          .share = mean_share(parcels, call.elements),
-                          .passes = passes_of(parcels)});
-    }
+    for (const Phase& phase : collective.phases()) rounds.push_back(counted(collective, phase, groups, groups.count));
     return rounds;
 }
 
 // The same in every node: its first node's messages stand for all.
 void InStep::inside_nodes(CollectiveKind kind, const Call& call, const Groups& groups, Rounds& rounds) {
-    const std::int64_t local = groups.shape.per_node;
-    const Collective collective{kind, parse_algorithm(call.algorithm.inside, kind), {local, local}, call.elements};
+    Group node = shape_for(call, groups);
+    const std::int64_t nodes = node.size / node.per_node;
+    node.size = node.per_node;
+    const Collective collective{kind, parse_algorithm(call.algorithm.inside, kind), std::move(node), call.elements};
     for (const Phase& phase : collective.phases()) {
-        const std::vector<Parcel> parcels = collective.parcels(phase.first_round);
-        std::vector<Flow> flows;
-        for (const Parcel& p : parcels) flows.push_back({groups.rank(0, p.from), groups.rank(0, p.to)});
-        rounds.push_back({.kinds = counter_.kinds(flows),
-                          .repeats = phase.repeats,
-                          .messages = static_cast<std::int64_t>(parcels.size()) * (groups.shape.size / local),
-                          .of_first = sent_by(0, parcels),
-                          .share = mean_share(parcels, call.elements),
-                          .passes = passes_of(parcels)});
+        rounds.push_back(counted(collective, phase, groups, 1));
+        rounds.back().messages *= nodes;
     }
 }
 
@@ -148,7 +141,8 @@ std::optional<InStep::Rounds> InStep::by_node(const Call& call, const Groups& gr
 
 const InStep::Rounds& InStep::rounds_of(const Call& call) {
     // Of a buffer that leaves no rank out, only the size of messages changes with its own.
-    const bool all_have_some = call.elements >= 2 * size_of(mesh_, call.axis) && is_sum(call.algorithm);
+    const bool all_have_some =
+        call.elements >= std::max(2 * size_of(mesh_, call.axis), fewest_for_rings) && is_sum(call.algorithm);
     const auto [entry, fresh] =
         known_.try_emplace({call.kind, call.axis, to_string(call.algorithm), all_have_some ? 0 : call.elements,
                             pipeline_pieces(call.algorithm, call.elements)});

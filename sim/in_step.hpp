@@ -45,6 +45,7 @@ private:
     using Rounds = std::vector<AlikeRounds>;
 
     const Rounds& rounds_of(const Call& call);
+    AlikeRounds counted(const Collective& collective, const Phase& phase, const Groups& groups, std::int64_t shown);
     Rounds by_message(const Call& call, const Groups& groups);
     /// Nothing where nodes, or the algorithm, are not of that kind.
     std::optional<Rounds> by_node(const Call& call, const Groups& groups);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 
 namespace rehearse::sim {
 
@@ -146,6 +147,35 @@ Machine with_loader(Machine machine, const Loader& loader, const Schedule& sched
         add(to_device, slowest->second, "pageable memory");
     }
     return machine;
+}
+
+std::optional<Loader> parse_loader(const std::string& text) {
+    const std::vector<std::string_view> words = split(text, ':');
+    if ((text.empty() || words[0] == "ahead") && words.size() <= 1) return std::nullopt;
+    if (words[0] != "inline") {
+        throw InputError(fmt::format("--loader {}: ahead, inline or inline:stack=RATE:copy=RATE{}", text,
+                                     did_you_mean(words[0], std::vector<std::string_view>{"ahead", "inline"})));
+    }
+    Loader loader;
+    for (std::size_t i = 1; i < words.size(); ++i) {
+        const std::string_view word = words[i];
+        if (word == "copy=off") {
+            loader.copy = Bandwidth{0};
+        } else if (word == "stack=off") {
+            loader.stack = Bandwidth{0};
+        } else if (word.starts_with("copy=")) {
+            loader.copy = parse_quantity<Bandwidth>(word.substr(5));
+        } else if (word.starts_with("stack=")) {
+            loader.stack = parse_quantity<Bandwidth>(word.substr(6));
+        } else {
+            throw InputError(fmt::format("--loader {}: '{}' is neither stack=RATE nor copy=RATE", text, word));
+        }
+        const Bandwidth rate = word.starts_with("stack=") ? loader.stack : *loader.copy;
+        if (!word.ends_with("=off") && !(rate > Bandwidth{})) {
+            throw InputError(fmt::format("--loader {}: '{}' is not above 0", text, word));
+        }
+    }
+    return loader;
 }
 
 }  // namespace rehearse::sim

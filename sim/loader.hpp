@@ -23,6 +23,10 @@ struct Loader {
     /// processor, to others nothing, as they compute where the batch lies.
     std::optional<Bandwidth> copy{};
 };
+/// "ahead" or nothing: samples come a step ahead, by others; "inline", "inline:stack=RATE:copy=RATE" (or off).
+/// InputError for a text that says neither.
+std::optional<Loader> parse_loader(const std::string& text);
+
 /// Of six bandwidthTests of pageable memory that others published, host to device, over the rate of the link: 0.10,
 /// 0.24 (GTX 1080 Ti), 0.32 and 0.45 (A100), 0.35 (P100 by NVLink), 0.58 (K80), the middle (docs/conditions.md).
 inline constexpr double pageable = 0.33;

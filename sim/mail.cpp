@@ -56,7 +56,7 @@ void Mail::land(const s4u::CommPtr& comm) {
     flying_.erase(found);
 }
 
-s4u::Mailbox* Mail::box(Channel channel, std::int64_t from, std::int64_t to) {
+s4u::Mailbox* Mail::box(Stream channel, std::int64_t from, std::int64_t to) {
     s4u::Mailbox*& found = boxes_[{channel, from, to}];
     if (found == nullptr) {
         found = s4u::Mailbox::by_name(fmt::format("{}:{}>{}", static_cast<int>(channel), from, to));
@@ -64,7 +64,7 @@ s4u::Mailbox* Mail::box(Channel channel, std::int64_t from, std::int64_t to) {
     return found;
 }
 
-Mail::Moved Mail::exchange(std::int64_t rank, std::span<const Exchange> messages, Channel channel, Seconds when) {
+Mail::Moved Mail::exchange(std::int64_t rank, std::span<const Exchange> messages, Stream channel, Seconds when) {
     if (messages.empty()) return {when, when};
     simulation_.sleep_until(when);
     std::vector<s4u::CommPtr> comms;

@@ -17,21 +17,20 @@ namespace rehearse::sim {
 /// receiver until it has combined it). Called by actors.
 class Mail {
 public:
-    enum class Channel { collective, activations, gradients };  // messages of one do not match another's
-
     /// What goes over the links is told to `traffic`, when there is one.
     explicit Mail(Simulation& simulation, Traffic* traffic = nullptr);
 
     struct Moved {
         Seconds start, end;  // when the first began, and when the last is over
     };
-    /// All of one rank's messages of one round, from `when` on.
-    Moved exchange(std::int64_t rank, std::span<const Exchange> messages, Channel channel, Seconds when);
+    /// All of one rank's messages of one round, from `when` on. Those of one channel do not match another's: a
+    /// communicator's stream, or, at both ends of a message, the sender's.
+    Moved exchange(std::int64_t rank, std::span<const Exchange> messages, Stream channel, Seconds when);
     /// Messages sent so far.
     std::int64_t count() const { return count_; }
 
 private:
-    simgrid::s4u::Mailbox* box(Channel channel, std::int64_t from, std::int64_t to);
+    simgrid::s4u::Mailbox* box(Stream channel, std::int64_t from, std::int64_t to);
 
     // A message while it moves, and since when at the same rate.
     struct Flying {
@@ -45,7 +44,7 @@ private:
     void flush(Flying& flying, double end);
 
     const Simulation& simulation_;
-    std::map<std::tuple<Channel, std::int64_t, std::int64_t>, simgrid::s4u::Mailbox*> boxes_;  // by name is slow
+    std::map<std::tuple<Stream, std::int64_t, std::int64_t>, simgrid::s4u::Mailbox*> boxes_;  // by name is slow
     std::int64_t count_ = 0;
     Traffic* traffic_;
     std::unordered_map<const simgrid::s4u::Comm*, Flying> flying_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <tuple>
 
@@ -113,6 +114,24 @@ std::vector<NicPath> nearest(std::vector<std::optional<LocalPath>> candidates) {
     return best;
 }
 
+// Of the NICs that the same devices are nearest to, each of these devices keeps its own.
+void share_out(std::vector<std::vector<NicPath>>& of_device) {
+    std::map<std::vector<int>, std::vector<std::size_t>> sharing;  // devices by the numbers of their NICs
+    for (std::size_t device = 0; device < of_device.size(); ++device) {
+        std::vector<int> nics;
+        for (const NicPath& path : of_device[device]) nics.push_back(path.nic);
+        sharing[nics].push_back(device);
+    }
+    for (const auto& [nics, devices] : sharing) {
+        for (std::size_t turn = 0; turn < devices.size() && !nics.empty(); ++turn) {
+            std::vector<NicPath>& all = of_device[devices[turn]];
+            std::vector<NicPath> own;
+            for (std::size_t n = turn % nics.size(); n < nics.size(); n += devices.size()) own.push_back(all[n]);
+            all = std::move(own);
+        }
+    }
+}
+
 }  // namespace
 
 NodePaths::NodePaths(const NodeKind& kind, double rate, double stretch, const std::set<std::int64_t>& failed) {
@@ -143,6 +162,8 @@ NodePaths::NodePaths(const NodeKind& kind, double rate, double stretch, const st
         in_.push_back(nearest(std::move(in)));
         if (!nics.empty() && out_.back().empty()) not_connected(kind, device, "any NIC");
     }
+    share_out(out_);
+    share_out(in_);
 }
 
 }  // namespace rehearse::sim

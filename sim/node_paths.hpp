@@ -34,7 +34,9 @@ public:
     int devices() const { return devices_; }
     int nics() const { return nics_; }
     const LocalPath& between(int from, int to) const { return between_[index(from, to)]; }
-    /// To and from the nearest NICs: all those that are equally near.
+    /// To and from the NICs that are the device's own. Of equally near ones, the devices that share them take one each,
+    /// in turn, as NCCL does (ncclTopoGetLocalNet): two devices and two NICs of a socket are two pairs. Where there are
+    /// more NICs than devices, each device has several.
     std::span<const NicPath> out(int device) const { return out_[static_cast<std::size_t>(device)]; }
     std::span<const NicPath> in(int device) const { return in_[static_cast<std::size_t>(device)]; }
 

@@ -18,11 +18,7 @@ Program program_of(const RankClass& rank_class) {
             ++program.waiters[b];
         }
     }
-    for (int stream = 0; stream < stream_count; ++stream) {
-        if (std::ranges::count(steps, static_cast<Stream>(stream), &Step::stream) > 0) {
-            program.streams_used.push_back(stream);
-        }
-    }
+    program.streams_used = streams_of(steps);
     return program;
 }
 

@@ -11,7 +11,7 @@ namespace rehearse::sim {
 struct Program {
     std::vector<std::vector<int>> waits;  // by step: steps of other streams; one's own stream is in order anyway
     std::vector<int> waiters;             // by step: how many steps of other streams wait for it
-    std::vector<int> streams_used;
+    std::vector<Stream> streams_used;
 };
 Program program_of(const RankClass& rank_class);
 

@@ -44,7 +44,7 @@ std::vector<double> follow(const Mesh& mesh, std::span<const Begun> row, const W
             for (std::size_t i = 0; i < row.size(); ++i) {
                 when = std::max(when, row[i].earliest - origin);
                 for (std::int64_t round = 0; round < exchanges[i].rounds(); ++round) {
-                    when = mail.exchange(rank, exchanges[i].of(round, rank), Mail::Channel::collective, when).end;
+                    when = mail.exchange(rank, exchanges[i].of(round, rank), Stream::communication, when).end;
                 }
             }
             mine = (when + origin).value;

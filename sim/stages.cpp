@@ -16,12 +16,6 @@ constexpr std::int64_t even_from = 8;
 // Among so many ranks that each has little to send, every rank having some is enough.
 constexpr std::int64_t even_among_many = 2;
 
-bool equal_sizes(const std::vector<Parcel>& parcels) {
-    if (parcels.empty()) return true;
-    const auto [least, most] = std::ranges::minmax(parcels, {}, &Parcel::elements);
-    return most.elements - least.elements <= 1;
-}
-
 double mean_size(const std::vector<Parcel>& parcels) {
     double sum = 0;
     for (const Parcel& p : parcels) sum += static_cast<double>(p.elements);
@@ -46,7 +40,7 @@ Stage Collectives::make_stage(const Call& call, const Groups& groups, const Coll
     stage.repeats = phase.repeats;
     stage.share = call.elements == 0 ? 0 : mean_size(parcels) / static_cast<double>(call.elements);
     stage.passes = parcels.empty() ? 0 : passes(parcels.front().combine);
-    if (equal_sizes(parcels)) {
+    if (equal_sizes(parcels, rounds.group())) {
         stage.pattern = patterns_.of_equal(flows);
     } else {
         std::vector<Bytes> bytes;
@@ -76,7 +70,8 @@ const std::vector<Stage>& Collectives::stages_of(const Call& call) {
     const std::int64_t size = size_of(mesh_, call.axis);
     const std::int64_t each = size < many_ranks ? even_from : even_among_many;
     // Adasum's dot products are as many however long the vectors.
-    const std::int64_t elements = call.elements >= each * size && is_sum(call.algorithm) ? 0 : call.elements;
+    const bool even = call.elements >= std::max(each * size, fewest_for_rings);
+    const std::int64_t elements = even && is_sum(call.algorithm) ? 0 : call.elements;
     const auto [entry, fresh] = programs_.try_emplace({call.kind, call.axis, to_string(call.algorithm), elements,
                                                        pipeline_pieces(call.algorithm, call.elements), call.root});
     if (!fresh) return entry->second;

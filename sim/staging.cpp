@@ -9,28 +9,25 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "core/text.hpp"
+#include "sim/storage.hpp"
 #include "sim/wiring.hpp"
 
 namespace rehearse::sim {
 
-Seconds Staging::time() const { return std::max({read, spread, written}); }
+Seconds Staging::time() const { return std::max({read, received, written}); }
 
-const StorageTier& storage_tier(const Machine& machine, const std::string& name) {
-    const auto tier = std::ranges::find(machine.storage, name, &StorageTier::name);
-    if (tier == machine.storage.end()) {
-        std::vector<std::string_view> names;
-        for (const StorageTier& known : machine.storage) names.push_back(known.name);
-        throw InputError(fmt::format("{}: machine '{}' has no storage tier '{}'{}; it has: {}", machine.origin,
-                                     machine.name, name, did_you_mean(name, names),
-                                     names.empty() ? "none" : join(names)));
-    }
-    if (!(tier->read.value.value > 0)) {
-        throw InputError(fmt::format("{}: machine '{}': storage tier '{}' needs a read bandwidth above 0",
-                                     machine.origin, machine.name, tier->name));
-    }
-    return *tier;
+namespace {
+
+// Of one user on each of the nodes from `first` on, the slowest.
+Bandwidth slowest_of(const Machine& machine, const StorageTier& tier, TierUse use, std::int64_t first,
+                     std::int64_t count) {
+    TierUsers users;
+    for (std::int64_t node = first; node < first + count; ++node) users[node] = 1;
+    const auto rates = tier_rates(Wiring{machine}, tier, use, users);
+    return std::ranges::min_element(rates, {}, [](const auto& rate) { return rate.second; })->second;
 }
+
+}  // namespace
 
 Staging stage(const Machine& machine, std::int64_t nodes, const std::string& from, const std::string& to,
               std::int64_t samples, std::int64_t kept, Bytes sample) {
@@ -44,10 +41,10 @@ Staging stage(const Machine& machine, std::int64_t nodes, const std::string& fro
     }
     const Bytes own = sample * (static_cast<double>(samples) / static_cast<double>(nodes));
     const Bytes keeps = sample * static_cast<double>(kept);
-    Staging staging{.read = sample * static_cast<double>(samples) / source.read.value,
-                    .spread = {},
-                    .written = keeps / (target.write.source.empty() ? target.read.value : target.write.value)};
-    if (nodes > 1 && keeps > own) staging.spread = (keeps - own) / Wiring{machine}.node_egress(0);
+    Staging staging{.read = own / slowest_of(machine, source, TierUse::read, 0, nodes),
+                    .received = {},
+                    .written = keeps / slowest_of(machine, target, TierUse::write, 0, 1)};
+    if (nodes > 1 && keeps > own) staging.received = keeps / Wiring{machine}.node_ingress(0);
     return staging;
 }
 
@@ -74,7 +71,7 @@ StorageTier served_tier(const Machine& machine, std::int64_t nodes, const DataSe
                             to_string(servers.cache), to_string(servers.samples)));
         }
         const StorageTier& behind = storage_tier(machine, servers.behind);
-        sent = std::min(sent, (behind.per_node ? count : 1.0) * behind.read.value * (1 / missing));
+        sent = std::min(sent, slowest_of(machine, behind, TierUse::read, nodes, servers.count) * (count / missing));
     }
     const Bandwidth taken = static_cast<double>(nodes) * Wiring{machine}.node_egress(0);
     return {"data-servers", {std::min(sent, taken), fmt::format("{} nodes behind the job's", servers.count)}};
@@ -97,13 +94,18 @@ Checkpoint checkpoint(const Schedule& schedule, const Machine& machine, const st
     made.size =
         size_of(DataType::f32) * static_cast<double>(parameters(schedule.network) * (1 + moments(schedule.optimizer)));
     made.writers = static_cast<std::int64_t>(nodes.size());
-    const double shares = target.per_node ? static_cast<double>(made.writers) : 1;
-    made.time = made.size / (shares * target.write.value);
+    TierUsers writers;
+    for (const std::int64_t node : nodes) writers[node] = 1;
+    for (const auto& [node, rate] : tier_rates(Wiring{machine}, target, TierUse::write, writers)) {
+        made.time = std::max(made.time, made.size * (1 / static_cast<double>(made.writers)) / rate);
+    }
     return made;
 }
 
-std::int64_t devices_until_bound(const StorageTier& tier, Bandwidth each) {
-    const double devices = tier.read.value / each;
+std::int64_t devices_until_bound(const Machine& machine, const StorageTier& tier, Bandwidth each) {
+    const Bandwidth node = most_of_tier(Wiring{machine}, tier, TierUse::read, 0);
+    const std::int64_t per_node = devices_per_node(machine.nodes.front());
+    const double devices = (each * static_cast<double>(per_node) > node ? node : tier.read.value) / each;
     return devices < 1e15 ? static_cast<std::int64_t>(std::ceil(devices)) : std::numeric_limits<std::int64_t>::max();
 }
 

@@ -11,9 +11,10 @@
 namespace rehearse::sim {
 
 struct Staging {
-    Seconds read;     // every sample once from the shared tier, all nodes together
-    Seconds spread;   // what a node keeps and did not read itself, over its NICs
-    Seconds written;  // what a node keeps, into its own tier, at the rate at which that is read
+    Seconds read;  // every sample once from the shared tier, all nodes together
+    Seconds
+        received;  // what a node keeps, over its NICs, where others read some of it: what comes from them and the tier
+    Seconds written;  // what a node keeps, into its own tier
     Seconds time() const;
 };
 
@@ -22,9 +23,6 @@ struct Staging {
 /// lacks the tiers, or `to` is not inside the nodes.
 Staging stage(const Machine& machine, std::int64_t nodes, const std::string& from, const std::string& to,
               std::int64_t samples, std::int64_t kept, Bytes sample);
-
-/// The tier, or InputError with those that there are.
-const StorageTier& storage_tier(const Machine& machine, const std::string& name);
 
 /// Nodes behind those of a job that keep its samples in memory and send them (Project Adam's data servers: Chilimbi et
 /// al. 2014, section 3.1).
@@ -47,11 +45,12 @@ struct Checkpoint {
     std::int64_t writers = 1;  // nodes on which the first copy of the network lies: they write it
     Seconds time;              // training waits for it
 };
-/// To a shared tier all write at its rate together, to one inside the nodes each at its node's. InputError when the
+/// Each writes its share at what tier_rates gives it (sim/storage.hpp). InputError when the
 /// machine lacks the tier or its write rate.
 Checkpoint checkpoint(const Schedule& schedule, const Machine& machine, const std::string& tier);
 
-/// From how many devices on a shared tier is the bound, when each device reads at this rate.
-std::int64_t devices_until_bound(const StorageTier& tier, Bandwidth each);
+/// From how many devices on a shared tier is the bound, when each device reads at this rate: all of it, or what one
+/// node gets of it.
+std::int64_t devices_until_bound(const Machine& machine, const StorageTier& tier, Bandwidth each);
 
 }  // namespace rehearse::sim

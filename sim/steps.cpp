@@ -14,13 +14,11 @@
 #include "sim/alike.hpp"
 #include "sim/bounds.hpp"
 #include "sim/control.hpp"
-#include "sim/staging.hpp"
+#include "sim/storage.hpp"
 
 namespace rehearse::sim {
 
 namespace {
-
-constexpr std::int64_t all_nodes = -1;
 
 // Layer, pass, bytes and flops of what is not computed; bytes of a collective are not known here.
 struct Describe {
@@ -64,6 +62,11 @@ struct Describe {
     }
 };
 
+// Passes over memory that were fitted on whole steps of transformers contain their sums of gradients.
+bool contains_sums(const Problem& problem, const DeviceClass& device) {
+    return fitted_on_steps(device) && tile_price(problem, device).has_value();
+}
+
 }  // namespace
 
 Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, Pace pace)
@@ -91,13 +94,8 @@ Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, 
         last = here;
     }
     if (!pace_.of_rank.empty()) find_paces();
-    count_loaders();
+    find_loading();
     if (schedule.control > 0) find_control();
-    for (const RankClass& rank_class : schedule.classes) {
-        for (const Step& step : rank_class.steps) {
-            if (const auto* load = std::get_if<Load>(&step.action)) storage_tier(machine, load->tier);
-        }
-    }
 }
 
 Steps::Steps(const Steps& priced, const Wiring& wiring, Pace pace)
@@ -110,11 +108,11 @@ Steps::Steps(const Steps& priced, const Wiring& wiring, Pace pace)
       alike_(priced.alike_),
       figures_(priced.figures_),
       durations_(priced.durations_),
-      loaders_(priced.loaders_),
       pace_(pace),
       control_(priced.control_) {
     require(&wiring.machine() == &priced.wiring_.machine(), "steps are priced for this machine");
     if (!pace_.of_rank.empty()) find_paces();
+    find_loading();
 }
 
 void Steps::find_alike() {
@@ -169,10 +167,7 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
     if (!fresh) return;
     const auto c = static_cast<std::size_t>(rank_class);
     const RankClass& of = schedule_.classes[c];
-    // Passes over memory that were fitted on whole steps contain all sums, those of a transformer's rows in any case.
-    const bool adds = device.tiles == nullptr || device.model != nullptr;
-    const std::vector<std::vector<Problem>> sums =
-        adds ? gradient_sums(schedule_, of) : std::vector<std::vector<Problem>>{};
+    const std::vector<std::vector<Problem>> sums = gradient_sums(schedule_, of);
     std::vector<Seconds> kernels(of.steps.size());
     std::vector<Seconds>& times = entry->second;
     times.reserve(of.steps.size());
@@ -180,7 +175,7 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
         const int first = alike_[c][i];
         if (first == static_cast<int>(i)) kernels[i] = price_step(of.steps[i], device);
         times.push_back(first < 0 ? Seconds{0} : kernels[static_cast<std::size_t>(first)]);
-        if (first < 0 || !adds) continue;
+        if (first < 0 || contains_sums(*problem_of(of.steps[i]), device)) continue;
         for (const Problem& sum : sums[i]) {
             if (!tile_price(sum, device)) times.back() += at(price(sum, device), quantile_);
         }
@@ -212,23 +207,24 @@ const Step& Steps::step_of(int rank_class, int step) const {
 }
 
 // The first stage of a pipeline reads samples, the others do not.
-void Steps::count_loaders() {
+void Steps::find_loading() {
+    std::map<std::string, TierUsers> users;
     for (std::size_t c = 0; c < schedule_.classes.size(); ++c) {
         std::set<std::string> tiers;
         for (const Step& step : schedule_.classes[c].steps) {
             if (const auto* load = std::get_if<Load>(&step.action)) tiers.insert(load->tier);
         }
         for (const std::string& tier : tiers) {
-            loaders_[{tier, all_nodes}] += static_cast<std::int64_t>(ranks_of_[c].size());
-            for (const std::int64_t rank : ranks_of_[c]) ++loaders_[{tier, wiring_.node_of(rank)}];
+            for (const std::int64_t rank : ranks_of_[c]) ++users[tier][wiring_.node_of(rank)];
         }
+    }
+    for (const auto& [name, of_tier] : users) {
+        loading_[name] = tier_rates(wiring_, storage_tier(wiring_.machine(), name), TierUse::read, of_tier);
     }
 }
 
 Seconds Steps::load_time(const Load& load, std::int64_t rank) const {
-    const StorageTier& tier = storage_tier(wiring_.machine(), load.tier);
-    const std::int64_t sharing = loaders_.at({load.tier, tier.per_node ? wiring_.node_of(rank) : all_nodes});
-    return load.bytes / (tier.read.value / static_cast<double>(sharing));
+    return load.bytes / loading_.at(load.tier).at(wiring_.node_of(rank));
 }
 
 Seconds Steps::duration(int step, std::int64_t rank) const {

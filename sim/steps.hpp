@@ -41,8 +41,8 @@ public:
     int class_of(std::int64_t rank) const;
     const Cores& cores() const { return cores_; }
 
-    /// On a core of its own (cores()): how long a Compute, Update or Load takes on this rank; a Load gets an even share
-    /// of its tier's bandwidth.
+    /// On a core of its own (cores()): how long a Compute, Update or Load takes on this rank; a Load at what
+    /// its rank gets of the tier while all that read from it do (tier_rates).
     Seconds duration(int step, std::int64_t rank) const;
     /// ... on the slowest rank of the class for which it waits.
     Seconds slowest(int rank_class, int step) const;
@@ -66,7 +66,7 @@ private:
     void find_alike();
     void price_class(int rank_class, const DeviceClass& device);
     Seconds price_step(const Step& step, const DeviceClass& device) const;
-    void count_loaders();
+    void find_loading();
     void find_control();
     Seconds load_time(const Load& load, std::int64_t rank) const;
     /// Of a micro-batch that one of several learners takes.
@@ -85,10 +85,10 @@ private:
         Bytes moved;
         Flops flops;
     };
-    std::vector<std::vector<int>> alike_;                                   // by class: first_alike
-    std::vector<std::vector<Figures>> figures_;                             // by class and step, of the first alike
-    std::vector<OnDevice> durations_;                                       // by class
-    std::map<std::pair<std::string, std::int64_t>, std::int64_t> loaders_;  // ranks that read from a tier, by node
+    std::vector<std::vector<int>> alike_;                               // by class: first_alike
+    std::vector<std::vector<Figures>> figures_;                         // by class and step, of the first alike
+    std::vector<OnDevice> durations_;                                   // by class
+    std::map<std::string, std::map<std::int64_t, Bandwidth>> loading_;  // what each rank that reads gets: tier, node
     Pace pace_;
     double fastest_ = 1;
     std::vector<std::map<const DeviceClass*, double>> class_pace_;  // of the slowest rank that is waited for

@@ -74,6 +74,13 @@ int FatTreeSwitches::passed(std::int64_t from, std::int64_t to) const {
     return 2 * up + 1;
 }
 
+void FatTreeSwitches::from_top(std::int64_t node, bool down, std::vector<Hop>& hops) const {
+    for (std::size_t l = 0; l + 1 < levels_.size(); ++l) {
+        const Level& level = levels_[l];
+        hops.push_back({2 * (level.first_switch + node / level.below) + (down ? 1 : 0), level.cost});
+    }
+}
+
 DragonflySwitches::DragonflySwitches(const Dragonfly& dragonfly, double scale)
     : groups_(dragonfly.groups),
       routers_(dragonfly.routers),

@@ -18,6 +18,7 @@ struct StarSwitch {
     std::int64_t alike(std::int64_t) const { return 0; }
     int route(std::int64_t, std::int64_t, std::vector<Hop>&) const { return 1; }
     int passed(std::int64_t, std::int64_t) const { return 1; }
+    void from_top(std::int64_t, bool, std::vector<Hop>&) const {}
     bool never_limits() const { return true; }
 };
 
@@ -31,6 +32,8 @@ public:
     std::int64_t alike(std::int64_t id) const;
     int route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
     int passed(std::int64_t from, std::int64_t to) const;
+    /// The links between the top of the tree and a node's switch, down or up.
+    void from_top(std::int64_t node, bool down, std::vector<Hop>& hops) const;
     /// No level is tapered: a switch sends up all that the NICs under it can bring, so that these are the bottleneck.
     bool never_limits() const { return !tapered_; }
 
@@ -59,6 +62,7 @@ public:
     std::int64_t alike(std::int64_t id) const;
     int route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
     int passed(std::int64_t from, std::int64_t to) const;
+    void from_top(std::int64_t, bool, std::vector<Hop>&) const {}
     bool never_limits() const { return false; }
 
 private:
@@ -76,6 +80,7 @@ public:
     std::int64_t alike(std::int64_t id) const;
     int route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
     int passed(std::int64_t from, std::int64_t to) const;
+    void from_top(std::int64_t, bool, std::vector<Hop>&) const {}
     bool never_limits() const { return false; }
 
 private:
@@ -85,7 +90,8 @@ private:
 };
 
 /// `link_count`, `link` for people and SimGrid, `alike` (a link of the same level or direction), and `route`, which
-/// appends the hops between the switches of two different nodes and returns the number of switches `passed`.
+/// appends the hops between the switches of two different nodes and returns the number of switches `passed`. `from_top`
+/// appends those between the top of a tree and one node; nothing where there is no top.
 /// `never_limits`: wherever messages go, NICs hold them up at least as much as these links.
 using Switches = std::variant<StarSwitch, FatTreeSwitches, DragonflySwitches, TorusSwitches>;
 

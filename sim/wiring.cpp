@@ -19,8 +19,11 @@ double stretch(const Messaging& messaging, Quantile quantile) {
 void check_messaging(const Machine& machine, const Messaging& messaging, std::string_view where) {
     const double fraction = messaging.fraction.value;
     if (fraction > 0 && fraction <= 1) return;
-    throw InputError(fmt::format("{}: machine '{}': messaging {} needs a fraction above 0 and at most 1, not {}",
-                                 machine.origin, machine.name, where, fraction));
+    throw InputError(
+        fmt::format("{}: machine '{}': messaging {} needs a fraction above 0 and at most 1, not {}: give "
+                    "[messaging.{}], or measure "
+                    "this host with `mpirun -n 2 rehearse calibrate`",
+                    machine.origin, machine.name, where, fraction, where));
 }
 
 // A machine file without a rate says that combining is free.
@@ -67,7 +70,7 @@ Wiring::Wiring(const Machine& machine, Quantile quantile, std::span<const Degrad
       overhead_inside_(overhead(machine.inside) * stretch_inside_),
       overhead_across_(overhead(machine.across) * stretch_across_),
       nodes_(std::move(nodes)) {
-    check_messaging(machine, machine.inside, "inside");
+    if (device_count(machine) > 1) check_messaging(machine, machine.inside, "inside");
     kinds_.reserve(machine.nodes.size());
     for (const NodeKind& kind : machine.nodes) add_kind(kind);
     if (node_count(machine) > 1) {
@@ -164,12 +167,16 @@ std::int64_t Wiring::node_mates(std::int64_t device, std::int64_t end) const {
 Seconds Wiring::route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
     const std::size_t first = hops.size();
     const Seconds latency = sound_route(from, to, hops, true);
-    if (shares_.empty()) return latency;
-    for (std::size_t i = first; i < hops.size(); ++i) {
-        const auto share = shares_.find(hops[i].link);
-        if (share != shares_.end()) hops[i].cost = hops[i].cost / share->second;
-    }
+    slow_degraded(std::span{hops}.subspan(first));
     return latency;
+}
+
+void Wiring::slow_degraded(std::span<Hop> hops) const {
+    if (shares_.empty()) return;
+    for (Hop& hop : hops) {
+        const auto share = shares_.find(hop.link);
+        if (share != shares_.end()) hop.cost = hop.cost / share->second;
+    }
 }
 
 Seconds Wiring::limiting_route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
@@ -231,6 +238,14 @@ Bandwidth Wiring::nominal_rate_inside(std::int64_t from, std::int64_t to) const 
     return Bandwidth{1 / slowest.value} * (machine_.inside.fraction.value / inside_rate());
 }
 
+Bandwidth Wiring::direct(std::int64_t from, std::int64_t to) const {
+    const Place a = place(from);
+    const Place b = place(to);
+    if (a.node != b.node || from == to) return {};
+    const std::vector<Hop>& hops = paths_of(a).between(a.device, b.device).hops;
+    return Bandwidth{hops.size() == 1 ? 1 / hops.front().cost.value : 0};
+}
+
 double Wiring::inside_rate() const { return rate(machine_.inside, stretch_inside_); }
 
 Bandwidth Wiring::egress(std::int64_t device) const {
@@ -242,12 +257,25 @@ Bandwidth Wiring::egress(std::int64_t device) const {
     return sum * inside_rate();
 }
 
-Bandwidth Wiring::node_egress(std::int64_t node) const {
+Bandwidth Wiring::all_nics(std::int64_t node, std::int64_t way) const {
     if (!(nic_cost_ > PerByte{})) return {};  // the only node
-    for (const Kind& kind : kinds_) {
-        if (node < kind.end_node) return Bandwidth{static_cast<double>(kind.paths.nics()) / nic_cost_.value};
+    const auto kind = std::ranges::find_if(kinds_, [node](const Kind& k) { return node < k.end_node; });
+    require(kind != kinds_.end(), "a node of the machine");
+    const std::int64_t first = kind->first_link + (node - kind->first_node) * kind->links + kind->nic_links;
+    double nics = 0;
+    for (int nic = 0; nic < kind->paths.nics(); ++nic) {
+        const auto share = shares_.find(first + 2 * nic + way);
+        nics += share == shares_.end() ? 1 : share->second;
     }
-    return {};
+    return Bandwidth{nics / nic_cost_.value};
+}
+
+void Wiring::from_top(std::int64_t node, bool down, std::vector<Hop>& hops) const {
+    if (!(nic_cost_ > PerByte{})) return;
+    const std::size_t first = hops.size();
+    std::visit([&](const auto& s) { s.from_top(placed(node), down, hops); }, switches_);
+    for (std::size_t i = first; i < hops.size(); ++i) hops[i].link += first_switch_link_;
+    slow_degraded(std::span{hops}.subspan(first));
 }
 
 }  // namespace rehearse::sim

@@ -18,12 +18,12 @@
 
 namespace rehearse::sim {
 
-/// A route runs from the device over the shortest path to its nearest NIC (several equally near ones take turns by the
-/// number of the node at the other end), through the fabric, and in from the NIC nearest to the other device. Links
-/// inside a node carry Messaging::fraction of `inside` of their bandwidth, the others that of `across`. The latency is
-/// that of the links, the fabric's and its further switches', and the software's overhead. Where a link has failed, a
-/// node's messages take the next nearest way or NIC, and the fabric's go by the switches of a third node: the one that
-/// makes the shortest way.
+/// A route runs from the device over the shortest path to its own NIC, one of the nearest (sim/node_paths.hpp; several
+/// take turns by the number of the node at the other end), through the fabric, and in from the other device's own NIC.
+/// Links inside a node carry Messaging::fraction of `inside` of their bandwidth, the others that of `across`. The
+/// latency is that of the links, the fabric's and its further switches', and the software's overhead. Where a link has
+/// failed, a node's messages take the next nearest way or NIC, and the fabric's go by the switches of a third node: the
+/// one that makes the shortest way.
 class Wiring {
 public:
     /// Keeps a reference to the machine. The quantile stretches every time (of its messages) by its error. InputError
@@ -50,8 +50,10 @@ public:
     /// The same without links between switches that never hold messages up more than NICs do: all those of a tree that
     /// is not tapered.
     Seconds limiting_route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
+    /// Whether nodes are of one kind and no link in them makes one unlike another.
+    bool alike_inside() const { return kinds_.size() == 1 && shares_.empty(); }
     /// Whether nodes are of one kind and no link, in them or between them, makes one unlike another.
-    bool nodes_are_alike() const { return kinds_.size() == 1 && shares_.empty() && switches_never_limit_; }
+    bool nodes_are_alike() const { return alike_inside() && switches_never_limit_; }
     /// Of nodes that are alike: the same number for pairs between whose devices messages cost the same.
     std::int64_t likeness(std::int64_t from_node, std::int64_t to_node) const;
     bool across(std::int64_t from, std::int64_t to) const { return node_of(from) != node_of(to); }
@@ -61,9 +63,15 @@ public:
     const SwitchSums& switch_sums(std::int64_t device) const;
     Bandwidth nominal_rate_inside(std::int64_t from, std::int64_t to) const;
     Seconds stretched_inside(Seconds nominal) const { return nominal * stretch_inside_; }
-    /// What can leave a device over all its links together, and a node over all its NICs.
+    /// What the link carries that joins two devices of a node, degraded or not; 0 where none does, or it has failed.
+    Bandwidth direct(std::int64_t from, std::int64_t to) const;
+    /// What can leave a device over all its links together, and a node over all its NICs, or come into it; 0 for the
+    /// only node.
     Bandwidth egress(std::int64_t device) const;
-    Bandwidth node_egress(std::int64_t node) const;
+    Bandwidth node_egress(std::int64_t node) const { return all_nics(node, 0); }
+    Bandwidth node_ingress(std::int64_t node) const { return all_nics(node, 1); }
+    /// Appends the links between the top of a tree of switches and a node, down to it or up; none in other fabrics.
+    void from_top(std::int64_t node, bool down, std::vector<Hop>& hops) const;
     /// What adding a received byte to a buffer costs.
     PerByte combine(std::int64_t from, std::int64_t to) const {
         return node_of(from) == node_of(to) ? combine_inside_ : combine_across_;
@@ -85,6 +93,8 @@ private:
     };
     Place place(std::int64_t device) const;
     void add_kind(const NodeKind& kind);
+    Bandwidth all_nics(std::int64_t node, std::int64_t way) const;
+    void slow_degraded(std::span<Hop> hops) const;
     Link node_link(const Kind& kind, std::int64_t id) const;
     double inside_rate() const;  // share of their bandwidth that links inside nodes carry
     Seconds sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops, bool with_switches) const;

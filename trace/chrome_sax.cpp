@@ -45,7 +45,36 @@ std::optional<double> FlatObject::real(std::string_view key) const {
 
 namespace {
 
-enum class Where { root, head, elements, element, args, elsewhere };
+std::string text_of(const FlatObject::Value& value) {
+    switch (value.kind) {
+        case FlatObject::Value::Kind::none:
+            return "null";
+        case FlatObject::Value::Kind::boolean:
+            return value.whole != 0 ? "true" : "false";
+        case FlatObject::Value::Kind::whole:
+            return fmt::format("{}", value.whole);
+        case FlatObject::Value::Kind::real:
+            return fmt::format("{}", value.real);
+        case FlatObject::Value::Kind::text:
+            break;
+    }
+    return value.text;
+}
+
+}  // namespace
+
+std::string FlatObject::lines() const {
+    std::string text;
+    for (std::size_t i = 0; i < size_; ++i) {
+        if (i > 0) text += '\n';
+        text.append(fields_[i].key).append(": ").append(text_of(fields_[i].value));
+    }
+    return text;
+}
+
+namespace {
+
+enum class Where { root, head, elements, element, args, list, elsewhere };
 
 // nlohmann's SAX interface: its names, and every function says whether to go on.
 class Sax {
@@ -69,7 +98,9 @@ public:
         return set(FlatObject::Value::Kind::real, 0, real);
     }
     bool string(std::string& text) {
-        if (FlatObject::Value* place = value()) {
+        if (in_list()) {
+            list_item(text);
+        } else if (FlatObject::Value* place = value()) {
             place->kind = FlatObject::Value::Kind::text;
             place->text.swap(text);
         }
@@ -113,12 +144,25 @@ public:
     bool start_array(std::size_t /*unknown*/) {
         const bool named = !path_.empty() && path_.back() == Where::root && key_ == "traceEvents";
         const bool bare = path_.empty();
+        if (in_list()) {
+            list_item("[");
+            path_.push_back(Where::list);
+            return true;
+        }
+        if (!path_.empty() && path_.back() == Where::args) {
+            list_ = &element_.args.add(key_);
+            list_->kind = FlatObject::Value::Kind::text;
+            list_->text = "[";
+            path_.push_back(Where::list);
+            return true;
+        }
         path_.push_back(named || bare ? Where::elements : Where::elsewhere);
         saw_elements_ = saw_elements_ || named;
         return true;
     }
 
     bool end_array() {
+        if (in_list()) list_->text += ']';
         path_.pop_back();
         return true;
     }
@@ -139,7 +183,17 @@ private:
         return nullptr;
     }
 
+    bool in_list() const { return !path_.empty() && path_.back() == Where::list; }
+    void list_item(std::string_view text) {
+        if (list_->text.back() != '[') list_->text += ", ";
+        list_->text += text;
+    }
+
     bool set(FlatObject::Value::Kind kind, std::int64_t whole, double real) {
+        if (in_list()) {
+            list_item(text_of({kind, whole, real, {}}));
+            return true;
+        }
         if (FlatObject::Value* place = value()) {
             place->kind = kind;
             place->whole = whole;
@@ -152,6 +206,7 @@ private:
     const ChromeVisitor& visitor_;
     std::vector<Where> path_;
     std::string key_;
+    FlatObject::Value* list_ = nullptr;  // the list in the arguments that is being read
     ChromeElement element_;
     bool saw_elements_ = false;
 };

@@ -13,7 +13,7 @@
 
 namespace rehearse::trace {
 
-/// A JSON object without objects in it.
+/// A JSON object without objects in it; a list is kept as its text, "[1, 2]".
 class FlatObject {
 public:
     struct Value {
@@ -22,6 +22,10 @@ public:
         std::int64_t whole = 0;  // also of a boolean
         double real = 0;         // also of a whole number
         std::string text;
+    };
+    struct Field {
+        std::string key;
+        Value value;
     };
 
     void clear() { size_ = 0; }
@@ -33,12 +37,10 @@ public:
     std::optional<std::int64_t> whole(std::string_view key) const;
     std::optional<double> real(std::string_view key) const;
     bool has(std::string_view key) const { return find(key) != nullptr; }
+    /// A line each, "key: value", in the order of the file.
+    std::string lines() const;
 
 private:
-    struct Field {
-        std::string key;
-        Value value;
-    };
     const Value* find(std::string_view key) const;
 
     std::vector<Field> fields_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -21,14 +22,15 @@ using ByRank = std::map<std::int64_t, double>;  // rank -> seconds
 
 struct StepTimes {
     std::string_view name, layer, pass;
+    Flops flops;                                            // of one event
     std::map<std::int64_t, std::map<int, double>> seconds;  // rank -> iteration -> sum of its events
 };
 
+// As summarize has it: of an even number the lower of the two in the middle.
 double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
     std::ranges::nth_element(values, middle);
-    if (values.size() % 2 == 1) return *middle;
-    return (*middle + *std::max_element(values.begin(), middle)) / 2;
+    return *middle;
 }
 
 ByRank medians(const StepTimes& step) {
@@ -52,14 +54,14 @@ double mean(const ByRank& values) {
 class Steps {
 public:
     explicit Steps(const Timeline& timeline) {
-        std::set<int> iterations;
+        int first = std::numeric_limits<int>::max();
         for (const Event& event : timeline.events) {
-            iterations.insert(event.iteration);
+            first = std::min(first, event.iteration);
             ranks_.insert(event.rank);
         }
-        const bool leave_first = iterations.size() >= 3;
+        const bool leave_first = iterations(timeline).left_out;
         for (const Event& event : timeline.events) {
-            if (!leave_first || event.iteration != *iterations.begin()) add(event);
+            if (!leave_first || event.iteration != first) add(event);
         }
     }
 
@@ -74,7 +76,7 @@ public:
 private:
     void add(const Event& event) {
         const auto [entry, is_new] = index_.try_emplace(event.step, steps_.size());
-        if (is_new) steps_.push_back({event.step, event.layer, event.pass, {}});
+        if (is_new) steps_.push_back({event.step, event.layer, event.pass, event.flops, {}});
         steps_[entry->second].seconds[event.rank][event.iteration] += (event.end - event.start).value;
     }
 
@@ -127,12 +129,54 @@ private:
                     predicted.title, first(predicted), measured.title, first(measured)));
 }
 
+// "resnet50" of the titles that sim and run give: "resnet50 on summit, data=384, predicted" and "resnet50, data=2,
+// batch 32 a rank, measured". Nothing of another title.
+std::string_view network_of(const Timeline& timeline) {
+    const std::string_view title = timeline.title;
+    if (!title.ends_with(timeline.measured ? ", measured" : ", predicted")) return {};
+    return title.substr(0, std::min(title.find(timeline.measured ? ", " : " on "), title.find(", ")));
+}
+
+void require_one_network(const Timeline& predicted, const Timeline& measured) {
+    const std::string_view a = network_of(predicted), b = network_of(measured);
+    if (a.empty() || b.empty() || a == b) return;
+    throw InputError(
+        fmt::format("different networks: '{}' is of {}, '{}' of {}: right would be two timelines of one network",
+                    predicted.title, a, measured.title, b));
+}
+
+// Every step does the same multiple of its partner's operations: that is no other accounting, but another batch.
+void require_one_batch(const Steps& predicted, const Steps& measured) {
+    constexpr double same = 0.01;
+    double least = std::numeric_limits<double>::infinity(), most = 0;
+    const StepTimes* of = nullptr;
+    for (const StepTimes& step : measured.all()) {
+        const StepTimes* partner = predicted.find(step.name);
+        if (partner == nullptr || step.flops.value <= 0 || partner->flops.value <= 0) continue;
+        const double ratio = partner->flops / step.flops;
+        least = std::min(least, ratio), most = std::max(most, ratio);
+        if (of == nullptr) of = partner;
+    }
+    if (of == nullptr || most > least * (1 + same) || std::abs(least - 1) <= same) return;
+    throw InputError(fmt::format(
+        "different batches: each predicted step does {:.4g} times the operations of the measured one ('{}': {} against "
+        "{}): right would be the same --batch and plan in both",
+        least, of->name, to_string(of->flops), to_string(measured.find(of->name)->flops)));
+}
+
 }  // namespace
 
+std::string text_of_iterations(const Comparison& comparison) {
+    return fmt::format("predicted: {}; measured: {}", to_string(comparison.predicted), to_string(comparison.measured));
+}
+
 Comparison compare(const Timeline& predicted, const Timeline& measured) {
+    require_one_network(predicted, measured);
     const Steps predictions(predicted), measurements(measured);
     const bool representatives = static_cast<std::int64_t>(predictions.ranks()) < predicted.ranks;
     Comparison result;
+    result.predicted = iterations(predicted);
+    result.measured = iterations(measured);
     Sums layers("(no layer)"), passes("(no pass)");
     std::set<std::string_view> matched;
     for (const StepTimes& step : measurements.all()) {
@@ -147,6 +191,7 @@ Comparison compare(const Timeline& predicted, const Timeline& measured) {
         matched.insert(step.name);
     }
     if (result.steps.empty()) nothing_matches(predicted, measured);
+    if (measured.measured && !predicted.measured) require_one_batch(predictions, measurements);
     for (const StepTimes& step : predictions.all()) {
         if (!matched.contains(step.name)) result.only_predicted.emplace_back(step.name);
     }

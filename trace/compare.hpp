@@ -5,28 +5,36 @@
 #include <string>
 #include <vector>
 
-#include "core/timeline.hpp"
+#include "core/iterations.hpp"
 
 namespace rehearse::trace {
 
+/// The statistic of every figure here, as tables, JSON and the window name it.
+inline constexpr const char* statistic =
+    "median over iterations (of an even number the lower middle one), without the first of three or more";
+
 struct Row {
     std::string name;
-    Seconds predicted, measured;  // mean over matched ranks of the median over iterations
+    Seconds predicted, measured;  // mean over matched ranks of that median
     double error = 0;             // (predicted - measured) / measured; infinite when only the measured time is zero
 };
 
-/// A step's time on a rank is the sum of its events in one iteration (several micro-batches). The first iteration is
-/// left out when there are three or more. Ranks match by number; where the predicted timeline has only representatives
-/// of the job's ranks, each step is held against the mean of all measured ranks that do it.
+/// A step's time on a rank is the sum of its events in one iteration (several micro-batches). Ranks match by number;
+/// where the predicted timeline has only representatives of the job's ranks, each step is held against the mean of all
+/// measured ranks that do it.
 struct Comparison {
     std::vector<Row> steps;                                  // by Step::name, in the order of the measured timeline
     std::vector<Row> layers;                                 // all passes of a layer together: sums of rows of `steps`
     std::vector<Row> passes;                                 // likewise
-    Row whole;                                               // the whole training step, from summarize
+    Row whole;                                               // the training step in the middle, from summarize
     std::vector<std::string> only_predicted, only_measured;  // steps without a partner
+    Iterations predicted, measured;
 };
+/// "predicted: 1 iteration; measured: median of 9 iterations (the first, a warm-up, left out)".
+std::string text_of_iterations(const Comparison& comparison);
 
-/// InputError when not one step matches.
+/// InputError when not one step matches, when their titles name different networks, or when every step of a prediction
+/// does the same multiple of a measured one's operations (another batch; two predictions may have different ones).
 Comparison compare(const Timeline& predicted, const Timeline& measured);
 
 }  // namespace rehearse::trace

@@ -87,13 +87,6 @@ std::int64_t shift_of(std::span<const Timeline> timelines) {
     return -earliest;
 }
 
-std::optional<Stream> stream_named(std::string_view name) {
-    for (int i = 0; i < stream_count; ++i) {
-        if (name == to_string(static_cast<Stream>(i))) return static_cast<Stream>(i);
-    }
-    return std::nullopt;
-}
-
 std::vector<std::string> labels_of(std::span<const Timeline> timelines) {
     std::vector<std::string> labels;
     std::array<int, 2> count{};

@@ -27,8 +27,6 @@ std::optional<Seconds> from_file_ns(std::int64_t ns, std::int64_t shift);
 /// Nanoseconds to add to all times of a file so that none is negative: viewers drop what lies before zero.
 std::int64_t shift_of(std::span<const Timeline> timelines);
 
-std::optional<Stream> stream_named(std::string_view name);
-
 /// "predicted" or "measured", numbered from the second of a kind on: "measured 2".
 std::vector<std::string> labels_of(std::span<const Timeline> timelines);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/comm/communicator.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <limits>
 
@@ -13,9 +14,22 @@ namespace {
 
 constexpr int tag = 0;
 
+// MPI counts the bytes of a message in an int; larger ones go in parts of this size.
+constexpr std::size_t largest_message = std::size_t{1} << 30U;
+
 int message_size(std::size_t count) {
     require(count <= static_cast<std::size_t>(std::numeric_limits<int>::max()), "a message that MPI can count");
     return static_cast<int>(count);
+}
+
+// Calls `transfer` with one part after the other; once where there are no bytes, since the other side waits for it.
+template <typename Byte, typename Transfer>
+void in_parts(std::span<Byte> bytes, const Transfer& transfer) {
+    do {
+        const std::span<Byte> part = bytes.first(std::min(bytes.size(), largest_message));
+        transfer(part.data(), message_size(part.size()));
+        bytes = bytes.subspan(part.size());
+    } while (!bytes.empty());
 }
 
 // Of a collective call of MPI's, which it does not take back when `idle` throws.
@@ -83,21 +97,23 @@ void Communicator::barrier(const Idle& idle) const {
 }
 
 void Communicator::send(std::span<const std::byte> bytes, std::int64_t to) const {
-    check(MPI_Send(bytes.data(), message_size(bytes.size()), MPI_BYTE, static_cast<int>(to), tag, impl_->comm),
-          "MPI_Send");
+    in_parts(bytes, [&](const std::byte* part, int size) {
+        check(MPI_Send(part, size, MPI_BYTE, static_cast<int>(to), tag, impl_->comm), "MPI_Send");
+    });
 }
 
 void Communicator::receive(std::span<std::byte> bytes, std::int64_t from) const {
-    check(MPI_Recv(bytes.data(), message_size(bytes.size()), MPI_BYTE, static_cast<int>(from), tag, impl_->comm,
-                   MPI_STATUS_IGNORE),
-          "MPI_Recv");
+    in_parts(bytes, [&](std::byte* part, int size) {
+        check(MPI_Recv(part, size, MPI_BYTE, static_cast<int>(from), tag, impl_->comm, MPI_STATUS_IGNORE), "MPI_Recv");
+    });
 }
 
 void Communicator::broadcast(std::span<std::byte> bytes, std::int64_t root, const Idle& idle) const {
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Ibcast(bytes.data(), message_size(bytes.size()), MPI_BYTE, static_cast<int>(root), impl_->comm, &request),
-          "MPI_Ibcast");
-    wait(request, idle);
+    in_parts(bytes, [&](std::byte* part, int size) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        check(MPI_Ibcast(part, size, MPI_BYTE, static_cast<int>(root), impl_->comm, &request), "MPI_Ibcast");
+        wait(request, idle);
+    });
 }
 
 std::vector<double> Communicator::all_gather(std::span<const double> values) const {

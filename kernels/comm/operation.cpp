@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/error.hpp"
 #include "kernels/comm/communicator_impl.hpp"
@@ -106,7 +107,7 @@ struct Operation::Impl {
         }
     }
 
-    bool advance(RingSend& send) const {
+    bool advance(RingSend& send) {
         while (send.cursor.left > 0) {
             std::byte* slot = send.ring->free_slot();
             if (slot == nullptr) return false;
@@ -119,16 +120,18 @@ struct Operation::Impl {
                 memory.get(send.cursor, slot, bytes);
             }
             send.ring->fill();
+            ++slots;
         }
         return true;
     }
 
-    bool advance(RingReceive& receive) const {
+    bool advance(RingReceive& receive) {
         while (receive.cursor.left > 0) {
             const std::byte* slot = receive.ring->full_slot();
             if (slot == nullptr) return false;
             memory.put(receive.cursor, slot, std::min(receive.cursor.left, Ring::slot_bytes));
             receive.ring->empty();
+            ++slots;
         }
         return true;
     }
@@ -159,6 +162,7 @@ struct Operation::Impl {
     const RankProgram& program;
     Memory memory;
     std::size_t index = 0;  // of the round
+    std::size_t slots = 0;  // of rings, filled and emptied
     bool begun = false;
     std::vector<RingSend> ring_sends;
     std::vector<RingReceive> ring_receives;
@@ -193,14 +197,18 @@ bool Operation::test() {
     return true;
 }
 
-std::size_t Operation::rounds_done() const { return impl_->index; }
+std::size_t Operation::moved() const { return impl_->index + impl_->slots; }
 
 void Operation::wait(const Idle& idle) {
     const auto& rings = impl_->comm.rings;
     const bool crowded = rings && rings->crowded();
-    for (std::int64_t looks = 0; !test(); ++looks) {
+    Idle pause = idle;
+    for (std::int64_t looks = 0, last = 0; !test(); ++looks) {
         if (idle) {
-            idle();
+            // A long message goes through its ring in many parts: what is waited for is the next of them.
+            const auto now = static_cast<std::int64_t>(moved());
+            if (std::exchange(last, now) != now) pause = idle;
+            pause();
         } else if (crowded && looks > patience) {
             sched_yield();
         }

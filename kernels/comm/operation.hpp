@@ -40,10 +40,12 @@ public:
 
     /// Does what can be done now; whether it is done.
     bool test();
-    /// Of its program, so far.
-    std::size_t rounds_done() const;
-    /// Until it is done. Without `idle` it looks without a pause, as MPI does; only where a host has more ranks than
-    /// cores does it leave the core to others after some microseconds. When `idle` throws, the operation is not done.
+    /// Rounds of its program that are done, and slots of rings that were filled or emptied: it changes when anything
+    /// has moved between ranks of this host.
+    std::size_t moved() const;
+    /// Until it is done. `idle` begins anew, as it was given, whenever something has moved. Without `idle` it looks
+    /// without a pause, as MPI does; only where a host has more ranks than cores does it leave the core to others after
+    /// some microseconds. When `idle` throws, the operation is not done.
     void wait(const Idle& idle = {});
 
 private:

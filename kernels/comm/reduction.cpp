@@ -9,6 +9,8 @@
 #include "hwy/foreach_target.h"                          // must come before highway.h
 #include "hwy/highway.h"
 
+#include "core/error.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace rehearse::kernels::HWY_NAMESPACE {
 namespace {
@@ -101,7 +103,11 @@ void add(DataType type, std::byte* sum, const std::byte* arrived, std::int64_t c
             return HWY_DYNAMIC_DISPATCH(add_halves)(sum, arrived, count);
         case DataType::bf16:
             return HWY_DYNAMIC_DISPATCH(add_bfloats)(sum, arrived, count);
+        case DataType::tf32:
+        case DataType::fp8:
+            break;
     }
+    require(false, "memory holds f32, f16 or bf16");
 }
 
 }  // namespace rehearse::kernels

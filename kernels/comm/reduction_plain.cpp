@@ -2,6 +2,7 @@
 // For builds without Highway.
 #include <cstring>
 
+#include "core/error.hpp"
 #include "core/half.hpp"
 #include "kernels/comm/reduction.hpp"
 
@@ -30,7 +31,11 @@ void add(DataType type, std::byte* sum, const std::byte* arrived, std::int64_t c
             return add_each<Float16>(sum, arrived, count);
         case DataType::bf16:
             return add_each<BFloat16>(sum, arrived, count);
+        case DataType::tf32:
+        case DataType::fp8:
+            break;
     }
+    require(false, "memory holds f32, f16 or bf16");
 }
 
 }  // namespace rehearse::kernels

@@ -3,6 +3,7 @@
 // first, so that no exponential overflows.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "core/error.hpp"
@@ -67,15 +68,19 @@ void run(const SoftmaxLoss& op, Pass pass, std::int64_t batch, const Buffers& b)
     }
 }
 
+// A rank whose share only fills up has the lowest of all numbers for its largest score, and a sum of nothing.
 void run(const SoftmaxTerms& op, Pass pass, std::int64_t batch, const Buffers& b) {
     if (pass == Pass::backward_data && b.diff_src[0].empty()) return;
+    const std::int64_t words = op.words == 0 ? op.classes * op.parts : op.words;
+    const std::int64_t there = std::clamp<std::int64_t>(words - b.first_row, 0, op.classes);
     for (std::int64_t row = 0; row < batch * op.rows; ++row) {
-        const std::span<const float> scores = b.src[0].subspan(row * op.classes, op.classes);
+        const std::span<const float> scores = b.src[0].subspan(row * op.classes, there);
         const std::int64_t label = b.labels[row] - b.first_row;
-        require(b.labels[row] >= 0 && b.labels[row] < op.classes * op.parts, "a label is one of the classes");
-        const bool own = label >= 0 && label < op.classes;
+        require(b.labels[row] >= 0 && b.labels[row] < words, "a label is one of the classes");
+        const bool own = label >= 0 && label < there;
         if (pass == Pass::forward) {
-            const double largest = *std::max_element(scores.begin(), scores.end());
+            double largest = std::numeric_limits<float>::lowest();
+            for (const float score : scores) largest = std::max<double>(largest, score);
             double sum = 0;
             for (const float score : scores) sum += std::exp(score - largest);
             b.dst[3 * row] = static_cast<float>(largest);
@@ -84,10 +89,11 @@ void run(const SoftmaxTerms& op, Pass pass, std::int64_t batch, const Buffers& b
             continue;
         }
         const double largest = b.dst_in[3 * row], of_sum = b.diff_dst[3 * row + 1], of_label = b.diff_dst[3 * row + 2];
-        for (std::int64_t i = 0; i < op.classes; ++i) {
+        for (std::int64_t i = 0; i < there; ++i) {
             const double diff = of_sum * std::exp(scores[i] - largest) + (own && i == label ? of_label : 0);
             b.diff_src[0][row * op.classes + i] = static_cast<float>(diff);
         }
+        for (std::int64_t i = there; i < op.classes; ++i) b.diff_src[0][row * op.classes + i] = 0;
     }
 }
 

@@ -15,7 +15,7 @@
 namespace rehearse::bench {
 namespace {
 
-constexpr Rounds quick{.count = 3, .budget = Seconds{0.1}};
+const Rounds quick{.count = 3, .budget = Seconds{0.1}};
 
 TEST(Team, AgreesOnTheMeanOfItsRanks) {
     const kernels::Communicator world = kernels::Communicator::world();

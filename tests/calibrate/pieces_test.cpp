@@ -66,6 +66,20 @@ TEST(Pieces, OfABurstyLinkEndAtItsRate) {
     EXPECT_NEAR(fit_pieces(samples).pieces.back().rate.value / 24.2e6, 1, 0.03);
 }
 
+// Beyond a cache of 1 MiB each byte takes five times as long: that line begins at 2^20 (1/10 - 1/2) ns, below zero.
+TEST(Pieces, BendUpwardsWhereACacheEnds) {
+    const auto cached = [](double size) {
+        constexpr double cache = 1 << 20;
+        return size <= cache ? size / 1e10 : cache / 1e10 + (size - cache) / 2e9;
+    };
+    const PieceFit fit = fit_pieces(planted(cached, 1, 0));
+    ASSERT_THAT(fit.pieces, SizeIs(2));
+    EXPECT_EQ(fit.pieces[0].up_to, Bytes{1 << 20});
+    EXPECT_NEAR(fit.pieces[1].overhead.value, -(1 << 20) * 0.4e-9, 1e-12);
+    EXPECT_NEAR(fit.pieces[1].rate.value, 2e9, 1e3);
+    EXPECT_NEAR(fit.error, 0, 1e-9);
+}
+
 TEST(Pieces, OfOneLineAreOne) {
     const auto line = [](double size) { return 3e-6 + size / 2e9; };
     for (const double spread : {0.0, 0.03}) {

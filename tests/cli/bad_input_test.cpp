@@ -66,11 +66,29 @@ TEST_F(BadInput, OfClusters) {
                     {"cluster --jobs {}/speeds.csv", "no column 'name'"}});
 }
 
+TEST_F(BadInput, OfPilots) {
+    write("other.json", R"({"model": "lenet5", "points": [{"devices": 4, "global_batch": 128, "step_s": 0.1}]})");
+    write("batch.json", R"({"points": [{"devices": 4, "global_batch": 64, "step_s": 0.1}]})");
+    write("none.json", "[1, 2]");
+    expect_refused({{"predict --pilot 4=1320", "samples/s or a time, like 4=1320/s or 4=97ms"},
+                    {"predict --pilot 97ms", "like 4=1320/s or 4=97ms"},
+                    {"predict --pilot four=97ms", "like 4=1320/s or 4=97ms"},
+                    {"predict --pilot 4=97furlongs", "like 4=1320/s or 4=97ms"},
+                    {"predict --pilot 0=97ms", "0 devices; at least 1"},
+                    {"predict --pilot 4=-1/s", "a rate or a time above 0"},
+                    {"predict --pilot 4=97ms --pilot 4=1320/s", "two of 4 devices"},
+                    {"predict --pilot 99999=97ms", "27648"},
+                    {"predict --pilot no-such.json", "no-such.json"},
+                    {"predict --pilot {}/none.json", "no points of `rehearse run` or `predict`"},
+                    {"predict --pilot {}/other.json", "model lenet5, but resnet50 is predicted"},
+                    {"predict --pilot {}/batch.json", "measured with 64 samples a step, the prediction has 128"}});
+}
+
 TEST_F(BadInput, OfLearners) {
     expect_refused(
         {{"learners --model resnet32 --plan data:local=2", "leave them out"},
          {"learners --model resnet32 --most 0", "at least 1 learner"},
-         {"predict --model resnet32 --assign idle", "plan 'data' has none"},
+         {"predict --model resnet32 --assign idle", "plan 'data=1' has none"},
          {"predict --model resnet32 --plan data:learners=2 --batch 32 --learner-paces 2",
           "1 given, but a device has 2"},
          {"predict --model resnet32 --plan data:learners=2 --batch 32 --learner-paces 1,0", "from 1 to 1000"},
@@ -88,7 +106,7 @@ TEST_F(BadInput, OfBenchmarksOfMessages) {
                     {"bench allreduce --type f64", "f32, f16 or bf16"},
                     {"bench allreduce --min 1MiB --max 1KiB", "no less than the minimum"},
                     {"bench allreduce --max 8", "unit"},
-                    {"bench allreduce --factor 1", "more than 1"},
+                    {"bench allreduce --factor 1", "above 1"},
                     {"bench allreduce --samples no-such.json", "no-such.json"}});
 }
 #endif
@@ -201,7 +219,9 @@ TEST_F(BadInput, OfPredictions) {
                     {"predict --devices 8 --machine summit --checkpoint disk --checkpoint-every 9", "disk"},
                     {"predict --devices 8 --input nvme --sample 100", "unit"},
                     {"predict --devices 8 --input nvme --stage alpine", "--dataset"},
-                    {"predict --devices 8 --precision fp8", "fp16"},
+                    {"predict --devices 8 --precision fp9", "fp8"},
+                    {"predict --devices 8 --machine selene --precision fp8 --model gpt-h64-a4-l1", "no peak for fp8"},
+                    {"predict --devices 8 --machine eos --precision fp8 --model resnet50", "bf16"},
                     {"predict --devices 6 --trace out.xyz", ".pftrace"},
                     {"predict --devices 6 --trace /no/such/folder/t.json", "/no/such/folder"},
                     {"predict --devices 6 --trace mine.json", "--force"},

@@ -46,9 +46,20 @@ TEST_F(Contract, MachinesGiveASourceForEveryFigure) {
     EXPECT_EQ(json("machines summit")["devices"], 27648);
 }
 
+TEST_F(Contract, FrameworksGiveASourceForEverySetting) {
+    const Json all = json("frameworks")["frameworks"];
+    EXPECT_GE(all.size(), 8U);
+    for (const Json& each : all) {
+        for (const Json& setting : json("frameworks " + each["name"].get<std::string>())["settings"]) {
+            EXPECT_GT(setting["source"].get<std::string>().size(), 3U) << each["name"];
+        }
+    }
+    EXPECT_EQ(run("frameworks no-such").code, 2);
+}
+
 TEST_F(Contract, HelpHasExamplesAndVersionIsThere) {
     for (const char* command : {"predict", "run", "schedule", "compare", "bench", "calibrate", "validate", "export",
-                                "models", "machines", "explain", "cluster", "learners"}) {
+                                "models", "machines", "explain", "cluster", "learners", "frameworks"}) {
         const Output output = run(std::string{command} + " --help");
         EXPECT_EQ(output.code, 0);
         EXPECT_THAT(output.out, HasSubstr("Examples:"));
@@ -180,6 +191,7 @@ TEST_F(Contract, PredictionsHaveTheDocumentedKeys) {
                                 "step_s",
                                 "step_low_s",
                                 "step_high_s",
+                                "basis",
                                 "samples_per_s",
                                 "flops_per_s",
                                 "speedup",
@@ -188,6 +200,7 @@ TEST_F(Contract, PredictionsHaveTheDocumentedKeys) {
                                 "exposed_comm_s",
                                 "bubble_s",
                                 "io_wait_s",
+                                "rest_s",
                                 "memory_peak_bytes",
                                 "memory_capacity_bytes",
                                 "fits",
@@ -203,13 +216,30 @@ TEST_F(Contract, PredictionsHaveTheDocumentedKeys) {
     EXPECT_EQ(prediction["points"][2]["nodes"], 64);
 }
 
+// 128 samples of four devices at 1,000 samples/s are a step of 0.128 s.
+TEST_F(Contract, PointsSayWhatTheyRestOn) {
+    EXPECT_EQ(json("predict --devices 4")["points"][0]["basis"], "cold");
+    const Json anchored = json("predict --devices 4,24 --batch 32 --pilot 4=1000/s");
+    EXPECT_EQ(anchored["points"][0]["basis"], "measured");
+    EXPECT_NEAR(anchored["points"][0]["measured_step_s"].get<double>(), 0.128, 1e-12);
+    EXPECT_NEAR(anchored["points"][0]["step_s"].get<double>(), 0.128, 1e-3);
+    EXPECT_EQ(anchored["points"][1]["basis"], "anchored on 4 devices");
+    EXPECT_EQ(anchored["points"][1]["pilot_scale"], anchored["pilots"][0]["compute_scale"]);
+    EXPECT_TRUE(anchored["warnings"].empty()) << "within the band";
+    const Output doubted = run("predict --devices 4 --batch 32 --pilot 4=10s --format json --output doubted.json");
+    EXPECT_THAT(doubted.err, HasSubstr("outside the 99 % band"));
+    EXPECT_EQ(Json::parse(read("doubted.json"))["warnings"].size(), 1U);
+    const Json again = json("predict --devices 24 --batch 32 --pilot doubted.json");  // a file's step is a pilot too
+    EXPECT_NEAR(again["pilots"][0]["measured_step_s"].get<double>(), 10, 0.01);
+}
+
 TEST_F(Contract, PredictSaysWhatLinksCarryAndWhatNoiseAndReadingCost) {
     const Json p = json(
         "predict --model resnet50 --machine summit --devices 12 --batch 32 --precision mixed --links --noise 5% "
         "--samples 5 "
         "--input alpine --sample 110kB --dataset 1281167");
     const Json& point = p["points"][0];
-    EXPECT_GT(point["noisy_step_s"], point["step_s"]);  // the slowest of 12 is slower than the mean
+    EXPECT_GT(point["noisy_step_s"], point["step_s"]);       // the slowest of 12 is slower than the mean
     EXPECT_LT(point["noisy_p05_s"], point["noisy_step_s"]);  // five steps, none like another
     EXPECT_LT(point["noisy_step_s"], point["noisy_p95_s"]);
     EXPECT_EQ(point["io_wait_s"], 0.0);  // 2.5 TB/s for 12 devices
@@ -258,8 +288,47 @@ TEST_F(Contract, FusedNetworksMoveFewerBytes) {
 TEST_F(Contract, EveryPriceIsExplained) {
     const Json rows = json("predict --model lenet5 --machine titanx-server --devices 4 --explain")["explanation"];
     ASSERT_GT(rows.size(), 3U);
-    for (const Json& row : rows) EXPECT_FALSE(row["source"].get<std::string>().empty()) << row;
+    const auto word = testing::AnyOf("measured here", "measured on this device class", "modelled");
+    for (const Json& row : rows) {
+        EXPECT_FALSE(row["source"].get<std::string>().empty()) << row;
+        EXPECT_THAT(row["basis"].get<std::string>(), word) << row;
+    }
     EXPECT_THAT(rows.dump(), HasSubstr("allreduce"));
+}
+
+// What was measured on a V100 says nothing measured of an A100.
+TEST_F(Contract, SamplesOfAnotherDeviceAreNotCalledMeasured) {
+    const std::string problem = "explain conv2d:n8c64h56w56k64r3s3:pad1:stride1:f32:forward --machine ";
+    for (const Json& sample : json(problem + "perlmutter")["samples"]) EXPECT_EQ(sample["basis"], "modelled");
+    for (const Json& sample : json(problem + "dgx1-v100")["samples"])
+        EXPECT_EQ(sample["basis"], "measured on this device class");
+}
+
+// A file that its own calibration contradicts, and software that a machine names.
+TEST_F(Contract, PredictRepeatsWhatTheMachineFileWarnsOf) {
+    write("mine.toml",
+          "name = \"mine\"\nextends = \"perlmutter\"\nsoftware = \"megatron-lm-2021\"\n"
+          "[in_situ]\nbias = 0.1\nnoise = 0.5\nsource = \"me\"\ndoubt = \"the host was busy\"\n");
+    const Json made = json("predict --model lenet5 --machine mine.toml --devices 4");
+    EXPECT_EQ(made["software"], "megatron-lm-2021");
+    ASSERT_EQ(made["warnings"].size(), 1U);
+    EXPECT_EQ(made["warnings"][0], "the host was busy");
+    EXPECT_THAT(run("predict --model lenet5 --machine mine.toml --devices 4").out,
+                HasSubstr("warning: mine.toml: the host was busy"));
+    EXPECT_EQ(json("predict --model lenet5 --machine perlmutter --devices 4")["warnings"].size(), 0U);
+}
+
+TEST_F(Contract, MachinesRefusesWhatPredictRefuses) {
+    write("alone.toml",
+          "name = \"m\"\n[[device]]\nname = \"card\"\nlike = \"p40\"\n[[node]]\nname = \"n\"\n"
+          "devices = [{ class = \"card\", name = \"gpu\", count = 2 }]\nbridges = [{ name = \"b\" }]\n"
+          "[[node.link]]\nfrom = [\"gpu0\", \"gpu1\"]\nto = \"b\"\n"
+          "bandwidth = { value = \"10GBps\", source = \"me\" }\n");
+    for (const char* command : {"machines alone.toml", "predict --model lenet5 --machine alone.toml --devices 1"}) {
+        const Output output = run(command);
+        EXPECT_EQ(output.code, 2) << command;
+        EXPECT_THAT(output.err, HasSubstr("alone.toml:1: it has no [messaging.inside]")) << command;
+    }
 }
 
 #if REHEARSE_HAS_SIM
@@ -357,6 +426,37 @@ TEST_F(Contract, WhatDoesNotFitEndsWithFourAndATable) {
     EXPECT_THAT(output.err, testing::AllOf(HasSubstr("activations"), HasSubstr("optimizer"), HasSubstr("16 GB")));
 }
 
+TEST_F(Contract, PredictNamesItsFramework) {
+    const std::string two = "predict --model lenet5 --machine summit --devices 2";
+    const Json plain = json(two);
+    EXPECT_EQ(plain["configuration"]["framework"], "rehearse");
+    const Json chainer = json(two + " --framework chainermn");
+    EXPECT_EQ(chainer["configuration"]["framework"], "chainermn");
+    const Json by_words = json(two + " --plan data:allreduce=ring:overlap=off:bucket=1GB --loader inline");
+    EXPECT_EQ(chainer["points"][0]["step_s"], by_words["points"][0]["step_s"]);
+    EXPECT_GT(chainer["points"][0]["step_s"], plain["points"][0]["step_s"]);
+    EXPECT_EQ(run(two + " --framework pytorch").code, 2);
+}
+
+// 1,024 images of ResNet-50 are too many for two devices of 16 GB, and not for 32.
+TEST_F(Contract, PointsThatDoNotFitAreMarkedAndNoBaseline) {
+    const std::string some = "predict --model resnet50 --machine summit --global-batch 1024 --devices 2,32";
+    const Json points = json(some)["points"];
+    EXPECT_EQ(points[0]["fits"], false);
+    EXPECT_TRUE(points[0]["efficiency"].is_null());
+    EXPECT_TRUE(points[0]["speedup"].is_null());
+    EXPECT_EQ(points[1]["fits"], true);
+    EXPECT_EQ(points[1]["efficiency"], 1.0);
+    const Output table = run(some + " --plot curve.svg");
+    EXPECT_EQ(table.code, 0);
+    EXPECT_THAT(table.out, HasSubstr("  fits\n"));
+    EXPECT_THAT(table.err, HasSubstr("does not fit on 2 devices"));
+    EXPECT_THAT(read("curve.svg"), HasSubstr("does not fit"));
+    EXPECT_EQ(run(some + " --baseline 2").code, 4);
+    EXPECT_EQ(run("predict --model lenet5 --devices 2 --batch 32 --dataset 63").code, 2);
+    EXPECT_EQ(run("predict --model lenet5 --devices 2 --batch 32 --dataset 64").code, 0);
+}
+
 TEST_F(Contract, APredictionComparedWithItselfHasNoError) {
     for (const char* file : {"p.json", "p.pftrace"}) {
         SCOPED_TRACE(file);
@@ -366,7 +466,14 @@ TEST_F(Contract, APredictionComparedWithItselfHasNoError) {
         EXPECT_EQ(comparison["whole"][0]["error"], 0.0);
         EXPECT_TRUE(comparison["only_predicted"].empty());
         EXPECT_GT(comparison["step"].size(), 20U);
+        EXPECT_THAT(comparison["statistic"].get<std::string>(), HasSubstr("median over iterations"));
+        EXPECT_EQ(comparison["measured_iterations"], 1);
     }
+    EXPECT_EQ(run("predict --model resnet32 --machine titanx-server --devices 2 --trace other.json").code, 0);
+    EXPECT_EQ(run("predict --model resnet50 --machine titanx-server --devices 2 --trace another.json").code, 0);
+    const Output networks = run("compare other.json another.json");  // both have layer1.0.conv1
+    EXPECT_EQ(networks.code, 2);
+    EXPECT_THAT(networks.err, HasSubstr("is of resnet32, "));
     EXPECT_EQ(run("predict --model lenet5 --machine titanx-server --devices 2 --batch 64 --trace slow.json").code, 0);
     EXPECT_EQ(run("compare p.json slow.json --fail-over 1%").code, 1);
     EXPECT_EQ(run("export p.json slow.json --to perfetto both.pftrace").code, 0);

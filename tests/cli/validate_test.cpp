@@ -156,10 +156,10 @@ TEST_F(Published, WhatWasNeverMeasuredInKindIsAnchoredOnly) {
 // BERT by a framework that runs attention's kernels one by one is slower than the machine's own, in f16 more than in
 // f32.
 TEST_F(Published, FrameworksMayMoveValuesMoreOften) {
-    write("passes.toml",
-          "[[rule]]\nwhy = 'test'\nwhen = { system = 'Eager' }\npasses = 'vtrain-server'\n"
-          "[[rule]]\nwhy = 'test'\nwhen = { system = 'Fused' }\npasses = 'dgx1-v100'\n"
-          "[[rule]]\nwhy = 'test'\nwhen = { system = 'Bare' }\npasses = 'piz-daint'\n");
+    write("software.toml",
+          "[[rule]]\nwhy = 'test'\nwhen = { system = 'Eager' }\nsoftware = 'megatron-deepspeed-2023'\n"
+          "[[rule]]\nwhy = 'test'\nwhen = { system = 'Fused' }\nsoftware = 'megatron-lm-2021'\n"
+          "[[rule]]\nwhy = 'test'\nwhen = { system = 'Unknown' }\nsoftware = 'megatron-lm-2020'\n");
     const auto bert = [](const char* system, const char* precision) {
         return fmt::format(
             "{0}{1},{0},DGX-1-V100,V100,1,BERT-base@128,{1},one GPU,8,8,train_throughput,100,"
@@ -167,12 +167,12 @@ TEST_F(Published, FrameworksMayMoveValuesMoreOften) {
             system, precision);
     };
     const Json rows = validated(bert("Fused", "fp32") + bert("Eager", "fp32") + bert("Fused", "fp16 mixed") +
-                                    bert("Eager", "fp16 mixed") + bert("Bare", "fp32"),
-                                "--rules passes.toml")["rows"];
+                                    bert("Eager", "fp16 mixed") + bert("Unknown", "fp32"),
+                                "--rules software.toml")["rows"];
     const auto rate = [&](int i) { return rows[static_cast<std::size_t>(i)]["predicted"].get<double>(); };
     EXPECT_GT(rate(0), 1.02 * rate(1));
     EXPECT_GT(rate(2) / rate(3), rate(0) / rate(1));
-    EXPECT_THAT(rows[4]["skipped"].get<std::string>(), HasSubstr("'piz-daint' has no [device.tiles]"));
+    EXPECT_THAT(rows[4]["skipped"].get<std::string>(), HasSubstr("no software 'megatron-lm-2020' is known"));
 }
 
 // ResNet-50's convolutions read 10.6 and write 10.6 million values an image, forward and twice backward: turned, that

@@ -35,34 +35,54 @@ void for_all(CollectiveKind kind, const Check& check) {
     }
 }
 
-TEST(ReduceScatter, LeavesEachRankTheSumOfItsChunk) {
-    const auto kind = CollectiveKind::reduce_scatter;
-    for_all(kind, [&](const Algorithm& algorithm, std::int64_t n, std::int64_t elements) {
-        const Collective sum{kind, algorithm, {n, n}, elements};
-        const Memory after = executed(sum, given(sum));
-        for (std::int64_t r = 0; r < n; ++r) {
-            for (std::int64_t i = sum.chunk(r).begin; i < sum.chunk(r).end; ++i) {
-                // Sum over ranks of (rank + 1) * 1000 + i^2.
-                ASSERT_EQ(after[std::size_t(r)][std::size_t(i)], 1000 * n * (n + 1) / 2 + n * i * i);
-            }
+void expect_reduce_scatter(const Algorithm& algorithm, const Group& group, std::int64_t elements) {
+    const std::int64_t n = group.size;
+    const Collective sum{CollectiveKind::reduce_scatter, algorithm, group, elements};
+    const Memory after = executed(sum, given(sum));
+    for (std::int64_t r = 0; r < n; ++r) {
+        for (std::int64_t i = sum.chunk(r).begin; i < sum.chunk(r).end; ++i) {
+            // Sum over ranks of (rank + 1) * 1000 + i^2.
+            ASSERT_EQ(after[std::size_t(r)][std::size_t(i)], 1000 * n * (n + 1) / 2 + n * i * i);
         }
+    }
+}
+
+TEST(ReduceScatter, LeavesEachRankTheSumOfItsChunk) {
+    for_all(CollectiveKind::reduce_scatter, [](const Algorithm& algorithm, std::int64_t n, std::int64_t elements) {
+        expect_reduce_scatter(algorithm, {n, n}, elements);
     });
 }
 
-TEST(AllGather, GivesEveryRankTheChunksOfAll) {
-    const auto kind = CollectiveKind::all_gather;
-    for_all(kind, [&](const Algorithm& algorithm, std::int64_t n, std::int64_t elements) {
-        const Collective gather{kind, algorithm, {n, n}, elements};
-        Memory before(std::size_t(n), std::vector<std::int64_t>(std::size_t(elements), nothing));
-        std::vector<std::int64_t> all;
-        for (std::int64_t r = 0; r < n; ++r) {
-            for (std::int64_t i = gather.chunk(r).begin; i < gather.chunk(r).end; ++i) {
-                before[std::size_t(r)][std::size_t(i)] = initial(r, i);
-                all.push_back(initial(r, i));
-            }
+void expect_all_gather(const Algorithm& algorithm, const Group& group, std::int64_t elements) {
+    const std::int64_t n = group.size;
+    const Collective gather{CollectiveKind::all_gather, algorithm, group, elements};
+    Memory before(std::size_t(n), std::vector<std::int64_t>(std::size_t(elements), nothing));
+    std::vector<std::int64_t> all;
+    for (std::int64_t r = 0; r < n; ++r) {
+        for (std::int64_t i = gather.chunk(r).begin; i < gather.chunk(r).end; ++i) {
+            before[std::size_t(r)][std::size_t(i)] = initial(r, i);
+            all.push_back(initial(r, i));
         }
-        for (const auto& buffer : executed(gather, before)) ASSERT_EQ(buffer, all);
+    }
+    for (const auto& buffer : executed(gather, before)) ASSERT_EQ(buffer, all);
+}
+
+TEST(AllGather, GivesEveryRankTheChunksOfAll) {
+    for_all(CollectiveKind::all_gather, [](const Algorithm& algorithm, std::int64_t n, std::int64_t elements) {
+        expect_all_gather(algorithm, {n, n}, elements);
     });
+}
+
+// In one node by all three rings, on three along the first of them.
+TEST(RingsOfANode, DoWhatARingDoes) {
+    for (const std::int64_t size : {4, 12}) {
+        for (const std::int64_t elements : sizes) {
+            SCOPED_TRACE(std::to_string(size) + ", " + std::to_string(elements));
+            const Group group{size, 4, test::unequal_rings()};
+            expect_reduce_scatter({}, group, elements);
+            expect_all_gather({}, group, elements);
+        }
+    }
 }
 
 TEST(Broadcast, GivesEveryRankWhatTheRootHas) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/collective.hpp"
@@ -41,6 +42,12 @@ inline Memory given(const Collective& collective) {
         }
     }
     return memory;
+}
+
+// Three rings through the four ranks of a node, one of which carries half the data and another a sixth.
+inline std::shared_ptr<const std::vector<NodeRing>> unequal_rings() {
+    return std::make_shared<const std::vector<NodeRing>>(
+        std::vector<NodeRing>{{{0, 2, 1, 3}, 1.0 / 2}, {{0, 1, 2, 3}, 1.0 / 3}, {{0, 3, 2, 1}, 1.0 / 6}});
 }
 
 }  // namespace rehearse::test

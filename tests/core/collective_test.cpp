@@ -27,13 +27,18 @@ std::vector<Case> cases() {
         for (std::int64_t n = 1; n <= 17; ++n) all.push_back({name, {n, n}});
     }
     for (const char* name : {"torus(3x4)", "torus(4x3)", "torus(1x12)", "torus(12x1)"}) all.push_back({name, {12, 12}});
-    for (const Group group :
+    for (const Group& group :
          {Group{1, 1}, Group{6, 6}, Group{4, 1}, Group{8, 2}, Group{12, 3}, Group{18, 6}, Group{20, 4}, Group{10, 4}}) {
         all.push_back({"rings", group});
     }
+    for (const char* name : {"ring", "rings", "hierarchical(ring,halving)"}) {
+        for (const std::int64_t nodes : {1, 3}) {
+            all.push_back({name, {4 * nodes, 4, test::unequal_rings()}});
+        }
+    }
     for (const char* inside : {"ring", "halving", "tree"}) {
         for (const char* across : {"ring", "doubling", "halving", "tree"}) {
-            for (const Group group :
+            for (const Group& group :
                  {Group{1, 1}, Group{6, 6}, Group{4, 1}, Group{12, 6}, Group{18, 6}, Group{20, 4}}) {
                 all.push_back({std::string{"hierarchical("} + inside + "," + across + ")", group});
             }
@@ -55,6 +60,32 @@ TEST(AllReduce, LeavesTheSumOnEveryRank) {
                 }
             }
         }
+    }
+}
+
+// On two nodes of eight whose links make one ring: messages inside a node go along it, and in every round each rank
+// sends one message to the other node and gets one from it, so that all network cards are busy.
+TEST(AllReduce, RingsKeepToTheLinksOfANode) {
+    const std::vector<std::int64_t> order{0, 1, 2, 3, 7, 6, 5, 4};
+    const auto links = std::make_shared<const std::vector<NodeRing>>(1, NodeRing{order, 1});
+    const Collective sum = all_reduce(parse_algorithm("rings"), {16, 8, links}, 1600);
+    std::set<std::pair<std::int64_t, std::int64_t>> joined;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        joined.emplace(order[i], order[(i + 1) % 8]);
+        joined.emplace(order[(i + 1) % 8], order[i]);
+    }
+    std::map<std::int64_t, int> out, in;
+    for (const Parcel& parcel : sum.parcels(0)) {
+        if (parcel.from / 8 != parcel.to / 8) {
+            ++out[parcel.from];
+            ++in[parcel.to];
+        } else {
+            EXPECT_TRUE(joined.contains({parcel.from % 8, parcel.to % 8})) << parcel.from << " to " << parcel.to;
+        }
+    }
+    for (std::int64_t rank = 0; rank < 16; ++rank) {
+        EXPECT_EQ(out[rank], 1) << rank;
+        EXPECT_EQ(in[rank], 1) << rank;
     }
 }
 

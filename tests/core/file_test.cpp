@@ -2,6 +2,7 @@
 #include "core/file.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -34,6 +35,24 @@ TEST(ReplaceFile, NeverReplacesADevice) {
     EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
     if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
     EXPECT_THROW(replace_file("/dev/full", "no room"), InputError);
+}
+
+// What only its owner could read stays so.
+TEST(ReplaceFile, KeepsTheRightsOfWhatItReplaces) {
+    const std::string path = std::filesystem::temp_directory_path() / ("rehearse_rights_" + std::to_string(getpid()));
+    replace_file(path, "one");
+    std::filesystem::permissions(path, std::filesystem::perms{0600});
+    replace_file(path, "two");
+    EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms{0600});
+    std::filesystem::remove(path);
+}
+
+TEST(ReadFile, RefusesWhatMayNeverEnd) {
+    EXPECT_THROW(read_file("/dev/zero"), InputError);
+    const std::string pipe = std::filesystem::temp_directory_path() / ("rehearse_pipe_" + std::to_string(getpid()));
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    EXPECT_THROW(read_file(pipe), InputError);
+    std::filesystem::remove(pipe);
 }
 
 }  // namespace

@@ -122,6 +122,45 @@ TEST(Tiles, AreDealtOutInWaves) {
     EXPECT_NEAR(price({experts, Pass::forward, 1, DataType::f16}, tiled()).time.value, 2 * wave, 1e-9);
 }
 
+// TF32 at half the rate of f16 and of its own, FP8 at twice: a tile of 256 x 128 takes twice or half as long, and as
+// long to begin and store. Nobody has measured them, which the source says and the error shows.
+TEST(Tiles, OfTypesThatNobodyMeasuredAreModelledFromTheDataSheet) {
+    DeviceClass device = tiled();
+    device.peak[DataType::tf32] = {50_TFLOPS, "sheet"};
+    device.peak[DataType::fp8] = {200_TFLOPS, "sheet"};
+    const MatMul product{512, 256, 4096, false};
+    const Price half = price({product, Pass::forward, 1, DataType::f16}, device);
+    const Price tf32 = price({product, Pass::forward, 1, DataType::tf32}, device);
+    const Price fp8 = price({product, Pass::backward_weights, 1, DataType::fp8}, device);
+    const double tile = 2 * 256 * 128;
+    EXPECT_NEAR(half.time.value, tile * (4096 + 64) / 12.5e12, 1e-12);
+    EXPECT_NEAR(tf32.time.value, tile * (4096 + 32) / 6.25e12, 1e-12);
+    // Of {4096, 256} = {4096, 512} x {512, 256}: 32 tiles in 8 waves.
+    EXPECT_NEAR(fp8.time.value, 8 * tile * (512 + 128) / 25e12, 1e-12);
+    EXPECT_EQ(half.error, 0.1);
+    EXPECT_NEAR(tf32.error, std::hypot(0.1, 0.25), 1e-12);
+    EXPECT_NEAR(fp8.error, tf32.error, 1e-12);
+    EXPECT_THAT(tf32.source, testing::StartsWith("tf32 modelled from the data sheet"));
+    // Forward turns 512 x 4096 inputs from 16 bits into 8, twice: 4 bytes each at 500 GB/s.
+    const Price forward = price({product, Pass::forward, 1, DataType::fp8}, device);
+    EXPECT_NEAR(forward.time.value, tile * (4096 + 128) / 25e12 + 4 * 512 * 4096 / 500e9, 1e-12);
+    device.peak.erase(DataType::fp8);
+    EXPECT_THROW(static_cast<void>(price({product, Pass::forward, 1, DataType::fp8}, device)), InputError);
+}
+
+// Fused attention that a program keeps after all crosses memory as in programs of 2021, six and a half times.
+TEST(Tiles, OfAttentionThatIsKeptHaveItCrossMemory) {
+    DeviceClass device = tiled();
+    TileModel fused = *device.tiles;
+    fused.score_passes = {};
+    device.tiles = std::make_shared<const TileModel>(fused);
+    Attention attention{16, 1024, 1024, 64, false, true};
+    const double without = price({attention, Pass::forward, 1, DataType::f16}, device).time.value;
+    attention.kept = true;
+    const double with = price({attention, Pass::forward, 1, DataType::f16}, device).time.value;
+    EXPECT_NEAR(with - without, 2 * 16 * 6.5 * 1048576.0 / 500e9, 1e-12);
+}
+
 TEST(Tiles, PriceTheRestByBytesAndNothingUnderTheHostsCalls) {
     const Price norm = price({LayerNorm{1024, 4096}, Pass::forward, 1, DataType::f16}, tiled());
     EXPECT_NEAR(norm.time.value, 2 * 2 * (2 * 1024 * 4096 + 2 * 4096) / 500e9, 1e-12);

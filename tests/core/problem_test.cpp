@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/op.hpp"
+#include "core/problem_forms.hpp"
 
 namespace rehearse {
 namespace {
@@ -61,6 +62,7 @@ const std::vector<Op> ops{
     SoftmaxLoss{.classes = 50257, .rows = 1024},
     Attention{16, 512, 512, 64, false, true},
     Attention{3, 5, 7, 11, true},
+    Attention{16, 512, 512, 64, true, true, true},
     LayerNorm{512, 1024},
     Embedding{512, 30522, 1024, 512, 2},
     Embedding{1, 2, 3},
@@ -69,6 +71,7 @@ const std::vector<Op> ops{
     Interaction{27, 64},
     Embedding{1024, 6288, 2048, 1024, 0, 8},
     SoftmaxTerms{6288, 1024, 8},
+    SoftmaxTerms{256, 1024, 2, 301},
     TermsLoss{1024, 8},
     ChannelSums{64, 56, 28},
     ChannelSums{4, 6, 6, 3},
@@ -112,13 +115,24 @@ TEST(ProblemString, IsTheOneOfTheDocumentation) {
               "batchnorm:n32c16h32w32:add:relu:f32:forward");
 }
 
+// What --help and messages show can be typed.
+TEST(ProblemString, FormsOfHelpAreReadAndWrittenAlike) {
+    for (const ProblemForm& form : problem_forms()) {
+        SCOPED_TRACE(form.example);
+        const Problem problem = parse_problem(form.example);
+        EXPECT_EQ(to_string(problem), form.example);
+        EXPECT_EQ(kind_of(problem.op), form.kind);
+        EXPECT_EQ(example_of(form.kind), form.example);
+    }
+}
+
 TEST(ProblemString, SaysWhatIsWrongWithIt) {
     const std::vector<std::pair<const char*, const char*>> cases{
         {"", "unknown operator"},
         {"conv", "unknown operator 'conv'"},
         {"conv2s:n1c1h1w1k1r1s1:f32:forward", "did you mean 'conv2d'"},
-        {"conv2d", "expected KIND:nBATCH"},
-        {"conv2d:c1h1w1k1r1s1:f32:forward", "expected KIND:nBATCH"},
+        {"conv2d", "expected conv2d:nBATCH"},
+        {"conv2d:c1h1w1k1r1s1:f32:forward", "expected conv2d:nBATCH"},
         {"conv2d:n0c1h1w1k1r1s1:f32:forward", "batch must be at least 1"},
         {"conv2d:n1c1h1w1k1r1s1:f32:forwards", "'forwards' is no pass"},
         {"conv2d:n1c1h1w1k1r1s1:f31:forward", "'f31' is no pass or type"},
@@ -132,7 +146,7 @@ TEST(ProblemString, SaysWhatIsWrongWithIt) {
         {"conv2d:n99999999999999999999c1h1w1k1r1s1:f32:forward", "batch"},
         {"conv3d:n1c4h8w8k4r3s3:f32:forward", "expected 'd'"},
         {"conv3d:n1c4d8h8w8k4t3r3s3:pad1x1x1x1:f32:forward", "'pad' takes 1 or 6"},
-        {"conv3d:n1c4d0h8w8k4t1r3s3:f32:forward", "at least one plane"},
+        {"conv3d:n1c4d0h8w8k4t1r3s3:f32:forward", "a size is 0"},
         {"conv3d:n1c4d2h8w8k4t3r3s3:f32:forward", "depth: a window of 3 does not fit into 2"},
         {"convtranspose:n1c4h8w8k4r3s3:stride2:outpad2:f32:forward", "the output padding is 2, must be below"},
         {"convtranspose:n1c4h8w8k4r3s3:pad9:f32:forward", "padding 9+9 leaves nothing of 8"},
@@ -146,7 +160,19 @@ TEST(ProblemString, SaysWhatIsWrongWithIt) {
         {"attention:n1h0q3k2d4:f32:forward", "a size is 0"},
         {"lamb:n1:3:tensors4:f32:update", "3 parameters cannot be 4 tensors"},
         {"embedding:n1t9v2c3:positions8:f32:forward", "9 tokens need a position each, there are 8"},
+        {"matmul:n1m0n0k0:f32:forward", "a size is 0"},
+        {"softmax:n1:0:f32:forward", "a size is 0"},
+        {"sgd:n1:0:f32:update", "a size is 0"},
+        {"activation:n1:4x0:relu:f32:forward", "a size is 0"},
+        {"matmul:n1m10000000n10000000k10000000:f32:forward", "larger than any kernel works on"},
+        {"softmax:n1:9000000000000000000:f32:forward", "larger than any kernel's sizes"},
+        {"activation:n1:100000000x100000000:relu:f32:forward", "more elements"},
+        {"activation:n1000000000:1000x1000x1000:relu:f32:forward", "more elements"},
+        {"add:n1:4:inputs9999999999:f32:forward", "inputs9999999999: 1 to 10000"},
+        {"add:n1:4:inputs0:f32:forward", "1 to 10000"},
         {":::", "unknown operator"},
+        {"matmul:m1024n1024k1024:f32:forward", "like matmul:n1m1024n1024k1024:f32:forward"},
+        {"attention:n1h16:f32:forward", "written like attention:n8h16q512k512d64:f32:forward"},
     };
     for (const auto& [text, why] : cases) {
         SCOPED_TRACE(text);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/iterations.hpp"
+
 namespace rehearse {
 namespace {
 
@@ -30,7 +32,7 @@ TEST(Summarize, SplitsAStepIntoPartsThatAddUp) {
     EXPECT_DOUBLE_EQ(s.compute.value, 4);
     EXPECT_DOUBLE_EQ(s.exposed_comm.value, 0.5 + 1.5);
     EXPECT_DOUBLE_EQ(s.io_wait.value, 1);
-    EXPECT_DOUBLE_EQ(s.bubble.value, 3);
+    EXPECT_DOUBLE_EQ(s.rest.value, 3);
 }
 
 TEST(Summarize, TakesTheMedianIterationAndTheLastRank) {
@@ -40,6 +42,11 @@ TEST(Summarize, TakesTheMedianIterationAndTheLastRank) {
                 event(2, 0, Stream::compute, 61, 80), event(3, 0, Stream::compute, 80, 92)};
     EXPECT_DOUBLE_EQ(summarize(t).step.value, 12);  // of 11, 19, 12
     EXPECT_EQ(summarize(Timeline{}).step, Seconds{0});
+    const Iterations middle = iterations(t);  // from 80 to 92
+    EXPECT_EQ(middle.middle, 3);
+    EXPECT_EQ(middle.end - middle.start, summarize(t).step);
+    EXPECT_EQ(to_string(middle), "median of 3 iterations (the first, a warm-up, left out)");
+    EXPECT_EQ(iterations(Timeline{}).count, 0);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -14,6 +15,7 @@
 #include "gui/pages.hpp"
 #include "gui/start.hpp"
 #include "gui/timeline_rows.hpp"
+#include "gui/timeline_tables.hpp"
 #include "models/models.hpp"
 #include "schedule/orders.hpp"
 #include "trace/trace.hpp"
@@ -71,6 +73,61 @@ TEST_F(Files, OfKinetoBecomeLanesWithNames) {
     EXPECT_EQ(lanes.lanes[1].activity(0), Activity::collective);
     EXPECT_EQ(lanes.first, 0);
     EXPECT_EQ(lanes.last, 30000);
+}
+
+// A launch on a CPU thread, the kernel on the GPU, two asynchronous requests that overlap, and labels, as Kineto and
+// Chrome write them. The launch of 1 us at 10 us lies inside the call from 5 to 25 us; the arrow goes from it.
+TEST_F(Files, OfKinetoKeepArgumentsFlowsAsynchronousEventsAndLabels) {
+    const auto documents = load(write("k.json", R"({"traceEvents": [
+ {"ph": "M", "name": "process_name", "pid": 100, "args": {"name": "python"}},
+ {"ph": "M", "name": "process_labels", "pid": 100, "args": {"labels": "CPU"}},
+ {"ph": "M", "name": "process_labels", "pid": 0, "args": {"labels": "GPU 0"}},
+ {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 100, "tid": 1, "ts": 5, "dur": 20,
+  "args": {"Input Dims": [[64, 32], [32, 8]], "External id": 17}},
+ {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 100, "tid": 1, "ts": 10, "dur": 1},
+ {"ph": "X", "cat": "kernel", "name": "sgemm", "pid": 0, "tid": 7, "ts": 30, "dur": 8,
+  "args": {"grid": [4, 1, 1], "est. achieved occupancy %": 50.5, "queued": true, "name": null}},
+ {"ph": "s", "cat": "ac2g", "id": 9, "pid": 100, "tid": 1, "ts": 10},
+ {"ph": "f", "cat": "ac2g", "id": 9, "pid": 0, "tid": 7, "ts": 30, "bp": "e"},
+ {"ph": "b", "cat": "net", "id": "0x1", "name": "get", "pid": 100, "tid": 1, "ts": 0, "args": {"url": "a"}},
+ {"ph": "b", "cat": "net", "id": "0x2", "name": "put", "pid": 100, "tid": 1, "ts": 2},
+ {"ph": "e", "cat": "net", "id": "0x1", "pid": 100, "tid": 2, "ts": 6, "args": {"status": 200}},
+ {"ph": "e", "cat": "net", "id": "0x2", "pid": 100, "tid": 2, "ts": 4}]})"));
+    const picture::Lanes& lanes = *documents.at(0).lanes;
+    EXPECT_EQ(lanes.rank_names.at(100), "python (CPU)");
+    EXPECT_EQ(lanes.rank_names.at(0), "GPU 0");
+    std::map<std::string, picture::EventAt> of;
+    for (std::size_t l = 0; l < lanes.lanes.size(); ++l) {
+        for (std::size_t i = 0; i < lanes.lanes[l].size(); ++i) of[lanes.whats[lanes.lanes[l].what(i)].step] = {l, i};
+    }
+    const auto arguments = [&](const char* name) {
+        const auto place = lanes.lanes[of.at(name).lane].arguments(of.at(name).event);
+        return place ? lanes.arguments[*place] : "";
+    };
+    EXPECT_EQ(arguments("aten::mm"), "Input Dims: [[64, 32], [32, 8]]\nExternal id: 17");
+    EXPECT_EQ(arguments("sgemm"), "grid: [4, 1, 1]\nest. achieved occupancy %: 50.5\nqueued: true\nname: null");
+    EXPECT_EQ(arguments("cudaLaunchKernel"), "");
+    EXPECT_EQ(arguments("get"), "url: a\nstatus: 200");
+    EXPECT_EQ(partners(lanes, of.at("cudaLaunchKernel")), std::vector{of.at("sgemm")});
+    EXPECT_EQ(partners(lanes, of.at("sgemm")), std::vector{of.at("cudaLaunchKernel")});
+    EXPECT_EQ(lanes.lanes[of.at("aten::mm").lane].flow(of.at("aten::mm").event), 0U);
+    const picture::Lane& get = lanes.lanes[of.at("get").lane];
+    EXPECT_EQ(get.end(of.at("get").event) - get.start(of.at("get").event), 6000);  // ended on another thread
+    EXPECT_EQ(get.name, "asynchronous net");
+    EXPECT_NE(of.at("get").lane, of.at("put").lane);  // they overlap
+    const Rows rows = details_of(lanes, nullptr, of.at("sgemm"));
+    EXPECT_TRUE(std::ranges::any_of(
+        rows.rows, [](const auto& row) { return row[0].text == "grid" && row[1].text == "[4, 1, 1]"; }));
+}
+
+// Events at 1.2345678 s: the selection says it to the nanosecond.
+TEST_F(Files, KeepTheirNanosecondsInTheTables) {
+    picture::LanesBuilder builder("t", false, 1);
+    builder.add(builder.lane(0, Stream::compute, "c"), 1'234'567'800, 1'500,
+                builder.what({"s", "", "", 0, 0, 0, Activity::other}));
+    const Rows rows = details_of(builder.finish(), nullptr, {0, 0});
+    EXPECT_EQ(rows.rows.at(3)[1].text, "1.2345678 s");
+    EXPECT_EQ(rows.rows.at(4)[1].text, "1.5 us");
 }
 
 TEST_F(Files, OfABareArrayOfEventsAreRead) {
@@ -167,19 +224,34 @@ TEST_F(Files, OfPredictionsKeepTheirFigures) {
     const auto documents =
         load(write("p.json", R"({"schema": "rehearse.prediction/1", "model": "m", "machine": "summit",
         "plan": "data", "precision": "mixed", "points": [
-        {"devices": 12, "step_s": 0.5, "step_low_s": 0.4, "step_high_s": 0.75, "samples_per_s": 100, "efficiency": 0.5, "fits": false},
-        {"devices": 6, "step_s": 0.25, "samples_per_s": 100, "efficiency": 1, "fits": true}],
+        {"devices": 12, "step_s": 0.5, "step_low_s": 0.4, "step_high_s": 0.75, "samples_per_s": 100, "efficiency": 1, "fits": true},
+        {"devices": 6, "step_s": 0.25, "samples_per_s": 100, "efficiency": null, "fits": false}],
         "memory": [{"class": "all", "kind": "weights", "bytes": 8}]})"));
     const Prediction& prediction = *documents.at(0).prediction;
     ASSERT_EQ(prediction.points.size(), 2U);
     EXPECT_EQ(prediction.points[0].devices, 6);  // in order
     EXPECT_EQ(prediction.points[1].step_high_s, 0.75);
-    EXPECT_FALSE(prediction.points[1].fits);
+    EXPECT_FALSE(prediction.points[0].fits);
     EXPECT_EQ(prediction.memory[0].bytes, 8);
     // The band of the throughput is the other way round: 100 * 0.5 / 0.75.
     const picture::Chart chart = scaling_chart({curve_of(prediction)}, picture::ScalingMetric::throughput, "");
-    EXPECT_NEAR(chart.series[0].low[1], 100 * 0.5 / 0.75, 1e-9);
-    EXPECT_NEAR(chart.series[0].high[1], 100 * 0.5 / 0.4, 1e-9);
+    ASSERT_EQ(chart.series[0].low.size(), 1U) << "a point that does not fit is in a series of its own";
+    EXPECT_NEAR(chart.series[0].low[0], 100 * 0.5 / 0.75, 1e-9);
+    EXPECT_NEAR(chart.series[0].high[0], 100 * 0.5 / 0.4, 1e-9);
+}
+
+// What `rehearse bench --out` writes: the mean of a round is 9 us because of one disturbance, its median 1 us; of two
+// rounds of 1 and 3 us the median is 2 us, in which 4000 operations are 2 GFLOP/s.
+TEST_F(Files, OfRehearseBenchAreMediansAsItsTableHasThem) {
+    const auto documents = load(write("b.json", R"({"context": {"host_name": "h"}, "benchmarks": [
+        {"name": "a/cpu", "run_type": "iteration", "real_time": 9, "time_unit": "us", "median_s": 1e-6, "flop/s": 4e9},
+        {"name": "a/cpu", "run_type": "iteration", "real_time": 9, "time_unit": "us", "median_s": 3e-6,
+         "flop/s": 1333333333.3333333}]})"));
+    const Benchmarks& benchmarks = *documents.at(0).benchmarks;
+    ASSERT_EQ(benchmarks.rows.size(), 1U);
+    EXPECT_TRUE(benchmarks.are_medians);
+    EXPECT_DOUBLE_EQ(benchmarks.rows[0].seconds, 2e-6);
+    EXPECT_NEAR(benchmarks.rows[0].flops_per_s, 2e9, 1);
 }
 
 TEST_F(Files, OfGoogleBenchmarkBecomeSeconds) {

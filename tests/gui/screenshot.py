@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """rehearse-gui --screenshot: the picture's size and colours, and the exit code where a file is missing."""
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -43,6 +44,11 @@ def main():
         assert done.returncode == 2 and "no such tab" in done.stderr, done
         done = subprocess.run([program, "--view", "nowhere", "--exit"], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 2 and "no such screen" in done.stderr, done
+        bare = {key: value for key, value in os.environ.items() if key not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")}
+        for words, code, text in ((["--help"], 0, "--screenshot"), (["--version"], 0, "rehearse-gui "), (["--opne", "a"], 2, "opne"),
+                                  (["--size", "big"], 2, "800x600"), (["--theme", "blue"], 2, "light or dark"), ([], 3, "no display")):
+            done = subprocess.run([program, *words], env=bare, capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode == code and text in done.stdout + done.stderr, (words, done)
     return 0
 
 

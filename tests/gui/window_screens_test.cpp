@@ -15,6 +15,7 @@
 #include <QtTest/QTest>
 
 #include "gui/picture_view.hpp"
+#include "gui/timeline_size.hpp"
 #include "tests/gui/window_fixture.hpp"
 
 namespace rehearse::gui {
@@ -278,6 +279,92 @@ TEST_F(Gui, ScalesItsTextAndCopiesTablesAsCsv) {
     QTest::keyClick(table, Qt::Key_C, Qt::ControlModifier);
     const std::string csv = QApplication::clipboard()->text().toStdString();
     EXPECT_EQ(csv, to_csv(table->model_of_rows().rows()));
+}
+
+// Measured: a warm-up of 100 ms, then steps of 40, 30 and 20 ms. The one in the middle, of 30 ms from 140 ms on, is the
+// one whose time the figures have, and is what is looked at.
+TEST_F(Gui, ComparesTheIterationInTheMiddleNotTheWarmUp) {
+    const auto steps = [](bool measured, std::vector<double> lengths) {
+        Timeline timeline{measured ? "net, data=1, batch 4 a rank, measured" : "net on summit, data=1, predicted",
+                          measured,
+                          1,
+                          {},
+                          {}};
+        double now = 0;
+        for (std::size_t i = 0; i < lengths.size(); ++i) {
+            timeline.events.push_back({0,
+                                       Stream::compute,
+                                       "a:forward",
+                                       "a",
+                                       "forward",
+                                       0,
+                                       static_cast<int>(i),
+                                       Seconds{now},
+                                       Seconds{now + lengths[i]},
+                                       {},
+                                       {}});
+            now += lengths[i];
+        }
+        return timeline;
+    };
+    trace::write(steps(false, {0.03}), path("p.pftrace"));
+    trace::write(steps(true, {0.1, 0.04, 0.03, 0.02}), path("m.pftrace"));
+    open("p.pftrace"), open("m.pftrace");
+    window_->go("compare");
+    const auto verdict = [&] { return find<QLabel>("compare_verdict")->text().toStdString(); };
+    ASSERT_TRUE(wait([&] { return !verdict().empty(); }));
+    EXPECT_THAT(verdict(), HasSubstr("0.0 %"));
+    EXPECT_THAT(verdict(), HasSubstr("measured: median of 3 iterations (the first, a warm-up, left out)"));
+    const auto view = find<TimelineView>("compare_measured")->view();
+    EXPECT_NEAR(view.from, 140e6, 1e6);
+    EXPECT_NEAR(view.to, 170e6, 6e6);
+    EXPECT_NEAR(find<TimelineView>("compare_predicted")->view().from, 0, 1e6);
+    find<Table>("differences")->chosen_row(3);
+    const auto* measured = find<TimelineView>("compare_measured");
+    ASSERT_TRUE(measured->selected());
+    EXPECT_EQ(measured->lanes()->lanes[0].iteration(measured->selected()->event), 2);
+}
+
+TEST_F(Gui, RefusesToCompareDifferentNetworks) {
+    for (const bool measured : {false, true}) {
+        Timeline timeline = two_ranks(measured);
+        timeline.title =
+            measured ? "resnet101, data=2, batch 4 a rank, measured" : "resnet50 on summit, data=2, predicted";
+        trace::write(timeline, path(measured ? "m.pftrace" : "p.pftrace"));
+    }
+    open("p.pftrace"), open("m.pftrace");
+    window_->go("compare");
+    const auto says = [&] {
+        const auto& marks = find<PictureView>("differences_picture")->shown().marks;
+        return std::ranges::any_of(marks, [](const picture::Mark& mark) {
+            const auto* text = std::get_if<picture::Text>(&mark.shape);
+            return text != nullptr && text->text.find("different networks") != std::string::npos;
+        });
+    };
+    find<QTabWidget>("compare_tabs")->setCurrentIndex(2);
+    EXPECT_TRUE(wait(says));
+    EXPECT_EQ(find<QLabel>("compare_verdict")->text(), "");
+}
+
+// What is dragged over is named while the button is down: half of the view's width is half of its time.
+TEST_F(Gui, NamesTheExtentOfAnAreaWhileItIsDragged) {
+    open("predicted.pftrace");
+    window_->go("timeline");
+    TimelineView& view = *timeline();
+    view.set_view({0, 20e6});
+    const int left = size::heads, width = view.width() - left;
+    QTest::mousePress(&view, Qt::LeftButton, {}, QPoint(left + width / 4, 70));
+    const QImage before = view.grab().toImage();
+    QTest::mouseMove(&view, QPoint(left + width / 2, 90));
+    QTest::mouseMove(&view, QPoint(left + width / 4 + width / 2, 100));
+    ASSERT_TRUE(view.area());
+    EXPECT_NEAR(view.area()->to - view.area()->from, 10e6, 5e4);
+    EXPECT_THAT(view.extent(), testing::MatchesRegex("(10\\.0|9\\.9)[0-9] ms"));
+    EXPECT_NE(view.grab().toImage(), before);
+    QTest::mouseRelease(&view, Qt::LeftButton, {}, QPoint(left + width / 4 + width / 2, 100));
+    view.select_area(TimelineView::Area{1000, 1000 + 3e6, {0}});
+    view.set_view({0, 2000});  // a pixel is about two nanoseconds: to the nanosecond
+    EXPECT_EQ(view.extent(), "3.000000 ms");
 }
 
 }  // namespace

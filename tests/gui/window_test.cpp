@@ -196,6 +196,11 @@ TEST_F(Gui, EditsAnExperimentLivesAndUndoes) {
     ASSERT_TRUE(wait([&] { return verdict->text().contains("can be run"); }));
     auto* curve = find<PictureView>("curve");
     EXPECT_TRUE(wait([&] { return curve->shown().marks.size() > 20; }));
+    plan->setText("data:zero=1");  // what is shown was of another plan
+    EXPECT_LT(curve->shown().marks.size(), 5U);
+    EXPECT_FALSE(verdict->text().contains("can be run"));
+    QTest::mouseClick(find<QPushButton>("undo"), Qt::LeftButton);
+    EXPECT_TRUE(wait([&] { return curve->shown().marks.size() > 20; }));
     QTest::mouseClick(find<QPushButton>("copy"), Qt::LeftButton);
     EXPECT_EQ(QApplication::clipboard()->text().toStdString(), command_line(window_->session().experiment));
     QTest::mouseClick(find<QPushButton>("predict"), Qt::LeftButton);

@@ -290,6 +290,55 @@ TEST(SoftmaxTerms, OfAllRanksMakeTheWholeLoss) {
     }
 }
 
+// Five classes on three ranks with two places each, of which the last is empty; then on three with four each, of which
+// the last has none at all. What fills up has scores, too, which count for nothing.
+TEST(SoftmaxTerms, OfPlacesWithoutAClassCountForNothing) {
+    const std::int64_t rows = 4, batch = 2, parts = 3, words = 5;
+    const Backend& loops = reference::backend();
+    Tensors whole{SoftmaxLoss{.classes = words, .rows = rows}, batch, loops};
+    whole.run_forward_and_backward(loops);
+    for (const std::int64_t classes : {2, 4}) {
+        SCOPED_TRACE(classes);
+        Tensors loss{TermsLoss{rows, parts}, batch, loops};
+        std::vector<Tensors> ranks;
+        const auto place = [&](std::int64_t row, std::int64_t rank, std::int64_t i) {
+            return rank * classes + i < words ? row * words + rank * classes + i : -1;
+        };
+        for (std::int64_t rank = 0; rank < parts; ++rank) {
+            Tensors& own = ranks.emplace_back(SoftmaxTerms{classes, rows, parts, words}, batch, loops);
+            own.first_row = rank * classes;
+            own.labels = whole.labels;
+            for (std::int64_t row = 0; row < batch * rows; ++row) {
+                for (std::int64_t i = 0; i < classes; ++i) {
+                    const std::int64_t from = place(row, rank, i);
+                    own.src[0][row * classes + i] = from < 0 ? 1000 : whole.src[0][from];
+                }
+            }
+            own.run(loops, Pass::forward);
+            for (std::int64_t row = 0; row < batch * rows; ++row) {
+                for (std::int64_t i = 0; i < 3; ++i) loss.src[0][(row * parts + rank) * 3 + i] = own.dst[row * 3 + i];
+            }
+        }
+        loss.run_forward_and_backward(loops);
+        for (std::int64_t n = 0; n < batch; ++n) EXPECT_NEAR(loss.dst[n], whole.dst[n], 1e-6);
+        for (std::int64_t rank = 0; rank < parts; ++rank) {
+            Tensors& own = ranks[rank];
+            for (std::int64_t row = 0; row < batch * rows; ++row) {
+                for (std::int64_t i = 0; i < 3; ++i)
+                    own.diff_dst[row * 3 + i] = loss.diff_src[0][(row * parts + rank) * 3 + i];
+            }
+            own.run(loops, Pass::backward_data);
+            for (std::int64_t row = 0; row < batch * rows; ++row) {
+                for (std::int64_t i = 0; i < classes; ++i) {
+                    const std::int64_t from = place(row, rank, i);
+                    const float expected = from < 0 ? 0 : whole.diff_src[0][from];
+                    EXPECT_NEAR(own.diff_src[0][row * classes + i], expected, from < 0 ? 0 : 1e-7);
+                }
+            }
+        }
+    }
+}
+
 // Two ranks with half of a table each add up to what one with all of it gives; each has its half's gradient.
 TEST(EmbeddingInParts, AddsUpToTheWhole) {
     const Embedding op{.tokens = 6, .vocabulary = 8, .width = 3, .positions = 6, .segments = 2};

@@ -47,6 +47,15 @@ inline void expect_equal(const DeviceClass& a, const DeviceClass& b) {
     }
 }
 
+inline void expect_equal(const Software& a, const Software& b) {
+    EXPECT_EQ(std::tie(a.name, a.summary), std::tie(b.name, b.summary));
+    for (const auto figure : {&Software::elementwise_passes, &Software::score_passes, &Software::loss_passes,
+                              &Software::dense_kernels, &Software::attention_kernels, &Software::loss_kernels}) {
+        expect_equal(a.*figure, b.*figure, "software");
+    }
+    expect_equal(a.issue, b.issue, "issue");
+}
+
 inline void expect_equal(const NodeKind& a, const NodeKind& b) {
     EXPECT_EQ(a.name, b.name);
     EXPECT_EQ(a.count, b.count);
@@ -101,6 +110,7 @@ inline void expect_equal(const Messaging& a, const Messaging& b) {
     expect_equal(a.overlap.core_time, b.overlap.core_time, "core_time");
     expect_equal(a.overlap.core_rate, b.overlap.core_rate, "core_rate");
     expect_equal(a.overlap.delay, b.overlap.delay, "delay");
+    EXPECT_EQ(a.one_ring, b.one_ring);
 }
 
 inline void expect_equal(const Machine& a, const Machine& b) {
@@ -113,8 +123,9 @@ inline void expect_equal(const Machine& a, const Machine& b) {
     expect_equal(a.fabric, b.fabric);
     expect_equal(a.inside, b.inside);
     expect_equal(a.across, b.across);
-    EXPECT_EQ(std::tie(a.in_situ.bias, a.in_situ.noise, a.in_situ.source),
-              std::tie(b.in_situ.bias, b.in_situ.noise, b.in_situ.source));
+    EXPECT_EQ(std::tie(a.in_situ.bias, a.in_situ.noise, a.in_situ.source, a.in_situ.doubt),
+              std::tie(b.in_situ.bias, b.in_situ.noise, b.in_situ.source, b.in_situ.doubt));
+    expect_equal(a.software, b.software);
     EXPECT_EQ(a.shared_cores, b.shared_cores);
     ASSERT_EQ(a.storage.size(), b.storage.size());
     for (std::size_t i = 0; i < a.storage.size(); ++i) {
@@ -122,6 +133,7 @@ inline void expect_equal(const Machine& a, const Machine& b) {
         EXPECT_EQ(a.storage[i].per_node, b.storage[i].per_node);
         expect_equal(a.storage[i].read, b.storage[i].read, "storage");
         expect_equal(a.storage[i].write, b.storage[i].write, "storage");
+        expect_equal(a.storage[i].client, b.storage[i].client, "client of a storage tier");
     }
 }
 

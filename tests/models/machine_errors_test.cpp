@@ -51,6 +51,12 @@ error = 0.1
 [[storage]]
 name = "disk"
 read = { value = "2GBps", source = "me" }
+[messaging.across]
+source = "sheet"
+overhead = "2us"
+fraction = 0.8
+reduce = "50GBps"
+error = 0.1
 )";
 
 struct Mistake {
@@ -127,6 +133,9 @@ INSTANTIATE_TEST_SUITE_P(
             "read = { value = \"2GBps\", source = \"me\" }\n[[storage]]\nname = \"disk\"\nread = { value = \"2GBps\", "
             "source = \"me\" }\n",
             41, "two storage tiers are named 'disk'"},
+        Mistake{"client_of_a_node", "read = {",
+                "per_node = true\nclient = { value = \"1GBps\", source = \"me\" }\nread = {", 40,
+                "client is what one node gets of a shared tier"},
         Mistake{"no_nodes", "count = 2\n", "count = 0\n", 15, "it must be in 1.."},
         Mistake{"negative_nodes", "count = 2\n", "count = -2\n", 15, "it must be in 1.."},
         Mistake{"half_a_node", "count = 2\n", "count = 1.5\n", 15, "'count' must be a whole number"},
@@ -150,6 +159,27 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"two_fabrics", "[fabric]\n", "[[fabric]]\n", 24, "'fabric' must be one table"},
         Mistake{"no_topology", "[fabric.fat-tree]\ndown = [2, 1]\ntaper = [1, 2]\n", "", 24, "0 topologies"},
         Mistake{"unknown_topology", "[fabric.fat-tree]", "[fabric.fatree]", 24, "0 topologies"},
+        Mistake{
+            "no_messaging",
+            "[messaging.inside]\nsource = \"sheet\"\noverhead = \"1us\"\nfraction = 0.9\nreduce = \"50GBps\"\nerror = "
+            "0.1\n",
+            "", 34, "messaging: 'inside' is missing: give overhead, fraction, reduce and error"},
+        Mistake{
+            "no_messages_across",
+            "[messaging.across]\nsource = \"sheet\"\noverhead = \"2us\"\nfraction = 0.8\nreduce = \"50GBps\"\nerror = "
+            "0.1\n",
+            "", 31, "2 nodes and no [messaging.across]"},
+        Mistake{"a_device_passes_nothing_on", "from = [\"gpu0\", \"gpu1\", \"nic\"]\nto = \"switch\"",
+                "from = [\"gpu0\", \"nic\", \"switch\"]\nto = \"gpu1\"", 13,
+                "no path of links from 'gpu0' to any of the nics: only bridges pass data on"},
+        Mistake{"software_in_tiles", "[[device.efficiency]]",
+                "tiles = { processors = 1, large_tile = 1, small_tile = 1, depth = 1, unaligned = 1, memory = 1, error "
+                "= 0, "
+                "issue = \"4us\" }\n[[device.efficiency]]",
+                9, "'issue' is a figure of the software: write it in the machine's [software]"},
+        Mistake{"unknown_software", "summary = \"two servers\"", "software = \"megatron-lm-2020\"", 2,
+                "no software 'megatron-lm-2020' is known (did you mean 'megatron-lm-2021'?)"},
+        Mistake{"extends_nothing", "summary = \"two servers\"", "extends = \"eoss\"", 2, "did you mean 'eos'?"},
         Mistake{"too_fast_messages", "fraction = 0.9", "fraction = 1.1", 34, "cannot reach more than the whole"},
         Mistake{"negative_fraction", "fraction = 0.5", "fraction = -0.5", 11, "fraction must be above zero"},
         Mistake{"percent_as_error", "error = 0.1", "error = 30", 12, "relative to the price"},
@@ -162,6 +192,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "[[messaging.inside.piece]]\nup_to = \"1kB\"\noverhead = \"1us\"\nrate = \"1GBps\"\n"
                 "[[messaging.inside.piece]]\noverhead = \"1us\"\nrate = \"1GBps\"\n[[storage]]",
                 42, "in the order of their sizes"},
+        Mistake{"piece_of_no_time", "[[storage]]",
+                "[[messaging.inside.piece]]\nup_to = \"1kB\"\noverhead = \"1us\"\nrate = \"1GBps\"\n"
+                "[[messaging.inside.piece]]\noverhead = \"-2us\"\nrate = \"1GBps\"\n[[storage]]",
+                42, "a message of the smallest size of this piece would take less than no time"},
         Mistake{"endless_piece_first", "[[storage]]",
                 "[[messaging.inside.piece]]\noverhead = \"1us\"\nrate = \"1GBps\"\n"
                 "[[messaging.inside.piece]]\noverhead = \"1us\"\nrate = \"1GBps\"\n[[storage]]",
@@ -195,7 +229,7 @@ TEST(GoodMachineFile, IsTakenAsItIsWritten) {
     EXPECT_EQ(machine.nodes[0].links.size(), 3u);
     EXPECT_EQ(machine.fabric.link.value, Bandwidth{12.5e9});
     EXPECT_EQ(machine.inside.fraction.value, 0.9);
-    EXPECT_EQ(machine.across.fraction.value, 0);  // not given: whoever needs it says so
+    EXPECT_EQ(machine.across.fraction.value, 0.8);
     EXPECT_EQ(machine.storage[0].read.source, "me");
 }
 

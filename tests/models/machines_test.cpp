@@ -160,10 +160,12 @@ Machine with_everything() {
     device.measured[to_string(conv)] = {Seconds{2e-3}, 0, 1, "measured, \"you\""};
     machine.fabric.topology = Torus{{22, 22, 22}, {Bandwidth{1e10 / 3}, "a third"}};
     machine.storage.push_back({"more", {Bandwidth{123456789.0}, "x"}, true});
+    machine.storage.push_back({"shared", {Bandwidth{1e12}, "x"}, false, {}, {Bandwidth{1e10 / 3}, "a client"}});
+    machine.inside.one_ring = true;
     machine.across.pieces = {{Bytes{8191}, Seconds{1.0 / 3e5}, Bandwidth{1e9 / 7}, "a \"piece\""},
                              {{}, Seconds{0}, Bandwidth{1e9}, "the rest"}};
     machine.inside.overlap = {{Seconds{1e-6 / 3}, "core"}, {Bandwidth{1e10 / 3}, "rate"}, {Seconds{5e-5}, "late"}};
-    machine.in_situ = {0.01 / 3, 0.02, "three networks"};
+    machine.in_situ = {0.01 / 3, 0.02, "three networks", "a \"busy\" host"};
     machine.shared_cores = {{1, {0, 2}, "me"}, {2, {5, 3, 7}, "me, \"too\""}};
     NodeKind other = machine.nodes[0];
     other.name = "other";

@@ -117,6 +117,22 @@ TEST(PipelineOf, GathersTheLayersOfAPassIntoOneBox) {
     EXPECT_THROW(pipeline_of(timeline, 1), InputError);
 }
 
+// A warm-up of 9 s, then steps of 3, 1 and 2 s: the one of 2 s is drawn, from 0 on.
+TEST(PipelineOf, DrawsTheIterationInTheMiddle) {
+    Timeline timeline{"t", true, 1, {}, {}};
+    double now = 0;
+    for (const double length : {9, 3, 1, 2}) {
+        timeline.events.push_back(event(0, "forward", 0, now, now + length));
+        timeline.events.back().iteration = static_cast<int>(timeline.events.size()) - 1;
+        now += length;
+    }
+    const PipelineDrawing drawing = pipeline_of(timeline);
+    ASSERT_EQ(drawing.boxes.size(), 1U);
+    EXPECT_EQ(drawing.boxes[0].start, 0);
+    EXPECT_EQ(drawing.boxes[0].end, 2);
+    EXPECT_EQ(pipeline_of(timeline, 0).boxes[0].end, 9);
+}
+
 TEST(PipelineOf, KeepsTheHalvesOfTheBackwardPassWhereTheyAreApart) {
     Timeline timeline{"t", false, 1, {}, {}};
     timeline.events = {event(0, "backward_data", 0, 0, 1), event(0, "backward_data", 0, 1, 2),

@@ -67,6 +67,18 @@ TEST(NiceRange, BeginsAndEndsAtATick) {
     EXPECT_THROW(nice_range(Scale::log, {0, 1}, 6), std::logic_error);
 }
 
+// Neighbours differ, whatever is zoomed to.
+TEST(TextOfTime, HasTheDigitsOfItsStep) {
+    EXPECT_EQ(text_of_time(1.2345678, 1e-7), "1.2345678 s");
+    EXPECT_EQ(text_of_time(1.2345679, 1e-7), "1.2345679 s");
+    EXPECT_EQ(text_of_time(0.0015, 5e-4), "1.5 ms");
+    EXPECT_EQ(text_of_time(0.05, 0.05), "50 ms");
+    EXPECT_EQ(text_of_time(2e-6, 1e-9), "2.000 us");
+    EXPECT_EQ(text_of_time(3e-9, 1e-9), "3 ns");
+    EXPECT_EQ(text_of_time(0, 1e-9), "0 s");
+    EXPECT_EQ(text_of_time(-0.25, 0.25), "-250 ms");
+}
+
 TEST(TextOf, CarriesTheUnit) {
     EXPECT_EQ(text_of(1e9, Unit::flop_rate), "1 GFLOP/s");
     EXPECT_EQ(text_of(1e7, Unit::bytes), "10 MB");

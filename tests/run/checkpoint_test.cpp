@@ -6,6 +6,10 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <iterator>
+#include <random>
+
 #include "core/error.hpp"
 #include "run/trainer.hpp"
 #include "tests/kernels/comm/mpi_main.hpp"
@@ -135,6 +139,46 @@ TEST(Checkpoints, AreNeverOverwrittenUnasked) {
     EXPECT_THAT(says({.steps = 4, .resume = true}), HasSubstr("step-000003.h5: not an HDF5 file, or not a whole one"));
     EXPECT_THAT(says({.steps = 4, .checkpoint = std::string{name} + "/step-000002.h5"}), HasSubstr("is a file"));
     EXPECT_THAT(says({.steps = 4, .checkpoint = "/nowhere/at/all"}), HasSubstr("no folder that can be written to"));
+    std::filesystem::remove_all(name);
+}
+
+std::vector<char> bytes_of(const std::filesystem::path& path) {
+    std::ifstream file{path, std::ios::binary};
+    return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+// A byte that has changed is either one that nothing was written to, or the file is refused. No load may give other
+// numbers than were saved.
+TEST(Checkpoints, ThatADiskHasChangedAreRefused) {
+    if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
+    if (Communicator::world().rank() != 0) return;
+    char name[] = "/tmp/rehearse_checkpoint_XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    const Schedule schedule = test::schedule_of(test::branches(), "data", 1, 4, Optimizer::adam);
+    train_on(Communicator::self(), schedule, {.steps = 2, .checkpoint = name}, {}, {});
+    const std::filesystem::path path = newest(name).value();
+    const Checkpoint saved = load(path, schedule);
+    const std::vector<char> whole = bytes_of(path);
+    std::mt19937 random{5};
+    int refused = 0;
+    constexpr int tries = 600;
+    for (int i = 0; i < tries; ++i) {
+        std::vector<char> damaged = whole;
+        const std::size_t place = random() % damaged.size();
+        SCOPED_TRACE("byte " + std::to_string(place));
+        damaged[place] = static_cast<char>(damaged[place] ^ static_cast<char>(1 + random() % 255));
+        std::ofstream{path, std::ios::binary}.write(damaged.data(), static_cast<std::streamsize>(damaged.size()));
+        try {
+            const Checkpoint again = load(path, schedule);
+            expect_equal(saved, again);
+            EXPECT_EQ(again.steps, saved.steps);
+            EXPECT_EQ(again.seed, saved.seed);
+        } catch (const InputError& error) {
+            ++refused;
+            EXPECT_THAT(error.what(), testing::HasSubstr(path.string()));
+        }
+    }
+    EXPECT_GT(refused, tries / 2) << "most bytes of the file are read";
     std::filesystem::remove_all(name);
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/error.hpp"
+#include "core/precision.hpp"
 #include "run/trainer.hpp"
 #include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/run/networks.hpp"
@@ -109,10 +110,15 @@ TEST(SharedTables, TrainAsOneRankDoes) {
 }
 
 /// Heads, a vocabulary and rows that eight ranks can share, with dropout.
-Network decoder(std::int64_t heads) {
-    return models::transformer(
-        {.name = "decoder", .layers = 2, .hidden = 32, .heads = heads, .vocabulary = 48, .positions = 16, .keep = 0.75},
-        16);
+Network decoder(std::int64_t heads, std::int64_t words = 48) {
+    return models::transformer({.name = "decoder",
+                                .layers = 2,
+                                .hidden = 32,
+                                .heads = heads,
+                                .vocabulary = words,
+                                .positions = 16,
+                                .keep = 0.75},
+                               16);
 }
 
 /// Blocks whose halves are mixtures of eight experts, some too small for all who choose them.
@@ -175,6 +181,20 @@ TEST(Plans, OfTransformersGiveTheGradientsOfOneRank) {
                                        "data=2:zero=2,tensor=2:sequence=on"});
     } else if (ranks == 8) {
         expect_transformers_gradients({"tensor", "tensor:sequence=on", "data=2,tensor=4:sequence=on"});
+    }
+}
+
+// A table that is filled up: 301 words are 512 on two ranks and on four; on eight, 1024, of which five ranks have none.
+TEST(Plans, WithAVocabularyThatRanksCannotShareGiveTheGradientsOfOneRank) {
+    const std::map<std::int64_t, std::vector<const char*>> plans{
+        {2, {"tensor", "tensor:sequence=on", "tensor:sequence=on:recompute=blocks"}},
+        {4, {"tensor:sequence=on", "pipe=2:microbatches=2,tensor=2:sequence=on", "pipe=2:microbatches=2,tensor=2"}},
+        {8, {"tensor:sequence=on", "pipe=2:microbatches=2,data=2:zero=1,tensor=2:sequence=on"}}};
+    for (const char* plan : plans.at(Communicator::world().size())) {
+        SCOPED_TRACE(plan);
+        const Result result = train_checked(decoder(8, 301), plan, 4, 2);
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+        EXPECT_LT(result.gradient_tolerance, 1e-3);
     }
 }
 
@@ -301,15 +321,17 @@ TEST(Plans, WithLagUpdateByTheLastStepsGradients) {
 
 /// Against f32 on one rank, by what rounding to 16 bits can reach.
 void expect_gradients_in_16_bits(const std::vector<const char*>& plans) {
-    for (const Precision precision : {Precision::fp16, Precision::bf16, Precision::mixed}) {
+    for (const Precision precision : {Precision::fp16, Precision::pure_bf16, Precision::mixed, Precision::mixed_bf16,
+                                      Precision::autocast, Precision::bf16}) {
+        const bool narrow = compute_type(precision) == DataType::bf16;
         for (const char* plan : plans) {
             SCOPED_TRACE(std::string{plan} + ", " + std::string{to_string(precision)});
             const Result result = train_checked(convolutions(), plan, 8, 2, precision);
             EXPECT_LE(result.gradient_error, result.gradient_tolerance);
             EXPECT_GT(result.gradient_error, 0x1p-20) << "f32 would be nearer";
             // Wide where a changed weight makes a pool take another pixel: 0.6 in f16, 2.1 in bf16.
-            EXPECT_LT(result.gradient_tolerance, precision == Precision::bf16 ? 4 : 1);
-            EXPECT_LT(result.gradient_error, precision == Precision::bf16 ? 1 : 0.25);
+            EXPECT_LT(result.gradient_tolerance, narrow ? 4 : 1);
+            EXPECT_LT(result.gradient_error, narrow ? 1 : 0.25);
         }
     }
 }

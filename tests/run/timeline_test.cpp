@@ -103,7 +103,7 @@ TEST(MeasuredTimeline, SaysWhatEachStepWas) {
     const Event sum = find("bucket0:allreduce");
     EXPECT_EQ(sum.layer, "bucket0");
     EXPECT_EQ(sum.pass, "allreduce");
-    EXPECT_EQ(sum.stream, Stream::communication);
+    EXPECT_EQ(to_string(sum.stream), "communication(data)");
     // A ring: each rank sends its share 2 (n - 1) times; 61706 is no multiple of 4, so that shares differ by an
     // element.
     const auto n = static_cast<double>(world.size());

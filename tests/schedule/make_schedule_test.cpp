@@ -139,14 +139,16 @@ TEST(MakeSchedule, LeavesSumsToSwitchesThatCan) {
 }
 
 TEST(MakeSchedule, TypesFollowThePrecision) {
+    using enum DataType;
     struct Case {
         Precision precision;
-        DataType compute, wire, update;
+        DataType product, compute, wire, update;
     };
-    const std::vector<Case> cases{{Precision::fp32, DataType::f32, DataType::f32, DataType::f32},
-                                  {Precision::fp16, DataType::f16, DataType::f16, DataType::f16},
-                                  {Precision::bf16, DataType::bf16, DataType::bf16, DataType::bf16},
-                                  {Precision::mixed, DataType::f16, DataType::f16, DataType::f32}};
+    const std::vector<Case> cases{
+        {Precision::fp32, f32, f32, f32, f32},     {Precision::tf32, tf32, f32, f32, f32},
+        {Precision::fp16, f16, f16, f16, f16},     {Precision::pure_bf16, bf16, bf16, bf16, bf16},
+        {Precision::mixed, f16, f16, f16, f32},    {Precision::mixed_bf16, bf16, bf16, bf16, f32},
+        {Precision::autocast, f16, f16, f32, f32}, {Precision::bf16, bf16, bf16, f32, f32}};
     for (const Case& c : cases) {
         SCOPED_TRACE(to_string(c.precision));
         const Schedule schedule = schedule_of(two_dense(), "data", 2, 10, c.precision);
@@ -155,7 +157,8 @@ TEST(MakeSchedule, TypesFollowThePrecision) {
             SCOPED_TRACE(step.name);
             if (const auto* compute = std::get_if<Compute>(&step.action)) {
                 const bool loss = std::holds_alternative<SoftmaxLoss>(compute->problem.op);  // its exponentials in f32
-                EXPECT_EQ(compute->problem.type, loss ? DataType::f32 : c.compute);
+                const bool product = std::holds_alternative<MatMul>(compute->problem.op);
+                EXPECT_EQ(compute->problem.type, loss ? f32 : product ? c.product : c.compute);
             }
             if (const auto* reduce = std::get_if<Communicate>(&step.action)) {
                 EXPECT_EQ(reduce->type, c.wire);
@@ -163,6 +166,20 @@ TEST(MakeSchedule, TypesFollowThePrecision) {
             if (const auto* update = std::get_if<Update>(&step.action)) {
                 EXPECT_EQ(update->problem.type, c.update);
             }
+        }
+    }
+    EXPECT_THROW(schedule_of(two_dense(), "data", 2, 10, Precision::fp8), InputError) << "sizes of 4, 3 and 2";
+}
+
+// Weights travel as layers read them, gradients as they are kept.
+TEST(MakeSchedule, GathersWeightsInTheTypeThatLayersRead) {
+    for (const char* plan : {"data:zero=1", "data:zero=3"}) {
+        SCOPED_TRACE(plan);
+        for (const Step& step : schedule_of(two_dense(), plan, 2, 10, Precision::bf16).classes.at(0).steps) {
+            const auto* moved = std::get_if<Communicate>(&step.action);
+            if (moved == nullptr) continue;
+            const bool weights = moved->kind == CollectiveKind::all_gather;
+            EXPECT_EQ(moved->type, weights ? DataType::bf16 : DataType::f32) << step.name;
         }
     }
 }

@@ -190,15 +190,85 @@ TEST(Memory, RowsEndInTheirSum) {
     EXPECT_EQ(table.back().bytes, sum);
 }
 
-// Korthikanti et al. 2022, equation 1, without the scores that a fused attention does not keep: a block of a
-// transformer keeps 34 s b h bytes in f16, dropout's masks a byte an element.
+// Korthikanti et al. 2022, table 2, in f16, dropout's masks a byte an element: a block of a transformer keeps
+// s b h (34 + 5 a s / h) bytes; on t ranks 24 of these and the attention matrices are shared, with sequence parallelism
+// all; the term with a is only there where programs keep the matrices, and is not where they are made again. Where all
+// is made again, the block's input is kept, of which each rank has its rows with sequence parallelism.
 TEST(Memory, OfATransformersBlockIsThatOfThePaper) {
-    const std::int64_t s = 6, b = 3, h = 8;
-    const auto held = [&](std::int64_t layers) {
-        const models::Transformer size{"tiny", models::TransformerKind::decoder, layers, h, 2, 10, s};
-        return memory_use(schedule_of(models::transformer(size, s), "data", 1, b, Precision::mixed)).activations;
+    const std::int64_t s = 16, b = 3, h = 32, a = 8, t = 4;
+    const auto block = [&](std::string_view plan, std::int64_t devices) {
+        const auto held = [&](std::int64_t layers) {
+            const models::Transformer size{"tiny", models::TransformerKind::decoder, layers, h, a, 12, s};
+            const Schedule schedule =
+                make_schedule(models::transformer(size, s), sixes(), parse_plan(plan),
+                              {.devices = devices, .global_batch = b, .precision = Precision::mixed});
+            return memory_use(schedule).activations.value;
+        };
+        return (held(5) - held(4)) / static_cast<double>(s * b * h);
     };
-    EXPECT_EQ(held(5) - held(4), Bytes{34.0 * s * b * h});
+    const double matrices = 5.0 * a * s / h;
+    EXPECT_EQ(block("data", 1), 34);
+    EXPECT_EQ(block("data:attention=kept", 1), 34 + matrices);
+    EXPECT_EQ(block("data:recompute=attention", 1), 34);
+    EXPECT_EQ(block("data:recompute=blocks", 1), 2);
+    EXPECT_EQ(block("tensor", t), 10 + 24.0 / t);
+    EXPECT_EQ(block("tensor:attention=kept", t), 10 + (24 + matrices) / t);
+    EXPECT_EQ(block("tensor:recompute=attention", t), 10 + 24.0 / t);
+    EXPECT_EQ(block("tensor:recompute=blocks", t), 2);
+    EXPECT_EQ(block("tensor:sequence=on", t), 34.0 / t);
+    EXPECT_EQ(block("tensor:sequence=on:attention=kept", t), (34 + matrices) / t);
+    EXPECT_EQ(block("tensor:sequence=on:recompute=attention", t), 34.0 / t);
+    EXPECT_EQ(block("tensor:sequence=on:recompute=blocks", t), 2.0 / t);
+}
+
+// One sample, f32: input and a 32 B each, bias is a layer of its own, the loss 4. The gradient of a bias needs nothing.
+//   loss:forward            input bias loss                                      68
+//   loss:backward_data      input bias              bias                         96
+//   bias:backward_data      input                   bias a                       96   a is not read again
+TEST(Memory, OfABiasKeepsNothing) {
+    Network n{.name = "biased", .layers = {}};
+    const int input = add(n, "input", Input{{8}}, {});
+    const int a = add(n, "a", MatMul{.m = 1, .n = 8, .k = 8, .bias = false}, {input});
+    add(n, "loss", SoftmaxLoss{8}, {add(n, "bias", Bias{{8}, 0}, {a})});
+    const MemoryUse use = memory_use(schedule_of(n, "data", 1, 1));
+    EXPECT_EQ(use.activations + use.activation_gradients, Bytes{96});
+}
+
+// With Adam: what layers read, its gradient, two moments, and the master weight where there is one (docs/training.md);
+// in FP8 a dense layer's weights also as operands, as they are and transposed.
+TEST(Memory, OfAParameterByPrecision) {
+    Network n{.name = "dense", .layers = {}};
+    const int a = add(n, "a", MatMul{.m = 1, .n = 32, .k = 16, .bias = false}, {add(n, "input", Input{{16}}, {})});
+    add(n, "loss", SoftmaxLoss{32}, {a});
+    const auto bytes = [&](Precision precision) {
+        const MemoryUse use = memory_use(make_schedule(
+            n, sixes(), parse_plan("data"), {.devices = 1, .precision = precision, .optimizer = Optimizer::adam}));
+        return (use.weights + use.master_weights + use.gradients + use.optimizer).value / (16 * 32);
+    };
+    EXPECT_EQ(bytes(Precision::fp32), 4 + 4 + 8);
+    EXPECT_EQ(bytes(Precision::tf32), 4 + 4 + 8);
+    EXPECT_EQ(bytes(Precision::fp16), 2 + 2 + 4);
+    EXPECT_EQ(bytes(Precision::pure_bf16), 2 + 2 + 4);
+    EXPECT_EQ(bytes(Precision::mixed), 2 + 2 + 4 + 8);
+    EXPECT_EQ(bytes(Precision::mixed_bf16), 2 + 2 + 4 + 8);
+    EXPECT_EQ(bytes(Precision::autocast), 2 + 4 + 4 + 8);
+    EXPECT_EQ(bytes(Precision::bf16), 2 + 4 + 4 + 8);
+    EXPECT_EQ(bytes(Precision::fp8), 2 + 4 + 4 + 8 + 2);
+}
+
+// One sample: the input 32 B, a and its gradient 64 B each. In FP8 the product keeps 16 B of its input, and nobody
+// reads the input again.
+//   loss:backward_data    bf16: input, a, a's gradient; fp8: 16 B, a, a's gradient
+TEST(Memory, OfAProductInFp8KeepsItsInputAsItMultipliedIt) {
+    Network n{.name = "dense", .layers = {}};
+    const int a = add(n, "a", MatMul{.m = 1, .n = 32, .k = 16, .bias = false}, {add(n, "input", Input{{16}}, {})});
+    add(n, "loss", SoftmaxLoss{32}, {a});
+    const auto held = [&](Precision precision) {
+        const MemoryUse use = memory_use(schedule_of(n, "data", 1, 1, precision));
+        return use.activations + use.activation_gradients;
+    };
+    EXPECT_EQ(held(Precision::bf16), Bytes{160});
+    EXPECT_EQ(held(Precision::fp8), Bytes{144});
 }
 
 TEST(Memory, OfTheOptimizerIsOneOrTwoMoments) {

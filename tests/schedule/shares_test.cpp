@@ -147,6 +147,7 @@ Machine unlike(Bytes memory) {
     Machine machine = sixes();
     const auto device = [](const char* name, double flops, Bytes bytes) {
         return DeviceClass{.name = name,
+                           .like = {},
                            .peak = {{DataType::f32, {FlopRate{flops}, "test"}}},
                            .memory = {bytes, "test"},
                            .memory_bandwidth = {Bandwidth{1e18}, "test"},

@@ -19,7 +19,7 @@ TEST(DataParallel, LocalModelsAreAveragedAfterTheirUpdates) {
               " a:forward#1 relu:forward#1 b:forward#1 loss:forward#1"
               " loss:backward_data#1 b:backward_weights#1 b:backward_data#1 relu:backward_data#1 a:backward_weights#1"
               " bucket0:update#1 bucket1:update#1\n"
-              "communication: bucket0:allreduce#1<bucket1:update#1 bucket1:allreduce#1<bucket1:update#1\n");
+              "communication(data): bucket0:allreduce#1<bucket1:update#1 bucket1:allreduce#1<bucket1:update#1\n");
 }
 
 // Zhang et al. 2015: differences as they are before the step, beside it, applied with its first update.
@@ -28,7 +28,7 @@ TEST(DataParallel, ElasticDifferencesTravelBesideTheStep) {
               "compute: a:forward relu:forward b:forward loss:forward"
               " loss:backward_data b:backward_weights b:backward_data relu:backward_data a:backward_weights"
               " bucket0:update<bucket0:allreduce bucket1:update<bucket1:allreduce\n"
-              "communication: bucket0:allreduce bucket1:allreduce\n");
+              "communication(data): bucket0:allreduce bucket1:allreduce\n");
 }
 
 TEST(DataParallel, CompressedGradientsAreGathered) {
@@ -54,7 +54,7 @@ TEST(DataParallel, CurvatureIsInvertedByItsOwner) {
               " invert0_of_inputs<bucket0:factors<bucket1:factors invert0_of_errors"
               " direction0_of_inputs<bucket0:allreduce<bucket1:allreduce direction0_of_errors"
               " bucket0:update<bucket0:broadcast bucket1:update<bucket1:broadcast\n"
-              "communication: bucket0:factors<b:factor_of_errors bucket0:allreduce<b:factor_of_errors"
+              "communication(data): bucket0:factors<b:factor_of_errors bucket0:allreduce<b:factor_of_errors"
               " bucket1:factors<a:factor_of_errors bucket1:allreduce<a:factor_of_errors"
               " bucket0:broadcast<direction0_of_errors bucket1:broadcast<direction0_of_errors\n");
     for (const Step& step : schedule.classes[0].steps) {
@@ -137,10 +137,10 @@ TEST(Servers, GroupsSumFirst) {
     EXPECT_EQ(draw(schedule_of(two_dense(), "server=1,groups=2,data=3:first=1B:bucket=1B", 7)),
               "compute: a:forward relu:forward b:forward loss:forward"
               " loss:backward_data b:backward_weights b:backward_data relu:backward_data a:backward_weights\n"
-              "communication: bucket0:allreduce<b:backward_weights bucket1:allreduce<a:backward_weights"
-              " bucket0:broadcast<bucket0:trade bucket1:broadcast<bucket1:trade\n"
               "send_gradients: bucket0:trade<b:backward_weights<bucket0:allreduce"
-              " bucket1:trade<a:backward_weights<bucket1:allreduce\n");
+              " bucket1:trade<a:backward_weights<bucket1:allreduce\n"
+              "communication(data): bucket0:allreduce<b:backward_weights bucket1:allreduce<a:backward_weights"
+              " bucket0:broadcast<bucket0:trade bucket1:broadcast<bucket1:trade\n");
 }
 
 // Chilimbi et al. 2014: K (M + N) instead of M N.

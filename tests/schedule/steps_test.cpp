@@ -25,7 +25,7 @@ TEST(DataParallel, OnTwoRanksDrawnByHand) {
               "compute: a:forward relu:forward b:forward loss:forward"
               " loss:backward_data b:backward_weights b:backward_data relu:backward_data a:backward_weights"
               " bucket0:update<bucket0:allreduce bucket1:update<bucket1:allreduce\n"
-              "communication: bucket0:allreduce<b:backward_weights bucket1:allreduce<a:backward_weights\n");
+              "communication(data): bucket0:allreduce<b:backward_weights bucket1:allreduce<a:backward_weights\n");
 }
 
 TEST(DataParallel, WithoutOverlapSendsNothingBeforeTheBackwardPassEnds) {
@@ -33,7 +33,7 @@ TEST(DataParallel, WithoutOverlapSendsNothingBeforeTheBackwardPassEnds) {
               "compute: a:forward relu:forward b:forward loss:forward"
               " loss:backward_data b:backward_weights b:backward_data relu:backward_data a:backward_weights"
               " bucket0:update<bucket0:allreduce bucket1:update<bucket1:allreduce\n"
-              "communication: bucket0:allreduce<a:backward_weights bucket1:allreduce<a:backward_weights\n");
+              "communication(data): bucket0:allreduce<a:backward_weights bucket1:allreduce<a:backward_weights\n");
 }
 
 // A server has whole variables: of 12, 3, 6 and 2 numbers on eight servers, the busiest has 12, so that all is as slow
@@ -61,7 +61,7 @@ TEST(DataParallel, WithLagSumsTheLastStepsGradients) {
               "compute: a:forward relu:forward b:forward loss:forward"
               " loss:backward_data b:backward_weights b:backward_data relu:backward_data a:backward_weights"
               " bucket0:update<bucket0:allreduce bucket1:update<bucket1:allreduce\n"
-              "communication: bucket0:allreduce bucket1:allreduce\n");
+              "communication(data): bucket0:allreduce bucket1:allreduce\n");
 }
 
 TEST(DataParallel, RoundsGradientsForTheWireWhereAsked) {
@@ -104,7 +104,7 @@ TEST(DataParallel, ZeroThreeGathersWeightsOneBucketAhead) {
               " dense0:backward_weights<bucket3:allgather:backward#0"
               " bucket0:update<bucket0:reducescatter bucket1:update<bucket1:reducescatter"
               " bucket2:update<bucket2:reducescatter bucket3:update<bucket3:reducescatter\n"
-              "communication: bucket3:allgather:forward#0 bucket2:allgather:forward#0"
+              "communication(data): bucket3:allgather:forward#0 bucket2:allgather:forward#0"
               " bucket1:allgather:forward#0<dense0:forward bucket0:allgather:forward#0<dense1:forward"
               " bucket0:reducescatter<dense3:backward_weights"
               " bucket2:allgather:backward#0<dense3:backward_data"
@@ -122,8 +122,27 @@ TEST(DataParallel, ZeroThreeSumsGradientsAfterEveryMicroBatch) {
         " a:forward#1 relu:forward#1 b:forward#1 loss:forward#1"
         " loss:backward_data#1 b:backward_weights#1<bucket0:reducescatter#0 b:backward_data#1"
         " relu:backward_data#1 a:backward_weights#1<bucket0:reducescatter#0 bucket0:update<bucket0:reducescatter#1\n"
-        "communication: bucket0:allgather:forward#0 bucket0:reducescatter#0<a:backward_weights#0"
+        "communication(data): bucket0:allgather:forward#0 bucket0:reducescatter#0<a:backward_weights#0"
         " bucket0:reducescatter#1<a:backward_weights#1\n");
+}
+
+// The head's gradient is added to the table's: neither may be written while the sum of the last micro-batch still reads
+// it.
+TEST(DataParallel, ZeroThreeSumsATiedHeadWithItsTable) {
+    Network n{.name = "tied", .layers = {}};
+    int at = add(n, "input", Input{{4}}, {});
+    const int table = at = add(n, "table", MatMul{.m = 1, .n = 4, .k = 4, .bias = false}, {at});
+    at = add(n, "head", MatMul{.m = 1, .n = 4, .k = 4, .bias = false, .tied = true}, {at});
+    n.layers.back().weights_of = table;
+    add(n, "loss", SoftmaxLoss{4}, {at});
+    EXPECT_EQ(draw(schedule_of(n, "data:zero=3:microbatches=2:bucket=1GB:first=1GB", 2)),
+              "compute: table:forward#0<bucket0:allgather:forward#0 head:forward#0 loss:forward#0"
+              " loss:backward_data#0 head:backward_weights#0 head:backward_data#0 table:backward_weights#0"
+              " table:forward#1 head:forward#1 loss:forward#1"
+              " loss:backward_data#1 head:backward_weights#1<bucket0:reducescatter#0 head:backward_data#1"
+              " table:backward_weights#1<bucket0:reducescatter#0 bucket0:update<bucket0:reducescatter#1\n"
+              "communication(data): bucket0:allgather:forward#0 bucket0:reducescatter#0<table:backward_weights#0"
+              " bucket0:reducescatter#1<table:backward_weights#1\n");
 }
 
 // Batch normalization's weights get their gradient from backward_data, needed here though its input's gradient is not.
@@ -134,7 +153,7 @@ TEST(DataParallel, TakesTheGradientOfBatchNormFromItsDataPass) {
               " loss:backward_data f:backward_weights f:backward_data drop:backward_data sum:backward_data"
               " c:backward_weights c:backward_data bn:backward_data"
               " bucket0:update<bucket0:allreduce bucket1:update<bucket1:allreduce bucket2:update<bucket2:allreduce\n"
-              "communication: bucket0:allreduce<f:backward_weights bucket1:allreduce<c:backward_weights"
+              "communication(data): bucket0:allreduce<f:backward_weights bucket1:allreduce<c:backward_weights"
               " bucket2:allreduce<bn:backward_data\n");
 }
 
@@ -143,7 +162,7 @@ TEST(DataParallel, ZeroUpdatesAShareAndGathersTheWeights) {
               "compute: a:forward relu:forward b:forward loss:forward"
               " loss:backward_data b:backward_weights b:backward_data relu:backward_data a:backward_weights"
               " bucket0:update<bucket0:reducescatter bucket1:update<bucket1:reducescatter\n"
-              "communication: bucket0:reducescatter<b:backward_weights bucket1:reducescatter<a:backward_weights"
+              "communication(data): bucket0:reducescatter<b:backward_weights bucket1:reducescatter<a:backward_weights"
               " bucket0:allgather<bucket0:update bucket1:allgather<bucket1:update\n");
 }
 
@@ -154,7 +173,7 @@ TEST(DataParallel, AccumulatesOverMicroBatchesAndSumsOnce) {
               " a:forward#1 relu:forward#1 b:forward#1 loss:forward#1"
               " loss:backward_data#1 b:backward_weights#1 b:backward_data#1 relu:backward_data#1 a:backward_weights#1"
               " bucket0:update<bucket0:allreduce\n"
-              "communication: bucket0:allreduce<a:backward_weights#1\n");
+              "communication(data): bucket0:allreduce<a:backward_weights#1\n");
 }
 
 TEST(TensorParallel, OnTwoRanksDrawnByHand) {
@@ -167,7 +186,7 @@ TEST(TensorParallel, OnTwoRanksDrawnByHand) {
               " dense1.bias:backward_data<dense2.copy:gradient_allreduce"
               " dense1:backward_weights dense1:backward_data dense0:backward_weights"
               " bucket0:update\n"
-              "communication: dense1.sum:allreduce<dense1:forward loss.gather:allgather<loss.terms:forward"
+              "communication(tensor): dense1.sum:allreduce<dense1:forward loss.gather:allgather<loss.terms:forward"
               " dense2.copy:gradient_allreduce<dense2:backward_data\n");
 }
 
@@ -259,7 +278,7 @@ TEST(TiedWeights, AreSummedOnceTheOwnerHasItsGradient) {
     EXPECT_EQ(draw(schedule),
               "compute: table:forward scores:forward loss:forward loss:backward_data scores:backward_weights "
               "scores:backward_data table:backward_weights bucket0:update<bucket0:allreduce\n"
-              "communication: bucket0:allreduce<table:backward_weights\n");
+              "communication(data): bucket0:allreduce<table:backward_weights\n");
     EXPECT_EQ(schedule.classes[0].part.buckets.size(), 1U);
     EXPECT_EQ(schedule.classes[0].part.buckets[0].elements, 30);
 }

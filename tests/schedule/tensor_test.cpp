@@ -231,7 +231,68 @@ TEST(SplitTensor, CommunicatesAsOftenAsMegatron) {
     EXPECT_EQ(collectives_of_layer("tensor=2:recompute=blocks,data=1:microbatch=3", bsh), (Count{{all_reduce, 6}}));
     EXPECT_EQ(collectives_of_layer("tensor=2:recompute=attention,data=1:microbatch=3", bsh), (Count{{all_reduce, 4}}));
     EXPECT_EQ(collectives_of_layer("tensor=2:sequence=on,data=1:microbatch=3", bsh),
-              (Count{{reduce_scatter, 4}, {all_gather, 4}}));
+              (Count{{reduce_scatter, 4}, {all_gather, 6}}))
+        << "section 4.2.2: rows are gathered again for the gradients of both layers that are cut by columns";
+}
+
+// Section 4.2.2: what is gathered again comes while the gradient of the input is made, and this leaves while that of
+// the weights is.
+TEST(SplitTensor, GathersRowsAgainBesideTheGradientOfTheInput) {
+    const Schedule schedule = schedule_of(two_blocks(), "tensor=2:sequence=on", 2);
+    const std::vector<Step>& steps = schedule.classes[0].steps;
+    const auto find = [&](std::string_view name) {
+        const auto found = std::ranges::find(steps, name, &Step::name);
+        EXPECT_NE(found, steps.end()) << name;
+        return static_cast<int>(found - steps.begin());
+    };
+    const int gather = find("layer1.fc1.spread:allgather:backward"), data = find("layer1.fc1:backward_data");
+    const int scatter = find("layer1.fc1.spread:gradient_reducescatter"), weights = find("layer1.fc1:backward_weights");
+    EXPECT_LT(gather, data);
+    EXPECT_LT(data, scatter);
+    EXPECT_LT(scatter, weights);
+    const auto waits = [&](int step, int before) {
+        return std::ranges::count(steps[static_cast<std::size_t>(step)].after, before) > 0;
+    };
+    EXPECT_FALSE(waits(data, gather));
+    EXPECT_TRUE(waits(weights, gather));
+    EXPECT_TRUE(waits(scatter, data));
+    EXPECT_FALSE(waits(weights, scatter));
+}
+
+Network with_words(std::int64_t words) {
+    return models::transformer(
+        {.name = "words", .layers = 1, .hidden = 8, .heads = 4, .vocabulary = words, .positions = 6, .keep = 1}, 6);
+}
+
+// Megatron-LM's make-vocab-size-divisible-by: 300 words on two ranks lie as they are, 301 as 512 with 256 each.
+TEST(SplitTensor, FillsUpAVocabularyThatRanksCannotShareEvenly) {
+    for (const bool sequence : {false, true}) {
+        const Part even = split_tensor(with_words(300), {"tensor", 0, 2, sequence});
+        const Part uneven = split_tensor(with_words(301), {"tensor", 0, 2, sequence});
+        const auto layer = [](const Part& part, const char* name) {
+            return part.network.layers[static_cast<std::size_t>(*find_layer(part.network, name))];
+        };
+        check(even.network);
+        check(uneven.network);
+        EXPECT_EQ(std::get<Embedding>(layer(even, "embedding").op).vocabulary, 150);
+        EXPECT_EQ(std::get<SoftmaxTerms>(layer(even, "loss.terms").op), (SoftmaxTerms{150, 6, 2}));
+        EXPECT_EQ(std::get<Embedding>(layer(uneven, "embedding").op).vocabulary, 256);
+        EXPECT_EQ(std::get<MatMul>(layer(uneven, "head.scores").op).n, 256);
+        EXPECT_EQ(std::get<SoftmaxTerms>(layer(uneven, "loss.terms").op), (SoftmaxTerms{256, 6, 2, 301}));
+    }
+}
+
+// Rows that no word has may be chosen by who does not know of them: the table stays whole, and its rows of the sequence
+// are not what shares its weights.
+TEST(SplitTensor, LeavesATableWholeWhereSomebodyElseReadsItsScores) {
+    Network network = with_words(301);
+    std::get<SoftmaxLoss>(network.layers.back().op).class_weights.assign(301, 1.0);
+    for (const bool sequence : {false, true}) {
+        const Part part = split_tensor(network, {"tensor", 0, 2, sequence});
+        check(part.network);
+        const Layer& scores = part.network.layers[static_cast<std::size_t>(*find_layer(part.network, "head.scores"))];
+        EXPECT_EQ(scores.weights_of, *find_layer(part.network, "embedding"));
+    }
 }
 
 TEST(Blocks, AreDealtOutEvenly) {

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "fixture.hpp"
+#include "meshes.hpp"
 #include "sim/exact.hpp"
 #include "sim/folded.hpp"
 #include "sim/simulate.hpp"
@@ -104,6 +105,14 @@ TEST_P(EveryAllReduce, AgreesOnRacks) {
 
 TEST_P(EveryAllReduce, AgreesOnPcie) {
     for (const std::int64_t ranks : {4, 6, 8}) expect_agreement(pcie_box(), ranks, 0.001, 0.06);
+}
+
+// Several rings at once inside nodes, whose messages are of unequal sizes in a cube mesh.
+TEST_P(EveryAllReduce, AgreesOnMeshes) {
+    for (const std::int64_t ranks : {4, 8, 16, 32}) {
+        expect_agreement(mesh_of_links((ranks + 3) / 4, 4, all_pairs(4, 100)), ranks, 0.001, 0.06);
+        expect_agreement(mesh_of_links((ranks + 7) / 8, 8, cube_mesh()), ranks, 0.001, 0.06);
+    }
 }
 
 // Alike ranks stay in step: counting alone is exact, whatever the algorithm, but for taking sizes at their mean: an

@@ -89,6 +89,19 @@ TEST_P(Certificate, CatchesCollectivesFasterThanTheWire) {
     EXPECT_THAT(wrong.refusal(), testing::AnyOf(HasSubstr("where NICs need"), HasSubstr("than all links")));
 }
 
+// Six ranks of a node read 1 GB each through two NICs of 12.5 GB/s at 0.8: 300 ms. In half of that, one rank of them
+// alone would not be too fast.
+TEST_P(Certificate, CatchesLoadsFasterThanTheNicsOfTheNode) {
+    Machine machine = summit_like(4);
+    machine.storage = {{"shared", {2500.0_GBps, "test"}, false}};
+    const Schedule schedule = data_schedule(6, {{"load", Stream::io, Load{"shared", 1_GB}, {}}});
+    Timeline timeline = simulate(schedule, machine, {.mode = GetParam()}).timeline;
+    EXPECT_EQ(refusal(timeline, schedule, machine), "nothing");
+    EXPECT_NEAR(length(timeline).value, 0.3, 1e-9);
+    for (Event& event : timeline.events) event.end = event.start + 0.15_s;
+    EXPECT_THAT(refusal(timeline, schedule, machine), HasSubstr("the NICs of all nodes need"));
+}
+
 TEST_P(Certificate, CatchesStepsThatDoNotWait) {
     Case wrong{GetParam()};
     wrong.each("last", [](Event& e) {

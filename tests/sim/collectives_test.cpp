@@ -4,9 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <numeric>
+#include <random>
 
 #include "fixture.hpp"
+#include "meshes.hpp"
 #include "sim/in_step.hpp"
+#include "sim/node_rings.hpp"
 #include "sim/price.hpp"
 
 namespace rehearse::sim {
@@ -101,6 +106,108 @@ TEST(CollectiveTime, RingsUseEveryCardOfANode) {
         EXPECT_NEAR(time("rings", mode), 14 * (2e-6 + 1e6 / 10e9), 1e-9);
         EXPECT_NEAR(time("ring", mode), 14 * (2e-6 + 4e6 / 10e9), 1e-8);
         EXPECT_NEAR(time("hierarchical(ring,ring)", mode), 6 * 8e6 / 50e9 + 2 * (2e-6 + 4e6 / 10e9), 1e-8);
+    }
+}
+
+// Each of four devices reaches the others at 100 GB/s each. Six rings, each over half of a link, fill all three of a
+// device: 240 MB in chunks of 60 take 6 rounds of 1 us + 60 MB / 300 GB/s. One ring would have one link of a device.
+TEST(NodeRings, FillAllLinksBetweenFourDevices) {
+    Machine machine = mesh_of_links(2, 4, all_pairs(4, 100));
+    const auto time = [&](CollectiveKind kind, const char* algorithm, std::int64_t ranks, Mode mode) {
+        const Call call{kind, 0, 60'000'000, DataType::f32, parse_algorithm(algorithm, kind)};
+        return collective_time(call, {{{"data", ranks}}}, machine, mode).value;
+    };
+    using enum CollectiveKind;
+    const double round = 1e-6 + 60e6 / 300e9;
+    for (const Mode mode : {Mode::exact, Mode::folded}) {
+        EXPECT_NEAR(time(all_reduce, "ring", 4, mode), 6 * round, 1e-9);
+        EXPECT_NEAR(time(all_reduce, "rings", 4, mode), 6 * round, 1e-9);
+        EXPECT_NEAR(time(reduce_scatter, "ring", 4, mode), 3 * round, 1e-9);
+        EXPECT_NEAR(time(all_gather, "ring", 4, mode), 3 * round, 1e-9);
+        // Between the nodes each device sends and receives half of its chunk twice by its NIC of 10 GB/s.
+        const double across = 2 * (2e-6 + 30e6 / 10e9);
+        EXPECT_NEAR(time(all_reduce, "hierarchical(ring,halving)", 8, mode), 6 * round + across, 1e-8);
+    }
+    machine.inside.one_ring = true;
+    EXPECT_NEAR(time(all_reduce, "ring", 4, Mode::folded), 6 * (1e-6 + 60e6 / 100e9), 1e-9);
+}
+
+// Two groups of four on one node of eight, joined all to all, go on at the same time: pairs of different groups have
+// links of their own.
+TEST(NodeRings, ServeAllGroupsOfANode) {
+    const Machine machine = mesh_of_links(1, 8, all_pairs(8, 100));
+    const Mesh mesh{{{"data", 2}, {"tensor", 4}}};
+    for (const int axis : {0, 1}) {
+        const Call call{.axis = axis, .elements = 60'000'000, .algorithm = {}};
+        const std::int64_t n = size_of(mesh, axis);
+        const double chunk = 240e6 / static_cast<double>(n), links = static_cast<double>(n - 1);
+        for (const Mode mode : {Mode::exact, Mode::folded}) {
+            EXPECT_NEAR(collective_time(call, mesh, machine, mode).value,
+                        2 * static_cast<double>(n - 1) * (1e-6 + chunk / (links * 100e9)), 1e-9);
+        }
+    }
+}
+
+// NCCL lays 1, 2, 4, 2, 4 and 6 rings through the
+// first 2, 3, 4, 6, 7 and 8 of them (measured by vTrain, MIT: 22.6, 45.1, 85.4, 45.7, 87.0 and 134.5 GB/s); through
+// five none, as the fifth has one neighbour: it goes in the order of ranks, over PCIe.
+TEST(NodeRings, AreAsManyAsNcclsInACubeMesh) {
+    const Machine machine = mesh_of_links(1, 8, cube_mesh());
+    for (const auto& [devices, rings] : std::map<std::int64_t, int>{{2, 1}, {3, 2}, {4, 4}, {6, 2}, {7, 4}, {8, 6}}) {
+        const double n = static_cast<double>(devices), bytes = 420e6;
+        const Call call{.elements = 105'000'000, .algorithm = {}};
+        for (const Mode mode : {Mode::exact, Mode::folded}) {
+            EXPECT_NEAR(collective_time(call, {{{"data", devices}}}, machine, mode).value,
+                        2 * (n - 1) * (1e-6 + bytes / n / (rings * 25e9)), 1e-8)
+                << devices;
+        }
+    }
+    const Wiring wiring{machine};
+    EXPECT_EQ(groups_along({{{"data", 5}}}, 0, {}, wiring).shape.rings, nullptr);
+}
+
+// One ring fills a device's link to the switch.
+TEST(NodeRings, AreOneOnASwitch) {
+    const Machine machine = four_device_nodes(1);
+    const Wiring wiring{machine};
+    EXPECT_EQ(groups_along({{{"data", 4}}}, 0, {}, wiring).shape.rings, nullptr);
+}
+
+// Whatever the rates, no link of a mesh carries more than it can, each ring comes to all devices, and all of the data
+// goes; more than by any one ring.
+TEST(NodeRings, KeepToWhatLinksCarry) {
+    std::mt19937 random{7};
+    std::uniform_int_distribution<int> rate{1, 4};
+    for (int trial = 0; trial < 50; ++trial) {
+        const int n = 3 + trial % 4;
+        std::vector<double> capacity(static_cast<std::size_t>(n * n));
+        std::vector<std::vector<std::int64_t>> cycles;
+        for (int a = 0; a < n; ++a) {
+            for (int b = 0; b < a; ++b) {
+                const auto forth = static_cast<std::size_t>(a * n + b), back = static_cast<std::size_t>(b * n + a);
+                capacity[forth] = capacity[back] = rate(random);
+            }
+        }
+        std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+        std::iota(order.begin(), order.end(), 0);
+        do cycles.push_back(order);
+        while (std::next_permutation(order.begin() + 1, order.end()));
+        const std::vector<double> carried = most_through(cycles, capacity);
+        std::vector<double> load(capacity.size());
+        double all = 0, best = 0;
+        for (std::size_t c = 0; c < cycles.size(); ++c) {
+            double least = 1e9;
+            for (std::size_t i = 0; i < cycles[c].size(); ++i) {
+                const auto pair = static_cast<std::size_t>(cycles[c][i] * n + cycles[c][(i + 1) % cycles[c].size()]);
+                load[pair] += carried[c];
+                least = std::min(least, capacity[pair]);
+            }
+            EXPECT_GE(carried[c], 0);
+            all += carried[c];
+            best = std::max(best, least);
+        }
+        for (std::size_t pair = 0; pair < load.size(); ++pair) EXPECT_LE(load[pair], capacity[pair] + 1e-9);
+        EXPECT_GE(all, 2 * best - 1e-9);  // links carry as much back: the same ring the other way round
     }
 }
 

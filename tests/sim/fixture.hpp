@@ -20,6 +20,7 @@ using namespace rehearse::literals;
 
 inline const DeviceClass& plain_device() {
     static const DeviceClass device{.name = "device",
+                                    .like = {},
                                     .peak = {{DataType::f32, {1_TFLOPS, "test"}}},
                                     .memory = {1_GB, "test"},
                                     .memory_bandwidth = {1_GBps, "test"},

@@ -12,7 +12,7 @@
 #include "schedule/plan.hpp"
 #include "sim/loader.hpp"
 #include "sim/simulate.hpp"
-#include "sim/staging.hpp"
+#include "sim/storage.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -41,6 +41,32 @@ TEST(Input, WaitsOnlyForWhatComputingDoesNotHide) {
     }
     const Network network = models::load_network("resnet50");
     EXPECT_EQ(schedule::sample_size(network).value, 3 * 224 * 224 * 4);
+}
+
+/// Each device reads 32 samples of 1 GB from a shared tier, as fast as that is, or one client of it, or its node's NIC
+/// of 10 GB/s for four devices, or the tree above its switch.
+TEST(Input, OfASharedTierComesThroughTheNicsOfTheNode) {
+    const auto step = [](std::int64_t nodes, Bandwidth tier, Bandwidth client, Topology topology, Mode mode) {
+        Machine machine = four_device_nodes(4);
+        machine.fabric.topology = std::move(topology);
+        machine.storage = {{"shared", {tier, "test"}, false}};
+        if (client > Bandwidth{}) machine.storage[0].client = {client, "test"};
+        Schedule schedule =
+            schedule::make_schedule(models::load_network("resnet50"), machine, schedule::parse_plan("data"),
+                                    {.devices = 4 * nodes, .batch_per_device = 32});
+        schedule::add_input(schedule, {"shared", 1_GB});
+        const Prediction prediction = simulate(schedule, machine, {.mode = mode});
+        EXPECT_GE(prediction.bounds.wire, 4.0 * static_cast<double>(nodes) * 32.0_GB / tier);
+        return summarize(prediction.timeline).step.value;
+    };
+    const FatTree tapered{{2, 2}, {4, 1}};  // 2 x 10 / 4 GB/s above a switch
+    for (const Mode mode : {Mode::folded, Mode::exact}) {
+        EXPECT_NEAR(step(1, 1000.0_GBps, {}, Star{}, mode), 4 * 32 / 10.0, 1e-9);
+        EXPECT_NEAR(step(4, 1000.0_GBps, {}, Star{}, mode), 4 * 32 / 10.0, 1e-9);
+        EXPECT_NEAR(step(4, 1000.0_GBps, 5.0_GBps, Star{}, mode), 4 * 32 / 5.0, 1e-9);
+        EXPECT_NEAR(step(4, 16.0_GBps, 5.0_GBps, Star{}, mode), 16 * 32 / 16.0, 1e-9);
+        EXPECT_NEAR(step(4, 1000.0_GBps, {}, tapered, mode), 8 * 32 / 5.0, 1e-9);
+    }
 }
 
 /// A process that makes its own batches does nothing else meanwhile, so that a step takes as much longer.

@@ -8,6 +8,8 @@
 
 #include "core/error.hpp"
 #include "fixture.hpp"
+#include "meshes.hpp"
+#include "sim/price.hpp"
 #include "sim/wiring.hpp"
 
 namespace rehearse::sim {
@@ -124,7 +126,53 @@ TEST(Node, ReachesOthersByTheNearestNic) {
     EXPECT_DOUBLE_EQ(latency_us(wiring, 4, 6), 2 + 1.5 + 2 + 5);
 }
 
-TEST(Node, SpreadsEquallyNearNicsByTheOtherNode) {
+// Which NIC of its node a device sends by, and which one of the other node the message comes in by.
+std::pair<std::string, std::string> nics_of(const Wiring& wiring, std::int64_t from, std::int64_t to) {
+    const std::vector<std::string> way = names(wiring, from, to);
+    return {way[2].substr(way[2].find(':') + 1), way[3].substr(way[3].find(':') + 1)};
+}
+
+// Whichever node they send to, two devices keep to two NICs, four to two in turn: as many of one as of the other.
+TEST(Node, DevicesOfASocketHaveNicsOfTheirOwn) {
+    const Machine pairs = mesh_of_links(4, 2, {}, 2);
+    const Wiring two{pairs};
+    const Machine crowded = mesh_of_links(4, 4, {}, 2);
+    const Wiring four{crowded};
+    using Ends = std::pair<std::string, std::string>;
+    for (std::int64_t node = 1; node < 4; ++node) {
+        for (std::int64_t d = 0; d < 2; ++d) {
+            const std::string nic = fmt::format("nic{}", d);
+            EXPECT_EQ(nics_of(two, d, 2 * node + d), (Ends{nic + ":up", nic + ":down"}));
+        }
+        for (std::int64_t d = 0; d < 4; ++d) {
+            const std::string nic = fmt::format("nic{}", d % 2);
+            EXPECT_EQ(nics_of(four, d, 4 * node + d), (Ends{nic + ":up", nic + ":down"}));
+        }
+    }
+}
+
+// Three NICs for two devices: the first has two, which take turns by the other node, the second one.
+TEST(Node, NicsThatAreLeftGoToTheFirstDevices) {
+    const Machine machine = mesh_of_links(4, 2, {}, 3);
+    const Wiring wiring{machine};
+    EXPECT_EQ(nics_of(wiring, 0, 4).first, "nic0:up");
+    EXPECT_EQ(nics_of(wiring, 0, 6).first, "nic2:up");
+    EXPECT_EQ(nics_of(wiring, 1, 4).first, "nic1:up");
+    EXPECT_EQ(nics_of(wiring, 1, 6).first, "nic1:up");
+}
+
+// Two of a socket on each of two nodes, 32 MB by rings: each NIC of 10 GB/s carries a ring of half the data, so that
+// the six rounds are of 4 MB; by one NIC they would take twice as long.
+TEST(Node, RingsOfTheDevicesOfASocketDoNotMeet) {
+    const Machine machine = mesh_of_links(2, 2, {}, 2);
+    const Mesh mesh{{{"data", 4}}};
+    const Call call{.elements = 8'000'000, .algorithm = parse_algorithm("rings")};
+    for (const Mode mode : {Mode::exact, Mode::folded}) {
+        EXPECT_NEAR(collective_time(call, mesh, machine, mode).value, 6 * (2e-6 + 4e6 / 10e9), 1e-8);
+    }
+}
+
+TEST(Node, ADeviceWithSeveralNicsTakesThemInTurnByTheOtherNode) {
     Machine machine = one_device_nodes(4, Star{});
     machine.nodes[0].vertices.push_back({"nic1", VertexKind::nic, -1});
     machine.nodes[0].links.push_back(node_link(0, 2, Bandwidth{1e12}));

@@ -76,18 +76,37 @@ TEST(Compare, TakesTheMedianAndLeavesOutTheFirstOfThreeIterations) {
             .steps[0]
             .measured,
         Seconds{6});
-    // Two iterations: both count, and the median of two is their mean.
+    // Two iterations: both count, and of an even number the lower one in the middle is taken, as summarize does.
     EXPECT_EQ(
         compare(predicted, timeline(1, {event(0, 0, "a", "forward", 0, 100), event(0, 1, "a", "forward", 100, 4)}))
             .steps[0]
             .measured,
-        Seconds{52});
+        Seconds{4});
     // Iterations need not count from 0.
     EXPECT_EQ(compare(predicted, timeline(1, {event(0, 7, "a", "forward", 0, 100), event(0, 8, "a", "forward", 100, 4),
                                               event(0, 9, "a", "forward", 104, 8)}))
                   .steps[0]
                   .measured,
-              Seconds{6});
+              Seconds{4});
+}
+
+// Iterations of 100, 4, 8, 6 and 5 s: the first is left out, and of 4, 5, 6 and 8 the lower middle one is 5 s long,
+// the last, from 118 to 123 s.
+TEST(Compare, NamesItsIterationsAndTheOneInTheMiddle) {
+    std::vector<Event> events;
+    double now = 0;
+    for (const double length : {100, 4, 8, 6, 5}) {
+        events.push_back(event(0, static_cast<int>(events.size()), "a", "forward", now, length));
+        now += length;
+    }
+    const Timeline measured = timeline(1, events);
+    const Comparison c = compare(timeline(1, {event(0, 0, "a", "forward", 0, 4)}), measured);
+    EXPECT_EQ(c.measured.start, Seconds{118});
+    EXPECT_EQ(c.measured.end, Seconds{123});
+    EXPECT_EQ(c.whole.measured, Seconds{5});
+    EXPECT_EQ(c.steps[0].measured, c.whole.measured);  // one statistic
+    EXPECT_EQ(text_of_iterations(c),
+              "predicted: 1 iteration; measured: median of 4 iterations (the first, a warm-up, left out)");
 }
 
 TEST(Compare, AddsTheMicroBatchesOfAStep) {
@@ -141,21 +160,54 @@ TEST(Compare, NeverDividesByZero) {
     EXPECT_TRUE(std::isinf(compare(timeline(1, {event(0, 0, "a", "forward", 0, 1)}), zero).steps[0].error));
 }
 
+std::string refusal(const Timeline& predicted, const Timeline& measured) {
+    try {
+        compare(predicted, measured);
+    } catch (const InputError& error) {
+        return error.what();
+    }
+    return "no error";
+}
+
 TEST(Compare, RefusesTimelinesWithNothingInCommon) {
-    const auto refusal = [](const Timeline& predicted, const Timeline& measured) -> std::string {
-        try {
-            compare(predicted, measured);
-        } catch (const InputError& error) {
-            return error.what();
-        }
-        return "no error";
-    };
     const Timeline a = timeline(1, {event(0, 0, "a", "forward", 0, 2)}),
                    b = timeline(1, {event(0, 0, "b", "forward", 0, 2)});
     EXPECT_EQ(refusal(a, b),
               "not one step of 't' ('a:forward', ...) is a step of 't' ('b:forward', ...): "
               "right would be two timelines of the same model and plan");
     EXPECT_THAT(refusal(timeline(1, {}), b), testing::HasSubstr("(no events, ...)"));
+}
+
+// Networks of one family have steps of one name.
+TEST(Compare, RefusesDifferentNetworks) {
+    Timeline predicted = timeline(1, {event(0, 0, "a", "forward", 0, 2)}), measured = predicted;
+    measured.measured = true;
+    predicted.title = "resnet50 on summit, data=384, predicted";
+    measured.title = "resnet101, data=2, batch 32 a rank, measured";
+    EXPECT_THAT(refusal(predicted, measured), testing::HasSubstr("of resnet50, 'resnet101, data=2, batch 32 a rank"));
+    measured.title = "resnet50, data=2, batch 32 a rank, measured";
+    EXPECT_EQ(refusal(predicted, measured), "no error");
+    measured.title = "a title of another program";
+    EXPECT_EQ(refusal(predicted, measured), "no error");
+}
+
+// 2 and 4 GFLOP against 1 and 2: twice the batch. 2 and 4 against 1 and 4: another way to count, which is compared.
+TEST(Compare, RefusesDifferentBatches) {
+    const auto of = [](double a, double b) {
+        Timeline t = timeline(1, {event(0, 0, "a", "forward", 0, 2), event(0, 0, "b", "forward", 2, 2)});
+        t.events[0].flops = Flops{a}, t.events[1].flops = Flops{b};
+        return t;
+    };
+    const auto run = [&](double a, double b) {
+        Timeline t = of(a, b);
+        t.measured = true;
+        return t;
+    };
+    EXPECT_THAT(refusal(of(2e9, 4e9), run(1e9, 2e9)), testing::HasSubstr("2 times the operations"));
+    EXPECT_EQ(refusal(of(2e9, 4e9), run(1e9, 4e9)), "no error");
+    EXPECT_EQ(refusal(of(2e9, 4e9), run(2e9, 4e9)), "no error");
+    EXPECT_EQ(refusal(of(2e9, 4e9), run(0, 0)), "no error");     // one that does not count them
+    EXPECT_EQ(refusal(of(2e9, 4e9), of(1e9, 2e9)), "no error");  // two predictions, on purpose
 }
 
 }  // namespace

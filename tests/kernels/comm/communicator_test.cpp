@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <stdexcept>
@@ -186,6 +187,30 @@ TEST(Communicator, ARefusalOfMpiIsABackendErrorWithItsWords) {
         EXPECT_THAT(error.what(), testing::HasSubstr("MPI_Send"));
         EXPECT_THAT(error.what(), testing::HasSubstr("rank"));
     }
+}
+
+// MPI counts bytes in an int: what does not fit goes in parts. 2.1 GB on each rank.
+TEST(Messages, MayBeLargerThanMpiCounts) {
+    if (std::getenv("REHEARSE_LONG") == nullptr) GTEST_SKIP() << "takes gigabytes: the test labelled long runs it";
+    const Communicator world = Communicator::world();
+    const std::size_t size = (std::size_t{1} << 31U) + 5;
+    const auto mark = [](std::int64_t rank, std::size_t place) {
+        return static_cast<std::byte>(rank + 3 * (place % 7));
+    };
+    std::vector<std::byte> own(size);
+    const std::vector<std::size_t> places{0,       (1U << 30U) - 1, 1U << 30U, (1U << 31U) - 1, std::size_t{1} << 31U,
+                                          size - 1};
+    for (const std::size_t place : places) own[place] = mark(world.rank(), place);
+    {
+        const auto all = world.gather(own);
+        for (std::size_t rank = 0; rank < all.size(); ++rank) {
+            ASSERT_EQ(all[rank].size(), size);
+            for (const std::size_t place : places)
+                EXPECT_EQ(all[rank][place], mark(static_cast<std::int64_t>(rank), place));
+        }
+    }
+    world.broadcast(own, 1);
+    for (const std::size_t place : places) EXPECT_EQ(own[place], mark(1, place));
 }
 
 }  // namespace

@@ -191,6 +191,21 @@ TEST(Operation, OverlapsWithWorkAndWithAnotherOnAnotherCommunicator) {
     EXPECT_THAT(b, testing::Each(static_cast<float>(2 * n)));
 }
 
+// Through shared memory a message goes in slots of 64 KiB, which its sender fills and its receiver empties: a wait is
+// for the next of them, not for the whole message. A ring of n ranks has 2 (n - 1) rounds of a message out and one in.
+TEST(Operation, TellsOfEachPartOfALongMessage) {
+    Communicator world = Communicator::world();
+    world.connect();
+    constexpr std::int64_t slots = 20, floats_of_slot = 16 << 10;
+    const std::int64_t n = world.size(), rounds = 2 * (n - 1);
+    std::vector<float> data(static_cast<std::size_t>(n * slots * floats_of_slot), 1);
+    const RankProgram program{all_reduce(parse_algorithm("ring"), {n, n}, std::ssize(data)), world.rank()};
+    Operation operation{world, program, floats(data)};
+    operation.wait(attentive());
+    EXPECT_EQ(operation.moved(), static_cast<std::size_t>(rounds * (1 + 2 * slots)));
+    EXPECT_THAT(data, testing::Each(static_cast<float>(n)));
+}
+
 TEST(Operation, RefusesASecondOneOnABusyCommunicatorAndShortBuffers) {
     Communicator alone = Communicator::self();
     std::vector<float> data(4);

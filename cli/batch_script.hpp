@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// --script FILE of `search`, and what the script is to ask for.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/job.hpp"
+#include "cli/report.hpp"
+#include "predict/training.hpp"
+#include "search/script.hpp"
+#include "search/search.hpp"
+
+namespace rehearse::cli {
+
+struct BatchOptions {
+    std::string file;  // empty: no script
+    std::optional<search::Scheduler> scheduler;
+    std::string command, account, constraint, queue;
+    std::optional<bool> gpus;
+};
+void add_script(CLI::App& app, BatchOptions& batch);
+
+/// What a script is made of; `job` has a global batch.
+struct BatchScript {
+    const BatchOptions& options;
+    const JobOptions& job;
+    const predict::Training& training;
+    const std::string& machine;  // as the user names it
+};
+/// InputError, before the work, when there cannot be such a script.
+void check(const BatchScript& script, const Common& common);
+void write_script(const BatchScript& script, const Machine& machine, const search::Ranked& best, const Common& common);
+
+}  // namespace rehearse::cli

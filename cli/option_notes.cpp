@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/option_notes.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace rehearse::cli {
+
+namespace {
+
+constexpr std::optional<double> words{};  // the range is not that of a plain number
+
+constexpr std::array notes{
+    OptionNote{"", "batch", 1, "sample"},
+    OptionNote{"calibrate", "batch", 1, "sample"},
+    OptionNote{"", "global-batch", 1, "sample", "--batch on each copy of the network"},
+    OptionNote{"", "devices", 1, "device"},
+    OptionNote{"schedule", "devices", 1, "device", "the product of the plan's axes"},
+    OptionNote{"", "steps", 1, "step"},
+    OptionNote{"", "baseline", 1, "device", "the smallest point"},
+    OptionNote{"", "dataset", 1, "sample", "no whole training"},
+    OptionNote{"", "epochs", 1, "epoch"},
+    OptionNote{"", "critical-batch", 0, "samples", "as many epochs at every batch", true},
+    OptionNote{"", "noise", words, "0 to 1, or 0% to 100%", "none"},
+    OptionNote{"predict", "pilot", words, "devices at least 1, rates and times above 0", "none: from prices alone"},
+    OptionNote{"predict", "samples", 1, "step"},
+    OptionNote{"", "seed", 0, ""},
+    OptionNote{"", "slow", words, "NODE from 0, TIMES above 0", "none is slower"},
+    OptionNote{"", "degrade", words, "SHARE from 0 to 1, or 0% to 100%", "none"},
+    OptionNote{"", "quorum", words, "above 0 to 1, or to 100%", "for all of them"},
+    OptionNote{"", "backup", words, "from 0 to one less than --devices"},
+    OptionNote{"", "input", words, "", "reading takes no time"},
+    OptionNote{"", "sample", words, "a size with its unit, above 0B", "the network's input as numbers"},
+    OptionNote{"", "loader", words, "rates above 0GBps", "ahead"},
+    OptionNote{"", "stage", words, "", "it is not copied"},
+    OptionNote{"", "keep", 1, "sample", "its share of the data set"},
+    OptionNote{"", "data-servers", 1, "node", "none"},
+    OptionNote{"", "cache", words, "a size with its unit, above 0B", "needed with --data-servers"},
+    OptionNote{"", "checkpoint", words, "", "none are written"},
+    OptionNote{"predict", "checkpoint-every", 1, "step", "needed with --checkpoint"},
+    OptionNote{"run", "checkpoint-every", 1, "step"},
+    OptionNote{"", "learner-paces", words, "each from 1 to 1000", "all are equally fast"},
+    OptionNote{"search", "batch", 1, "sample", "needed, or --global-batch"},
+    OptionNote{"", "top", 1, "plan"},
+    OptionNote{"", "memory-limit", words, "a size with its unit, above 0B", "all that the machine says"},
+    OptionNote{"", "deadline", words, "a time with its unit, above 0s", "none"},
+    OptionNote{"", "node-hours", 0, "node-hours", "any number", true},
+    OptionNote{"", "node-power", 0, "W", "no energy is given", true},
+    OptionNote{"", "max-tensor", 1, "rank"},
+    OptionNote{"", "max-pipe", 1, "stage"},
+    OptionNote{"", "max-expert", 1, "rank"},
+    OptionNote{"", "max-chunks", 1, "chunk"},
+    OptionNote{"", "most-batch", 1, "sample"},
+    OptionNote{"", "workload", words, "", "needed, or --jobs"},
+    OptionNote{"", "interval", words, "a time with its unit, from 0s"},
+    OptionNote{"", "restart", words, "a time with its unit, from 0s"},
+    OptionNote{"", "end", words, "a time with its unit, above 0s", "when the last job is complete"},
+    OptionNote{"run", "machine", words, "", "stages are balanced by operations alone"},
+    OptionNote{"schedule", "machine", words, "", "by operations alone"},
+    OptionNote{"calibrate", "machine", words, "", "needed with --samples"},
+    OptionNote{"validate", "machine", words, "", "those that the tables are from"},
+    OptionNote{"run", "learners", 1, "learner"},
+    OptionNote{"learners", "batches", 1, "sample"},
+    OptionNote{"learners", "most", 1, "learner"},
+    OptionNote{"", "gain", words, "from 0 to 1, or 0% to 100%"},
+    OptionNote{"", "unlocked", words, "from 0, which is none, to the plan's local=N threads"},
+    OptionNote{"", "backend", words, "", "all that this build has; run and calibrate: the fastest of each"},
+    OptionNote{"", "algorithm", words, "", "all; run and calibrate: the fastest of each"},
+    OptionNote{"", "accumulate", words, "", "any"},
+    OptionNote{"", "learning-rate", 0, "", "SGD 0.05, Adam 0.001, LAMB 0.01", true},
+    OptionNote{"", "momentum", words, "from 0 to less than 1"},
+    OptionNote{"", "weight-decay", 0, ""},
+    OptionNote{"", "loss-scale", 0, "", "", true},
+    OptionNote{"", "draw", words, "", "no drawing; without a file: as text"},
+    OptionNote{"", "ticks", words, "each from 1 to 100"},
+    OptionNote{"compare", "fail-over", words, "a share from 0, as 20% or 0.2", "any error is good"},
+    OptionNote{"validate", "fail-over", words, "a share from 0, as 15% or 0.15", "any error is good"},
+    OptionNote{"", "suite", words, "", "the problems that are given"},
+    OptionNote{"", "filter", words, "", "all"},
+    OptionNote{"", "threads", 1, "thread", "1, and all that the host has"},
+    OptionNote{"", "rounds", 1, "round"},
+    OptionNote{"", "budget", words, "seconds, above 0"},
+    OptionNote{"", "scratch-limit", words, "a size with its unit, from 0B"},
+    OptionNote{"", "min", words, "a size with its unit, from 1B"},
+    OptionNote{"", "max", words, "a size with its unit, from --min"},
+    OptionNote{"", "factor", 1, "", "", true},
+    OptionNote{"", "iterations", 0, "runs, 0: by the budget"},
+    OptionNote{"", "warmup", 0, "runs"},
+    OptionNote{"explain", "device", words, "", "the class of the first device"},
+    OptionNote{"explain", "step", words, "", "needed, or a PROBLEM"},
+    OptionNote{"calibrate", "model", words, "", "those of the quick set"},
+    OptionNote{"calibrate", "plan", words, "", "data"},
+    OptionNote{"calibrate", "ranks", 2, "rank", "needed for OSU's all-reduce"},
+    OptionNote{"calibrate", "between", words, "", "needed with messages among --samples"},
+};
+
+}  // namespace
+
+const OptionNote* note_of(std::string_view command, std::string_view option) {
+    const OptionNote* of_all = nullptr;
+    for (const OptionNote& note : notes) {
+        if (note.option != option) continue;
+        if (note.command == command) return &note;
+        if (note.command.empty()) of_all = &note;
+    }
+    return of_all;
+}
+
+}  // namespace rehearse::cli

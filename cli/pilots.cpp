@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/pilots.hpp"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <string_view>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/precision.hpp"
+#include "core/text.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+predict::Pilot parse_pilot(std::string_view text) {
+    const InputError wrong(fmt::format(
+        "--pilot {}: write DEVICES=VALUE with samples/s or a time, like 4=1320/s or 4=97ms; or FILE.json", text));
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos) throw wrong;
+    predict::Pilot pilot;
+    std::string_view value = text.substr(equals + 1);
+    try {
+        pilot.devices = parse_int(text.substr(0, equals), "--pilot");
+        if (value.ends_with("/s")) {
+            value.remove_suffix(2);
+            pilot.samples_per_s = parse_number(value, "--pilot");
+        } else {
+            pilot.step = parse_quantity<Seconds>(value);
+        }
+    } catch (const InputError&) {
+        throw wrong;
+    }
+    return pilot;
+}
+
+void check_same(const std::string& file, std::string_view what, const Json& document, std::string_view wanted) {
+    const std::string found = document.value(what, std::string{wanted});
+    if (found != wanted) {
+        throw InputError(fmt::format("--pilot {}: {} {}, but {} is predicted", file, what, found, wanted));
+    }
+}
+
+// Of points that fit: others were not run.
+std::vector<predict::Pilot> read_pilots(const std::string& file, const predict::Job& job) {
+    const InputError wrong(
+        fmt::format("--pilot {}: no points of `rehearse run` or `predict` with --format json", file));
+    const Json document = Json::parse(read_file(file), nullptr, false);
+    if (!document.is_object() || !document.contains("points") || !document["points"].is_array()) throw wrong;
+    std::vector<predict::Pilot> pilots;
+    try {
+        check_same(file, "model", document, job.network.name);
+        check_same(file, "precision", document, to_string(job.precision));
+        for (const Json& point : document["points"]) {
+            if (!point.value("fits", true)) continue;
+            pilots.push_back({.devices = point.at("devices").get<std::int64_t>(),
+                              .step = Seconds{point.at("step_s").get<double>()},
+                              .global_batch = point.at("global_batch").get<std::int64_t>()});
+        }
+    } catch (const Json::exception&) {
+        throw wrong;
+    }
+    if (pilots.empty()) throw wrong;
+    return pilots;
+}
+
+// By how much computation, or communication, would have to differ.
+std::string warning_of(const predict::ComparedPilot& pilot) {
+    std::string text = fmt::format(
+        "the pilot of {} devices, {} a step, lies outside the 99 % band of the prediction "
+        "without it, {} to {}",
+        pilot.devices, to_string(pilot.measured), to_string(pilot.likely.low), to_string(pilot.likely.high));
+    std::vector<std::string> causes;
+    const bool possible = pilot.measured >= pilot.least;
+    if (!possible) {
+        causes.push_back(
+            fmt::format("a faster machine than its file says, whose peaks and links need {}", to_string(pilot.least)));
+    }
+    if (possible && pilot.is_met()) {
+        const bool slower = pilot.computation > 1;
+        causes.push_back(fmt::format("computation {:.3g} times as {} as priced",
+                                     slower ? pilot.computation : 1 / pilot.computation, slower ? "slow" : "fast"));
+    }
+    if (pilot.messages) causes.push_back(fmt::format("exposed communication {:.3g} times as long", *pilot.messages));
+    causes.emplace_back("another batch, precision or plan than the prediction has");
+    text += "; it would be explained by ";
+    for (std::size_t i = 0; i < causes.size(); ++i) text += (i == 0 ? "" : ", or by ") + causes[i];
+    return text;
+}
+
+Json json_of(const predict::ComparedPilot& pilot) {
+    return {{"devices", pilot.devices},
+            {"measured_step_s", pilot.measured.value},
+            {"cold_step_s", pilot.cold.value},
+            {"cold_low_99_s", pilot.likely.low.value},
+            {"cold_high_99_s", pilot.likely.high.value},
+            {"compute_scale", pilot.computation},
+            {"contradicts", pilot.contradicts()}};
+}
+
+}  // namespace
+
+void add_pilots(CLI::App& app, std::vector<std::string>& pilots) {
+    app.add_option("--pilot", pilots,
+                   "a step that was measured, as devices and samples/s or time (4=1320/s, 4=97ms), or JSON of run or "
+                   "predict: computation is scaled to meet the smallest; repeatable")
+        ->option_text("N=RATE/s|N=TIME|FILE.json");
+}
+
+std::vector<predict::Pilot> pilots_of(const std::vector<std::string>& texts, const predict::Job& job) {
+    std::vector<predict::Pilot> pilots;
+    for (const std::string& text : texts) {
+        if (!text.ends_with(".json")) {
+            pilots.push_back(parse_pilot(text));
+            continue;
+        }
+        const std::vector<predict::Pilot> read = read_pilots(text, job);
+        pilots.insert(pilots.end(), read.begin(), read.end());
+    }
+    return pilots;
+}
+
+std::string basis_of(const predict::Point& point) {
+    if (point.measured) return "measured";
+    if (!point.anchor) return "cold";
+    return fmt::format("anchored on {} device{}", point.anchor->devices, point.anchor->devices == 1 ? "" : "s");
+}
+
+void add_pilots(Report& report, const predict::Prediction& prediction, const Common& common) {
+    if (prediction.pilots.empty()) return;
+    Json& pilots = report.document["pilots"] = Json::array();
+    const auto warn = [&](const std::string& text) {
+        report.document["warnings"].push_back(text);
+        talk(common, "warning: " + text);
+    };
+    for (const predict::ComparedPilot& pilot : prediction.pilots) {
+        pilots.push_back(json_of(pilot));
+        if (pilot.contradicts()) warn(warning_of(pilot));
+    }
+    const predict::ComparedPilot& anchor = prediction.pilots.front();
+    if (!anchor.is_met()) {
+        warn(
+            fmt::format("no scale of computation meets the pilot of {} devices, {} a step{}; the nearest, {:.3g}, "
+                        "gives {}",
+                        anchor.devices, to_string(anchor.measured),
+                        anchor.met > anchor.measured ? ": communication and waiting alone take longer" : "",
+                        anchor.computation, to_string(anchor.met)));
+    }
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/conditions.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/error.hpp"
+#include "schedule/input.hpp"
+#include "sim/learners.hpp"
+#include "sim/staging.hpp"
+#include "sim/storage.hpp"
+
+namespace rehearse::predict {
+
+namespace {
+
+// Of the replicas, the share that a step waits for.
+double waited_for(const Conditions& conditions, std::int64_t devices) {
+    if (conditions.backup == 0) return conditions.quorum;
+    if (conditions.backup < 0 || conditions.backup >= devices) {
+        throw InputError(
+            fmt::format("--backup {}: from 0 to {} of {} devices", conditions.backup, devices - 1, devices));
+    }
+    return static_cast<double>(devices - conditions.backup) / static_cast<double>(devices);
+}
+
+// The pace of a device is that of the last of its learners.
+void slow_learners(sim::Options& options, const LearnerPaces& learners, const Schedule& schedule) {
+    const Averaging& averaging = schedule.averaging;
+    if (learners.paces.empty() && !learners.first_idle) return;
+    if (averaging.learners == 1) {
+        throw InputError(
+            fmt::format("--assign and --learner-paces: of several learners, as in --plan data:learners=2; "
+                        "plan '{}' has none",
+                        schedule.plan));
+    }
+    if (learners.paces.empty()) return;
+    if (static_cast<int>(learners.paces.size()) != averaging.learners) {
+        throw InputError(fmt::format("--learner-paces: {} given, but a device has {} learners", learners.paces.size(),
+                                     averaging.learners));
+    }
+    const double pace = sim::pace_of_learners(learners.paces, averaging.period, learners.first_idle);
+    options.pace.resize(static_cast<std::size_t>(ranks(schedule.mesh)), 1);
+    for (double& each : options.pace) each *= pace;
+}
+
+}  // namespace
+
+void check(const Conditions& conditions) {
+    if (conditions.jitter.samples < 1) {
+        throw InputError(fmt::format("--samples {}: at least 1", conditions.jitter.samples));
+    }
+    if (conditions.data_servers && !conditions.stage.empty()) {
+        throw InputError("--data-servers send samples as they are read; --stage copies them before: give one of them");
+    }
+    const bool reads = conditions.data_servers || !conditions.input.empty();
+    if (!reads && (!conditions.stage.empty() || conditions.sample)) {
+        throw InputError("--stage and --sample need --input: the tier that training reads from");
+    }
+    if (conditions.checkpoint && conditions.checkpoint->every < 1) {
+        throw InputError(fmt::format("--checkpoint-every {}: at least 1 step", conditions.checkpoint->every));
+    }
+    if (conditions.keep && (*conditions.keep < 1 || conditions.stage.empty())) {
+        throw InputError(fmt::format("--keep {}: at least 1, and with --stage", *conditions.keep));
+    }
+}
+
+Machine with_devices_per_node(Machine machine, std::int64_t each) {
+    for (NodeKind& kind : machine.nodes) {
+        if (each < 1 || each > devices_per_node(kind)) {
+            throw InputError(fmt::format("placement: {} devices of each node '{}', which has {}", each, kind.name,
+                                         devices_per_node(kind)));
+        }
+        std::vector<int> number;  // by vertex: its new one, or -1
+        std::vector<Vertex> kept;
+        std::int64_t devices = 0;
+        for (const Vertex& vertex : kind.vertices) {
+            const bool stays = vertex.kind != VertexKind::device || ++devices <= each;
+            number.push_back(stays ? static_cast<int>(kept.size()) : -1);
+            if (stays) kept.push_back(vertex);
+        }
+        const auto at = [&](int vertex) { return number[static_cast<std::size_t>(vertex)]; };
+        std::erase_if(kind.links, [&](const NodeLink& link) { return at(link.a) < 0 || at(link.b) < 0; });
+        for (NodeLink& link : kind.links) {
+            link.a = at(link.a);
+            link.b = at(link.b);
+        }
+        kind.vertices = std::move(kept);
+    }
+    return machine;
+}
+
+Bytes sample_of(const Conditions& conditions, const Network& network) {
+    return conditions.sample ? *conditions.sample : schedule::sample_size(network);
+}
+
+sim::DataServers data_servers(const Conditions& conditions, const Network& network,
+                              std::optional<std::int64_t> dataset) {
+    if (dataset.value_or(0) < 1) throw InputError("--data-servers needs --dataset: how many samples there are");
+    return {.count = conditions.data_servers->count,
+            .cache = conditions.data_servers->cache,
+            .samples = static_cast<double>(*dataset) * sample_of(conditions, network),
+            .behind = conditions.input};
+}
+
+sim::Options conditioned(sim::Options options, const Conditions& conditions, const Machine& machine,
+                         const Schedule& schedule, std::int64_t devices) {
+    options.degraded = conditions.degraded;
+    options.nodes = sim::placed_nodes(conditions.placement, machine, devices, conditions.seed);
+    options.quorum = waited_for(conditions, devices);
+    if (!conditions.slow.empty()) {
+        options.pace = sim::paces(devices, machine, conditions.slow);
+        options.pace.resize(static_cast<std::size_t>(ranks(schedule.mesh)));
+    }
+    slow_learners(options, conditions.learners, schedule);
+    return options;
+}
+
+void add_input(Schedule& schedule, const Conditions& conditions, Machine& machine) {
+    if (!conditions.input.empty()) sim::storage_tier(machine, conditions.input);
+    const schedule::InputData input{conditions.input, sample_of(conditions, schedule.network)};
+    if (conditions.loader) {
+        add_inline_input(schedule, input, sim::loader_tiers(machine, *conditions.loader, ranks(schedule.mesh)));
+        machine = sim::with_loader(std::move(machine), *conditions.loader, schedule);
+    } else if (!conditions.input.empty()) {
+        schedule::add_input(schedule, input);
+    }
+}
+
+}  // namespace rehearse::predict

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/framework.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "core/tile_model.hpp"
+#include "models/models.hpp"
+
+namespace rehearse::predict {
+
+namespace {
+
+// Tensor cores take 16-bit images pixel by pixel. A framework that keeps them channel by channel has what a convolution
+// reads turned first, and what it writes turned back (cuDNN does it): each is read and written once more.
+Seconds turned(const Problem& problem, const DeviceClass& device) {
+    const auto* conv = std::get_if<Conv2d>(&problem.op);
+    if (conv == nullptr || problem.type == DataType::f32 || problem.pass == Pass::update) return Seconds{0};
+    const auto copy = [&](const Shape& shape) {
+        return price({Activation{Nonlinearity::relu, shape}, Pass::forward, problem.batch, problem.type}, device).time;
+    };
+    return copy({conv->channels, conv->height, conv->width}) + copy(output_shape(problem.op));
+}
+
+}  // namespace
+
+Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimizer) {
+    Framework framework;
+    const std::string layout = profile.value("layout"), software = profile.value("software");
+    const std::string passes = profile.value(fmt::format("{}_passes", to_string(optimizer)));
+    if (!layout.empty() && layout != "nchw")
+        throw InputError(fmt::format("framework {}: layout '{}' is not nchw", profile.name, layout));
+    framework.channels_first = layout == "nchw";
+    if (!passes.empty()) framework.update_passes = parse_number(passes, "passes");
+    if (!software.empty()) framework.passes = models::load_software(software);
+    return framework;
+}
+
+Machine with_passes(Machine machine, const Software& passes) {
+    for (DeviceClass& device : machine.classes) {
+        if (device.tiles == nullptr) continue;
+        TileModel tiles = *device.tiles;
+        tiles.elementwise_passes = passes.elementwise_passes;
+        tiles.score_passes = passes.score_passes;
+        tiles.loss_passes = passes.loss_passes;
+        device.tiles = std::make_shared<const TileModel>(std::move(tiles));
+    }
+    return machine;
+}
+
+Price with_overheads(Price price, const Problem& problem, const DeviceClass& device, const Framework& framework) {
+    if (framework.channels_first) price.time += turned(problem, device);
+    if (framework.update_passes > 0 && updated(problem.op)) {
+        const double once = static_cast<double>(*updated(problem.op)) * size_of(problem.type).value;
+        const Bytes moved = bytes_moved(problem.op, problem.pass, problem.type, problem.batch);
+        price.time = price.time * (framework.update_passes * once / moved.value);
+    }
+    return price;
+}
+
+Machine priced(Machine machine, const Schedule& schedule, const Framework& framework, ComputeScale scale) {
+    for (DeviceClass& device : machine.classes) {
+        std::map<std::string, Measured> prices;
+        const auto add = [&](const Problem& problem) {
+            std::string name = to_string(problem);
+            if (prices.contains(name)) return;
+            const Price known = with_overheads(price(problem, device), problem, device, framework);
+            prices.emplace(std::move(name),
+                           Measured{scale.factor * known.time, scale.error.value_or(known.error), 1,
+                                    scale.factor == 1 ? known.source
+                                                      : fmt::format("{:.3g} times: {}", scale.factor, known.source)});
+        };
+        for (const RankClass& rank_class : schedule.classes) {
+            for (const Step& step : rank_class.steps) {
+                if (const Problem* problem = problem_of(step)) add(*problem);
+            }
+        }
+        device.measured = std::move(prices);
+    }
+    return machine;
+}
+
+}  // namespace rehearse::predict

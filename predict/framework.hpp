@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a framework does beside the kernels that it calls: how often values cross memory, how images lie in it.
+#pragma once
+
+#include <optional>
+
+#include "core/machine.hpp"
+#include "core/prices.hpp"
+#include "core/schedule.hpp"
+#include "models/frameworks.hpp"
+
+namespace rehearse::predict {
+
+struct Framework {
+    bool channels_first = false;       // images lie channel by channel (NCHW): 16-bit convolutions turn them
+    double update_passes = 0;          // how often its optimizer reads or writes a parameter; 0: one kernel for all
+    std::optional<Software> passes{};  // values cross memory as often as under it; absent: under the machine's own
+    bool plain() const { return !channels_first && update_passes == 0; }
+};
+
+/// Prices of computation, multiplied. `error` replaces the prices' own where the factor was measured.
+struct ComputeScale {
+    double factor = 1;
+    std::optional<double> error{};
+};
+
+/// What a profile says of a training with this optimizer. InputError for a value that cannot be.
+Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimizer);
+
+/// Values cross memory as often as under `passes`, where the machine's devices are priced by tiles.
+Machine with_passes(Machine machine, const Software& passes);
+
+/// What the framework makes of the price of a problem.
+Price with_overheads(Price price, const Problem& problem, const DeviceClass& device, const Framework& framework);
+
+/// Every problem of the schedule at the framework's price times `scale`.
+Machine priced(Machine machine, const Schedule& schedule, const Framework& framework, ComputeScale scale);
+
+}  // namespace rehearse::predict

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "core/error.hpp"
+#include "sim/band.hpp"
+#include "sim/simulator.hpp"
+#include "sim/storage.hpp"
+
+namespace rehearse::predict {
+
+namespace {
+
+double sigma_of(const Setup& setup) {
+    const Jitter& jitter = setup.conditions.jitter;
+    if (!jitter.measured) return jitter.sigma;
+    if (const auto measured = sim::measured_noise(setup.schedule, setup.machine)) return *measured;
+    throw InputError(fmt::format(
+        "--noise measured: most kernels of this step were never measured on a device of '{}' (rehearse calibrate "
+        "does it, for this-host); give a standard deviation instead, like 3%",
+        setup.machine.name));
+}
+
+// Steps in rising order. With servers the simulator draws by itself, for each step of each group.
+std::vector<double> drawn_steps(const Setup& setup, double sigma) {
+    const Conditions& conditions = setup.conditions;
+    const int samples = conditions.jitter.samples;
+    const sim::Noise noise{sigma, conditions.seed};
+    sim::Options noisy = setup.options;
+    noisy.links = false;
+    noisy.iterations = 1;
+    if (setup.schedule.servers.count > 0) {
+        noisy.noise = noise;
+        noisy.iterations = std::max(samples, setup.options.iterations);
+        const Timeline timeline = sim::simulate(setup.schedule, setup.simulated(), noisy).timeline;
+        return {summarize(setup.schedule, timeline).step.value};
+    }
+    std::vector<double> steps;
+    sim::Simulator simulator{setup.schedule, setup.simulated()};
+    for (int sample = 0; sample < samples; ++sample) {
+        noisy.pace = sim::paces(ranks(setup.schedule.mesh), setup.machine, conditions.slow, noise, sample);
+        steps.push_back(simulator.step(noisy).value);
+    }
+    std::ranges::sort(steps);
+    return steps;
+}
+
+}  // namespace
+
+std::optional<NoisyStep> noisy_step(const Setup& setup) {
+    const double sigma = sigma_of(setup);
+    if (sigma == 0) return std::nullopt;
+    const std::vector<double> steps = drawn_steps(setup, sigma);
+    const auto quantile = [&](double q) {
+        return Seconds{steps[static_cast<std::size_t>(std::lround(q * static_cast<double>(steps.size() - 1)))]};
+    };
+    const double mean = std::accumulate(steps.begin(), steps.end(), 0.0) / static_cast<double>(steps.size());
+    const double samples = static_cast<double>(global_batch(setup.schedule)) * setup.options.quorum;
+    return NoisyStep{sigma,         setup.conditions.jitter.samples, Seconds{mean}, quantile(0.05), quantile(0.95),
+                     samples / mean};
+}
+
+std::optional<Input> input_of(const Setup& setup, const Point& point, std::optional<std::int64_t> dataset) {
+    const Conditions& conditions = setup.conditions;
+    if (conditions.input.empty()) return std::nullopt;
+    const StorageTier& tier = sim::storage_tier(setup.machine, conditions.input);
+    const Bytes sample = sample_of(conditions, setup.schedule.network);
+    const auto devices = static_cast<double>(point.figures.devices);
+    const Seconds step = point.figures.time.step - point.figures.time.io_wait;
+    const Bytes each = sample * (static_cast<double>(point.figures.global_batch) / devices);
+    Input input{.rate = each * devices / step};
+    if (!tier.per_node && !conditions.loader)
+        input.bound_devices = sim::devices_until_bound(setup.machine, tier, each / step);
+    if (conditions.data_servers) {
+        input.data_servers = conditions.data_servers->count;
+        input.cached_share = sim::cached_share(data_servers(conditions, setup.schedule.network, dataset));
+    }
+    if (conditions.stage.empty()) return input;
+    if (!dataset) throw InputError("--stage needs --dataset: how many samples there are");
+    const std::int64_t kept = conditions.keep.value_or((*dataset + point.nodes - 1) / point.nodes);
+    input.staging = sim::stage(setup.machine, point.nodes, conditions.stage, conditions.input, *dataset,
+                               std::min(kept, *dataset), sample);
+    return input;
+}
+
+std::optional<Checkpoints> checkpoints_of(const Setup& setup, Seconds step) {
+    if (!setup.conditions.checkpoint) return std::nullopt;
+    const CheckpointPlan& plan = *setup.conditions.checkpoint;
+    Checkpoints checkpoints{.written = sim::checkpoint(setup.schedule, setup.machine, plan.tier)};
+    const Seconds training = static_cast<double>(plan.every) * step, writing = checkpoints.written.time;
+    checkpoints.share = writing / (training + writing);
+    return checkpoints;
+}
+
+Through through_of(const Schedule& schedule, const Timeline& timeline) {
+    std::map<std::int64_t, Seconds> through;  // by group
+    for (const Event& event : timeline.events) {
+        if (event.rank >= ranks(schedule.mesh)) continue;
+        Seconds& end = through[event.rank];
+        end = std::max(end, event.end);
+    }
+    std::vector<Seconds> ends;
+    for (const auto& [rank, end] : through) ends.push_back(end);
+    std::ranges::sort(ends);
+    const auto waited = static_cast<std::size_t>(std::ceil(schedule.servers.quorum * static_cast<double>(ends.size())));
+    return {ends.at(std::max<std::size_t>(waited, 1) - 1), ends.back()};
+}
+
+}  // namespace rehearse::predict

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/predict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <utility>
+
+#include "core/error.hpp"
+#include "predict/parts.hpp"
+#include "predict/spread.hpp"
+#include "schedule/memory.hpp"
+#include "sim/band.hpp"
+#include "sim/choose.hpp"
+#include "sim/simulator.hpp"
+
+namespace rehearse::predict {
+
+namespace {
+
+Seconds now() {
+    return Seconds{std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()};
+}
+
+// Data servers are a storage tier of the machine, and samples are read from it.
+void add_data_servers(Setup& setup, const Job& job, std::int64_t devices) {
+    const bool can_be = devices >= 1 && devices <= device_count(setup.machine);  // else the schedule's maker says so
+    if (!setup.conditions.data_servers || !can_be) return;
+    const std::int64_t nodes = locate(setup.machine, devices - 1).node + 1;
+    const sim::DataServers servers = data_servers(setup.conditions, job.network, job.training.dataset);
+    setup.machine.storage.push_back(sim::served_tier(setup.machine, nodes, servers));
+    setup.conditions.input = setup.machine.storage.back().name;
+}
+
+}  // namespace
+
+void check(const Job& job) {
+    check(job.conditions);
+    if (job.steps < 1) throw InputError(fmt::format("--steps {}: at least 1", job.steps));
+    check(job.training);
+    check(job.pilots);
+}
+
+schedule::Job scheduled(const Job& job, std::int64_t devices) {
+    return {devices, job.batch, job.global_batch, job.precision, job.optimizer};
+}
+
+Setup setup_of(const Job& job, std::int64_t devices) {
+    Setup setup{
+        .devices = devices, .machine = job.machine, .conditions = job.conditions, .schedule = {}, .options = {}};
+    if (job.conditions.devices_per_node > 0) {
+        setup.machine = with_devices_per_node(std::move(setup.machine), job.conditions.devices_per_node);
+    }
+    add_data_servers(setup, job, devices);
+    setup.schedule = make_schedule(job.network, setup.machine, job.plan, scheduled(job, devices));
+    if (job.plan.all_reduce && job.plan.all_reduce->name == "auto") {
+        sim::choose_all_reduce(setup.schedule, setup.machine);
+    }
+    add_input(setup.schedule, setup.conditions, setup.machine);
+    if (job.framework.passes) setup.machine = with_passes(std::move(setup.machine), *job.framework.passes);
+    if (!job.framework.plain()) setup.priced = priced(setup.machine, setup.schedule, job.framework, {});
+    setup.options = conditioned({.mode = job.mode, .iterations = job.steps, .links = job.links}, setup.conditions,
+                                setup.machine, setup.schedule, devices);
+    return setup;
+}
+
+Seconds step_at(const Setup& setup, const Framework& framework, ComputeScale scale, Quantile quantile) {
+    const Machine machine = priced(setup.machine, setup.schedule, framework, scale);
+    sim::Options options = setup.options;
+    options.quantile = quantile;
+    return summarize(setup.schedule, sim::simulate(setup.schedule, machine, options).timeline).step;
+}
+
+Step step_of(const Schedule& schedule, const Machine& machine, const sim::Options& options, bool with_band) {
+    sim::Simulator simulator{schedule, machine};
+    const Seconds time = summarize(simulator.simulate(options).timeline).step;
+    if (!with_band) return {time, {time, time}};
+    return {time, sim::band(schedule, machine, options, time, simulator)};
+}
+
+namespace {
+
+// Computation is as it was measured; messages are at the ends of their band, and the distance from the pilot comes on
+// top.
+sim::Band anchored_band(const Setup& setup, Seconds step, sim::Simulator& simulator) {
+    const auto end = [&](double z) {
+        sim::Options options = setup.options;
+        options.quantile = Quantile{z};
+        options.links = false;
+        return simulator.step(options);
+    };
+    return with_error(step, {end(-prices::ninety_percent), end(prices::ninety_percent)},
+                      distance_error(setup.devices, setup.anchor->devices));
+}
+
+}  // namespace
+
+Point point_of(const Job& job, const Setup& setup, Timeline& timeline) {
+    const Seconds begin = now();
+    sim::Simulator simulator{setup.schedule, setup.simulated()};
+    sim::Prediction middle = simulator.simulate(setup.options);
+    const Summary summary = summarize(setup.schedule, middle.timeline);
+    const schedule::Tightest tightest = schedule::tightest(setup.schedule, setup.machine);
+    Point point{.figures = figures_of(setup.schedule, summary),
+                .nodes = locate(setup.machine, setup.devices - 1).node + 1,
+                .mode = middle.mode,
+                .band = {summary.step, summary.step},
+                .memory = {total(tightest.use), tightest.device->memory.value, tightest.fits()},
+                .flows = middle.flows,
+                .bounds = middle.bounds};
+    point.figures.memory = point.memory.peak;
+    point.anchor = setup.anchor;
+    if (job.bands) {
+        point.band = setup.anchor ? anchored_band(setup, summary.step, simulator)
+                                  : sim::band(setup.schedule, setup.machine, setup.options, summary.step, simulator);
+    }
+    if (setup.schedule.servers.count > 0) {
+        point.staleness = Staleness{std::move(middle.staleness)};
+        point.through = through_of(setup.schedule, middle.timeline);
+    }
+    point.noisy = noisy_step(setup);
+    point.input = input_of(setup, point, job.training.dataset);
+    point.checkpoints = checkpoints_of(setup, summary.step);
+    point.training = training_time(
+        job.training, {.samples_per_s = point.figures.samples_per_s(),
+                       .global_batch = point.figures.global_batch,
+                       .nodes = point.nodes,
+                       .checkpoint_share = point.checkpoints ? point.checkpoints->share : 0,
+                       .staging = point.input && point.input->staging ? point.input->staging->time() : Seconds{}});
+    timeline = std::move(middle.timeline);
+    point.wall = now() - begin;
+    return point;
+}
+
+namespace {
+
+Setup setup_of(const Job& job, std::int64_t devices, const std::optional<Anchor>& anchor) {
+    Setup setup = setup_of(job, devices);
+    return anchor ? anchored(std::move(setup), job, *anchor) : setup;
+}
+
+// What the job names, else the smallest point that fits; nothing where none does.
+std::optional<Point> baseline_of(const Job& job, const std::optional<Anchor>& anchor,
+                                 const std::vector<Point>& points) {
+    if (!job.baseline) {
+        const auto first = std::ranges::find_if(points, [](const Point& point) { return point.memory.fits; });
+        return first == points.end() ? std::nullopt : std::optional{*first};
+    }
+    Timeline unused;
+    Point baseline = point_of(job, setup_of(job, *job.baseline, anchor), unused);
+    if (!baseline.memory.fits) {
+        throw InfeasibleError(fmt::format("--baseline {}: does not fit: a device would need {} of its {}",
+                                          *job.baseline, to_string(baseline.memory.peak),
+                                          to_string(baseline.memory.capacity)));
+    }
+    return baseline;
+}
+
+// Throughput of each point that fits, and of each of its devices.
+void relate(std::vector<Point>& points, const Point& baseline) {
+    for (Point& point : points) {
+        if (!point.memory.fits) continue;
+        point.speedup = point.figures.samples_per_s() / baseline.figures.samples_per_s();
+        point.efficiency =
+            *point.speedup * static_cast<double>(baseline.figures.devices) / static_cast<double>(point.figures.devices);
+    }
+}
+
+// A point that was measured is as certain as repeated runs are.
+void add_measured(Point& point, std::int64_t devices, const std::vector<ComparedPilot>& pilots, bool with_band) {
+    const auto pilot = std::ranges::find(pilots, devices, &ComparedPilot::devices);
+    if (pilot == pilots.end()) return;
+    point.measured = pilot->measured;
+    const double noise = distance_error(pilot->devices, pilot->devices);
+    if (with_band) point.band = prices::around(pilot->measured, prices::log_reach(noise));
+}
+
+}  // namespace
+
+Prediction predict(const Job& job, const std::function<void(std::size_t, std::int64_t)>& done) {
+    check(job);
+    Prediction prediction;
+    prediction.pilots = compared_pilots(job);
+    std::optional<Anchor> anchor;
+    if (!prediction.pilots.empty()) anchor = {prediction.pilots[0].devices, prediction.pilots[0].computation};
+    const std::set<std::int64_t> devices(job.devices.begin(), job.devices.end());
+    for (const std::int64_t each : devices) {
+        prediction.setup = setup_of(job, each, anchor);
+        prediction.points.push_back(point_of(job, prediction.setup, prediction.timeline));
+        add_measured(prediction.points.back(), each, prediction.pilots, job.bands);
+        if (done) done(prediction.points.size(), each);
+    }
+    const std::optional<Point> baseline = baseline_of(job, anchor, prediction.points);
+    if (baseline) relate(prediction.points, *baseline);
+    return prediction;
+}
+
+}  // namespace rehearse::predict

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is predicted for a job: plain values, no text but names.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/figures.hpp"
+#include "core/machine.hpp"
+#include "core/schedule.hpp"
+#include "core/timeline.hpp"
+#include "core/units.hpp"
+#include "predict/conditions.hpp"
+#include "predict/pilot.hpp"
+#include "predict/training.hpp"
+#include "prices/interval.hpp"
+#include "sim/simulate.hpp"
+#include "sim/staging.hpp"
+
+namespace rehearse::predict {
+
+/// The device that comes nearest to its memory, or goes beyond it most.
+struct MemoryFit {
+    Bytes peak, capacity;
+    bool fits = true;
+};
+
+/// Of training with servers, of as many steps as were simulated: when its quorum of the groups is through, and all.
+struct Through {
+    Seconds quorum, all;
+};
+
+/// Steps under jitter.
+struct NoisyStep {
+    double sigma = 0;
+    int samples = 0;
+    Seconds mean, p05, p95;
+    double samples_per_s = 0;  // what comes late is not waited for, and does not count
+};
+
+/// Samples that are read from a storage tier.
+struct Input {
+    Bandwidth rate;                               // by all devices, if they wait for nothing
+    std::optional<std::int64_t> bound_devices{};  // from which on a shared tier is the bound
+    std::int64_t data_servers = 0;                // that keep samples in memory; 0: there are none
+    std::optional<double> cached_share{};         // ... what share of them
+    std::optional<sim::Staging> staging{};
+};
+
+struct Checkpoints {
+    sim::Checkpoint written;
+    double share = 0;  // of the training
+};
+
+/// A job on one number of devices.
+struct Point {
+    StepFigures figures;
+    std::int64_t nodes = 1;
+    sim::Mode mode = sim::Mode::folded;
+    prices::Interval<Seconds> band;  // should hold the measured step nine times in ten
+    MemoryFit memory;
+    std::int64_t flows = 0;  // messages priced or simulated
+    sim::Bounds bounds{};
+    std::optional<Staleness> staleness{};
+    std::optional<Through> through{};
+    std::optional<NoisyStep> noisy{};
+    std::optional<Input> input{};
+    std::optional<Checkpoints> checkpoints{};
+    std::optional<TrainingTime> training{};
+    std::optional<Anchor> anchor{};      // absent: predicted cold, from the prices alone
+    std::optional<Seconds> measured{};   // by a pilot of as many devices
+    std::optional<double> speedup{};     // throughput, relative to the baseline's; of what fits
+    std::optional<double> efficiency{};  // ... a device
+    Seconds wall{};                      // that the prediction itself took
+};
+
+/// What a point was simulated with.
+struct Setup {
+    std::int64_t devices = 1;
+    Machine machine;        // as the conditions make it
+    Conditions conditions;  // as the machine then has them
+    Schedule schedule;
+    sim::Options options;
+    std::optional<Machine> priced{};  // with the framework's overheads in each price, where it has any; anchored
+    std::optional<Anchor> anchor{};
+    const Machine& simulated() const { return priced ? *priced : machine; }
+};
+
+struct Prediction {
+    std::vector<Point> points;  // by devices
+    Setup setup;                // of the last of them
+    Timeline timeline;
+    std::vector<ComparedPilot> pilots{};  // by devices
+};
+
+}  // namespace rehearse::predict

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rehearse search` as users start it: what it prints, and the batch scripts that it writes.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/process.hpp"
+
+namespace rehearse {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+class Search : public Program {
+protected:
+    Json json(const std::string& arguments) const {
+        const Output output = run("search " + arguments + " --format json");
+        EXPECT_EQ(output.code, 0) << output.err;
+        return Json::parse(output.out);
+    }
+};
+
+constexpr const char* small = "--model resnet50 --machine summit --devices 12 --global-batch 768 --top 2 ";
+
+// 1,281,167 samples 90 times, in steps of 768 samples, on 2 nodes of 6 devices.
+TEST_F(Search, SaysWhatAWholeTrainingTakes) {
+    const Json found = json(std::string{small} + "--dataset 1281167 --epochs 90");
+    ASSERT_EQ(found["plans"].size(), 2U);
+    for (const Json& plan : found["plans"]) {
+        EXPECT_EQ(plan["global_batch"], 768);
+        const double training = 90 * 1281167.0 / 768 * plan["step_s"].get<double>();
+        EXPECT_NEAR(plan["training_s"].get<double>(), training, 1e-9 * training);
+        EXPECT_NEAR(plan["node_hours"].get<double>(), 2 * training / 3600, 1e-9 * training);
+    }
+}
+
+// With a critical batch of 768 twice as many epochs are needed, and a deadline means the training that they make.
+TEST_F(Search, HoldsTheDeadlineToTheEpochsThatTheBatchNeeds) {
+    const std::string training = std::string{small} + "--dataset 1281167 --epochs 1 --critical-batch 768 ";
+    const Json free = json(training);
+    const double takes = free["plans"][0]["training_s"].get<double>();
+    EXPECT_NEAR(takes, 2 * 1281167.0 / 768 * free["plans"][0]["step_s"].get<double>(), 1e-9 * takes);
+    EXPECT_EQ(run("search " + training + "--deadline " + std::to_string(0.75 * takes) + "s").code, 4);
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device has one price wherever it stands; what differs is the software that a machine names.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/price_model.hpp"
+#include "core/prices.hpp"
+#include "core/tile_model.hpp"
+#include "models/models.hpp"
+
+namespace rehearse::models {
+namespace {
+
+struct Class {
+    std::string machine, software;
+    DeviceClass device;
+};
+
+// By the device of the catalog.
+std::map<std::string, std::vector<Class>> shipped_classes() {
+    std::map<std::string, std::vector<Class>> classes;
+    for (const MachineName& name : machines()) {
+        if (name.name == "this-host") continue;
+        const Machine machine = load_machine(name.name);
+        for (const DeviceClass& device : machine.classes)
+            classes[device.like].push_back({machine.name, machine.software.name, device});
+    }
+    return classes;
+}
+
+// Of convolutional networks and of transformers; software decides about the latter only.
+std::vector<Problem> problems_of_images(DataType type) {
+    std::vector<Problem> problems;
+    const Conv2d conv{
+        64, 56, 56, 64, {.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1}};
+    Conv2d grouped = conv;
+    grouped.groups = 32;
+    for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights})
+        for (const Op& op : {Op{conv}, Op{grouped}}) problems.push_back({op, pass, 32, type});
+    problems.push_back({BatchNorm{64, 56, 56}, Pass::forward, 32, type});
+    problems.push_back({Activation{Nonlinearity::relu, {64, 56, 56}}, Pass::backward_data, 32, type});
+    return problems;
+}
+
+std::vector<Problem> problems_of_tokens(DataType type) {
+    std::vector<Problem> problems;
+    const Attention attention{.heads = 16, .queries = 512, .keys = 512, .head_size = 64};
+    for (const Pass pass : {Pass::forward, Pass::backward_data}) {
+        problems.push_back({MatMul{512, 1024, 1024, true}, pass, 8, type});
+        problems.push_back({attention, pass, 8, type});
+        problems.push_back({LayerNorm{512, 1024}, pass, 8, type});
+    }
+    return problems;
+}
+
+void expect_same_prices(const std::vector<Problem>& problems, const Class& one, const Class& other) {
+    for (const Problem& problem : problems) {
+        const Price a = price(problem, one.device), b = price(problem, other.device);
+        EXPECT_EQ(a.time, b.time) << to_string(problem) << " on " << one.machine << " and " << other.machine;
+        EXPECT_EQ(a.error, b.error) << to_string(problem) << " on " << one.machine << " and " << other.machine;
+    }
+}
+
+TEST(Devices, StandInTheCatalogWhateverMachineHasThem) {
+    for (const Class& each : shipped_classes()[""])
+        ADD_FAILURE() << each.device.name << " of " << each.machine << " has a price of its own";
+}
+
+TEST(Devices, HaveOnePriceWhereverTheyStand) {
+    std::size_t pairs = 0;
+    for (const auto& [name, classes] : shipped_classes()) {
+        for (const auto& [type, peak] : classes.front().device.peak) {
+            for (const Class& other : classes) {
+                expect_same_prices(problems_of_images(type), classes.front(), other);
+                if (other.software != classes.front().software) continue;
+                expect_same_prices(problems_of_tokens(type), classes.front(), other);
+                ++pairs;
+            }
+        }
+    }
+    EXPECT_GT(pairs, 60U);
+}
+
+// Attention's scores cross memory or they don't, and the host is fast or slow: no two entries have the same prices.
+TEST(Devices, DifferBySoftwareWhereAMachineNamesAnother) {
+    const DeviceClass fused = load_machine("eos").classes[0], scores = load_machine("selene").classes[0];
+    EXPECT_EQ(fused.tiles->score_passes.value, 0);
+    EXPECT_EQ(scores.tiles->score_passes.value, 6.5);
+    EXPECT_EQ(scores.tiles->issue.value, Seconds{37.2e-6});
+    // Where the software says nothing of the host, a kernel takes its launch.
+    EXPECT_EQ(load_machine("dgx1-v100").classes[0].tiles->issue.value, Seconds{4e-6});
+}
+
+std::string machine_with(const std::string& device, const std::string& more = "") {
+    return "name = \"m\"\n" + more + "[[device]]\nname = \"gpu\"\nlike = \"" + device +
+           "\"\n[[node]]\nname = \"n\"\ndevices = [{ class = \"gpu\", name = \"gpu\" }]\n";
+}
+
+// Dense rates of the data sheets, in TFLOPS, and memory in GB.
+TEST(Devices, OfTheYearsSince2020CanBeInherited) {
+    struct Sheet {
+        const char* name;
+        double bf16, memory;
+    };
+    for (const Sheet& sheet : {Sheet{"a100-40gb", 312, 40}, Sheet{"a100-80gb", 312, 80}, Sheet{"h100-sxm", 989, 80},
+                               Sheet{"h200-sxm", 989, 141}, Sheet{"gh200", 989, 96}, Sheet{"b200-sxm", 2250, 180},
+                               Sheet{"mi250x", 191.5, 64}}) {
+        const DeviceClass device = parse_machine(machine_with(sheet.name), "m.toml").classes[0];
+        EXPECT_DOUBLE_EQ(device.peak.at(DataType::bf16).value.value, sheet.bf16 * 1e12) << sheet.name;
+        EXPECT_DOUBLE_EQ(device.memory.value.value, sheet.memory * 1e9) << sheet.name;
+        for (const Problem& problem : problems_of_tokens(DataType::bf16)) {
+            const Price priced = price(problem, device);
+            EXPECT_GE(priced.time.value, flops(problem.op, problem.pass, problem.batch).value / (sheet.bf16 * 1e12));
+            EXPECT_EQ(priced.basis, Basis::modelled) << sheet.name;
+        }
+    }
+}
+
+// 16-bit types go through tensor cores at one rate.
+TEST(Devices, TakeAsLongInBf16AsInF16) {
+    const DeviceClass device = load_machine("perlmutter").classes[0];
+    const std::vector<Problem> half = problems_of_images(DataType::f16), brain = problems_of_images(DataType::bf16);
+    for (std::size_t i = 0; i < half.size(); ++i)
+        EXPECT_EQ(price(half[i], device).time, price(brain[i], device).time) << to_string(half[i]);
+}
+
+TEST(Software, OfAFileOfOnesOwnChangesWhatItSays) {
+    const Machine mine = parse_machine(machine_with("a100-40gb",
+                                                    "[software]\nname = \"mine\"\nlike = \"megatron-lm-2021\"\n"
+                                                    "score_passes = { value = 0, source = \"fused\" }\n"),
+                                       "m.toml");
+    EXPECT_EQ(mine.software.name, "mine");
+    EXPECT_EQ(mine.classes[0].tiles->score_passes.value, 0);
+    EXPECT_EQ(mine.classes[0].tiles->issue.value, Seconds{37.2e-6});
+}
+
+// DeepBench measured this convolution on the V100 (calibrate/deepbench/conv.csv); nobody did on an A100, and nobody the
+// one of an odd batch.
+TEST(Basis, IsMeasuredOnlyForTheProblemAndTheDeviceThatWere) {
+    const DeviceClass v100 = load_machine("dgx1-v100").classes[0], a100 = load_machine("perlmutter").classes[0];
+    const Problem measured = v100.model->kernels().front().samples.front().problem;
+    Problem other = measured;
+    other.batch += 1;
+    EXPECT_EQ(price(measured, v100).basis, Basis::measured_on_class);
+    EXPECT_EQ(price(other, v100).basis, Basis::modelled);
+    EXPECT_EQ(price(measured, a100).basis, Basis::modelled);
+}
+
+TEST(Basis, OfSamplesInTheMachineFileIsHereOrOnTheClass) {
+    DeviceClass device = load_machine("perlmutter").classes[0];
+    const Problem problem{MatMul{64, 64, 64, false}, Pass::forward, 4, DataType::f32};
+    device.measured[to_string(problem)] = {Seconds{1e-3}, 0.1, 5, "measured, somewhere"};
+    EXPECT_EQ(price(problem, device).basis, Basis::measured_on_class);
+    device.measured[to_string(problem)].here = true;
+    EXPECT_EQ(price(problem, device).basis, Basis::measured_here);
+    Problem larger = problem;
+    larger.batch = 8;
+    EXPECT_EQ(price(larger, device).basis, Basis::modelled) << "in proportion to a batch that was measured";
+    EXPECT_EQ(to_string(Basis::measured_here), "measured here");
+    EXPECT_EQ(to_string(Basis::measured_on_class), "measured on this device class");
+    EXPECT_EQ(to_string(Basis::modelled), "modelled");
+}
+
+}  // namespace
+}  // namespace rehearse::models

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/measure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace rehearse::validate {
+
+namespace {
+
+using models::PublishedRow;
+using models::ReplaySettings;
+
+struct Word {
+    std::string_view word;
+    Measure measure;
+};
+constexpr std::array words{
+    Word{"train_throughput", Measure::throughput},
+    Word{"throughput", Measure::throughput},
+    Word{"iteration_time", Measure::step},
+    Word{"step_time", Measure::step},
+    Word{"step", Measure::step},
+    Word{"epoch_time", Measure::epoch},
+    Word{"train_epoch_time", Measure::epoch},
+    Word{"epoch", Measure::epoch},
+    Word{"time_to_train", Measure::training},
+    Word{"training", Measure::training},
+    Word{"sustained_TFs", Measure::flop_rate},
+    Word{"sustained_PFs", Measure::flop_rate},
+    Word{"sustained_EFs", Measure::flop_rate},
+    Word{"flop_rate", Measure::flop_rate},
+    Word{"achieved_TFs_per_gpu", Measure::flop_rate_per_device},
+    Word{"flop_rate_per_device", Measure::flop_rate_per_device},
+    Word{"scaling_efficiency", Measure::efficiency},
+    Word{"weak_scaling_efficiency", Measure::efficiency},
+    Word{"efficiency", Measure::efficiency},
+    Word{"flop_efficiency", Measure::flop_efficiency},
+    Word{"speedup", Measure::speedup},
+    Word{"speedup_vs_1_node", Measure::speedup},
+    Word{"staging_time", Measure::staging},
+    Word{"time", Measure::time},
+    Word{"latency", Measure::time},
+    Word{"busbw", Measure::bus_bandwidth},
+    Word{"bus_bandwidth", Measure::bus_bandwidth},
+    Word{"bandwidth", Measure::bandwidth},
+    Word{"bidir_bandwidth", Measure::both_directions},
+    Word{"both_directions", Measure::both_directions},
+};
+
+struct Unit {
+    std::string_view text;
+    double value;
+};
+constexpr std::array units{
+    Unit{"s", 1},           Unit{"ms", 1e-3},       Unit{"us", 1e-6},       Unit{"min", 60},      Unit{"h", 3600},
+    Unit{"days", 86400},    Unit{"%", 0.01},        Unit{"x", 1},           Unit{"samples/s", 1}, Unit{"images/s", 1},
+    Unit{"sequences/s", 1}, Unit{"tokens/s", 1},    Unit{"GF/s", 1e9},      Unit{"TF/s", 1e12},   Unit{"PF/s", 1e15},
+    Unit{"EF/s", 1e18},     Unit{"TF/s/GPU", 1e12}, Unit{"PF/s/GPU", 1e15}, Unit{"TFLOPS", 1e12}, Unit{"GB/s", 1e9},
+    Unit{"MB/s", 1e6},      Unit{"hours", 3600},
+};
+
+double number_of(const ReplaySettings& settings, std::string_view name) {
+    const auto found = settings.find(name);
+    if (found == settings.end() || found->second.empty()) return 0;
+    std::string digits = found->second;
+    std::erase(digits, ',');
+    return parse_number(digits, name);
+}
+
+}  // namespace
+
+bool is_relative(Measure measure) { return measure >= Measure::efficiency && measure <= Measure::speedup; }
+bool is_collective(Measure measure) { return measure >= Measure::time; }
+
+std::optional<Measure> measure_of(const PublishedRow& row, const ReplaySettings& settings) {
+    const auto set = settings.find("measure");
+    const std::string& name = set == settings.end() ? row.text("metric") : set->second;
+    const auto found = std::ranges::find(words, name, &Word::word);
+    if (found != words.end()) return found->measure;
+    if (set != settings.end()) throw InputError(fmt::format("'{}' is no measure", name));
+    return std::nullopt;
+}
+
+Yardstick yardstick_of(const PublishedRow& row, const ReplaySettings& settings, Measure measure) {
+    const std::string& written = row.text("unit");
+    const std::string_view word = std::string_view{written}.substr(0, written.find(' '));
+    const auto unit = std::ranges::find(units, word, &Unit::text);
+    if (unit == units.end()) throw InputError(fmt::format("unit '{}' is not known", written));
+    Yardstick y{.measure = measure, .unit = unit->value};
+    y.dataset = number_of(settings, "dataset");
+    if (const double epochs = number_of(settings, "epochs"); epochs > 0) y.epochs = epochs;
+    const double counted = number_of(settings, "sample_flops");
+    y.sample_flops = 1e9 * (counted > 0 ? counted : row.number("gflops_per_sample").value_or(0));
+    const bool of_flops = measure == Measure::flop_rate || measure == Measure::flop_rate_per_device;
+    if (of_flops && y.sample_flops <= 0) throw InputError("how many operations a sample has is not said");
+    const bool of_epochs = measure == Measure::epoch || measure == Measure::training;
+    if (of_epochs && y.dataset <= 0) throw InputError("how many samples an epoch has is not said");
+    if (measure == Measure::training && number_of(settings, "epochs") <= 0) {
+        throw InputError("how many epochs the training has is not said");
+    }
+    return y;
+}
+
+double figure_of(const StepResult& result, const Yardstick& y) {
+    const double rate = result.samples / result.step.value;
+    const auto relative = [&] { return rate / (y.baseline->samples / y.baseline->step.value); };
+    switch (y.measure) {
+        case Measure::throughput:
+            return rate / y.unit;
+        case Measure::step:
+        case Measure::staging:
+        case Measure::time:
+            return result.step.value / y.unit;
+        case Measure::epoch:
+        case Measure::training:
+            return y.epochs * y.dataset / rate / y.unit;
+        case Measure::flop_rate:
+            return rate * y.sample_flops / y.unit;
+        case Measure::flop_rate_per_device:
+            return rate * y.sample_flops / result.devices / y.unit;
+        case Measure::efficiency:
+            return relative() * y.baseline->devices / result.devices / y.unit;
+        case Measure::flop_efficiency:
+            return relative() * y.baseline->devices / result.devices * result.operations / y.baseline->operations /
+                   y.unit;
+        case Measure::speedup:
+            return relative() / y.unit;
+        case Measure::bus_bandwidth:  // samples: bytes
+            return rate * 2 * (result.devices - 1) / result.devices / y.unit;
+        case Measure::bandwidth:
+            return rate / y.unit;
+        case Measure::both_directions:
+            return 2 * rate / y.unit;
+    }
+    return 0;
+}
+
+Seconds step_of(double figure, double samples, double devices, const Yardstick& y) {
+    const double value = figure * y.unit;
+    switch (y.measure) {
+        case Measure::throughput:
+            return Seconds{samples / value};
+        case Measure::step:
+            return Seconds{value};
+        case Measure::epoch:
+        case Measure::training:
+            return Seconds{value * samples / (y.epochs * y.dataset)};
+        case Measure::flop_rate:
+            return Seconds{samples * y.sample_flops / value};
+        case Measure::flop_rate_per_device:
+            return Seconds{samples * y.sample_flops / (value * devices)};
+        default:
+            break;
+    }
+    require(false, "a figure that tells of a step");
+    return {};
+}
+
+}  // namespace rehearse::validate

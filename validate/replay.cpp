@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/replay.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/error.hpp"
+#include "core/precision.hpp"
+#include "core/text.hpp"
+#include "models/frameworks.hpp"
+#include "models/fuse.hpp"
+#include "models/models.hpp"
+#include "sim/loader.hpp"
+#include "sim/price.hpp"
+#include "sim/simulate.hpp"
+#include "sim/staging.hpp"
+
+namespace rehearse::validate {
+
+namespace {
+
+using models::PublishedRow;
+using models::ReplaySettings;
+
+std::string setting(const ReplaySettings& settings, std::string_view name) {
+    const auto found = settings.find(name);
+    return found == settings.end() ? std::string{} : found->second;
+}
+
+std::string needed(const ReplaySettings& settings, std::string_view name, const PublishedRow& row,
+                   std::string_view column) {
+    std::string value = setting(settings, name);
+    if (value.empty()) throw InputError(fmt::format("no rule maps {} '{}' to a {}", column, row.text(column), name));
+    return value;
+}
+
+double number(const ReplaySettings& settings, std::string_view name, std::optional<double> otherwise) {
+    std::string text = setting(settings, name);
+    std::erase(text, ',');
+    if (text.empty()) return otherwise.value_or(0);
+    if (const std::size_t over = text.find('/'); over != std::string::npos)
+        return parse_number(text.substr(0, over), name) / parse_number(text.substr(over + 1), name);
+    const double factor = text.back() == 'K' || text.back() == 'k' ? 1024 : 1;
+    if (factor > 1) text.pop_back();
+    return factor * parse_number(text, name);
+}
+
+// What the framework does where neither the row nor its rules say otherwise.
+void complete(TrainingRun& run, const models::FrameworkProfile& framework) {
+    run.plan = models::plan_with(run.plan, framework);
+    if (run.loader.empty()) run.loader = framework.value("loader");
+    if (run.layout.empty()) run.layout = framework.value("layout");
+    if (run.software.empty()) run.software = framework.value("software");
+    const std::string passes = framework.value(fmt::format("{}_passes", to_string(run.optimizer)));
+    if (run.update_passes == 0 && !passes.empty()) run.update_passes = parse_number(passes, "passes");
+}
+
+template <typename Value, std::size_t count>
+Value choice(const std::array<Value, count>& values, const std::string& text, std::string_view what, Value otherwise) {
+    if (text.empty()) return otherwise;
+    const auto found = std::ranges::find_if(values, [&](Value value) { return to_string(value) == text; });
+    if (found == values.end()) throw InputError(fmt::format("{} '{}' is not known", what, text));
+    return *found;
+}
+
+}  // namespace
+
+double copies(const TrainingRun& run, const ReplaySettings& settings) {
+    return number(settings, "copies", static_cast<double>(run.devices));
+}
+
+TrainingRun training_run(const PublishedRow& row, const ReplaySettings& settings) {
+    TrainingRun run;
+    run.network = needed(settings, "network", row, "model");
+    run.machine = needed(settings, "machine", row, "machine");
+    if (const std::string each = setting(settings, "placement"); !each.empty())
+        run.per_node = parse_int(each, "placement");
+    run.plan = needed(settings, "plan", row, "strategy");
+    if (const std::string fuse = setting(settings, "fuse"); !fuse.empty()) run.fuse = fuse;
+    run.software = setting(settings, "software");
+    run.loader = setting(settings, "loader");
+    run.layout = setting(settings, "layout");
+    if (!run.layout.empty() && run.layout != "nchw")
+        throw InputError(fmt::format("layout '{}' is not nchw", run.layout));
+    run.precision = parse_precision(needed(settings, "precision", row, "precision"));
+    run.optimizer = choice(std::array{Optimizer::sgd, Optimizer::adam, Optimizer::lamb}, setting(settings, "optimizer"),
+                           "optimizer", Optimizer::sgd);
+    run.update_passes = number(settings, "update_passes", 0.0);
+    const std::string framework = setting(settings, "framework");
+    if (!framework.empty()) complete(run, models::load_framework(framework));
+    if (run.loader == "ahead") run.loader.clear();
+    run.devices = row.devices > 0 ? row.devices : std::llround(number(settings, "devices", 0.0));
+    if (run.devices < 1) throw InputError("the number of devices is not said");
+    const double global = number(settings, "global_batch", row.number("global_batch"));
+    const double batch = number(settings, "batch", row.number("batch_per_device"));
+    const double copies = validate::copies(run, settings);
+    if (batch > 0 && setting(settings, "global_batch").empty()) {
+        run.batch = std::max<std::int64_t>(1, std::llround(batch * static_cast<double>(run.devices) / copies));
+    } else if (global > 0) {
+        run.batch = std::max<std::int64_t>(1, std::llround(global / copies));
+    } else {
+        throw InputError("the batch is not said");
+    }
+    return run;
+}
+
+CollectiveRun collective_run(const PublishedRow& row, const ReplaySettings& settings) {
+    CollectiveRun run;
+    run.kind = needed(settings, "collective", row, "model");
+    run.machine = needed(settings, "machine", row, "machine");
+    if (const std::string each = setting(settings, "placement"); !each.empty())
+        run.per_node = parse_int(each, "placement");
+    run.algorithm = setting(settings, "algorithm");
+    run.devices = row.devices;
+    run.bytes = std::llround(number(settings, "bytes", std::nullopt));
+    if (run.bytes == 0) run.bytes = std::llround(number(settings, "pair_bytes", std::nullopt)) * row.devices;
+    run.window = std::max<std::int64_t>(1, std::llround(number(settings, "window", std::nullopt)));
+    if (const std::string before = setting(settings, "before"); !before.empty())
+        run.before = parse_quantity<Seconds>(before);
+    if (run.devices < 2 || run.bytes < 1) throw InputError("the bytes or the devices of the collective are not said");
+    return run;
+}
+
+StagingRun staging_run(const PublishedRow& row, const ReplaySettings& settings) {
+    StagingRun run{.machine = needed(settings, "machine", row, "machine"),
+                   .from = needed(settings, "stage", row, "strategy"),
+                   .to = needed(settings, "input", row, "strategy"),
+                   .nodes = row.devices,
+                   .samples = std::llround(number(settings, "dataset", std::nullopt)),
+                   .kept = std::llround(number(settings, "keep", std::nullopt)),
+                   .sample = parse_quantity<Bytes>(needed(settings, "sample", row, "model"))};
+    if (run.nodes < 1 || run.samples < 1 || run.kept < 1)
+        throw InputError("the nodes, the samples or how many of them a node keeps are not said");
+    return run;
+}
+
+const Machine& Replayer::machine(const std::string& name, std::int64_t per_node) {
+    const auto found = machines_.find({name, per_node});
+    if (found != machines_.end()) return found->second;
+    Machine machine = models::load_machine(name);
+    if (per_node > 0) machine = predict::with_devices_per_node(std::move(machine), per_node);
+    return machines_.emplace(std::pair{name, per_node}, std::move(machine)).first->second;
+}
+
+const Network& Replayer::network(const std::string& name, const std::string& fuse) {
+    const auto found = networks_.find({name, fuse});
+    if (found != networks_.end()) return found->second;
+    return networks_
+        .emplace(std::pair{name, fuse}, models::fuse(models::load_network(name), models::parse_fusions(fuse)))
+        .first->second;
+}
+
+predict::Job Replayer::job_of(const TrainingRun& run) {
+    predict::Job job{.network = network(run.network, run.fuse),
+                     .machine = machine(run.machine),
+                     .plan = schedule::parse_plan(run.plan),
+                     .devices = {run.devices},
+                     .batch = run.batch,
+                     .precision = run.precision,
+                     .optimizer = run.optimizer,
+                     .framework = {.channels_first = run.layout == "nchw", .update_passes = run.update_passes},
+                     .mode = sim::Mode::folded};
+    job.conditions.devices_per_node = run.per_node;
+    job.conditions.loader = sim::parse_loader(run.loader);
+    if (!run.software.empty()) job.framework.passes = models::load_software(run.software);
+    return job;
+}
+
+StepResult Replayer::step(const TrainingRun& run, predict::ComputeScale scale, Quantile quantile) {
+    const std::tuple key{run, scale.factor, scale.error.value_or(-1), quantile.z};
+    const auto known = steps_.find(key);
+    if (known != steps_.end()) return known->second;
+    if (!last_ || last_->run != run) {
+        const predict::Job job = job_of(run);
+        last_ = Last{run, job.framework, predict::setup_of(job, run.devices)};
+    }
+    const Schedule& schedule = last_->setup.schedule;
+    Flops operations;
+    for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights})
+        operations += flops(schedule.network, pass);
+    const StepResult result{predict::step_at(last_->setup, last_->framework, scale, quantile),
+                            static_cast<double>(global_batch(schedule)), static_cast<double>(run.devices),
+                            operations.value};
+    steps_.emplace(key, result);
+    return result;
+}
+
+StepResult Replayer::time(const CollectiveRun& run, Quantile quantile) {
+    // One message is the broadcast to a second device.
+    const bool message = run.kind == "p2p";
+    const auto kinds = collective_kinds();
+    const auto kind = std::ranges::find_if(
+        kinds, [&](CollectiveKind k) { return to_string(k) == run.kind || pass_of(k) == run.kind; });
+    if (!message && kind == kinds.end()) throw InputError(fmt::format("'{}' is no collective", run.kind));
+    sim::Call call{.kind = message ? CollectiveKind::broadcast : *kind,
+                   .elements = std::max<std::int64_t>(1, run.window * run.bytes / 4)};
+    if (message) call.algorithm.name = "tree";
+    const Mesh mesh{{{"data", run.devices}}};
+    std::optional<Seconds> time;
+    std::string_view names = run.algorithm.empty() ? std::string_view{call.algorithm.name} : run.algorithm;
+    for (bool more = true; more;) {
+        const std::size_t end = names.find('|');
+        call.algorithm = parse_algorithm(names.substr(0, end), call.kind);
+        const Seconds one =
+            sim::collective_time(call, mesh, machine(run.machine, run.per_node), sim::Mode::folded, quantile);
+        time = time ? std::min(*time, one) : one;
+        more = end != std::string_view::npos;
+        if (more) names.remove_prefix(end + 1);
+    }
+    return {*time / static_cast<double>(run.window) + run.before, static_cast<double>(run.bytes),
+            static_cast<double>(run.devices)};
+}
+
+StepResult Replayer::time(const StagingRun& run) {
+    const sim::Staging staging =
+        sim::stage(machine(run.machine), run.nodes, run.from, run.to, run.samples, run.kept, run.sample);
+    return {staging.time(), static_cast<double>(run.samples), static_cast<double>(run.nodes)};
+}
+
+double fitted_scale(Replayer& replayer, const TrainingRun& run, Seconds step) {
+    // One device that waits for nothing computes only.
+    if (run.devices == 1 && run.loader.empty()) return std::max(0.01, step / replayer.step(run).step);
+    return predict::fitted_scale([&](double factor) { return replayer.step(run, {.factor = factor}).step; }, step);
+}
+
+}  // namespace rehearse::validate

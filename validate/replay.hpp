@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as others made them, simulated: what one step, or one collective, takes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "core/machine.hpp"
+#include "core/network.hpp"
+#include "core/prices.hpp"
+#include "predict/predict.hpp"
+#include "schedule/plan.hpp"
+#include "validate/measure.hpp"
+
+namespace rehearse::validate {
+
+/// All that a step depends on.
+struct TrainingRun {
+    std::string network, fuse = "off", machine, plan = "data";
+    std::string layout;         // of images, "nchw": 16-bit convolutions turn them; empty: as kernels want them
+    std::string loader;         // of samples, as predict --loader has it; empty: they are there
+    std::string software;       // values cross memory as often as under it; empty: as under the machine's own
+    std::int64_t per_node = 0;  // devices of each node that the job gets; 0: all
+    std::int64_t devices = 1;
+    std::int64_t batch = 0;         // a copy of the network; or
+    std::int64_t global_batch = 0;  // of all of them
+    Precision precision = Precision::fp32;
+    Optimizer optimizer = Optimizer::sgd;
+    double update_passes = 0;  // how often its kernels read or write a parameter; 0: one kernel for all
+    auto operator<=>(const TrainingRun&) const = default;
+};
+
+/// From a row's settings and columns. InputError says which configuration is missing.
+TrainingRun training_run(const models::PublishedRow& row, const models::ReplaySettings& settings);
+
+/// Of the network: each device, unless a setting says otherwise.
+double copies(const TrainingRun& run, const models::ReplaySettings& settings);
+
+/// A collective or a message by itself.
+struct CollectiveRun {
+    std::string kind, algorithm, machine;  // the fastest of several algorithms with | between them
+    std::int64_t devices = 2, bytes = 0, per_node = 0;
+    std::int64_t window = 1;  // messages under way, one after the other: the mean time of one counts
+    Seconds before{};         // its first message goes
+    auto operator<=>(const CollectiveRun&) const = default;
+};
+CollectiveRun collective_run(const models::PublishedRow& row, const models::ReplaySettings& settings);
+
+/// Samples that are copied into the nodes before a training.
+struct StagingRun {
+    std::string machine, from, to;  // tiers
+    std::int64_t nodes = 1, samples = 0, kept = 0;
+    Bytes sample;
+};
+StagingRun staging_run(const models::PublishedRow& row, const models::ReplaySettings& settings);
+
+/// Keeps networks, machines and steps that it was asked for.
+class Replayer {
+public:
+    /// InputError and InfeasibleError as predict. Whether it fits in memory is not asked: the run was made.
+    StepResult step(const TrainingRun& run, predict::ComputeScale scale = {}, Quantile quantile = nominal);
+    StepResult time(const CollectiveRun& run, Quantile quantile = nominal);
+    StepResult time(const StagingRun& run);
+    /// With only `per_node` devices of each node, where that is not 0.
+    const Machine& machine(const std::string& name, std::int64_t per_node = 0);
+    /// What a user would ask predict for.
+    predict::Job job_of(const TrainingRun& run);
+
+private:
+    const Network& network(const std::string& name, const std::string& fuse);
+    struct Last {
+        TrainingRun run;
+        predict::Framework framework;
+        predict::Setup setup;
+    };
+
+    std::map<std::pair<std::string, std::int64_t>, Machine> machines_;
+    std::map<std::pair<std::string, std::string>, Network> networks_;
+    std::optional<Last> last_;
+    std::map<std::tuple<TrainingRun, double, double, double>, StepResult> steps_;
+};
+
+/// The factor on computation with which the run takes `step`; when its communication alone takes longer, the factor
+/// that comes nearest.
+double fitted_scale(Replayer& replayer, const TrainingRun& run, Seconds step);
+
+}  // namespace rehearse::validate

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/replay_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "predict/spread.hpp"
+#include "prices/interval.hpp"
+#include "validate/cluster_rows.hpp"
+
+namespace rehearse::validate {
+
+namespace {
+
+using models::PublishedRow;
+
+bool is_from_memory(const PublishedRow& row) { return row.text("provenance").starts_with("memory"); }
+
+/// What must agree for one row to be another's anchor.
+struct Series {
+    std::string system, machine, network, precision, fuse, data, batch;
+    auto operator<=>(const Series&) const = default;
+};
+
+/// A row that tells how long one step took.
+struct Known {
+    std::size_t index = 0;
+    TrainingRun run;
+    Seconds step;
+    std::string strategy;
+};
+
+class Judge {
+public:
+    Judge(std::vector<PublishedRow> all, const models::ReplayRules& rules) {
+        for (PublishedRow& row : all) {
+            rows_.push_back({std::move(row), {}, {}, {}, {}, {}});
+            rows_.back().settings = rules.settings(rows_.back().row);
+            rows_.back().from_memory = is_from_memory(rows_.back().row);
+        }
+        for (std::size_t i = 0; i < rows_.size(); ++i) learn(i);
+    }
+
+    std::vector<ReplayedRow> answer(const std::function<bool(const PublishedRow&)>& wanted, const Progress& progress) {
+        std::vector<ReplayedRow> answered;
+        const auto all = std::ranges::count_if(rows_, [&](const ReplayedRow& row) { return wanted(row.row); });
+        for (std::size_t i = 0; i < rows_.size(); ++i) {
+            if (!wanted(rows_[i].row)) continue;
+            try {
+                answer(i);
+            } catch (const InputError& error) {
+                rows_[i].skipped = error.what();
+            } catch (const InfeasibleError& error) {
+                rows_[i].skipped = error.what();
+            }
+            answered.push_back(rows_[i]);
+            if (!goes_on(progress, std::ssize(answered), all)) break;
+        }
+        return answered;
+    }
+
+private:
+    std::string setting(std::size_t i, std::string_view name) const {
+        const auto found = rows_[i].settings.find(name);
+        return found == rows_[i].settings.end() ? std::string{} : found->second;
+    }
+
+    Series series_of(std::size_t i, const TrainingRun& run) const {
+        const PublishedRow& row = rows_[i].row;
+        return {row.text("system"),
+                row.text("machine") + row.text("device"),
+                run.network,
+                std::string{to_string(run.precision)},
+                run.fuse,
+                setting(i, "data"),
+                fmt::format("{}", run.batch)};
+    }
+
+    // Keeps a row that others can be anchored on.
+    void learn(std::size_t i) {
+        const PublishedRow& row = rows_[i].row;
+        if (rows_[i].from_memory || !setting(i, "skip").empty() || !setting(i, "collective").empty()) return;
+        try {
+            const std::optional<Measure> measure = measure_of(row, rows_[i].settings);
+            if (!measure || is_relative(*measure) || is_collective(*measure) || *measure == Measure::staging) return;
+            const Yardstick yardstick = yardstick_of(row, rows_[i].settings, *measure);
+            const TrainingRun run = training_run(row, rows_[i].settings);
+            const double samples = samples_of(i, run);
+            const Seconds step = step_of(row.value, samples, static_cast<double>(run.devices), yardstick);
+            known_[series_of(i, run)].push_back({i, run, step, row.text("strategy")});
+        } catch (const InputError&) {  // told when the row itself is asked for
+        }
+    }
+
+    double samples_of(std::size_t i, const TrainingRun& run) const {
+        return copies(run, rows_[i].settings) * static_cast<double>(run.batch);
+    }
+
+    /// What a user would have measured: for a run on several nodes, one on as much of one node as the series has, of
+    /// the same strategy when on several devices; inside a node the smallest one. Else the smallest that is smaller.
+    const Known* anchor_of(std::size_t i, const TrainingRun& run) {
+        const auto series = known_.find(series_of(i, run));
+        if (series == known_.end()) return nullptr;
+        const Known* best = nullptr;
+        const std::int64_t node = devices_per_node(replayer_.machine(run.machine, run.per_node).nodes.front());
+        const auto rank = [&](const Known& known) {
+            const std::int64_t n = known.run.devices;
+            const bool other = known.strategy != rows_[i].row.text("strategy");
+            const bool whole_node = run.devices > node && n <= node;
+            return std::tuple{n > node, other && n > 1, whole_node ? -n : n, other};
+        };
+        for (const Known& known : series->second) {
+            if (known.index == i || known.run.devices >= run.devices) continue;
+            if (best == nullptr || rank(known) < rank(*best)) best = &known;
+        }
+        return best;
+    }
+
+    void answer(std::size_t i) {
+        const PublishedRow& row = rows_[i].row;
+        if (const std::string why = setting(i, "skip"); !why.empty()) throw InputError(why);
+        if (!setting(i, "workload").empty()) {
+            rows_[i].cold = clusters_.answer(row, rows_[i].settings, error(i, 0));
+            return;
+        }
+        const std::optional<Measure> measure = measure_of(row, rows_[i].settings);
+        if (!measure) throw InputError(fmt::format("a '{}' is not what a simulated step tells of", row.text("metric")));
+        const Yardstick yardstick = yardstick_of(row, rows_[i].settings, *measure);
+        if (is_collective(*measure)) {
+            const CollectiveRun run = collective_run(row, rows_[i].settings);
+            rows_[i].cold = band(yardstick, error(i, 0), [&](Quantile q) { return replayer_.time(run, q); });
+            return;
+        }
+        if (*measure == Measure::staging) {
+            const StagingRun run = staging_run(row, rows_[i].settings);
+            rows_[i].cold = band(yardstick, error(i, 0), [&](Quantile) { return replayer_.time(run); });
+            return;
+        }
+        const TrainingRun run = training_run(row, rows_[i].settings);
+        const std::string no_cold = setting(i, "cold"), slower = setting(i, "slower");
+        if (no_cold.empty()) {
+            const predict::ComputeScale scale{.factor = slower.empty() ? 1 : parse_number(slower, "slower")};
+            rows_[i].cold = answered(i, run, yardstick, scale, error(i, predict::framework_error));
+        }
+        const Known* anchor = anchor_of(i, run);
+        if (anchor == nullptr && !no_cold.empty()) throw InputError(no_cold);
+        if (anchor == nullptr) return;
+        const auto [factor, fresh] = factors_.try_emplace(anchor->index, 0);
+        if (fresh) {
+            factor->second = fitted_scale(replayer_, anchor->run, anchor->step / waiting(anchor->run));
+        }
+        rows_[i].anchored =
+            answered(i, run, yardstick, {factor->second, 0}, predict::distance_error(run.devices, anchor->run.devices));
+        rows_[i].anchor = rows_[anchor->index].row.text("id");
+    }
+
+    double error(std::size_t i, double otherwise) const {
+        const std::string given = setting(i, "error");
+        return given.empty() ? otherwise : std::stod(given);
+    }
+
+    /// The run that a relative figure compares with.
+    TrainingRun baseline_of(std::size_t i, TrainingRun run) const {
+        const std::string devices = setting(i, "baseline"), plan = setting(i, "against");
+        const std::string network = setting(i, "against_network"), batch = setting(i, "against_batch");
+        if (!devices.empty() || plan.empty()) run.devices = devices.empty() ? 1 : parse_int(devices, "baseline");
+        if (!plan.empty()) run.plan = plan;
+        if (!network.empty()) run.network = network;
+        if (!batch.empty()) run.batch = parse_int(batch, "against_batch");
+        return run;
+    }
+
+    Answer answered(std::size_t i, const TrainingRun& run, Yardstick yardstick, predict::ComputeScale scale,
+                    double added) {
+        const bool relative = is_relative(yardstick.measure);
+        const TrainingRun base = relative ? baseline_of(i, run) : run;
+        return band(yardstick, added, [&](Quantile quantile) {
+            if (relative) yardstick.baseline = waited(base, scale, quantile);
+            return waited(run, scale, quantile);
+        });
+    }
+
+    double waiting(const TrainingRun& run) {
+        return predict::waiting(run.devices, replayer_.machine(run.machine).classes.front());
+    }
+
+    StepResult waited(const TrainingRun& run, predict::ComputeScale scale, Quantile quantile) {
+        StepResult result = replayer_.step(run, scale, quantile);
+        result.step = result.step * waiting(run);
+        return result;
+    }
+
+    /// The figure at nominal prices, and at those of both ends of their 90 % band; `added` comes on top.
+    template <typename Step>
+    Answer band(const Yardstick& yardstick, double added, const Step& step) {
+        const auto figure = [&](double z) {
+            const StepResult result = step(Quantile{z});
+            return figure_of(result, yardstick);
+        };
+        Answer answer{.predicted = figure(0)};
+        const double low = figure(-prices::ninety_percent), high = figure(prices::ninety_percent);
+        const prices::Interval<double> ends{std::min(low, high), std::max(low, high)};
+        const prices::Interval<double> band = predict::with_error(answer.predicted, ends, added);
+        answer.low = band.low;
+        answer.high = band.high;
+        return answer;
+    }
+
+    std::vector<ReplayedRow> rows_;
+    std::map<Series, std::vector<Known>> known_;
+    std::map<std::size_t, double> factors_;  // by anchor
+    Replayer replayer_;
+    ClusterRows clusters_;
+};
+
+}  // namespace
+
+double error_of(const Answer& answer, double published) { return std::abs(answer.predicted - published) / published; }
+
+std::vector<ReplayedRow> replay_rows(std::vector<PublishedRow> all, const models::ReplayRules& rules,
+                                     const std::function<bool(const PublishedRow&)>& wanted, const Progress& progress) {
+    return Judge{std::move(all), rules}.answer(wanted, progress);
+}
+
+}  // namespace rehearse::validate

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Published rows held to two predictions each: cold, from device prices and machine files alone; and anchored, with
+// computation scaled so that the smallest run of the same kind in the same table is met.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/progress.hpp"
+#include "validate/replay.hpp"
+
+namespace rehearse::validate {
+
+struct Answer {
+    double predicted = 0, low = 0, high = 0;  // in the row's unit; the band should hold 90 %
+};
+
+struct ReplayedRow {
+    models::PublishedRow row;
+    models::ReplaySettings settings;
+    std::optional<Answer> cold, anchored;
+    std::string anchor;   // id of the row it is anchored on
+    std::string skipped;  // why there is no answer
+    bool from_memory = false;
+    bool answered() const { return cold || anchored; }
+};
+double error_of(const Answer& answer, double published);
+
+/// `all` are the rows that anchors are looked for among; only those that `wanted` says are answered, and of these the
+/// first ones where `progress` ends the work.
+std::vector<ReplayedRow> replay_rows(std::vector<models::PublishedRow> all, const models::ReplayRules& rules,
+                                     const std::function<bool(const models::PublishedRow&)>& wanted,
+                                     const Progress& progress = {});
+
+}  // namespace rehearse::validate
