@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/rounds.hpp"
-#include "core/collective.hpp"
+#include "core/collectives/collective.hpp"
 #include "core/op.hpp"
 #include "kernels/comm/choice.hpp"
 #include "kernels/comm/communicator.hpp"

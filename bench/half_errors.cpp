@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/convert.hpp"
-#include "kernels/cpu/half.hpp"
+#include "kernels/cpu/half/half.hpp"
 #include "kernels/storage.hpp"
 
 namespace rehearse::kernels {

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "core/collective.hpp"
+#include "core/collectives/collective.hpp"
 #include "kernels/comm/communicator.hpp"
 
 namespace rehearse::bench {

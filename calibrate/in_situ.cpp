@@ -12,7 +12,7 @@
 #include "calibrate/fit.hpp"
 #include "core/error.hpp"
 #include "core/gradient_sums.hpp"
-#include "core/prices.hpp"
+#include "prices/prices.hpp"
 
 namespace rehearse::calibrate {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/price_model.hpp"
+#include "prices/price_model.hpp"
 
 namespace rehearse::calibrate {
 

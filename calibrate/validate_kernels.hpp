@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/price_model.hpp"
+#include "prices/price_model.hpp"
 
 namespace rehearse::calibrate {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "cli/command.hpp"
-#include "core/collective.hpp"
+#include "core/collectives/collective.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"

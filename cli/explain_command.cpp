@@ -14,12 +14,12 @@
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/gradient_sums.hpp"
-#include "core/price_model.hpp"
-#include "core/prices.hpp"
 #include "core/text.hpp"
 #include "models/models.hpp"
 #include "prices/interval.hpp"
-#include "sim/price.hpp"
+#include "prices/price_model.hpp"
+#include "prices/prices.hpp"
+#include "sim/collective/price.hpp"
 
 namespace rehearse::cli {
 

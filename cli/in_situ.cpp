@@ -12,8 +12,8 @@
 #include "calibrate/in_situ.hpp"
 #include "calibrate/shared_cores.hpp"
 #include "core/error.hpp"
-#include "core/prices.hpp"
 #include "kernels/comm/communicator.hpp"
+#include "prices/prices.hpp"
 #if REHEARSE_HAS_SIM
 #include "sim/simulate.hpp"
 #endif

@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/choice.hpp"
-#include "core/collective.hpp"
+#include "core/collectives/collective.hpp"
 #include "core/precision.hpp"
 #include "core/text.hpp"
 #include "models/fuse.hpp"

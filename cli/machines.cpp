@@ -8,11 +8,11 @@
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "core/price_model.hpp"
-#include "core/tile_model.hpp"
 #include "models/models.hpp"
 #include "picture/topology.hpp"
 #include "picture/write.hpp"
+#include "prices/price_model.hpp"
+#include "prices/tile_model.hpp"
 
 namespace rehearse::cli {
 

@@ -5,8 +5,8 @@
 
 #include <utility>
 
-#include "core/tile_model.hpp"
 #include "predict/explain.hpp"
+#include "prices/tile_model.hpp"
 #include "schedule/memory.hpp"
 
 namespace rehearse::cli {

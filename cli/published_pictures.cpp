@@ -43,7 +43,7 @@ std::string slug(std::string_view text) {
 std::map<std::string, Curves> charts_of(const std::vector<ReplayedRow>& rows) {
     std::map<std::string, Curves> charts;
     for (const ReplayedRow& replayed : rows) {
-        const models::PublishedRow& row = replayed.row;
+        const validate::PublishedRow& row = replayed.row;
         if (!replayed.answered() || row.devices < 1) continue;
         const std::string title = fmt::format("{}, {}, {} ({})", row.text("system"), row.text("machine"),
                                               row.text("metric"), row.text("unit"));

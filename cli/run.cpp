@@ -19,7 +19,7 @@
 #include "run/train.hpp"
 #include "trace/trace.hpp"
 #if REHEARSE_HAS_SIM
-#include "sim/choose.hpp"
+#include "sim/collective/choose.hpp"
 #endif
 
 namespace rehearse::cli {

@@ -18,8 +18,8 @@ namespace rehearse::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using models::PublishedRow;
 using validate::Answer;
+using validate::PublishedRow;
 using validate::ReplayedRow;
 using validate::RowErrors;
 
@@ -227,9 +227,9 @@ Json json_of(const validate::ErrorSummary& summary) {
 }
 
 Report validate_published(const PublishedOptions& options, const Progress& progress, double& median) {
-    const auto all = options.file.empty() ? models::shipped_published()
-                                          : models::read_published(read_file(options.file), options.file);
-    models::ReplayRules rules = models::shipped_replay_rules();
+    const auto all = options.file.empty() ? validate::shipped_published()
+                                          : validate::read_published(read_file(options.file), options.file);
+    validate::ReplayRules rules = validate::shipped_replay_rules();
     if (!options.rules.empty()) rules.add(read_file(options.rules), options.rules);
     const std::vector<ReplayedRow> rows = validate::replay_rows(all, rules, matching(options.filter), progress);
     if (rows.empty()) {

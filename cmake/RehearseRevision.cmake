@@ -2,7 +2,7 @@
 # cmake -DOUT=revision.cpp "-DFLAGS=compiler and flags" -DFOLDER=kernels/cpu -P RehearseRevision.cmake
 # Writes the digest of a folder's sources: what was measured with other kernels, or the same ones compiled otherwise, is
 # not true of these.
-file(GLOB sources ${FOLDER}/*.cpp ${FOLDER}/*.hpp)
+file(GLOB_RECURSE sources ${FOLDER}/*.cpp ${FOLDER}/*.hpp)
 list(SORT sources)
 set(all "${FLAGS}")
 foreach(source ${sources})

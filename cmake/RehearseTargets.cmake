@@ -85,3 +85,13 @@ function(rehearse_test path)
     gtest_discover_tests(${target} TEST_PREFIX "${path}." DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
   endif()
 endfunction()
+
+# rehearse_embed("a.toml;b.toml" embedded.cpp rehearse::models MachineFile machine_files models/reader/machine_files.hpp)
+# Writes a source that holds the text of files as a span of `type`, returned by `function` of `header`.
+function(rehearse_embed files output namespace type function header)
+  string(REPLACE ";" "," joined "${files}")  # a list would end at its first ;
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DFILES=${joined} -DNAMESPACE=${namespace} -DTYPE=${type} -DFUNCTION=${function}
+            -DHEADER=${header} -P ${PROJECT_SOURCE_DIR}/cmake/RehearseEmbed.cmake
+    DEPENDS ${files} ${PROJECT_SOURCE_DIR}/cmake/RehearseEmbed.cmake VERBATIM)
+endfunction()

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/collective.hpp"
+#include "core/collectives/collective.hpp"
 #include "core/mesh.hpp"
 #include "core/network.hpp"
 #include "core/op.hpp"

@@ -25,7 +25,7 @@ struct Point {
 };
 
 struct Explanation {
-    std::string what, basis, source;  // basis: in the words of core/prices.hpp
+    std::string what, basis, source;  // basis: in the words of prices/prices.hpp
     std::int64_t steps = 0;
     double total_s = 0, share = 0, error = 0;
 };

@@ -9,9 +9,9 @@
 
 #include "calibrate/fit.hpp"
 #include "core/error.hpp"
-#include "core/prices.hpp"
 #include "core/text.hpp"
 #include "gui/pages.hpp"
+#include "prices/prices.hpp"
 
 namespace rehearse::gui {
 

@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "core/precision.hpp"
-#include "core/prices.hpp"
 #include "models/models.hpp"
+#include "prices/prices.hpp"
 
 namespace rehearse::gui {
 

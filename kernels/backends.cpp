@@ -13,7 +13,7 @@
 #include "kernels/reference/backend.hpp"
 #if REHEARSE_HAS_CPU
 #include "kernels/cpu/backends.hpp"
-#include "kernels/cpu/batchnorm.hpp"
+#include "kernels/cpu/rows/batchnorm.hpp"
 #endif
 #if REHEARSE_HAS_CUDA
 #include "kernels/cuda/convolution.hpp"

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "core/file.hpp"
-#include "models/machine_reader.hpp"
+#include "models/reader/machine_reader.hpp"
 
 namespace rehearse::models {
 

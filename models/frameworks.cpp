@@ -10,8 +10,8 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
-#include "models/machine_files.hpp"
-#include "models/machine_reader.hpp"
+#include "models/reader/machine_files.hpp"
+#include "models/reader/machine_reader.hpp"
 
 namespace rehearse::models {
 

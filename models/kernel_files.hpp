@@ -10,7 +10,7 @@ namespace rehearse::models {
 struct KernelFile {
     std::string_view name, text;
 };
-/// Defined in a source that embed_files.cmake writes.
+/// Defined in a source that RehearseEmbed.cmake writes.
 std::span<const KernelFile> kernel_files();
 
 }  // namespace rehearse::models

@@ -6,14 +6,14 @@
 #include <string_view>
 #include <vector>
 
-#include "core/price_model.hpp"
 #include "models/csv.hpp"
+#include "prices/price_model.hpp"
 
 namespace rehearse::models {
 
 /// The problem that a row of conv.csv or gemm.csv is (it has the columns of one of the two): a gemm {M, N, K} = {M, K}
 /// x {K, N} (column-major) with N, N is a dense layer's forward pass, with T, N its backward_data and with N, T its
-/// backward_weights (core/kernel_point.hpp). InputError with file and line for sizes that are no problem.
+/// backward_weights (prices/kernel_point.hpp). InputError with file and line for sizes that are no problem.
 Problem problem_of(const Csv& table, std::size_t row, DataType type);
 
 /// A row of a table that the user gives.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/machine.hpp"
-#include "core/price_model.hpp"
+#include "prices/price_model.hpp"
 
 namespace rehearse::models {
 

@@ -7,9 +7,9 @@
 
 #include "core/error.hpp"
 #include "schedule/input.hpp"
-#include "sim/learners.hpp"
-#include "sim/staging.hpp"
-#include "sim/storage.hpp"
+#include "sim/host/learners.hpp"
+#include "sim/host/staging.hpp"
+#include "sim/network/storage.hpp"
 
 namespace rehearse::predict {
 

@@ -11,10 +11,10 @@
 #include "core/network.hpp"
 #include "core/schedule.hpp"
 #include "core/units.hpp"
-#include "sim/loader.hpp"
-#include "sim/placement.hpp"
+#include "sim/host/loader.hpp"
+#include "sim/host/staging.hpp"
+#include "sim/network/placement.hpp"
 #include "sim/simulate.hpp"
-#include "sim/staging.hpp"
 
 namespace rehearse::predict {
 
@@ -36,7 +36,7 @@ struct CheckpointPlan {
     std::int64_t every = 1;  // steps
 };
 
-/// Learners of a device that are not equally fast; one pace each (sim/learners.hpp).
+/// Learners of a device that are not equally fast; one pace each (sim/host/learners.hpp).
 struct LearnerPaces {
     std::vector<double> paces;
     bool first_idle = false;

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "core/prices.hpp"
+#include "prices/prices.hpp"
 
 namespace rehearse::predict {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/prices.hpp"
 #include "predict/prediction.hpp"
+#include "prices/prices.hpp"
 
 namespace rehearse::predict {
 

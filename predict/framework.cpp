@@ -9,8 +9,8 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "core/tile_model.hpp"
 #include "models/models.hpp"
+#include "prices/tile_model.hpp"
 
 namespace rehearse::predict {
 

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "core/machine.hpp"
-#include "core/prices.hpp"
 #include "core/schedule.hpp"
 #include "models/frameworks.hpp"
+#include "prices/prices.hpp"
 
 namespace rehearse::predict {
 

@@ -10,8 +10,8 @@
 
 #include "core/error.hpp"
 #include "sim/band.hpp"
+#include "sim/network/storage.hpp"
 #include "sim/simulator.hpp"
-#include "sim/storage.hpp"
 
 namespace rehearse::predict {
 

@@ -13,7 +13,7 @@
 #include "predict/spread.hpp"
 #include "schedule/memory.hpp"
 #include "sim/band.hpp"
-#include "sim/choose.hpp"
+#include "sim/collective/choose.hpp"
 #include "sim/simulator.hpp"
 
 namespace rehearse::predict {

@@ -15,8 +15,8 @@
 #include "predict/pilot.hpp"
 #include "predict/training.hpp"
 #include "prices/interval.hpp"
+#include "sim/host/staging.hpp"
 #include "sim/simulate.hpp"
-#include "sim/staging.hpp"
 
 namespace rehearse::predict {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/tile_model.hpp"
+#include "prices/tile_model.hpp"
 
 namespace rehearse::predict {
 

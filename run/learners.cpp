@@ -7,9 +7,9 @@
 
 #include "core/error.hpp"
 #include "run/clock.hpp"
-#include "run/part_check.hpp"
+#include "run/data/samples.hpp"
 #include "run/random.hpp"
-#include "run/samples.hpp"
+#include "run/reference/part_check.hpp"
 
 namespace rehearse::run {
 

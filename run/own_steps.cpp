@@ -6,7 +6,7 @@
 #include "core/error.hpp"
 #include "kernels/comm/idle.hpp"
 #include "run/clock.hpp"
-#include "run/feed.hpp"
+#include "run/data/feed.hpp"
 #include "run/program.hpp"
 #include "run/random.hpp"
 #include "run/trainer.hpp"

@@ -6,8 +6,8 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
-#include "run/alone.hpp"
 #include "run/compression.hpp"
+#include "run/reference/single_rank.hpp"
 #include "run/server.hpp"
 
 namespace rehearse::run {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/collective.hpp"
+#include "core/collectives/collective.hpp"
 #include "kernels/comm/communicator.hpp"
 
 namespace rehearse::run {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/schedule.hpp"
-#include "run/prefetch.hpp"
+#include "run/data/prefetch.hpp"
 #include "run/program.hpp"
 #include "run/train.hpp"
 

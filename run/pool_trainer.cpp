@@ -9,13 +9,13 @@
 #include "core/error.hpp"
 #include "core/index.hpp"
 #include "kernels/comm/idle.hpp"
+#include "run/checkpoint/saver.hpp"
 #include "run/clock.hpp"
-#include "run/feed.hpp"
-#include "run/part_check.hpp"
+#include "run/data/feed.hpp"
 #include "run/placement.hpp"
 #include "run/pool.hpp"
 #include "run/random.hpp"
-#include "run/saver.hpp"
+#include "run/reference/part_check.hpp"
 #include "run/trainer.hpp"
 
 namespace rehearse::run {

@@ -9,8 +9,8 @@
 #include "core/index.hpp"
 #include "kernels/comm/idle.hpp"
 #include "kernels/comm/operation.hpp"
+#include "run/checkpoint/saver.hpp"
 #include "run/random.hpp"
-#include "run/saver.hpp"
 #include "run/trainer.hpp"
 
 namespace rehearse::run {

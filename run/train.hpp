@@ -88,7 +88,7 @@ struct Result {
     /// With servers: how many updates were by gradients at weights that 0, 1, 2, ... other updates had come after.
     std::vector<std::int64_t> staleness{};
     std::string left_to_host{};      // of a device: "1 of 12 layers: matmul", or empty
-    double gradient_error = -1;      // see run/gradient_check.hpp; -1: not asked for
+    double gradient_error = -1;      // see run/reference/gradient_check.hpp; -1: not asked for
     double gradient_tolerance = -1;  // derived there; an error above it is a failed check
 };
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "core/precision.hpp"
-#include "core/prices.hpp"
+#include "prices/prices.hpp"
 #include "schedule/mesh.hpp"
 
 namespace rehearse::schedule {

@@ -24,7 +24,7 @@ void add_input(Schedule& schedule, const InputData& input);
 
 /// The same by the process that trains, which does nothing else meanwhile (PyTorch's DataLoader without workers):
 /// before all else of a step it reads the samples, if they lie in a tier, and takes the batch in memory, of numbers as
-/// sample_size() has them, through each of `by`: tiers of the machine (sim/loader.hpp), one after the other.
+/// sample_size() has them, through each of `by`: tiers of the machine (sim/host/loader.hpp), one after the other.
 void add_inline_input(Schedule& schedule, const InputData& input, const std::vector<std::string>& by);
 
 }  // namespace rehearse::schedule

@@ -14,7 +14,8 @@ VERBS = {"models", "prices", "schedule", "kernels", "calibrate", "sim", "run", "
 MAY_INCLUDE = {  # besides the folder itself
     "core": set(),
     **{verb: {"core"} for verb in VERBS},
-    "schedule": {"core", "models"},
+    "models": {"core", "prices"},
+    "schedule": {"core", "models", "prices"},
     "calibrate": {"core", "prices"},
     "sim": {"core", "prices"},
     "run": {"core", "kernels"},
@@ -22,7 +23,7 @@ MAY_INCLUDE = {  # besides the folder itself
     "store": {"core"},
     "kernels": {"core", "store"},
     "predict": {"core", "prices", "models", "schedule", "sim"},
-    "search": {"core", "schedule", "sim", "predict", "store"},
+    "search": {"core", "prices", "schedule", "sim", "predict", "store"},
     "cluster": {"core", "models", "schedule", "sim", "predict"},
     "picture": {"core"},
     "validate": {"core", "prices", "models", "schedule", "sim", "predict", "cluster"},
@@ -39,7 +40,7 @@ OWNERS = {  # library: (how its headers begin, who may reach them)
     "SQLite": (r"sqlite3\.h", {"store"}),
     "HDF5": (r"hdf5\.h|H5", {"run"}),
     "cairo": (r"cairo", {"picture"}),
-    "toml++": (r"toml\+\+|toml\.hpp", {"models"}),
+    "toml++": (r"toml\+\+|toml\.hpp", {"models", "validate"}),
     "ONNX": (r"onnx/", {"models"}),
     "protobuf": (r"google/protobuf/|.*\.pb\.h", {"models", "trace"}),
     "hwloc": (r"hwloc", {"models"}),
@@ -47,7 +48,7 @@ OWNERS = {  # library: (how its headers begin, who may reach them)
     "Google Benchmark": (r"benchmark/", {"bench"}),
 }
 NOT_BUILT_BY_US = {"tests/sim/smpi_allreduce.cpp"}  # smpicxx compiles it, with SMPI's own mpi.h
-ONLY_FMT = {"core", "schedule"}  # nothing but std, POSIX and {fmt}
+ONLY_FMT = {"core", "prices", "schedule"}  # nothing but std, POSIX and {fmt}
 POSIX_OR_FMT = re.compile(r"[^/.]*$|fmt/|(unistd|fcntl)\.h$|sys/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 

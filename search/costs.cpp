@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "core/precision.hpp"
-#include "core/prices.hpp"
+#include "prices/prices.hpp"
 #include "schedule/blocks.hpp"
 #include "schedule/memory.hpp"
 #include "search/repeats.hpp"

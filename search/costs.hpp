@@ -14,7 +14,7 @@
 #include "core/schedule.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/plan.hpp"
-#include "sim/price.hpp"
+#include "sim/collective/price.hpp"
 
 namespace rehearse::search {
 

@@ -8,10 +8,10 @@
 #include <tuple>
 #include <vector>
 
-#include "core/collective.hpp"
+#include "core/collectives/collective.hpp"
 #include "core/machine.hpp"
 #include "search/choices.hpp"
-#include "sim/price.hpp"
+#include "sim/collective/price.hpp"
 
 namespace rehearse::search {
 

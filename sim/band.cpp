@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/prices.hpp"
+#include "prices/prices.hpp"
 #include "sim/simulator.hpp"
 
 namespace rehearse::sim {

@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "core/machine.hpp"
-#include "core/prices.hpp"
 #include "core/schedule.hpp"
 #include "core/timeline.hpp"
-#include "sim/pace.hpp"
+#include "prices/prices.hpp"
+#include "sim/host/pace.hpp"
 
 namespace rehearse::sim {
 
@@ -32,7 +32,7 @@ struct Options {
     Noise noise{};                      // with servers: of each step anew (others are sampled step by step: paces)
 };
 
-/// What no step of this schedule on this machine beats, whatever it waits for (sim/certificate.hpp).
+/// What no step of this schedule on this machine beats, whatever it waits for (sim/check/certificate.hpp).
 struct Bounds {
     Seconds
         compute;  // the most that a rank's kernels need at peak rate and memory bandwidth; 0 where they were measured

@@ -6,12 +6,12 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "sim/asynchronous.hpp"
-#include "sim/certificate.hpp"
-#include "sim/exact.hpp"
-#include "sim/folded.hpp"
-#include "sim/groups.hpp"
-#include "sim/overlap.hpp"
+#include "sim/check/certificate.hpp"
+#include "sim/collective/groups.hpp"
+#include "sim/host/overlap.hpp"
+#include "sim/modes/asynchronous.hpp"
+#include "sim/modes/exact.hpp"
+#include "sim/modes/folded.hpp"
 
 namespace rehearse::sim {
 

@@ -10,11 +10,11 @@
 #include "core/error.hpp"
 #include "core/gradient_sums.hpp"
 #include "core/text.hpp"
-#include "core/tile_model.hpp"
-#include "sim/alike.hpp"
-#include "sim/bounds.hpp"
-#include "sim/control.hpp"
-#include "sim/storage.hpp"
+#include "prices/tile_model.hpp"
+#include "sim/check/bounds.hpp"
+#include "sim/collective/control.hpp"
+#include "sim/modes/alike.hpp"
+#include "sim/network/storage.hpp"
 
 namespace rehearse::sim {
 

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "core/machine.hpp"
-#include "core/prices.hpp"
 #include "core/schedule.hpp"
 #include "core/timeline.hpp"
-#include "sim/cores.hpp"
-#include "sim/wiring.hpp"
+#include "prices/prices.hpp"
+#include "sim/host/cores.hpp"
+#include "sim/network/wiring.hpp"
 
 namespace rehearse::sim {
 

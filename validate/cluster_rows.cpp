@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::int64_t most_per_device = 256;
 
-const std::string& needed(const models::ReplaySettings& settings, std::string_view name) {
+const std::string& needed(const ReplaySettings& settings, std::string_view name) {
     const auto found = settings.find(name);
     if (found == settings.end() || found->second.empty()) throw InputError(fmt::format("no rule says the {}", name));
     return found->second;
@@ -58,7 +58,7 @@ const cluster::SpeedTable& ClusterRows::speeds(const std::string& machine_name,
     return speeds_.emplace(key, std::move(table)).first->second;
 }
 
-Answer ClusterRows::answer(const models::PublishedRow& row, const models::ReplaySettings& settings, double error) {
+Answer ClusterRows::answer(const PublishedRow& row, const ReplaySettings& settings, double error) {
     const bool completed = row.text("metric").starts_with("jobs_completed");
     if (!completed && !row.text("metric").starts_with("completion")) {
         throw InputError(fmt::format("a '{}' is not what a simulated cluster tells of", row.text("metric")));

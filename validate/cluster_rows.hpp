@@ -17,7 +17,7 @@ public:
     /// complete where there is no queue (metric jobs_completed...), or how many times shorter they take
     /// (completion...), at the arrival rate that says most. The band is the spread over three draws of jobs, and
     /// `error`. InputError where a setting is missing.
-    Answer answer(const models::PublishedRow& row, const models::ReplaySettings& settings, double error);
+    Answer answer(const PublishedRow& row, const ReplaySettings& settings, double error);
 
 private:
     const cluster::SpeedTable& speeds(const std::string& machine, const std::vector<std::string>& networks,

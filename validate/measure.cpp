@@ -13,9 +13,6 @@ namespace rehearse::validate {
 
 namespace {
 
-using models::PublishedRow;
-using models::ReplaySettings;
-
 struct Word {
     std::string_view word;
     Measure measure;

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "core/units.hpp"
-#include "models/published.hpp"
-#include "models/replay_rules.hpp"
+#include "validate/published.hpp"
+#include "validate/replay_rules.hpp"
 
 namespace rehearse::validate {
 
@@ -31,7 +31,7 @@ bool is_relative(Measure measure);
 bool is_collective(Measure measure);
 
 /// Nothing for a metric that a simulated step does not answer (accuracies, ratios of systems).
-std::optional<Measure> measure_of(const models::PublishedRow& row, const models::ReplaySettings& settings);
+std::optional<Measure> measure_of(const PublishedRow& row, const ReplaySettings& settings);
 
 /// One step of a run, as simulated.
 struct StepResult {
@@ -51,7 +51,7 @@ struct Yardstick {
     std::optional<StepResult> baseline{};
 };
 /// InputError that names what is missing for this measure.
-Yardstick yardstick_of(const models::PublishedRow& row, const models::ReplaySettings& settings, Measure measure);
+Yardstick yardstick_of(const PublishedRow& row, const ReplaySettings& settings, Measure measure);
 
 /// The figure, in the unit that it was published in.
 double figure_of(const StepResult& result, const Yardstick& yardstick);

@@ -8,12 +8,12 @@
 #include <tuple>
 
 #include "core/error.hpp"
-#include "core/tile_model.hpp"
 #include "models/csv.hpp"
 #include "models/kernel_files.hpp"
 #include "models/models.hpp"
 #include "predict/predict.hpp"
 #include "prices/interval.hpp"
+#include "prices/tile_model.hpp"
 
 namespace rehearse::validate {
 

@@ -13,17 +13,14 @@
 #include "models/frameworks.hpp"
 #include "models/fuse.hpp"
 #include "models/models.hpp"
-#include "sim/loader.hpp"
-#include "sim/price.hpp"
+#include "sim/collective/price.hpp"
+#include "sim/host/loader.hpp"
+#include "sim/host/staging.hpp"
 #include "sim/simulate.hpp"
-#include "sim/staging.hpp"
 
 namespace rehearse::validate {
 
 namespace {
-
-using models::PublishedRow;
-using models::ReplaySettings;
 
 std::string setting(const ReplaySettings& settings, std::string_view name) {
     const auto found = settings.find(name);

@@ -9,8 +9,8 @@
 
 #include "core/machine.hpp"
 #include "core/network.hpp"
-#include "core/prices.hpp"
 #include "predict/predict.hpp"
+#include "prices/prices.hpp"
 #include "schedule/plan.hpp"
 #include "validate/measure.hpp"
 
@@ -33,10 +33,10 @@ struct TrainingRun {
 };
 
 /// From a row's settings and columns. InputError says which configuration is missing.
-TrainingRun training_run(const models::PublishedRow& row, const models::ReplaySettings& settings);
+TrainingRun training_run(const PublishedRow& row, const ReplaySettings& settings);
 
 /// Of the network: each device, unless a setting says otherwise.
-double copies(const TrainingRun& run, const models::ReplaySettings& settings);
+double copies(const TrainingRun& run, const ReplaySettings& settings);
 
 /// A collective or a message by itself.
 struct CollectiveRun {
@@ -46,7 +46,7 @@ struct CollectiveRun {
     Seconds before{};         // its first message goes
     auto operator<=>(const CollectiveRun&) const = default;
 };
-CollectiveRun collective_run(const models::PublishedRow& row, const models::ReplaySettings& settings);
+CollectiveRun collective_run(const PublishedRow& row, const ReplaySettings& settings);
 
 /// Samples that are copied into the nodes before a training.
 struct StagingRun {
@@ -54,7 +54,7 @@ struct StagingRun {
     std::int64_t nodes = 1, samples = 0, kept = 0;
     Bytes sample;
 };
-StagingRun staging_run(const models::PublishedRow& row, const models::ReplaySettings& settings);
+StagingRun staging_run(const PublishedRow& row, const ReplaySettings& settings);
 
 /// Keeps networks, machines and steps that it was asked for.
 class Replayer {

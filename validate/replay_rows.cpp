@@ -17,8 +17,6 @@ namespace rehearse::validate {
 
 namespace {
 
-using models::PublishedRow;
-
 bool is_from_memory(const PublishedRow& row) { return row.text("provenance").starts_with("memory"); }
 
 /// What must agree for one row to be another's anchor.
@@ -37,7 +35,7 @@ struct Known {
 
 class Judge {
 public:
-    Judge(std::vector<PublishedRow> all, const models::ReplayRules& rules) {
+    Judge(std::vector<PublishedRow> all, const ReplayRules& rules) {
         for (PublishedRow& row : all) {
             rows_.push_back({std::move(row), {}, {}, {}, {}, {}});
             rows_.back().settings = rules.settings(rows_.back().row);
@@ -222,7 +220,7 @@ private:
 
 double error_of(const Answer& answer, double published) { return std::abs(answer.predicted - published) / published; }
 
-std::vector<ReplayedRow> replay_rows(std::vector<PublishedRow> all, const models::ReplayRules& rules,
+std::vector<ReplayedRow> replay_rows(std::vector<PublishedRow> all, const ReplayRules& rules,
                                      const std::function<bool(const PublishedRow&)>& wanted, const Progress& progress) {
     return Judge{std::move(all), rules}.answer(wanted, progress);
 }

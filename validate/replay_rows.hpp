@@ -17,8 +17,8 @@ struct Answer {
 };
 
 struct ReplayedRow {
-    models::PublishedRow row;
-    models::ReplaySettings settings;
+    PublishedRow row;
+    ReplaySettings settings;
     std::optional<Answer> cold, anchored;
     std::string anchor;   // id of the row it is anchored on
     std::string skipped;  // why there is no answer
@@ -29,8 +29,8 @@ double error_of(const Answer& answer, double published);
 
 /// `all` are the rows that anchors are looked for among; only those that `wanted` says are answered, and of these the
 /// first ones where `progress` ends the work.
-std::vector<ReplayedRow> replay_rows(std::vector<models::PublishedRow> all, const models::ReplayRules& rules,
-                                     const std::function<bool(const models::PublishedRow&)>& wanted,
+std::vector<ReplayedRow> replay_rows(std::vector<PublishedRow> all, const ReplayRules& rules,
+                                     const std::function<bool(const PublishedRow&)>& wanted,
                                      const Progress& progress = {});
 
 }  // namespace rehearse::validate

@@ -2,7 +2,7 @@
 // The same collectives as the MPI library does them: what ours are compared with.
 #pragma once
 
-#include "core/collective.hpp"
+#include "core/collectives/collective.hpp"
 #include "kernels/comm/communicator.hpp"
 
 namespace rehearse::kernels {

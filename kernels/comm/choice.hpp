@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/collective.hpp"
+#include "core/collectives/collective.hpp"
 #include "core/units.hpp"
 #include "kernels/comm/communicator.hpp"
 

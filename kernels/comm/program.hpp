@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/collective.hpp"
+#include "core/collectives/collective.hpp"
 
 namespace rehearse::kernels {
 

@@ -3,15 +3,15 @@
 
 #include <vector>
 
-#include "kernels/cpu/batchnorm.hpp"
-#include "kernels/cpu/direct.hpp"
-#include "kernels/cpu/fft.hpp"
-#include "kernels/cpu/flash.hpp"
-#include "kernels/cpu/half.hpp"
-#include "kernels/cpu/im2col.hpp"
-#include "kernels/cpu/matmul.hpp"
-#include "kernels/cpu/rows.hpp"
-#include "kernels/cpu/winograd.hpp"
+#include "kernels/cpu/attention/flash.hpp"
+#include "kernels/cpu/conv/direct.hpp"
+#include "kernels/cpu/conv/fft.hpp"
+#include "kernels/cpu/conv/im2col.hpp"
+#include "kernels/cpu/conv/winograd.hpp"
+#include "kernels/cpu/gemm/matmul.hpp"
+#include "kernels/cpu/half/half.hpp"
+#include "kernels/cpu/rows/batchnorm.hpp"
+#include "kernels/cpu/rows/rows.hpp"
 
 namespace rehearse::kernels::cpu {
 namespace {

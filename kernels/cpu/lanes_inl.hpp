@@ -8,7 +8,7 @@
 #endif
 
 #include "hwy/highway.h"
-#include "kernels/cpu/direct_simd.hpp"
+#include "kernels/cpu/conv/direct_simd.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace rehearse::kernels::cpu::HWY_NAMESPACE {

@@ -6,7 +6,7 @@
 
 #include "calibrate/quick.hpp"
 #include "core/error.hpp"
-#include "core/prices.hpp"
+#include "prices/prices.hpp"
 
 namespace rehearse::calibrate {
 namespace {

@@ -34,7 +34,7 @@ TEST(Failure, OfTheMachineIsARefusal) {
 }
 
 TEST(Failure, OfOursAsksForAReport) {
-    EXPECT_EQ(of(std::logic_error{"sim/exact.cpp:3: no rank waits"}).code, 5);
+    EXPECT_EQ(of(std::logic_error{"sim/modes/exact.cpp:3: no rank waits"}).code, 5);
     EXPECT_EQ(of(std::out_of_range{"vector::at"}).code, 5);
     EXPECT_THAT(of(std::logic_error{"no rank waits"}).text, testing::HasSubstr("please report"));
 }

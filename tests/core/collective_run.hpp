@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/collective.hpp"
+#include "core/collectives/collective.hpp"
 
 namespace rehearse::test {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rounds are executed on small whole numbers: afterwards every rank must hold the sum.
-#include "core/collective.hpp"
+#include "core/collectives/collective.hpp"
 
 #include <gmock/gmock.h>
 

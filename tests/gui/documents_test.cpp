@@ -10,13 +10,13 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "core/prices.hpp"
 #include "gui/experiment.hpp"
 #include "gui/pages.hpp"
 #include "gui/start.hpp"
 #include "gui/timeline_rows.hpp"
 #include "gui/timeline_tables.hpp"
 #include "models/models.hpp"
+#include "prices/prices.hpp"
 #include "schedule/orders.hpp"
 #include "trace/trace.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products that read their large matrix as it lies, on each SIMD target and with several threads. Inputs are whole
 // numbers, sums exact: nothing but equality will do.
-#include "kernels/cpu/few_rows.hpp"
+#include "kernels/cpu/gemm/few_rows.hpp"
 
-#include "kernels/cpu/gemm_streamed.hpp"
+#include "kernels/cpu/gemm/gemm_streamed.hpp"
 #include "tests/kernels/cpu_convolutions.hpp"
 
 namespace rehearse::kernels {

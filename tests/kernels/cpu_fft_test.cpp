@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/fft.hpp"
+#include "kernels/cpu/conv/fft.hpp"
 #include "tests/kernels/cpu_convolutions.hpp"
 
 namespace rehearse::kernels {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "kernels/cpu/gemm.hpp"
+#include "kernels/cpu/gemm/gemm.hpp"
 #include "kernels/reference/backend.hpp"
 #include "tests/kernels/tensors.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/winograd_matrices.hpp"
+#include "kernels/cpu/conv/winograd_matrices.hpp"
 #include "tests/kernels/cpu_convolutions.hpp"
 
 namespace rehearse::kernels {

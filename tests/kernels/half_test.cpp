@@ -8,8 +8,8 @@
 #include <limits>
 #include <numeric>
 
-#include "kernels/cpu/half.hpp"
-#include "kernels/cpu/half_pack.hpp"
+#include "kernels/cpu/half/half.hpp"
+#include "kernels/cpu/half/half_pack.hpp"
 #include "kernels/reference/backend.hpp"
 #include "tests/kernels/stored.hpp"
 

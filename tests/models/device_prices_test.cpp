@@ -5,10 +5,10 @@
 
 #include <map>
 
-#include "core/price_model.hpp"
-#include "core/prices.hpp"
-#include "core/tile_model.hpp"
 #include "models/models.hpp"
+#include "prices/price_model.hpp"
+#include "prices/prices.hpp"
+#include "prices/tile_model.hpp"
 
 namespace rehearse::models {
 namespace {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/machine.hpp"
-#include "core/tile_model.hpp"
+#include "prices/tile_model.hpp"
 
 namespace rehearse::models {
 

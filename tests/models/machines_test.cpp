@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
-#include "core/prices.hpp"
 #include "machine_equality.hpp"
 #include "models/models.hpp"
+#include "prices/prices.hpp"
 
 namespace rehearse::models {
 namespace {

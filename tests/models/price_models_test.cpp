@@ -8,9 +8,9 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "core/prices.hpp"
 #include "models/kernel_samples.hpp"
 #include "models/models.hpp"
+#include "prices/prices.hpp"
 
 namespace rehearse::models {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters as published or as the papers' formulas give them; operations of an iteration by Narayanan et al. 2021.
-#include "models/transformer.hpp"
+#include "models/zoo/transformer.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

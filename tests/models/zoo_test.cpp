@@ -10,8 +10,8 @@
 
 #include "core/error.hpp"
 #include "models/models.hpp"
-#include "models/zoo.hpp"
-#include "models/zoo_replayed.hpp"
+#include "models/zoo/zoo.hpp"
+#include "models/zoo/zoo_replayed.hpp"
 
 namespace rehearse::models {
 namespace {

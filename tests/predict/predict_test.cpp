@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 
 #include "core/error.hpp"
-#include "core/prices.hpp"
 #include "models/models.hpp"
 #include "predict/explain.hpp"
+#include "prices/prices.hpp"
 
 namespace rehearse::predict {
 namespace {

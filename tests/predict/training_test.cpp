@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 
 #include "core/error.hpp"
-#include "core/tile_model.hpp"
 #include "predict/spread.hpp"
+#include "prices/tile_model.hpp"
 
 namespace rehearse::predict {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "core/error.hpp"
 #include "kernels/comm/communicator.hpp"
-#include "run/checkpoint.hpp"
+#include "run/checkpoint/checkpoint.hpp"
 #include "run/trainer.hpp"
 #include "tests/run/networks.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Saved under one plan, taken up under another: each number is where it was. Run under mpirun with 2 and 4 ranks.
-#include "run/checkpoint.hpp"
+#include "run/checkpoint/checkpoint.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

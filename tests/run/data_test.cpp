@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/data.hpp"
+#include "run/data/data.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/gradient_check.hpp"
+#include "run/reference/gradient_check.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include "core/network.hpp"
 #include "models/builder.hpp"
 #include "models/models.hpp"
-#include "models/transformer.hpp"
+#include "models/zoo/transformer.hpp"
 #include "schedule/plan.hpp"
 
 namespace rehearse::test {

@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/gradient_sums.hpp"
-#include "run/data.hpp"
+#include "run/data/data.hpp"
 #include "tests/run/difference.hpp"
 #include "tests/run/networks.hpp"
 
@@ -117,8 +117,8 @@ TEST(Program, GivesTheSameGradientsWhicheverImplementationWonAPass) {
     EXPECT_NEAR(tuned.mean_loss(), plain.mean_loss(), 1e-4);
     const std::span<const float> actual = tuned.program().tensors().gradients();
     const std::span<const float> expected = plain.program().tensors().gradients();
-    // f32 against sums in double, 1e-7 a number, and Winograd's larger tiles, 1e-5 (kernels/cpu/winograd.hpp), through
-    // a few layers of batch normalization; a wrong pass differs by about 1.
+    // f32 against sums in double, 1e-7 a number, and Winograd's larger tiles, 1e-5 (kernels/cpu/conv/winograd.hpp),
+    // through a few layers of batch normalization; a wrong pass differs by about 1.
     EXPECT_LT(test::difference(actual, expected), 1e-3);
 }
 

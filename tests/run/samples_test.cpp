@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples of files and of the weather.
-#include "run/samples.hpp"
+#include "run/data/samples.hpp"
 
 #include <gmock/gmock.h>
 
@@ -12,12 +12,12 @@
 
 #include "core/error.hpp"
 #include "models/models.hpp"
-#include "run/checkpoint.hpp"
-#include "run/prefetch.hpp"
+#include "run/checkpoint/checkpoint.hpp"
+#include "run/data/prefetch.hpp"
 #include "run/program.hpp"
 
 #if REHEARSE_HAS_HDF5
-#include "run/hdf5.hpp"
+#include "run/data/hdf5.hpp"
 #endif
 
 namespace rehearse::run {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/transformer.hpp"
+#include "models/zoo/transformer.hpp"
 #include "tests/schedule/examples.hpp"
 
 namespace rehearse::schedule {

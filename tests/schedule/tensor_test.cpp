@@ -9,7 +9,7 @@
 
 #include "core/error.hpp"
 #include "models/models.hpp"
-#include "models/transformer.hpp"
+#include "models/zoo/transformer.hpp"
 #include "schedule/blocks.hpp"
 #include "schedule/plan.hpp"
 #include "tests/schedule/examples.hpp"

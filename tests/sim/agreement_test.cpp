@@ -8,8 +8,8 @@
 #include "core/error.hpp"
 #include "fixture.hpp"
 #include "meshes.hpp"
-#include "sim/exact.hpp"
-#include "sim/folded.hpp"
+#include "sim/modes/exact.hpp"
+#include "sim/modes/folded.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::sim {

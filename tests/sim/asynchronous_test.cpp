@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that trade with parameter servers, on machines whose times can be worked out by hand.
-#include "sim/asynchronous.hpp"
+#include "sim/modes/asynchronous.hpp"
 
 #include <gmock/gmock.h>
 

@@ -7,8 +7,8 @@
 
 #include "fixture.hpp"
 #include "refusal.hpp"
-#include "sim/bounds.hpp"
-#include "sim/certificate.hpp"
+#include "sim/check/bounds.hpp"
+#include "sim/check/certificate.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::sim {

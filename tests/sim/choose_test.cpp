@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/choose.hpp"
+#include "sim/collective/choose.hpp"
 
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
 #include "fixture.hpp"
-#include "sim/price.hpp"
+#include "sim/collective/price.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::sim {

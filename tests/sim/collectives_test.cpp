@@ -10,9 +10,9 @@
 
 #include "fixture.hpp"
 #include "meshes.hpp"
-#include "sim/in_step.hpp"
-#include "sim/node_rings.hpp"
-#include "sim/price.hpp"
+#include "sim/collective/in_step.hpp"
+#include "sim/collective/price.hpp"
+#include "sim/network/node_rings.hpp"
 
 namespace rehearse::sim {
 namespace {

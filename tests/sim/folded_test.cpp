@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/folded.hpp"
+#include "sim/modes/folded.hpp"
 
 #include <gmock/gmock.h>
 
 #include "core/error.hpp"
 #include "fixture.hpp"
-#include "sim/control.hpp"
+#include "sim/collective/control.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::sim {

@@ -10,9 +10,9 @@
 #include "models/models.hpp"
 #include "schedule/input.hpp"
 #include "schedule/plan.hpp"
-#include "sim/loader.hpp"
+#include "sim/host/loader.hpp"
+#include "sim/network/storage.hpp"
 #include "sim/simulate.hpp"
-#include "sim/storage.hpp"
 
 namespace rehearse::sim {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "models/models.hpp"
-#include "sim/price.hpp"
+#include "sim/collective/price.hpp"
 
 namespace rehearse::sim {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "core/error.hpp"
 #include "fixture.hpp"
-#include "sim/learners.hpp"
-#include "sim/pace.hpp"
+#include "sim/host/learners.hpp"
+#include "sim/host/pace.hpp"
+#include "sim/host/staging.hpp"
 #include "sim/simulate.hpp"
-#include "sim/staging.hpp"
 
 namespace rehearse::sim {
 namespace {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "sim/certificate.hpp"
+#include "sim/check/certificate.hpp"
 
 namespace rehearse::sim::test {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counting is held to SimGrid's solver, which shares links max-min and knows nothing of rounds.
-#include "sim/rounds.hpp"
+#include "sim/collective/rounds.hpp"
 
 #include <gmock/gmock.h>
 
@@ -10,8 +10,8 @@
 #include <random>
 
 #include "fixture.hpp"
-#include "sim/patterns.hpp"
-#include "sim/solver.hpp"
+#include "sim/collective/patterns.hpp"
+#include "sim/collective/solver.hpp"
 
 namespace rehearse::sim {
 namespace {

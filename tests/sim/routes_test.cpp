@@ -9,8 +9,8 @@
 #include "core/error.hpp"
 #include "fixture.hpp"
 #include "meshes.hpp"
-#include "sim/price.hpp"
-#include "sim/wiring.hpp"
+#include "sim/collective/price.hpp"
+#include "sim/network/wiring.hpp"
 
 namespace rehearse::sim {
 namespace {

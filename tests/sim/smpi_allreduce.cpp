@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ring and recursive halving and doubling by point-to-point calls, for SMPI to simulate: prints the seconds that the
-// slowest rank takes. Written from the papers' descriptions, not from core/collective.cpp.
+// slowest rank takes. Written from the papers' descriptions, not from core/collectives/collective.cpp.
 #include <mpi.h>
 
 #include <cstdio>

@@ -13,8 +13,8 @@
 #include <string>
 
 #include "fixture.hpp"
-#include "sim/price.hpp"
-#include "sim/wiring.hpp"
+#include "sim/collective/price.hpp"
+#include "sim/network/wiring.hpp"
 
 namespace rehearse::sim {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "core/error.hpp"
 #include "fixture.hpp"
-#include "sim/placement.hpp"
-#include "sim/price.hpp"
+#include "sim/collective/price.hpp"
+#include "sim/network/placement.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::sim {

@@ -62,7 +62,7 @@ TEST(Measure, AFigureTellsOfItsStep) {
 }
 
 TEST(Measure, IsNamedByTheMetricOrASetting) {
-    models::PublishedRow row;
+    PublishedRow row;
     row.columns = {{"metric", "epoch_time"}, {"unit", "min (of 16)"}};
     EXPECT_EQ(measure_of(row, {}), Measure::epoch);
     EXPECT_EQ(measure_of(row, {{"measure", "speedup"}}), Measure::speedup);

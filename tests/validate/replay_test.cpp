@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 
 #include "core/error.hpp"
-#include "models/published.hpp"
 #include "predict/spread.hpp"
 #include "validate/megatron_rows.hpp"
+#include "validate/published.hpp"
 #include "validate/replay_rows.hpp"
 
 namespace rehearse::validate {
@@ -16,8 +16,8 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-models::PublishedRow row(std::int64_t devices, const std::string& each, const std::string& all) {
-    models::PublishedRow row;
+PublishedRow row(std::int64_t devices, const std::string& each, const std::string& all) {
+    PublishedRow row;
     row.columns = {{"id", "r"},
                    {"system", "S"},
                    {"model", "N"},
@@ -34,11 +34,10 @@ models::PublishedRow row(std::int64_t devices, const std::string& each, const st
     return row;
 }
 
-const models::ReplaySettings settings{
-    {"network", "lenet5"}, {"machine", "summit"}, {"plan", "data"}, {"precision", "fp32"}};
+const ReplaySettings settings{{"network", "lenet5"}, {"machine", "summit"}, {"plan", "data"}, {"precision", "fp32"}};
 
-models::ReplaySettings with(const std::string& name, const std::string& value) {
-    models::ReplaySettings more = settings;
+ReplaySettings with(const std::string& name, const std::string& value) {
+    ReplaySettings more = settings;
     more[name] = value;
     return more;
 }
@@ -52,7 +51,7 @@ TEST(TrainingRun, TakesItsBatchFromTheRow) {
 }
 
 TEST(TrainingRun, TakesFromItsFrameworkWhatNobodyElseSays) {
-    models::ReplaySettings chainer = with("framework", "chainermn");
+    ReplaySettings chainer = with("framework", "chainermn");
     const TrainingRun run = training_run(row(8, "32", ""), chainer);
     EXPECT_EQ(run.plan, "data:allreduce=ring:bucket=1GB:overlap=off");
     EXPECT_EQ(run.loader, "inline");
@@ -64,9 +63,7 @@ TEST(TrainingRun, TakesFromItsFrameworkWhatNobodyElseSays) {
 }
 
 TEST(TrainingRun, SaysWhatIsMissing) {
-    const auto made = [](const models::PublishedRow& r, const models::ReplaySettings& s) {
-        return [=] { (void)training_run(r, s); };
-    };
+    const auto made = [](const PublishedRow& r, const ReplaySettings& s) { return [=] { (void)training_run(r, s); }; };
     EXPECT_THAT(made(row(8, "1", ""), {}), ThrowsMessage<InputError>(HasSubstr("no rule maps model 'N' to a network")));
     EXPECT_THAT(made(row(8, "", ""), settings), ThrowsMessage<InputError>(HasSubstr("the batch is not said")));
     EXPECT_THAT(made(row(0, "1", ""), settings), ThrowsMessage<InputError>(HasSubstr("number of devices")));
@@ -83,18 +80,18 @@ TEST(CollectiveRun, CountsBytesOfPairsForAll) {
 
 // What is published is what ships: the row's figure is what predict says of the job, but for the wait for its cards.
 TEST(Replayer, AnswersARowWithThePredictionOfItsJob) {
-    const models::PublishedRow published = row(12, "32", "");
+    const PublishedRow published = row(12, "32", "");
     const TrainingRun run = training_run(published, settings);
     Replayer replayer;
     const predict::Job job = replayer.job_of(run);
     const Seconds step = predict::predict(job).points.at(0).figures.time.step;
     EXPECT_EQ(replayer.step(run).step, step);
-    models::ReplayRules rules;
+    ReplayRules rules;
     rules.add(
         "[[rule]]\nwhy = \"all\"\nwhen = { system = \"S\" }\nnetwork = \"lenet5\"\nmachine = \"summit\"\n"
         "plan = \"data\"\nprecision = \"fp32\"\n",
         "r.toml");
-    const auto answered = replay_rows({published}, rules, [](const models::PublishedRow&) { return true; });
+    const auto answered = replay_rows({published}, rules, [](const PublishedRow&) { return true; });
     ASSERT_TRUE(answered.at(0).cold) << answered.at(0).skipped;
     const double waited = predict::waiting(12, job.machine.classes.front());
     EXPECT_DOUBLE_EQ(answered[0].cold->predicted, 32 * 12 / (step * waited).value);

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes of an ONNX node, with their defaults.
+#include <fmt/format.h>
+
+#include "models/onnx/graph.hpp"
+
+namespace rehearse::models {
+namespace {
+
+constexpr std::int64_t largest = 1 << 20;  // of a window's sizes; what is beyond is a damaged file
+
+const onnx::AttributeProto* find(const onnx::NodeProto& node, std::string_view name) {
+    for (const auto& attribute : node.attribute())
+        if (attribute.name() == name) return &attribute;
+    return nullptr;
+}
+
+}  // namespace
+
+std::string describe(const onnx::NodeProto& node) {
+    if (!node.name().empty()) return fmt::format("{} node '{}'", node.op_type(), node.name());
+    return fmt::format("the {} node that makes '{}'", node.op_type(), node.output_size() > 0 ? node.output(0) : "");
+}
+
+bool has(const onnx::NodeProto& node, std::string_view attribute) { return find(node, attribute) != nullptr; }
+
+std::int64_t integer(const onnx::NodeProto& node, std::string_view attribute, std::int64_t otherwise) {
+    const auto* found = find(node, attribute);
+    return found == nullptr ? otherwise : found->i();
+}
+
+double number(const onnx::NodeProto& node, std::string_view attribute, double otherwise) {
+    const auto* found = find(node, attribute);
+    return found == nullptr ? otherwise : found->f();
+}
+
+std::string text(const onnx::NodeProto& node, std::string_view attribute, std::string_view otherwise) {
+    const auto* found = find(node, attribute);
+    return found == nullptr ? std::string(otherwise) : found->s();
+}
+
+std::vector<std::int64_t> OnnxGraph::integers(const onnx::NodeProto& node, std::string_view attribute, std::size_t size,
+                                              std::int64_t otherwise) const {
+    const auto* found = find(node, attribute);
+    if (found == nullptr) return std::vector<std::int64_t>(size, otherwise);
+    if (static_cast<std::size_t>(found->ints_size()) != size)
+        fail(node, fmt::format("it has {} values in '{}', not {}", found->ints_size(), attribute, size));
+    return {found->ints().begin(), found->ints().end()};
+}
+
+// libonnx 1.12 divides by these without a look.
+void OnnxGraph::check_attributes() const {
+    for (const auto& node : graph().node()) {
+        for (const std::string_view name : {"strides", "dilations", "kernel_shape", "group", "blocksize"}) {
+            const auto* found = find(node, name);
+            if (found == nullptr) continue;
+            std::vector<std::int64_t> values(found->ints().begin(), found->ints().end());
+            if (values.empty()) values.push_back(found->i());
+            for (const std::int64_t value : values)
+                if (value < 1 || value > largest) fail(node, fmt::format("'{}' of {} is impossible", name, value));
+        }
+        if (const auto* pads = find(node, "pads"))
+            for (const std::int64_t value : pads->ints())
+                if (value < -largest || value > largest) fail(node, fmt::format("'pads' of {} is impossible", value));
+    }
+}
+
+}  // namespace rehearse::models

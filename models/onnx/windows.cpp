@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/windows.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace rehearse::models {
+namespace {
+
+struct Padding {
+    std::int64_t before, after;
+};
+
+// ONNX's SAME: as many windows as strides fit, the odd pixel of padding after (upper) or before (lower).
+Padding same(std::int64_t size, std::int64_t span, std::int64_t stride, bool upper) {
+    const std::int64_t windows = (size + stride - 1) / stride;
+    const std::int64_t total = std::max<std::int64_t>(0, (windows - 1) * stride + span - size);
+    return upper ? Padding{total / 2, total - total / 2} : Padding{total - total / 2, total / 2};
+}
+
+void pad(Window& w, const std::string& automatic, const Shape& image) {
+    if (!automatic.starts_with("SAME")) return;  // VALID: none
+    const bool upper = automatic == "SAME_UPPER";
+    const std::int64_t height = image[image.size() - 2];
+    const auto [top, bottom] = same(height, w.dilation_h * (w.kernel_h - 1) + 1, w.stride_h, upper);
+    const auto [left, right] = same(image.back(), w.dilation_w * (w.kernel_w - 1) + 1, w.stride_w, upper);
+    w.pad_top = top;
+    w.pad_bottom = bottom;
+    w.pad_left = left;
+    w.pad_right = right;
+    if (image.size() == 3) return;
+    const auto [front, back] = same(image[1], w.dilation_d * (w.kernel_d - 1) + 1, w.stride_d, upper);
+    w.pad_front = front;
+    w.pad_back = back;
+}
+
+// Of an image, whose sizes are {height, width}, or a volume, whose are {depth, height, width}.
+Window made_of(const std::vector<std::int64_t>& kernel, const std::vector<std::int64_t>& strides,
+               const std::vector<std::int64_t>& dilations, const std::vector<std::int64_t>& pads) {
+    const std::size_t n = kernel.size();
+    const std::size_t h = n - 2;
+    const std::size_t w = n - 1;
+    Window window{kernel[h], kernel[w],   strides[h],  strides[w],   pads[h],
+                  pads[w],   pads[n + h], pads[n + w], dilations[h], dilations[w]};
+    if (n == 2) return window;
+    window.kernel_d = kernel[0];
+    window.stride_d = strides[0];
+    window.pad_front = pads[0];
+    window.pad_back = pads[n];
+    window.dilation_d = dilations[0];
+    return window;
+}
+
+Op pool_of(PoolKind kind, const Shape& image, const Window& window, bool count_padding) {
+    const std::int64_t depth = image.size() == 4 ? image[1] : 0;
+    return Pool2d{kind, image[0], image[image.size() - 2], image.back(), window, count_padding, depth};
+}
+
+bool is_image(const Import& import, const onnx::NodeProto& node) {
+    const std::size_t rank = import.builder.shape(import.source(node, 0)).size();
+    return rank == 3 || rank == 4;
+}
+
+std::string pool(Import& import, const onnx::NodeProto& node, PoolKind kind, bool count_padding) {
+    if (!is_image(import, node)) return "it is not a pool of images";
+    const int from = import.source(node, 0);
+    const Shape shape = image(import, node, from);
+    const auto kernel = import.graph.integers(node, "kernel_shape", shape.size() - 1, 0);
+    import.put(node, pool_of(kind, shape, window_of(import, node, shape, kernel), count_padding), {from});
+    return "";
+}
+
+std::string global_pool(Import& import, const onnx::NodeProto& node, PoolKind kind) {
+    const int from = import.source(node, 0);
+    const Shape shape = image(import, node, from);
+    const std::vector<std::int64_t> ones(shape.size() - 1, 1), none(2 * ones.size(), 0);
+    import.put(node, pool_of(kind, shape, made_of({shape.begin() + 1, shape.end()}, ones, ones, none), false), {from});
+    return "";
+}
+
+// What Conv and ConvTranspose read: weights {outer, inner, kernel...}, of a transposed one the other way round, and a
+// bias.
+struct Filters {
+    std::int64_t count = 1, groups = 1;
+    std::vector<std::int64_t> kernel;
+    bool bias = false;
+};
+
+Filters filters(const Import& import, const onnx::NodeProto& node, const Shape& image, bool transposed) {
+    const Shape weights = import.weights(node, 1, image.size() + 1);
+    Filters found{weights[0], integer(node, "group", 1), {weights.begin() + 2, weights.end()}};
+    if (transposed) found.count = weights[1] * found.groups;
+    const std::int64_t channels = transposed ? weights[0] : weights[1] * found.groups;
+    if (found.groups < 1 || image[0] % found.groups != 0 || found.count % found.groups != 0 || channels != image[0])
+        import.graph.fail(node, fmt::format("weights of {} do not fit {} channels in {} groups", to_string(weights),
+                                            image[0], found.groups));
+    found.bias = node.input_size() > 2 && !node.input(2).empty();
+    if (found.bias && import.weights(node, 2, 1)[0] != found.count)
+        import.graph.fail(node, "its bias has another size");
+    return found;
+}
+
+// Whether ONNX's nearest pixels are ours: always when each pixel becomes a whole number of pixels, if only the
+// rounding fits the coordinates.
+bool nearest_is_ours(const onnx::NodeProto& node, const Shape& from, const Shape& to, bool old) {
+    for (std::size_t i = 1; i < from.size(); ++i)
+        if (to[i] % from[i] != 0) return false;
+    const std::string where = old ? "asymmetric" : text(node, "coordinate_transformation_mode", "half_pixel");
+    const std::string rounding = old ? "floor" : text(node, "nearest_mode", "round_prefer_floor");
+    return where == "asymmetric" ? rounding == "floor" : where.ends_with("half_pixel") && rounding.starts_with("round");
+}
+
+}  // namespace
+
+Shape image(const Import& import, const onnx::NodeProto& node, int layer) {
+    const Shape& shape = import.builder.shape(layer);
+    if (shape.size() != 3 && shape.size() != 4)
+        import.graph.fail(
+            node, fmt::format("it reads {}, not an image (channels x height x width) or volume", to_string(shape)));
+    return shape;
+}
+
+Window window_of(const Import& import, const onnx::NodeProto& node, const Shape& image,
+                 const std::vector<std::int64_t>& kernel) {
+    const std::size_t rank = kernel.size();
+    const auto strides = import.graph.integers(node, "strides", rank, 1);
+    const auto dilations = import.graph.integers(node, "dilations", rank, 1);
+    const auto pads = import.graph.integers(node, "pads", 2 * rank, 0);
+    for (const std::int64_t size : kernel)
+        if (size < 1) import.graph.fail(node, "it has no kernel_shape");
+    Window w = made_of(kernel, strides, dilations, pads);
+    for (const std::int64_t size : pads)
+        if (size < 0) import.graph.fail(node, fmt::format("a padding of {} is impossible", size));
+    const std::string automatic = text(node, "auto_pad", "NOTSET");
+    if (automatic != "NOTSET" && automatic != "VALID" && automatic != "SAME_UPPER" && automatic != "SAME_LOWER")
+        import.graph.fail(node, fmt::format("auto_pad '{}' does not exist", automatic));
+    pad(w, automatic, image);
+    if (integer(node, "ceil_mode", 0) == 0) return w;
+    return keep_last(w, image[image.size() - 2], image.back(), image.size() == 4 ? image[1] : 0);
+}
+
+std::string conv(Import& import, const onnx::NodeProto& node) {
+    if (!is_image(import, node)) return "it is not a convolution of images";
+    const int from = import.source(node, 0);
+    const Shape shape = image(import, node, from);
+    const auto [count, groups, kernel, bias] = filters(import, node, shape, false);
+    const Window window = window_of(import, node, shape, kernel);
+    if (shape.size() == 4) {
+        import.put(node, Conv3d{shape[0], shape[1], shape[2], shape[3], count, window, groups, bias}, {from});
+    } else {
+        import.put(node, Conv2d{shape[0], shape[1], shape[2], count, window, groups, bias}, {from});
+    }
+    return "";
+}
+
+std::string conv_transpose(Import& import, const onnx::NodeProto& node) {
+    if (!is_image(import, node)) return "it is not a convolution of images";
+    if (text(node, "auto_pad", "NOTSET").starts_with("SAME") || has(node, "output_shape"))
+        return "its padding follows from its output's size; export it with pads";
+    const int from = import.source(node, 0);
+    const Shape shape = image(import, node, from);
+    const auto [count, groups, kernel, bias] = filters(import, node, shape, true);
+    const auto outside = import.graph.integers(node, "output_padding", kernel.size(), 0);
+    const bool volume = shape.size() == 4;
+    ConvTranspose op{
+        shape[0], shape[shape.size() - 2], shape.back(), count, window_of(import, node, shape, kernel), groups,
+        bias,     volume ? shape[1] : 0};
+    op.output_pad_d = volume ? outside[0] : 0;
+    op.output_pad_h = outside[outside.size() - 2];
+    op.output_pad_w = outside.back();
+    import.put(node, op, {from});
+    return "";
+}
+
+std::string max_pool(Import& import, const onnx::NodeProto& node) {
+    if (node.output_size() > 1 && import.graph.readers(node.output(1)) > 0) return "its indices are read";
+    return pool(import, node, PoolKind::max, false);
+}
+
+std::string average_pool(Import& import, const onnx::NodeProto& node) {
+    const bool count = integer(node, "count_include_pad", 0) != 0;
+    if (count && integer(node, "ceil_mode", 0) != 0) return "count_include_pad and ceil_mode together are ambiguous";
+    return pool(import, node, PoolKind::average, count);
+}
+
+std::string global_average_pool(Import& import, const onnx::NodeProto& node) {
+    return global_pool(import, node, PoolKind::average);
+}
+
+std::string global_max_pool(Import& import, const onnx::NodeProto& node) {
+    return global_pool(import, node, PoolKind::max);
+}
+
+std::string resize(Import& import, const onnx::NodeProto& node) {
+    const int from = import.source(node, 0);
+    const Shape shape = image(import, node, from);
+    const auto to = import.graph.sample(node.output(0));
+    if (!to || to->size() != shape.size()) return "libonnx cannot infer the shape that it makes";
+    if ((*to)[0] != shape[0]) return "it makes other channels";
+    const std::string mode = text(node, "mode", "nearest");
+    const bool old = node.op_type() == "Upsample" || import.graph.opset() < 11;  // asymmetric coordinates
+    const std::string where = old ? "asymmetric" : text(node, "coordinate_transformation_mode", "half_pixel");
+    const bool linear = mode == "linear" && (where == "half_pixel" || where == "align_corners");
+    if (!linear && (mode != "nearest" || !nearest_is_ours(node, shape, *to, old)))
+        return fmt::format("it interpolates in a way that is unknown (mode {}, coordinates {})", mode, where);
+    const bool volume = shape.size() == 4;
+    const std::size_t h = shape.size() - 2;
+    import.put(node,
+               Resize{linear ? Interpolation::linear : Interpolation::nearest, shape[0], shape[h], shape.back(),
+                      (*to)[h], to->back(), volume ? shape[1] : 0, volume ? (*to)[1] : 0, where == "align_corners"},
+               {from});
+    return "";
+}
+
+}  // namespace rehearse::models

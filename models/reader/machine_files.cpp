@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Machines by name or by path.
+#include "models/reader/machine_files.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/text.hpp"
+#include "models/models.hpp"
+#include "models/reader/machine_transport.hpp"
+#include "models/this_host.hpp"
+
+namespace rehearse::models {
+namespace {
+
+Machine shipped(const MachineFile& file, std::string_view transport = "") {
+    return parse_machine_with(file.text, fmt::format("models/machines/{}.toml", file.name), transport);
+}
+
+}  // namespace
+
+std::string_view device_catalog() {
+    const auto files = device_files();
+    require(files.size() == 1, "the catalog of devices is built in");
+    return files.front().text;
+}
+
+std::string_view software_catalog() {
+    const auto files = software_files();
+    require(files.size() == 1, "the catalog of software is built in");
+    return files.front().text;
+}
+
+std::optional<std::string_view> shipped_machine(std::string_view name) {
+    for (const MachineFile& file : machine_files())
+        if (file.name == name) return file.text;
+    return std::nullopt;
+}
+
+std::vector<MachineName> machines() {
+    std::vector<MachineName> names;
+    for (const MachineFile& file : machine_files()) names.push_back({std::string(file.name), shipped(file).summary});
+    names.push_back({std::string(this_host_name), "the host you are on, as `rehearse calibrate --quick` measured it"});
+    return names;
+}
+
+Machine load_machine(const std::string& name_or_file) {
+    if (name_or_file == this_host_name) return load_this_host();
+    const std::size_t at = name_or_file.rfind('@');
+    const std::string wanted = name_or_file.substr(0, at);
+    const std::string transport = at == std::string::npos ? "" : name_or_file.substr(at + 1);
+    std::vector<std::string_view> names{this_host_name};
+    for (const MachineFile& file : machine_files()) {
+        if (file.name == wanted) return shipped(file, transport);
+        names.push_back(file.name);
+    }
+    if (wanted.ends_with(".toml")) return parse_machine_with(read_file(wanted), wanted, transport);
+    if (name_or_file.ends_with(".toml") || name_or_file.find('/') != std::string::npos)
+        return parse_machine(read_file(name_or_file), name_or_file);
+    throw InputError(fmt::format("unknown machine '{}'{}; choose one of {}, or give the path of a .toml file", wanted,
+                                 did_you_mean(wanted, names), join(names)));
+}
+
+}  // namespace rehearse::models

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machine files that are built into the binary.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace rehearse::models {
+
+struct MachineFile {
+    std::string_view name, text;
+};
+/// Defined in a source that RehearseEmbed.cmake writes.
+std::span<const MachineFile> machine_files();
+std::span<const MachineFile> device_files();
+std::span<const MachineFile> software_files();
+std::span<const MachineFile> framework_files();
+/// models/devices.toml: devices that several machines have.
+std::string_view device_catalog();
+/// models/software.toml: how software drives devices.
+std::string_view software_catalog();
+/// The text of a machine that ships with Rehearse.
+std::optional<std::string_view> shipped_machine(std::string_view name);
+
+}  // namespace rehearse::models

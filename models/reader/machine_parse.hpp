@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a machine file, each read by its own function.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "core/machine.hpp"
+#include "models/reader/machine_reader.hpp"
+
+namespace rehearse::models {
+
+inline constexpr std::string_view machine_schema = "rehearse.machine/1";
+inline constexpr std::array data_types{DataType::f32, DataType::f16, DataType::bf16, DataType::tf32, DataType::fp8};
+inline constexpr std::array passes{Pass::forward, Pass::backward_data, Pass::backward_weights, Pass::update};
+
+/// What `software` of a machine says: a name of models/software.toml, or a table of figures, perhaps `like` such.
+Software parse_software(Reader& top);
+inline constexpr std::array<std::string_view, 7> software_figures{
+    "elementwise_passes", "score_passes", "loss_passes", "issue", "dense_kernels", "attention_kernels", "loss_kernels"};
+
+DeviceClass parse_device(Reader reader);
+/// The links of a `detected` host may not be measured yet.
+NodeKind parse_node(Reader reader, const std::vector<DeviceClass>& classes, bool detected);
+/// Every device reaches every other one and, where there are several `nodes`, a NIC, by bridges alone.
+void check_routes(const Reader& reader, const NodeKind& node, std::int64_t nodes);
+/// `nodes` of the machine must find a place in it; more than one needs a link.
+Fabric parse_fabric(Reader reader, std::int64_t nodes);
+Messaging parse_messaging(Reader reader);
+StorageTier parse_storage(Reader reader);
+
+}  // namespace rehearse::models

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// [[device]], its efficiencies and measured prices.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "core/text.hpp"
+#include "models/price_models.hpp"
+#include "models/reader/machine_files.hpp"
+#include "models/reader/machine_parse.hpp"
+#include "prices/tile_model.hpp"
+
+namespace rehearse::models {
+namespace {
+
+template <std::size_t... I>
+std::vector<std::string_view> kinds_of(std::index_sequence<I...>) {
+    return {kind_of(Op{std::variant_alternative_t<I, Op>{}})..., "*"};
+}
+
+std::string kind(Reader& reader) {
+    const auto known = kinds_of(std::make_index_sequence<std::variant_size_v<Op>>{});
+    std::string kind = reader.text("kind");
+    if (std::ranges::find(known, kind) == known.end())
+        reader.fail("kind", fmt::format("no operator is of kind '{}'{}; the kinds are {}", kind,
+                                        did_you_mean(kind, known), join(known)));
+    return kind;
+}
+
+// The value of an enumeration that `key` names, if it is given.
+template <typename Values>
+std::optional<typename Values::value_type> named(Reader& reader, std::string_view key, const Values& values) {
+    const std::string name = reader.text(key, "");
+    if (name.empty()) return std::nullopt;
+    std::vector<std::string_view> known;
+    for (const auto value : values) {
+        if (name == to_string(value)) return value;
+        known.push_back(to_string(value));
+    }
+    reader.fail(key,
+                fmt::format("unknown {} '{}'{}; choose one of {}", key, name, did_you_mean(name, known), join(known)));
+}
+
+double relative_error(Reader& reader) {
+    const double error = reader.number("error");
+    if (error < 0 || error > 10)
+        reader.fail(
+            "error",
+            fmt::format("error is {}: it is one standard deviation relative to the price, 0.1 for 10 %", error));
+    return error;
+}
+
+Efficiency parse_efficiency(Reader reader) {
+    Efficiency row;
+    row.kind = kind(reader);
+    row.pass = named(reader, "pass", passes);
+    row.type = named(reader, "type", data_types);
+    row.fraction = reader.number("fraction");
+    if (row.fraction <= 0) reader.fail("fraction", "fraction must be above zero: time = roofline time / fraction");
+    row.error = relative_error(reader);
+    row.source = reader.source();
+    reader.done();
+    return row;
+}
+
+std::pair<std::string, Measured> parse_price(Reader reader) {
+    std::string problem = reader.text("problem");
+    try {
+        problem = to_string(parse_problem(problem));
+    } catch (const InputError& error) {
+        reader.fail("problem", error.what());
+    }
+    const auto median = reader.figure<Seconds>("median");
+    Measured measured{median.value, relative_error(reader), reader.count("samples"), median.source};
+    if (median.value.value <= 0) reader.fail("median", "a measured time must be above zero");
+    reader.done();
+    return {std::move(problem), std::move(measured)};
+}
+
+void parse_price_model(Reader& reader, DeviceClass& device) {
+    auto table = reader.table("likeness", fmt::format("device '{}': likeness", device.name));
+    Reader& asked = table ? *table : reader;
+    const std::string_view key = table ? "like" : "price_model";
+    try {
+        const std::string model = table ? table->text("like") : reader.text("price_model", "");
+        if (!table && !model.empty()) device.model = load_price_model(model);
+        if (!table) return;
+        Likeness likeness{model, 0, 1, relative_error(*table), table->source()};
+        if (table->has("processors")) likeness.processors = table->count("processors");
+        if (table->has("fraction")) likeness.fraction = table->number("fraction");
+        if (likeness.fraction <= 0) throw InputError("fraction must be above zero");
+        table->done();
+        device.model = transferred_price_model(likeness, device);
+    } catch (const InputError& error) {
+        if (std::string_view{error.what()}.find(".toml:") != std::string_view::npos) throw;
+        asked.fail(key, error.what());
+    }
+}
+
+Sourced<double> share(Reader& reader, std::string_view key) {
+    const auto figure = reader.figure<double>(key);
+    if (figure.value > 1) reader.fail(key, fmt::format("{} is {}: it is a share, at most 1", key, figure.value));
+    return figure;
+}
+
+TileModel parse_tiles(Reader reader) {
+    TileModel model;
+    model.processors = reader.figure<double>("processors");
+    model.large_tile = share(reader, "large_tile");
+    model.small_tile = share(reader, "small_tile");
+    model.depth = reader.figure<double>("depth");
+    model.unaligned = reader.figure<double>("unaligned");
+    model.memory = share(reader, "memory");
+    model.before_model = reader.yes("before_model", false);
+    model.error = relative_error(reader);
+    for (const std::string_view key : software_figures)
+        if (reader.has(key))
+            reader.fail(key,
+                        fmt::format("'{}' is a figure of the software: write it in the machine's [software]", key));
+    reader.done();
+    return model;
+}
+
+// What is given comes before what `device` has.
+template <typename Q>
+void take(Reader& reader, std::string_view key, Sourced<Q>& figure) {
+    const Sourced<Q> given = reader.figure_if_given<Q>(key);
+    if (!given.source.empty()) figure = given;
+}
+
+void parse_device(Reader& reader, DeviceClass& device) {
+    take(reader, "memory", device.memory);
+    take(reader, "memory_bandwidth", device.memory_bandwidth);
+    take(reader, "launch", device.launch);
+    if (auto peak = reader.table("peak", fmt::format("device '{}': peak", device.name))) {
+        for (const DataType type : data_types) {
+            const auto rate = peak->figure_if_given<FlopRate>(to_string(type));
+            if (!rate.source.empty()) device.peak[type] = rate;
+        }
+        peak->done();
+    }
+    parse_price_model(reader, device);
+    if (auto tiles = reader.table("tiles", fmt::format("device '{}': tiles", device.name))) {
+        device.tiles = std::make_shared<const TileModel>(parse_tiles(*tiles));
+    }
+    std::vector<Efficiency> efficiencies;
+    for (const Reader& row : reader.all_tables("efficiency", fmt::format("device '{}': efficiency", device.name)))
+        efficiencies.push_back(parse_efficiency(row));
+    device.efficiencies.insert(device.efficiencies.begin(), efficiencies.begin(), efficiencies.end());
+    for (const Reader& row : reader.tables("price", fmt::format("device '{}': price", device.name))) {
+        const auto [place, fresh] = device.measured.insert(parse_price(row));
+        if (!fresh) row.fail("problem", fmt::format("'{}' has two prices", place->first));
+    }
+    reader.done();
+}
+
+// Of models/devices.toml; nothing when it has no such device, with the names that it has.
+std::optional<DeviceClass> catalogued(std::string_view name, std::vector<std::string>& names) {
+    static const toml::table catalog = toml::parse(device_catalog(), std::string_view{"models/devices.toml"});
+    Reader top(catalog, "models/devices.toml", "");
+    for (Reader reader : top.tables("device", "device")) {
+        DeviceClass device;
+        device.name = reader.text("name");
+        names.push_back(device.name);
+        if (device.name != name) continue;
+        reader.set_where(fmt::format("device '{}'", device.name));
+        parse_device(reader, device);
+        return device;
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+DeviceClass parse_device(Reader reader) {
+    DeviceClass device;
+    const std::string name = reader.text("name"), like = reader.text("like", "");
+    reader.set_where(fmt::format("device '{}'", name));
+    if (!like.empty()) {
+        std::vector<std::string> names;
+        auto known = catalogued(like, names);
+        const std::vector<std::string_view> views(names.begin(), names.end());
+        if (!known)
+            reader.fail("like", fmt::format("no device '{}' is known{}; there are {}", like, did_you_mean(like, views),
+                                            join(views)));
+        device = *std::move(known);
+        device.like = like;
+    } else if (!reader.has("memory")) {
+        reader.text("memory");  // says that it is missing
+    }
+    device.name = name;
+    parse_device(reader, device);
+    return device;
+}
+
+}  // namespace rehearse::models

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// 3-D U-Net (Cicek et al. 2016, figure 2), three channels in, three classes out. Padded convolutions instead of cropped
+// skips, over 128^3, as its successors have them (nnU-Net, MLPerf; assumed): the weights are the paper's.
+#include <array>
+
+#include <fmt/format.h>
+
+#include "models/builder.hpp"
+#include "models/zoo/zoo.hpp"
+
+namespace rehearse::models {
+namespace {
+
+int conv(NetworkBuilder& b, const std::string& name, int from, std::int64_t filters) {
+    const int x = b.conv(name, from, filters, cube(3, 1, 1), true);
+    return b.relu(name + ".relu", b.batch_norm(name + ".bn", x));
+}
+
+}  // namespace
+
+Network unet3d() {
+    NetworkBuilder b("unet3d", {3, 128, 128, 128});
+    constexpr int levels = 4;
+    std::array<int, levels> skips{};
+    int x = NetworkBuilder::input;
+    for (int level = 0; level < levels; ++level) {
+        if (level > 0) x = b.max_pool(fmt::format("pool{}", level), x, cube(2, 2));
+        const std::int64_t filters = 32 << level;
+        x = conv(b, fmt::format("down{}.conv1", level), x, filters);
+        x = conv(b, fmt::format("down{}.conv2", level), x, 2 * filters);
+        skips[static_cast<std::size_t>(level)] = x;
+    }
+    for (int level = levels - 2; level >= 0; --level) {
+        x = b.conv_transpose(fmt::format("up{}", level), x, b.shape(x)[0], cube(2, 2));
+        x = b.concat(fmt::format("up{}.concat", level), {skips[static_cast<std::size_t>(level)], x});
+        const std::int64_t filters = 64 << level;
+        x = conv(b, fmt::format("up{}.conv1", level), x, filters);
+        x = conv(b, fmt::format("up{}.conv2", level), x, filters);
+    }
+    b.pixel_loss(b.conv("scores", x, 3, cube(1), true));
+    return b.build();
+}
+
+}  // namespace rehearse::models

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of networks that ship with Rehearse, and the one door for names and files.
+#include "models/zoo/zoo.hpp"
+#include "models/zoo/zoo_replayed.hpp"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "models/models.hpp"
+#include "models/zoo/transformer.hpp"
+
+namespace rehearse::models {
+namespace {
+
+template <std::size_t size>
+struct Name {
+    char text[size] = {};
+    constexpr Name(const char (&from)[size]) {  // NOLINT: a literal is the template's argument
+        for (std::size_t i = 0; i < size; ++i) text[i] = from[i];
+    }
+};
+
+// A builder for the table, of a transformer by its name.
+template <Name name>
+Network published() {
+    return *load_transformer(name.text);
+}
+
+constexpr std::array networks{
+    ModelName{"lenet5", "LeCun et al. 1998, 1x32x32 digits, 10 classes; ReLU and max pools", lenet5},
+    ModelName{"alexnet", "Krizhevsky 2014 (one column), 3x224x224, 1000 classes", alexnet},
+    ModelName{"vgg16", "Simonyan and Zisserman 2015, configuration D, 3x224x224, 1000 classes", vgg16},
+    ModelName{"vgg19", "Simonyan and Zisserman 2015, configuration E, 3x224x224, 1000 classes", vgg19},
+    ModelName{"googlenet", "Szegedy et al. 2015 without auxiliary heads, 3x224x224, 1000 classes", googlenet},
+    ModelName{"resnet32", "He et al. 2016 for CIFAR-10, 3x32x32, parameter-free shortcuts", resnet32},
+    ModelName{"vgg8", "six 3x3 convolutions as in VGG and two dense layers, 3x32x32, 10 classes", vgg8},
+    ModelName{"mlp", "three dense layers, 3072-1024-1024-10, 3x32x32, 10 classes", mlp},
+    ModelName{"resnet50", "He et al. 2016, stride in the 3x3 (v1.5), 3x224x224, 1000 classes", resnet50},
+    ModelName{"resnet101", "He et al. 2016, stride in the 3x3 (v1.5), 3x224x224, 1000 classes", resnet101},
+    ModelName{"resnet152", "He et al. 2016, stride in the 3x3 (v1.5), 3x224x224, 1000 classes", resnet152},
+    ModelName{"resnet50-v1", "He et al. 2016, stride in the first 1x1, 3x224x224, 1000 classes", resnet50_v1},
+    ModelName{"resnet101-v1", "He et al. 2016, stride in the first 1x1, 3x224x224, 1000 classes", resnet101_v1},
+    ModelName{"resnet152-v1", "He et al. 2016, stride in the first 1x1, 3x224x224, 1000 classes", resnet152_v1},
+    ModelName{"resnet50-v2", "He et al. 2016 (identity mappings), 3x224x224, 1000 classes", resnet50_v2},
+    ModelName{"resnet101-v2", "He et al. 2016 (identity mappings), 3x224x224, 1000 classes", resnet101_v2},
+    ModelName{"resnet152-v2", "He et al. 2016 (identity mappings), 3x224x224, 1000 classes", resnet152_v2},
+    ModelName{"inception-v3", "Szegedy et al. 2016 without the auxiliary head, 3x299x299, 1000 classes", inception_v3},
+    ModelName{"cnn3d-64", "four 3-D convolutions and two dense layers on 64^3 voxels (NERSC)", cnn3d_64},
+    ModelName{"lstm-4x512", "four LSTM layers of 512 over 64 steps, each two products over all steps", lstm_4x512},
+    ModelName{"encoder-4x512", "a transformer encoder, four layers of 512, 512 tokens", encoder_4x512},
+    ModelName{"mobilenet-v1", "Howard et al. 2017, 3x224x224, 1000 classes", mobilenet_v1},
+    ModelName{"densenet121", "Huang et al. 2017, 3x224x224, 1000 classes", densenet121},
+    ModelName{"yolov3", "Redmon and Farhadi 2018, 3x416x416, three anchors of 80 classes at three scales", yolov3},
+    ModelName{"yolov3-voc", "the same, 3x448x448, 20 classes", yolov3_voc},
+    ModelName{"unet3d", "Cicek et al. 2016 with padded convolutions, 3x128x128x128, 3 classes a voxel", unet3d},
+    ModelName{"unet-5x64", "Ronneberger et al. 2015 as in torchgpipe, 3x192x192, 2 classes a pixel", unet_5x64},
+    ModelName{"amoebanet-d-18x256", "Real et al. 2018 as in GPipe and torchgpipe, 3x224x224, 1000 classes",
+              amoebanet_d_18x256},
+    ModelName{"cosmoflow", "Mathuriya et al. 2018, 1x128x128x128, 3 parameters", cosmoflow},
+    ModelName{"cosmoflow-mlperf", "MLPerf HPC, 4x128x128x128, 4 parameters", cosmoflow_mlperf},
+    ModelName{"cosmoflow-small", "NERSC cosmoflow-benchmark, 4x128x128x128, 4 parameters", cosmoflow_small},
+    ModelName{"cosmoflow-256", "Kahira et al. 2021, 4x256x256x256, 4 parameters", cosmoflow_256},
+    ModelName{"cosmoflow-512", "Kahira et al. 2021, 4x512x512x512, 4 parameters", cosmoflow_512},
+    ModelName{"deeplabv3plus", "Kurth et al. 2018, ResNet-50 core, 16x768x1152, 3 classes a pixel", deeplabv3plus},
+    ModelName{"deepcam", "MLPerf HPC, DeepLabv3+ with an Xception, 16x768x1152, 3 classes a pixel", deepcam},
+    ModelName{"tiramisu", "Kurth et al. 2018, growth 32, 16x768x1152, 3 classes a pixel", tiramisu},
+    ModelName{"deeplabv3plus-small", "the same parts, narrow and shallow, 16x48x72: trains on --data climate here",
+              deeplabv3plus_small},
+    ModelName{"tiramisu-small", "the same parts, growth 8, three levels, 16x48x72: trains on --data climate here",
+              tiramisu_small},
+    ModelName{"hep-cnn", "Kurth et al. 2017, 3x224x224, 2 classes", hep_cnn},
+    ModelName{"bert-base", "Devlin et al. 2018, encoder, 512 tokens of 30522; bert-base@128: 128 tokens",
+              published<"bert-base">},
+    ModelName{"bert-large", "Devlin et al. 2018, encoder, 512 tokens of 30522", published<"bert-large">},
+    ModelName{"gpt2-xl", "Radford et al. 2019, decoder, 1024 tokens of 50257", published<"gpt2-xl">},
+    ModelName{"gpt3-175b",
+              "Brown et al. 2020, decoder, 2048 tokens of 50304; gpt-h1024-a16-l24@2048: a decoder of any size",
+              published<"gpt3-175b">},
+    ModelName{"megatron-1.7b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-1.7b">},
+    ModelName{"megatron-3.6b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-3.6b">},
+    ModelName{"megatron-7.5b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-7.5b">},
+    ModelName{"megatron-18.4b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-18.4b">},
+    ModelName{"megatron-39.1b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-39.1b">},
+    ModelName{"megatron-76.1b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-76.1b">},
+    ModelName{"megatron-145.6b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-145.6b">},
+    ModelName{"megatron-310.1b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-310.1b">},
+    ModelName{"megatron-529.6b", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-529.6b">},
+    ModelName{"megatron-1t", "Narayanan et al. 2021, table 1, 2048 tokens of 51200", published<"megatron-1t">},
+    ModelName{"m6-100b",
+              "Yang et al. 2021 (M6-T), mixtures of 512 experts, 512 tokens; gpt-h512-a8-l4-e16: of any size",
+              published<"m6-100b">},
+    ModelName{"m6-1t", "Yang et al. 2021 (M6-T), mixtures of 960 experts, 512 tokens of 21128", published<"m6-1t">},
+    ModelName{"dlrm-small", "Naumov et al. 2019, 8 tables of a million rows, 512 dense features", dlrm_small},
+    ModelName{"dlrm-large", "Kalamkar et al. 2020, 64 tables of 6 million rows of 256, 100 lookups each", dlrm_large},
+    ModelName{"dlrm-mlperf", "MLPerf's DLRM on Criteo, 26 tables of 7.2 million rows of 128 on average", dlrm_mlperf},
+};
+
+}  // namespace
+
+std::span<const ModelName> zoo() { return networks; }
+
+Network load_network(const std::string& name_or_file, bool allow_unknown) {
+    if (std::optional<Network> network = load_transformer(name_or_file)) return *std::move(network);
+    std::vector<std::string_view> names;
+    for (const ModelName& network : networks) {
+        if (network.name == name_or_file) return network.build();
+        names.push_back(network.name);
+    }
+    if (name_or_file.ends_with(".onnx") || name_or_file.find('/') != std::string::npos)
+        return import_onnx(name_or_file, allow_unknown);
+    throw InputError(fmt::format("unknown network '{}'{}; choose one of {}, or give the path of an .onnx file",
+                                 name_or_file, did_you_mean(name_or_file, names), join(names)));
+}
+
+std::vector<Network> load_suite(const std::string& name_or_file) {
+    if (name_or_file == "climate") return {deeplabv3plus(), tiramisu()};
+    return {load_network(name_or_file)};
+}
+
+}  // namespace rehearse::models

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prices/kernel_point.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rehearse {
+
+namespace {
+
+double number(std::int64_t value) { return static_cast<double>(value); }
+double round_up(std::int64_t value, std::int64_t multiple) {
+    return number((value + multiple - 1) / multiple * multiple);
+}
+
+/// How a product fills tiles of a x b, and tiles the processors.
+struct Tiling {
+    double tiles = 1, waves = 1;  // waves: tiles a processor, not rounded
+    double waste = 0;             // log of tiled over wanted area
+    double last_wave = 0;         // log of whole waves over waves
+};
+
+Tiling tiling(const ProductSizes& sizes, double a, double b, const DeviceSheet& sheet) {
+    Tiling result;
+    result.tiles = std::ceil(sizes.m / a) * std::ceil(sizes.n / b);
+    result.waves = result.tiles / number(sheet.processors);
+    result.waste = std::log(result.tiles * a * b / (sizes.m * sizes.n));
+    result.last_wave = std::log(std::ceil(result.waves) / result.waves);
+    return result;
+}
+
+// Of a convolution the bytes that must move: of a window that skips pixels only what it touches, except where the
+// gradient of every pixel is written. Channels padded as the device wants them.
+Bounds bounds(const Conv2d& op, Pass pass, std::int64_t batch, const DeviceSheet& sheet) {
+    const Shape out = output_shape(Op{op});
+    const Window& w = op.window;
+    const double channels = round_up(op.channels, sheet.channel_multiple);
+    const double filters = round_up(op.filters, sheet.channel_multiple);
+    const double outputs = number(out[1] * out[2]);
+    const double taps = number(w.kernel_h * w.kernel_w);
+    double height = number(op.height), width = number(op.width);
+    if (pass != Pass::backward_data) {
+        if (w.kernel_h < w.stride_h) height = std::min(height, number(out[1] * w.kernel_h));
+        if (w.kernel_w < w.stride_w) width = std::min(width, number(out[2] * w.kernel_w));
+    }
+    const double elements = number(batch) * (channels * height * width + filters * outputs) + channels * filters * taps;
+    return {Flops{2 * number(batch) * filters * outputs * channels * taps} / sheet.peak,
+            sheet.element * elements / sheet.bandwidth};
+}
+
+// DeepBench's products add to their result (beta = 1): it is read and written.
+Bounds bounds(const ProductSizes& p, const DeviceSheet& sheet) {
+    return {Flops{2 * p.m * p.n * p.k} / sheet.peak,
+            sheet.element * (p.m * p.k + p.k * p.n + 2 * p.m * p.n) / sheet.bandwidth};
+}
+
+std::vector<double> features(const Conv2d& op, const ProductSizes& p, const Bounds& bounds, const DeviceSheet& sheet) {
+    const Shape out = output_shape(Op{op});
+    const Window& w = op.window;
+    const bool winograd = w.kernel_h == 3 && w.kernel_w == 3 && w.stride_h == 1 && w.stride_w == 1;
+    const bool pointwise = w.kernel_h == 1 && w.kernel_w == 1;
+    const Tiling square = tiling(p, 128, 128, sheet), narrow = tiling(p, 128, 64, sheet);
+    return {std::log2(p.m),
+            std::log2(p.n),
+            std::log2(p.k),
+            std::log2(number(w.kernel_h * w.kernel_w)),
+            std::log2(number(w.stride_h * w.stride_w)),
+            winograd ? 2.0 : 0.0,
+            pointwise ? 2.0 : 0.0,
+            std::log(bounds.memory / bounds.compute),
+            w.pad_top > 0 ? 2.0 : 0.0,
+            std::log2(number(out[1] * out[2])),
+            2 * square.waste,
+            narrow.last_wave,
+            std::log2(std::max(square.waves, 1.0 / 64))};
+}
+
+std::vector<double> features(const ProductSizes& p, const Bounds& bounds, const DeviceSheet& sheet) {
+    const Tiling square = tiling(p, 128, 128, sheet);
+    return {std::log2(p.m),
+            std::log2(p.n),
+            std::log2(p.k),
+            std::log(bounds.memory / bounds.compute),
+            2 * square.waste,
+            2 * square.last_wave,
+            std::log2(std::max(square.waves, 1.0 / 64))};
+}
+
+bool was_measured(const Conv2d& op) {
+    const Window& w = op.window;
+    return op.groups == 1 && w.dilation_h == 1 && w.dilation_w == 1 && w.pad_top == w.pad_bottom &&
+           w.pad_left == w.pad_right;
+}
+
+// A filter of one row or column, which DeepBench has none of, goes neither by Winograd's nor by Fourier's transform.
+// What is left is the product that it is: of one pixel, and of as many more channels (backward: filters) as it has
+// taps.
+Conv2d as_product(const Conv2d& op, Pass pass) {
+    const Window& w = op.window;
+    if ((w.kernel_h == 1) == (w.kernel_w == 1) || w.stride_h != 1 || w.stride_w != 1) return op;
+    const Shape out = output_shape(Op{op});
+    const std::int64_t taps = w.taps();
+    if (pass == Pass::backward_data) return {op.channels, op.height, op.width, op.filters * taps, Window{}};
+    return {op.channels * taps, out[1], out[2], op.filters, Window{}};
+}
+
+}  // namespace
+
+ProductSizes product_sizes(const Conv2d& op, Pass pass, std::int64_t batch) {
+    const Shape out = output_shape(Op{op});
+    const double taps = number(op.window.kernel_h * op.window.kernel_w);
+    const double outputs = number(batch * out[1] * out[2]);
+    if (pass == Pass::forward) return {number(op.filters), outputs, number(op.channels) * taps};
+    if (pass == Pass::backward_data) {
+        return {number(op.channels), number(batch * op.height * op.width), number(op.filters) * taps};
+    }
+    return {number(op.filters), number(op.channels) * taps, outputs};
+}
+
+ProductSizes product_sizes(const MatMul& op, Pass pass, std::int64_t batch) {
+    const double rows = number(batch * op.m);
+    if (pass == Pass::forward) return {number(op.n), rows, number(op.k)};
+    if (pass == Pass::backward_data) return {number(op.k), rows, number(op.n)};
+    return {number(op.n), number(op.k), rows};
+}
+
+std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceSheet& sheet) {
+    if (problem.pass == Pass::update) return std::nullopt;
+    const int task = static_cast<int>(problem.pass);
+    if (const auto* asked = std::get_if<Conv2d>(&problem.op)) {
+        if (!was_measured(*asked)) return std::nullopt;
+        const Conv2d conv = as_product(*asked, problem.pass);
+        const Bounds at_best = bounds(conv, problem.pass, problem.batch, sheet);
+        const ProductSizes sizes = product_sizes(conv, problem.pass, problem.batch);
+        return KernelPoint{{features(conv, sizes, at_best, sheet), task}, at_best};
+    }
+    if (const auto* product = std::get_if<MatMul>(&problem.op)) {
+        const ProductSizes sizes = product_sizes(*product, problem.pass, problem.batch);
+        const Bounds at_best = bounds(sizes, sheet);
+        return KernelPoint{{features(sizes, at_best, sheet), task}, at_best};
+    }
+    return std::nullopt;
+}
+
+std::vector<std::string_view> feature_names(std::string_view kind) {
+    if (kind == "conv2d")
+        return {"m", "n", "k", "taps", "stride", "winograd", "1x1", "memory", "pad", "pixels", "tiles", "wave", "fill"};
+    return {"m", "n", "k", "memory", "tiles", "wave", "fill"};
+}
+
+}  // namespace rehearse

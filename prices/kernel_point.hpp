@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A convolution or a matrix product as the numbers that its time on a device depends on: what a price model is fitted
+// over. docs/calibration.md says why these.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/op.hpp"
+#include "core/units.hpp"
+#include "prices/gaussian_process.hpp"
+
+namespace rehearse {
+
+/// What the features need to know of a device and a data type.
+struct DeviceSheet {
+    FlopRate peak;
+    Bandwidth bandwidth;
+    std::int64_t processors = 1;        // SMs, or cores: what tiles are dealt out to
+    std::int64_t channel_multiple = 1;  // channels of a convolution are padded to it (8 on tensor cores)
+    Bytes element;                      // of one number in memory
+};
+
+/// The product that a problem is, as GPU libraries see it (column-major): {m, n} = {m, k} x {k, n}.
+///   matmul, rows = batch * op.m   m = op.n, n = rows,  k = op.k   forward           neither transposed
+///                                 m = op.k, n = rows,  k = op.n   backward_data     the left one transposed
+///                                 m = op.n, n = op.k,  k = rows   backward_weights  the right one transposed
+///   conv2d (implicit product)     m = filters,  n = outputs,       k = channels * taps   forward
+///                                 m = channels, n = inputs,        k = filters * taps    backward_data
+///                                 m = filters,  n = channels*taps, k = outputs           backward_weights
+struct ProductSizes {
+    double m = 1, n = 1, k = 1;
+};
+ProductSizes product_sizes(const Conv2d& op, Pass pass, std::int64_t batch);
+ProductSizes product_sizes(const MatMul& op, Pass pass, std::int64_t batch);
+
+/// The lower bounds of a kernel's time: arithmetic at the peak rate, and bytes at the memory's.
+struct Bounds {
+    Seconds compute, memory;
+    Seconds overlapped() const { return std::max(compute, memory); }
+    Seconds in_turn() const { return compute + memory; }
+};
+
+struct KernelPoint {
+    FeaturePoint point;
+    Bounds bounds;
+};
+
+/// Nothing when the problem is no convolution or product, is an update, or is of a kind that was never measured
+/// (groups, dilation, uneven padding).
+std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceSheet& sheet);
+
+/// The names of the features, in their order.
+std::vector<std::string_view> feature_names(std::string_view kind);
+
+}  // namespace rehearse

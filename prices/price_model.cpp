@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prices/price_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace rehearse {
+
+namespace {
+
+// Of its prior variance a price that knows its neighbours has little left; above this share it is called beyond them.
+constexpr double beyond_share = 0.5;
+
+KernelPoint point_of(const Problem& problem, const DeviceSheet& sheet) {
+    const auto point = kernel_point(problem, sheet);
+    require(point.has_value(), "a measured kernel can be priced");
+    return *point;
+}
+
+std::vector<GaussianProcess> condition(const MeasuredKernels& kernels) {
+    std::vector<GaussianProcess> processes;
+    for (const Expert& expert : kernels.experts) {
+        TrainingSet set = training_set(kernels, expert);
+        processes.emplace_back(expert.covariance, std::move(set.points), set.values);
+    }
+    return processes;
+}
+
+}  // namespace
+
+KernelPrice combine(std::span<const Estimate> estimates, double band, double prior_variance) {
+    const auto count = static_cast<double>(estimates.size());
+    double mean = 0, square = 0, variance = 0;
+    for (const Estimate& e : estimates) {
+        mean += e.mean / count;
+        square += e.mean * e.mean / count;
+        variance += e.variance / count;
+    }
+    const double disagreement = std::max(0.0, square - mean * mean);
+    return {mean, std::min(band_limit, band * std::sqrt(variance + disagreement)),
+            variance > beyond_share * prior_variance};
+}
+
+double log_bound(const KernelPoint& point, const Expert& expert) {
+    return std::log((expert.overlapped ? point.bounds.overlapped() : point.bounds.in_turn()).value);
+}
+
+TrainingSet training_set(const MeasuredKernels& kernels, const Expert& expert) {
+    TrainingSet set;
+    for (const KernelSample& sample : kernels.samples) {
+        KernelPoint point = point_of(sample.problem, kernels.sheet);
+        set.log_bounds.push_back(log_bound(point, expert));
+        set.values.push_back(std::log(sample.time.value) - set.log_bounds.back());
+        set.points.push_back(std::move(point.point));
+    }
+    return set;
+}
+
+KernelPrices::KernelPrices(const MeasuredKernels& kernels)
+    : sheet_(kernels.sheet), experts_(kernels.experts), processes_(condition(kernels)), band_(kernels.band) {}
+
+std::optional<KernelPrice> KernelPrices::at(const Problem& problem) const {
+    const auto point = kernel_point(problem, sheet_);
+    if (!point) return std::nullopt;
+    std::vector<Estimate> estimates;
+    double prior = 0;
+    for (std::size_t i = 0; i < experts_.size(); ++i) {
+        estimates.push_back(processes_[i].at(point->point));
+        estimates.back().mean += log_bound(*point, experts_[i]);
+        prior += processes_[i].prior_variance() / static_cast<double>(experts_.size());
+    }
+    return combine(estimates, band_, prior);
+}
+
+PriceModel::PriceModel(std::string name, std::vector<MeasuredKernels> kernels)
+    : name_(std::move(name)), kernels_(std::move(kernels)), conditioned_(kernels_.size()) {}
+
+std::optional<PriceModel::Answer> PriceModel::answer(const Problem& problem) const {
+    const auto fits = [&](const MeasuredKernels& k) { return k.kind == kind_of(problem.op) && k.type == problem.type; };
+    const auto found = std::ranges::find_if(kernels_, fits);
+    if (found == kernels_.end()) return std::nullopt;
+    const std::string name = to_string(problem);
+    const std::scoped_lock lock{mutex_};
+    const auto known = answers_.find(name);
+    if (known != answers_.end()) return known->second;
+    auto& prices = conditioned_[static_cast<std::size_t>(found - kernels_.begin())];
+    if (prices == nullptr) prices = std::make_unique<const KernelPrices>(*found);
+    std::optional<Answer> answer;
+    if (const auto price = prices->at(problem)) {
+        const bool known_shape =
+            std::ranges::find(found->samples, problem, &KernelSample::problem) != found->samples.end();
+        answer = Answer{Seconds{std::exp(price->log_time)}, price->deviation,
+                        fmt::format("{} {} {}: {}", price->beyond ? "beyond the shapes of" : "between the shapes of",
+                                    found->samples.size(), kind_of(problem.op), found->source),
+                        known_shape && !found->transferred};
+    }
+    answers_.emplace(name, answer);
+    return answer;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prices/prices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <map>
+
+#include "core/error.hpp"
+#include "prices/price_model.hpp"
+#include "prices/tile_model.hpp"
+
+namespace rehearse {
+
+namespace {
+
+// The row that says most about this problem: kind beats "*", then a given pass, then a given type.
+const Efficiency* efficiency_of(const Problem& problem, const DeviceClass& device) {
+    const Efficiency* best = nullptr;
+    int best_rank = -1;
+    for (const Efficiency& row : device.efficiencies) {
+        if (row.kind != "*" && row.kind != kind_of(problem.op)) continue;
+        if (row.pass && *row.pass != problem.pass) continue;
+        if (row.type && *row.type != problem.type) continue;
+        const int rank = (row.kind != "*" ? 4 : 0) + (row.pass ? 2 : 0) + (row.type ? 1 : 0);
+        if (rank > best_rank) {
+            best = &row;
+            best_rank = rank;
+        }
+    }
+    return best;
+}
+
+// "conv2d:n32c64..." without its batch, and the batch.
+std::pair<std::string, std::int64_t> split_batch(std::string_view problem) {
+    const std::size_t n = problem.find(":n") + 2;
+    std::int64_t batch = 0;
+    const auto [rest, error] = std::from_chars(problem.data() + n, problem.data() + problem.size(), batch);
+    const std::string rest_text{rest, problem.data() + problem.size()};
+    require(error == std::errc{}, "a measured problem's name holds its batch");
+    return {std::string{problem.substr(0, n)} + rest_text, batch};
+}
+
+// Samples of the same problem at other batch sizes.
+std::map<std::int64_t, const Measured*> other_batches(const Problem& problem, const DeviceClass& device) {
+    std::map<std::int64_t, const Measured*> found;
+    if (device.measured.empty()) return found;
+    const std::string wanted = split_batch(to_string(problem)).first;
+    const std::string kind = fmt::format("{}:", kind_of(problem.op));
+    for (auto it = device.measured.lower_bound(kind); it != device.measured.end() && it->first.starts_with(kind);
+         ++it) {
+        const auto [name, batch] = split_batch(it->first);
+        if (name == wanted) found.emplace(batch, &it->second);
+    }
+    return found;
+}
+
+// Between two measured batches: on the line through them. Outside them: in proportion to the batch, with 10 % more
+// error a doubling.
+Price interpolate(const Problem& problem, const std::map<std::int64_t, const Measured*>& samples) {
+    const auto above = samples.lower_bound(problem.batch);
+    if (above == samples.begin() || above == samples.end()) {
+        const auto& [batch, sample] = above == samples.end() ? *std::prev(above) : *above;
+        const double ratio = static_cast<double>(problem.batch) / static_cast<double>(batch);
+        const double error = std::hypot(sample->error, 0.1 * std::abs(std::log2(ratio)));
+        return {sample->median * ratio, std::min(error, 1.0),
+                fmt::format("in proportion to batch {}: {}", batch, sample->source)};
+    }
+    const auto& [b1, s1] = *above;
+    const auto& [b0, s0] = *std::prev(above);
+    const double t = static_cast<double>(problem.batch - b0) / static_cast<double>(b1 - b0);
+    return {s0->median + (s1->median - s0->median) * t, std::max(s0->error, s1->error),
+            fmt::format("between batches {} and {}: {}", b0, b1, s0->source)};
+}
+
+Price roofline(const Problem& problem, const DeviceClass& device) {
+    const auto peak = device.peak.find(problem.type);
+    if (peak == device.peak.end() || device.memory_bandwidth.value.value <= 0) {
+        throw InputError(
+            fmt::format("device class '{}' has no {} for {}: give it in the machine file, or measure it "
+                        "with `rehearse calibrate` (needed for {})",
+                        device.name, peak == device.peak.end() ? "peak" : "memory_bandwidth", to_string(problem.type),
+                        to_string(problem)));
+    }
+    const Seconds compute = flops(problem.op, problem.pass, problem.batch) / peak->second.value;
+    const Seconds memory =
+        bytes_moved(problem.op, problem.pass, problem.type, problem.batch) / device.memory_bandwidth.value;
+    const Efficiency* row = efficiency_of(problem, device);
+    const double fraction = row != nullptr ? row->fraction : 1;
+    // Without an efficiency row the roofline is a bound, not a price: say so by an error of one half.
+    const double error = row != nullptr ? row->error : 0.5;
+    return {std::max(compute, memory) / fraction + device.launch.value, error,
+            fmt::format("roofline of {}, {} bound, at {:.3g} of it ({})", device.name,
+                        compute > memory ? "compute" : "memory", fraction, row != nullptr ? row->source : "a bound")};
+}
+
+// The convolutions that models learned from have no bias. Frameworks add it in a kernel of its own, which reads and
+// writes dst; its gradient reads diff_dst once more. Where a compiler joined a ReLU to the convolution, the bias is in
+// there, too.
+Seconds of_bias(const Problem& problem, const DeviceClass& device) {
+    const auto* conv = std::get_if<Conv2d>(&problem.op);
+    if (conv == nullptr || !conv->bias || conv->relu || problem.pass == Pass::backward_data) return Seconds{0};
+    const Op add = Bias{output_shape(problem.op), 0};
+    const Seconds both = roofline({add, Pass::forward, problem.batch, problem.type}, device).time - device.launch.value;
+    return both * (problem.pass == Pass::forward ? 1.0 : 0.5) + device.launch.value;
+}
+
+// No sheet has 3-D convolutions. As products they are those of images of as many pixels, one plane below the other,
+// with filters of as many taps; 3 x 3 x 3 then is 9 x 3, for which no fast transform is known either.
+std::optional<Conv2d> as_planes(const Op& op) {
+    const auto* volume = std::get_if<Conv3d>(&op);
+    if (volume == nullptr || volume->groups != 1) return std::nullopt;
+    const Window& w = volume->window;
+    if (w.stride_d != 1 || w.stride_h != 1 || w.stride_w != 1) return std::nullopt;
+    const Shape out = output_shape(op);
+    Window window = w;
+    window.kernel_d = 1;
+    window.kernel_h = w.kernel_d * w.kernel_h;
+    window.pad_front = window.pad_back = window.pad_top = window.pad_bottom = window.pad_left = window.pad_right = 0;
+    return Conv2d{volume->channels,
+                  out[1] * out[2] + window.kernel_h - 1,
+                  out[3] + window.kernel_w - 1,
+                  volume->filters,
+                  window,
+                  1,
+                  volume->bias,
+                  false};
+}
+
+// TF32 and FP8 are peaks of a data sheet here, and the shares of them that kernels reach those of other types: nobody
+// has measured them.
+Price from_sheet(Price price, const Problem& problem) {
+    constexpr double error = 0.25;
+    if (problem.type != DataType::tf32 && problem.type != DataType::fp8) return price;
+    price.error = std::hypot(price.error, error);
+    price.source = fmt::format("{} modelled from the data sheet: {}", to_string(problem.type), price.source);
+    return price;
+}
+
+// One expert's product after the other, by the prices of products.
+Price one_by_one(const GroupedMatMul& op, const Problem& problem, const DeviceClass& device) {
+    const MatMul one{.m = rows_of_expert(op, problem.batch), .n = op.n, .k = op.k, .bias = op.bias};
+    const Price each = price({one, problem.pass, 1, problem.type}, device);
+    return {each.time * static_cast<double>(op.experts), each.error,
+            fmt::format("{} times {}: {}", op.experts, to_string(Op{one}), each.source)};
+}
+
+}  // namespace
+
+Price price(const Problem& problem, const DeviceClass& device) {
+    if (!has_pass(problem.op, problem.pass)) return {Seconds{0}, 0, "nothing to do"};
+    const auto measured = device.measured.find(to_string(problem));
+    if (measured != device.measured.end()) {
+        const Measured& sample = measured->second;
+        return {sample.median, sample.error, sample.source,
+                sample.here ? Basis::measured_here : Basis::measured_on_class};
+    }
+    const auto others = other_batches(problem, device);
+    if (!others.empty()) return interpolate(problem, others);
+    const bool tiles_first = device.tiles != nullptr && device.tiles->before_model;
+    if (tiles_first) {
+        if (auto answer = tile_price(problem, device)) return *answer;
+    }
+    if (device.model != nullptr) {
+        if (auto answer = device.model->answer(problem))
+            return {answer->time + device.launch.value + of_bias(problem, device), answer->error, answer->source,
+                    answer->sampled ? Basis::measured_on_class : Basis::modelled};
+    }
+    if (const std::optional<Conv2d> planes = as_planes(problem.op); planes && device.model != nullptr) {
+        return price({*planes, problem.pass, problem.batch, problem.type}, device);
+    }
+    const auto* experts = std::get_if<GroupedMatMul>(&problem.op);
+    if (experts != nullptr && device.model != nullptr) return one_by_one(*experts, problem, device);
+    if (auto answer = tile_price(problem, device)) return from_sheet(std::move(*answer), problem);
+    if (experts != nullptr) return one_by_one(*experts, problem, device);
+    return from_sheet(roofline(problem, device), problem);
+}
+
+std::string_view to_string(Basis basis) {
+    switch (basis) {
+        case Basis::measured_here:
+            return "measured here";
+        case Basis::measured_on_class:
+            return "measured on this device class";
+        case Basis::modelled:
+            return "modelled";
+    }
+    return "";
+}
+
+Seconds at(const Price& price, Quantile quantile) { return price.time * std::max(0.5, 1 + quantile.z * price.error); }
+
+}  // namespace rehearse

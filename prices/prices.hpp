@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a step costs on a device: a measured sample where there is one, a line through samples of other batch sizes, the
+// device's price model, or its roofline. Every price knows its error and where it came from.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/machine.hpp"
+#include "core/op.hpp"
+
+namespace rehearse {
+
+/// What a price rests on, in the three words of every table, picture and document.
+enum class Basis {
+    measured_here,      // this problem, on the host that this process runs on
+    measured_on_class,  // this problem, on a device of this class
+    modelled            // all else: of measurements of other problems or devices, of tiles, of the data sheet
+};
+/// "measured here", "measured on this device class", "modelled".
+std::string_view to_string(Basis basis);
+
+struct Price {
+    Seconds time;
+    double error = 0;  // relative, one standard deviation
+    std::string
+        source;  // "measured ...", "between two measured batches ...", "between the shapes of ...", "roofline ..."
+    Basis basis = Basis::modelled;
+};
+
+/// Measured, else interpolated between measured batches of the same op, pass and type, else from the device's price
+/// model (kernels of other shapes, prices/price_model.hpp) or its tiles (prices/tile_model.hpp; first where they say
+/// so), else max(flops / peak, bytes / memory bandwidth) / efficiency + launch (Williams et al. 2009). InputError when
+/// the device has neither samples nor the peak or bandwidth that the roofline needs.
+Price price(const Problem& problem, const DeviceClass& device);
+
+/// Which end of the band to compute: every price at nominal * (1 + z * error), never below half of nominal.
+struct Quantile {
+    double z = 0;
+};
+inline constexpr Quantile nominal{0}, low{-1}, high{1};
+Seconds at(const Price& price, Quantile quantile);
+
+}  // namespace rehearse

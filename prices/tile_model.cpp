@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prices/tile_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+namespace rehearse {
+
+namespace {
+
+struct Tile {
+    double rows, columns;
+    int smaller;  // halvings of 256 x 128: each costs speed, as fewer values are used twice
+};
+constexpr std::array tiles{Tile{256, 128, 0}, Tile{128, 256, 0}, Tile{128, 128, 1}, Tile{64, 128, 2}, Tile{128, 64, 2}};
+constexpr std::array cuts_of_k{1.0, 2.0, 4.0};
+
+// Of attention that keeps its probabilities, where the framework's own is fused: the product writes them, softmax reads
+// and writes, dropout reads and writes and keeps a mask of a byte, the second product reads.
+constexpr double counted_score_passes = 6.5;
+
+// 16 bytes: Tensor Cores' loads.
+bool aligned(double size, DataType type) { return std::fmod(size, 16 / size_of(type).value) == 0; }
+
+template <typename Operator>
+constexpr bool is_elementwise(const Operator& /*op*/) {
+    return std::is_same_v<Operator, LayerNorm> || std::is_same_v<Operator, Activation> ||
+           std::is_same_v<Operator, Add> || std::is_same_v<Operator, Dropout> || std::is_same_v<Operator, Bias>;
+}
+
+// Of rows of tokens {tokens, width}: what convolutional networks do to images is no transformer's.
+bool on_rows(const Op& op) {
+    return std::visit(
+        [](const auto& each) {
+            if constexpr (requires { each.shape; }) {
+                return is_elementwise(each) && each.shape.size() == 2;
+            } else {
+                return is_elementwise(each);
+            }
+        },
+        op);
+}
+
+class Transformers {
+public:
+    Transformers(const TileModel& model, const DeviceClass& device, DataType type, std::int64_t batch)
+        : model_(model), device_(device), type_(type), batch_(batch) {}
+
+    /// Seconds on the device, and kernels that the host issues.
+    struct Work {
+        Seconds time;
+        double kernels = 1;
+    };
+
+    Work of(const MatMul& op, Pass pass) const {
+        const double rows = static_cast<double>(batch_ * op.m);
+        Seconds time = product_time(product_sizes(op, pass, batch_), 1, model_, device_, type_);
+        if (op.activation || (op.bias && pass == Pass::backward_weights))
+            time += memory(rows * static_cast<double>(op.n));
+        return {time + converted(conversion_bytes(op, pass, type_, batch_)), model_.dense_kernels.value};
+    }
+
+    // One expert's product as often as there are experts, in one kernel.
+    Work of(const GroupedMatMul& op, Pass pass) const {
+        const std::int64_t rows = rows_of_expert(op, batch_);
+        Seconds time =
+            product_time(product_sizes(MatMul{rows, op.n, op.k}, pass, 1), op.experts, model_, device_, type_);
+        if (op.bias && pass == Pass::backward_weights) time += memory(static_cast<double>(op.experts * rows * op.n));
+        return {time + converted(conversion_bytes(op, pass, type_, batch_)), model_.dense_kernels.value};
+    }
+
+    Work of(const Attention& op, Pass pass) const {
+        const double q = static_cast<double>(op.queries), k = static_cast<double>(op.keys);
+        const double d = static_cast<double>(op.head_size), heads = static_cast<double>(batch_ * op.heads);
+        const double passes =
+            op.kept && model_.score_passes.value == 0 ? counted_score_passes : model_.score_passes.value;
+        const bool fused = passes == 0, backward = pass != Pass::forward;
+        const auto product = [&](double m, double n, double depth) {
+            return product_time({m, n, depth}, batch_ * op.heads, model_, device_, type_);
+        };
+        // Scores and sums of values; backward two products for each of these, fused the scores once more. What a
+        // causal mask hides is computed unless it is fused.
+        const Seconds pair = product(q, k, d) + product(q, d, k);
+        const double shown = fused && op.causal ? 0.5 * (1 + 1 / q) : 1;
+        Seconds time = shown * (backward ? 2.0 * pair : pair);
+        if (fused && backward) time += shown * product(q, k, d);
+        time += memory(model_.elementwise_passes.value * (backward ? 2 : 1) * heads * d * (2 * q + 2 * k));
+        time += memory((backward ? 1.5 : 1) * passes * heads * q * k);
+        return {time, (backward ? 1.5 : 1) * model_.attention_kernels.value};
+    }
+
+    Work of(const SoftmaxLoss& op, Pass pass) const { return loss(op.rows * elements(op.image) * op.classes, pass); }
+    Work of(const SoftmaxTerms& op, Pass pass) const { return loss(op.rows * op.classes, pass); }
+    Work of(const auto& op, Pass pass) const {
+        const double passes = is_elementwise(op) ? model_.elementwise_passes.value : 1;
+        const Bytes bytes = passes * bytes_moved(op, pass, type_, batch_);
+        return {bytes / (device_.memory_bandwidth.value * model_.memory.value), 1};
+    }
+
+private:
+    Seconds memory(double values) const {
+        return values * size_of(type_) / (device_.memory_bandwidth.value * model_.memory.value);
+    }
+    Seconds converted(Bytes bytes) const { return bytes / (device_.memory_bandwidth.value * model_.memory.value); }
+    Work loss(std::int64_t scores, Pass pass) const {
+        return {memory(model_.loss_passes.value * static_cast<double>(batch_ * scores)),
+                model_.loss_kernels.value * (pass == Pass::forward ? 1 : 0.5)};
+    }
+
+    const TileModel& model_;
+    const DeviceClass& device_;
+    DataType type_;
+    std::int64_t batch_;
+};
+
+bool of_transformers(const Op& op) {
+    return std::holds_alternative<MatMul>(op) || std::holds_alternative<Attention>(op) ||
+           std::holds_alternative<SoftmaxLoss>(op) || std::holds_alternative<SoftmaxTerms>(op) ||
+           std::holds_alternative<TermsLoss>(op) || std::holds_alternative<Embedding>(op) || on_rows(op) ||
+           std::holds_alternative<GroupedMatMul>(op) || std::holds_alternative<DispatchTokens>(op) ||
+           std::holds_alternative<CombineTokens>(op) || std::holds_alternative<Communication>(op) ||
+           updated(op).has_value();
+}
+
+// How often values cross memory does not depend on their type; what an f32 product or loss takes does.
+bool known_in(DataType type, const Op& op) {
+    return type != DataType::f32 || std::holds_alternative<Attention>(op) || on_rows(op) || updated(op).has_value();
+}
+
+}  // namespace
+
+Seconds product_time(const ProductSizes& sizes, std::int64_t count, const TileModel& model, const DeviceClass& device,
+                     DataType type) {
+    const double m = sizes.m, n = sizes.n, k = sizes.k, products = static_cast<double>(count);
+    const FlopRate processor = device.peak.at(type).value * (model.large_tile.value / model.processors.value);
+    const Bandwidth memory = device.memory_bandwidth.value * model.memory.value;
+    // To begin and store a tile takes a time, which was told in steps of 16-bit Tensor Cores.
+    const auto tensor = device.peak.find(DataType::f16);
+    const bool other = size_of(type) != size_of(DataType::f16) && tensor != device.peak.end();
+    const double depth = model.depth.value * (other ? device.peak.at(type).value / tensor->second.value : 1);
+    Seconds best{std::numeric_limits<double>::infinity()};
+    for (const Tile& tile : tiles) {
+        const double speed = std::pow(model.small_tile.value, tile.smaller);
+        const double count_of_tiles = std::ceil(m / tile.rows) * std::ceil(n / tile.columns) * products;
+        for (const double cuts : cuts_of_k) {
+            if (cuts > 1 && count > 1) break;
+            const double waves = std::ceil(count_of_tiles * cuts / model.processors.value);
+            const Flops work{2 * tile.rows * tile.columns * (k / cuts + depth)};
+            Seconds time = waves * (work / (processor * speed));
+            if (cuts > 1) time += Bytes{4 * 2 * m * n * cuts} / memory;  // parts in f32, written and read
+            best = std::min(best, time);
+        }
+    }
+    const bool in_pieces = aligned(m, type) && aligned(n, type) && aligned(k, type);
+    if (type != DataType::f32 && !in_pieces) best = model.unaligned.value * best;
+    const Bytes made = size_of(type == DataType::fp8 ? DataType::bf16 : type);
+    const Bytes moved = products * ((m * k + k * n) * size_of(type) + m * n * made);
+    return std::max(best, moved / memory);
+}
+
+TileModel with_software(TileModel chip, const Software& software, Sourced<Seconds> launch) {
+    chip.elementwise_passes = software.elementwise_passes;
+    chip.score_passes = software.score_passes;
+    chip.loss_passes = software.loss_passes;
+    chip.issue = software.issue.source.empty() ? std::move(launch) : software.issue;
+    chip.dense_kernels = software.dense_kernels;
+    chip.attention_kernels = software.attention_kernels;
+    chip.loss_kernels = software.loss_kernels;
+    return chip;
+}
+
+bool fitted_on_steps(const DeviceClass& device) {
+    return device.tiles != nullptr && (device.model == nullptr || device.tiles->before_model);
+}
+
+bool has_tiles(const Machine& machine) {
+    return std::ranges::any_of(machine.classes, [](const DeviceClass& each) { return each.tiles != nullptr; });
+}
+
+std::optional<Price> tile_price(const Problem& problem, const DeviceClass& device) {
+    if (device.tiles == nullptr || !of_transformers(problem.op)) return std::nullopt;
+    if (!known_in(problem.type, problem.op)) return std::nullopt;
+    if (!updated(problem.op) && !device.peak.contains(problem.type)) return std::nullopt;
+    if (!(device.memory_bandwidth.value.value > 0)) return std::nullopt;
+    const TileModel& model = *device.tiles;
+    const Transformers transformers{model, device, problem.type, problem.batch};
+    const auto work = std::visit([&](const auto& op) { return transformers.of(op, problem.pass); }, problem.op);
+    const Seconds issued = work.kernels * model.issue.value;
+    const bool host = issued > work.time;
+    return Price{host ? issued : work.time, model.error,
+                 fmt::format("{} of {}, {}", host ? "the host's calls" : "tiles and bytes", device.name,
+                             host ? model.issue.source : model.large_tile.source)};
+}
+
+}  // namespace rehearse

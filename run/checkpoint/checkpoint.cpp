@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what each rank holds to the whole network's state, and back.
+#include "run/checkpoint/checkpoint.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/index.hpp"
+#include "kernels/comm/idle.hpp"
+#include "run/pieces.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+/// Shapes of the running mean and variance.
+std::int64_t statistics(const Op& op) {
+    const auto* norm = std::get_if<BatchNorm>(&op);
+    return norm == nullptr ? 0 : 2 * norm->channels;
+}
+
+/// A part's layer, where its numbers lie among those of the whole network's.
+struct Placed {
+    int layer = 0;  // of the part
+    int whole = 0;
+    std::vector<std::int64_t> weights, statistics;
+};
+
+std::vector<Placed> placed(const Schedule& schedule, std::int64_t rank) {
+    const Part& part = schedule.classes[at(class_of(schedule, rank))].part;
+    const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
+    std::vector<Placed> all;
+    for (std::size_t i = 0; i < part.network.layers.size(); ++i) {
+        const Layer& layer = part.network.layers[i];
+        const Origin& origin = part.origins[i];
+        if (origin.layer < 0 || layer.weights_of >= 0) continue;
+        Placed each{static_cast<int>(i), origin.layer, {}, {}};
+        each.weights = indices_of_weights(schedule, origin, layer.op, coordinates);
+        if (const auto* norm = std::get_if<BatchNorm>(&schedule.network.layers[at(origin.layer)].op)) {
+            // Channels are cut as gamma, the first tensor, is.
+            std::vector<Cut> cuts;
+            std::ranges::copy_if(origin.cuts, std::back_inserter(cuts), [](const Cut& cut) { return cut.tensor == 0; });
+            const auto& own = std::get<BatchNorm>(layer.op);
+            const auto channels = indices_of_piece({norm->channels}, {own.channels}, cuts, coordinates);
+            for (const std::int64_t first : {std::int64_t{0}, norm->channels}) {
+                for (const std::int64_t channel : channels) each.statistics.push_back(first + channel);
+            }
+        }
+        if (!each.weights.empty() || !each.statistics.empty()) all.push_back(std::move(each));
+    }
+    return all;
+}
+
+/// The numbers of a layer in turn, with where each of them belongs: `use(vector of the whole, places, numbers)`.
+template <typename Use>
+void visit(LayerState& whole, const Placed& places, const Use& use) {
+    use(whole.weights, places.weights);
+    use(whole.momentum, places.weights);
+    if (!whole.second_moment.empty()) use(whole.second_moment, places.weights);
+    if (!whole.lagged.empty()) use(whole.lagged, places.weights);
+    use(whole.statistics, places.statistics);
+}
+
+void append(std::vector<float>& all, const std::vector<float>& more) {
+    all.insert(all.end(), more.begin(), more.end());
+}
+
+/// What this rank has, layer by layer in the order of `placed`.
+std::vector<float> own_numbers(const Schedule& schedule, Program& program, const std::vector<Placed>& layers) {
+    std::vector<float> numbers;
+    for (const Placed& each : layers) {
+        const Tensors::Parameters own =
+            each.weights.empty() ? Tensors::Parameters{} : program.tensors().parameters_of(each.layer);
+        append(numbers, floats_of(own.weights));
+        append(numbers, floats_of(own.momentum));
+        if (moments(schedule.optimizer) > 1) append(numbers, floats_of(own.second_moment));
+        if (schedule.lag > 0) {
+            std::vector<float> lagged = floats_of(own.applied);
+            for (float& gradient : lagged) gradient /= program.made_scale();
+            append(numbers, lagged);
+        }
+        const std::span<const float> state = program.tensors().layer(each.layer).state;
+        numbers.insert(numbers.end(), state.begin(), state.end());
+    }
+    return numbers;
+}
+
+void take_numbers(std::span<const float> numbers, const std::vector<Placed>& layers, Checkpoint& checkpoint) {
+    std::size_t next = 0;
+    for (const Placed& each : layers) {
+        visit(checkpoint.layers[at(each.whole)], each,
+              [&](std::vector<float>& whole, const std::vector<std::int64_t>& places) {
+                  for (const std::int64_t place : places) {
+                      const float number = numbers[next++];
+                      if (place != padding) whole.at(at(place)) = number;
+                  }
+              });
+    }
+    require(next == numbers.size(), "a rank's numbers are those of its layers");
+}
+
+bool is_first_copy(const Schedule& schedule, std::int64_t rank) {
+    const int data = axis_index(schedule.mesh, "data");
+    return data < 0 || coordinates(schedule.mesh, rank)[at(data)] == 0;
+}
+
+/// Of the gradients a rank has the sums of its shard only.
+bool own_sums_only(const RankClass& rank_class) {
+    return std::ranges::any_of(rank_class.steps, [](const Step& step) {
+        const auto* sum = std::get_if<Communicate>(&step.action);
+        return sum != nullptr && sum->kind == CollectiveKind::reduce_scatter;
+    });
+}
+
+/// Where each rank has what it updates only, all get it all.
+void join_shards(const kernels::Communicator& world, const Schedule& schedule, Program& program) {
+    std::map<int, kernels::Communicator> groups = groups_of_buckets(world, schedule);
+    const RankClass& own = schedule.classes[at(class_of(schedule, world.rank()))];
+    for (const Step& step : own.steps) {
+        const auto* update = std::get_if<Update>(&step.action);
+        if (update == nullptr || update->sharded < 0) continue;
+        const BucketTensors& bucket = program.tensors().bucket(update->bucket);
+        kernels::Communicator& group = groups.at(update->sharded);
+        join_pieces(group, bucket.weights);
+        join_pieces(group, bucket.momentum);
+        if (!bucket.second_moment.empty()) join_pieces(group, bucket.second_moment);
+        if (schedule.lag > 0 && own_sums_only(own)) join_pieces(group, bucket.applied);
+    }
+}
+
+void share(const kernels::Communicator& world, std::vector<float>& values) {
+    world.broadcast(std::as_writable_bytes(std::span{values}), 0, kernels::considerate());
+}
+
+}  // namespace
+
+std::map<int, kernels::Communicator> groups_of_buckets(const kernels::Communicator& world, const Schedule& schedule) {
+    std::set<int> axes;
+    for (const RankClass& rank_class : schedule.classes) {
+        for (const Bucket& bucket : rank_class.part.buckets) axes.insert(bucket.axis);
+    }
+    std::map<int, kernels::Communicator> groups;
+    for (const int axis : axes) {
+        if (axis < 0) continue;
+        groups.emplace(axis, world.split(group_of(schedule.mesh, axis, world.rank()).front(), world.rank()));
+    }
+    return groups;
+}
+
+void join_pieces(kernels::Communicator& group, kernels::View pieces) {
+    const auto count = static_cast<std::int64_t>(pieces.size());
+    const Collective whole{CollectiveKind::all_gather, {}, {group.size(), group.size()}, count};
+    group.run({whole, group.rank()}, {pieces.type(), {static_cast<std::byte*>(pieces.bytes()), pieces.size_bytes()}});
+}
+
+Checkpoint empty_checkpoint(const Schedule& schedule) {
+    Checkpoint empty{.network = schedule.network.name,
+                     .optimizer = std::string{to_string(schedule.optimizer)},
+                     .global_batch = global_batch(schedule)};
+    for (const Layer& layer : schedule.network.layers) {
+        LayerState& state = empty.layers.emplace_back();
+        state.statistics.resize(at(statistics(layer.op)));
+        if (layer.weights_of >= 0) continue;
+        const std::size_t count = at(parameters(layer.op));
+        state.weights.resize(count);
+        state.momentum.resize(count);
+        if (moments(schedule.optimizer) > 1) state.second_moment.resize(count);
+        if (schedule.lag > 0) state.lagged.resize(count);
+    }
+    return empty;
+}
+
+Checkpoint gather(const kernels::Communicator& world, const Schedule& schedule, Program& program) {
+    join_shards(world, schedule, program);
+    Checkpoint checkpoint = empty_checkpoint(schedule);
+    checkpoint.program = program.state();
+    std::vector<float> numbers;
+    if (is_first_copy(schedule, world.rank())) {
+        numbers = own_numbers(schedule, program, placed(schedule, world.rank()));
+    }
+    const std::vector<std::vector<std::byte>> all = world.gather(std::as_bytes(std::span{numbers}));
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+        const auto whose = static_cast<std::int64_t>(rank);
+        if (!is_first_copy(schedule, whose)) continue;
+        numbers.resize(all[rank].size() / sizeof(float));
+        if (!numbers.empty()) std::memcpy(numbers.data(), all[rank].data(), all[rank].size());
+        take_numbers(numbers, placed(schedule, whose), checkpoint);
+    }
+    return checkpoint;
+}
+
+void scatter(const kernels::Communicator& world, const Schedule& schedule, Checkpoint& checkpoint, Program& program) {
+    world.broadcast(std::as_writable_bytes(std::span{&checkpoint.program, 1}), 0, kernels::considerate());
+    world.broadcast(std::as_writable_bytes(std::span{&checkpoint.steps, 1}), 0, kernels::considerate());
+    for (LayerState& layer : checkpoint.layers) {
+        for (std::vector<float>* values :
+             {&layer.weights, &layer.momentum, &layer.second_moment, &layer.lagged, &layer.statistics}) {
+            if (!values->empty()) share(world, *values);
+        }
+    }
+    program.set_state(checkpoint.program);
+    const bool first = is_first_copy(schedule, world.rank());
+    for (const Placed& each : placed(schedule, world.rank())) {
+        const LayerState& whole = checkpoint.layers[at(each.whole)];
+        const auto taken = [](const std::vector<float>& values, const std::vector<std::int64_t>& places) {
+            std::vector<float> own;
+            for (const std::int64_t place : places) own.push_back(place == padding ? 0 : values[at(place)]);
+            return own;
+        };
+        const std::span<float> state = program.tensors().layer(each.layer).state;
+        std::ranges::copy(taken(whole.statistics, each.statistics), state.begin());
+        if (each.weights.empty()) continue;
+        const Tensors::Parameters own = program.tensors().parameters_of(each.layer);
+        assign(own.weights, taken(whole.weights, each.weights));
+        assign(own.momentum, taken(whole.momentum, each.weights));
+        if (!whole.second_moment.empty()) assign(own.second_moment, taken(whole.second_moment, each.weights));
+        if (whole.lagged.empty() || !first) continue;  // their sum is one copy's and nothing from the others
+        std::vector<float> lagged = taken(whole.lagged, each.weights);
+        for (float& gradient : lagged) gradient *= program.made_scale();
+        assign(own.gradients, lagged);
+    }
+    program.tensors().round_weights();
+}
+
+}  // namespace rehearse::run

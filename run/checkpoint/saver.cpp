@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/checkpoint/saver.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "core/error.hpp"
+#include "kernels/comm/idle.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+void check_folder(const Options& options) {
+    const std::filesystem::path folder = options.checkpoint;
+    if (const auto why = why_no_checkpoints()) throw BackendError(fmt::format("--checkpoint: {}", *why));
+    if (std::filesystem::exists(folder) && !std::filesystem::is_directory(folder)) {
+        throw InputError(fmt::format("--checkpoint {}: is a file, not a folder", options.checkpoint));
+    }
+    std::error_code failed;
+    std::filesystem::create_directory(folder, failed);
+    if (!std::filesystem::is_directory(folder) || access(folder.c_str(), W_OK) != 0) {
+        throw InputError(fmt::format("--checkpoint {}: no folder that can be written to", options.checkpoint));
+    }
+    const auto file = newest(folder);
+    if (file && !options.resume) {
+        throw InputError(fmt::format("--checkpoint {}: there is {} already; --resume goes on from it",
+                                     options.checkpoint, file->filename().string()));
+    }
+}
+
+template <typename State>
+State checked(State state, const Options& options, std::int64_t global_batch, const std::filesystem::path& file) {
+    const std::string where = file.string();
+    if (state.seed != options.seed) {
+        throw InputError(fmt::format("{}: was trained with --seed {}, not {}", where, state.seed, options.seed));
+    }
+    if (state.global_batch != global_batch) {
+        throw InputError(fmt::format("{}: was trained with {} samples a step, not {}: its steps are others", where,
+                                     state.global_batch, global_batch));
+    }
+    if (state.steps >= options.steps) {
+        throw InputError(fmt::format("{}: has {} steps already; ask for more with --steps", where, state.steps));
+    }
+    return state;
+}
+
+bool saves_after(const Options& options, int step) {
+    if (options.checkpoint.empty()) return false;
+    return (step + 1) % options.checkpoint_every == 0 || step + 1 == options.steps;
+}
+
+}  // namespace
+
+int Saver::begin() {
+    if (options_.checkpoint.empty()) return 0;
+    Checkpoint state = empty_checkpoint(schedule_);
+    if (world_.rank() == 0) {
+        check_folder(options_);
+        const auto file = options_.resume ? newest(options_.checkpoint) : std::nullopt;
+        if (file) state = checked(load(*file, schedule_), options_, global_batch(schedule_), *file);
+    }
+    double steps = static_cast<double>(state.steps);
+    world_.broadcast(std::as_writable_bytes(std::span{&steps, 1}), 0, kernels::considerate());
+    if (steps > 0) scatter(world_, schedule_, state, program_);
+    return static_cast<int>(steps);
+}
+
+void Saver::after(int step) {
+    if (!saves_after(options_, step)) return;
+    const std::vector<float> applied = floats_of(program_.tensors().applied());
+    if (schedule_.lag > 0) {  // what the next step would do first
+        program_.tensors().keep_gradients();
+        executor_.sum_kept_gradients();
+    }
+    Checkpoint state = gather(world_, schedule_, program_);
+    if (schedule_.lag > 0) assign(program_.tensors().applied(), applied);
+    if (world_.rank() != 0) return;
+    state.steps = step + 1;
+    state.seed = options_.seed;
+    save(options_.checkpoint, state);
+}
+
+bool goes_its_own_way(const Schedule& schedule) {
+    return schedule.averaging.period > 0 || schedule.compression != Compression{} || schedule.servers.count > 0;
+}
+
+RankStates RankSaver::empty() const {
+    const std::string threads = options_.unlocked > 0 ? fmt::format(" --unlocked {}", options_.unlocked) : "";
+    return {.network = schedule_.network.name,
+            .optimizer = std::string{to_string(schedule_.optimizer)},
+            .plan = schedule_.plan + threads,
+            .global_batch = global_batch(schedule_),
+            .seed = options_.seed,
+            .ranks = std::vector<std::vector<float>>(static_cast<std::size_t>(job_.size()))};
+}
+
+std::vector<float> RankSaver::own() const {
+    std::vector<float> numbers;
+    visit_([&](std::span<float> values) { numbers.insert(numbers.end(), values.begin(), values.end()); });
+    return numbers;
+}
+
+int RankSaver::begin() {
+    if (options_.checkpoint.empty()) return 0;
+    RankStates states = empty();
+    if (job_.rank() == 0) {
+        check_folder(options_);
+        const auto file = options_.resume ? newest(options_.checkpoint) : std::nullopt;
+        if (file) states = checked(load(*file, empty()), options_, global_batch(schedule_), *file);
+    }
+    job_.broadcast(std::as_writable_bytes(std::span{&states.steps, 1}), 0, kernels::considerate());
+    if (states.steps == 0) return 0;
+    std::vector<float> numbers = own();
+    for (std::int64_t rank = 1; rank < job_.size(); ++rank) {
+        if (job_.rank() == 0) job_.send(std::as_bytes(std::span{states.ranks[static_cast<std::size_t>(rank)]}), rank);
+        if (job_.rank() == rank) job_.receive(std::as_writable_bytes(std::span{numbers}), 0);
+    }
+    if (job_.rank() == 0) numbers = states.ranks.front();
+    std::size_t from = 0;
+    visit_([&](std::span<float> values) {
+        require(from + values.size() <= numbers.size(), "as many numbers as were saved of this rank");
+        std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(from), values.size(), values.begin());
+        from += values.size();
+    });
+    return static_cast<int>(states.steps);
+}
+
+void RankSaver::after(int step) {
+    if (!saves_after(options_, step)) return;
+    const std::vector<float> numbers = own();
+    const std::vector<std::vector<std::byte>> all = job_.gather(std::as_bytes(std::span{numbers}));
+    if (job_.rank() != 0) return;
+    RankStates states = empty();
+    states.steps = step + 1;
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+        states.ranks[rank].resize(all[rank].size() / sizeof(float));
+        if (!all[rank].empty()) std::memcpy(states.ranks[rank].data(), all[rank].data(), all[rank].size());
+    }
+    save(options_.checkpoint, states);
+}
+
+int RankSaver::steps_from(int step) const {
+    int count = 1;
+    while (step + count < options_.steps && !saves_after(options_, step + count - 1)) ++count;
+    return count;
+}
+
+}  // namespace rehearse::run

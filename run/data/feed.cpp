@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/data/feed.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace rehearse::run {
+
+Feed::Feed(const Schedule& schedule, std::uint64_t seed, const std::string& source, std::int64_t own_first)
+    : samples_(schedule.network, seed, source),
+      global_batch_(global_batch(schedule)),
+      own_first_(own_first),
+      made_up_(source == "synthetic") {}
+
+void Feed::begin(int first, int end, Program& program) {
+    if (made_up_) return;
+    Tensors& tensors = program.tensors();
+    const Batch sizes{std::vector<float>(tensors.input().size()), std::vector<std::int32_t>(tensors.indices().size()),
+                      std::vector<std::int32_t>(tensors.labels().size())};
+    prefetch_.emplace(first, end, sizes,
+                      [this, blocks = program.blocks(), count = program.samples()](int step, Batch& batch) {
+                          fill({step, own_first_, count}, blocks, batch.input, batch.ids, batch.labels);
+                      });
+}
+
+void Feed::take(int step, Program& program) {
+    if (!prefetch_) return load(step, own_first_, program);
+    const Batch& batch = prefetch_->next();
+    Tensors& tensors = program.tensors();
+    std::ranges::copy(batch.input, tensors.input().begin());
+    std::ranges::copy(batch.ids, tensors.indices().begin());
+    std::ranges::copy(batch.labels, tensors.labels().begin());
+}
+
+void Feed::load(int step, std::int64_t first, Program& program) {
+    Tensors& tensors = program.tensors();
+    fill({step, first, program.samples()}, program.blocks(), tensors.input(), tensors.indices(), tensors.labels());
+}
+
+void Feed::fill(const Wanted& wanted, const Blocks& blocks, std::span<float> input, std::span<std::int32_t> ids,
+                std::span<std::int32_t> labels) {
+    const auto samples = static_cast<std::size_t>(wanted.count);
+    const std::size_t size = input.size() / samples, rows = labels.size() / samples;
+    const std::size_t words = ids.size() / samples;
+    for (std::size_t i = 0; i < samples; ++i) {
+        const std::int64_t sample = wanted.step * global_batch_ + wanted.first + static_cast<std::int64_t>(i);
+        fill_sample(sample, blocks, input.subspan(i * size, size), ids.subspan(i * words, words),
+                    labels.subspan(i * rows, rows));
+    }
+}
+
+// A rank that keeps some of the tables gets, of a sample of each rank, the ids that are looked up in these.
+void Feed::fill_ids(std::int64_t sample, const Blocks& blocks, std::span<std::int32_t> ids) {
+    std::vector<std::int32_t> whole(static_cast<std::size_t>(blocks.whole_ids)), label(1);
+    auto next = ids.begin();
+    for (const std::int64_t apart : blocks.samples) {
+        samples_.fill(sample + apart, {}, whole, label);
+        for (const std::int64_t place : blocks.ids) *next++ = whole[static_cast<std::size_t>(place)];
+    }
+}
+
+// A rank that works on a block of each sample makes or reads the whole and keeps its block.
+void Feed::fill_sample(std::int64_t sample, const Blocks& blocks, std::span<float> input, std::span<std::int32_t> ids,
+                       std::span<std::int32_t> labels) {
+    std::vector<float> whole(static_cast<std::size_t>(input.empty() ? 0 : blocks.whole_input));
+    std::vector<std::int32_t> all(static_cast<std::size_t>(blocks.whole_labels));
+    const bool shares_tables = !blocks.samples.empty();
+    samples_.fill(sample, whole.empty() ? input : std::span{whole}, shares_tables ? std::span<std::int32_t>{} : ids,
+                  all.empty() ? labels : std::span{all});
+    if (shares_tables) fill_ids(sample, blocks, ids);
+    for (std::size_t i = 0; i < input.size() && !whole.empty(); ++i) {
+        input[i] = whole[static_cast<std::size_t>(blocks.input[i])];
+    }
+    for (std::size_t i = 0; i < labels.size() && !all.empty(); ++i) {
+        labels[i] = all[static_cast<std::size_t>(blocks.labels[i])];
+    }
+}
+
+}  // namespace rehearse::run

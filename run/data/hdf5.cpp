@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/data/hdf5.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+// What HDF5 says of an error goes into ours, not to stderr.
+void be_quiet() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
+
+std::recursive_mutex one_thread;  // NOLINT: the library's own state is one for all
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+hid_t check(hid_t id, const char* what) {
+    if (id < 0) throw BackendError(fmt::format("HDF5: {} failed", what));
+    return id;
+}
+void check_done(herr_t status, const std::string& what) {
+    if (status < 0) throw BackendError(fmt::format("HDF5: {} failed", what));
+}
+
+template <typename Value>
+void write_scalar(const H5& parent, const std::string& name, hid_t type, Value value) {
+    const H5 space{check(H5Screate(H5S_SCALAR), "a space"), H5Sclose};
+    const H5 attribute{
+        check(H5Acreate2(parent.id(), name.c_str(), type, space.id(), H5P_DEFAULT, H5P_DEFAULT), "making an attribute"),
+        H5Aclose};
+    check_done(H5Awrite(attribute.id(), type, value), "writing an attribute");
+}
+
+H5 open_attribute(const H5& parent, const std::string& name, const std::string& where) {
+    if (H5Aexists(parent.id(), name.c_str()) <= 0) {
+        throw InputError(fmt::format("{}: has no attribute '{}'", where, name));
+    }
+    H5 attribute{check(H5Aopen(parent.id(), name.c_str(), H5P_DEFAULT), "opening an attribute"), H5Aclose};
+    const H5 space{check(H5Aget_space(attribute.id()), "an attribute's space"), H5Sclose};
+    if (H5Sget_simple_extent_type(space.id()) != H5S_SCALAR) {
+        throw InputError(fmt::format("{}: attribute '{}' has several values, it should have one", where, name));
+    }
+    return attribute;
+}
+
+// Chunks of 4 MiB with checksums; a smaller data set is one chunk.
+H5 in_checked_chunks(hsize_t size) {
+    H5 properties{check(H5Pcreate(H5P_DATASET_CREATE), "properties of a data set"), H5Pclose};
+    const hsize_t chunk = std::min<hsize_t>(size, hsize_t{1} << 20U);
+    if (chunk == 0) return properties;
+    check_done(H5Pset_chunk(properties.id(), 1, &chunk), "properties of a data set");
+    check_done(H5Pset_fletcher32(properties.id()), "properties of a data set");
+    return properties;
+}
+
+void require_in_file(const H5& data_set, std::int64_t count, const std::string& where) {
+    const H5 type{check(H5Dget_type(data_set.id()), "a type"), H5Tclose};
+    const H5 properties{check(H5Dget_create_plist(data_set.id()), "properties of a data set"), H5Pclose};
+    const bool packed = H5Pget_nfilters(properties.id()) > 1;  // one is the checksum
+    const auto bytes = static_cast<double>(count) * static_cast<double>(H5Tget_size(type.id()));
+    const auto stored = static_cast<double>(H5Dget_storage_size(data_set.id()));
+    if (!packed && bytes > stored) {
+        throw InputError(fmt::format("{}: claims {} numbers, but has {} bytes for them", where, count, stored));
+    }
+}
+
+template <typename Value>
+Value scalar(const H5& parent, const std::string& name, const std::string& where, hid_t type) {
+    const H5 attribute = open_attribute(parent, name, where);
+    Value value{};
+    if (H5Aread(attribute.id(), type, &value) < 0) {
+        throw InputError(fmt::format("{}: attribute '{}' is not a number", where, name));
+    }
+    return value;
+}
+
+template <typename Value>
+void rows(const H5& data_set, std::int64_t first, std::int64_t count, std::span<Value> to, const std::string& where,
+          hid_t type) {
+    const Shape shape = shape_of(data_set);
+    std::vector<hsize_t> start(shape.size()), size(shape.begin(), shape.end());
+    start.at(0) = static_cast<hsize_t>(first);
+    size.at(0) = static_cast<hsize_t>(count);
+    const H5 file{check(H5Dget_space(data_set.id()), "a data set's space"), H5Sclose};
+    check_done(H5Sselect_hyperslab(file.id(), H5S_SELECT_SET, start.data(), nullptr, size.data(), nullptr),
+               "a selection");
+    const H5 memory{check(H5Screate_simple(static_cast<int>(size.size()), size.data(), nullptr), "a space"), H5Sclose};
+    const auto elements = static_cast<std::size_t>(H5Sget_simple_extent_npoints(memory.id()));
+    require(elements == to.size(), "room for the rows");
+    if (H5Dread(data_set.id(), type, memory.id(), file.id(), H5P_DEFAULT, to.data()) < 0) {
+        throw InputError(fmt::format("{}: cannot be read as numbers", where));
+    }
+}
+
+}  // namespace
+
+H5::~H5() {
+    if (id_ < 0) return;
+    const Lock lock{one_thread};
+    close_(id_);
+}
+
+H5 open_file(const std::filesystem::path& path) {
+    const Lock lock{one_thread};
+    be_quiet();
+    if (!std::filesystem::is_regular_file(path)) throw InputError(fmt::format("{}: no such file", path.string()));
+    H5 file{H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose};
+    if (!file) throw InputError(fmt::format("{}: not an HDF5 file, or not a whole one", path.string()));
+    return file;
+}
+
+H5 make_file(const std::filesystem::path& path) {
+    const Lock lock{one_thread};
+    be_quiet();
+    const H5 properties{check(H5Pcreate(H5P_FILE_ACCESS), "properties of a file"), H5Pclose};
+    check_done(H5Pset_libver_bounds(properties.id(), H5F_LIBVER_V110, H5F_LIBVER_V110), "properties of a file");
+    const hid_t id = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, properties.id());
+    if (id < 0) throw BackendError(fmt::format("{}: cannot be written", path.string()));
+    return {id, H5Fclose};
+}
+
+H5 make_group(const H5& parent, const std::string& name) {
+    const Lock lock{one_thread};
+    return {check(H5Gcreate2(parent.id(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), "making a group"),
+            H5Gclose};
+}
+
+H5 find(const H5& parent, const std::string& name) {
+    const Lock lock{one_thread};
+    if (H5Lexists(parent.id(), name.c_str(), H5P_DEFAULT) <= 0) return {};
+    return {check(H5Oopen(parent.id(), name.c_str(), H5P_DEFAULT), "opening an object"), H5Oclose};
+}
+
+void write(const H5& parent, const std::string& name, std::span<const float> values) {
+    const Lock lock{one_thread};
+    const hsize_t size = values.size();
+    const H5 space{check(H5Screate_simple(1, &size, nullptr), "a space"), H5Sclose};
+    const H5 properties = in_checked_chunks(size);
+    const H5 data{check(H5Dcreate2(parent.id(), name.c_str(), H5T_IEEE_F32LE, space.id(), H5P_DEFAULT, properties.id(),
+                                   H5P_DEFAULT),
+                        "making a data set"),
+                  H5Dclose};
+    check_done(H5Dwrite(data.id(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
+               fmt::format("writing '{}' (is the disk full?)", name));
+}
+
+void write_attribute(const H5& parent, const std::string& name, const std::string& text) {
+    const Lock lock{one_thread};
+    const H5 type{check(H5Tcopy(H5T_C_S1), "a type"), H5Tclose};
+    check_done(H5Tset_size(type.id(), text.size() + 1), "a type");
+    write_scalar(parent, name, type.id(), text.c_str());
+}
+void write_attribute(const H5& parent, const std::string& name, double value) {
+    const Lock lock{one_thread};
+    write_scalar(parent, name, H5T_NATIVE_DOUBLE, &value);
+}
+void write_attribute(const H5& parent, const std::string& name, std::int64_t value) {
+    const Lock lock{one_thread};
+    write_scalar(parent, name, H5T_NATIVE_INT64, &value);
+}
+
+std::string text_attribute(const H5& parent, const std::string& name, const std::string& where) {
+    const Lock lock{one_thread};
+    const H5 attribute = open_attribute(parent, name, where);
+    const H5 stored{check(H5Aget_type(attribute.id()), "a type"), H5Tclose};
+    if (H5Tget_class(stored.id()) != H5T_STRING || H5Tis_variable_str(stored.id()) > 0) {
+        throw InputError(fmt::format("{}: attribute '{}' is not a text", where, name));
+    }
+    std::string text(H5Tget_size(stored.id()), '\0');
+    check_done(H5Aread(attribute.id(), stored.id(), text.data()), "reading an attribute");
+    return text.c_str();
+}
+double number_attribute(const H5& parent, const std::string& name, const std::string& where) {
+    const Lock lock{one_thread};
+    return scalar<double>(parent, name, where, H5T_NATIVE_DOUBLE);
+}
+std::int64_t integer_attribute(const H5& parent, const std::string& name, const std::string& where) {
+    const Lock lock{one_thread};
+    return scalar<std::int64_t>(parent, name, where, H5T_NATIVE_INT64);
+}
+
+bool is_data_set(const H5& object) {
+    const Lock lock{one_thread};
+    return H5Iget_type(object.id()) == H5I_DATASET;
+}
+
+Shape shape_of(const H5& data_set) {
+    const Lock lock{one_thread};
+    const H5 space{check(H5Dget_space(data_set.id()), "a data set's space"), H5Sclose};
+    std::vector<hsize_t> sizes(static_cast<std::size_t>(std::max(0, H5Sget_simple_extent_ndims(space.id()))));
+    H5Sget_simple_extent_dims(space.id(), sizes.data(), nullptr);
+    return {sizes.begin(), sizes.end()};
+}
+
+std::vector<float> floats_in(const H5& data_set, const std::string& where) {
+    const Lock lock{one_thread};
+    const std::int64_t count = elements(shape_of(data_set));
+    require_in_file(data_set, count, where);
+    std::vector<float> values(static_cast<std::size_t>(count));
+    if (H5Dread(data_set.id(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0) {
+        throw InputError(fmt::format("{}: cannot be read as numbers, or is damaged", where));
+    }
+    return values;
+}
+
+void read_rows(const H5& data_set, std::int64_t first, std::int64_t count, std::span<float> to,
+               const std::string& where) {
+    const Lock lock{one_thread};
+    rows(data_set, first, count, to, where, H5T_NATIVE_FLOAT);
+}
+void read_rows(const H5& data_set, std::int64_t first, std::int64_t count, std::span<std::int32_t> to,
+               const std::string& where) {
+    const Lock lock{one_thread};
+    rows(data_set, first, count, to, where, H5T_NATIVE_INT32);
+}
+
+}  // namespace rehearse::run

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Without HDF5: nothing is saved or read, and it is said why.
+#include "core/error.hpp"
+#include "run/checkpoint/checkpoint.hpp"
+#include "run/checkpoint/files.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+constexpr const char* why = "this build has no HDF5 (install libhdf5-dev, configure with REHEARSE_HDF5=ON)";
+
+}  // namespace
+
+std::optional<std::string> why_no_checkpoints() { return why; }
+void save(const std::filesystem::path&, const Checkpoint&) { throw BackendError(why); }
+void save(const std::filesystem::path&, const RankStates&) { throw BackendError(why); }
+RankStates load(const std::filesystem::path&, const RankStates&) { throw BackendError(why); }
+std::optional<std::filesystem::path> newest(const std::filesystem::path&) { return {}; }
+Checkpoint load(const std::filesystem::path&, const Schedule&) { throw BackendError(why); }
+LabelledFile open_h5(const std::filesystem::path&, const Shape&, const SoftmaxLoss&) { throw BackendError(why); }
+
+}  // namespace rehearse::run

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The samples that a network is trained on, by their number.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/network.hpp"
+#include "run/checkpoint/files.hpp"
+#include "run/data/climate.hpp"
+#include "run/data/data.hpp"
+
+namespace rehearse::run {
+
+class Samples {
+public:
+    /// What the network takes and what its loss asks for, from `source`: "synthetic", "climate", "idx:FOLDER" or
+    /// "FILE.h5". InputError where there is no such source, or it has not that.
+    Samples(const Network& network, std::uint64_t seed, const std::string& source = "synthetic");
+
+    /// `input` and `ids` are empty where nobody reads them.
+    void fill(std::int64_t sample, std::span<float> input, std::span<std::int32_t> ids, std::span<std::int32_t> labels);
+
+private:
+    void open(const std::string& source, const Shape& sample);
+    void make_up(const Network& network);
+
+    SoftmaxLoss loss_;
+    std::uint64_t seed_;
+    std::optional<SyntheticTask> pictures_;
+    std::optional<SyntheticTokens> tokens_;
+    std::optional<Climate> climate_;
+    std::optional<LabelledFile> file_;
+    std::optional<Shuffle> shuffle_;
+    std::vector<std::int32_t> ids_;  // of one sample, where only the labels are of use
+};
+
+}  // namespace rehearse::run

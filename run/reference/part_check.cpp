@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/reference/part_check.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/half.hpp"
+#include "core/index.hpp"
+#include "core/precision.hpp"
+#include "core/weight_versions.hpp"
+#include "run/pieces.hpp"
+#include "run/reference/single_rank.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+constexpr int perturbations = 3;
+constexpr double allowance = 8, least = 0x1p-18;
+
+double distance(std::span<const float> a, std::span<const float> b, std::span<const std::int64_t> places) {
+    double apart = 0, size = 0;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        const double expected = places[i] == padding ? 0 : b[at(places[i])];
+        apart += std::pow(a[i] - expected, 2);
+        size += expected * expected;
+    }
+    if (apart == 0) return 0;
+    return size > 0 && std::isfinite(apart) ? std::sqrt(apart / size) : 1;
+}
+
+std::vector<float> taken(std::span<const float> from, std::span<const std::int64_t> places) {
+    std::vector<float> piece;
+    for (const std::int64_t place : places) piece.push_back(place == padding ? 0 : from[at(place)]);
+    return piece;
+}
+
+}  // namespace
+
+bool is_whole(const Schedule& schedule) {
+    const bool own_ways = schedule.averaging.period > 0 || schedule.compression != Compression{} ||
+                          schedule.servers.count > 0 || schedule.curvature.period > 0;
+    return !own_ways && schedule.classes.size() == 1 && !gathers_weights(schedule.classes[0]) &&
+           !updates_each_micro_batch(schedule.classes[0]) &&
+           std::ranges::equal(schedule.classes[0].part.network.layers, schedule.network.layers, {}, &Layer::op,
+                              &Layer::op);
+}
+
+GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& own, const Schedule& alone,
+                         const AloneOptions& options) {
+    const Alone whole{schedule, alone, options};
+    const Trained expected = whole.train(rank, 0);
+    std::vector<Trained> changed;
+    const bool by_bits = schedule.compression != Compression{};
+    for (int i = 1; i <= perturbations && !by_bits; ++i) changed.push_back(whole.train(rank, i));
+    const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
+    // What is sent in 16 bits is rounded once by each rank, and by each of their additions.
+    double rounding = 0;
+    for (const Step& step : schedule.classes[at(class_of(schedule, rank))].steps) {
+        const auto* sum = std::get_if<Communicate>(&step.action);
+        if (sum == nullptr || sum->bucket < 0 || sum->type == DataType::f32) continue;
+        rounding = static_cast<double>(size_of(schedule.mesh, sum->axis)) * unit_roundoff(sum->type);
+    }
+    const double floor = std::max(least, rounding);
+    std::set<int> by_server;  // layers whose gradients servers make
+    for (const Step& step : schedule.classes[at(class_of(schedule, rank))].steps) {
+        const auto* trade = std::get_if<Trade>(&step.action);
+        if (trade != nullptr && sends_vectors(*trade)) {
+            by_server.insert(own.part().buckets[at(trade->bucket)].layers.front());
+        }
+    }
+    GradientCheck worst{0, floor};
+    const auto compare = [&](std::vector<std::vector<float>> Trained::*which, std::span<const float> mine, int layer,
+                             std::span<const std::int64_t> places) {
+        const std::vector<float>& right = (expected.*which)[at(layer)];
+        double reach = 0;
+        for (const Trained& other : changed) {
+            reach = std::max(reach, distance(taken((other.*which)[at(layer)], places), right, places));
+        }
+        const double error = distance(mine, right, places), tolerance = std::max(floor, allowance * reach);
+        if (error / tolerance > worst.error / worst.tolerance) worst = {error, tolerance};
+    };
+    for (std::size_t i = 0; i < own.part().network.layers.size(); ++i) {
+        const Origin& origin = own.part().origins[i];
+        const std::vector<std::int64_t> places =
+            indices_of_weights(schedule, origin, own.part().network.layers[i].op, coordinates);
+        if (places.empty()) continue;
+        const LayerTensors mine = own.tensors().layer(static_cast<int>(i));
+        std::vector<float> gradients = floats_of(own.tensors().parameters_of(static_cast<int>(i)).applied);
+        for (float& gradient : gradients) gradient /= options.scale;
+        const bool skipped = !options.skipped.empty() && options.skipped.back();  // then they are not finite
+        const bool made =
+            !updates_directly(own.part().network.layers[i].op) && !by_server.contains(static_cast<int>(i));
+        if (!skipped && made) compare(&Trained::gradients, gradients, origin.layer, places);
+        compare(&Trained::weights, floats_of(mine.weights), origin.layer, places);
+    }
+    return worst;
+}
+
+}  // namespace rehearse::run

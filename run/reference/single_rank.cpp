@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/reference/single_rank.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/half.hpp"
+#include "core/index.hpp"
+#include "core/precision.hpp"
+#include "core/weight_versions.hpp"
+#include "run/random.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+std::int64_t output_channels(const Op& op) {
+    const Shape shape = output_shape(op);
+    return std::max<std::int64_t>(shape.size() >= 3 ? shape.front() : shape.back(), 1);
+}
+
+}  // namespace
+
+Trained Alone::train(std::int64_t rank, int perturbation) const {
+    if (schedule_.averaging.period > 0 && schedule_.servers.count > 0) {
+        return train_by_elastic_servers(rank, perturbation);
+    }
+    if (schedule_.averaging.period > 0) return train_models(rank, perturbation);
+    if (schedule_.compression != Compression{}) return train_compressed(perturbation);
+    if (schedule_.servers.count > 0) return train_by_servers(rank, perturbation);
+    if (schedule_.curvature.period > 0) return train_by_curvature(perturbation);
+    return train_together(perturbation);
+}
+
+std::unique_ptr<Program> Alone::model(int perturbation) const {
+    auto program = std::make_unique<Program>(alone_, 0, options_.wish, options_.weights_seed, options_.hyperparameters);
+    if (perturbation > 0) perturb(*program, static_cast<std::uint64_t>(perturbation));
+    return program;
+}
+
+Trained Alone::train_together(int perturbation) const {
+    const std::unique_ptr<Program> model = this->model(perturbation);
+    Program& program = *model;
+    Trained trained;
+    std::vector<float> before(program.tensors().gradients().size());  // of the step before
+    BySize others;
+    for (int step = 0; step < options_.steps; ++step) {
+        if (asynchronous()) {
+            train_asynchronously(program, step);
+        } else if (!schedule_.shares.samples.empty()) {
+            sum_gradients_of_shares(program, step, others);
+        } else {
+            sum_gradients(program, step, 0, global_batch(schedule_), micro_batch_size(schedule_));
+        }
+        if (schedule_.lag > 0) {
+            std::vector<float> made = floats_of(program.tensors().gradients());
+            assign(program.tensors().gradients(), before);
+            before = std::move(made);
+        }
+        if (last(step)) trained.gradients = result(program).gradients;
+        const bool skipped = options_.skipped.size() > at(step) && options_.skipped[at(step)];
+        if (!asynchronous() && step >= schedule_.lag && !skipped) update(program);
+    }
+    trained.weights = result(program).weights;
+    return trained;
+}
+
+void Alone::update(Program& program) {
+    for (ReadyStep& ready : program.steps()) {
+        if (std::holds_alternative<Update>(ready.step->action)) program.compute(ready, 0, 0);
+    }
+    program.end_step();  // the weights are read now
+}
+
+bool Alone::asynchronous() const {
+    return std::ranges::any_of(schedule_.classes, [](const RankClass& c) { return updates_each_micro_batch(c); });
+}
+
+// What PipeDream means, written out (Narayanan et al. 2019, section 3.3): the gradients of micro-batch m, on the
+// samples that all copies of the network take as their m-th, are those at the weights that stage s has after
+// max(0, m - (stages - 1 - s)) updates; they are the next update of every stage.
+void Alone::train_asynchronously(Program& program, int step) const {
+    const std::span<float> weights = program.tensors().weights();
+    std::vector<std::vector<float>> after;  // so many updates, all latest weights
+    after.emplace_back(weights.begin(), weights.end());
+    const std::int64_t size = micro_batch_size(schedule_);
+    for (int m = 0; m < schedule_.micro_batches; ++m) {
+        put_stale_weights(program, after, m);
+        sum_gradients(program, step, m * size, global_batch(schedule_), schedule_.batch_per_rank);
+        std::ranges::copy(after.back(), weights.begin());
+        update(program);
+        after.emplace_back(weights.begin(), weights.end());
+    }
+}
+
+void Alone::put_stale_weights(Program& program, const std::vector<std::vector<float>>& after, int m) const {
+    const int pipe = axis_index(schedule_.mesh, "pipe");
+    const auto stages = static_cast<int>(pipe < 0 ? 1 : size_of(schedule_.mesh, pipe));
+    for (std::int64_t rank = 0; rank < ranks(schedule_.mesh); ++rank) {
+        const int stage = pipe < 0 ? 0 : static_cast<int>(place_on(schedule_.mesh, pipe, rank));
+        const std::vector<float>& version = after[at(std::max(0, m - (stages - 1 - stage)))];
+        for (const Origin& origin : schedule_.classes[at(class_of(schedule_, rank))].part.origins) {
+            if (origin.layer < 0) continue;
+            const std::span<float> own = program.tensors().layer(origin.layer).weights;
+            if (own.empty()) continue;
+            const auto from = version.begin() + (own.data() - program.tensors().weights().data());
+            std::copy_n(from, own.size(), own.begin());
+        }
+    }
+}
+
+void Alone::sum_gradients(Program& program, int step, std::int64_t first, std::int64_t end, std::int64_t apart) const {
+    const std::span<float> gradients = program.tensors().gradients();
+    std::vector<double> sum(gradients.size());
+    int count = 0;
+    for (; first < end; first += apart, ++count) {
+        options_.load(step, first, program);
+        program.compute_gradients(options_.dropout_seed(step), first);
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradients[i];
+    }
+    // Each micro-batch's loss was a mean over its own samples.
+    std::ranges::transform(sum, gradients.begin(), [&](double value) { return static_cast<float>(value / count); });
+}
+
+Program& Alone::of_size(std::int64_t size, BySize& others) const {
+    std::unique_ptr<Sized>& sized = others[size];
+    if (sized != nullptr) return *sized->program;
+    sized = std::make_unique<Sized>(alone_);
+    sized->schedule.batch_per_rank = size;
+    for (Step& step : sized->schedule.classes.front().steps) {
+        if (auto* compute = std::get_if<Compute>(&step.action)) compute->problem.batch = size;
+    }
+    sized->program =
+        std::make_unique<Program>(sized->schedule, 0, options_.wish, options_.weights_seed, options_.hyperparameters);
+    return *sized->program;
+}
+
+void Alone::sum_gradients_of_shares(Program& program, int step, BySize& others) const {
+    const std::span<float> gradients = program.tensors().gradients();
+    std::vector<double> sum(gradients.size());
+    for (std::int64_t shard = 0; shard < shards(schedule_.mesh); ++shard) {
+        const std::int64_t size = samples_of(schedule_, shard) / schedule_.micro_batches;
+        Program& own = of_size(size, others);
+        assign(own.tensors().weights(), program.tensors().weights());
+        for (int m = 0; m < schedule_.micro_batches; ++m) {
+            const std::int64_t first = first_sample(schedule_, shard) + m * size;
+            options_.load(step, first, own);
+            own.compute_gradients(options_.dropout_seed(step), first);
+            const std::span<const float> made = own.tensors().gradients();
+            for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(size) * made[i];
+        }
+    }
+    const auto all = static_cast<double>(global_batch(schedule_));
+    std::ranges::transform(sum, gradients.begin(), [&](double value) { return static_cast<float>(value / all); });
+}
+
+void Alone::perturb(Program& program, std::uint64_t seed) const {
+    Uniform random{key(seed, 0x5EED)};
+    for (std::size_t i = 0; i < alone_.network.layers.size(); ++i) {
+        const Op& op = alone_.network.layers[i].op;
+        const std::int64_t inner = parameters(op) == 0 ? 1 : parameters(op) / output_channels(op);
+        const DataType type = compute_type(schedule_.precision);
+        const double reach = type == DataType::f32
+                                 ? std::sqrt(static_cast<double>(std::max<std::int64_t>(inner, 1))) * 0x1p-24
+                                 : 3 * unit_roundoff(type);
+        for (float& weight : program.tensors().layer(static_cast<int>(i)).weights) {
+            weight *= static_cast<float>(1 + reach * (2 * random.next() - 1));
+        }
+    }
+}
+
+Trained Alone::result(Program& program) const {
+    Trained trained;
+    for (int i = 0; i < static_cast<int>(alone_.network.layers.size()); ++i) {
+        trained.gradients.push_back(floats_of(program.tensors().layer(i).gradients));
+        trained.weights.push_back(floats_of(program.tensors().layer(i).weights));
+    }
+    return trained;
+}
+
+}  // namespace rehearse::run

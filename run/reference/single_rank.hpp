@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a schedule means, written out for one rank: the reference that a training over many ranks is held to.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "core/schedule.hpp"
+#include "run/program.hpp"
+#include "run/reference/part_check.hpp"
+
+namespace rehearse::run {
+
+/// Gradients of the last step and weights after it, layer by layer of the whole network.
+struct Trained {
+    std::vector<std::vector<float>> gradients, weights;
+};
+
+class Alone {
+public:
+    /// `alone` is a schedule of one rank with one micro-batch's samples (of any of them, where shares are uneven).
+    Alone(const Schedule& schedule, const Schedule& alone, const AloneOptions& options)
+        : schedule_(schedule), alone_(alone), options_(options) {}
+
+    /// What `rank` ends with; of a training from changed weights (check_part) where `perturbation` is not 0.
+    Trained train(std::int64_t rank, int perturbation) const;
+
+private:
+    static void update(Program& program);
+    /// The whole network at its first weights.
+    std::unique_ptr<Program> model(int perturbation) const;
+    void perturb(Program& program, std::uint64_t seed) const;
+    /// The mean over micro-batches of as many samples as `alone` has, from `first` and every `apart` further on, to the
+    /// end of the batch.
+    void sum_gradients(Program& program, int step, std::int64_t first, std::int64_t end, std::int64_t apart) const;
+    /// Of a number of samples of its own; for micro-batches of each size of uneven shares.
+    struct Sized {
+        explicit Sized(Schedule alone) : schedule(std::move(alone)) {}
+        Schedule schedule;
+        std::unique_ptr<Program> program{};
+    };
+    using BySize = std::map<std::int64_t, std::unique_ptr<Sized>>;
+    Program& of_size(std::int64_t size, BySize& others) const;
+    /// The mean over all samples of the batch, where copies have micro-batches of different sizes.
+    void sum_gradients_of_shares(Program& program, int step, BySize& others) const;
+    Trained result(Program& program) const;
+    bool last(int step) const { return step + 1 == options_.steps; }
+
+    Trained train_together(int perturbation) const;
+    bool asynchronous() const;
+    void train_asynchronously(Program& program, int step) const;
+    void put_stale_weights(Program& program, const std::vector<std::vector<float>>& after, int m) const;
+    // own_ways.cpp
+    Trained train_models(std::int64_t rank, int perturbation) const;
+    Trained train_compressed(int perturbation) const;
+    Trained train_by_servers(std::int64_t rank, int perturbation) const;
+    Trained train_by_curvature(int perturbation) const;
+    Trained train_by_elastic_servers(std::int64_t rank, int perturbation) const;
+
+    const Schedule& schedule_;
+    const Schedule& alone_;
+    const AloneOptions& options_;
+};
+
+}  // namespace rehearse::run

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// What K-FAC means, written out for one rank: factors by plain sums over all rows, equations solved by elimination.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "core/curvature.hpp"
+#include "core/index.hpp"
+#include "run/random.hpp"
+#include "run/reference/single_rank.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+using Square = std::vector<std::vector<double>>;
+
+Square zeros(std::int64_t size) { return Square(at(size), std::vector<double>(at(size))); }
+
+/// sum += share * row row^T
+void add_products(std::span<const double> row, double share, Square& sum) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+        for (std::size_t j = 0; j < row.size(); ++j) sum[i][j] += share * row[i] * row[j];
+    }
+}
+
+/// X with (square + damping I) X = right, by elimination with pivots; `right` has as many rows.
+std::vector<std::vector<double>> solved(Square square, double damping, std::vector<std::vector<double>> right) {
+    const std::size_t size = square.size();
+    for (std::size_t i = 0; i < size; ++i) square[i][i] += damping;
+    const auto subtract = [](std::vector<double>& from, double factor, const std::vector<double>& what) {
+        for (std::size_t i = 0; i < from.size(); ++i) from[i] -= factor * what[i];
+    };
+    for (std::size_t k = 0; k < size; ++k) {
+        std::size_t pivot = k;
+        for (std::size_t i = k; i < size; ++i) {
+            if (std::abs(square[i][k]) > std::abs(square[pivot][k])) pivot = i;
+        }
+        std::swap(square[k], square[pivot]);
+        std::swap(right[k], right[pivot]);
+        for (std::size_t i = 0; i < size; ++i) {
+            if (i == k) continue;
+            const double factor = square[i][k] / square[k][k];
+            subtract(square[i], factor, square[k]);
+            subtract(right[i], factor, right[k]);
+        }
+    }
+    for (std::size_t i = 0; i < size; ++i) {
+        for (double& value : right[i]) value /= square[i][i];
+    }
+    return right;
+}
+
+std::vector<std::vector<double>> transposed(const std::vector<std::vector<double>>& matrix) {
+    std::vector<std::vector<double>> result(matrix.front().size(), std::vector<double>(matrix.size()));
+    for (std::size_t i = 0; i < matrix.size(); ++i) {
+        for (std::size_t j = 0; j < matrix[i].size(); ++j) result[j][i] = matrix[i][j];
+    }
+    return result;
+}
+
+/// Of one layer: sums, and what they are divided by to be means.
+struct Factors {
+    Square inputs, errors;
+    double of_inputs = 0, of_errors = 0;
+};
+
+void add_rows(Program& program, int index, const MatMul& dense, Factors& factors) {
+    const int input = program.part().network.layers[at(index)].inputs.front();
+    const std::vector<float> inputs = floats_of(program.tensors().layer(input).output);
+    const std::vector<float> errors = floats_of(program.tensors().layer(index).diff);
+    const std::int64_t rows = program.samples() * dense.m;
+    for (std::int64_t r = 0; r < rows; ++r) {
+        std::vector<double> a(inputs.begin() + r * dense.k, inputs.begin() + (r + 1) * dense.k);
+        if (dense.bias) a.push_back(1);
+        // The mean of the losses of these rows has a part of each one's own.
+        std::vector<double> g(errors.begin() + r * dense.n, errors.begin() + (r + 1) * dense.n);
+        for (double& each : g) each *= static_cast<double>(rows);
+        add_products(a, 1, factors.inputs);
+        add_products(g, 1, factors.errors);
+    }
+    factors.of_inputs += static_cast<double>(rows);
+    factors.of_errors += static_cast<double>(rows);
+}
+
+/// What the filters see of sample n at row y and column x of the output, channel by channel.
+std::vector<double> seen(const Conv2d& conv, std::span<const float> images, std::int64_t n, std::int64_t y,
+                         std::int64_t x) {
+    const Window& w = conv.window;
+    std::vector<double> patch;
+    for (std::int64_t c = 0; c < conv.channels; ++c) {
+        for (std::int64_t r = 0; r < w.kernel_h; ++r) {
+            for (std::int64_t s = 0; s < w.kernel_w; ++s) {
+                const std::int64_t row = y * w.stride_h + r * w.dilation_h - w.pad_top;
+                const std::int64_t column = x * w.stride_w + s * w.dilation_w - w.pad_left;
+                const bool beyond = row < 0 || column < 0 || row >= conv.height || column >= conv.width;
+                patch.push_back(
+                    beyond ? 0 : images[at(((n * conv.channels + c) * conv.height + row) * conv.width + column)]);
+            }
+        }
+    }
+    return patch;
+}
+
+/// Grosse and Martens 2016: A the mean over samples of the sum over pixels, G the mean over both.
+void add_pixels(Program& program, int index, const Conv2d& conv, Factors& factors) {
+    const int input = program.part().network.layers[at(index)].inputs.front();
+    const std::vector<float> images = floats_of(program.tensors().layer(input).output);
+    const std::vector<float> errors = floats_of(program.tensors().layer(index).diff);
+    const Shape out = output_shape(Op{conv});
+    const std::int64_t samples = program.samples();
+    for (std::int64_t n = 0; n < samples; ++n) {
+        for (std::int64_t y = 0; y < out[1]; ++y) {
+            for (std::int64_t x = 0; x < out[2]; ++x) {
+                std::vector<double> a = seen(conv, images, n, y, x), g;
+                if (conv.bias) a.push_back(1);
+                for (std::int64_t f = 0; f < conv.filters; ++f) {
+                    const float error = errors[at(((n * conv.filters + f) * out[1] + y) * out[2] + x)];
+                    g.push_back(error * static_cast<double>(samples));
+                }
+                add_products(a, 1, factors.inputs);
+                add_products(g, 1, factors.errors);
+            }
+        }
+    }
+    factors.of_inputs += static_cast<double>(samples);
+    factors.of_errors += static_cast<double>(samples * out[1] * out[2]);
+}
+
+/// By how much of itself a sum of so many terms, each rounded to f32, may be off (check_part): at random, or 0.
+class Rounding {
+public:
+    explicit Rounding(int perturbation)
+        : random_(key(static_cast<std::uint64_t>(perturbation), 0xFAC)), on_(perturbation > 0) {}
+    double factor(double terms) { return on_ ? 1 + std::sqrt(terms) * 0x1p-24 * (2 * random_.next() - 1) : 1; }
+
+private:
+    Uniform random_;
+    bool on_;
+};
+
+/// The layer's gradient becomes (A + d I)^-1 D (G + d I)^-1.
+void precondition(Factors factors, double damping, const Op& op, Rounding& rounding, std::span<float> gradient) {
+    const MatMul dense = as_dense(op).value();
+    // Every entry is a sum over rows.
+    const auto divide = [&](Square& square, double by) {
+        for (std::size_t i = 0; i < square.size(); ++i) {
+            for (std::size_t j = 0; j <= i; ++j) {
+                square[j][i] = square[i][j] /= by / rounding.factor(factors.of_errors);
+            }
+        }
+    };
+    divide(factors.inputs, factors.of_inputs);
+    divide(factors.errors, factors.of_errors);
+    // Row l of D, its column j: filters lie {n, k}, their biases {n} behind them.
+    const auto place = [&](std::int64_t l, std::int64_t j) {
+        return at(is_convolution(op) && l < dense.k ? j * dense.k + l : l * dense.n + j);
+    };
+    const auto round = [&rounding](std::vector<std::vector<double>> factor) {
+        for (std::vector<double>& row : factor) {
+            for (double& value : row) value *= rounding.factor(static_cast<double>(factor.size()));
+        }
+        return factor;
+    };
+    std::vector<std::vector<double>> direction;
+    for (std::int64_t l = 0; l < input_rows(dense); ++l) {
+        direction.emplace_back();
+        for (std::int64_t j = 0; j < dense.n; ++j) direction.back().push_back(gradient[place(l, j)]);
+    }
+    direction = solved(std::move(factors.inputs), damping, round(std::move(direction)));
+    direction = transposed(solved(std::move(factors.errors), damping, round(transposed(direction))));
+    for (std::int64_t l = 0; l < input_rows(dense); ++l) {
+        for (std::int64_t j = 0; j < dense.n; ++j) gradient[place(l, j)] = static_cast<float>(direction[at(l)][at(j)]);
+    }
+}
+
+}  // namespace
+
+Trained Alone::train_by_curvature(int perturbation) const {
+    const std::unique_ptr<Program> model = this->model(perturbation);
+    Program& program = *model;
+    const std::vector<Layer>& layers = program.part().network.layers;
+    Trained trained;
+    Rounding rounding{perturbation};
+    for (int step = 0; step < options_.steps; ++step) {
+        std::map<int, Factors> factors;  // by layer
+        for (int m = 0; m < schedule_.micro_batches; ++m) {
+            const std::span<float> gradients = program.tensors().gradients();
+            std::vector<double> sum(gradients.size());
+            const std::int64_t size = micro_batch_size(schedule_), ranks = shards(schedule_.mesh);
+            for (std::int64_t rank = 0; rank < ranks; ++rank) {
+                const std::int64_t first = rank * schedule_.batch_per_rank + m * size;
+                options_.load(step, first, program);
+                program.compute_gradients(options_.dropout_seed(step), first);
+                for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradients[i] / static_cast<double>(ranks);
+                for (std::size_t i = 0; i < layers.size() && m == 0; ++i) {
+                    const std::optional<MatMul> dense = as_dense(layers[i].op);
+                    if (!dense) continue;
+                    const auto [known, fresh] = factors.try_emplace(static_cast<int>(i));
+                    if (fresh) known->second = {zeros(input_rows(*dense)), zeros(dense->n)};
+                    if (const auto* conv = std::get_if<Conv2d>(&layers[i].op)) {
+                        add_pixels(program, static_cast<int>(i), *conv, known->second);
+                    } else {
+                        add_rows(program, static_cast<int>(i), *dense, known->second);
+                    }
+                }
+            }
+            std::ranges::transform(sum, gradients.begin(), [](double value) { return static_cast<float>(value); });
+            for (const auto& [i, of] : factors) {
+                precondition(of, schedule_.curvature.damping, layers[at(i)].op, rounding,
+                             program.tensors().layer(i).gradients);
+            }
+            if (last(step) && m + 1 == schedule_.micro_batches) trained.gradients = result(program).gradients;
+            update(program);
+        }
+    }
+    trained.weights = result(program).weights;
+    return trained;
+}
+
+}  // namespace rehearse::run

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/collective/collectives.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/index.hpp"
+
+namespace rehearse::sim {
+
+namespace {
+
+// Alike rounds that are followed one by one; the pace is that of the later half.
+constexpr std::int64_t followed = 16;
+constexpr std::int64_t later_half = 8;
+
+double latest(const std::vector<double>& times) { return times.empty() ? 0 : std::ranges::max(times); }
+
+// All ranks moved by the same time in the last round.
+bool at_one_pace(const std::vector<double>& now, const std::vector<double>& before) {
+    const double pace = now.front() - before.front();
+    return std::ranges::equal(now, before, [&](double n, double b) { return std::abs(n - b - pace) <= 1e-9 * pace; });
+}
+
+}  // namespace
+
+Collectives::Collectives(const Mesh& mesh, const Wiring& wiring, std::int64_t followed_messages,
+                         std::int64_t rank_by_rank, const Collectives* others)
+    : mesh_(mesh),
+      wiring_(wiring),
+      followed_messages_(followed_messages),
+      others_(others),
+      patterns_(wiring),
+      tracks_(wiring) {
+    if (ranks(mesh) > rank_by_rank) in_step_.emplace(mesh, wiring);
+}
+
+void Collectives::occupy(Progress& progress, Seconds until) {
+    for (double& ready : progress.ready) ready = std::max(ready, until.value);
+    progress.row.clear();
+    progress.row_ready = progress.ready;
+    progress.row_messages = 0;
+    progress.followed.reset();
+    progress.followed_count = 0;
+}
+
+void Collectives::catch_up(Progress& progress, Seconds until) {
+    if (latest(progress.ready) < until.value) occupy(progress, until);
+}
+
+void Collectives::run(const Call& call, Seconds earliest, Progress& progress) {
+    if (in_step(call)) {
+        const Seconds begins = std::max(earliest, Seconds{latest(progress.ready)});
+        return occupy(progress, begins + in_step_->time(call));
+    }
+    const bool begins_row = earliest.value >= latest(progress.ready);
+    const std::int64_t more = messages(call);
+    if (begins_row || progress.row_messages + more > followed_messages_) occupy(progress, Seconds{0});
+    progress.row.push_back({call, earliest});
+    progress.row_messages += more;
+    for (double& ready : progress.ready) ready = std::max(ready, earliest.value);
+    exact_ = true;
+    count_through(call, progress);
+    const bool few_enough = std::ssize(progress.ready) <= followed_ranks && progress.row_messages <= followed_messages_;
+    if (!exact_ && few_enough && progress.work > 0) follow(progress);
+}
+
+void Collectives::follow(Progress& progress) {
+    if (progress.followed == nullptr) progress.followed = std::make_shared<FollowedRow>(tracks_, progress.row_ready);
+    std::optional<std::vector<double>> ready;
+    for (; progress.followed_count < progress.row.size(); ++progress.followed_count) {
+        const auto& [call, earliest] = progress.row[progress.followed_count];
+        const Bytes whole = size_of(call.type) * static_cast<double>(call.elements);
+        ready = progress.followed->append(stages_of(call), whole, earliest, progress.work);
+        if (!ready) return;
+    }
+    progress.ready = *std::move(ready);
+}
+
+void Collectives::count_through(const Call& call, Progress& progress, std::vector<double>* stage_ends) {
+    progress.drained.resize(static_cast<std::size_t>(wiring_.link_count()), 0);
+    const Bytes whole = size_of(call.type) * static_cast<double>(call.elements);
+    for (const Stage& stage : stages_of(call)) {
+        if (stage_ends != nullptr && &stage != &stages_of(call).front()) stage_ends->push_back(latest(progress.ready));
+        const std::int64_t one_by_one = std::min(stage.repeats, followed);
+        double half_way = 0;
+        double pace = 0;
+        std::int64_t round = 0;
+        while (round < one_by_one && pace == 0) {
+            if (round == followed - later_half) half_way = latest(progress.ready);
+            before_ = progress.ready;
+            advance(stage, whole * stage.share, progress);
+            ++round;
+            if (round < stage.repeats && at_one_pace(progress.ready, before_)) pace = progress.ready[0] - before_[0];
+        }
+        if (round == stage.repeats) continue;
+        if (pace == 0) {
+            pace = (latest(progress.ready) - half_way) / static_cast<double>(later_half);
+            exact_ = false;
+        }
+        const double rest = pace * static_cast<double>(stage.repeats - round);
+        for (double& ready : progress.ready) ready += rest;
+        for (double& drained : progress.drained) drained += rest;
+    }
+}
+
+void Collectives::advance(const Stage& stage, Bytes bytes, Progress& progress) {
+    const Pattern& pattern = *stage.pattern;
+    const std::size_t count = pattern.messages.size();
+    kinds_.clear();
+    for (const MessageCost& cost : pattern.costs) {
+        const Seconds after = stage.latency ? wiring_.stretched_inside(*stage.latency)
+                                            : cost.latency + wiring_.beyond(cost.across, bytes, cost.alone);
+        kinds_.push_back({(cost.alone * bytes).value, after.value, stage.passes * (cost.combine * bytes).value});
+    }
+    start_.resize(count);
+    end_.resize(count);
+    double first = std::numeric_limits<double>::infinity(), last = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        const Message& m = pattern.messages[i];
+        const double start = std::max(before_[at(m.from)], before_[at(m.to)]);
+        first = std::min(first, start);
+        last = std::max(last, start);
+        start_[i] = start;
+        end_[i] = start + kinds_[at(m.cost)].alone;
+    }
+    for (const Meeting& meeting : pattern.meetings) {
+        const auto members =
+            std::span{pattern.members}.subspan(at(meeting.first), at(meeting.last) - at(meeting.first));
+        double& drained = progress.drained[at(meeting.link)];
+        link_.pass(members, start_, (meeting.cost * bytes).value, drained, end_);
+    }
+    exact_ = exact_ && (count == 0 || last - first <= 1e-9 * last);
+    for (std::size_t i = 0; i < count; ++i) {
+        const Message& m = pattern.messages[i];
+        const Kind& kind = kinds_[at(m.cost)];
+        const double sent = end_[i] + kind.afterwards;
+        double& from = progress.ready[at(m.from)];
+        double& to = progress.ready[at(m.to)];
+        from = std::max(from, sent);
+        to = std::max(to, sent + kind.combining);
+    }
+}
+
+std::vector<Collectives::Span> Collectives::spans(const Call& call) {
+    require(!in_step(call), "spans are of ranks that are followed one by one");
+    Progress progress;
+    progress.ready.resize(static_cast<std::size_t>(ranks(mesh_)), 0);
+    std::vector<double> ends;
+    count_through(call, progress, &ends);
+    ends.push_back(latest(progress.ready));
+    std::vector<Span> spans;
+    double begin = 0;
+    const Bytes whole = size_of(call.type) * static_cast<double>(call.elements);
+    for (const Stage& stage : stages_of(call)) {
+        const double end = ends.back() > 0 ? ends[spans.size()] / ends.back() : 1;
+        spans.push_back({stage.pattern, whole * (stage.share * static_cast<double>(stage.repeats)), begin, end});
+        begin = end;
+    }
+    return spans;
+}
+
+Bytes Collectives::sent(const Call& call, std::int64_t rank) {
+    if (in_step(call)) return in_step_->sent(call);
+    double elements = 0;
+    for (const Stage& stage : stages_of(call)) {
+        const Pattern& pattern = *stage.pattern;
+        double messages = 0;  // of the mean size
+        for (std::size_t i = 0; i < pattern.messages.size(); ++i) {
+            if (pattern.messages[i].from == rank) messages += pattern.sizes.empty() ? 1 : pattern.sizes[i];
+        }
+        elements += messages * static_cast<double>(stage.repeats) * stage.share * static_cast<double>(call.elements);
+    }
+    return size_of(call.type) * elements;
+}
+
+std::int64_t Collectives::messages(const Call& call) {
+    if (in_step(call)) return in_step_->messages(call);
+    std::int64_t count = 0;
+    for (const Stage& stage : stages_of(call)) {
+        count += stage.repeats * static_cast<std::int64_t>(stage.pattern->messages.size());
+    }
+    return count;
+}
+
+}  // namespace rehearse::sim

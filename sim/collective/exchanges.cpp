@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/collective/exchanges.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace rehearse::sim {
+
+namespace {
+
+// Sorts parcels by the members at their ends.
+void index(std::vector<std::int32_t>& of_member, std::vector<std::int32_t>& ends, const std::vector<Parcel>& parcels,
+           std::int64_t members) {
+    ends.assign(static_cast<std::size_t>(members) + 1, 0);
+    for (const Parcel& p : parcels) {
+        ++ends[static_cast<std::size_t>(p.from) + 1];
+        ++ends[static_cast<std::size_t>(p.to) + 1];
+    }
+    for (std::size_t m = 1; m < ends.size(); ++m) ends[m] += ends[m - 1];
+    std::vector<std::int32_t> next(ends.begin(), ends.end() - 1);
+    of_member.resize(2 * parcels.size());
+    for (std::size_t i = 0; i < parcels.size(); ++i) {
+        for (const std::int64_t m : {parcels[i].from, parcels[i].to}) {
+            of_member[static_cast<std::size_t>(next[static_cast<std::size_t>(m)]++)] = static_cast<std::int32_t>(i);
+        }
+    }
+}
+
+Exchange message(const Wiring& wiring, std::int64_t rank, std::int64_t peer, Bytes bytes, bool sends, double passes) {
+    std::vector<Hop> hops;
+    const std::int64_t from = sends ? rank : peer;
+    const std::int64_t to = sends ? peer : rank;
+    Seconds afterwards = wiring.route(from, to, hops);
+    const PerByte alone = std::ranges::max(hops, {}, &Hop::cost).cost;
+    afterwards += wiring.beyond(wiring.across(from, to), bytes, alone);
+    if (!sends) afterwards += passes * (wiring.combine(from, to) * bytes);
+    return {peer, bytes, sends, afterwards};
+}
+
+std::int64_t neighbour(const Mesh& mesh, std::int64_t rank, int axis, std::int64_t offset) {
+    std::vector<std::int64_t> at = coordinates(mesh, rank);
+    std::int64_t& along = at[static_cast<std::size_t>(axis)];
+    along += offset;
+    require(along >= 0 && along < mesh.axes[static_cast<std::size_t>(axis)].size, "a message stays on its axis");
+    return rank_at(mesh, at);
+}
+
+}  // namespace
+
+Exchanges::Exchanges(const Mesh& mesh, const Call& call, const Wiring& wiring, std::int64_t visitors)
+    : wiring_(wiring),
+      type_(call.type),
+      groups_(groups_along(mesh, call.axis, call.algorithm, wiring)),
+      in_switch_(in_switch(call, groups_, wiring)),
+      rounds_(rounds_of(call, groups_)),
+      visitors_(visitors) {}
+
+std::vector<Exchange> Exchanges::of(std::int64_t round, std::int64_t rank) {
+    const auto [entry, fresh] = open_.try_emplace(round);
+    Round& made = entry->second;
+    if (fresh) {
+        made.parcels = rounds_.parcels(round);
+        index(made.of_member, made.ends, made.parcels, groups_.shape.size);
+    }
+    const std::int64_t member = groups_.member_of(rank);
+    const auto m = static_cast<std::size_t>(member);
+    std::vector<Exchange> mine;
+    for (auto i = static_cast<std::size_t>(made.ends[m]); i < static_cast<std::size_t>(made.ends[m + 1]); ++i) {
+        const Parcel& parcel = made.parcels[static_cast<std::size_t>(made.of_member[i])];
+        mine.push_back(seen_by_member(parcel, groups_.group_of(rank), parcel.from == member));
+    }
+    if (++made.visits == visitors_) open_.erase(entry);
+    return mine;
+}
+
+Exchange Exchanges::seen_by_member(const Parcel& parcel, std::int64_t group, bool sends) const {
+    const std::int64_t from = groups_.rank(group, parcel.from);
+    const std::int64_t to = groups_.rank(group, parcel.to);
+    if (in_switch_) {
+        return {sends ? to : from, in_switch_->bytes * bytes_of(parcel, type_), sends,
+                wiring_.stretched_inside(in_switch_->latency)};
+    }
+    return message(wiring_, sends ? from : to, sends ? to : from, bytes_of(parcel, type_), sends,
+                   passes(parcel.combine));
+}
+
+Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, std::int64_t rank, const Send& send) {
+    return message(wiring, rank, neighbour(mesh, rank, send.axis, send.offset), send.bytes, true, 0);
+}
+
+Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, std::int64_t rank, const Recv& recv) {
+    return message(wiring, rank, neighbour(mesh, rank, recv.axis, recv.offset), recv.bytes, false, 0);
+}
+
+}  // namespace rehearse::sim

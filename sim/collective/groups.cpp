@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/collective/groups.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.hpp"
+#include "sim/network/node_rings.hpp"
+
+namespace rehearse::sim {
+
+namespace {
+
+constexpr std::int64_t most_direct = 128;  // ranks: 16,256 messages a round
+
+std::int64_t members_on_first_node(const Groups& groups, std::int64_t group, const Wiring& wiring) {
+    const std::int64_t node = wiring.node_of(groups.rank(group, 0));
+    std::int64_t members = 1;
+    while (members < groups.shape.size && wiring.node_of(groups.rank(group, members)) == node) ++members;
+    return members;
+}
+
+// Members 0 .. per_node - 1 on one node, the next per_node on another, and so on, in every group.
+bool fills_nodes(const Groups& groups, const Wiring& wiring) {
+    for (std::int64_t group = 0; group < groups.count; ++group) {
+        std::int64_t before = -1;
+        for (std::int64_t first = 0; first < groups.shape.size; first += groups.shape.per_node) {
+            const std::int64_t node = wiring.node_of(groups.rank(group, first));
+            if (node == before) return false;
+            if (wiring.node_of(groups.rank(group, first + groups.shape.per_node - 1)) != node) return false;
+            before = node;
+        }
+    }
+    return true;
+}
+
+// Of each line along the pair's single axis two places take part.
+void place_pair(const Mesh& mesh, int axis, Groups& groups) {
+    const JoinedAxes pair = mesh.joined[static_cast<std::size_t>(axis) - mesh.axes.size()];
+    groups.begins = stride(mesh, pair.first);
+    groups.block = groups.begins * size_of(mesh, pair.first);
+    groups.first = pair.from * groups.begins;
+}
+
+}  // namespace
+
+Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, const Wiring& wiring) {
+    Groups groups;
+    groups.stride = stride(mesh, axis);
+    groups.shape.size = size_of(mesh, axis);
+    groups.block = groups.stride * groups.shape.size;
+    groups.begins = groups.stride;
+    if (is_pair(mesh, axis)) place_pair(mesh, axis, groups);
+    groups.count = ranks(mesh) / groups.block * groups.begins;
+    groups.shape.per_node = members_on_first_node(groups, 0, wiring);
+    if (algorithm.name == "direct" && groups.shape.size > most_direct) {
+        throw InputError(
+            fmt::format("all-reduce direct along axis '{}': each of {} ranks would send to all others at once; "
+                        "it is for {} at most",
+                        name_of(mesh, axis), groups.shape.size, most_direct));
+    }
+    const bool even = groups.shape.size % groups.shape.per_node == 0;  // else Collective refuses, and says so
+    if (algorithm.name == "hierarchical" && even && !fills_nodes(groups, wiring)) {
+        throw InputError(
+            fmt::format("all-reduce {} along axis '{}': its ranks lie unevenly on the nodes of machine '{}'; "
+                        "use another algorithm or other axis sizes",
+                        to_string(algorithm), name_of(mesh, axis), wiring.machine().name));
+    }
+    const bool rings = algorithm.name == "ring" || algorithm.name == "rings" || algorithm.inside == "ring";
+    if (rings) groups.shape.rings = node_rings(groups, wiring);
+    return groups;
+}
+
+Group shape_for(const Call& call, const Groups& groups) {
+    Group group = groups.shape;
+    if (call.elements < fewest_for_rings) group.rings = nullptr;
+    return group;
+}
+
+Collective rounds_of(const Call& call, const Groups& groups) {
+    return Collective{call.kind, call.algorithm, shape_for(call, groups), call.elements, call.root};
+}
+
+bool equal_sizes(const std::vector<Parcel>& parcels, const Group& group) {
+    if (parcels.empty()) return true;
+    const auto [least, most] = std::ranges::minmax(parcels, {}, &Parcel::elements);
+    const std::int64_t parts = group.rings == nullptr ? 1 : std::ssize(*group.rings);  // of a chunk, each rounded
+    return most.elements - least.elements <= parts;
+}
+
+Bytes bytes_of(const Parcel& parcel, DataType type) { return size_of(type) * static_cast<double>(parcel.elements); }
+
+}  // namespace rehearse::sim

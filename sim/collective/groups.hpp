@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The groups of ranks along one axis of a mesh, all of which take part in a collective at the same time.
+#pragma once
+
+#include "core/collectives/collective.hpp"
+#include "core/mesh.hpp"
+#include "core/schedule.hpp"
+#include "sim/network/wiring.hpp"
+
+namespace rehearse::sim {
+
+struct Groups {
+    std::int64_t count = 1;   // of groups
+    std::int64_t stride = 1;  // in ranks, between members
+    Group shape;
+    // Ranks lie in blocks of `block`, and each block has `begins` groups, whose first members follow on each other from
+    // `first` on. Of a whole axis, block = stride * size, begins = stride and first = 0; of a pair, less of each block.
+    std::int64_t block = 1, begins = 1, first = 0;
+
+    std::int64_t rank(std::int64_t group, std::int64_t member) const {
+        return group / begins * block + first + group % begins + member * stride;
+    }
+    /// Of a rank that is in one.
+    std::int64_t group_of(std::int64_t rank) const { return rank / block * begins + (rank % block - first) % stride; }
+    std::int64_t member_of(std::int64_t rank) const { return (rank % block - first) / stride; }
+};
+
+/// A collective along an axis, by all its groups at once.
+struct Call {
+    CollectiveKind kind = CollectiveKind::all_reduce;
+    int axis = 0;
+    std::int64_t elements = 0;
+    DataType type = DataType::f32;
+    Algorithm algorithm{};
+    std::int64_t root = 0;  // of a broadcast
+};
+inline Call call_of(const Communicate& communicate) {
+    return {communicate.kind, communicate.axis,      communicate.elements,
+            communicate.type, communicate.algorithm, communicate.root};
+}
+
+/// Rank r sits on device r. A hierarchical algorithm needs the same number of consecutive members on every node they
+/// touch: InputError otherwise.
+Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, const Wiring& wiring);
+
+/// Smaller buffers go by one ring, as parts of a chunk would be a few elements.
+inline constexpr std::int64_t fewest_for_rings = 4096;
+/// A group as this call goes through it.
+Group shape_for(const Call& call, const Groups& groups);
+/// What each of these groups runs.
+Collective rounds_of(const Call& call, const Groups& groups);
+/// Whether the messages of one of its rounds are of one size but for rounding.
+bool equal_sizes(const std::vector<Parcel>& parcels, const Group& group);
+Bytes bytes_of(const Parcel& parcel, DataType type);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums inside a node's switches: what they spare the devices' links.
+#pragma once
+
+#include <optional>
+
+#include "sim/collective/groups.hpp"
+#include "sim/network/wiring.hpp"
+
+namespace rehearse::sim {
+
+/// Of an all-reduce by `direct` whose groups each lie in one node with switches that sum (SwitchSums). Each of n
+/// devices gives the switches all of its data once, gets its share of the sum, gives that once, and gets all of it: n +
+/// 1 shares in each direction, where plain messages take 2 (n - 1). Both rounds go on at once, piece after piece, so
+/// that each is taken to last half of the whole.
+struct InSwitch {
+    double bytes =
+        1;            // that a message counts for on links, for each of its own: what the switches' rate needs included
+    Seconds latency;  // of a round, instead of the messages' own; at nominal prices: Wiring::stretched_inside
+};
+/// Nothing where the switches do not sum.
+std::optional<InSwitch> in_switch(const Call& call, const Groups& groups, const Wiring& wiring);
+
+/// Bytes that all ranks of a group together send at least (bounds.hpp), fewer where switches sum.
+Bytes least_sent(const Call& call, const Mesh& mesh, const Wiring& wiring);
+
+}  // namespace rehearse::sim

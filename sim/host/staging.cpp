@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/host/staging.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "core/error.hpp"
+#include "sim/network/storage.hpp"
+#include "sim/network/wiring.hpp"
+
+namespace rehearse::sim {
+
+Seconds Staging::time() const { return std::max({read, received, written}); }
+
+namespace {
+
+// Of one user on each of the nodes from `first` on, the slowest.
+Bandwidth slowest_of(const Machine& machine, const StorageTier& tier, TierUse use, std::int64_t first,
+                     std::int64_t count) {
+    TierUsers users;
+    for (std::int64_t node = first; node < first + count; ++node) users[node] = 1;
+    const auto rates = tier_rates(Wiring{machine}, tier, use, users);
+    return std::ranges::min_element(rates, {}, [](const auto& rate) { return rate.second; })->second;
+}
+
+}  // namespace
+
+Staging stage(const Machine& machine, std::int64_t nodes, const std::string& from, const std::string& to,
+              std::int64_t samples, std::int64_t kept, Bytes sample) {
+    const StorageTier& source = storage_tier(machine, from);
+    const StorageTier& target = storage_tier(machine, to);
+    if (!target.per_node || source.per_node) {
+        throw InputError(
+            fmt::format("staging from '{}' to '{}': right is from a shared tier to one inside the nodes "
+                        "(per_node = true)",
+                        from, to));
+    }
+    const Bytes own = sample * (static_cast<double>(samples) / static_cast<double>(nodes));
+    const Bytes keeps = sample * static_cast<double>(kept);
+    Staging staging{.read = own / slowest_of(machine, source, TierUse::read, 0, nodes),
+                    .received = {},
+                    .written = keeps / slowest_of(machine, target, TierUse::write, 0, 1)};
+    if (nodes > 1 && keeps > own) staging.received = keeps / Wiring{machine}.node_ingress(0);
+    return staging;
+}
+
+double cached_share(const DataServers& servers) {
+    return std::min(1.0, static_cast<double>(servers.count) * servers.cache / servers.samples);
+}
+
+StorageTier served_tier(const Machine& machine, std::int64_t nodes, const DataServers& servers) {
+    const std::int64_t all = node_count(machine);
+    if (servers.count < 1 || nodes + servers.count > all) {
+        throw InputError(
+            fmt::format("{}: machine '{}': {} node{} and {} data server{}, of {} nodes; at least 1 of each",
+                        machine.origin, machine.name, nodes, nodes == 1 ? " that trains" : "s that train",
+                        servers.count, servers.count == 1 ? "" : "s", all));
+    }
+    const double missing = 1 - cached_share(servers), count = static_cast<double>(servers.count);
+    Bandwidth sent = count * Wiring{machine}.node_egress(nodes);
+    if (missing > 0) {
+        if (servers.behind.empty()) {
+            throw InputError(
+                fmt::format("{} of {} of cache cannot hold samples of {} in all: take more or larger ones, or say "
+                            "by --input which storage tier has the rest",
+                            servers.count == 1 ? "1 data server" : fmt::format("{} data servers", servers.count),
+                            to_string(servers.cache), to_string(servers.samples)));
+        }
+        const StorageTier& behind = storage_tier(machine, servers.behind);
+        sent = std::min(sent, slowest_of(machine, behind, TierUse::read, nodes, servers.count) * (count / missing));
+    }
+    const Bandwidth taken = static_cast<double>(nodes) * Wiring{machine}.node_egress(0);
+    return {"data-servers", {std::min(sent, taken), fmt::format("{} nodes behind the job's", servers.count)}};
+}
+
+Checkpoint checkpoint(const Schedule& schedule, const Machine& machine, const std::string& tier) {
+    const StorageTier& target = storage_tier(machine, tier);
+    if (!(target.write.value > Bandwidth{})) {
+        throw InputError(
+            fmt::format("{}: machine '{}': storage tier '{}' has no write rate: add one, like write = "
+                        "\"2GBps\"",
+                        machine.origin, machine.name, tier));
+    }
+    std::set<std::int64_t> nodes;
+    const std::int64_t all = ranks(schedule.mesh);
+    for (std::int64_t rank = 0; rank < all; ++rank) {
+        if (shard_of(schedule.mesh, rank) == 0) nodes.insert(locate(machine, rank).node);
+    }
+    Checkpoint made;
+    made.size =
+        size_of(DataType::f32) * static_cast<double>(parameters(schedule.network) * (1 + moments(schedule.optimizer)));
+    made.writers = static_cast<std::int64_t>(nodes.size());
+    TierUsers writers;
+    for (const std::int64_t node : nodes) writers[node] = 1;
+    for (const auto& [node, rate] : tier_rates(Wiring{machine}, target, TierUse::write, writers)) {
+        made.time = std::max(made.time, made.size * (1 / static_cast<double>(made.writers)) / rate);
+    }
+    return made;
+}
+
+std::int64_t devices_until_bound(const Machine& machine, const StorageTier& tier, Bandwidth each) {
+    const Bandwidth node = most_of_tier(Wiring{machine}, tier, TierUse::read, 0);
+    const std::int64_t per_node = devices_per_node(machine.nodes.front());
+    const double devices = (each * static_cast<double>(per_node) > node ? node : tier.read.value) / each;
+    return devices < 1e15 ? static_cast<std::int64_t>(std::ceil(devices)) : std::numeric_limits<std::int64_t>::max();
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/modes/exact.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+
+#include "sim/collective/exchanges.hpp"
+#include "sim/modes/mail.hpp"
+#include "sim/modes/program.hpp"
+#include "sim/network/zone.hpp"
+
+namespace rehearse::sim {
+
+namespace s4u = simgrid::s4u;
+
+namespace {
+
+struct RankState {
+    std::int64_t rank = 0;
+    int rank_class = 0;
+    std::vector<s4u::SemaphorePtr> ended;  // by step; only where another stream waits
+    s4u::BarrierPtr iteration;
+};
+
+// Axis of a collective (or which channel a message takes), first rank of its group (or sender), receiver, how many
+// before it.
+using FlowKey = std::tuple<int, std::int64_t, std::int64_t, std::int64_t>;
+constexpr int no_flow = -3;
+
+std::vector<std::int64_t> core_counts(const Cores& cores) {
+    std::vector<std::int64_t> counts;
+    for (const Cores::Pool& pool : cores.pools()) counts.push_back(pool.cores);
+    return counts;
+}
+
+class Run {
+public:
+    Run(const Steps& steps, const Wiring& wiring, int iterations, bool links)
+        : steps_(steps),
+          wiring_(wiring),
+          iterations_(iterations),
+          simulation_(wiring, steps.ranks(), core_counts(steps.cores())),
+          traffic_(wiring),
+          links_(links),
+          mail_(simulation_, links ? &traffic_ : nullptr) {
+        const Schedule& schedule = steps.schedule();
+        for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
+            programs_.push_back(program_of(schedule.classes[c]));
+            for (std::size_t s = 0; s < schedule.classes[c].steps.size(); ++s) {
+                const auto* bucket = std::get_if<Communicate>(&schedule.classes[c].steps[s].action);
+                if (bucket == nullptr) continue;
+                const auto visitors = static_cast<std::int64_t>(steps.ranks_of(static_cast<int>(c)).size());
+                exchanges_.emplace(std::pair{static_cast<int>(c), static_cast<int>(s)},
+                                   Exchanges{schedule.mesh, call_of(*bucket), wiring, visitors});
+            }
+        }
+    }
+
+    Prediction run() {
+        std::vector<RankState> ranks(static_cast<std::size_t>(steps_.ranks()));
+        for (std::int64_t rank = 0; rank < steps_.ranks(); ++rank) start(ranks[static_cast<std::size_t>(rank)], rank);
+        simulation_.run();
+        std::ranges::stable_sort(timeline_.events, [](const Event& a, const Event& b) {
+            return std::tuple{a.iteration, a.rank, a.start} < std::tuple{b.iteration, b.rank, b.start};
+        });
+        if (links_) traffic_.report(timeline_);
+        return {.timeline = std::move(timeline_), .mode = Mode::exact, .flows = mail_.count()};
+    }
+
+private:
+    void start(RankState& state, std::int64_t rank) {
+        state.rank = rank;
+        state.rank_class = steps_.class_of(rank);
+        const Program& program = programs_[static_cast<std::size_t>(state.rank_class)];
+        for (const int waiters : program.waiters) {
+            state.ended.push_back(waiters > 0 ? s4u::Semaphore::create(0) : nullptr);
+        }
+        state.iteration = s4u::Barrier::create(static_cast<unsigned>(program.streams_used.size()));
+        for (const Stream stream : program.streams_used) {
+            simulation_.start(rank, [this, &state, stream] { work(state, stream); });
+        }
+    }
+
+    // `when` is the actor's own clock: it runs ahead of SimGrid's while nobody else can see the difference.
+    void work(const RankState& state, Stream stream) {
+        const std::vector<Step>& steps = steps_.schedule().classes[static_cast<std::size_t>(state.rank_class)].steps;
+        Seconds when;
+        for (int iteration = 0; iteration < iterations_; ++iteration) {
+            for (std::size_t i = 0; i < steps.size(); ++i) {
+                if (steps[i].stream == stream) when = take(state, static_cast<int>(i), iteration, when);
+            }
+            simulation_.sleep_until(when);
+            state.iteration->wait();
+            when = std::max(when, simulation_.now());
+        }
+    }
+
+    // Waits for what the step waits for, takes it, and tells those who wait for it.
+    Seconds take(const RankState& state, int step, int iteration, Seconds when) {
+        const auto i = static_cast<std::size_t>(step);
+        const Program& program = programs_[static_cast<std::size_t>(state.rank_class)];
+        for (const int before : program.waits[i]) {
+            state.ended[static_cast<std::size_t>(before)]->acquire();
+            when = std::max(when, simulation_.now());
+        }
+        Event event = steps_.event(state.rank_class, step);
+        event.rank = state.rank;
+        event.iteration = iteration;
+        const Mail::Moved taken = act(state, step, when, event.bytes);
+        event.start = taken.start;
+        event.end = when = taken.end;
+        if (links_) event.flow = flow_of(state, step);
+        timeline_.events.push_back(std::move(event));
+        if (program.waiters[i] == 0) return when;
+        simulation_.sleep_until(when);
+        for (int waiter = 0; waiter < program.waiters[i]; ++waiter) state.ended[i]->release();
+        return when;
+    }
+
+    /// The n-th Send to a rank and its n-th Recv get the same number, and the n-th collective on all ranks of its
+    /// group.
+    std::int64_t flow_of(const RankState& state, int step) {
+        const Schedule& schedule = steps_.schedule();
+        const Step& of =
+            schedule.classes[static_cast<std::size_t>(state.rank_class)].steps[static_cast<std::size_t>(step)];
+        FlowKey key{no_flow, 0, 0, 0};
+        const auto message = [&](const auto& m, bool sends) {
+            const std::int64_t peer = state.rank + m.offset * stride(schedule.mesh, m.axis);
+            const bool gradients = of.stream == Stream::send_gradients || of.stream == Stream::receive_gradients;
+            key = {gradients ? -2 : -1, sends ? state.rank : peer, sends ? peer : state.rank, 0};
+        };
+        if (const auto* send = std::get_if<Send>(&of.action)) message(*send, true);
+        if (const auto* recv = std::get_if<Recv>(&of.action)) message(*recv, false);
+        if (const auto* communicate = std::get_if<Communicate>(&of.action)) {
+            const std::int64_t first = group_of(schedule.mesh, communicate->axis, state.rank).front();
+            key = {communicate->axis, first, 0, 0};
+        }
+        if (std::get<0>(key) == no_flow) return 0;
+        std::get<3>(key) = ++taken_[{state.rank, key}];
+        return numbers_.try_emplace(key, static_cast<std::int64_t>(numbers_.size()) + 1).first->second;
+    }
+
+    /// Until a message's other end comes to it, nothing goes on.
+    Mail::Moved act(const RankState& state, int step, Seconds when, Bytes& sent) {
+        const Schedule& schedule = steps_.schedule();
+        const Step& of =
+            schedule.classes[static_cast<std::size_t>(state.rank_class)].steps[static_cast<std::size_t>(step)];
+        const bool gradients = of.stream == Stream::send_gradients || of.stream == Stream::receive_gradients;
+        const auto one = [&](const auto& message) {
+            const std::array messages{point_to_point(schedule.mesh, wiring_, state.rank, message)};
+            const Stream channel = gradients ? Stream::send_gradients : Stream::send_activations;
+            Mail::Moved moved = mail_.exchange(state.rank, messages, channel, when);
+            moved.end += steps_.extra(state.rank_class, step);
+            return moved;
+        };
+        if (const auto* send = std::get_if<Send>(&of.action)) return one(*send);
+        if (const auto* recv = std::get_if<Recv>(&of.action)) return one(*recv);
+        if (!std::holds_alternative<Communicate>(of.action)) return compute(of, step, state.rank, when);
+        Exchanges& exchanges = exchanges_.at({state.rank_class, step});
+        const Seconds start = when;
+        for (std::int64_t round = 0; round < exchanges.rounds(); ++round) {
+            const std::vector<Exchange> messages = exchanges.of(round, state.rank);
+            for (const Exchange& message : messages) sent += message.sends ? message.bytes : Bytes{0};
+            when = mail_.exchange(state.rank, messages, of.stream, when).end;
+        }
+        return {start, when + steps_.extra(state.rank_class, step)};
+    }
+
+    Mail::Moved compute(const Step& of, int step, std::int64_t rank, Seconds when) {
+        const Seconds duration = steps_.duration(step, rank);
+        const int pool = of.stream == Stream::compute ? steps_.cores().pool_of(rank) : -1;
+        if (pool < 0) return {when, when + duration};
+        simulation_.sleep_until(when);
+        simulation_.compute(pool, duration);
+        return {when, simulation_.now()};
+    }
+
+    const Steps& steps_;
+    const Wiring& wiring_;
+    int iterations_;
+    Simulation simulation_;
+    Traffic traffic_;
+    bool links_;
+    Mail mail_;
+    std::map<FlowKey, std::int64_t> numbers_;
+    std::map<std::pair<std::int64_t, FlowKey>, std::int64_t> taken_;  // by rank and key without its count: the count
+    std::map<std::pair<int, int>, Exchanges> exchanges_;              // by class and step
+    std::vector<Program> programs_;
+    Timeline timeline_;
+};
+
+}  // namespace
+
+Prediction simulate_exact(const Steps& steps, const Wiring& wiring, int iterations, bool links) {
+    return Run{steps, wiring, iterations, links}.run();
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/modes/folded.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "core/error.hpp"
+#include "core/index.hpp"
+#include "sim/modes/calls.hpp"
+#include "sim/modes/fold_state.hpp"
+#include "sim/network/traffic.hpp"
+
+namespace rehearse::sim {
+
+namespace {
+
+/// Works through all classes' streams. A step's times follow from what it waits for, so it does not matter in which
+/// order steps are taken, as long as each stream's are in order.
+class Fold {
+public:
+    Fold(const Steps& steps, Collectives& collectives, Calls& calls, Traffic* traffic)
+        : steps_(steps), collectives_(collectives), calls_(calls), transits_(calls.bundles()), traffic_(traffic) {
+        for (const RankClass& rank_class : steps.schedule().classes) {
+            classes_.emplace_back(rank_class.steps);
+            touch(static_cast<int>(classes_.size()) - 1);
+        }
+        if (classes_.size() > 1) return;
+        for (std::int64_t rank = 0; rank < steps.ranks(); ++rank) {
+            crowding_ = std::max(crowding_, steps.cores().crowding(rank));
+        }
+    }
+
+    void run() {
+        const auto left = [this](const Transit& transit, double when) {
+            if (traffic_ == nullptr || computes(transit) || classes_.size() == 1) return;
+            const Leg& leg = transit.legs[transit.leg];
+            traffic_->add(calls_.tracked(leg.bundle), Bytes{leg.bytes}, Seconds{transit.start}, Seconds{when});
+        };
+        const auto arrived = [this](const Transit& transit, double when) { arrive(transit, when); };
+        do {
+            take_what_can_be();
+        } while (transits_.next(left, arrived));
+        for (const ClassState& state : classes_) {
+            require(std::ranges::count(state.done, 0) == 0, "no step waits for ever");
+        }
+    }
+
+    /// Of one iteration that starts at 0, on the first rank of the class, in order of their starts.
+    std::vector<Event> events(int c) const {
+        const ClassState& state = classes_[at(c)];
+        std::vector<int> order(state.steps->size());
+        std::iota(order.begin(), order.end(), 0);
+        std::ranges::stable_sort(order, {}, [&](int step) { return state.start[at(step)]; });
+        std::vector<Event> events;
+        events.reserve(order.size());
+        for (const int step : order) {
+            Event& event = events.emplace_back(steps_.event(c, step));
+            event.rank = steps_.first_rank(c);
+            event.start = Seconds{state.start[at(step)]};
+            event.end = Seconds{state.end[at(step)]};
+            event.flow = state.flow[at(step)];
+            if (std::holds_alternative<Communicate>((*state.steps)[at(step)].action)) {
+                event.bytes = calls_.sent(c, step);
+            }
+        }
+        return events;
+    }
+
+    /// From the first start to the last end.
+    Seconds length() const {
+        double first = std::numeric_limits<double>::infinity(), last = 0;
+        for (const ClassState& state : classes_) {
+            for (const double start : state.start) first = std::min(first, start);
+            for (const double end : state.end) last = std::max(last, end);
+        }
+        return Seconds{last > first ? last - first : 0};
+    }
+
+    std::int64_t flows() const { return flows_; }
+    std::int64_t arrows() const { return arrows_; }
+
+private:
+    /// A class's part in a collective of several.
+    struct Member {
+        int rank_class = 0, step = 0;
+        double start = 0;
+    };
+
+    /// Something of the class, or what its receives wait for, has ended.
+    void touch(int c) {
+        touched_.push_back(c);
+        for (const int sender : calls_.senders_to(c)) touched_.push_back(sender);
+    }
+
+    void take_what_can_be() {
+        while (!touched_.empty()) {
+            const int c = touched_.back();
+            touched_.pop_back();
+            for (StreamState& stream : classes_[at(c)].streams) {
+                while (take_next(c, stream)) {
+                }
+            }
+        }
+    }
+
+    void end(int c, int step, double start, double end) {
+        ClassState& state = classes_[at(c)];
+        StreamState& stream = state.of_step(step);
+        state.start[at(step)] = start;
+        state.end[at(step)] = stream.free = end;
+        state.done[at(step)] = 1;
+        ++stream.next;
+        touch(c);
+    }
+
+    bool take_next(int c, StreamState& stream) {
+        const ClassState& state = classes_[at(c)];
+        const std::optional<int> step = stream.head();
+        if (!step || stream.on_the_way) return false;
+        const Action& action = (*state.steps)[at(*step)].action;
+        if (std::holds_alternative<Recv>(action)) return false;  // its Send takes it along
+        const std::optional<double> from = state.needed(*step);
+        if (!from) return false;
+        const double start = std::max(*from, stream.free);
+        if (const auto* send = std::get_if<Send>(&action)) return take_send(c, *step, *send, start);
+        if (std::holds_alternative<Communicate>(action)) return take_collective(c, stream, *step, *from);
+        const bool computes = stream.stream == Stream::compute;
+        if (const std::span<const Leg> work = calls_.work(c, *step); computes && !work.empty() && classes_.size() > 1) {
+            set_out({.rank_class = c, .step = *step, .legs = work}, start);
+            return true;
+        }
+        const double until = start + steps_.slowest(c, *step).value * (computes ? crowding_ : 1);
+        Collectives::occupy(stream.progress, Seconds{until});
+        end(c, *step, start, until);
+        return true;
+    }
+
+    bool take_send(int c, int step, const Send& send, double start) {
+        const bool gradients = (*classes_[at(c)].steps)[at(step)].stream == Stream::send_gradients;
+        const Stream receiving = gradients ? Stream::receive_gradients : Stream::receive_activations;
+        const Calls::Message& message = calls_.message(c, step);
+        const ClassState& peer = classes_[at(message.to_class)];
+        const std::optional<int> other = peer.waiting(receiving);
+        if (!other) return false;
+        const auto* recv = std::get_if<Recv>(&(*peer.steps)[at(*other)].action);
+        require(recv != nullptr && recv->axis == send.axis && recv->offset == -send.offset && recv->bytes == send.bytes,
+                "a receive meets the send of its tensor");
+        const std::optional<double> from = peer.needed(*other);
+        if (!from) return false;
+        set_out({c, step, message.to_class, *other, -1, {&message.leg, 1}},
+                std::max({start, *from, peer.streams[at(peer.index_of(receiving))].free}));
+        flows_ += static_cast<std::int64_t>(steps_.ranks_of(c).size());
+        return true;
+    }
+
+    bool take_collective(int c, StreamState& stream, int step, double needed) {
+        Calls::OneCall& call = calls_.call(c, step);
+        const Calls::OfClass& own = call.of_class[at(c)];
+        const double start = std::max(needed, stream.free);
+        if (own.with.size() > 1) return take_together(c, stream.stream, step, own);
+        flows_ += own.messages;
+        if (classes_.size() == 1) {
+            take_only(stream, call, step, needed);
+        } else if (own.legs.empty()) {
+            end(c, step, start, start);
+        } else {
+            set_out({.rank_class = c, .step = step, .legs = own.legs}, start);
+        }
+        return true;
+    }
+
+    /// The only class's collective, which may share links with those of its other communicators.
+    void take_only(StreamState& stream, Calls::OneCall& call, int step, double needed) {
+        const double start = std::max(needed, stream.free);
+        const double until = together(stream, call, needed);
+        stream.legs = calls_.shared_legs(0, step, Seconds{until - start});
+        if (stream.legs.empty()) return end_only(stream, step, start, until);
+        stream.unhindered = until;
+        set_out({.rank_class = 0, .step = step, .legs = stream.legs}, start);
+    }
+
+    /// It takes so much longer on every rank as it met others, and as extra() says.
+    void end_only(StreamState& stream, int step, double start, double until) {
+        until += steps_.extra(0, step).value;
+        if (until > stream.over) {
+            Collectives::catch_up(stream.progress, Seconds{until});
+            stream.over = until;
+        }
+        end(0, step, start, until);
+        if (traffic_ == nullptr) return;
+        const Seconds whole{until - start};
+        for (const auto& [span, bundle] : calls_.spans(calls_.call(0, step))) {
+            traffic_->add(bundle, span.each, Seconds{start} + whole * span.begin, Seconds{start} + whole * span.end);
+        }
+    }
+
+    /// A collective in whose groups are ranks of several classes begins when the last of these has come to it.
+    bool take_together(int c, Stream stream, int step, const Calls::OfClass& own) {
+        std::vector<Member> members;
+        double begin = 0;
+        for (const int other : own.with) {
+            ClassState& state = classes_[at(other)];
+            const std::optional<int> head = state.waiting(stream);
+            if (!head || calls_.number(other, *head) != calls_.number(c, step)) return false;
+            const std::optional<double> from = state.needed(*head);
+            if (!from) return false;
+            members.push_back({other, *head, std::max(*from, state.of_step(*head).free)});
+            begin = std::max(begin, members.back().start);
+        }
+        flows_ += own.messages;
+        if (own.legs.empty()) {
+            for (const Member& each : members) end(each.rank_class, each.step, each.start, begin);
+            return true;
+        }
+        for (const Member& each : members) classes_[at(each.rank_class)].of_step(each.step).on_the_way = true;
+        set_out({.rank_class = c, .step = step, .together = static_cast<int>(together_.size()), .legs = own.legs},
+                begin);
+        together_.push_back(std::move(members));
+        return true;
+    }
+
+    /// On cores that others share.
+    bool computes(const Transit& transit) const {
+        return (*classes_[at(transit.rank_class)].steps)[at(transit.step)].stream == Stream::compute;
+    }
+
+    void set_out(const Transit& transit, double start) {
+        classes_[at(transit.rank_class)].of_step(transit.step).on_the_way = true;
+        transits_.set_out(transit, start);
+    }
+
+    void arrive(const Transit& transit, double when) {
+        ClassState& state = classes_[at(transit.rank_class)];
+        StreamState& stream = state.of_step(transit.step);
+        stream.on_the_way = false;
+        if (transit.together >= 0) return arrive_together(together_[at(transit.together)], when);
+        if (classes_.size() == 1) {
+            const bool alone = when - stream.unhindered <= 1e-9 * (stream.unhindered - transit.begun);
+            return end_only(stream, transit.step, transit.begun, alone ? stream.unhindered : when);
+        }
+        if (!computes(transit)) when += steps_.extra(transit.rank_class, transit.step).value;
+        end(transit.rank_class, transit.step, transit.begun, when);
+        if (transit.recv < 0) return;
+        ClassState& peer = classes_[at(transit.to_class)];
+        end(transit.to_class, transit.recv, transit.begun, when);
+        state.flow[at(transit.step)] = peer.flow[at(transit.recv)] = ++arrows_;
+    }
+
+    void arrive_together(const std::vector<Member>& members, double when) {
+        Seconds extra;
+        for (const Member& each : members) extra = std::max(extra, steps_.extra(each.rank_class, each.step));
+        for (const Member& each : members) {
+            classes_[at(each.rank_class)].of_step(each.step).on_the_way = false;
+            end(each.rank_class, each.step, each.start, when + extra.value);
+        }
+    }
+
+    /// The only class's collective; when the last rank has ended it. Ranks that ended the stream's last collective
+    /// early enter this one early.
+    double together(StreamState& stream, Calls::OneCall& call, double needed) {
+        const bool fresh = needed >= stream.over && needed >= stream.free;
+        if (fresh && call.lasting) return stream.over = needed + *call.lasting;
+        Collectives::Progress& progress = stream.progress;
+        progress.ready.resize(static_cast<std::size_t>(steps_.ranks()), stream.free);
+        if (stream.over > 0) Collectives::catch_up(progress, Seconds{stream.over});
+        collectives_.run(call.call, Seconds{needed}, progress);
+        const auto [first, last] = std::ranges::minmax(progress.ready);
+        stream.over = last;
+        if (fresh && last - first <= 1e-9 * (last - needed)) call.lasting = last - needed;
+        return last;
+    }
+
+    const Steps& steps_;
+    Collectives& collectives_;
+    Calls& calls_;
+    std::vector<ClassState> classes_;
+    Transits transits_;
+    Traffic* traffic_;
+    std::vector<std::vector<Member>> together_;
+    double crowding_ = 1;       // of the only class's ranks, which all compute at the same time
+    std::vector<int> touched_;  // classes some of whose steps may be ready now
+    std::int64_t flows_ = 0, arrows_ = 0;
+};
+
+}  // namespace
+
+Prediction simulate_folded(const Steps& steps, const Wiring& wiring, Collectives& collectives, int iterations,
+                           bool links) {
+    Traffic traffic{wiring};
+    Calls calls{steps, wiring, collectives, links ? &traffic : nullptr};
+    Fold fold{steps, collectives, calls, links ? &traffic : nullptr};
+    fold.run();
+    std::vector<std::vector<Event>> by_class;
+    Seconds length;
+    std::size_t count = 0;
+    for (std::size_t c = 0; c < steps.schedule().classes.size(); ++c) {
+        by_class.push_back(fold.events(static_cast<int>(c)));
+        count += by_class.back().size();
+        for (const Event& event : by_class.back()) length = std::max(length, event.end);
+    }
+    Prediction prediction{.timeline = {}, .mode = Mode::folded, .flows = fold.flows() * iterations};
+    prediction.timeline.events.reserve(count * static_cast<std::size_t>(iterations));
+    for (int iteration = 0; iteration < iterations; ++iteration) {
+        const Seconds origin = static_cast<double>(iteration) * length;
+        for (std::vector<Event>& events : by_class) {
+            for (Event& event : events) {
+                Event here = iteration + 1 == iterations ? std::move(event) : event;
+                here.iteration = iteration;
+                here.start += origin;
+                here.end += origin;
+                if (here.flow != 0) here.flow += iteration * fold.arrows();
+                prediction.timeline.events.push_back(std::move(here));
+            }
+        }
+    }
+    if (links) traffic.report(prediction.timeline, iterations, length);
+    return prediction;
+}
+
+Prediction simulate_folded(const Steps& steps, const Wiring& wiring, int iterations, std::int64_t followed_messages) {
+    Collectives collectives{steps.schedule().mesh, wiring, followed_messages};
+    return simulate_folded(steps, wiring, collectives, iterations, false);
+}
+
+Seconds folded_step(const Steps& steps, const Wiring& wiring, Collectives& collectives) {
+    Calls calls{steps, wiring, collectives, nullptr};
+    Fold fold{steps, collectives, calls, nullptr};
+    fold.run();
+    return fold.length();
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/network/switches.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.hpp"
+
+namespace rehearse::sim {
+
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+FatTreeSwitches::FatTreeSwitches(const FatTree& tree, std::int64_t nodes, Bandwidth node_bandwidth) {
+    Level level;
+    Bandwidth port = node_bandwidth;
+    for (std::size_t l = 0; l < tree.down.size(); ++l) {
+        level.first_switch = levels_.empty() ? 0 : levels_.back().first_switch + levels_.back().switches;
+        level.ports = tree.down[l];
+        level.below *= level.ports;
+        level.switches = ceil_div(nodes, level.below);
+        const double taper = l < tree.taper.size() ? tree.taper[l] : 1;
+        tapered_ = tapered_ || taper > 1;
+        port = port * (static_cast<double>(tree.down[l]) / taper);
+        level.up = port;
+        level.cost = inverse(port);
+        levels_.push_back(level);
+    }
+}
+
+std::int64_t FatTreeSwitches::link_count() const { return 2 * (levels_.back().first_switch + levels_.back().switches); }
+
+Link FatTreeSwitches::link(std::int64_t id) const {
+    const std::int64_t number = id / 2;
+    std::size_t l = 0;
+    while (number >= levels_[l].first_switch + levels_[l].switches) ++l;
+    const std::string_view way = id % 2 == 0 ? "up" : "down";
+    return {fmt::format("switch{}.{}:{}", l, number - levels_[l].first_switch, way), fmt::format("switch{}:{}", l, way),
+            levels_[l].up};
+}
+
+std::int64_t FatTreeSwitches::alike(std::int64_t id) const {
+    std::size_t l = 0;
+    while (id / 2 >= levels_[l].first_switch + levels_[l].switches) ++l;
+    return 2 * levels_[l].first_switch + id % 2;
+}
+
+int FatTreeSwitches::route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
+    std::size_t top = 0;
+    for (; from / levels_[top].below != to / levels_[top].below; ++top) {
+        const Level& level = levels_[top];
+        hops.push_back({2 * (level.first_switch + from / level.below), level.cost});
+    }
+    for (std::size_t l = top; l-- > 0;) {
+        const Level& level = levels_[l];
+        hops.push_back({2 * (level.first_switch + to / level.below) + 1, level.cost});
+    }
+    return static_cast<int>(2 * top + 1);
+}
+
+int FatTreeSwitches::passed(std::int64_t from, std::int64_t to) const {
+    int up = 0;
+    for (const Level& level : levels_) {
+        from /= level.ports;
+        to /= level.ports;
+        if (from == to) break;
+        ++up;
+    }
+    return 2 * up + 1;
+}
+
+void FatTreeSwitches::from_top(std::int64_t node, bool down, std::vector<Hop>& hops) const {
+    for (std::size_t l = 0; l + 1 < levels_.size(); ++l) {
+        const Level& level = levels_[l];
+        hops.push_back({2 * (level.first_switch + node / level.below) + (down ? 1 : 0), level.cost});
+    }
+}
+
+DragonflySwitches::DragonflySwitches(const Dragonfly& dragonfly, double scale)
+    : groups_(dragonfly.groups),
+      routers_(dragonfly.routers),
+      nodes_(dragonfly.nodes),
+      first_global_(groups_ * routers_ * routers_),
+      local_(dragonfly.local.value * scale),
+      global_(dragonfly.global.value * scale) {}
+
+Link DragonflySwitches::link(std::int64_t id) const {
+    if (id >= first_global_) {
+        const std::int64_t pair = id - first_global_;
+        return {fmt::format("group{}>group{}", pair / groups_, pair % groups_), "group>group", global_};
+    }
+    const std::int64_t group = id / (routers_ * routers_);
+    const std::int64_t pair = id % (routers_ * routers_);
+    return {fmt::format("group{}:router{}>router{}", group, pair / routers_, pair % routers_), "router>router", local_};
+}
+
+std::int64_t DragonflySwitches::alike(std::int64_t id) const { return id >= first_global_ ? first_global_ : 0; }
+
+int DragonflySwitches::route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
+    const std::int64_t router_a = from / nodes_, router_b = to / nodes_;
+    const std::int64_t group_a = router_a / routers_, group_b = router_b / routers_;
+    const std::int64_t a = router_a % routers_, b = router_b % routers_;
+    int passed = 1;
+    const auto local = [&](std::int64_t group, std::int64_t here, std::int64_t there) {
+        if (here == there) return;
+        hops.push_back({(group * routers_ + here) * routers_ + there, inverse(local_)});
+        ++passed;
+    };
+    if (group_a == group_b) {
+        local(group_a, a, b);
+        return passed;
+    }
+    const std::int64_t leave = (group_b + b) % routers_, enter = (group_a + a) % routers_;
+    local(group_a, a, leave);
+    hops.push_back({first_global_ + group_a * groups_ + group_b, inverse(global_)});
+    ++passed;
+    local(group_b, enter, b);
+    return passed;
+}
+
+int DragonflySwitches::passed(std::int64_t from, std::int64_t to) const {
+    std::vector<Hop> hops;
+    return route(from, to, hops);
+}
+
+TorusSwitches::TorusSwitches(const Torus& torus, double scale)
+    : dims_(torus.dims), strides_(torus.dims.size(), 1), link_(torus.link.value * scale) {
+    for (std::size_t d = dims_.size(); d-- > 1;) strides_[d - 1] = strides_[d] * dims_[d];
+}
+
+std::int64_t TorusSwitches::link_count() const {
+    return 2 * static_cast<std::int64_t>(dims_.size()) * strides_.front() * dims_.front();
+}
+
+Link TorusSwitches::link(std::int64_t id) const {
+    const auto count = static_cast<std::int64_t>(dims_.size());
+    const std::string way = fmt::format("dim{}{}", id / 2 % count, id % 2 == 0 ? "+" : "-");
+    return {fmt::format("node{}:{}", id / 2 / count, way), way, link_};
+}
+
+std::int64_t TorusSwitches::alike(std::int64_t id) const { return id % (2 * static_cast<std::int64_t>(dims_.size())); }
+
+int TorusSwitches::route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
+    const auto count = static_cast<std::int64_t>(dims_.size());
+    int passed = 1;
+    for (std::size_t d = 0; d < dims_.size(); ++d) {
+        const std::int64_t size = dims_[d], stride = strides_[d];
+        std::int64_t here = from / stride % size;
+        const std::int64_t there = to / stride % size;
+        const std::int64_t up = (there - here + size) % size;
+        const bool increase = 2 * up < size || (2 * up == size && here % 2 == 0);
+        for (std::int64_t left = increase ? up : size - up; left > 0 && here != there; --left, ++passed) {
+            hops.push_back({2 * (from * count + static_cast<std::int64_t>(d)) + (increase ? 0 : 1), inverse(link_)});
+            const std::int64_t next = (here + (increase ? 1 : size - 1)) % size;
+            from += (next - here) * stride;
+            here = next;
+        }
+    }
+    return passed;
+}
+
+int TorusSwitches::passed(std::int64_t from, std::int64_t to) const {
+    std::vector<Hop> hops;
+    return route(from, to, hops);
+}
+
+namespace {
+
+std::int64_t product(const std::vector<std::int64_t>& sizes) {
+    std::int64_t result = 1;
+    for (const std::int64_t size : sizes) result *= size;
+    return result;
+}
+
+// Every size at least 1, room for every node, every bandwidth given.
+struct Checker {
+    const Machine& machine;
+    std::string_view topology;
+
+    [[noreturn]] void refuse(const std::string& what) const {
+        throw InputError(fmt::format("{}: machine '{}', fabric {}: {}", machine.origin, machine.name, topology, what));
+    }
+    void places(const std::vector<std::int64_t>& sizes) const {
+        if (sizes.empty() || std::ranges::min(sizes) < 1) refuse("every size must be at least 1");
+        if (product(sizes) < node_count(machine)) {
+            refuse(fmt::format("has room for {} nodes, the machine has {}", product(sizes), node_count(machine)));
+        }
+    }
+    void bandwidth(Bandwidth value, std::string_view what) const {
+        if (!(value.value > 0)) refuse(fmt::format("needs a bandwidth of its {} above 0", what));
+    }
+};
+
+struct Maker {
+    const Machine& machine;
+    std::int64_t nics;
+    double scale;
+
+    Switches operator()(const Star&) const { return StarSwitch{}; }
+    Switches operator()(const FatTree& tree) const {
+        const Checker check{machine, "fat tree"};
+        check.places(tree.down);
+        for (const double taper : tree.taper) {
+            if (!(taper > 0)) check.refuse("every taper must be above 0");
+        }
+        const double ports = static_cast<double>(std::max<std::int64_t>(nics, 1));
+        return FatTreeSwitches{tree, node_count(machine), machine.fabric.link.value * (ports * scale)};
+    }
+    Switches operator()(const Dragonfly& dragonfly) const {
+        const Checker check{machine, "dragonfly"};
+        check.places({dragonfly.groups, dragonfly.routers, dragonfly.nodes});
+        if (dragonfly.routers > 1) check.bandwidth(dragonfly.local.value, "local links");
+        if (dragonfly.groups > 1) check.bandwidth(dragonfly.global.value, "global links");
+        return DragonflySwitches{dragonfly, scale};
+    }
+    Switches operator()(const Torus& torus) const {
+        const Checker check{machine, "torus"};
+        check.places(torus.dims);
+        check.bandwidth(torus.link.value, "links");
+        return TorusSwitches{torus, scale};
+    }
+};
+
+}  // namespace
+
+Switches make_switches(const Machine& machine, std::int64_t nics, double scale) {
+    return std::visit(Maker{machine, nics, scale}, machine.fabric.topology);
+}
+
+}  // namespace rehearse::sim

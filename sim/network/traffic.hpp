@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each link carried, and when: for timelines whose reader asked for it.
+#pragma once
+
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/timeline.hpp"
+#include "sim/collective/rounds.hpp"
+#include "sim/network/wiring.hpp"
+
+namespace rehearse::sim {
+
+class Traffic {
+public:
+    /// Single links beyond these, the busiest first, are only counted with those of their kind.
+    static constexpr std::size_t listed = 1024;
+    static constexpr std::size_t drawn = 256;  // of the listed ones, where it is known when each message went
+    /// A link's rate over time has at most so many points; beyond, the means of so many equal spans of time.
+    static constexpr std::size_t points = 1000;
+
+    explicit Traffic(const Wiring& wiring) : wiring_(wiring) {}
+
+    /// Flows that always carry the same at the same time; a number for `add`.
+    int bundle(std::span<const Flow> flows);
+    int bundle(const Flow& flow);
+    /// Each flow of the bundle carries so much, evenly from start to end.
+    void add(int bundle, Bytes each, Seconds start, Seconds end);
+    /// Adds links and their counters, of this many iterations of `length` after each other.
+    void report(Timeline& timeline, int iterations = 1, Seconds length = {}) const;
+
+private:
+    struct Rate {
+        double start = 0, end = 0, rate = 0;
+    };
+    struct Bundle {
+        std::vector<Flow> flows;
+        std::vector<std::pair<std::int64_t, std::int64_t>> kinds;  // Wiring::alike, links crossed by all flows together
+        double bytes = 0;                                          // of each flow
+        std::vector<Rate> rates;                                   // of each flow
+    };
+    /// By link.
+    std::vector<double> bytes_on_links() const;
+    std::vector<std::int64_t> busiest(const std::vector<double>& on_link) const;
+    std::unordered_map<std::int64_t, std::vector<Rate>> rates_on(std::span<const std::int64_t> links) const;
+    void report_kinds(Timeline& timeline, const std::vector<double>& on_link, int iterations, double length) const;
+    void report_links(Timeline& timeline, const std::vector<double>& on_link, int iterations, double length) const;
+
+    const Wiring& wiring_;
+    std::vector<Bundle> bundles_;
+    std::map<std::pair<std::int64_t, std::int64_t>, int> single_;  // bundles of one flow
+};
+
+}  // namespace rehearse::sim

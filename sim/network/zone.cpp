@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/network/zone.hpp"
+
+#include <fmt/format.h>
+#include <simgrid/kernel/routing/NetPoint.hpp>
+#include <simgrid/kernel/routing/NetZoneImpl.hpp>
+
+#include <array>
+#include <string>
+#include <unordered_map>
+
+#include "core/error.hpp"
+
+namespace rehearse::sim {
+
+namespace s4u = simgrid::s4u;
+namespace routing = simgrid::kernel::routing;
+
+namespace {
+
+// SimGrid's signals keep their listeners for ever: one listens for all simulations.
+std::function<void()>& watcher() {
+    static std::function<void()> the_watcher;
+    return the_watcher;
+}
+
+// CM02 shares bandwidth max-min and multiplies nothing; its TCP window and cross traffic are switched off. SimGrid's
+// own messages go nowhere. 64 KiB of stack an actor are plenty for ours. Times nearer than the precision (s) count as
+// equal.
+s4u::Engine& engine() {
+    static const auto the_engine = [] {
+        std::array<std::string, 11> words{"rehearse",
+                                          "--log=root.thres:critical",
+                                          "--cfg=network/model:CM02",
+                                          "--cfg=network/latency-factor:1",
+                                          "--cfg=network/bandwidth-factor:1",
+                                          "--cfg=network/weight-S:0",
+                                          "--cfg=network/TCP-gamma:0",
+                                          "--cfg=network/crosstraffic:0",
+                                          "--cfg=surf/precision:1e-12",
+                                          "--cfg=maxmin/precision:1e-12",
+                                          "--cfg=contexts/stack-size:64"};
+        std::array<char*, words.size() + 1> argv{};
+        for (std::size_t i = 0; i < words.size(); ++i) argv[i] = words[i].data();
+        int argc = static_cast<int>(words.size());
+        auto made = std::make_unique<s4u::Engine>(&argc, argv.data());
+        s4u::create_empty_zone("rehearse");
+        s4u::Engine::on_time_advance_cb([](double /*delta*/) {
+            if (watcher()) watcher()();
+        });
+        return made;
+    }();
+    return *the_engine;
+}
+
+// Names are unique in the engine for ever.
+std::string unique(std::string_view what) {
+    static std::int64_t count = 0;
+    return fmt::format("{}#{}", what, count++);
+}
+
+}  // namespace
+
+class DeviceZone : public routing::NetZoneImpl {
+public:
+    DeviceZone(const Wiring& wiring, const routing::NetZoneImpl& root)
+        : NetZoneImpl(unique("machine")), wiring_(wiring) {
+        set_network_model(root.get_network_model());
+        set_cpu_pm_model(root.get_cpu_pm_model());
+        set_cpu_vm_model(root.get_cpu_vm_model());
+        set_disk_model(root.get_disk_model());
+        set_host_model(root.get_host_model());
+    }
+    ~DeviceZone() override = default;
+    DeviceZone(const DeviceZone&) = delete;
+    DeviceZone& operator=(const DeviceZone&) = delete;
+
+    // A core does a second of work in a second.
+    void add_host() { hosts_.push_back(create_host(unique("device"), {1.0})->seal()); }
+    void add_cores(std::int64_t count) {
+        hosts_.push_back(create_host(unique("cores"), {1.0})->set_core_count(static_cast<int>(count))->seal());
+    }
+    s4u::Host* host(std::int64_t device) const { return hosts_.at(static_cast<std::size_t>(device)); }
+
+    // A host's id in its zone is the number of its device.
+    void get_local_route(const routing::NetPoint* from, const routing::NetPoint* to, routing::Route* into,
+                         double* latency) override {
+        *latency = 0;
+        std::vector<Hop> hops;
+        wiring_.route(static_cast<std::int64_t>(from->id()), static_cast<std::int64_t>(to->id()), hops);
+        for (const Hop& hop : hops) into->link_list_.push_back(link(hop.link));
+    }
+    void get_graph(const s_xbt_graph_t*, std::map<std::string, xbt_node_t, std::less<>>*,
+                   std::map<std::string, xbt_edge_t, std::less<>>*) override {}
+
+private:
+    simgrid::kernel::resource::StandardLinkImpl* link(std::int64_t id) {
+        s4u::Link*& made = links_[id];
+        if (made == nullptr) {
+            const Link link = wiring_.link(id);
+            made = create_link(unique(link.name), {link.bandwidth.value})->seal();
+        }
+        return made->get_impl();
+    }
+
+    const Wiring& wiring_;
+    std::vector<s4u::Host*> hosts_;
+    std::unordered_map<std::int64_t, s4u::Link*> links_;  // those that some route has used
+};
+
+Simulation::Simulation(const Wiring& wiring, std::int64_t devices, std::span<const std::int64_t> cores)
+    : zone_(std::make_unique<DeviceZone>(wiring, *engine().get_netzone_root()->get_impl())),
+      origin_(s4u::Engine::get_clock()),
+      first_cores_(devices) {
+    for (std::int64_t device = 0; device < devices; ++device) zone_->add_host();
+    for (const std::int64_t count : cores) zone_->add_cores(count);  // behind the devices, whose numbers are places
+}
+
+Simulation::~Simulation() {
+    if (watched_) watcher() = nullptr;
+}
+
+void Simulation::watch(std::function<void()> to_call) {
+    watcher() = std::move(to_call);
+    watched_ = true;
+}
+
+s4u::Host* Simulation::host(std::int64_t device) const { return zone_->host(device); }
+
+void Simulation::start(std::int64_t device, const std::function<void()>& work) {
+    ++at_work_;
+    s4u::Actor::create("rank", host(device), [this, work] {
+        work();
+        --at_work_;
+    });
+}
+
+Seconds Simulation::now() const { return Seconds{s4u::Engine::get_clock()} - origin_; }
+
+void Simulation::sleep_until(Seconds when) const {
+    if (when > now()) s4u::this_actor::sleep_until((when + origin_).value);
+}
+
+void Simulation::compute(int cores, Seconds work) const {
+    if (!(work > Seconds{0})) return;
+    s4u::this_actor::exec_init(work.value)->set_host(zone_->host(first_cores_ + cores))->wait();
+}
+
+void Simulation::run() const {
+    try {
+        engine().run();
+    } catch (const simgrid::Exception& error) {
+        throw BackendError(fmt::format("SimGrid: {}", error.what()));
+    }
+    require(at_work_ == 0, "no rank waits for a message or a step that never comes");
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/published.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "models/csv.hpp"
+#include "validate/published_files.hpp"
+
+namespace rehearse::validate {
+
+namespace {
+
+constexpr std::array needed{"id",    "system",           "machine",      "device", "n_devices",
+                            "model", "precision",        "strategy",     "metric", "value",
+                            "unit",  "batch_per_device", "global_batch", "extra",  "provenance"};
+
+}  // namespace
+
+const std::string& PublishedRow::text(std::string_view column) const {
+    static const std::string none;
+    const auto found = columns.find(column);
+    return found == columns.end() ? none : found->second;
+}
+
+std::optional<double> PublishedRow::number(std::string_view column) const {
+    const std::string& written = text(column);
+    if (written.empty()) return std::nullopt;
+    try {
+        return parse_number(written, column);
+    } catch (const InputError& error) {
+        throw InputError(fmt::format("{}: {}", origin, error.what()));
+    }
+}
+
+std::vector<PublishedRow> read_published(std::string_view text, const std::string& origin) {
+    const models::Csv csv(text, origin);
+    for (const char* column : needed) csv.column(column);
+    std::vector<PublishedRow> rows;
+    for (std::size_t i = 0; i < csv.size(); ++i) {
+        PublishedRow row;
+        for (const std::string& column : csv.header()) row.columns[column] = csv.text(i, column);
+        row.origin = fmt::format("{}: row '{}'", origin, row.text("id"));
+        if (!row.text("n_devices").empty()) row.devices = csv.whole(i, "n_devices", 1);
+        row.value = csv.positive(i, "value");
+        rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
+std::vector<PublishedRow> shipped_published() {
+    std::vector<PublishedRow> all;
+    for (const PublishedFile& file : published_files()) {
+        for (PublishedRow& row : read_published(file.text, fmt::format("calibrate/published/{}.csv", file.name))) {
+            all.push_back(std::move(row));
+        }
+    }
+    return all;
+}
+
+}  // namespace rehearse::validate
