@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/gathered_again.hpp"
 #include "core/index.hpp"
 
 namespace rehearse::schedule {
@@ -190,9 +191,27 @@ std::optional<std::vector<int>> balance(std::span<const std::vector<double>> cos
     return ends;
 }
 
+namespace {
+
+/// What ranks gather for one reader stays with the reader: a piece of it crosses to the next stage, not the whole, whose
+/// memory the next gather takes (gathers_again).
+std::vector<int> cut_before_gathers(const Network& network, std::span<const int> ends) {
+    std::vector<int> moved(ends.begin(), ends.end());
+    const auto layers = static_cast<int>(network.layers.size());
+    for (std::size_t piece = 0; piece < moved.size(); ++piece) {
+        const int begin = piece == 0 ? 0 : moved[piece - 1];
+        int& end = moved[piece];
+        while (end < layers && end - 1 > begin && gathers_again(network.layers[at(end - 1)])) --end;
+    }
+    return moved;
+}
+
+}  // namespace
+
 std::vector<Stage> cut_stages(const Part& part, std::span<const int> ends, int stages, const std::string& axis_name,
                               bool tie) {
-    return Cutter{part, stages, static_cast<int>(ends.size()), axis_name, tie}.run(ends);
+    const std::vector<int> before_gathers = cut_before_gathers(part.network, ends);
+    return Cutter{part, stages, static_cast<int>(ends.size()), axis_name, tie}.run(before_gathers);
 }
 
 }  // namespace rehearse::schedule

@@ -8,10 +8,12 @@
 #include <map>
 
 #include "core/error.hpp"
+#include "core/gathered_again.hpp"
 #include "models/models.hpp"
 #include "models/zoo/transformer.hpp"
 #include "schedule/blocks.hpp"
 #include "schedule/plan.hpp"
+#include "schedule/stages.hpp"
 #include "tests/schedule/examples.hpp"
 
 namespace rehearse::schedule {
@@ -265,6 +267,24 @@ Network with_words(std::int64_t words) {
 }
 
 // Megatron-LM's make-vocab-size-divisible-by: 300 words on two ranks lie as they are, 301 as 512 with 256 each.
+// Its memory is that of every gather: the next one would overwrite what is being sent.
+TEST(SplitTensor, NeverSendsWhatWasGatheredToTheNextStage) {
+    const Part part = split_tensor(two_blocks(), {"tensor", 0, 2, true});
+    const auto layers = static_cast<int>(part.network.layers.size());
+    for (int end = 2; end < layers; ++end) {
+        const std::vector<int> ends{end, layers};
+        for (const Stage& stage : cut_stages(part, ends, 2, "pipe", false)) {
+            check(stage.part.network);
+            for (const Layer& layer : stage.part.network.layers) {
+                const auto* op = std::get_if<Communication>(&layer.op);
+                if (op == nullptr || op->movement != Movement::send) continue;
+                const Layer& sent = stage.part.network.layers[static_cast<std::size_t>(layer.inputs.front())];
+                EXPECT_FALSE(gathers_again(sent)) << sent.name << ", cut before layer " << end;
+            }
+        }
+    }
+}
+
 TEST(SplitTensor, FillsUpAVocabularyThatRanksCannotShareEvenly) {
     for (const bool sequence : {false, true}) {
         const Part even = split_tensor(with_words(300), {"tensor", 0, 2, sequence});
