@@ -162,6 +162,23 @@ endif()
 find_package(Qt6 6.2 QUIET COMPONENTS Widgets Test)
 rehearse_option(GUI "${Qt6_FOUND}" "rehearse-gui (Qt ${Qt6_VERSION})" "Qt 6 (qt6-base-dev)")
 
+# Debian's modules (NumPy, pandas, PyTorch) are for Debian's interpreter, also where another one comes first in the path.
+if(EXISTS /usr/bin/python3)
+  set(Python3_EXECUTABLE /usr/bin/python3 CACHE FILEPATH "the interpreter that the package rehearse is built for")
+endif()
+find_package(Python3 QUIET COMPONENTS Interpreter Development.Module)
+set(pybind11_FOUND FALSE)
+if(Python3_FOUND)
+  set(PYTHON_EXECUTABLE ${Python3_EXECUTABLE})  # pybind11's own word for it
+  find_package(pybind11 2.10 QUIET)
+endif()
+set(python_FOUND FALSE)
+if(pybind11_FOUND AND REHEARSE_SIM)
+  set(python_FOUND TRUE)
+endif()
+rehearse_option(PYTHON "${python_FOUND}" "import rehearse (Python ${Python3_VERSION}, pybind11 ${pybind11_VERSION})"
+  "pybind11 (pybind11-dev, python3-dev) or SimGrid")
+
 find_package(GTest QUIET)
 rehearse_option(TESTS "${GTest_FOUND}" "ctest" "GoogleTest (libgtest-dev, libgmock-dev)")
 if(REHEARSE_TESTS)

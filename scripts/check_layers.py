@@ -28,6 +28,7 @@ MAY_INCLUDE = {  # besides the folder itself
     "picture": {"core"},
     "validate": {"core", "prices", "models", "schedule", "sim", "predict", "cluster"},
     "cli": {"core", "bench", "cluster", "picture", "predict", "search", "validate"} | VERBS,
+    "python": {"core", "predict", "search", "models", "schedule", "sim", "trace"},
     "gui": {"core", "picture", "predict"} | VERBS - {"kernels", "run"},
 }
 OWNERS = {  # library: (how its headers begin, who may reach them)
@@ -43,6 +44,7 @@ OWNERS = {  # library: (how its headers begin, who may reach them)
     "toml++": (r"toml\+\+|toml\.hpp", {"models", "validate"}),
     "ONNX": (r"onnx/", {"models"}),
     "protobuf": (r"google/protobuf/|.*\.pb\.h", {"models", "trace"}),
+    "pybind11": (r"pybind11/|Python\.h", {"python"}),
     "hwloc": (r"hwloc", {"models"}),
     "CLI11": (r"CLI/", {"cli"}),
     "Google Benchmark": (r"benchmark/", {"bench"}),

@@ -6,6 +6,7 @@
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
 
 #include <array>
+#include <csignal>
 #include <string>
 #include <unordered_map>
 
@@ -23,6 +24,23 @@ std::function<void()>& watcher() {
     static std::function<void()> the_watcher;
     return the_watcher;
 }
+
+/// SimGrid takes Ctrl-C and segmentation faults for itself; they are the program's that we are part of.
+class KeptSignals {
+public:
+    KeptSignals() {
+        for (std::size_t i = 0; i < kept.size(); ++i) sigaction(kept[i], nullptr, &before_[i]);
+    }
+    ~KeptSignals() {
+        for (std::size_t i = 0; i < kept.size(); ++i) sigaction(kept[i], &before_[i], nullptr);
+    }
+    KeptSignals(const KeptSignals&) = delete;
+    KeptSignals& operator=(const KeptSignals&) = delete;
+
+private:
+    static constexpr std::array kept{SIGINT, SIGSEGV};
+    std::array<struct sigaction, kept.size()> before_{};
+};
 
 // CM02 shares bandwidth max-min and multiplies nothing; its TCP window and cross traffic are switched off. SimGrid's
 // own messages go nowhere. 64 KiB of stack an actor are plenty for ours. Times nearer than the precision (s) count as
@@ -43,6 +61,7 @@ s4u::Engine& engine() {
         std::array<char*, words.size() + 1> argv{};
         for (std::size_t i = 0; i < words.size(); ++i) argv[i] = words[i].data();
         int argc = static_cast<int>(words.size());
+        const KeptSignals kept;
         auto made = std::make_unique<s4u::Engine>(&argc, argv.data());
         s4u::create_empty_zone("rehearse");
         s4u::Engine::on_time_advance_cb([](double /*delta*/) {

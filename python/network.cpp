@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks and machines by name, file or text.
+#include "models/frameworks.hpp"
+#include "models/fuse.hpp"
+#include "models/models.hpp"
+#include "python/bindings.hpp"
+
+namespace rehearse::python {
+
+namespace {
+
+Network load(const std::string& name_or_file, const std::string& fuse, bool allow_unknown) {
+    const models::Fusions fusions = models::parse_fusions(fuse);
+    const py::gil_scoped_release unlocked;
+    return models::fuse(models::load_network(name_or_file, allow_unknown), fusions);
+}
+
+py::dict described(const Network& network, const Layer& layer) {
+    py::list inputs;
+    for (const int input : layer.inputs) inputs.append(network.layers[static_cast<std::size_t>(input)].name);
+    py::dict row;
+    row["name"] = layer.name;
+    row["operator"] = to_string(layer.op);
+    row["inputs"] = inputs;
+    row["shape"] = py::tuple(py::cast(layer.output));
+    row["parameters"] = layer.weights_of >= 0 ? 0 : parameters(layer.op);
+    row["forward_flops"] = flops(layer.op, Pass::forward, 1).value;
+    return row;
+}
+
+py::list names_of(auto&& each) {
+    py::list names;
+    for (const auto& entry : each) names.append(py::make_tuple(std::string{entry.name}, std::string{entry.summary}));
+    return names;
+}
+
+}  // namespace
+
+void bind_networks(py::module_& module) {
+    py::class_<Network>(module, "Network", "Named layers in topological order.")
+        .def(py::init(&load), py::arg("name_or_file"), py::kw_only(), py::arg("fuse") = "off",
+             py::arg("allow_unknown") = false,
+             "A network of the zoo by name, or an .onnx file by path. `fuse` joins operators as compilers do: 'on', "
+             "'off' or names joined by commas. `allow_unknown` prices unknown operators by the bytes they touch.")
+        .def_readonly("name", &Network::name)
+        .def_property_readonly("parameters", [](const Network& network) { return parameters(network); })
+        .def_property_readonly(
+            "forward_flops", [](const Network& network) { return flops(network, Pass::forward).value; },
+            "Operations of one sample's forward pass; a multiply-add is two.")
+        .def_property_readonly(
+            "layers",
+            [](const Network& network) {
+                py::list rows;
+                for (const Layer& layer : network.layers) rows.append(described(network, layer));
+                return rows;
+            },
+            "A dict a layer: name, operator, inputs, shape of one sample's output, parameters, forward_flops.")
+        .def("__len__", [](const Network& network) { return network.layers.size(); })
+        .def("__repr__", [](const Network& network) {
+            return "<rehearse.Network " + network.name + ", " + std::to_string(network.layers.size()) + " layers, " +
+                   std::to_string(parameters(network)) + " parameters>";
+        });
+
+    py::class_<Machine>(module, "Machine", "Nodes, devices, links and storage, each figure with its source.")
+        .def(py::init([](const std::string& name_or_file) {
+                 const py::gil_scoped_release unlocked;
+                 return models::load_machine(name_or_file);
+             }),
+             py::arg("name_or_file"), "A machine that ships with Rehearse by name, 'this-host', or a .toml file.")
+        .def_static("from_toml", &models::parse_machine, py::arg("text"), py::arg("origin") = "machine",
+                    "Reads the machine format (docs/machines.md); errors name `origin` and the line.")
+        .def("to_toml", &models::to_toml, "The text that from_toml reads as the same machine.")
+        .def_readonly("name", &Machine::name)
+        .def_readonly("summary", &Machine::summary)
+        .def_property_readonly("nodes", [](const Machine& machine) { return node_count(machine); })
+        .def_property_readonly("devices", [](const Machine& machine) { return device_count(machine); })
+        .def("__repr__", [](const Machine& machine) {
+            return "<rehearse.Machine " + machine.name + ", " + std::to_string(node_count(machine)) + " nodes, " +
+                   std::to_string(device_count(machine)) + " devices>";
+        });
+
+    module.def(
+        "networks", [] { return names_of(models::zoo()); }, "(name, summary) of each network of the zoo.");
+    module.def(
+        "machines", [] { return names_of(models::machines()); }, "(name, summary) of each machine that is built in.");
+    module.def(
+        "frameworks", [] { return names_of(models::frameworks()); }, "(name, summary) of each framework profile.");
+}
+
+}  // namespace rehearse::python

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+from os import PathLike
+from typing import Any, Literal, Mapping, Optional, Sequence, Union
+
+__version__: str
+
+class InputError(ValueError): ...
+class InfeasibleError(RuntimeError): ...
+class BackendError(RuntimeError): ...
+
+class Network:
+    def __init__(self, name_or_file: str, *, fuse: str = "off", allow_unknown: bool = False) -> None: ...
+    name: str
+    parameters: int
+    forward_flops: float
+    layers: list[dict[str, Any]]
+    def __len__(self) -> int: ...
+
+class Machine:
+    def __init__(self, name_or_file: str) -> None: ...
+    @staticmethod
+    def from_toml(text: str, origin: str = "machine") -> Machine: ...
+    def to_toml(self) -> str: ...
+    name: str
+    summary: str
+    nodes: int
+    devices: int
+
+class Point:
+    devices: int
+    nodes: int
+    global_batch: int
+    step_s: float
+    step_low_s: float
+    step_high_s: float
+    samples_per_s: float
+    flops_per_s: float
+    compute_s: float
+    exposed_comm_s: float
+    bubble_s: float
+    io_wait_s: float
+    rest_s: float
+    memory_peak_bytes: float
+    memory_capacity_bytes: float
+    fits: bool
+    mode: str
+    basis: Literal["measured", "anchored", "cold"]
+    measured_step_s: Optional[float]
+    speedup: Optional[float]
+    efficiency: Optional[float]
+    def to_dict(self) -> dict[str, Any]: ...
+
+class Timeline:
+    @staticmethod
+    def read(path: str) -> Timeline: ...
+    title: str
+    measured: bool
+    ranks: int
+    length_s: float
+    def columns(self) -> dict[str, Any]: ...
+    def to_arrays(self) -> dict[str, Any]: ...
+    def to_dataframe(self) -> Any: ...
+    def write(self, path: str) -> None: ...
+    def __len__(self) -> int: ...
+
+class Schedule:
+    plan: str
+    ranks: int
+    memory_peak_bytes: float
+    classes: dict[str, list[str]]
+    def draw(self) -> str: ...
+
+class Prediction:
+    points: list[Point]
+    timeline: Timeline
+    schedule: Schedule
+    explained: list[dict[str, Any]]
+    pilots: list[dict[str, Any]]
+    def to_dicts(self) -> list[dict[str, Any]]: ...
+    def to_dataframe(self) -> Any: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, i: int) -> Point: ...
+
+class RankedPlan:
+    plan: str
+    devices: int
+    nodes: int
+    step_s: float
+    step_low_s: float
+    step_high_s: float
+    memory_peak_bytes: float
+    estimated_step_s: float
+
+class Search:
+    plans: list[RankedPlan]
+    screened: int
+    simulated: int
+    too_large: int
+    refusals: list[str]
+    def to_dicts(self) -> list[dict[str, Any]]: ...
+    def to_dataframe(self) -> Any: ...
+    def __len__(self) -> int: ...
+
+_Path = Union[str, "PathLike[str]"]
+
+def networks() -> list[tuple[str, str]]: ...
+def machines() -> list[tuple[str, str]]: ...
+def frameworks() -> list[tuple[str, str]]: ...
+def predict(model: Union[Network, _Path], machine: Union[Machine, _Path], *, devices: Union[int, Sequence[int]] = 1, plan: str = "data",
+            batch: int = 32, global_batch: Optional[int] = None, precision: str = "fp32", optimizer: str = "sgd",
+            framework: Optional[_Path] = None, pilot: Optional[Mapping[int, Union[float, str]]] = None, fuse: str = "off",
+            baseline: Optional[int] = None, bands: bool = True) -> Prediction: ...
+def search(model: Union[Network, _Path], machine: Union[Machine, _Path], *, devices: Union[int, Sequence[int]], global_batch: int,
+           precision: str = "fp32", optimizer: str = "sgd", fuse: str = "off", top: int = 10) -> Search: ...
+def schedule(model: Union[Network, _Path], machine: Union[Machine, _Path] = "summit", *, devices: int = 1, plan: str = "data",
+             batch: int = 32, global_batch: Optional[int] = None, precision: str = "fp32", optimizer: str = "sgd",
+             fuse: str = "off") -> Schedule: ...

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Predictions and searches as dicts, data frames and HTML; timelines as arrays."""
+import html
+
+from . import _rehearse
+
+POINT = ("devices", "nodes", "global_batch", "step_s", "step_low_s", "step_high_s", "samples_per_s", "flops_per_s", "compute_s",
+         "exposed_comm_s", "bubble_s", "io_wait_s", "rest_s", "memory_peak_bytes", "memory_capacity_bytes", "fits", "mode", "basis",
+         "measured_step_s", "speedup", "efficiency")
+PLAN = ("plan", "devices", "nodes", "step_s", "step_low_s", "step_high_s", "memory_peak_bytes", "estimated_step_s")
+SHOWN = {  # heading: (attribute, how it is written)
+    "devices": ("devices", str),
+    "batch": ("global_batch", str),
+    "step": ("step_s", lambda s: f"{_seconds(s)}"),
+    "90 % band": (("step_low_s", "step_high_s"), lambda low, high: f"{_seconds(low)} to {_seconds(high)}"),
+    "samples/s": ("samples_per_s", lambda rate: f"{rate:,.4g}"),
+    "efficiency": ("efficiency", lambda share: "" if share is None else f"{100 * share:.0f} %"),
+    "memory": ("memory_peak_bytes", lambda size: f"{size / 1e9:.3g} GB"),
+    "basis": ("basis", str),
+}
+
+
+def _seconds(value):
+    for scale, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value:.3g} s"
+
+
+def _rows(items, names):
+    return [{name: getattr(item, name) for name in names} for item in items]
+
+
+def _frame(rows):
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("to_dataframe needs pandas; to_dicts gives the same rows without it") from error
+    return pandas.DataFrame(rows)
+
+
+def _table(points):
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in SHOWN)
+    body = ""
+    for point in points:
+        cells = ""
+        for names, write in SHOWN.values():
+            names = names if isinstance(names, tuple) else (names,)
+            cells += f'<td style="text-align:right">{html.escape(write(*(getattr(point, name) for name in names)))}</td>'
+        body += f"<tr>{cells}</tr>"
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _arrays(timeline):
+    import numpy
+    return {name: numpy.asarray(column) for name, column in timeline.columns().items()}
+
+
+def attach():
+    """Adds what is easier said in Python to the classes of the bindings."""
+    prediction, search, point, timeline = _rehearse.Prediction, _rehearse.Search, _rehearse.Point, _rehearse.Timeline
+    point.to_dict = lambda self: _rows([self], POINT)[0]
+    point.__repr__ = lambda self: f"<rehearse.Point {self.devices} devices, {_seconds(self.step_s)} a step, {self.basis}>"
+    prediction.to_dicts = lambda self: _rows(self.points, POINT)
+    prediction.to_dataframe = lambda self: _frame(_rows(self.points, POINT))
+    prediction._repr_html_ = lambda self: _table(self.points)
+    prediction.__repr__ = lambda self: "<rehearse.Prediction\n  " + "\n  ".join(repr(each) for each in self.points) + ">"
+    search.to_dicts = lambda self: _rows(self.plans, PLAN)
+    search.to_dataframe = lambda self: _frame(_rows(self.plans, PLAN))
+    timeline.to_arrays = _arrays
+    timeline.to_dataframe = lambda self: _frame(_arrays(self))

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The package says what the program says, and fails as Python does."""
+import contextlib
+import io
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import rehearse
+
+
+def program(*arguments):
+    """What the program prints as JSON; skips the test where it is not built."""
+    if not os.environ.get("REHEARSE"):
+        raise unittest.SkipTest("the program is not built")
+    out = subprocess.run([os.environ["REHEARSE"], *arguments, "--format", "json", "-q"], check=True, capture_output=True)
+    return json.loads(out.stdout)
+
+
+class Predict(unittest.TestCase):
+    def test_is_the_programs_prediction(self):
+        said = program("predict", "--model", "resnet50", "--machine", "summit", "--devices", "6,96", "--batch", "16",
+                       "--plan", "data:bucket=10MB", "--precision", "mixed", "--optimizer", "adam", "--framework", "pytorch-ddp")
+        prediction = rehearse.predict("resnet50", "summit", devices=[96, 6], batch=16, plan="data:bucket=10MB", precision="mixed",
+                                      optimizer="adam", framework="pytorch-ddp")
+        self.assertEqual([point.devices for point in prediction.points], [6, 96])
+        for theirs, ours in zip(said["points"], prediction.to_dicts()):
+            for name in set(theirs) & set(ours):
+                if isinstance(ours[name], float):  # the simulator's clock goes on from one call to the next: rounding
+                    self.assertLess(abs(theirs[name] - ours[name]), 1e-9 * abs(ours[name]) + 1e-15, name)
+                else:
+                    self.assertEqual(theirs[name], ours[name], name)
+            self.assertGreater(len(set(theirs) & set(ours)), 12)
+
+    def test_is_anchored_on_a_pilot(self):
+        cold = rehearse.predict("alexnet", "dgx1-v100", devices=[1, 8], batch=64)
+        for pilot in (2 * cold[0].step_s, f"{2000 * cold[0].step_s}ms", f"{64 / (2 * cold[0].step_s)}/s"):
+            met = rehearse.predict("alexnet", "dgx1-v100", devices=[1, 8], batch=64, pilot={1: pilot})
+            self.assertAlmostEqual(met[0].step_s / cold[0].step_s, 2, places=3)
+            self.assertEqual([point.basis for point in met.points], ["measured", "anchored"])
+            self.assertEqual(met.pilots[0]["devices"], 1)
+
+    def test_bands_hold_the_step(self):
+        point = rehearse.predict("lenet5", "summit", devices=6)[0]
+        self.assertLess(point.step_low_s, point.step_s)
+        self.assertLess(point.step_s, point.step_high_s)
+        bare = rehearse.predict("lenet5", "summit", devices=6, bands=False)[0]
+        self.assertEqual((bare.step_low_s, bare.step_high_s), (bare.step_s, bare.step_s))
+
+    def test_takes_what_was_loaded_before(self):
+        network, machine = rehearse.Network("lenet5"), rehearse.Machine("summit")
+        self.assertEqual(network.parameters, sum(layer["parameters"] for layer in network.layers))
+        again = rehearse.Machine.from_toml(machine.to_toml())
+        self.assertEqual((again.nodes, again.devices), (machine.nodes, machine.devices))
+        self.assertAlmostEqual(rehearse.predict(network, again)[0].step_s, rehearse.predict("lenet5", "summit")[0].step_s, places=12)
+
+    def test_shows_itself(self):
+        prediction = rehearse.predict("lenet5", "summit", devices=[1, 2])
+        self.assertIn("2 devices", repr(prediction))
+        self.assertEqual(prediction._repr_html_().count("<tr>"), 3)
+        self.assertAlmostEqual(sum(row["share"] for row in prediction.explained), 1, delta=0.5)
+        with self.assertRaises(IndexError):
+            prediction[2]
+
+    def test_becomes_a_data_frame(self):
+        try:
+            import pandas  # noqa: F401
+        except ImportError:
+            self.skipTest("pandas is not installed")
+        frame = rehearse.predict("lenet5", "summit", devices=[1, 2]).to_dataframe()
+        self.assertEqual(list(frame["devices"]), [1, 2])
+
+
+class Errors(unittest.TestCase):
+    def test_are_pythons(self):
+        with self.assertRaisesRegex(ValueError, "did you mean 'resnet32'"):
+            rehearse.predict("resnet05", "summit")
+        with self.assertRaisesRegex(rehearse.InputError, "optimizer 'sgdd'"):
+            rehearse.predict("lenet5", "summit", optimizer="sgdd")
+        with self.assertRaisesRegex(rehearse.InputError, "mine.toml:1"):
+            rehearse.Machine.from_toml("name = ", "mine.toml")
+        with self.assertRaises(TypeError):
+            rehearse.predict("lenet5", "summit", 5)
+
+    def test_ctrl_c_ends_a_long_call(self):
+        timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        begun = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            rehearse.predict("resnet50", "summit", devices=range(6, 4800, 6))
+        self.assertLess(time.monotonic() - begun, 30)
+
+    def test_other_threads_run_meanwhile(self):
+        ticks = []
+        done = threading.Event()
+
+        def tick():
+            while not done.is_set():
+                ticks.append(time.monotonic())
+                time.sleep(0.001)
+        thread = threading.Thread(target=tick)
+        thread.start()
+        rehearse.predict("resnet50", "summit", devices=[6, 96, 1536])
+        done.set()
+        thread.join()
+        self.assertGreater(len(ticks), 5)
+
+
+class Others(unittest.TestCase):
+    def test_search_is_the_programs(self):
+        said = program("search", "--model", "bert-base", "--machine", "summit", "--devices", "12", "--global-batch", "96", "--top", "3")
+        found = rehearse.search("bert-base", "summit", devices=12, global_batch=96, top=3)
+        self.assertEqual([plan["plan"] for plan in said["plans"]], [plan.plan for plan in found.plans])
+        self.assertAlmostEqual(said["plans"][0]["step_s"], found.plans[0].step_s, places=9)
+        self.assertEqual(len(found.to_dicts()), 3)
+
+    def test_schedules_are_drawn(self):
+        drawn = rehearse.schedule("lenet5", devices=2, plan="pipe=2:microbatches=2").draw()
+        self.assertIn("stage0", drawn)
+        self.assertIn("send", drawn)
+
+    def test_timelines_are_columns_and_files(self):
+        timeline = rehearse.predict("lenet5", "summit", devices=6).timeline
+        columns = timeline.columns()
+        self.assertEqual({len(column) for column in columns.values()}, {len(timeline)})
+        starts = memoryview(columns["start_s"])
+        self.assertEqual((starts.format, len(starts)), ("d", len(timeline)))
+        self.assertAlmostEqual(max(columns["end_s"]) - min(starts), timeline.length_s, places=12)
+        with self.assertRaises(TypeError):
+            starts[0] = 1.0
+        with tempfile.TemporaryDirectory() as folder:
+            timeline.write(folder + "/t.pftrace")
+            self.assertEqual(len(rehearse.Timeline.read(folder + "/t.pftrace")), len(timeline))
+            with self.assertRaises(rehearse.InputError):
+                timeline.write(folder + "/t.nothing")
+
+    def test_lists_say_what_there_is(self):
+        self.assertIn("resnet50", dict(rehearse.networks()))
+        self.assertIn("summit", dict(rehearse.machines()))
+        self.assertIn("pytorch-ddp", dict(rehearse.frameworks()))
+
+    def test_stubs_name_what_there_is(self):
+        with open(os.path.join(os.path.dirname(rehearse.__file__), "__init__.pyi"), encoding="utf-8") as file:
+            stubs = file.read()
+        for name in rehearse.__all__:
+            self.assertRegex(stubs, rf"(class|def) {name}\b")
+        for name in rehearse.predict("lenet5", "summit")[0].to_dict():
+            self.assertIn(f"    {name}: ", stubs)
+
+
+class Page(unittest.TestCase):
+    def test_runs_as_it_is_written(self):
+        page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
+        blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        self.assertGreater(len(blocks), 3)
+        names, before = {}, os.getcwd()
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            try:
+                with contextlib.redirect_stdout(io.StringIO()):
+                    exec("\n".join(blocks), names)
+                self.assertTrue(os.path.exists("step.pftrace"))
+            finally:
+                os.chdir(before)
+        self.assertEqual([point.basis for point in names["anchored"].points], ["measured", "anchored"])
+
+
+if __name__ == "__main__":
+    unittest.main()
