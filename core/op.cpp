@@ -110,65 +110,6 @@ bool is_convolution(const Op& op) {
     return std::holds_alternative<Conv>(op) || std::holds_alternative<ConvTranspose>(op);
 }
 
-namespace {
-
-// {outer, inner, kernel...} and, with bias, {filters}.
-std::vector<WeightTensor> convolution_weights(const auto& op, std::int64_t outer, std::int64_t inner) {
-    Shape shape{outer, inner / op.groups};
-    if (op.depth > 0) shape.push_back(op.window.kernel_d);
-    shape.insert(shape.end(), {op.window.kernel_h, op.window.kernel_w});
-    std::vector<WeightTensor> tensors{{"weights", shape}};
-    if (op.bias) tensors.push_back({"bias", {op.filters}});
-    return tensors;
-}
-
-struct Weights {
-    std::vector<WeightTensor> operator()(const Conv& op) const {
-        return convolution_weights(op, op.filters, op.channels);
-    }
-    std::vector<WeightTensor> operator()(const ConvTranspose& op) const {
-        return convolution_weights(op, op.channels, op.filters);
-    }
-    std::vector<WeightTensor> operator()(const MatMul& op) const {
-        std::vector<WeightTensor> tensors{{"weights", {op.k, op.n}}};
-        if (op.tied) tensors.clear();
-        if (op.bias) tensors.push_back({"bias", {op.n}});
-        return tensors;
-    }
-    std::vector<WeightTensor> operator()(const GroupedMatMul& op) const {
-        std::vector<WeightTensor> tensors{{"weights", {op.experts, op.k, op.n}}};
-        if (op.bias) tensors.push_back({"bias", {op.experts, op.n}});
-        return tensors;
-    }
-    std::vector<WeightTensor> operator()(const LayerNorm& op) const {
-        return {{"gamma", {op.features}}, {"beta", {op.features}}};
-    }
-    std::vector<WeightTensor> operator()(const Embedding& op) const {
-        std::vector<WeightTensor> tensors{{"weights", {op.vocabulary, op.width}}};
-        if (op.positions > 0) tensors.push_back({"positions", {op.positions, op.width}});
-        if (op.segments > 0) tensors.push_back({"segments", {op.segments, op.width}});
-        return tensors;
-    }
-    std::vector<WeightTensor> operator()(const EmbeddingBag& op) const {
-        return {{"weights", {op.tables, op.vocabulary, op.width}}};
-    }
-    std::vector<WeightTensor> operator()(const BatchNorm& op) const {
-        return {{"gamma", {op.channels}}, {"beta", {op.channels}}};
-    }
-    std::vector<WeightTensor> operator()(const Bias& op) const {
-        return {{"bias", {op.shape.at(static_cast<std::size_t>(op.dim))}}};
-    }
-    std::vector<WeightTensor> operator()(const Unknown& op) const {
-        if (op.weight_elements == 0) return {};
-        return {{"weights", {op.weight_elements}}};
-    }
-    std::vector<WeightTensor> operator()(const auto&) const { return {}; }
-};
-
-}  // namespace
-
-std::vector<WeightTensor> weights(const Op& op) { return std::visit(Weights{}, op); }
-
 std::int64_t parameters(const Op& op) {
     std::int64_t sum = 0;
     for (const WeightTensor& tensor : weights(op)) sum += elements(tensor.shape);

@@ -320,6 +320,19 @@ std::int64_t routing_group(const Op& op);
 /// Whether backward_data makes the weights' gradient too: BatchNorm, LayerNorm.
 bool gradients_together(const Op& op);
 
+/// Which of an operator's input and output a backward pass reads. Outputs rather than inputs where either would do
+/// (activations), as PyTorch saves them; both for max pooling, as cuDNN's takes them.
+struct Reads {
+    bool src = false, dst = false;
+};
+Reads reads(const Op& op, Pass pass);
+/// What our kernels' backward_data reads: of activations the input, of max pooling the input alone.
+bool gradient_reads_src(const Op& op);
+bool gradient_reads_dst(const Op& op);
+/// Bytes that forward keeps for backward beside inputs and output, of `batch` samples in a type of `size` bytes: masks,
+/// slopes, attention's probabilities.
+double kept_bytes(const Op& op, double size, double batch);
+
 /// Whether the operator has anything to compute in this pass (ReLU has no weights; Input has nothing at all; of a
 /// Communication, taking one's own piece is computed).
 bool has_pass(const Op& op, Pass pass);

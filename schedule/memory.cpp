@@ -8,7 +8,6 @@
 #include "core/precision.hpp"
 #include "core/weight_versions.hpp"
 #include "schedule/gathers.hpp"
-#include "schedule/reads.hpp"
 #include "schedule/tables.hpp"
 
 namespace rehearse::schedule {
