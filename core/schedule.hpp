@@ -43,7 +43,7 @@ struct Communicate {
     std::int64_t elements = 0;  // of the whole: what all_reduce sums, what all_gather ends with
     DataType type = DataType::f32;
     Algorithm algorithm;
-    std::variant<BucketIndex, LayerIndex> of;
+    std::variant<BucketIndex, LayerIndex> of{};
     Pass pass = Pass::forward;
     int micro_batch = 0;
     Content content = Content::usual;
@@ -61,14 +61,14 @@ struct Send {
     AxisIndex axis{0};
     std::int64_t offset = 1;
     Bytes bytes;
-    LayerIndex layer;  // a Communication of Part::network; its output (forward) or its input's gradient
+    LayerIndex layer{};  // a Communication of Part::network; its output (forward) or its input's gradient
     int micro_batch = 0;
 };
 struct Recv {
     AxisIndex axis{0};
     std::int64_t offset = -1;
     Bytes bytes;
-    LayerIndex layer;
+    LayerIndex layer{};
     int micro_batch = 0;
 };
 
@@ -81,8 +81,8 @@ struct Load {
 /// The optimizer's step on the weights of one bucket, or on this rank's piece of them.
 struct Update {
     BucketIndex bucket{0};
-    Problem problem;    // an SgdUpdate, AdamUpdate or LambUpdate
-    AxisIndex sharded;  // along which each rank updates its piece alone; of none: every rank updates all
+    Problem problem;      // an SgdUpdate, AdamUpdate or LambUpdate
+    AxisIndex sharded{};  // along which each rank updates its piece alone; of none: every rank updates all
 };
 
 /// With the server of a bucket, which serves whoever comes first: the bucket's gradients, for the weights as they are
@@ -91,7 +91,7 @@ struct Update {
 struct Trade {
     BucketIndex bucket{0};
     int server = 0;  // of Schedule::servers
-    AxisIndex group;
+    AxisIndex group{};
     std::int64_t sent = 0, received = 0;  // elements
     DataType type = DataType::f32;
     std::vector<Problem> work;  // what the server computes in between
@@ -102,8 +102,8 @@ struct Trade {
 struct Precondition {
     enum class Work { factor, invert, multiply } work = Work::factor;
     enum class Side { inputs, errors } side = Side::inputs;
-    BucketIndex bucket;  // factor: of this layer, by all ranks
-    int place = 0;       // else: of the so many-th of the layers that a rank owns; who owns fewer does nothing
+    BucketIndex bucket{};  // factor: of this layer, by all ranks
+    int place = 0;         // else: of the so many-th of the layers that a rank owns; who owns fewer does nothing
     int micro_batch = 0;
     Problem problem;  // that of the rank which has most to do
 };
