@@ -63,7 +63,7 @@ double products(const Problem& problem) {
         return problem.pass == Pass::backward_data ? static_cast<double>(dense->n)
                                                    : samples * static_cast<double>(dense->m);
     }
-    if (const auto* conv = std::get_if<Conv2d>(&problem.op)) {
+    if (const Conv* conv = as_conv2d(problem.op)) {
         const Shape out = output_shape(problem.op);
         const auto taps = static_cast<double>(conv->window.kernel_h * conv->window.kernel_w);
         if (problem.pass == Pass::forward) return static_cast<double>(conv->channels / conv->groups) * taps;
@@ -75,7 +75,7 @@ double products(const Problem& problem) {
 
 // Of them in one chunk, at most: 64, or one channel's taps.
 double chunk(const Problem& problem) {
-    const auto* conv = std::get_if<Conv2d>(&problem.op);
+    const Conv* conv = as_conv2d(problem.op);
     return conv == nullptr ? 64 : std::max(64.0, static_cast<double>(conv->window.kernel_h * conv->window.kernel_w));
 }
 

@@ -5,6 +5,7 @@
 
 #include "bench/loops_half.hpp"
 #include "bench/loops_simd.hpp"
+#include "kernels/instructions.hpp"
 
 namespace rehearse::bench {
 
@@ -20,7 +21,7 @@ FmaLoop absent(std::string_view type, std::string why) { return {type, "", nullp
 
 FmaLoop bf16_loop() {
 #if REHEARSE_HAS_AVX512_BF16
-    if (__builtin_cpu_supports("avx512bf16")) return half("bf16", "AVX-512 VDPBF16PS", fma_bf16);
+    if (kernels::has_avx512_bf16()) return half("bf16", "AVX-512 VDPBF16PS", fma_bf16);
     return absent("bf16", "this CPU has no AVX512_BF16");
 #else
     return absent("bf16", "the compiler of this build knows no AVX512_BF16");
@@ -29,7 +30,7 @@ FmaLoop bf16_loop() {
 
 FmaLoop f16_loop() {
 #if REHEARSE_HAS_AVX512_FP16
-    if (__builtin_cpu_supports("avx512fp16")) return half("f16", "AVX-512 VFMADDPH", fma_f16);
+    if (kernels::has_avx512_fp16()) return half("f16", "AVX-512 VFMADDPH", fma_f16);
     return absent("f16", "this CPU has no AVX512_FP16");
 #else
     return absent("f16", "the compiler of this build knows no AVX512_FP16");

@@ -144,7 +144,7 @@ void draw_winners(const BenchOptions& options, const std::vector<BenchRow>& rows
     std::map<std::pair<std::string, std::int64_t>, std::pair<Flops, Contest>> contests;
     for (const BenchRow& row : rows) {
         const Problem& p = row.sample.problem;
-        const auto* conv = std::get_if<Conv2d>(&p.op);
+        const Conv* conv = as_conv2d(p.op);
         if (conv == nullptr || conv->window.kernel_h != conv->window.kernel_w) continue;
         const std::string shape = shape_of(*conv, p);
         if (std::ranges::find(shapes, shape) == shapes.end()) shapes.push_back(shape);

@@ -30,7 +30,7 @@ std::vector<int> by_cost(const Part& part) {
 }  // namespace
 
 std::optional<MatMul> as_dense(const Op& op) {
-    if (const auto* conv = std::get_if<Conv2d>(&op); conv != nullptr && conv->groups == 1 && !conv->relu) {
+    if (const Conv* conv = as_conv2d(op); conv != nullptr && conv->groups == 1 && !conv->relu) {
         const Shape out = output_shape(op);
         return MatMul{
             .m = out[1] * out[2], .n = conv->filters, .k = conv->channels * conv->window.taps(), .bias = conv->bias};

@@ -51,9 +51,9 @@ private:
     // Buckets that the ranks share out after every micro-batch: what comes of it is added there.
     void find_scattered(const Part& part, const Step& step) {
         const auto* scatter = std::get_if<Communicate>(&step.action);
-        if (scatter == nullptr || scatter->kind != CollectiveKind::reduce_scatter || scatter->bucket < 0) return;
+        if (scatter == nullptr || scatter->kind != CollectiveKind::reduce_scatter || !scatter->of_bucket()) return;
         if (scatter->micro_batch + 1 == schedule_.micro_batches) return;
-        const std::vector<int>& layers = part.buckets[at(scatter->bucket)].layers;
+        const std::vector<int>& layers = part.buckets[at(scatter->bucket())].layers;
         summed_each_time_.insert(layers.begin(), layers.end());
     }
 
@@ -87,8 +87,8 @@ private:
 
     // What arrives on another stream is added there.
     void of_communicate(const Communicate& shared) {
-        if (shared.layer < 0 || shared.pass == Pass::forward) return;
-        given(layers_[at(shared.layer)].inputs.front(), shared.micro_batch);
+        if (shared.of_bucket() || shared.pass == Pass::forward) return;
+        given(layers_[at(shared.layer())].inputs.front(), shared.micro_batch);
     }
 
     // Whether it is the first gradient of this layer's output.

@@ -80,83 +80,35 @@ std::string_view to_string(Movement movement) {
     return "?";
 }
 
-Conv3d as_volume(const Conv2d& op) {
-    return {op.channels, 1, op.height, op.width, op.filters, op.window, op.groups, op.bias};
+Conv as_volume(Conv op) {
+    op.depth = std::max<std::int64_t>(op.depth, 1);
+    return op;
 }
 
-Op mirrored(const ConvTranspose& op) {
+Conv mirrored(const ConvTranspose& op) {
     const Shape out = output_shape(Op{op});
-    const std::int64_t height = out[out.size() - 2];
-    if (op.depth == 0) return Conv2d{op.filters, height, out.back(), op.channels, op.window, op.groups};
-    return Conv3d{op.filters, out[1], height, out.back(), op.channels, op.window, op.groups};
+    return {.channels = op.filters,
+            .height = out[out.size() - 2],
+            .width = out.back(),
+            .filters = op.channels,
+            .window = op.window,
+            .groups = op.groups,
+            .depth = op.depth == 0 ? 0 : out[1]};
+}
+
+Conv conv3d(std::int64_t channels, std::int64_t depth, std::int64_t height, std::int64_t width, std::int64_t filters,
+            const Window& window, std::int64_t groups, bool bias) {
+    return {channels, height, width, filters, window, groups, bias, false, depth};
+}
+
+const Conv* as_conv2d(const Op& op) {
+    const auto* conv = std::get_if<Conv>(&op);
+    return conv != nullptr && conv->depth == 0 ? conv : nullptr;
 }
 
 bool is_convolution(const Op& op) {
-    return std::holds_alternative<Conv2d>(op) || std::holds_alternative<Conv3d>(op) ||
-           std::holds_alternative<ConvTranspose>(op);
+    return std::holds_alternative<Conv>(op) || std::holds_alternative<ConvTranspose>(op);
 }
-
-namespace {
-
-// {outer, inner, kernel...} and, with bias, {filters}.
-std::vector<WeightTensor> convolution_weights(const auto& op, bool volume, std::int64_t outer, std::int64_t inner) {
-    Shape shape{outer, inner / op.groups};
-    if (volume) shape.push_back(op.window.kernel_d);
-    shape.insert(shape.end(), {op.window.kernel_h, op.window.kernel_w});
-    std::vector<WeightTensor> tensors{{"weights", shape}};
-    if (op.bias) tensors.push_back({"bias", {op.filters}});
-    return tensors;
-}
-
-struct Weights {
-    std::vector<WeightTensor> operator()(const Conv2d& op) const {
-        return convolution_weights(op, false, op.filters, op.channels);
-    }
-    std::vector<WeightTensor> operator()(const Conv3d& op) const {
-        return convolution_weights(op, true, op.filters, op.channels);
-    }
-    std::vector<WeightTensor> operator()(const ConvTranspose& op) const {
-        return convolution_weights(op, op.depth > 0, op.channels, op.filters);
-    }
-    std::vector<WeightTensor> operator()(const MatMul& op) const {
-        std::vector<WeightTensor> tensors{{"weights", {op.k, op.n}}};
-        if (op.tied) tensors.clear();
-        if (op.bias) tensors.push_back({"bias", {op.n}});
-        return tensors;
-    }
-    std::vector<WeightTensor> operator()(const GroupedMatMul& op) const {
-        std::vector<WeightTensor> tensors{{"weights", {op.experts, op.k, op.n}}};
-        if (op.bias) tensors.push_back({"bias", {op.experts, op.n}});
-        return tensors;
-    }
-    std::vector<WeightTensor> operator()(const LayerNorm& op) const {
-        return {{"gamma", {op.features}}, {"beta", {op.features}}};
-    }
-    std::vector<WeightTensor> operator()(const Embedding& op) const {
-        std::vector<WeightTensor> tensors{{"weights", {op.vocabulary, op.width}}};
-        if (op.positions > 0) tensors.push_back({"positions", {op.positions, op.width}});
-        if (op.segments > 0) tensors.push_back({"segments", {op.segments, op.width}});
-        return tensors;
-    }
-    std::vector<WeightTensor> operator()(const EmbeddingBag& op) const {
-        return {{"weights", {op.tables, op.vocabulary, op.width}}};
-    }
-    std::vector<WeightTensor> operator()(const BatchNorm& op) const {
-        return {{"gamma", {op.channels}}, {"beta", {op.channels}}};
-    }
-    std::vector<WeightTensor> operator()(const Bias& op) const {
-        return {{"bias", {op.shape.at(static_cast<std::size_t>(op.dim))}}};
-    }
-    std::vector<WeightTensor> operator()(const Unknown& op) const {
-        if (op.weight_elements == 0) return {};
-        return {{"weights", {op.weight_elements}}};
-    }
-    std::vector<WeightTensor> operator()(const auto&) const { return {}; }
-};
-
-}  // namespace
-
-std::vector<WeightTensor> weights(const Op& op) { return std::visit(Weights{}, op); }
 
 std::int64_t parameters(const Op& op) {
     std::int64_t sum = 0;
@@ -223,7 +175,7 @@ bool has_pass(const Op& op, Pass pass) {
 }
 
 bool has_fused_relu(const Op& op) {
-    if (const auto* conv = std::get_if<Conv2d>(&op)) return conv->relu;
+    if (const auto* conv = std::get_if<Conv>(&op)) return conv->relu;
     if (const auto* norm = std::get_if<BatchNorm>(&op)) return norm->relu;
     const auto* dense = std::get_if<MatMul>(&op);
     return dense != nullptr && dense->activation == Nonlinearity::relu;

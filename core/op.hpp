@@ -62,16 +62,19 @@ struct Input {
     bool operator==(const Input&) const = default;
 };
 
-/// 2-D convolution, weights {filters, channels / groups, kernel_h, kernel_w} and, with bias, {filters}. With `relu` its
-/// negative results are 0; the backward passes take ReLU's slope from the sign of the output.
-struct Conv2d {
+/// Convolution of images or, where `depth` is not 0, of volumes: weights {filters, channels / groups, (kernel_d,)
+/// kernel_h, kernel_w} and, with bias, {filters}. With `relu` its negative results are 0; the backward passes take
+/// ReLU's slope from the sign of the output.
+struct Conv {
     std::int64_t channels = 1, height = 1, width = 1, filters = 1;
     Window window;
     std::int64_t groups = 1;
     bool bias = false;
     bool relu = false;
-    bool operator==(const Conv2d&) const = default;
+    std::int64_t depth = 0;
+    bool operator==(const Conv&) const = default;
 };
+using Conv2d = Conv;  // where `depth` stays 0
 
 /// dst {m, n} = src {m, k} x weights {k, n} (+ bias {n}): a dense layer. m counts rows of one sample. `activation` is
 /// relu or gelu of the result; of gelu, forward keeps for the backward passes as many values as dst has.
@@ -185,15 +188,6 @@ struct SgdUpdate {
     bool operator==(const SgdUpdate&) const = default;
 };
 
-/// 3-D convolution, weights {filters, channels / groups, kernel_d, kernel_h, kernel_w} and, with bias, {filters}.
-struct Conv3d {
-    std::int64_t channels = 1, depth = 1, height = 1, width = 1, filters = 1;
-    Window window;
-    std::int64_t groups = 1;
-    bool bias = false;
-    bool operator==(const Conv3d&) const = default;
-};
-
 /// Transposed convolution ("deconvolution") of images or volumes, as in ONNX: the backward_data of a convolution as an
 /// operator of its own, weights {channels, filters / groups, (kernel_d,) kernel_h, kernel_w} and, with bias, {filters}.
 /// Each size becomes stride (size - 1) + dilation (kernel - 1) + 1 - padding + output padding, the last below stride.
@@ -272,16 +266,21 @@ struct Unknown {
     bool operator==(const Unknown&) const = default;
 };
 
-using Op = std::variant<Input, Conv2d, MatMul, Pool2d, BatchNorm, Lrn, Activation, Add, Concat, ChannelPad, Dropout,
-                        Flatten, Softmax, SoftmaxLoss, SgdUpdate, Conv3d, ConvTranspose, Resize, Bias, Communication,
-                        Attention, LayerNorm, Embedding, EmbeddingBag, Interaction, AdamUpdate, LambUpdate, Unknown,
-                        SoftmaxTerms, TermsLoss, ChannelSums, DispatchTokens, CombineTokens, GroupedMatMul>;
+using Op = std::variant<Input, Conv, MatMul, Pool2d, BatchNorm, Lrn, Activation, Add, Concat, ChannelPad, Dropout,
+                        Flatten, Softmax, SoftmaxLoss, SgdUpdate, ConvTranspose, Resize, Bias, Communication, Attention,
+                        LayerNorm, Embedding, EmbeddingBag, Interaction, AdamUpdate, LambUpdate, Unknown, SoftmaxTerms,
+                        TermsLoss, ChannelSums, DispatchTokens, CombineTokens, GroupedMatMul>;
 
-/// The convolution, Conv2d or Conv3d without bias, that leads back from a transposed one's dst to its src: its
-/// backward_data is the transposed one's forward, and the other way round.
-Op mirrored(const ConvTranspose& op);
-/// The 3-D convolution over a depth of 1 that equals it.
-Conv3d as_volume(const Conv2d& op);
+/// The convolution without bias that leads back from a transposed one's dst to its src: its backward_data is the
+/// transposed one's forward, and the other way round.
+Conv mirrored(const ConvTranspose& op);
+/// The same convolution, of an image as of the volume of one plane that it is.
+Conv as_volume(Conv op);
+/// A convolution of volumes.
+Conv conv3d(std::int64_t channels, std::int64_t depth, std::int64_t height, std::int64_t width, std::int64_t filters,
+            const Window& window, std::int64_t groups = 1, bool bias = false);
+/// A convolution of images; null of volumes, and of all other operators.
+const Conv* as_conv2d(const Op& op);
 
 /// A trainable tensor of an operator: "weights", "bias", "gamma", "beta".
 struct WeightTensor {
@@ -289,7 +288,7 @@ struct WeightTensor {
     Shape shape;
 };
 
-/// Conv2d, Conv3d or ConvTranspose.
+/// Conv or ConvTranspose.
 bool is_convolution(const Op& op);
 
 /// The one-word kind used in problem strings and price tables: "conv2d", "matmul", "pool", "batchnorm", ...
@@ -320,6 +319,19 @@ std::int64_t rows_of_expert(const GroupedMatMul& op, std::int64_t batch);
 std::int64_t routing_group(const Op& op);
 /// Whether backward_data makes the weights' gradient too: BatchNorm, LayerNorm.
 bool gradients_together(const Op& op);
+
+/// Which of an operator's input and output a backward pass reads. Outputs rather than inputs where either would do
+/// (activations), as PyTorch saves them; both for max pooling, as cuDNN's takes them.
+struct Reads {
+    bool src = false, dst = false;
+};
+Reads reads(const Op& op, Pass pass);
+/// What our kernels' backward_data reads: of activations the input, of max pooling the input alone.
+bool gradient_reads_src(const Op& op);
+bool gradient_reads_dst(const Op& op);
+/// Bytes that forward keeps for backward beside inputs and output, of `batch` samples in a type of `size` bytes: masks,
+/// slopes, attention's probabilities.
+double kept_bytes(const Op& op, double size, double batch);
 
 /// Whether the operator has anything to compute in this pass (ReLU has no weights; Input has nothing at all; of a
 /// Communication, taking one's own piece is computed).

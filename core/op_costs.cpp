@@ -16,17 +16,15 @@ double input_elements(const Op& op) {
 
 // Operations of one sample's forward pass.
 struct Forward {
-    double operator()(const Conv2d& op) const { return convolution(op) + (op.relu ? count(output_shape(op)) : 0); }
-    double operator()(const Conv3d& op) const { return convolution(op); }
+    double operator()(const Conv& op) const {
+        const double taps = static_cast<double>(op.channels / op.groups * op.window.taps());
+        return count(output_shape(op)) * (2 * taps + (op.bias ? 1 : 0) + (op.relu ? 1 : 0));
+    }
     // Every value of src meets every tap of its group's filters; those that would fall outside dst are counted too, as
     // a convolution counts its padding.
     double operator()(const ConvTranspose& op) const {
         const double taps = static_cast<double>(op.filters / op.groups * op.window.taps());
         return input_elements(op) * 2 * taps + (op.bias ? count(output_shape(op)) : 0);
-    }
-    static double convolution(const auto& op) {
-        const double taps = static_cast<double>(op.channels / op.groups * op.window.taps());
-        return count(output_shape(op)) * (2 * taps + (op.bias ? 1 : 0));
     }
     double operator()(const MatMul& op) const {
         const double activation = !op.activation ? 0 : op.activation == Nonlinearity::relu ? 1 : 16;  // gelu, its slope
@@ -93,8 +91,7 @@ struct Forward {
 };
 
 struct BackwardData {
-    double operator()(Conv2d op) const { return without_bias(op); }
-    double operator()(Conv3d op) const { return without_bias(op); }
+    double operator()(Conv op) const { return without_bias(op); }
     double operator()(ConvTranspose op) const { return without_bias(op); }
     static double without_bias(auto& op) {
         op.bias = false;

@@ -125,7 +125,6 @@ struct Inputs {
         return shapes;
     }
     std::vector<Shape> operator()(const Unknown& op) const { return {{op.input_elements}}; }
-    std::vector<Shape> operator()(const Conv2d& op) const { return {image(op)}; }
     std::vector<Shape> operator()(const Lrn& op) const { return {image(op)}; }
     std::vector<Shape> operator()(const ChannelPad& op) const { return {image(op)}; }
     std::vector<Shape> operator()(const BatchNorm& op) const {
@@ -133,7 +132,7 @@ struct Inputs {
         if (op.parts > 1) shapes.push_back({2 * op.channels});
         return shapes;
     }
-    // Conv3d, ConvTranspose, Pool2d, Resize, ChannelSums: one image or volume.
+    // Conv, ConvTranspose, Pool2d, Resize, ChannelSums: one image or volume.
     std::vector<Shape> operator()(const auto& op) const {
         return {image_shape(op.channels, op.depth, op.height, op.width)};
     }
@@ -148,13 +147,8 @@ void at_least_one(std::string_view what, std::initializer_list<std::int64_t> siz
 
 struct Output {
     Shape operator()(const Input& op) const { return op.shape; }
-    Shape operator()(const Conv2d& op) const {
+    Shape operator()(const Conv& op) const {
         check_groups(op);
-        return slide(op.filters, 0, op.height, op.width, op.window);
-    }
-    Shape operator()(const Conv3d& op) const {
-        check_groups(op);
-        if (op.depth < 1) throw InputError("depth: a volume has at least one plane");
         return slide(op.filters, op.depth, op.height, op.width, op.window);
     }
     Shape operator()(const ConvTranspose& op) const {

@@ -20,13 +20,11 @@ namespace {
 Op parse_convolution(const ProblemParts& parts, std::string_view kind) {
     const std::int64_t groups = parts.integer_or("groups", 1);
     const bool bias = parts.find("bias").has_value();
-    if (kind == "conv2d") {
-        auto f = parts.fields(0, "chwkrs");
-        return Conv2d{f['c'], f['h'], f['w'], f['k'], parts.window(f), groups, bias, parts.has("relu")};
-    }
-    if (kind == "conv3d") {
-        auto f = parts.fields(0, "cdhwktrs");
-        return Conv3d{f['c'], f['d'], f['h'], f['w'], f['k'], parts.window(f), groups, bias};
+    if (kind != "convtranspose") {
+        const bool volume = kind == "conv3d";
+        auto f = parts.fields(0, volume ? "cdhwktrs" : "chwkrs");
+        return Conv{
+            f['c'], f['h'], f['w'], f['k'], parts.window(f), groups, bias, parts.has("relu"), volume ? f['d'] : 0};
     }
     auto f = parts.image_fields("chwkrs");
     const bool volume = f.contains('d');

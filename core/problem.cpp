@@ -11,12 +11,12 @@ namespace rehearse {
 namespace {
 
 constexpr std::array<std::string_view, 34> kinds{
-    "input",        "conv2d",    "matmul",        "pool",        "batchnorm", "lrn",           "activation",
-    "add",          "concat",    "channelpad",    "dropout",     "flatten",   "softmax",       "softmaxloss",
-    "sgd",          "conv3d",    "convtranspose", "resize",      "bias",      "communication", "attention",
-    "layernorm",    "embedding", "embeddingbag",  "interaction", "adam",      "lamb",          "unknown",
-    "softmaxterms", "termsloss", "channelsums",   "dispatch",    "combine",   "groupedmatmul"};
-static_assert(std::variant_size_v<Op> == kinds.size());
+    "input",     "conv2d",        "matmul",      "pool",    "batchnorm",     "lrn",       "activation",
+    "add",       "concat",        "channelpad",  "dropout", "flatten",       "softmax",   "softmaxloss",
+    "sgd",       "convtranspose", "resize",      "bias",    "communication", "attention", "layernorm",
+    "embedding", "embeddingbag",  "interaction", "adam",    "lamb",          "unknown",   "softmaxterms",
+    "termsloss", "channelsums",   "dispatch",    "combine", "groupedmatmul", "conv3d"};
+static_assert(std::variant_size_v<Op> + 1 == kinds.size(), "in the order of Op, then what a Conv of volumes is called");
 
 // "1" when all are equal, else "1x2".
 std::string short_list(std::initializer_list<std::int64_t> values) {
@@ -37,7 +37,7 @@ std::string volume_window_text(const Window& w) {
     return text;
 }
 
-std::string window_text(const Window& w, bool volume = false) {
+std::string window_text(const Window& w, bool volume) {
     if (volume) return volume_window_text(w);
     std::string text = fmt::format("r{}s{}:pad{}:stride{}", w.kernel_h, w.kernel_w,
                                    short_list({w.pad_top, w.pad_left, w.pad_bottom, w.pad_right}),
@@ -50,14 +50,10 @@ struct Text {
     std::string operator()(const Input& op) const {
         return to_string(op.shape) + (op.vocabulary == 0 ? "" : fmt::format(":vocabulary{}", op.vocabulary));
     }
-    std::string operator()(const Conv2d& op) const {
-        return fmt::format("c{}h{}w{}k{}{}{}{}{}", op.channels, op.height, op.width, op.filters, window_text(op.window),
+    std::string operator()(const Conv& op) const {
+        return fmt::format("{}k{}{}{}{}{}", volume(op), op.filters, window_text(op.window, op.depth > 0),
                            op.groups == 1 ? "" : fmt::format(":groups{}", op.groups), op.bias ? ":bias" : "",
                            op.relu ? ":relu" : "");
-    }
-    std::string operator()(const Conv3d& op) const {
-        return fmt::format("{}k{}{}{}{}", volume(op), op.filters, volume_window_text(op.window),
-                           op.groups == 1 ? "" : fmt::format(":groups{}", op.groups), op.bias ? ":bias" : "");
     }
     std::string operator()(const ConvTranspose& op) const {
         std::string text = fmt::format("{}k{}{}", volume(op), op.filters, window_text(op.window, op.depth > 0));
@@ -183,7 +179,10 @@ std::string_view to_string(Nonlinearity kind) {
     return "?";
 }
 
-std::string_view kind_of(const Op& op) { return kinds.at(op.index()); }
+std::string_view kind_of(const Op& op) {
+    const auto* conv = std::get_if<Conv>(&op);
+    return conv != nullptr && conv->depth > 0 ? kinds.back() : kinds.at(op.index());
+}
 
 std::span<const std::string_view> op_kinds() { return kinds; }
 

@@ -149,7 +149,7 @@ std::int64_t micro_batch_size(const Schedule& schedule, const RankClass& rank_cl
 bool combines_gradients(const RankClass& rank_class) {
     return std::ranges::any_of(rank_class.steps, [](const Step& step) {
         const auto* sum = std::get_if<Communicate>(&step.action);
-        return sum != nullptr && sum->bucket >= 0 && !is_sum(sum->algorithm);
+        return sum != nullptr && sum->of_bucket() && !is_sum(sum->algorithm);
     });
 }
 
@@ -157,7 +157,7 @@ bool gathers_weights(const RankClass& rank_class) {
     for (const Step& step : rank_class.steps) {
         if (std::holds_alternative<Update>(step.action)) return false;  // from here on they are gathered to stay
         const auto* action = std::get_if<Communicate>(&step.action);
-        if (action == nullptr || action->bucket < 0 || action->content != Content::usual) continue;
+        if (action == nullptr || !action->of_bucket() || action->content != Content::usual) continue;
         if (action->kind == CollectiveKind::all_gather) return true;
     }
     return false;
@@ -176,11 +176,10 @@ public:
     }
     void operator()(const Communicate& communicate) const {
         require(is_axis(schedule_.mesh, communicate.axis), "a collective names an axis");
-        require((communicate.bucket < 0) != (communicate.layer < 0), "a collective is of a bucket or of a layer");
-        if (communicate.layer >= 0) return moved(communicate.layer, communicate.micro_batch);
-        require(in(communicate.bucket, part_.buckets), "a collective names a bucket");
+        if (!communicate.of_bucket()) return moved(communicate.layer(), communicate.micro_batch);
+        require(in(communicate.bucket(), part_.buckets), "a collective names a bucket");
         if (communicate.content == Content::compressed || communicate.content == Content::factors) return;
-        const Bucket& bucket = part_.buckets[static_cast<std::size_t>(communicate.bucket)];
+        const Bucket& bucket = part_.buckets[at(communicate.bucket())];
         const std::int64_t whole = communicate.axis == bucket.tie ? bucket.tied : bucket.elements;
         require(schedule_.whole_variables ? communicate.elements >= whole : communicate.elements == whole,
                 "a collective is of its whole bucket");

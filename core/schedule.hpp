@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/collectives/collective.hpp"
+#include "core/index.hpp"
 #include "core/mesh.hpp"
 #include "core/network.hpp"
 #include "core/op.hpp"
@@ -18,7 +19,7 @@ namespace rehearse {
 
 /// One pass of one layer of the rank class's part over one micro-batch.
 struct Compute {
-    int layer = 0;  // index into Part::network
+    LayerIndex layer{0};
     Problem problem;
     int micro_batch = 0;
 };
@@ -38,32 +39,36 @@ enum class Content {
 /// its input (backward_data) of one micro-batch.
 struct Communicate {
     CollectiveKind kind = CollectiveKind::all_reduce;
-    int axis = 0;
+    AxisIndex axis{0};
     std::int64_t elements = 0;  // of the whole: what all_reduce sums, what all_gather ends with
     DataType type = DataType::f32;
     Algorithm algorithm;
-    int bucket = -1;  // or
-    int layer = -1;   // index into Part::network
+    std::variant<BucketIndex, LayerIndex> of{};
     Pass pass = Pass::forward;
     int micro_batch = 0;
     Content content = Content::usual;
     std::int64_t root = 0;  // of a broadcast: its place along the axis
+
+    bool of_bucket() const { return std::holds_alternative<BucketIndex>(of); }
+    /// What it is of; a bug where it is of the other.
+    BucketIndex bucket() const { return std::get<BucketIndex>(of); }
+    LayerIndex layer() const { return std::get<LayerIndex>(of); }
 };
 
 /// To or from the rank `offset` further along `axis`; the n-th Send to a rank meets its n-th Recv on the stream of the
 /// same tensors (activations or gradients).
 struct Send {
-    int axis = 0;
+    AxisIndex axis{0};
     std::int64_t offset = 1;
     Bytes bytes;
-    int layer = -1;  // a Communication of Part::network; its output (forward) or its input's gradient
+    LayerIndex layer{};  // a Communication of Part::network; its output (forward) or its input's gradient
     int micro_batch = 0;
 };
 struct Recv {
-    int axis = 0;
+    AxisIndex axis{0};
     std::int64_t offset = -1;
     Bytes bytes;
-    int layer = -1;
+    LayerIndex layer{};
     int micro_batch = 0;
 };
 
@@ -75,17 +80,18 @@ struct Load {
 
 /// The optimizer's step on the weights of one bucket, or on this rank's piece of them.
 struct Update {
-    int bucket = 0;
-    Problem problem;   // an SgdUpdate, AdamUpdate or LambUpdate
-    int sharded = -1;  // the mesh axis along which each rank updates its piece alone; -1: every rank updates all
+    BucketIndex bucket{0};
+    Problem problem;      // an SgdUpdate, AdamUpdate or LambUpdate
+    AxisIndex sharded{};  // along which each rank updates its piece alone; of none: every rank updates all
 };
 
 /// With the server of a bucket, which serves whoever comes first: the bucket's gradients, for the weights as they are
-/// after the server's update by them. Nobody else is waited for. Along `group` only the first rank trades (-1: all do).
+/// after the server's update by them. Nobody else is waited for. Along `group` only the first rank trades (of none: all
+/// do).
 struct Trade {
-    int bucket = 0;
+    BucketIndex bucket{0};
     int server = 0;  // of Schedule::servers
-    int group = -1;
+    AxisIndex group{};
     std::int64_t sent = 0, received = 0;  // elements
     DataType type = DataType::f32;
     std::vector<Problem> work;  // what the server computes in between
@@ -96,8 +102,8 @@ struct Trade {
 struct Precondition {
     enum class Work { factor, invert, multiply } work = Work::factor;
     enum class Side { inputs, errors } side = Side::inputs;
-    int bucket = -1;  // factor: of this layer, by all ranks
-    int place = 0;    // else: of the so many-th of the layers that a rank owns; who owns fewer does nothing
+    BucketIndex bucket{};  // factor: of this layer, by all ranks
+    int place = 0;         // else: of the so many-th of the layers that a rank owns; who owns fewer does nothing
     int micro_batch = 0;
     Problem problem;  // that of the rank which has most to do
 };
@@ -108,7 +114,8 @@ struct Step {
     std::string name;  // "conv1:forward", "bucket0:allreduce", "bucket0:update"; the key by which timelines are matched
     Stream stream = Stream::compute;
     Action action;
-    std::vector<int> after;  // earlier steps of the same class that must have ended
+    std::vector<int> after;   // earlier steps of the same class that must have ended
+    bool recomputed = false;  // a part of a forward pass that is done again, for the backward pass that follows
 };
 
 /// Layers whose gradients lie together in one buffer, in the order in which the backward pass makes them.

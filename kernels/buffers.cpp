@@ -38,21 +38,6 @@ void expect_tensor_or_empty(ConstView view, std::int64_t size, const char* name,
 
 }  // namespace
 
-bool gradient_reads_src(const Op& op) {
-    if (const auto* pool = std::get_if<Pool2d>(&op)) return pool->kind == PoolKind::max;
-    return std::holds_alternative<BatchNorm>(op) || std::holds_alternative<Lrn>(op) ||
-           std::holds_alternative<Activation>(op) || std::holds_alternative<SoftmaxLoss>(op) ||
-           std::holds_alternative<LayerNorm>(op) || std::holds_alternative<Attention>(op) ||
-           std::holds_alternative<Interaction>(op) || std::holds_alternative<SoftmaxTerms>(op) ||
-           std::holds_alternative<TermsLoss>(op) || std::holds_alternative<ChannelSums>(op) ||
-           std::holds_alternative<DispatchTokens>(op) || std::holds_alternative<CombineTokens>(op);
-}
-
-bool gradient_reads_dst(const Op& op) {
-    return std::holds_alternative<Softmax>(op) || std::holds_alternative<Attention>(op) ||
-           std::holds_alternative<SoftmaxTerms>(op) || has_fused_relu(op);
-}
-
 void refuse_view(DataType held, DataType taken) {
     throw std::logic_error(
         fmt::format("bug in Rehearse: a view of {} is taken for {}", to_string(held), to_string(taken)));

@@ -33,9 +33,6 @@ private:
     std::int64_t dst_, weights_, workspace_, labels_ = 0, ids_ = 0, vocabulary_ = 0;
 };
 
-/// Whether backward_data looks at the forward pass's inputs, at its output.
-bool gradient_reads_src(const Op& op);
-bool gradient_reads_dst(const Op& op);
 /// Whether any of the inputs' gradients is asked for.
 bool wants_input_gradient(const Buffers& buffers);
 

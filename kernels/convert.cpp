@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "kernels/instructions.hpp"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -21,7 +22,7 @@ void convert_rest(const From* from, To* to, std::int64_t first, std::int64_t cou
 
 #if defined(__x86_64__)
 bool has_vectors() {
-    static const bool both = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    static const bool both = has_avx2_f16c();
     return both;
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <ranges>
 #include <span>
 #include <type_traits>
 #include <vector>

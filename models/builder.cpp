@@ -74,8 +74,7 @@ int NetworkBuilder::layer(std::string name, Op op, std::vector<int> inputs) {
 int NetworkBuilder::conv(std::string name, int from, std::int64_t filters, Window window, bool bias,
                          std::int64_t groups) {
     const auto [c, d, h, w] = image(shape(from));
-    if (d > 0) return layer(std::move(name), Conv3d{c, d, h, w, filters, window, groups, bias}, {from});
-    return layer(std::move(name), Conv2d{c, h, w, filters, window, groups, bias}, {from});
+    return layer(std::move(name), Conv{c, h, w, filters, window, groups, bias, false, d}, {from});
 }
 
 int NetworkBuilder::conv_transpose(std::string name, int from, std::int64_t filters, Window window, bool bias) {
@@ -171,8 +170,7 @@ int NetworkBuilder::pixel_loss(int from, std::vector<double> class_weights) {
 
 bool NetworkBuilder::add_bias(int layer) {
     Op& op = network_.layers.at(static_cast<std::size_t>(layer)).op;
-    if (auto* conv = std::get_if<Conv2d>(&op)) return !std::exchange(conv->bias, true);
-    if (auto* conv = std::get_if<Conv3d>(&op)) return !std::exchange(conv->bias, true);
+    if (auto* conv = std::get_if<Conv>(&op)) return !std::exchange(conv->bias, true);
     if (auto* conv = std::get_if<ConvTranspose>(&op)) return !std::exchange(conv->bias, true);
     if (auto* dense = std::get_if<MatMul>(&op)) return !std::exchange(dense->bias, true);
     return false;

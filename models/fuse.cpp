@@ -31,9 +31,9 @@ bool is_activation(const Op& op, Nonlinearity kind) {
 
 // `op` with `next` in it, where one of the fusions makes one operator of the two.
 std::optional<Op> joined(const Op& op, const Op& next, const Fusions& fusions) {
-    if (const auto* conv = std::get_if<Conv2d>(&op)) {
+    if (const Conv* conv = as_conv2d(op)) {
         if (conv->relu || !fusions.contains(Fusion::conv_relu) || !is_activation(next, Nonlinearity::relu)) return {};
-        Conv2d both = *conv;
+        Conv both = *conv;
         both.relu = true;
         return both;
     }

@@ -19,7 +19,7 @@ namespace {
 // Tensor cores take 16-bit images pixel by pixel. A framework that keeps them channel by channel has what a convolution
 // reads turned first, and what it writes turned back (cuDNN does it): each is read and written once more.
 Seconds turned(const Problem& problem, const DeviceClass& device) {
-    const auto* conv = std::get_if<Conv2d>(&problem.op);
+    const Conv* conv = as_conv2d(problem.op);
     if (conv == nullptr || problem.type == DataType::f32 || problem.pass == Pass::update) return Seconds{0};
     const auto copy = [&](const Shape& shape) {
         return price({Activation{Nonlinearity::relu, shape}, Pass::forward, problem.batch, problem.type}, device).time;

@@ -127,7 +127,7 @@ ProductSizes product_sizes(const MatMul& op, Pass pass, std::int64_t batch) {
 std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceSheet& sheet) {
     if (problem.pass == Pass::update) return std::nullopt;
     const int task = static_cast<int>(problem.pass);
-    if (const auto* asked = std::get_if<Conv2d>(&problem.op)) {
+    if (const Conv* asked = as_conv2d(problem.op)) {
         if (!was_measured(*asked)) return std::nullopt;
         const Conv2d conv = as_product(*asked, problem.pass);
         const Bounds at_best = bounds(conv, problem.pass, problem.batch, sheet);

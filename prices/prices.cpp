@@ -101,7 +101,7 @@ Price roofline(const Problem& problem, const DeviceClass& device) {
 // writes dst; its gradient reads diff_dst once more. Where a compiler joined a ReLU to the convolution, the bias is in
 // there, too.
 Seconds of_bias(const Problem& problem, const DeviceClass& device) {
-    const auto* conv = std::get_if<Conv2d>(&problem.op);
+    const Conv* conv = as_conv2d(problem.op);
     if (conv == nullptr || !conv->bias || conv->relu || problem.pass == Pass::backward_data) return Seconds{0};
     const Op add = Bias{output_shape(problem.op), 0};
     const Seconds both = roofline({add, Pass::forward, problem.batch, problem.type}, device).time - device.launch.value;
@@ -111,8 +111,8 @@ Seconds of_bias(const Problem& problem, const DeviceClass& device) {
 // No sheet has 3-D convolutions. As products they are those of images of as many pixels, one plane below the other,
 // with filters of as many taps; 3 x 3 x 3 then is 9 x 3, for which no fast transform is known either.
 std::optional<Conv2d> as_planes(const Op& op) {
-    const auto* volume = std::get_if<Conv3d>(&op);
-    if (volume == nullptr || volume->groups != 1) return std::nullopt;
+    const auto* volume = std::get_if<Conv>(&op);
+    if (volume == nullptr || volume->depth == 0 || volume->groups != 1) return std::nullopt;
     const Window& w = volume->window;
     if (w.stride_d != 1 || w.stride_h != 1 || w.stride_w != 1) return std::nullopt;
     const Shape out = output_shape(op);

@@ -120,7 +120,7 @@ void Executor::sum_kept_gradients() {
     for (const auto& [index, wire] : wires_) {
         ReadyStep& ready = program_.steps()[index];
         const auto* sum = std::get_if<Communicate>(&ready.step->action);
-        if (sum == nullptr || sum->bucket < 0 || sum->kind == CollectiveKind::all_gather) continue;
+        if (sum == nullptr || !sum->of_bucket() || sum->kind == CollectiveKind::all_gather) continue;
         if (ready.before) ready.before();
         std::vector<std::byte> room(wire.room);
         wire.group->run(wire.rounds, operand_of(ready.data, room));

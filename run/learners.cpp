@@ -27,7 +27,7 @@ void check(const Schedule& schedule, const Options& options) {
     for (const Step& step : schedule.classes.front().steps) {
         const auto* sum = std::get_if<Communicate>(&step.action);
         const bool sums =
-            sum != nullptr && sum->kind == CollectiveKind::all_reduce && sum->bucket >= 0 && is_sum(sum->algorithm);
+            sum != nullptr && sum->kind == CollectiveKind::all_reduce && sum->of_bucket() && is_sum(sum->algorithm);
         if (sums || std::holds_alternative<Compute>(step.action) || std::holds_alternative<Update>(step.action))
             continue;
         refuse(fmt::format("step '{}' of plan '{}' is neither a kernel, a sum of gradients nor an update", step.name,
@@ -120,7 +120,7 @@ private:
     }
     kernels::View gradients(std::size_t learner, std::size_t step) {
         const auto& sum = std::get<Communicate>(programs_[learner]->steps()[step].step->action);
-        return programs_[learner]->tensors().bucket(sum.bucket).applied;
+        return programs_[learner]->tensors().bucket(sum.bucket()).applied;
     }
 
     const Schedule& schedule_;

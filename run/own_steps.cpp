@@ -20,7 +20,7 @@ void fill_received(Program& program) {
     Uniform random{1};
     for (ReadyStep& ready : program.steps()) {
         const auto* collective = std::get_if<Communicate>(&ready.step->action);
-        const bool of_layer = collective != nullptr && collective->layer >= 0;
+        const bool of_layer = collective != nullptr && !collective->of_bucket();
         if (!of_layer && !std::holds_alternative<Recv>(ready.step->action)) continue;
         std::vector<float> values(ready.data.size());
         for (float& value : values) value = static_cast<float>(random.next() - 0.5);

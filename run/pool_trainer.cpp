@@ -85,7 +85,7 @@ private:
             const Group group =
                 placement.group(group_of(schedule_.mesh, action->axis, world_.rank()), action->algorithm);
             const Collective collective{action->kind, action->algorithm, group, action->elements, action->root};
-            const kernels::View weights = tensors.bucket(action->bucket).weights;
+            const kernels::View weights = tensors.bucket(action->bucket()).weights;
             sums_.push_back({{collective, ring_.rank()},
                              static_cast<std::size_t>(weights.data() - tensors.weights().data()),
                              weights.size()});

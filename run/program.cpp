@@ -23,8 +23,6 @@ void check_compute(const Schedule& schedule, const RankClass& rank_class, const 
     require(compute.problem.batch == micro_batch_size(schedule, rank_class), "a step computes one micro-batch");
 }
 
-bool again(const Step& step) { return step.name.find(":again") != std::string::npos; }
-
 [[noreturn]] void refuse(const Step& step, std::string_view kind) {
     throw InputError(fmt::format("step '{}' {}: run does not execute that in this version", step.name, kind));
 }
@@ -83,11 +81,11 @@ Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, 
 void Program::find_sums_of_micro_batches() {
     for (const Step& step : rank_class_.steps) {
         const auto* action = std::get_if<Communicate>(&step.action);
-        if (action == nullptr || action->kind != CollectiveKind::reduce_scatter || action->bucket < 0) continue;
+        if (action == nullptr || action->kind != CollectiveKind::reduce_scatter || !action->of_bucket()) continue;
         if (action->micro_batch + 1 == schedule_.micro_batches) continue;
-        const Range own = own_piece(action->bucket);
-        sums_[action->bucket].resize(tensors_->gradients().first(at(own.end - own.begin)).size_bytes());
-        const std::vector<int>& layers = part().buckets[at(action->bucket)].layers;
+        const Range own = own_piece(action->bucket());
+        sums_[action->bucket()].resize(tensors_->gradients().first(at(own.end - own.begin)).size_bytes());
+        const std::vector<int>& layers = part().buckets[at(action->bucket())].layers;
         summed_each_time_.insert(layers.begin(), layers.end());
     }
 }
@@ -145,7 +143,7 @@ void Program::prepare(ReadyStep& ready, const Compute& compute, Bytes scratch_li
     }
     buffers.weights = version_of(own.weights, compute.micro_batch);
     buffers.workspace = own.workspace;
-    if (!again(*ready.step)) buffers.state = own.state;  // the statistics of a batch count once
+    if (!ready.step->recomputed) buffers.state = own.state;  // the statistics of a batch count once
     buffers.labels = tensors_->labels(compute.micro_batch);
     buffers.loss_batch = loss_batch(compute.layer);
     buffers.first_row = first_row(compute.layer);

@@ -11,7 +11,7 @@
 namespace rehearse::run {
 
 void Program::prepare_own_way(ReadyStep& ready, const Communicate& communicate) {
-    const int b = communicate.bucket;
+    const int b = communicate.bucket();
     if (communicate.content == Content::compressed) return prepare_compressed(ready, communicate);
     if (communicate.content == Content::differences) return prepare_differences(ready, b);
     if (communicate.content == Content::factors) {
@@ -63,12 +63,12 @@ void Program::pull_together(int b) {
 }
 
 void Program::prepare_compressed(ReadyStep& ready, const Communicate& communicate) {
-    const std::span<float> gradients = tensors_->bucket(communicate.bucket).applied;
+    const std::span<float> gradients = tensors_->bucket(communicate.bucket()).applied;
     const std::int64_t ranks = size_of(schedule_.mesh, communicate.axis);
     const std::size_t each = at(compressed_words(schedule_.compression, static_cast<std::int64_t>(gradients.size())));
     require(communicate.elements == ranks * static_cast<std::int64_t>(each), "a rank's words after the other's");
-    std::vector<float>& left = left_out_[communicate.bucket];
-    std::vector<float>& words = words_[communicate.bucket];
+    std::vector<float>& left = left_out_[communicate.bucket()];
+    std::vector<float>& words = words_[communicate.bucket()];
     left.resize(gradients.size());
     words.resize(each * at(ranks));
     ready.data = std::span<float>{words};

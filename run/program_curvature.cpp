@@ -97,7 +97,7 @@ kernels::ConstView Program::rows_of(ReadyStep& ready, const Precondition& step) 
     const bool inputs = step.side == Side::inputs;
     const kernels::ConstView from = inputs ? tensors_->layer(layer.inputs.front(), step.micro_batch).output
                                            : kernels::ConstView{tensors_->layer(index, step.micro_batch).diff};
-    const auto* conv = std::get_if<Conv2d>(&layer.op);
+    const Conv* conv = as_conv2d(layer.op);
     if (conv == nullptr) return from;
     const MatMul dense = dense_of(part(), step.bucket);
     std::vector<float>& rows = rows_[{step.bucket, step.side}];

@@ -114,12 +114,12 @@ void add_up_rows(const Rows& rows, kernels::ConstView needed, kernels::View memo
 }  // namespace
 
 void Program::prepare_halo(ReadyStep& ready, const Communicate& communicate) {
-    const Layer& layer = part().network.layers[at(communicate.layer)];
+    const Layer& layer = part().network.layers[at(communicate.layer())];
     const auto& op = std::get<Communication>(layer.op);
     const Rows rows{op, micro_batch_size(schedule_, rank_class_), coordinates_[at(communicate.axis)]};
     const Halo halo = op.halo;
-    const LayerTensors made = tensors_->layer(communicate.layer, communicate.micro_batch);
-    std::vector<std::byte>& bytes = joints_[at(communicate.layer)];
+    const LayerTensors made = tensors_->layer(communicate.layer(), communicate.micro_batch);
+    std::vector<std::byte>& bytes = joints_[at(communicate.layer())];
     const auto size = at(communicate.elements);
     // Of both passes, so that neither moves the other's.
     const std::size_t most = made.output.size() / at(halo.size) * at(halo.size + 2 * halo.own);
@@ -151,7 +151,7 @@ void Program::prepare_halo(ReadyStep& ready, const Communicate& communicate) {
         const std::size_t sent = memory.size() / at(halo.size + 2 * halo.own) * at(halo.size);
         fill(memory.subspan(sent, memory.size() - sent), 0);
     };
-    const kernels::View own = room_for_gradient(ready, communicate.layer, communicate.micro_batch);
+    const kernels::View own = room_for_gradient(ready, communicate.layer(), communicate.micro_batch);
     ready.after = [rows, needed, memory, own] { add_up_rows(rows, needed, memory, own); };
 }
 

@@ -24,30 +24,30 @@ kernels::View room(std::vector<std::byte>& bytes, std::size_t count, DataType ty
 }  // namespace
 
 void Program::prepare(ReadyStep& ready, const Communicate& communicate) {
-    if (communicate.bucket >= 0) return prepare_bucket(ready, communicate);
+    if (communicate.of_bucket()) return prepare_bucket(ready, communicate);
     if (communicate.kind == CollectiveKind::halo) return prepare_halo(ready, communicate);
     if (communicate.kind == CollectiveKind::all_to_all) return prepare_exchange(ready, communicate);
     if (communicate.kind != CollectiveKind::all_reduce) return prepare_pieces(ready, communicate);
-    const LayerTensors own = tensors_->layer(communicate.layer, communicate.micro_batch);
+    const LayerTensors own = tensors_->layer(communicate.layer(), communicate.micro_batch);
     if (communicate.pass == Pass::forward) {
         ready.data = own.output;
     } else {
         ready.data = own.diff;
-        pass_on(ready, communicate.layer, communicate.micro_batch);
+        pass_on(ready, communicate.layer(), communicate.micro_batch);
     }
 }
 
 // all_gather joins the ranks' pieces, reduce_scatter adds the ranks' wholes and leaves each its piece; forward from the
 // input's output to the layer's, backward from the layer's gradient to the input's.
 void Program::prepare_pieces(ReadyStep& ready, const Communicate& communicate) {
-    const Layer& layer = part().network.layers[at(communicate.layer)];
+    const Layer& layer = part().network.layers[at(communicate.layer())];
     const Joint joint = joint_of(std::get<Communication>(layer.op), micro_batch_size(schedule_, rank_class_));
     const bool forward = communicate.pass == Pass::forward, gathers = communicate.kind == CollectiveKind::all_gather;
-    const LayerTensors own = tensors_->layer(communicate.layer, communicate.micro_batch);
+    const LayerTensors own = tensors_->layer(communicate.layer(), communicate.micro_batch);
     const int input = layer.inputs.front();
     const kernels::ConstView from = forward ? tensors_->layer(input, communicate.micro_batch).output : own.diff;
     const std::size_t size = at(joint.outer * joint.inner);
-    ready.data = room(joints_[at(communicate.layer)], at(joint.parts) * size, from.type());
+    ready.data = room(joints_[at(communicate.layer())], at(joint.parts) * size, from.type());
     const auto place = [data = ready.data, size](std::int64_t part) { return data.subspan(at(part) * size, size); };
     const std::int64_t coordinate = coordinates_[at(communicate.axis)];
     if (gathers) {
@@ -58,7 +58,7 @@ void Program::prepare_pieces(ReadyStep& ready, const Communicate& communicate) {
         };
     }
     const kernels::View to =
-        forward ? own.output : room_for_gradient(ready, communicate.layer, communicate.micro_batch);
+        forward ? own.output : room_for_gradient(ready, communicate.layer(), communicate.micro_batch);
     if (gathers) {
         ready.after = [joint, data = ready.data, to] { join(joint, data, to); };
     } else {
@@ -69,14 +69,14 @@ void Program::prepare_pieces(ReadyStep& ready, const Communicate& communicate) {
 // Piece after piece to its rank, and what comes from each rank into its place: of a layer's input's output to its own
 // forward, of its gradient to its input's backward, when the samples of a rank become those of all again.
 void Program::prepare_exchange(ReadyStep& ready, const Communicate& communicate) {
-    const Layer& layer = part().network.layers[at(communicate.layer)];
+    const Layer& layer = part().network.layers[at(communicate.layer())];
     const Joint joint = joint_of(std::get<Communication>(layer.op), micro_batch_size(schedule_, rank_class_));
     const bool forward = communicate.pass == Pass::forward;
-    const LayerTensors own = tensors_->layer(communicate.layer, communicate.micro_batch);
+    const LayerTensors own = tensors_->layer(communicate.layer(), communicate.micro_batch);
     const kernels::ConstView from =
         forward ? tensors_->layer(layer.inputs.front(), communicate.micro_batch).output : own.diff;
     const std::size_t size = at(joint.outer * joint.inner), all = at(joint.parts) * size;
-    const kernels::View both = room(joints_[at(communicate.layer)], 2 * all, from.type());
+    const kernels::View both = room(joints_[at(communicate.layer())], 2 * all, from.type());
     ready.data = both.first(all);
     const kernels::View come = both.subspan(all, all);
     ready.room = {static_cast<std::byte*>(come.bytes()), come.size_bytes()};
@@ -86,7 +86,7 @@ void Program::prepare_exchange(ReadyStep& ready, const Communicate& communicate)
         }
     };
     const kernels::View to =
-        forward ? own.output : room_for_gradient(ready, communicate.layer, communicate.micro_batch);
+        forward ? own.output : room_for_gradient(ready, communicate.layer(), communicate.micro_batch);
     ready.after = [joint, come, to] { join(joint, come, to); };
 }
 
@@ -103,8 +103,8 @@ kernels::View Program::room_for_gradient(ReadyStep& ready, int layer, int micro_
 
 void Program::prepare_bucket(ReadyStep& ready, const Communicate& communicate) {
     if (communicate.content != Content::usual) return prepare_own_way(ready, communicate);
-    const BucketTensors& bucket = tensors_->bucket(communicate.bucket);
-    if (communicate.axis == part().buckets[at(communicate.bucket)].tie) return prepare_tie(ready, communicate);
+    const BucketTensors& bucket = tensors_->bucket(communicate.bucket());
+    if (communicate.axis == part().buckets[at(communicate.bucket())].tie) return prepare_tie(ready, communicate);
     const bool weights = communicate.kind == CollectiveKind::all_gather;
     ready.data = weights ? bucket.read() : bucket.applied;
     const kernels::View kept = ready.data;
@@ -112,9 +112,9 @@ void Program::prepare_bucket(ReadyStep& ready, const Communicate& communicate) {
     if (!weights && kept.type() == communicate.type) ready.on_device = kept;
     if (!weights) send_as(ready, communicate.type);
     require(ready.data.type() == communicate.type, "what is sent is of the type that is sent");
-    const auto sum = sums_.find(communicate.bucket);
+    const auto sum = sums_.find(communicate.bucket());
     if (communicate.kind != CollectiveKind::reduce_scatter || sum == sums_.end()) return;
-    const Range own = own_piece(communicate.bucket);
+    const Range own = own_piece(communicate.bucket());
     const kernels::View mine = kept.subspan(at(own.begin), at(own.end - own.begin));
     const kernels::View so_far{sum->second.data(), mine.size(), mine.type()};
     if (communicate.micro_batch > 0) ready.additions.push_back({so_far, mine});
@@ -134,11 +134,11 @@ void Program::stage(ReadyStep& ready) {
 
 // The gradient of a table that another stage has, too: its first elements, as the table's owner has them.
 void Program::prepare_tie(ReadyStep& ready, const Communicate& communicate) {
-    ready.data = tensors_->bucket(communicate.bucket).applied.first(at(communicate.elements));
-    const int layer = part().buckets[at(communicate.bucket)].layers.front();
+    ready.data = tensors_->bucket(communicate.bucket()).applied.first(at(communicate.elements));
+    const int layer = part().buckets[at(communicate.bucket())].layers.front();
     if (!part().origins[at(layer)].transposed) return send_as(ready, communicate.type);
     const kernels::View kept = ready.data;
-    ready.data = room(sent_[at(communicate.bucket)], kept.size(), communicate.type);
+    ready.data = room(sent_[at(communicate.bucket())], kept.size(), communicate.type);
     // Here it lies {width, words}.
     const Shape shape = weights(part().network.layers[at(layer)].op).front().shape;
     ready.before = [kept, sent = ready.data, width = shape[0]] {
@@ -153,7 +153,7 @@ void Program::prepare_tie(ReadyStep& ready, const Communicate& communicate) {
 void Program::send_as(ReadyStep& ready, DataType type) {
     const kernels::View kept = ready.data;
     if (type == kept.type()) return;
-    const kernels::View sent = room(sent_[at(std::get<Communicate>(ready.step->action).bucket)], kept.size(), type);
+    const kernels::View sent = room(sent_[at(std::get<Communicate>(ready.step->action).bucket())], kept.size(), type);
     ready.data = sent;
     ready.before = [kept, sent, first = std::move(ready.before)] {
         if (first) first();

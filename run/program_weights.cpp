@@ -79,10 +79,10 @@ void Program::let_go_of_gathered_weights() {
             const int owner = part().network.layers[at(compute->layer)].weights_of;
             last_use[bucket_of[at(owner < 0 ? compute->layer : owner)]] = i;
         } else if (const auto* gather = std::get_if<Communicate>(&action);
-                   gather != nullptr && gather->bucket >= 0 && gather->kind == CollectiveKind::all_gather) {
-            const auto used = last_use.find(gather->bucket);
+                   gather != nullptr && gather->of_bucket() && gather->kind == CollectiveKind::all_gather) {
+            const auto used = last_use.find(gather->bucket());
             if (used == last_use.end()) continue;
-            steps_[used->second].after = [spoil, bucket = gather->bucket] { spoil(bucket); };
+            steps_[used->second].after = [spoil, bucket = gather->bucket()] { spoil(bucket); };
         } else if (const auto* update = std::get_if<Update>(&action); update != nullptr && update->sharded >= 0) {
             steps_[i].after = [spoil, bucket = update->bucket] { spoil(bucket); };
         }

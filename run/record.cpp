@@ -24,33 +24,35 @@ struct Describe {
         return event;
     }
     Event operator()(const Communicate& communicate) const {
-        Event event = of_layer(communicate.layer, communicate.micro_batch, pass_of(communicate.kind));
-        if (communicate.bucket >= 0) event.layer = fmt::format("bucket{}", communicate.bucket);
+        const bool bucket = communicate.of_bucket();
+        Event event =
+            of_layer(bucket ? LayerIndex{} : communicate.layer(), communicate.micro_batch, pass_of(communicate.kind));
+        if (bucket) event.layer = bucket_name(communicate.bucket());
         return event;
     }
     Event operator()(const Send& send) const { return of_layer(send.layer, send.micro_batch, "send"); }
     Event operator()(const Recv& recv) const { return of_layer(recv.layer, recv.micro_batch, "recv"); }
     Event operator()(const Trade& trade) const {
         Event event;
-        event.layer = fmt::format("bucket{}", trade.bucket);
+        event.layer = bucket_name(trade.bucket);
         event.pass = "trade";
         return event;
     }
     Event operator()(const Precondition& precondition) const {
         const bool factor = precondition.bucket >= 0;
-        Event event = of_problem(factor ? fmt::format("bucket{}", precondition.bucket) : "", precondition.problem);
+        Event event = of_problem(factor ? bucket_name(precondition.bucket) : "", precondition.problem);
         event.micro_batch = precondition.micro_batch;
         return event;
     }
-    Event operator()(const Update& update) const {
-        return of_problem(fmt::format("bucket{}", update.bucket), update.problem);
-    }
+    Event operator()(const Update& update) const { return of_problem(bucket_name(update.bucket), update.problem); }
     Event operator()(const auto&) const {
         require(false, "a program holds only what run executes");
         return {};
     }
 
-    Event of_layer(int layer, int micro_batch, std::string_view pass) const {
+    static std::string bucket_name(int bucket) { return fmt::format("bucket{}", bucket); }
+
+    Event of_layer(LayerIndex layer, int micro_batch, std::string_view pass) const {
         Event event;
         if (layer >= 0) event.layer = network.layers[static_cast<std::size_t>(layer)].name;
         event.micro_batch = micro_batch;

@@ -197,7 +197,7 @@ Schedule kept_by_server(const Schedule& schedule, int server) {
     for (const Step& step : schedule.classes.front().steps) {
         const auto* trade = std::get_if<Trade>(&step.action);
         if (trade == nullptr || (server >= 0 && trade->server != server) || kept.averaging.period > 0) continue;
-        all.steps.push_back({step.name, Stream::compute, Update{trade->bucket, trade->work.back(), -1}, {}});
+        all.steps.push_back({step.name, Stream::compute, Update{trade->bucket, trade->work.back()}, {}});
     }
     return kept;
 }

@@ -45,8 +45,7 @@ std::vector<bool> wanted_gradients(const Network& network) {
 }
 
 std::int64_t fan_in(const Op& op) {
-    if (const auto* conv = std::get_if<Conv2d>(&op)) return conv->channels / conv->groups * conv->window.taps();
-    if (const auto* conv = std::get_if<Conv3d>(&op)) return conv->channels / conv->groups * conv->window.taps();
+    if (const auto* conv = std::get_if<Conv>(&op)) return conv->channels / conv->groups * conv->window.taps();
     if (const auto* conv = std::get_if<ConvTranspose>(&op)) {  // of a pixel that meets no more taps than most
         const Window& w = conv->window;
         const std::int64_t met = w.taps() / (w.stride_d * w.stride_h * w.stride_w);

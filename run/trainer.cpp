@@ -39,7 +39,7 @@ struct Job {
 DataType wire_of(const Schedule& schedule) {
     for (const Step& step : schedule.classes.front().steps) {
         const auto* sum = std::get_if<Communicate>(&step.action);
-        if (sum != nullptr && sum->bucket >= 0 && sum->kind != CollectiveKind::all_gather) return sum->type;
+        if (sum != nullptr && sum->of_bucket() && sum->kind != CollectiveKind::all_gather) return sum->type;
     }
     return DataType::f32;
 }
@@ -158,8 +158,8 @@ private:
         std::set<int> scattered;
         for (const Step& step : rank_class().steps) {
             const auto* action = std::get_if<Communicate>(&step.action);
-            if (action == nullptr || action->bucket < 0 || action->kind != CollectiveKind::reduce_scatter) continue;
-            scattered.insert(action->bucket);
+            if (action == nullptr || !action->of_bucket() || action->kind != CollectiveKind::reduce_scatter) continue;
+            scattered.insert(action->bucket());
         }
         for (const int bucket : scattered) {
             const BucketTensors& tensors = program_.tensors().bucket(bucket);

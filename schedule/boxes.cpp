@@ -34,8 +34,7 @@ std::pair<BoxKind, int> kind_of(const Step& step) {
     const auto* compute = std::get_if<Compute>(&step.action);
     if (compute == nullptr) return {BoxKind::update, 0};
     if (compute->problem.pass != Pass::forward) return {BoxKind::backward, compute->micro_batch};
-    const bool again = step.name.find(":again") != std::string::npos;
-    return {again ? BoxKind::again : BoxKind::forward, compute->micro_batch};
+    return {step.recomputed ? BoxKind::again : BoxKind::forward, compute->micro_batch};
 }
 
 /// Forward passes of a micro-batch take the chunks in turn, backward passes the other way round.

@@ -56,11 +56,11 @@ std::vector<Gather> gathers_of(const Mesh& mesh, const std::vector<Use>& uses, D
         if (r >= 2 && uses[r].bucket == uses[r - 2].bucket) continue;
         const auto& compute = std::get<Compute>(rank_class.steps[at(uses[r].first)].action);
         Communicate action{.kind = CollectiveKind::all_gather,
-                           .axis = rank_class.part.buckets[at(uses[r].bucket)].axis,
+                           .axis = AxisIndex{rank_class.part.buckets[at(uses[r].bucket)].axis},
                            .elements = rank_class.part.buckets[at(uses[r].bucket)].elements,
                            .type = type,
                            .algorithm = {},
-                           .bucket = uses[r].bucket,
+                           .of = BucketIndex{uses[r].bucket},
                            .micro_batch = compute.micro_batch};
         std::string name =
             fmt::format("bucket{}:allgather:{}#{}", uses[r].bucket,
@@ -127,9 +127,9 @@ std::int64_t most_gathered(const RankClass& rank_class) {
     for (std::size_t i = 0; i < used.size(); ++i) {
         const auto* action = std::get_if<Communicate>(&rank_class.steps[i].action);
         if (used[i] != none) last[at(used[i])] = static_cast<int>(i);
-        if (action == nullptr || action->bucket < 0 || action->kind != CollectiveKind::all_gather) continue;
-        release(at(action->bucket));
-        gathered[at(action->bucket)] = last[at(action->bucket)] = static_cast<int>(i);
+        if (action == nullptr || !action->of_bucket() || action->kind != CollectiveKind::all_gather) continue;
+        release(at(action->bucket()));
+        gathered[at(action->bucket())] = last[at(action->bucket())] = static_cast<int>(i);
     }
     for (std::size_t b = 0; b < gathered.size(); ++b) release(b);
     std::int64_t held = 0, most = 0;

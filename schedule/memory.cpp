@@ -8,7 +8,6 @@
 #include "core/precision.hpp"
 #include "core/weight_versions.hpp"
 #include "schedule/gathers.hpp"
-#include "schedule/reads.hpp"
 #include "schedule/tables.hpp"
 
 namespace rehearse::schedule {
@@ -145,7 +144,7 @@ private:
     }
 
     void visit(int step, const Communicate& communicate) {
-        if (communicate.layer >= 0) move(step, communicate.layer, communicate.micro_batch, communicate.pass);
+        if (!communicate.of_bucket()) move(step, communicate.layer(), communicate.micro_batch, communicate.pass);
     }
     void visit(int step, const Send& send) { move(step, send.layer, send.micro_batch, pass_of_send(send.layer)); }
     void visit(int step, const Recv& recv) { move(step, recv.layer, recv.micro_batch, pass_of_receive(recv.layer)); }
@@ -210,8 +209,8 @@ Kept kept_by(const Schedule& schedule, const RankClass& rank_class) {
         const auto* update = std::get_if<Update>(&step.action);
         if (update != nullptr) update_shared[static_cast<std::size_t>(update->bucket)] = update->sharded >= 0;
         const auto* action = std::get_if<Communicate>(&step.action);
-        if (action == nullptr || action->bucket < 0 || action->kind != CollectiveKind::reduce_scatter) continue;
-        ++scattered[static_cast<std::size_t>(action->bucket)];
+        if (action == nullptr || !action->of_bucket() || action->kind != CollectiveKind::reduce_scatter) continue;
+        ++scattered[at(action->bucket())];
     }
     const bool weights_shared = gathers_weights(rank_class);
     const int versions = weight_versions(rank_class);

@@ -207,8 +207,7 @@ auto SpatialSplitter::split_pixels(Pixels op) -> Held {
     return made(std::move(op), inputs_lying(cut), cut);
 }
 
-template auto SpatialSplitter::split_windows(const Conv2d& op, bool lowest, unsigned refused) -> Held;
-template auto SpatialSplitter::split_windows(const Conv3d& op, bool lowest, unsigned refused) -> Held;
+template auto SpatialSplitter::split_windows(const Conv& op, bool lowest, unsigned refused) -> Held;
 template auto SpatialSplitter::split_windows(const ConvTranspose& op, bool lowest, unsigned refused) -> Held;
 template auto SpatialSplitter::split_shaped(Activation op) -> Held;
 template auto SpatialSplitter::split_shaped(Add op) -> Held;

@@ -52,8 +52,7 @@ private:
     std::vector<int> inputs_lying(unsigned cut);
 
     Held split(const Input& op);
-    Held split(const Conv2d& op) { return split_windows(op); }
-    Held split(const Conv3d& op) { return split_windows(op); }
+    Held split(const Conv& op) { return split_windows(op); }
     Held split(const ConvTranspose& op) { return split_windows(op); }
     Held split(const Pool2d& op);
     Held split(const BatchNorm& op);

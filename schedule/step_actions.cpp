@@ -29,7 +29,7 @@ int StepMaker::append(std::string name, Stream stream, Action action, std::vecto
     return static_cast<int>(steps_.size()) - 1;
 }
 
-void StepMaker::compute(int i, Pass pass, std::string_view suffix) {
+void StepMaker::compute(int i, Pass pass, bool again) {
     std::vector<int> after;
     if (pass == Pass::forward) {
         for (const int input : layers_[at(i)].inputs) after.push_back(output_by_[at(input)]);
@@ -50,8 +50,9 @@ void StepMaker::compute(int i, Pass pass, std::string_view suffix) {
     started_ = true;
     const Op& op = layers_[at(i)].op;
     Problem problem{op, pass, samples_, compute_type(schedule_.precision, op)};
-    last_compute_ = append(name_of(i, to_string(pass), suffix), Stream::compute,
-                           Compute{i, std::move(problem), item_.micro_batch}, std::move(after));
+    last_compute_ = append(name_of(i, to_string(pass), again ? ":again" : ""), Stream::compute,
+                           Compute{LayerIndex{i}, std::move(problem), item_.micro_batch}, std::move(after));
+    steps_.back().recomputed = again;
 }
 
 // The step that last summed the bucket that layer i's gradients go into: of a tied layer, its owner's bucket.
@@ -101,11 +102,11 @@ Algorithm StepMaker::algorithm_of(int i, CollectiveKind kind, Pass pass) const {
 int StepMaker::collective(int i, CollectiveKind kind, Pass pass, int needs, std::string_view suffix) {
     const auto& op = std::get<Communication>(layers_[at(i)].op);
     Communicate action{.kind = kind,
-                       .axis = axis_index(schedule_.mesh, op.axis),
+                       .axis = AxisIndex{axis_index(schedule_.mesh, op.axis)},
                        .elements = samples_ * elements_of(i, pass),
                        .type = compute_type(schedule_.precision),
                        .algorithm = algorithm_of(i, kind, pass),
-                       .layer = i,
+                       .of = LayerIndex{i},
                        .pass = pass,
                        .micro_batch = item_.micro_batch};
     std::vector<int> after{last_compute_, needs};
@@ -127,9 +128,9 @@ int StepMaker::send(int i, const Communication& op, Stream stream, std::string_v
     std::vector<int> after{needs, last_compute_};
     const std::vector<int>& gradients = gradient_by_[at(i)];
     if (!item_.forward) after.insert(after.end(), gradients.begin(), gradients.end());
-    const int axis = axis_index(schedule_.mesh, op.axis);
-    const int step = append(name_of(i, what, ""), stream, Send{axis, op.offset, bytes_of(op), i, item_.micro_batch},
-                            std::move(after));
+    const AxisIndex axis{axis_index(schedule_.mesh, op.axis)};
+    const int step = append(name_of(i, what, ""), stream,
+                            Send{axis, op.offset, bytes_of(op), LayerIndex{i}, item_.micro_batch}, std::move(after));
     if (item_.forward) outputs_sent_[{item_.chunk, item_.micro_batch}] = step;
     return step;
 }
@@ -137,8 +138,8 @@ int StepMaker::send(int i, const Communication& op, Stream stream, std::string_v
 int StepMaker::receive(int i, const Communication& op, Stream stream, std::string_view what) {
     std::vector<int> after;
     if (ends_.size() >= 2) after.push_back(ends_[ends_.size() - 2]);
-    const int axis = axis_index(schedule_.mesh, op.axis);
-    return append(name_of(i, what, ""), stream, Recv{axis, op.offset, bytes_of(op), i, item_.micro_batch},
+    const AxisIndex axis{axis_index(schedule_.mesh, op.axis)};
+    return append(name_of(i, what, ""), stream, Recv{axis, op.offset, bytes_of(op), LayerIndex{i}, item_.micro_batch},
                   std::move(after));
 }
 
@@ -158,11 +159,11 @@ void StepMaker::sum_gradients(int b) {
 void StepMaker::sum_ties(int b) {
     if (buckets_[at(b)].tie == none) return;
     const Communicate action{.kind = CollectiveKind::all_reduce,
-                             .axis = buckets_[at(b)].tie,
+                             .axis = AxisIndex{buckets_[at(b)].tie},
                              .elements = buckets_[at(b)].tied,
                              .type = options_.sum.wire,
                              .algorithm = {},
-                             .bucket = b,
+                             .of = BucketIndex{b},
                              .micro_batch = micro_batch_of_sum()};
     ready_by_[at(b)] =
         append(fmt::format("bucket{}:tied_{}", b, pass_of(CollectiveKind::all_reduce)),
@@ -206,9 +207,9 @@ void StepMaker::trade(int b) {
         after.insert(after.end(), gradient_by_[at(layer)].begin(), gradient_by_[at(layer)].end());
     }
     traded_by_[at(b)] = append(fmt::format("bucket{}:trade", b), Stream::send_gradients,
-                               Trade{.bucket = b,
+                               Trade{.bucket = BucketIndex{b},
                                      .server = options_.server_of[at(b)],
-                                     .group = sharing(b) > 1 ? bucket.axis : none,
+                                     .group = AxisIndex{sharing(b) > 1 ? bucket.axis : none},
                                      .sent = sent,
                                      .received = bucket.elements,
                                      .type = wire_type(schedule_.precision),
@@ -258,11 +259,11 @@ int StepMaker::bucket_collective(int b, CollectiveKind kind, std::vector<int> af
     const bool choice = kind == CollectiveKind::all_reduce && chosen != options_.sum.algorithms.end();
     const bool weights = kind == CollectiveKind::all_gather;
     const Communicate action{.kind = kind,
-                             .axis = buckets_[at(b)].axis,
+                             .axis = AxisIndex{buckets_[at(b)].axis},
                              .elements = elements_on_wire(b),
                              .type = weights ? compute_type(schedule_.precision) : options_.sum.wire,
                              .algorithm = choice ? chosen->second : Algorithm{},
-                             .bucket = b,
+                             .of = BucketIndex{b},
                              .micro_batch = micro_batch_of_sum()};
     return append(fmt::format("bucket{}:{}{}", b, pass_of(kind), which_time()),
                   communicator_stream(schedule_.mesh, action.axis), action, std::move(after));
@@ -286,7 +287,7 @@ void StepMaker::update() {
         after.push_back(ready_by_[b]);
         const int step =
             append(fmt::format("bucket{}:update{}", b, options_.asynchronous ? which_time() : ""), Stream::compute,
-                   Update{static_cast<int>(b), problem, ranks > 1 ? buckets_[b].axis : none}, after);
+                   Update{BucketIndex{b}, problem, AxisIndex{ranks > 1 ? buckets_[b].axis : none}}, after);
         if (averages()) last_compute_ = step;
         if (ranks > 1 && options_.sum.zero < 3)
             bucket_collective(static_cast<int>(b), CollectiveKind::all_gather, {step});

@@ -28,8 +28,9 @@ void StepMaker::make_factors(int b) {
     const MatMul dense = dense_of(part_, b);
     for (const Side side : {Side::inputs, Side::errors}) {
         const Problem problem = factor_problem(dense, side, samples_);
-        last_compute_ = append(name_of(layer, fmt::format("factor_of_{}", name(side)), ""), Stream::compute,
-                               Precondition{.work = Work::factor, .side = side, .bucket = b, .problem = problem}, {});
+        last_compute_ =
+            append(name_of(layer, fmt::format("factor_of_{}", name(side)), ""), Stream::compute,
+                   Precondition{.work = Work::factor, .side = side, .bucket = BucketIndex{b}, .problem = problem}, {});
     }
     if (sharing(b) == 1) return;
     factors_by_.push_back(bucket_collective(b, CollectiveKind::all_reduce, {last_compute_}));

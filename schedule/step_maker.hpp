@@ -27,8 +27,9 @@ private:
 
     /// What is summed while the backward pass goes on has been by now.
     void sum_and_update();
-    void forward(Chunk chunk, const std::string& suffix);
-    void communicate_forward(int i, const Communication& op, const std::string& suffix);
+    /// `again`: the backward pass computes once more what was not kept.
+    void forward(Chunk chunk, bool again);
+    void communicate_forward(int i, const Communication& op, bool again);
 
     void backward(Chunk chunk);
     void forward_again(Chunk chunk);
@@ -54,7 +55,7 @@ private:
 
     std::string name_of(int i, std::string_view what, std::string_view suffix) const;
     int append(std::string name, Stream stream, Action action, std::vector<int> after);
-    void compute(int i, Pass pass, std::string_view suffix);
+    void compute(int i, Pass pass, bool again = false);
     /// The last of this item's micro-batch that was sent to the next stage.
     int last_sum_of_gradients(int i) const;
     int last_output_sent() const;

@@ -102,7 +102,7 @@ void StepMaker::run(const Order& order, int slots) {
         started_ = false;
         const std::size_t before = steps_.size();
         if (item.forward) {
-            forward(chunks_[at(item.chunk)], "");
+            forward(chunks_[at(item.chunk)], false);
         } else {
             backward(chunks_[at(item.chunk)]);
         }
@@ -139,8 +139,7 @@ void StepMaker::sum_late(bool all) {
 // Whoever gets a piece of the sum needs both parts of a tied table before.
 bool StepMaker::waits_for_tie(int b) const { return buckets_[at(b)].tie != none && options_.sum.zero >= 2; }
 
-void StepMaker::forward(Chunk chunk, const std::string& suffix) {
-    const bool again = !suffix.empty();
+void StepMaker::forward(Chunk chunk, bool again) {
     for (int i = chunk.begin; i < chunk.end; ++i) {
         const Layer& layer = layers_[at(i)];
         output_by_[at(i)] = none;
@@ -149,21 +148,22 @@ void StepMaker::forward(Chunk chunk, const std::string& suffix) {
         }
         if (const auto* op = std::get_if<Communication>(&layer.op)) {
             const bool between_stages = op->movement == Movement::send || op->movement == Movement::receive;
-            if (!again || !between_stages) communicate_forward(i, *op, suffix);
+            if (!again || !between_stages) communicate_forward(i, *op, again);
         } else if (has_pass(layer.op, Pass::forward)) {
             // The loss is of no use to the backward pass: its gradient comes from its input.
-            if (!again || !is_loss(layer.op)) compute(i, Pass::forward, suffix);
+            if (!again || !is_loss(layer.op)) compute(i, Pass::forward, again);
             output_by_[at(i)] = none;
         }
     }
 }
 
-void StepMaker::communicate_forward(int i, const Communication& op, const std::string& suffix) {
+void StepMaker::communicate_forward(int i, const Communication& op, bool again) {
     int& output_by = output_by_[at(i)];
     if (const auto kind = forward_collective(op.movement)) {
-        output_by = collective(i, *kind, Pass::forward, output_by, suffix);
+        output_by = collective(i, *kind, Pass::forward, output_by, again ? ":again" : "");
+        steps_.back().recomputed = again;
     } else if (op.movement == Movement::slice) {
-        compute(i, Pass::forward, suffix);
+        compute(i, Pass::forward, again);
         output_by = none;
     } else if (op.movement == Movement::send) {
         send(i, op, Stream::send_activations, "send", output_by);
@@ -187,7 +187,7 @@ void StepMaker::backward(Chunk chunk) {
 
 // What collectives write is overwritten by the next micro-batch, whether the backward pass needs it or not.
 void StepMaker::forward_again(Chunk chunk) {
-    forward(chunk, ":again");
+    forward(chunk, true);
     for (int i = chunk.begin; i < chunk.end; ++i) {
         if (output_by_[at(i)] != none) made_again_.push_back(output_by_[at(i)]);
     }
@@ -203,7 +203,7 @@ void StepMaker::backward_of(Chunk chunk) {
             continue;
         }
         if (options_.recompute == Recompute::attention && std::holds_alternative<Attention>(layer.op)) {
-            compute(i, Pass::forward, ":again");
+            compute(i, Pass::forward, true);
         }
         const int halo = own_halo(i, chunk);
         const std::vector<Pass> passes = backward_passes(layer.op, needed_[at(i)], halo != none || exchanges_input(i));
@@ -211,7 +211,7 @@ void StepMaker::backward_of(Chunk chunk) {
         for (const Pass pass : passes) {
             const bool by_server =
                 pass == Pass::backward_weights && bucket_of_[at(i)] != none && sends_vectors(bucket_of_[at(i)]);
-            if (!by_server) compute(i, pass, "");
+            if (!by_server) compute(i, pass);
             if (pass == Pass::backward_weights && preconditioned(bucket_of_[at(i)])) make_factors(bucket_of_[at(i)]);
             if (pass == Pass::backward_data && halo != none) send_halos(halo, chunk);
             if (pass == Pass::backward_data) exchange_gradients(i);
@@ -276,7 +276,7 @@ void StepMaker::communicate_backward(int i, const Communication& op) {
     } else if (op.movement == Movement::sum) {
         pass_on(i);
     } else if (op.movement == Movement::gather) {
-        if (needed_[at(i)]) compute(i, Pass::backward_data, "");
+        if (needed_[at(i)]) compute(i, Pass::backward_data);
     } else if (op.movement == Movement::send && op.gradient) {
         give(i, receive(i, op, Stream::receive_gradients, "receive_gradient"));
     } else if (op.movement == Movement::receive && op.gradient) {

@@ -7,8 +7,9 @@
 
 namespace rehearse::schedule {
 
-auto TensorSplitter::split(const Conv2d& op) -> TensorSplitter::Held {
-    Conv2d mine = op;
+auto TensorSplitter::split(const Conv& op) -> TensorSplitter::Held {
+    if (op.depth > 0) return on_all();
+    Conv mine = op;
     std::vector<Cut> filters{cut(0, 0)};
     if (op.bias) filters.push_back(cut(1, 0));
     if (op.groups > 1) {

@@ -58,7 +58,7 @@ private:
     Held to_rows(Held made);
     bool has_rows(const Shape& shape) const;
 
-    Held split(const Conv2d& op);
+    Held split(const Conv& op);
     Held split(const MatMul& op);
     Held split_scores(MatMul mine);
     Held split(const Embedding& op);

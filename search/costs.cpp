@@ -154,8 +154,8 @@ void Group::add(const Step& step, Known& known) {
         const auto which = static_cast<std::size_t>(same - problems_.begin());
         if (same == problems_.end()) problems_.push_back(compute->problem);
         computes_.push_back({layer, which, first(layer, compute->problem.pass)});
-    } else if (const auto* sum = std::get_if<Communicate>(&step.action); sum != nullptr && sum->layer >= 0) {
-        const auto layer = static_cast<std::size_t>(sum->layer);
+    } else if (const auto* sum = std::get_if<Communicate>(&step.action); sum != nullptr && !sum->of_bucket()) {
+        const auto layer = static_cast<std::size_t>(sum->layer());
         const auto [at, fresh] = known.sums.try_emplace({sum->kind, sum->elements, sum->type}, sums_.size());
         if (fresh) sums_.push_back(*sum);
         communications_.push_back({layer, at->second, first(layer, sum->pass)});

@@ -25,15 +25,17 @@ struct Describe {
     const Network& network;
     Event& event;
 
-    void of_layer(int layer, int micro_batch) const {
+    void of_bucket(int bucket) const { event.layer = fmt::format("bucket{}", bucket); }
+    void of_layer(LayerIndex layer, int micro_batch) const {
         if (layer >= 0) event.layer = network.layers[static_cast<std::size_t>(layer)].name;
         event.micro_batch = micro_batch;
     }
     void operator()(const Compute& compute) const { of_layer(compute.layer, compute.micro_batch); }
-    void operator()(const Update& update) const { event.layer = fmt::format("bucket{}", update.bucket); }
+    void operator()(const Update& update) const { of_bucket(update.bucket); }
     void operator()(const Communicate& communicate) const {
-        if (communicate.bucket >= 0) event.layer = fmt::format("bucket{}", communicate.bucket);
-        of_layer(communicate.layer, communicate.micro_batch);
+        event.micro_batch = communicate.micro_batch;
+        if (communicate.of_bucket()) of_bucket(communicate.bucket());
+        if (!communicate.of_bucket()) of_layer(communicate.layer(), communicate.micro_batch);
         event.pass = pass_of(communicate.kind);
     }
     void operator()(const Send& send) const {
@@ -45,11 +47,11 @@ struct Describe {
         peer("recv", recv.bytes);
     }
     void operator()(const Precondition& precondition) const {
-        if (precondition.bucket >= 0) event.layer = fmt::format("bucket{}", precondition.bucket);
+        if (precondition.bucket >= 0) of_bucket(precondition.bucket);
         event.micro_batch = precondition.micro_batch;
     }
     void operator()(const Trade& trade) const {
-        event.layer = fmt::format("bucket{}", trade.bucket);
+        of_bucket(trade.bucket);
         peer("trade", size_of(trade.type) * static_cast<double>(trade.sent));
     }
     void operator()(const Load& load) const {
@@ -132,8 +134,8 @@ void Steps::find_control() {
         std::vector<Seconds>& of_class = control_.emplace_back(rank_class.steps.size());
         for (std::size_t i = 0; i < rank_class.steps.size(); ++i) {
             const auto* sum = std::get_if<Communicate>(&rank_class.steps[i].action);
-            if (sum == nullptr || sum->bucket < 0 || sum->kind == CollectiveKind::all_gather) continue;
-            const Bucket& bucket = rank_class.part.buckets[static_cast<std::size_t>(sum->bucket)];
+            if (sum == nullptr || !sum->of_bucket() || sum->kind == CollectiveKind::all_gather) continue;
+            const Bucket& bucket = rank_class.part.buckets[static_cast<std::size_t>(sum->bucket())];
             of_class[i] = control_time(schedule_.control, size_of(schedule_.mesh, sum->axis),
                                        tensors(rank_class.part.network, bucket), wiring_.machine());
         }
@@ -244,8 +246,7 @@ Seconds Steps::beside(const Communicate& communicate, std::int64_t rank) const {
     const auto sum = [&](std::int64_t count) {
         return at(price({Add{{count}, 2}, Pass::forward, 1, DataType::f32}, device), quantile_);
     };
-    const std::int64_t whole =
-        schedule_.classes.front().part.buckets[static_cast<std::size_t>(communicate.bucket)].elements;
+    const std::int64_t whole = schedule_.classes.front().part.buckets[rehearse::at(communicate.bucket())].elements;
     if (communicate.content == Content::differences) return schedule_.averaging.learners * sum(whole);
     const bool bits = schedule_.compression.kind == Compression::Kind::one_bit;
     const auto members = static_cast<double>(size_of(schedule_.mesh, communicate.axis));

@@ -19,15 +19,14 @@ constexpr double largest_index = std::numeric_limits<std::int32_t>::max();
 
 std::string refuse_all_but_sums(const Problem& problem) {
     const auto* dense = std::get_if<MatMul>(&problem.op);
-    if (dense == nullptr && !std::holds_alternative<Conv2d>(problem.op) &&
-        !std::holds_alternative<Conv3d>(problem.op)) {
+    if (dense == nullptr && !std::holds_alternative<Conv>(problem.op)) {
         return fmt::format("runs convolutions and products, not {}", kind_of(problem.op));
     }
     if (dense != nullptr && dense->activation) {
         return "the GPU multiplies without a fused activation: run the network with --fuse off";
     }
     if (has_fused_relu(problem.op)) return "the GPU convolves without a fused ReLU: run the network with --fuse off";
-    const Conv3d op = volume(problem.op);
+    const Conv op = volume(problem.op);
     const double image = static_cast<double>(elements(input_shapes(Op{op})[0]));
     const double output = static_cast<double>(elements(output_shape(Op{op})));
     const double all = static_cast<double>(weight_count(op)), number = static_cast<double>(images(problem));
@@ -135,7 +134,7 @@ private:
             return "runs convolutions: a product's factors lie as they should";
         if (problem.pass == Pass::backward_weights)
             return "has no backward_weights: pixels do not lie together where taps begin";
-        const Conv3d op = volume(problem.op);
+        const Conv op = volume(problem.op);
         const std::int64_t channels = (problem.pass == Pass::forward ? op.channels : op.filters) / op.groups;
         if (op.groups > 1 && channels % 8 != 0)
             return fmt::format("a group's {} channels are no whole vectors", channels);
@@ -157,7 +156,7 @@ private:
         return winograd_scratch(problem, m_, engine().processors());
     }
     std::string refusal(const Problem& problem) const override {
-        const auto* op = std::get_if<Conv2d>(&problem.op);
+        const Conv* op = as_conv2d(problem.op);
         if (op == nullptr) return "Winograd runs 2-D convolutions only";
         const Window& w = op->window;
         if (w.kernel_h != 3 || w.kernel_w != 3) {
@@ -184,10 +183,10 @@ public:
 
 private:
     std::int64_t room(const Problem& problem) const override {
-        return fft_scratch(std::get<Conv2d>(problem.op), problem.batch);
+        return fft_scratch(std::get<Conv>(problem.op), problem.batch);
     }
     std::string refusal(const Problem& problem) const override {
-        const auto* op = std::get_if<Conv2d>(&problem.op);
+        const Conv* op = as_conv2d(problem.op);
         if (op == nullptr) return "fft runs 2-D convolutions only";
         if (op->window.stride_h != 1 || op->window.stride_w != 1) return "fft needs stride 1";
         if (op->groups != 1) return fmt::format("fft needs one group, not {}", op->groups);

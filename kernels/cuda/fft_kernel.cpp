@@ -27,7 +27,7 @@ std::int64_t smooth(std::int64_t n) {
 class FftKernel final : public DeviceKernel {
 public:
     FftKernel(Engine& engine, const Problem& problem)
-        : DeviceKernel(engine, problem), op_(std::get<Conv2d>(problem.op)), planes_(fft_planes(op_)) {
+        : DeviceKernel(engine, problem), op_(std::get<Conv>(problem.op)), planes_(fft_planes(op_)) {
         const Shape out = output_shape(problem.op);
         const Window& w = op_.window;
         image_ = {op_.height, op_.width, w.pad_top, w.pad_left, 1, 1};
@@ -97,7 +97,7 @@ private:
         return beyond(values(weights), op_.filters * op_.channels * op_.window.taps());
     }
 
-    Conv2d op_;
+    Conv op_;
     Planes planes_;
     Laid image_, kernel_, output_;
     float *images_ = nullptr, *kernels_ = nullptr, *outputs_ = nullptr, *plane_room_ = nullptr;
@@ -105,12 +105,12 @@ private:
 
 }  // namespace
 
-Planes fft_planes(const Conv2d& op) {
+Planes fft_planes(const Conv& op) {
     const Window& w = op.window;
     return {smooth(op.height + w.pad_top + w.pad_bottom), smooth(op.width + w.pad_left + w.pad_right)};
 }
 
-std::int64_t fft_scratch(const Conv2d& op, std::int64_t batch) {
+std::int64_t fft_scratch(const Conv& op, std::int64_t batch) {
     const Planes planes = fft_planes(op);
     const std::int64_t images = batch * op.channels, kernels = op.filters * op.channels, outputs = batch * op.filters;
     return 2 * planes.frequencies() * (images + kernels + outputs) +

@@ -15,12 +15,13 @@ namespace rehearse::kernels::cuda {
 /// Ordinary cores sum f32; tensor cores 16-bit types and, rounded to TF32, f32.
 enum class Cores { ordinary, tensor };
 
-/// A Conv2d as the volume of one plane that it is, a product as the 1x1 convolution of images of one pixel.
-Conv3d volume(const Op& op);
+/// A convolution of an image as that of the volume of one plane that it is, a product as the 1x1 convolution of images
+/// of one pixel.
+Conv volume(const Op& op);
 /// Of it: a product has one a row.
 std::int64_t images(const Problem& problem);
 /// Without the bias, which lies behind them.
-std::int64_t weight_count(const Conv3d& op);
+std::int64_t weight_count(const Conv& op);
 
 /// Memory of at least so many bytes for one kernel at a time: those of a stream run one after the other, and share it.
 Memory shared_scratch(Engine& engine, std::size_t bytes);
@@ -74,7 +75,7 @@ std::int64_t weight_splits(const Sums& sums, int processors);
 std::unique_ptr<Kernel> winograd_kernel(Engine& engine, const Problem& problem, int m);
 /// As the tasks see it: backward_data is a convolution of the output's gradient by mirrored weights, backward_weights
 /// has the forward pass's.
-WinogradShape winograd_shape(const Conv2d& op, Pass pass, std::int64_t batch, int m);
+WinogradShape winograd_shape(const Conv& op, Pass pass, std::int64_t batch, int m);
 /// Floats of weights (or of the sums that become their gradient), source and products, all transformed.
 std::int64_t winograd_scratch(const Problem& problem, int m, int processors);
 
@@ -88,8 +89,8 @@ std::unique_ptr<Kernel> transposed_kernel(Engine& engine, const Problem& problem
 
 /// All passes, by transforms that the engine has of a library.
 std::unique_ptr<Kernel> fft_kernel(Engine& engine, const Problem& problem);
-Planes fft_planes(const Conv2d& op);
+Planes fft_planes(const Conv& op);
 /// Floats of the spectra of images, kernels and outputs, and of the planes of one of them.
-std::int64_t fft_scratch(const Conv2d& op, std::int64_t batch);
+std::int64_t fft_scratch(const Conv& op, std::int64_t batch);
 
 }  // namespace rehearse::kernels::cuda

@@ -17,7 +17,7 @@ struct Laid {
     std::int64_t source(std::int64_t images) const { return images * pixels * groups * vectors; }
 };
 
-Laid laid(const Conv3d& op, Pass pass) {
+Laid laid(const Conv& op, Pass pass) {
     Laid made;
     made.groups = op.groups;
     const bool forward = pass == Pass::forward;
@@ -30,7 +30,7 @@ Laid laid(const Conv3d& op, Pass pass) {
 
 // The same launches with terms of eight channels: those of the first channel are the taps.
 std::vector<Launch> packed_launches(const Problem& problem) {
-    const Conv3d op = volume(problem.op);
+    const Conv op = volume(problem.op);
     const Laid to = laid(op, problem.pass);
     std::vector<Launch> all = launches(op, problem.pass, images(problem));
     for (Launch& launch : all) {
@@ -130,7 +130,7 @@ private:
         return made;
     }
 
-    Conv3d op_;
+    Conv op_;
     Laid laid_;
     std::vector<Launch> launches_;
     std::vector<Memory> terms_;

@@ -14,7 +14,7 @@ namespace {
 
 // A product's weights lie {channels, filters}, but those of a tied one.
 std::vector<Launch> launches_of(const Problem& problem) {
-    const Conv3d op = volume(problem.op);
+    const Conv op = volume(problem.op);
     std::vector<Launch> made = launches(op, problem.pass, images(problem));
     const auto* dense = std::get_if<MatMul>(&problem.op);
     if (dense == nullptr || dense->tied) return made;
@@ -77,7 +77,7 @@ private:
         });
     }
 
-    Conv3d op_;
+    Conv op_;
     Prepared prepared_;
     bool direct_;
     Cores cores_;
@@ -111,7 +111,7 @@ private:
         if (op_.bias) sum_bias(engine(), problem(), b, weight_count(op_));
     }
 
-    Conv3d op_;
+    Conv op_;
     Prepared prepared_;
     WeightSums<float, LargeFloats> task_;
     Cores cores_;
@@ -131,7 +131,7 @@ std::int64_t weight_splits(const Sums& sums, int processors) {
 }
 
 void add_bias(Engine& engine, const Problem& problem, const Buffers& b, std::int64_t count) {
-    const Conv3d op = volume(problem.op);
+    const Conv op = volume(problem.op);
     AddBias task;
     task.count = count_of(b.dst);
     task.src = task.dst = values(b.dst), task.bias = beyond(values(b.weights), count);
@@ -140,7 +140,7 @@ void add_bias(Engine& engine, const Problem& problem, const Buffers& b, std::int
 }
 
 void sum_bias(Engine& engine, const Problem& problem, const Buffers& b, std::int64_t count) {
-    const Conv3d op = volume(problem.op);
+    const Conv op = volume(problem.op);
     with_type(problem.type, [&]<typename Element>(Element) {
         BiasSums<Element> bias;
         bias.diff = b.diff_dst.bytes();
@@ -168,12 +168,11 @@ Memory shared_scratch(Engine& engine, std::size_t bytes) {
     return memory;
 }
 
-Conv3d volume(const Op& op) {
+Conv volume(const Op& op) {
     if (const auto* dense = std::get_if<MatMul>(&op)) {
-        return {dense->k, 1, 1, 1, dense->n, {}, 1, dense->bias};
+        return as_volume({dense->k, 1, 1, dense->n, {}, 1, dense->bias});
     }
-    const auto* image = std::get_if<Conv2d>(&op);
-    return image != nullptr ? as_volume(*image) : std::get<Conv3d>(op);
+    return as_volume(std::get<Conv>(op));
 }
 
 std::int64_t images(const Problem& problem) {
@@ -181,7 +180,7 @@ std::int64_t images(const Problem& problem) {
     return problem.batch * (dense != nullptr ? dense->m : 1);
 }
 
-std::int64_t weight_count(const Conv3d& op) { return elements(weights(Op{op})[0].shape); }
+std::int64_t weight_count(const Conv& op) { return elements(weights(Op{op})[0].shape); }
 
 std::unique_ptr<Kernel> sums_kernel(Engine& engine, const Problem& problem, bool direct, Cores cores) {
     return std::make_unique<SumsKernel>(engine, problem, direct, cores);

@@ -10,7 +10,7 @@ Extent3 extent(std::int64_t d, std::int64_t h, std::int64_t w) {
 
 Extent3 row_major(const Extent3& sizes) { return {sizes.h * sizes.w, sizes.w, 1}; }
 
-Extent3 output_of(const Conv3d& op) {
+Extent3 output_of(const Conv& op) {
     const Shape shape = output_shape(op);
     return extent(shape[1], shape[2], shape[3]);
 }
@@ -36,7 +36,7 @@ Term term(std::int64_t source, std::int64_t weight, std::int64_t d, std::int64_t
             static_cast<std::int16_t>(h),      static_cast<std::int16_t>(w),      0};
 }
 
-Launch forward(const Conv3d& op, std::int64_t batch) {
+Launch forward(const Conv& op, std::int64_t batch) {
     const Extent3 in = extent(op.depth, op.height, op.width), out = output_of(op);
     const std::int64_t channels = op.channels / op.groups, filters = op.filters / op.groups, taps = op.window.taps();
     Launch launch;
@@ -66,7 +66,7 @@ Launch forward(const Conv3d& op, std::int64_t batch) {
 
 // Input pixels phase + stride * i in each dimension meet, at tap k, the output's pixel i + (phase - distance) / stride,
 // if that is a whole number.
-Launch backward_data(const Conv3d& op, std::int64_t batch, const Extent3& phase) {
+Launch backward_data(const Conv& op, std::int64_t batch, const Extent3& phase) {
     const Window& window = op.window;
     const Extent3 in = extent(op.depth, op.height, op.width), out = output_of(op);
     const Extent3 stride = extent(window.stride_d, window.stride_h, window.stride_w);
@@ -103,7 +103,7 @@ Launch backward_data(const Conv3d& op, std::int64_t batch, const Extent3& phase)
 
 }  // namespace
 
-std::vector<Launch> launches(const Conv3d& op, Pass pass, std::int64_t batch) {
+std::vector<Launch> launches(const Conv& op, Pass pass, std::int64_t batch) {
     if (pass != Pass::backward_data) return {forward(op, batch)};
     std::vector<Launch> all;
     const Window& w = op.window;

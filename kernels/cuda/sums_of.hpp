@@ -17,6 +17,6 @@ struct Launch {
 
 /// One launch forward and backward_weights (whose target is the output too); backward_data one a phase of the stride.
 /// A phase that no tap meets has no terms: its pixels become 0.
-std::vector<Launch> launches(const Conv3d& op, Pass pass, std::int64_t batch);
+std::vector<Launch> launches(const Conv& op, Pass pass, std::int64_t batch);
 
 }  // namespace rehearse::kernels::cuda

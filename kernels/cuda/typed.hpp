@@ -24,9 +24,10 @@ template <template <typename, typename> typename Form>
 Tiled<Form> tiled(Form<float, LargeFloats> task, DataType type, Cores cores, int processors) {
     const Blocks blocks = task.blocks();
     const bool large = blocks.x * blocks.y * blocks.z >= 2 * processors;
+    constexpr bool has_partial = requires { task.partial; };
     const auto as = [&](auto form) -> Tiled<Form> {
         static_cast<Sums&>(form) = task;
-        if constexpr (requires { form.partial; }) {
+        if constexpr (has_partial) {
             form.partial = task.partial;
             form.splits = task.splits;
         }

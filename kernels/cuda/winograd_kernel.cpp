@@ -51,7 +51,7 @@ class WinogradKernel final : public DeviceKernel {
 public:
     WinogradKernel(Engine& engine, const Problem& problem)
         : DeviceKernel(engine, problem),
-          shape_(winograd_shape(std::get<Conv2d>(problem.op), problem.pass, problem.batch, m)),
+          shape_(winograd_shape(std::get<Conv>(problem.op), problem.pass, problem.batch, m)),
           terms_(terms_of(engine, shape_)) {
         weights_ = reserve(winograd_scratch(problem, m, engine.processors()));
         source_ = weights_ + points(m) * shape_.filters * shape_.channels;
@@ -73,7 +73,7 @@ private:
         auto target = with_shape<WinogradTarget<m>>(shape_);
         target.products = products_;
         target.target = values(forward ? ConstView(b.dst) : ConstView(b.diff_src[0]));
-        const auto& op = std::get<Conv2d>(problem().op);
+        const auto& op = std::get<Conv>(problem().op);
         if (forward && op.bias) target.bias = beyond(values(b.weights), weight_count(as_volume(op)));
         engine().run(WinogradTask{target});
     }
@@ -89,7 +89,7 @@ class WinogradWeightsKernel final : public DeviceKernel {
 public:
     WinogradWeightsKernel(Engine& engine, const Problem& problem)
         : DeviceKernel(engine, problem),
-          shape_(winograd_shape(std::get<Conv2d>(problem.op), problem.pass, problem.batch, m)),
+          shape_(winograd_shape(std::get<Conv>(problem.op), problem.pass, problem.batch, m)),
           terms_(terms_of(engine, shape_)) {
         source_ = reserve(winograd_scratch(problem, m, engine.processors()));
         differences_ = source_ + points(m) * shape_.channels * shape_.tiles();
@@ -112,7 +112,7 @@ private:
         gradients.partial = multiply_.partial, gradients.splits = multiply_.splits;
         gradients.to = values(b.diff_weights);
         engine().run(WinogradTask{gradients});
-        const auto& op = std::get<Conv2d>(problem().op);
+        const auto& op = std::get<Conv>(problem().op);
         if (op.bias) sum_bias(engine(), problem(), b, weight_count(as_volume(op)));
     }
 
@@ -124,7 +124,7 @@ private:
 
 }  // namespace
 
-WinogradShape winograd_shape(const Conv2d& op, Pass pass, std::int64_t batch, int m) {
+WinogradShape winograd_shape(const Conv& op, Pass pass, std::int64_t batch, int m) {
     const Shape out = output_shape(Op{op});
     const bool forward = pass != Pass::backward_data;
     const auto i32 = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
@@ -144,7 +144,7 @@ WinogradShape winograd_shape(const Conv2d& op, Pass pass, std::int64_t batch, in
 }
 
 std::int64_t winograd_scratch(const Problem& problem, int m, int processors) {
-    const WinogradShape shape = winograd_shape(std::get<Conv2d>(problem.op), problem.pass, problem.batch, m);
+    const WinogradShape shape = winograd_shape(std::get<Conv>(problem.op), problem.pass, problem.batch, m);
     const std::int64_t channels = shape.channels, filters = shape.filters;
     const bool weights = problem.pass == Pass::backward_weights;
     const std::int64_t splits = weights ? weight_splits(product(shape, m, {}), processors) : 1;

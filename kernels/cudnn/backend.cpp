@@ -33,7 +33,7 @@ std::string refusal_of(const Problem& problem) {
         if (op->packed && op->heads * op->head_size % 8 != 0) return "packed parts must begin at whole 16 bytes";
         return {};
     }
-    if (!std::holds_alternative<Conv2d>(problem.op) && !std::holds_alternative<Conv3d>(problem.op)) {
+    if (!std::holds_alternative<Conv>(problem.op)) {
         return fmt::format("runs convolutions and attention, not {}", kind_of(problem.op));
     }
     if (has_fused_relu(problem.op)) return "convolves without a fused ReLU: run the network with --fuse off";

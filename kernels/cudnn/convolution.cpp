@@ -56,7 +56,7 @@ private:
         engine().run(cuda::PointTask{task});
     }
 
-    Conv3d op_;
+    Conv op_;
     std::shared_ptr<const Plan> plan_;
     Aligned aligned_;
     float* room_ = nullptr;

@@ -17,9 +17,8 @@ Described dense(std::int64_t outermost, const Shape& rest) {
 }  // namespace
 
 Correlation correlation(const Op& op, std::int64_t batch) {
-    const bool volume = std::holds_alternative<Conv3d>(op);
-    require(volume || std::holds_alternative<Conv2d>(op), "a convolution");
-    const Window& w = volume ? std::get<Conv3d>(op).window : std::get<Conv2d>(op).window;
+    const Conv& conv = std::get<Conv>(op);
+    const Window& w = conv.window;
     const Shape weights = rehearse::weights(op).front().shape;
     Correlation made{dense(batch, input_shapes(op).front()),
                      dense(weights.front(), {weights.begin() + 1, weights.end()}),
@@ -34,7 +33,7 @@ Correlation correlation(const Op& op, std::int64_t batch) {
         made.stride.push_back(stride);
         made.dilation.push_back(dilation);
     };
-    if (volume) add(w.pad_front, w.pad_back, w.stride_d, w.dilation_d);
+    if (conv.depth > 0) add(w.pad_front, w.pad_back, w.stride_d, w.dilation_d);
     add(w.pad_top, w.pad_bottom, w.stride_h, w.dilation_h);
     add(w.pad_left, w.pad_right, w.stride_w, w.dilation_w);
     return made;

@@ -21,7 +21,7 @@ struct Correlation {
     Described x, w, y;
     std::vector<std::int64_t> before, after, stride, dilation;  // padding on each side, of each dimension
 };
-/// Of a Conv2d or Conv3d without its bias.
+/// Of a Conv without its bias.
 Correlation correlation(const Op& op, std::int64_t batch);
 
 /// Which of a pass's matrices is a factor.

@@ -96,7 +96,7 @@ private:
     std::unique_ptr<Descriptor> gpu_, graph_;
 };
 
-/// A pass of a Conv2d or Conv3d without its bias; its tensors are `convolution_ids`: x, w and y.
+/// A pass of a Conv without its bias; its tensors are `convolution_ids`: x, w and y.
 Graph convolution_graph(const Op& op, Pass pass, std::int64_t batch, DataType type);
 inline constexpr std::array<std::int64_t, 3> convolution_ids{'x', 'w', 'y'};
 

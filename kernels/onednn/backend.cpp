@@ -124,7 +124,7 @@ std::string library_version() {
 
 Program planned_convolution(const Problem& problem, Way way) {
     Program program;
-    plan(program, std::get<Conv2d>(problem.op), problem.pass, problem.batch, way);
+    plan(program, std::get<Conv>(problem.op), problem.pass, problem.batch, way);
     return program;
 }
 
@@ -136,7 +136,7 @@ public:
 
     Support supports(const Problem& problem) const override {
         if (Support any = supported_by_any(problem); !any.yes) return any;
-        if (!std::holds_alternative<Conv2d>(problem.op)) {
+        if (as_conv2d(problem.op) == nullptr) {
             return {.yes = false, .reason = fmt::format("{} runs conv2d, not {}", algorithm_, kind_of(problem.op))};
         }
         if (problem.type != DataType::f32) {

@@ -22,7 +22,7 @@ struct Given {
     dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
 };
 
-Given given(const auto& op, std::int64_t batch) {
+Given given(const Conv& op, std::int64_t batch) {
     const Shape kernel = weights(op)[0].shape;
     memory::dims weight_dims(kernel.begin(), kernel.end());
     if (op.groups > 1) {
@@ -33,7 +33,7 @@ Given given(const auto& op, std::int64_t batch) {
             op.bias ? dense({op.filters}) : memory::desc(), dense(behind(batch, output_shape(op)))};
 }
 
-bool stays_dense(const auto& op, Pass pass, Way way) {
+bool stays_dense(const Conv& op, Pass pass, Way way) {
     if (way != Way::faster_layout) return way == Way::gemm;
     const Window& w = op.window;
     const std::int64_t pixels = elements(input_shapes(op)[0]) / op.channels;
@@ -46,7 +46,7 @@ memory::desc any_layout(const memory::desc& desc) {
 }
 
 // What oneDNN may lay out as it likes.
-Given asked(const auto& op, Pass pass, const Given& g, Way way) {
+Given asked(const Conv& op, Pass pass, const Given& g, Way way) {
     if (stays_dense(op, pass, way)) return {g.src, any_layout(g.weights), g.bias, g.dst};
     return {any_layout(g.src), any_layout(g.weights), g.bias, any_layout(g.dst),
             way == Way::winograd ? dnnl::algorithm::convolution_winograd : dnnl::algorithm::convolution_direct};
@@ -56,27 +56,21 @@ struct Sliding {
     memory::dims strides, dilates, padding_l, padding_r;
 };
 
-Sliding sliding(const Conv2d& op) {
+Sliding sliding(const Conv& op) {
     const Window& w = op.window;
+    if (op.depth > 0) {
+        return {{w.stride_d, w.stride_h, w.stride_w},
+                {w.dilation_d - 1, w.dilation_h - 1, w.dilation_w - 1},
+                {w.pad_front, w.pad_top, w.pad_left},
+                {w.pad_back, w.pad_bottom, w.pad_right}};
+    }
     return {{w.stride_h, w.stride_w},
             {w.dilation_h - 1, w.dilation_w - 1},
             {w.pad_top, w.pad_left},
             {w.pad_bottom, w.pad_right}};
 }
 
-Sliding sliding(const Conv3d& op) {
-    const Window& w = op.window;
-    return {{w.stride_d, w.stride_h, w.stride_w},
-            {w.dilation_d - 1, w.dilation_h - 1, w.dilation_w - 1},
-            {w.pad_front, w.pad_top, w.pad_left},
-            {w.pad_back, w.pad_bottom, w.pad_right}};
-}
-
-// Of the two only an image's convolution is fused.
-bool fused_relu(const Conv2d& op) { return op.relu; }
-bool fused_relu(const Conv3d&) { return false; }
-
-dnnl::convolution_forward::primitive_desc forward_desc(const auto& op, const Given& a, bool relu) {
+dnnl::convolution_forward::primitive_desc forward_desc(const Conv& op, const Given& a, bool relu) {
     const Sliding s = sliding(op);
     const auto kind = dnnl::prop_kind::forward_training;
     const dnnl::primitive_attr& attr = relu ? attributes_with_relu() : attributes();
@@ -91,18 +85,18 @@ dnnl::convolution_forward::primitive_desc forward_desc(const auto& op, const Giv
 }
 
 // What a backward pass is told of forward: the convolution without its ReLU.
-dnnl::convolution_forward::primitive_desc hint(const auto& op, const Given& a) { return forward_desc(op, a, false); }
+dnnl::convolution_forward::primitive_desc hint(const Conv& op, const Given& a) { return forward_desc(op, a, false); }
 
 // The gradient of the convolution's own result, ReLU undone.
-memory diff_of_result(Program& program, const auto& op, const Given& g, const memory::desc& wanted) {
-    const std::optional<Nonlinearity> relu = fused_relu(op) ? std::optional{Nonlinearity::relu} : std::nullopt;
+memory diff_of_result(Program& program, const Conv& op, const Given& g, const memory::desc& wanted) {
+    const std::optional<Nonlinearity> relu = op.relu ? std::optional{Nonlinearity::relu} : std::nullopt;
     return program.reordered(onednn::diff_of_result(program, relu, g.dst), wanted);
 }
 
 std::size_t bias_offset(const Given& g) { return g.weights.get_size() / sizeof(float); }
 
-void plan_forward(Program& program, const auto& op, const Given& g, Way way) {
-    const auto desc = forward_desc(op, asked(op, Pass::forward, g, way), fused_relu(op));
+void plan_forward(Program& program, const Conv& op, const Given& g, Way way) {
+    const auto desc = forward_desc(op, asked(op, Pass::forward, g, way), op.relu);
     std::vector<Argument> arguments{{DNNL_ARG_SRC, program.input(g.src, desc.src_desc(), src)},
                                     {DNNL_ARG_WEIGHTS, program.input(g.weights, desc.weights_desc(), weights)},
                                     {DNNL_ARG_DST, program.output(g.dst, desc.dst_desc(), dst)}};
@@ -113,7 +107,7 @@ void plan_forward(Program& program, const auto& op, const Given& g, Way way) {
     program.add(desc, dnnl::convolution_forward(desc), arguments);
 }
 
-void plan_backward_data(Program& program, const auto& op, const Given& g, Way way) {
+void plan_backward_data(Program& program, const Conv& op, const Given& g, Way way) {
     const Given a = asked(op, Pass::backward_data, g, way);
     const Sliding s = sliding(op);
     const dnnl::convolution_backward_data::primitive_desc desc(
@@ -125,7 +119,7 @@ void plan_backward_data(Program& program, const auto& op, const Given& g, Way wa
                  {DNNL_ARG_DIFF_SRC, program.output(g.src, desc.diff_src_desc(), diff_src)}});
 }
 
-dnnl::convolution_backward_weights::primitive_desc backward_weights_desc(const auto& op, const Given& a) {
+dnnl::convolution_backward_weights::primitive_desc backward_weights_desc(const Conv& op, const Given& a) {
     const Sliding s = sliding(op);
     if (!op.bias) {
         return {{a.algorithm, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
@@ -139,7 +133,7 @@ dnnl::convolution_backward_weights::primitive_desc backward_weights_desc(const a
             hint(op, a)};
 }
 
-void plan_backward_weights(Program& program, const auto& op, const Given& g, Way way) {
+void plan_backward_weights(Program& program, const Conv& op, const Given& g, Way way) {
     const auto desc = backward_weights_desc(op, asked(op, Pass::backward_weights, g, way));
     std::vector<Argument> arguments{
         {DNNL_ARG_SRC, program.input(g.src, desc.src_desc(), src)},
@@ -152,21 +146,13 @@ void plan_backward_weights(Program& program, const auto& op, const Given& g, Way
     program.add(desc, dnnl::convolution_backward_weights(desc), arguments);
 }
 
-void plan_any(Program& program, const auto& op, Pass pass, std::int64_t batch, Way way) {
+}  // namespace
+
+void plan(Program& program, const Conv& op, Pass pass, std::int64_t batch, Way way) {
     const Given g = given(op, batch);
     if (pass == Pass::forward) plan_forward(program, op, g, way);
     if (pass == Pass::backward_data) plan_backward_data(program, op, g, way);
     if (pass == Pass::backward_weights) plan_backward_weights(program, op, g, way);
-}
-
-}  // namespace
-
-void plan(Program& program, const Conv2d& op, Pass pass, std::int64_t batch, Way way) {
-    plan_any(program, op, pass, batch, way);
-}
-
-void plan(Program& program, const Conv3d& op, Pass pass, std::int64_t batch) {
-    plan_any(program, op, pass, batch, Way::faster_layout);
 }
 
 }  // namespace rehearse::kernels::onednn

@@ -13,7 +13,7 @@ namespace rehearse::kernels::onednn {
 /// on NCHW, which oneDNN unrolls into a matrix; by Winograd's algorithm.
 enum class Way { faster_layout, direct, gemm, winograd };
 
-void plan(Program& program, const Conv2d& op, Pass pass, std::int64_t batch, Way way = Way::faster_layout);
+void plan(Program& program, const Conv& op, Pass pass, std::int64_t batch, Way way = Way::faster_layout);
 void plan(Program& program, const MatMul& op, Pass pass, std::int64_t batch);
 void plan(Program& program, const Pool2d& op, Pass pass, std::int64_t batch);
 void plan(Program& program, const BatchNorm& op, Pass pass, std::int64_t batch);
@@ -22,7 +22,6 @@ void plan(Program& program, const Activation& op, Pass pass, std::int64_t batch)
 void plan(Program& program, const Add& op, Pass pass, std::int64_t batch);
 void plan(Program& program, const Concat& op, Pass pass, std::int64_t batch);
 void plan(Program& program, const Softmax& op, Pass pass, std::int64_t batch);
-void plan(Program& program, const Conv3d& op, Pass pass, std::int64_t batch);
 
 /// The gradient of what a fused activation was given, dense like `output`: of ReLU by the sign of dst_in, of GELU at
 /// what forward left in the workspace. Without an activation it is diff_dst.

@@ -16,8 +16,8 @@ struct Triple {
 };
 
 template <typename Visit>
-void for_each_triple(const Conv3d& op, const Extent& out, std::int64_t n, std::int64_t f, Visit visit) {
-    const Extent in{op.depth, op.height, op.width};
+void for_each_triple(const Conv& op, const Extent& out, std::int64_t n, std::int64_t f, Visit visit) {
+    const Extent in{std::max<std::int64_t>(op.depth, 1), op.height, op.width};
     const std::int64_t group_channels = op.channels / op.groups;
     const std::int64_t first_channel = f / (op.filters / op.groups) * group_channels;
     std::int64_t dst = (n * op.filters + f) * out.pixels();
@@ -34,24 +34,18 @@ void for_each_triple(const Conv3d& op, const Extent& out, std::int64_t n, std::i
 }
 
 template <typename Visit>
-void for_each_triple(const Conv3d& op, std::int64_t batch, Visit visit) {
+void for_each_triple(const Conv& op, std::int64_t batch, Visit visit) {
     const Extent out = extent(output_shape(op));
     for (std::int64_t n = 0; n < batch; ++n) {
         for (std::int64_t f = 0; f < op.filters; ++f) for_each_triple(op, out, n, f, visit);
     }
 }
 
-void for_each_triple(const Conv2d& op, std::int64_t batch, auto visit) { for_each_triple(as_volume(op), batch, visit); }
-
 void for_each_triple(const ConvTranspose& op, std::int64_t batch, auto visit) {
-    const Op mirror = mirrored(op);
-    const auto* flat = std::get_if<Conv2d>(&mirror);
-    for_each_triple(flat != nullptr ? as_volume(*flat) : std::get<Conv3d>(mirror), batch, [&](const Triple& t) {
-        visit(Triple{t.dst, t.weights, t.src});
-    });
+    for_each_triple(mirrored(op), batch, [&](const Triple& t) { visit(Triple{t.dst, t.weights, t.src}); });
 }
 
-// Of the three, only an image's convolution is fused.
+// A transposed convolution is not fused.
 bool has_relu(const auto& op) {
     if constexpr (requires { op.relu; }) return op.relu;
     return false;
@@ -122,9 +116,7 @@ void run_any(const auto& op, Pass pass, std::int64_t batch, const Buffers& buffe
 
 }  // namespace
 
-void run(const Conv2d& op, Pass pass, std::int64_t batch, const Buffers& buffers) { run_any(op, pass, batch, buffers); }
-
-void run(const Conv3d& op, Pass pass, std::int64_t batch, const Buffers& buffers) { run_any(op, pass, batch, buffers); }
+void run(const Conv& op, Pass pass, std::int64_t batch, const Buffers& buffers) { run_any(op, pass, batch, buffers); }
 
 void run(const ConvTranspose& op, Pass pass, std::int64_t batch, const Buffers& buffers) {
     run_any(op, pass, batch, buffers);

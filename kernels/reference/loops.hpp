@@ -9,7 +9,7 @@
 
 namespace rehearse::kernels::reference {
 
-void run(const Conv2d& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Conv& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const MatMul& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const Pool2d& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const ChannelSums& op, Pass pass, std::int64_t batch, const Buffers& buffers);
@@ -27,7 +27,6 @@ void run(const SoftmaxTerms& op, Pass pass, std::int64_t batch, const Buffers& b
 void run(const TermsLoss& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const Bias& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const SgdUpdate& op, Pass pass, std::int64_t batch, const Buffers& buffers);
-void run(const Conv3d& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const ConvTranspose& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const Resize& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const Attention& op, Pass pass, std::int64_t batch, const Buffers& buffers);

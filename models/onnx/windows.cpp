@@ -146,11 +146,9 @@ std::string conv(Import& import, const onnx::NodeProto& node) {
     const Shape shape = image(import, node, from);
     const auto [count, groups, kernel, bias] = filters(import, node, shape, false);
     const Window window = window_of(import, node, shape, kernel);
-    if (shape.size() == 4) {
-        import.put(node, Conv3d{shape[0], shape[1], shape[2], shape[3], count, window, groups, bias}, {from});
-    } else {
-        import.put(node, Conv2d{shape[0], shape[1], shape[2], count, window, groups, bias}, {from});
-    }
+    const std::int64_t depth = shape.size() == 4 ? shape[1] : 0;
+    import.put(node, Conv{shape[0], shape[shape.size() - 2], shape.back(), count, window, groups, bias, false, depth},
+               {from});
     return "";
 }
 

@@ -14,13 +14,9 @@
 namespace rehearse::models {
 namespace {
 
-template <std::size_t... I>
-std::vector<std::string_view> kinds_of(std::index_sequence<I...>) {
-    return {kind_of(Op{std::variant_alternative_t<I, Op>{}})..., "*"};
-}
-
 std::string kind(Reader& reader) {
-    const auto known = kinds_of(std::make_index_sequence<std::variant_size_v<Op>>{});
+    std::vector<std::string_view> known{op_kinds().begin(), op_kinds().end()};
+    known.push_back("*");
     std::string kind = reader.text("kind");
     if (std::ranges::find(known, kind) == known.end())
         reader.fail("kind", fmt::format("no operator is of kind '{}'{}; the kinds are {}", kind,

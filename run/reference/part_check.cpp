@@ -61,7 +61,7 @@ GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& o
     double rounding = 0;
     for (const Step& step : schedule.classes[at(class_of(schedule, rank))].steps) {
         const auto* sum = std::get_if<Communicate>(&step.action);
-        if (sum == nullptr || sum->bucket < 0 || sum->type == DataType::f32) continue;
+        if (sum == nullptr || !sum->of_bucket() || sum->type == DataType::f32) continue;
         rounding = static_cast<double>(size_of(schedule.mesh, sum->axis)) * unit_roundoff(sum->type);
     }
     const double floor = std::max(least, rounding);

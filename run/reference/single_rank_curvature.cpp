@@ -200,7 +200,7 @@ Trained Alone::train_by_curvature(int perturbation) const {
                     if (!dense) continue;
                     const auto [known, fresh] = factors.try_emplace(static_cast<int>(i));
                     if (fresh) known->second = {zeros(input_rows(*dense)), zeros(dense->n)};
-                    if (const auto* conv = std::get_if<Conv2d>(&layers[i].op)) {
+                    if (const Conv* conv = as_conv2d(layers[i].op)) {
                         add_pixels(program, static_cast<int>(i), *conv, known->second);
                     } else {
                         add_rows(program, static_cast<int>(i), *dense, known->second);

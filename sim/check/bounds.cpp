@@ -11,8 +11,7 @@ namespace {
 constexpr Bytes largest_cache{64.0 * 1024 * 1024};
 
 std::int64_t taps(const Op& op) {
-    if (const auto* conv = std::get_if<Conv2d>(&op)) return conv->window.taps();
-    if (const auto* conv = std::get_if<Conv3d>(&op)) return conv->window.taps();
+    if (const auto* conv = std::get_if<Conv>(&op)) return conv->window.taps();
     if (const auto* conv = std::get_if<ConvTranspose>(&op)) return conv->window.taps();
     return 1;
 }

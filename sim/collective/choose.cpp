@@ -60,7 +60,7 @@ void choose_all_reduce(Schedule& schedule, const Machine& machine) {
     for (RankClass& rank_class : schedule.classes) {
         for (Step& step : rank_class.steps) {
             auto* reduce = std::get_if<Communicate>(&step.action);
-            if (reduce == nullptr || reduce->bucket < 0 || reduce->kind != CollectiveKind::all_reduce) continue;
+            if (reduce == nullptr || !reduce->of_bucket() || reduce->kind != CollectiveKind::all_reduce) continue;
             const auto [entry, fresh] = chosen.try_emplace({reduce->axis, reduce->elements, reduce->type});
             if (fresh) entry->second = fastest(call_of(*reduce), schedule, machine);
             reduce->algorithm = entry->second;

@@ -28,8 +28,10 @@ Schedule three_steps() {
     int layer = 0;
     for (const Problem& problem : {first, second, first}) {
         ++layer;
-        rank_class.steps.push_back(
-            {std::string(1, static_cast<char>('a' + layer - 1)), Stream::compute, Compute{layer, problem, 0}, {}});
+        rank_class.steps.push_back({std::string(1, static_cast<char>('a' + layer - 1)),
+                                    Stream::compute,
+                                    Compute{LayerIndex{layer}, problem, 0},
+                                    {}});
     }
     schedule.network = rank_class.part.network;
     return schedule;

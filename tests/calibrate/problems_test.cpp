@@ -59,11 +59,11 @@ TEST(Problems, OfAScheduleAreItsComputeAndUpdateStepsOnce) {
     const Problem update{SgdUpdate{12}, Pass::update, 1};
     Schedule schedule;
     schedule.classes.resize(2);
-    schedule.classes[0].steps = {{"r1", Stream::compute, Compute{0, relu, 0}, {}},
-                                 {"r2", Stream::compute, Compute{1, relu, 0}, {}},
+    schedule.classes[0].steps = {{"r1", Stream::compute, Compute{LayerIndex{0}, relu, 0}, {}},
+                                 {"r2", Stream::compute, Compute{LayerIndex{1}, relu, 0}, {}},
                                  {"sum", Stream::communication, Communicate{}, {}},
-                                 {"u", Stream::compute, Update{0, update}, {}}};
-    schedule.classes[1].steps = {{"r1", Stream::compute, Compute{0, relu, 0}, {}}};
+                                 {"u", Stream::compute, Update{BucketIndex{0}, update}, {}}};
+    schedule.classes[1].steps = {{"r1", Stream::compute, Compute{LayerIndex{0}, relu, 0}, {}}};
     EXPECT_THAT(names(problems(std::span{&schedule, 1})),
                 ElementsAre("activation:n8:4:relu:f32:forward", "sgd:n1:12:f32:update"));
 }

@@ -34,11 +34,11 @@ TEST(Conv2d, CountsGroupsDilationAndUnevenPadding) {
     EXPECT_EQ(output_shape(uneven), (Shape{1, 4, 4}));
 }
 
-TEST(Conv3d, HasTheShapeAndCostOfCosmoFlowsSecondLayer) {
+TEST(Conv, HasTheShapeAndCostOfCosmoFlowsSecondLayer) {
     Window w{3, 3, 1, 1, 1, 1, 1, 1};
     w.kernel_d = 3;
     w.pad_front = w.pad_back = 1;
-    const Conv3d conv2{32, 64, 64, 64, 64, w};
+    const Conv conv2 = conv3d(32, 64, 64, 64, 64, w);
     EXPECT_EQ(output_shape(conv2), (Shape{64, 64, 64, 64}));
     EXPECT_EQ(parameters(conv2), 64 * 32 * 27);
     EXPECT_EQ(flops(conv2, Pass::forward, 2), Flops{2.0 * 2 * 64 * 64 * 64 * 64 * 32 * 27});

@@ -43,8 +43,8 @@ const std::vector<Op> ops{
     Softmax{1000},
     SoftmaxLoss{10},
     SgdUpdate{25557032},
-    Conv3d{4, 128, 120, 112, 32, cube(1), 1, true},
-    Conv3d{32, 9, 8, 7, 32, uneven_cube(), 32},
+    conv3d(4, 128, 120, 112, 32, cube(1), 1, true),
+    conv3d(32, 9, 8, 7, 32, uneven_cube(), 32),
     ConvTranspose{64, 28, 30, 32, Window{3, 3, 2, 2, 1, 1, 1, 1}, 1, true, 0, 0, 1, 1},
     ConvTranspose{64, 28, 30, 32, Window{2, 2, 2, 2}, 2},
     ConvTranspose{64, 9, 9, 32, cube(1), 1, false, 8},
@@ -83,6 +83,7 @@ const std::vector<Op> ops{
     AdamUpdate{335141888},
     LambUpdate{335141888, 398},
     Unknown{"Erf", 12, 3, {4, 5}},
+    Conv{.channels = 4, .height = 7, .width = 8, .filters = 4, .window = cube(1), .relu = true, .depth = 9},
 };
 
 TEST(ProblemString, IsReadBackForEveryOperatorAndPass) {

@@ -109,16 +109,16 @@ TEST_P(Cpu, ConvolvesExactly) {
 }
 
 // Kernel, stride and dilation of a volume alike in all directions; padding, one plane more of it in front.
-Conv3d volume(std::int64_t channels, std::int64_t size, std::int64_t filters, Window w, std::int64_t groups) {
+Conv volume(std::int64_t channels, std::int64_t size, std::int64_t filters, Window w, std::int64_t groups) {
     w.kernel_d = w.kernel_h;
     w.stride_d = w.stride_h;
     w.dilation_d = w.dilation_h;
     w.pad_front = w.pad_top + 1;
     w.pad_back = w.pad_bottom;
-    return {channels, size, size + 1, size + 2, filters, w, groups, true};
+    return conv3d(channels, size, size + 1, size + 2, filters, w, groups, true);
 }
 
-const std::vector<Conv3d> volumes{
+const std::vector<Conv> volumes{
     volume(3, 5, 35, square(3, 1), 1),         // filters in three blocks
     volume(35, 4, 5, square(3, 1, 2), 1),      // channels in three blocks, strided
     volume(4, 6, 6, square(2, 2, 3), 2),       // pixels that no window reaches
@@ -127,7 +127,7 @@ const std::vector<Conv3d> volumes{
 
 TEST_P(Cpu, ConvolvesVolumesExactly) {
     for (const char* name : {"direct", "im2col"}) {
-        for (const Conv3d& op : volumes) expect_same(op, 2, algorithm(name));
+        for (const Conv& op : volumes) expect_same(op, 2, algorithm(name));
     }
 }
 
@@ -145,7 +145,7 @@ TEST_P(Cpu, SharesItsWorkAmongThreads) {
     for (const char* name : {"direct", "im2col"}) {
         // 66 filters, 40 filters with a bias, dilated groups, groups = channels, and one sample for three threads.
         for (const std::size_t i : {2, 6, 11, 13}) expect_same(convolutions[i], 1, algorithm(name));
-        for (const Conv3d& op : volumes) expect_same(op, 1, algorithm(name));
+        for (const Conv& op : volumes) expect_same(op, 1, algorithm(name));
         expect_same(large[0], 1, algorithm(name));
     }
     expect_same(MatMul{1, 129, 300, true}, 5, algorithm("gemm"));

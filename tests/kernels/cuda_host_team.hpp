@@ -87,7 +87,8 @@ public:
     void multiply_groups(F f) {
         for (int first = 0; first < Task::threads; first += 128) {
             const GroupFactors all = f(first, registers_[first]);
-            const auto a = unswizzled<Element, 64>(all.a), b = unswizzled<Element, 128>(all.b);
+            const auto a = unswizzled<Element, 64>(all.a);
+            const auto b = unswizzled<Element, 128>(all.b);
             for (int thread = 0; thread < 128; ++thread) {
                 const GroupFactors of = f(first + thread, registers_[first + thread]);
                 const int group = thread % 32 / 4, pair = thread % 4 * 2;

@@ -40,7 +40,7 @@ std::vector<Op> awkward_shapes() {
             Conv2d{2, 5, 5, 3, square(3, 2), 1, false},
             Conv2d{3, 8, 9, 5, square(5, 2), 1, true},
             Conv2d{2, 9, 7, 3, {4, 2, 1, 1, 0, 1, 3, 0, 2, 3}, 1, true},
-            Conv3d{3, 5, 7, 6, 4, deep, 1, true},
+            conv3d(3, 5, 7, 6, 4, deep, 1, true),
             ConvTranspose{5, 4, 6, 3, square(3, 1, 2), 1, true},
             ConvTranspose{4, 5, 5, 6, square(2, 0), 2, false},
             MatMul{1, 10, 17, true},

@@ -25,7 +25,7 @@ std::vector<Op> awkward_shapes() {
     return {Conv2d{1, 1, 1, 1, {}, 1, false},       Conv2d{5, 7, 9, 19, lopsided, 1, true},
             Conv2d{16, 11, 9, 16, far, 1, false},   Conv2d{3, 13, 13, 4, third, 1, true},
             Conv2d{8, 7, 7, 12, lopsided, 2, true}, Conv2d{7, 7, 9, 7, far, 7, false},
-            Conv3d{4, 7, 7, 6, 4, deep, 2, true}};
+            conv3d(4, 7, 7, 6, 4, deep, 2, true)};
 }
 
 // visit(place) for each index of `sizes`, row by row.

@@ -20,7 +20,7 @@ struct Fused {
 
 inline Fused taken_apart(const Op& op) {
     Fused parts{op, false, {}};
-    if (auto* conv = std::get_if<Conv2d>(&parts.plain)) {
+    if (auto* conv = std::get_if<Conv>(&parts.plain)) {
         if (std::exchange(conv->relu, false)) parts.activation = Nonlinearity::relu;
     }
     if (auto* dense = std::get_if<MatMul>(&parts.plain)) parts.activation = std::exchange(dense->activation, {});

@@ -141,15 +141,15 @@ TEST(PriceModels, PriceVolumesAsTheirPlanesBelowEachOther) {
     cube.kernel_d = 2;
     for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
         // 62^3 outputs, as 62 x 62 rows of 62.
-        const Price volume = time(Conv3d{16, 63, 63, 63, 16, cube}, pass);
+        const Price volume = time(conv3d(16, 63, 63, 63, 16, cube), pass);
         EXPECT_EQ(volume.time, time(Conv2d{16, 62 * 62 + 3, 63, 16, tall}, pass).time);
         EXPECT_THAT(volume.source, HasSubstr("DeepBench"));
         // Of one plane, it is that plane.
         const Window flat{.kernel_h = 5, .kernel_w = 5};
-        EXPECT_EQ(time(Conv3d{32, 1, 28, 28, 64, flat}, pass).time, time(Conv2d{32, 28, 28, 64, flat}, pass).time);
+        EXPECT_EQ(time(conv3d(32, 1, 28, 28, 64, flat), pass).time, time(Conv2d{32, 28, 28, 64, flat}, pass).time);
     }
     cube.stride_d = cube.stride_h = cube.stride_w = 2;
-    EXPECT_THAT(time(Conv3d{16, 63, 63, 63, 16, cube}, Pass::forward).source, HasSubstr("roofline"));
+    EXPECT_THAT(time(conv3d(16, 63, 63, 63, 16, cube), Pass::forward).source, HasSubstr("roofline"));
 }
 
 TEST(PriceModels, AreUsedByTheMachinesThatNameThem) {

@@ -127,7 +127,7 @@ TEST(MakeSchedule, LeavesSumsToSwitchesThatCan) {
         const Schedule schedule = make_schedule(tower(4), on, parse_plan(plan), {.devices = 12});
         for (const Step& step : schedule.classes.at(0).steps) {
             const auto* sum = std::get_if<Communicate>(&step.action);
-            if (sum != nullptr && sum->bucket < 0 && sum->kind == CollectiveKind::all_reduce)
+            if (sum != nullptr && !sum->of_bucket() && sum->kind == CollectiveKind::all_reduce)
                 return to_string(sum->algorithm);
         }
         return std::string{"none"};

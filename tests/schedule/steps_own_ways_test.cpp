@@ -62,10 +62,10 @@ TEST(DataParallel, CurvatureIsInvertedByItsOwner) {
         if (communicate == nullptr) continue;
         // Triangles of 5 and 3 rows of a (its 4 inputs and a 1, its 3 outputs), of 4 and 2 of b.
         if (communicate->content == Content::factors) {
-            EXPECT_EQ(communicate->elements, communicate->bucket == 1 ? 15 + 6 : 10 + 3);
+            EXPECT_EQ(communicate->elements, communicate->bucket() == 1 ? 15 + 6 : 10 + 3);
         }
         if (communicate->kind == CollectiveKind::broadcast) {
-            EXPECT_EQ(communicate->root, communicate->bucket == 1 ? 0 : 1);
+            EXPECT_EQ(communicate->root, communicate->bucket() == 1 ? 0 : 1);
         }
     }
 }

@@ -100,7 +100,7 @@ TEST(AnyDataParallel, PutsEachGradientIntoOneBucketAndUpdatesItOnce) {
         }
         std::vector<int> reduced, updated;
         for (const Step& step : steps) {
-            if (const auto* reduce = std::get_if<Communicate>(&step.action)) reduced.push_back(reduce->bucket);
+            if (const auto* reduce = std::get_if<Communicate>(&step.action)) reduced.push_back(reduce->bucket());
             const auto* update = std::get_if<Update>(&step.action);
             if (update == nullptr) continue;
             updated.push_back(update->bucket);
@@ -137,7 +137,7 @@ TEST(AnyDataParallel, SendsABucketOnlyWhenItsGradientsAreMade) {
             } else if (const auto* reduce = std::get_if<Communicate>(&step.action)) {
                 ASSERT_EQ(step.after.size(), 1U);
                 const std::vector<int>& layers =
-                    schedule.classes.at(0).part.buckets[static_cast<std::size_t>(reduce->bucket)].layers;
+                    schedule.classes.at(0).part.buckets[static_cast<std::size_t>(reduce->bucket())].layers;
                 for (const int layer : layers) EXPECT_TRUE(made.contains(layer)) << step.name;
                 const auto& awaited = std::get<Compute>(steps[static_cast<std::size_t>(step.after[0])].action);
                 if (overlap) {

@@ -36,6 +36,20 @@ TEST(DataParallel, WithoutOverlapSendsNothingBeforeTheBackwardPassEnds) {
               "communication(data): bucket0:allreduce<a:backward_weights bucket1:allreduce<a:backward_weights\n");
 }
 
+// What is done again is known by a field; its name is for people, who find it in a timeline.
+TEST(Recomputation, IsSaidOfEachStepThatIsDoneAgain) {
+    const Schedule schedule = schedule_of(two_dense(), "tensor=2:recompute=on,data=1", 2);
+    std::map<std::string, int> times;  // of a layer's forward pass or collective
+    for (const Step& step : schedule.classes.at(0).steps) {
+        EXPECT_EQ(step.recomputed, step.name.ends_with(":again")) << step.name;
+        if (step.recomputed) ++times[step.name];
+    }
+    EXPECT_GT(times.count("a:forward:again"), 0U);
+    EXPECT_EQ(times.count("loss:forward:again"), 0U);
+    const Schedule kept = schedule_of(two_dense(), "tensor=2,data=1", 2);
+    for (const Step& step : kept.classes.at(0).steps) EXPECT_FALSE(step.recomputed) << step.name;
+}
+
 // A server has whole variables: of 12, 3, 6 and 2 numbers on eight servers, the busiest has 12, so that all is as slow
 // as with 8 x 12 numbers in equal shares. On one server for each number of two, nothing is larger than a share.
 TEST(DataParallel, WholeVariablesMakeTheLargestDecide) {

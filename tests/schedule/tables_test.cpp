@@ -135,7 +135,7 @@ TEST(SharedTables, AreNeverSummedAndTheirSumsAreExchanged) {
         const auto* action = std::get_if<Communicate>(&step.action);
         if (action == nullptr) continue;
         if (action->kind == CollectiveKind::all_to_all) exchanged += action->elements;
-        if (action->bucket >= 0) {
+        if (action->of_bucket()) {
             EXPECT_LT(action->elements, 50);
         }
     }
@@ -249,7 +249,7 @@ TEST(SharedExperts, SumGradientsOverThoseWhoHaveThem) {
         const auto* action = std::get_if<Communicate>(&step.action);
         if (action == nullptr) continue;
         if (action->kind == CollectiveKind::all_to_all) exchanged.push_back(action->elements);
-        if (action->bucket >= 0) summed[size_of(schedule.mesh, action->axis)] += action->elements;
+        if (action->of_bucket()) summed[size_of(schedule.mesh, action->axis)] += action->elements;
     }
     EXPECT_EQ(exchanged, (std::vector<std::int64_t>{80, 80, 80, 80}));
     EXPECT_EQ(summed, (std::map<std::int64_t, std::int64_t>{{4, 31}, {2, 116}}));

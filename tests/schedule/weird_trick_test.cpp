@@ -65,7 +65,7 @@ TEST(OneWeirdTrick, MovesActivationsNotWeights) {
     std::int64_t forward = 0, backward = 0;
     for (const Step& step : schedule.classes[0].steps) {
         const auto* action = std::get_if<Communicate>(&step.action);
-        if (action == nullptr || action->layer < 0) continue;
+        if (action == nullptr || action->of_bucket()) continue;
         (action->pass == Pass::forward ? forward : backward) += action->elements;
     }
     EXPECT_EQ(forward, 10 * 2 * (18 + 8 + 4));

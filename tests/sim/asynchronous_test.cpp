@@ -24,7 +24,7 @@ const Seconds way{2e-6 + 40e6 / 10e9};
 Schedule trading(Machine& machine, std::int64_t ranks, Seconds compute, Seconds served,
                  Servers servers = {.count = 1}) {
     const Step served_as = compute_step(machine, "served", served);
-    const Trade trade{.bucket = 0,
+    const Trade trade{.bucket = BucketIndex{0},
                       .server = 0,
                       .sent = elements,
                       .received = elements,

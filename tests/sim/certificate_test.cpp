@@ -23,10 +23,10 @@ Schedule training(std::int64_t ranks, const char* algorithm) {
                           .pass = Pass::forward,
                           .batch = 1,
                           .type = DataType::f32};
-    std::vector<Step> steps{{"product", Stream::compute, Compute{0, product, 0}, {}},
+    std::vector<Step> steps{{"product", Stream::compute, Compute{LayerIndex{0}, product, 0}, {}},
                             all_reduce_step(0, 10'000'000, parse_algorithm(algorithm), {0}),
                             all_reduce_step(1, 1'000'000, parse_algorithm(algorithm), {0}),
-                            {"last", Stream::compute, Compute{0, product, 0}, {1, 2}}};
+                            {"last", Stream::compute, Compute{LayerIndex{0}, product, 0}, {1, 2}}};
     return data_schedule(ranks, std::move(steps));
 }
 

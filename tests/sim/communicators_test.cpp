@@ -28,7 +28,7 @@ Schedule two_sums(std::int64_t inside, std::int64_t across) {
     std::vector<Step> steps{all_reduce_step(0, inside, {"ring"}), all_reduce_step(1, across, {"ring"})};
     for (const int bucket : {0, 1}) {
         const int axis = 1 - bucket;
-        std::get<Communicate>(steps[rehearse::at(static_cast<std::int64_t>(bucket))].action).axis = axis;
+        std::get<Communicate>(steps[rehearse::at(static_cast<std::int64_t>(bucket))].action).axis = AxisIndex{axis};
         steps[rehearse::at(static_cast<std::int64_t>(bucket))].stream = communicator_stream(schedule.mesh, axis);
     }
     Part part = part_for(steps);

@@ -174,8 +174,8 @@ Schedule two_stages(Machine& machine) {
     Schedule schedule = data_schedule(2, {});
     schedule.mesh.axes = {{"pipe", 2}};
     schedule.class_axes = {0};
-    const Step send{"send", Stream::send_activations, Send{0, 1, 1_MB}, {0}};
-    const Step recv{"recv", Stream::receive_activations, Recv{0, -1, 1_MB}, {}};
+    const Step send{"send", Stream::send_activations, Send{AxisIndex{0}, 1, 1_MB}, {0}};
+    const Step recv{"recv", Stream::receive_activations, Recv{AxisIndex{0}, -1, 1_MB}, {}};
     const auto stage = [&](const char* name, std::vector<Step> steps) {
         Part part = part_for(steps);
         return RankClass{.name = name, .part = std::move(part), .steps = std::move(steps)};

@@ -108,7 +108,7 @@ inline Step compute_step(Machine& machine, std::string name, Seconds time, std::
     machine.classes[0].measured[to_string(problem)] = {.median = time, .error = 0, .samples = 1, .source = "test"};
     return {.name = std::move(name),
             .stream = Stream::compute,
-            .action = Compute{0, problem, 0},
+            .action = Compute{LayerIndex{0}, problem, 0},
             .after = std::move(after)};
 }
 
@@ -116,7 +116,7 @@ inline Step all_reduce_step(int bucket, std::int64_t elements, const Algorithm& 
                             std::vector<int> after = {}) {
     return {.name = fmt::format("bucket{}:allreduce", bucket),
             .stream = Stream::communication,
-            .action = Communicate{.elements = elements, .algorithm = algorithm, .bucket = bucket},
+            .action = Communicate{.elements = elements, .algorithm = algorithm, .of = BucketIndex{bucket}},
             .after = std::move(after)};
 }
 

@@ -118,9 +118,9 @@ RankClass stage(std::string name, std::vector<Step> steps) {
     return {.name = std::move(name), .part = std::move(part), .steps = std::move(steps)};
 }
 Step send(std::vector<int> after) {
-    return {"send", Stream::send_activations, Send{0, 1, Bytes{480e3}}, std::move(after)};
+    return {"send", Stream::send_activations, Send{AxisIndex{0}, 1, Bytes{480e3}}, std::move(after)};
 }
-Step receive() { return {"receive", Stream::receive_activations, Recv{0, -1, Bytes{480e3}}, {}}; }
+Step receive() { return {"receive", Stream::receive_activations, Recv{AxisIndex{0}, -1, Bytes{480e3}}, {}}; }
 
 Schedule stages(std::vector<RankClass> classes) {
     Schedule schedule = data_schedule(std::ssize(classes), {});

@@ -111,9 +111,9 @@ Schedule two_stages(Machine& machine, Seconds more) {
         return RankClass{.name = "stage", .part = std::move(part), .steps = std::move(steps)};
     };
     schedule.classes = {stage({compute_step(machine, "f0", 1_ms),
-                               {"send", Stream::send_activations, Send{0, 1, 1_MB}, {0}},
+                               {"send", Stream::send_activations, Send{AxisIndex{0}, 1, 1_MB}, {0}},
                                compute_step(machine, "g0", more)}),
-                        stage({{"receive", Stream::receive_activations, Recv{0, -1, 1_MB}, {}},
+                        stage({{"receive", Stream::receive_activations, Recv{AxisIndex{0}, -1, 1_MB}, {}},
                                compute_step(machine, "f1", 2_ms, {0})})};
     return schedule;
 }

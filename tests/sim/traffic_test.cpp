@@ -69,8 +69,12 @@ TEST(Traffic, FollowsRatesThatChange) {
     Schedule schedule = data_schedule(4, {});
     schedule.mesh.axes = {{"pipe", 4}};
     schedule.class_axes = {0};
-    const auto send = [](Bytes bytes) { return Step{"send", Stream::send_activations, Send{0, 2, bytes}, {}}; };
-    const auto recv = [](Bytes bytes) { return Step{"recv", Stream::receive_activations, Recv{0, -2, bytes}, {}}; };
+    const auto send = [](Bytes bytes) {
+        return Step{"send", Stream::send_activations, Send{AxisIndex{0}, 2, bytes}, {}};
+    };
+    const auto recv = [](Bytes bytes) {
+        return Step{"recv", Stream::receive_activations, Recv{AxisIndex{0}, -2, bytes}, {}};
+    };
     schedule.classes.clear();
     for (const Step& step : {send(30_MB), send(10_MB), recv(30_MB), recv(10_MB)}) {
         schedule.classes.push_back({.name = step.name, .part = part_for({}), .steps = {step}});

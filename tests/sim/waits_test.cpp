@@ -36,21 +36,33 @@ Schedule pipeline(Machine& machine, int stages, int micro_batches) {
         const auto forward = [&](int m) {
             std::vector<int> after;
             if (s > 0) {
-                after = {
-                    add({fmt::format("f{}:receive", m), Stream::receive_activations, Recv{0, -1, 10_MB, -1, m}, {}})};
+                after = {add({fmt::format("f{}:receive", m),
+                              Stream::receive_activations,
+                              Recv{AxisIndex{0}, -1, 10_MB, LayerIndex{}, m},
+                              {}})};
             }
             const int done = add(compute_step(machine, fmt::format("f{}", m), 1_ms, after));
             if (s + 1 < stages) {
-                add({fmt::format("f{}:send", m), Stream::send_activations, Send{0, 1, 10_MB, -1, m}, {done}});
+                add({fmt::format("f{}:send", m),
+                     Stream::send_activations,
+                     Send{AxisIndex{0}, 1, 10_MB, LayerIndex{}, m},
+                     {done}});
             }
         };
         const auto backward = [&](int m) {
             std::vector<int> after;
             if (s + 1 < stages) {
-                after = {add({fmt::format("b{}:receive", m), Stream::receive_gradients, Recv{0, 1, 10_MB, -1, m}, {}})};
+                after = {add({fmt::format("b{}:receive", m),
+                              Stream::receive_gradients,
+                              Recv{AxisIndex{0}, 1, 10_MB, LayerIndex{}, m},
+                              {}})};
             }
             const int done = add(compute_step(machine, fmt::format("b{}", m), 2_ms, after));
-            if (s > 0) add({fmt::format("b{}:send", m), Stream::send_gradients, Send{0, -1, 10_MB, -1, m}, {done}});
+            if (s > 0)
+                add({fmt::format("b{}:send", m),
+                     Stream::send_gradients,
+                     Send{AxisIndex{0}, -1, 10_MB, LayerIndex{}, m},
+                     {done}});
         };
         const int ahead = std::min(stages - 1 - s, micro_batches);
         for (int m = 0; m < ahead; ++m) forward(m);

@@ -8,21 +8,10 @@
 
 namespace rehearse::kernels::cpu {
 
-namespace {
-
-Conv2d plane_of(const Op& op) {
-    const auto* volume = std::get_if<Conv3d>(&op);
-    if (volume == nullptr) return std::get<Conv2d>(op);
-    return {volume->channels, volume->height, volume->width, volume->filters,
-            volume->window,   volume->groups, volume->bias};
-}
-
-}  // namespace
-
-Convolution::Convolution(const Problem& problem) : op(plane_of(problem.op)), batch(problem.batch) {
+Convolution::Convolution(const Problem& problem) : op(std::get<Conv>(problem.op)), batch(problem.batch) {
     const Shape out = output_shape(problem.op);
-    if (const auto* volume = std::get_if<Conv3d>(&problem.op)) {
-        depth = volume->depth;
+    if (op.depth > 0) {
+        depth = op.depth;
         out_depth = out[1];
     }
     out_height = out[out.size() - 2];
@@ -33,12 +22,12 @@ Convolution::Convolution(const Problem& problem) : op(plane_of(problem.op)), bat
 }
 
 std::string refuse_all_but_convolutions(const Problem& problem, std::string_view algorithm) {
-    if (std::holds_alternative<Conv2d>(problem.op) || std::holds_alternative<Conv3d>(problem.op)) return {};
+    if (std::holds_alternative<Conv>(problem.op)) return {};
     return fmt::format("{} runs convolutions, not {}", algorithm, kind_of(problem.op));
 }
 
 std::string refuse_all_but_conv2d(const Problem& problem, std::string_view algorithm) {
-    if (std::holds_alternative<Conv2d>(problem.op)) return {};
+    if (as_conv2d(problem.op) != nullptr) return {};
     return fmt::format("{} runs conv2d, not {}", algorithm, kind_of(problem.op));
 }
 

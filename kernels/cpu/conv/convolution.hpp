@@ -10,10 +10,10 @@
 
 namespace rehearse::kernels::cpu {
 
-/// A convolution with its derived sizes at hand. `group_*` are those of one group. Of a 3-D one, `op` is a plane, its
-/// window that of the volume; an image is a volume of one plane.
+/// A convolution with its derived sizes at hand. `group_*` are those of one group. An image is a
+/// volume of one plane.
 struct Convolution {
-    Conv2d op;
+    Conv op;
     std::int64_t batch = 1;
     std::int64_t depth = 1, out_depth = 1;
     std::int64_t out_height = 1, out_width = 1;

@@ -28,7 +28,7 @@ private:
 
     std::unique_ptr<Kernel> make_half(const Problem& problem) const override {
         const HalfSimd* const simd = problem.type == DataType::bf16 ? native_bf16() : nullptr;
-        const auto* conv = std::get_if<Conv2d>(&problem.op);
+        const Conv* conv = as_conv2d(problem.op);
         const bool fits = conv != nullptr && !conv->relu && !is_depthwise(Convolution(problem));
         return simd != nullptr && fits ? half_convolution(problem, *simd) : nullptr;
     }

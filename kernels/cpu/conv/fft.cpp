@@ -62,7 +62,7 @@ public:
 private:
     std::string refusal(const Problem& problem) const override {
         if (std::string reason = refuse_all_but_conv2d(problem, algorithm()); !reason.empty()) return reason;
-        const auto* op = std::get_if<Conv2d>(&problem.op);
+        const Conv* op = as_conv2d(problem.op);
         const Window& w = op->window;
         if (w.stride_h != 1 || w.stride_w != 1) {
             return fmt::format("the Fourier transform needs stride 1, not {} x {}", w.stride_h, w.stride_w);

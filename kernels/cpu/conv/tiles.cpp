@@ -29,7 +29,7 @@ void cut_blocks(Tiling& t, std::int64_t block_tiles) {
 }  // namespace
 
 Correlation correlation(const Problem& problem) {
-    const auto& op = std::get<Conv2d>(problem.op);
+    const auto& op = std::get<Conv>(problem.op);
     const Shape out = output_shape(op);
     const Window& w = op.window;
     Correlation c{.batch = problem.batch,

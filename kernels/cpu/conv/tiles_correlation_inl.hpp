@@ -22,8 +22,8 @@ public:
     TiledCorrelation(const Problem& problem, const Transforms& t)
         : CheckedKernel(problem),
           pass_(problem.pass),
-          bias_(problem.pass == Pass::forward && std::get<Conv2d>(problem.op).bias),
-          relu_(std::get<Conv2d>(problem.op).relu),
+          bias_(problem.pass == Pass::forward && std::get<Conv>(problem.op).bias),
+          relu_(std::get<Conv>(problem.op).relu),
           s_(correlation(problem), t, block_tiles(correlation(problem), t.tile), relu_),
           threads_(threads()),
           filters_first_(s_.tiles().blocks.size() > 1),

@@ -45,7 +45,7 @@ public:
 private:
     std::string refusal(const Problem& problem) const override {
         if (std::string reason = refuse_all_but_conv2d(problem, algorithm()); !reason.empty()) return reason;
-        const auto* op = std::get_if<Conv2d>(&problem.op);
+        const Conv* op = as_conv2d(problem.op);
         const Window& w = op->window;
         if (w.kernel_h != 3 || w.kernel_w != 3) {
             return fmt::format("Winograd needs a 3 x 3 kernel, not {} x {}", w.kernel_h, w.kernel_w);

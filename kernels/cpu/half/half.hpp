@@ -14,7 +14,7 @@ namespace rehearse::kernels::cpu {
 /// Of a MatMul, all passes.
 std::unique_ptr<Kernel> half_product(const Problem& problem, const HalfSimd& simd);
 
-/// Of a Conv2d, all passes: forward and backward_data; backward_weights.
+/// Of a convolution of images, all passes: forward and backward_data; backward_weights.
 std::unique_ptr<Kernel> half_convolution(const Problem& problem, const HalfSimd& simd);
 std::unique_ptr<Kernel> half_tap_sums(const Problem& problem, const HalfSimd& simd);
 std::unique_ptr<Kernel> half_pixel_sums(const Problem& problem, const HalfSimd& simd);

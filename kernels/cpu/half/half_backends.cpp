@@ -25,7 +25,7 @@ public:
 
 private:
     std::string refusal(const Problem& problem) const override {
-        const auto* conv = std::get_if<Conv2d>(&problem.op);
+        const Conv* conv = as_conv2d(problem.op);
         if (convolves_ ? conv == nullptr : !std::holds_alternative<MatMul>(problem.op)) {
             return fmt::format("{} runs {}, not {}", name_, convolves_ ? "conv2d" : "matmul", kind_of(problem.op));
         }

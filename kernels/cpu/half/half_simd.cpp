@@ -9,9 +9,7 @@
 #include "core/half.hpp"
 #include "kernels/cpu/half/half_native.hpp"
 #include "kernels/cpu/half/half_tile_inl.hpp"
-#if REHEARSE_HAS_AVX512_HALVES
-#include <cpuid.h>
-#endif
+#include "kernels/instructions.hpp"
 
 namespace rehearse::kernels::cpu {
 namespace {
@@ -135,22 +133,6 @@ struct EmulatedBf16 {
         zip_rows_one_by_one(a, rows, count, out);
     }
 };
-
-#if REHEARSE_HAS_AVX512_HALVES
-// Intel's manual, volume 2, CPUID leaf 7: EDX bit 23 of subleaf 0 is AVX512-FP16, EAX bit 5 of subleaf 1 AVX512-BF16.
-// That the system saves the wide registers is asked by __builtin_cpu_supports.
-bool has_avx512() { return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"); }
-
-bool has_avx512_fp16() {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return has_avx512() && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 23 & 1) != 0;
-}
-
-bool has_avx512_bf16() {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return has_avx512() && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 5 & 1) != 0;
-}
-#endif
 
 }  // namespace
 
