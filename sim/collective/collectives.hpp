@@ -15,7 +15,7 @@
 #include "sim/collective/groups.hpp"
 #include "sim/collective/in_step.hpp"
 #include "sim/collective/patterns.hpp"
-#include "sim/collective/sharing.hpp"
+#include "sim/network/processor_sharing.hpp"
 
 namespace rehearse::sim {
 
@@ -28,7 +28,7 @@ namespace rehearse::sim {
 class Collectives {
 public:
     /// What falls out of step is followed on so few ranks, while a row has so few messages (a ring of 512 ranks), and
-    /// the rows of a stream cost so little (Fluid::work: half a second).
+    /// the rows of a stream cost so little (MaxMin::work: half a second).
     static constexpr std::int64_t followed_ranks = 1024, few = 1 << 19, followed_work = 3'000'000;
     /// Beyond so many ranks a hierarchical all-reduce is priced in step (in_step.hpp), which is up to 2 % longer than
     /// following each rank (tests/sim/collectives_test.cpp).

@@ -13,8 +13,8 @@ namespace {
 
 constexpr double precision = 1e-12;  // relative: times nearer to each other are equal
 
-constexpr std::int64_t tag_of(std::size_t leg, std::int32_t message) {
-    return static_cast<std::int64_t>(leg) << 32 | message;
+constexpr std::int64_t tag_of(std::size_t stage, std::int32_t message) {
+    return static_cast<std::int64_t>(stage) << 32 | message;
 }
 
 }  // namespace
@@ -27,10 +27,11 @@ FollowedRow::FollowedRow(Tracks& tracks, std::vector<double> ready)
     }
 }
 
-FollowedRow::Leg FollowedRow::leg_of(const Stage& stage, Bytes whole, double earliest) {
+FollowedRow::SizedStage FollowedRow::sized(const Stage& stage, Bytes whole, double earliest) {
     const Pattern& pattern = *stage.pattern;
     const Tracks::Track& track = tracks_.of(pattern, std::ssize(state_.ranks));
-    Leg leg{.track = &track, .repeats = stage.repeats, .earliest = earliest, .bytes = {}, .sent = {}, .received = {}};
+    SizedStage made{
+        .track = &track, .repeats = stage.repeats, .earliest = earliest, .bytes = {}, .sent = {}, .received = {}};
     const Bytes mean = whole * stage.share;
     for (std::size_t i = 0; i < pattern.costs.size(); ++i) {
         const MessageCost& cost = pattern.costs[i];
@@ -41,24 +42,24 @@ FollowedRow::Leg FollowedRow::leg_of(const Stage& stage, Bytes whole, double ear
             stage.latency ? wiring.stretched_inside(*stage.latency)
                           : cost.latency + wiring.beyond(cost.across, bytes, equal ? cost.alone : track.alone[i]);
         const double sent = after.value;
-        leg.bytes.push_back(bytes.value);
-        leg.sent.push_back(sent);
-        leg.received.push_back(sent + stage.passes * (cost.combine * mean).value);
+        made.bytes.push_back(bytes.value);
+        made.sent.push_back(sent);
+        made.received.push_back(sent + stage.passes * (cost.combine * mean).value);
     }
-    return leg;
+    return made;
 }
 
 std::optional<std::vector<double>> FollowedRow::append(const std::vector<Stage>& stages, Bytes whole, Seconds earliest,
                                                        std::int64_t& work) {
-    for (const Stage& stage : stages) legs_.push_back(leg_of(stage, whole, earliest.value - origin_));
+    for (const Stage& stage : stages) stages_.push_back(sized(stage, whole, earliest.value - origin_));
     const std::vector<double>& capacities = tracks_.capacities();
-    while (state_.fluid.links() < capacities.size()) state_.fluid.add_link(capacities[state_.fluid.links()]);
+    while (state_.flows.links() < capacities.size()) state_.flows.add_link(capacities[state_.flows.links()]);
     if (!run(state_, true, work)) return std::nullopt;
     State tail = state_;
     if (!run(tail, false, work)) return std::nullopt;
     std::vector<double> ready;
     for (const Rank& rank : tail.ranks) {
-        require(rank.leg == legs_.size(), "every rank comes to the end of a collective");
+        require(rank.stage == stages_.size(), "every rank comes to the end of a collective");
         ready.push_back(rank.when + origin_);
     }
     return ready;
@@ -67,24 +68,24 @@ std::optional<std::vector<double>> FollowedRow::append(const std::vector<Stage>&
 // Until nothing is under way, or the first rank ends the row; false when the work is used up before.
 bool FollowedRow::run(State& state, bool until_first_ends, std::int64_t& work) {
     constexpr double never = std::numeric_limits<double>::infinity();
-    for (std::int64_t done = state.fluid.work(); work > 0; done = state.fluid.work()) {
+    for (std::int64_t done = state.flows.work(); work > 0; done = state.flows.work()) {
         const double comes = state.coming.empty() ? never : state.coming.front().time;
-        const double time = std::min(state.fluid.next(), comes);
+        const double time = std::min(state.flows.next(), comes);
         if (time == never) return true;
         ended_.clear();
-        state.fluid.pass(time, ended_);
+        state.flows.pass(time, ended_);
         for (const std::int64_t tag : ended_) {
             over(state, static_cast<std::size_t>(tag >> 32), static_cast<std::int32_t>(tag & 0xffffffff), time);
         }
         while (!state.coming.empty() && state.coming.front().time <= time * (1 + precision)) {
             const std::int32_t rank = state.coming.front().rank;
-            const bool ends = state.ranks[at(rank)].leg == legs_.size();
+            const bool ends = state.ranks[at(rank)].stage == stages_.size();
             if (ends && until_first_ends) return true;
             std::ranges::pop_heap(state.coming, later);
             state.coming.pop_back();
             if (!ends) enter(state, rank);
         }
-        work -= state.fluid.work() - done;
+        work -= state.flows.work() - done;
     }
     return false;
 }
@@ -99,43 +100,43 @@ void FollowedRow::come(State& state, std::int32_t rank, double when) {
 void FollowedRow::enter(State& state, std::int32_t number) {
     Rank& rank = state.ranks[at(number)];
     std::span<const std::int32_t> messages;
-    for (; rank.leg < legs_.size(); ++rank.leg) {
-        if (rank.round == 0 && legs_[rank.leg].earliest > rank.when) {
-            return come(state, number, legs_[rank.leg].earliest);
+    for (; rank.stage < stages_.size(); ++rank.stage) {
+        if (rank.round == 0 && stages_[rank.stage].earliest > rank.when) {
+            return come(state, number, stages_[rank.stage].earliest);
         }
-        messages = legs_[rank.leg].track->messages_of(number);
+        messages = stages_[rank.stage].track->messages_of(number);
         if (!messages.empty()) break;
     }
     if (messages.empty()) return come(state, number, rank.when);  // to the end
     rank.pending = static_cast<std::int32_t>(messages.size());
-    const std::size_t here = rank.leg;
-    const Leg& leg = legs_[here];
+    const std::size_t here = rank.stage;
+    const SizedStage& stage = stages_[here];
     for (const std::int32_t i : messages) {
-        const Message& message = leg.track->pattern->messages[at(i)];
+        const Message& message = stage.track->pattern->messages[at(i)];
         const Rank& other = state.ranks[at(message.from == number ? message.to : message.from)];
-        if (other.pending == 0 || other.leg != here || other.round != rank.round) continue;
-        const double bytes = leg.bytes[at(message.cost)];
+        if (other.pending == 0 || other.stage != here || other.round != rank.round) continue;
+        const double bytes = stage.bytes[at(message.cost)];
         if (bytes > 0) {
-            state.fluid.begin(leg.track->way(i), bytes, tag_of(here, i));
+            state.flows.begin({stage.track->route(i)}, bytes, tag_of(here, i));
         } else {
             over(state, here, i, rank.when);
         }
     }
 }
 
-void FollowedRow::over(State& state, std::size_t leg, std::int32_t number, double time) {
-    const Message& message = legs_[leg].track->pattern->messages[at(number)];
-    free(state, message.from, time + legs_[leg].sent[at(message.cost)]);
-    free(state, message.to, time + legs_[leg].received[at(message.cost)]);
+void FollowedRow::over(State& state, std::size_t stage, std::int32_t number, double time) {
+    const Message& message = stages_[stage].track->pattern->messages[at(number)];
+    free(state, message.from, time + stages_[stage].sent[at(message.cost)]);
+    free(state, message.to, time + stages_[stage].received[at(message.cost)]);
 }
 
 void FollowedRow::free(State& state, std::int32_t number, double when) {
     Rank& rank = state.ranks[at(number)];
     rank.when = std::max(rank.when, when);
     if (--rank.pending > 0) return;
-    if (++rank.round == legs_[rank.leg].repeats) {
+    if (++rank.round == stages_[rank.stage].repeats) {
         rank.round = 0;
-        ++rank.leg;
+        ++rank.stage;
     }
     come(state, number, rank.when);
 }

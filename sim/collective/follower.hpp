@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sim/collective/fluid.hpp"
 #include "sim/collective/patterns.hpp"
+#include "sim/network/max_min.hpp"
 #include "sim/network/wiring.hpp"
 
 namespace rehearse::sim {
@@ -26,7 +26,7 @@ public:
         std::vector<PerByte> alone;                       // by message: on its slowest link
         std::vector<std::int32_t> of_rank, ends_of_rank;  // messages of each rank, sent or received
 
-        std::span<const std::int32_t> way(std::int32_t message) const;
+        std::span<const std::int32_t> route(std::int32_t message) const;
         std::span<const std::int32_t> messages_of(std::int64_t rank) const;
     };
     /// The pattern must outlive this.
@@ -51,21 +51,21 @@ public:
     FollowedRow(Tracks& tracks, std::vector<double> ready);
 
     /// The next collective, of `whole` bytes, from `earliest` on: when each rank has ended it. Nothing that came before
-    /// is followed again, but for what goes on when the first rank ends the row. Takes what it costs (Fluid::work) off
+    /// is followed again, but for what goes on when the first rank ends the row. Takes what it costs (MaxMin::work) off
     /// `work`; nothing when that is not enough, and then the row can't go on.
     std::optional<std::vector<double>> append(const std::vector<Stage>& stages, Bytes whole, Seconds earliest,
                                               std::int64_t& work);
 
 private:
-    struct Leg {
+    struct SizedStage {
         const Tracks::Track* track = nullptr;
         std::int64_t repeats = 1;
         double earliest = 0;
         std::vector<double> bytes, sent, received;  // by cost: of a message, and how long its ends are busy after it
     };
     struct Rank {
-        std::size_t leg = 0;
-        std::int64_t round = 0;    // of the leg's
+        std::size_t stage = 0;
+        std::int64_t round = 0;    // of the stage's
         std::int32_t pending = 0;  // messages of the round that are not over; 0: not in it yet
         double when = 0;
     };
@@ -74,22 +74,22 @@ private:
         std::int32_t rank = 0;
     };
     struct State {
-        Fluid fluid;
+        MaxMin flows;
         std::vector<Rank> ranks;
         std::vector<Coming> coming;  // a heap: ranks that come to their next rounds
     };
     static bool later(const Coming& a, const Coming& b) { return a.time > b.time; }
 
-    Leg leg_of(const Stage& stage, Bytes whole, double earliest);
+    SizedStage sized(const Stage& stage, Bytes whole, double earliest);
     bool run(State& state, bool until_first_ends, std::int64_t& work);
     void come(State& state, std::int32_t rank, double when);
     void enter(State& state, std::int32_t rank);
-    void over(State& state, std::size_t leg, std::int32_t message, double time);
+    void over(State& state, std::size_t stage, std::int32_t message, double time);
     void free(State& state, std::int32_t rank, double when);
 
     Tracks& tracks_;
     double origin_;
-    std::vector<Leg> legs_;
+    std::vector<SizedStage> stages_;
     State state_;                      // when the first rank ends the row
     std::vector<std::int64_t> ended_;  // scratch
 };

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/index.hpp"
-#include "sim/collective/fluid.hpp"
+#include "sim/network/max_min.hpp"
 
 namespace rehearse::sim {
 
@@ -26,25 +26,25 @@ std::uint64_t hash_of(std::span<const Flow> flows) {  // FNV-1a, a pair at a tim
 
 // When each flow's last byte leaves, without its latency, when all start at once.
 std::vector<Seconds> leave(const Wiring& wiring, std::span<const Flow> flows, std::span<const Bytes> bytes) {
-    Fluid fluid;
+    MaxMin moving;
     std::unordered_map<std::int64_t, std::int32_t> numbers;
-    std::vector<std::vector<std::int32_t>> ways(flows.size());
+    std::vector<std::vector<std::int32_t>> routes(flows.size());
     std::vector<Hop> hops;
     for (std::size_t i = 0; i < flows.size(); ++i) {
         hops.clear();
         wiring.limiting_route(flows[i].from, flows[i].to, hops);
         for (const Hop& hop : hops) {
             const auto [number, fresh] = numbers.try_emplace(hop.link, static_cast<std::int32_t>(numbers.size()));
-            if (fresh) fluid.add_link(1 / hop.cost.value);
-            ways[i].push_back(number->second);
+            if (fresh) moving.add_link(1 / hop.cost.value);
+            routes[i].push_back(number->second);
         }
-        if (bytes[i] > Bytes{0}) fluid.begin(ways[i], bytes[i].value, static_cast<std::int64_t>(i));
+        if (bytes[i] > Bytes{0}) moving.begin({routes[i]}, bytes[i].value, static_cast<std::int64_t>(i));
     }
     std::vector<Seconds> ends(flows.size());
     std::vector<std::int64_t> ended;
-    for (double time = fluid.next(); time < std::numeric_limits<double>::infinity(); time = fluid.next()) {
+    for (double time = moving.next(); time < std::numeric_limits<double>::infinity(); time = moving.next()) {
         ended.clear();
-        fluid.pass(time, ended);
+        moving.pass(time, ended);
         for (const std::int64_t flow : ended) ends[at(flow)] = Seconds{time};
     }
     return ends;

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "sim/collective/collectives.hpp"
-#include "sim/collective/solver.hpp"
+#include "sim/modes/exact_collectives.hpp"
 
 namespace rehearse::sim {
 

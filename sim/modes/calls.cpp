@@ -21,7 +21,7 @@ bool same(const Call& a, const Communicate& b) {
 }  // namespace
 
 Calls::Calls(const Steps& steps, const Wiring& wiring, Collectives& collectives, Traffic* traffic)
-    : steps_(steps), wiring_(wiring), collectives_(collectives), traffic_(traffic), bundles_(wiring) {
+    : steps_(steps), wiring_(wiring), collectives_(collectives), traffic_(traffic), aggregates_(wiring) {
     const std::vector<RankClass>& classes = steps.schedule().classes;
     senders_.resize(classes.size());
     several_ = classes.size() == 1 && std::ranges::count_if(streams_of(classes.front().steps), is_communicator) > 1;
@@ -50,72 +50,73 @@ void Calls::find_shared() {
     }
     shares_ = true;
     for (const Stream stream : streams_of(steps)) {
-        if (is_communicator(stream)) filling_[stream] = bundles_.add_filling();
+        if (is_communicator(stream)) filling_[stream] = aggregates_.add_filling();
     }
 }
 
 bool Calls::communicators_meet() {
     const std::vector<Step>& steps = steps_.schedule().classes.front().steps;
-    std::set<std::pair<int, Stream>> bundles;
+    std::set<std::pair<int, Stream>> aggregates;
     for (std::size_t i = 0; i < steps.size(); ++i) {
         if (call_of_.front()[i] < 0) continue;
-        for (const Leg& leg : call(0, static_cast<int>(i)).of_class.front().legs) {
-            bundles.insert({leg.bundle, steps[i].stream});
+        for (const FlowPhase& phase : call(0, static_cast<int>(i)).of_class.front().phases) {
+            aggregates.insert({phase.aggregate, steps[i].stream});
         }
     }
-    return std::ranges::any_of(bundles, [&](const auto& a) {
+    return std::ranges::any_of(aggregates, [&](const auto& a) {
         return std::ranges::any_of(
-            bundles, [&](const auto& b) { return a.second != b.second && bundles_.meet(a.first, b.first); });
+            aggregates, [&](const auto& b) { return a.second != b.second && aggregates_.meet(a.first, b.first); });
     });
 }
 
-std::vector<Leg> Calls::shared_legs(int rank_class, int step, Seconds alone) {
+std::vector<FlowPhase> Calls::shared_phases(int rank_class, int step, Seconds alone) {
     if (!shares_ || !(alone > Seconds{0})) return {};
     const Stream stream = steps_.schedule().classes[at(rank_class)].steps[at(step)].stream;
     if (!filling_.empty()) return {{filling_.at(stream), alone.value, Seconds{0}}};
-    std::vector<Leg> legs = call(rank_class, step).of_class[at(rank_class)].legs;
+    std::vector<FlowPhase> phases = call(rank_class, step).of_class[at(rank_class)].phases;
     double counted = 0;
-    for (const Leg& leg : legs) counted += leg.bytes / bundles_.rates({leg.bundle}).front() + leg.afterwards.value;
-    for (Leg& leg : legs)
-        leg = {leg.bundle, leg.bytes * (alone.value / counted), leg.afterwards * (alone.value / counted)};
-    return legs;
+    for (const FlowPhase& phase : phases)
+        counted += phase.bytes / aggregates_.rate_alone(phase.aggregate) + phase.afterwards.value;
+    for (FlowPhase& phase : phases)
+        phase = {phase.aggregate, phase.bytes * (alone.value / counted), phase.afterwards * (alone.value / counted)};
+    return phases;
 }
 
-// Behind all bundles of messages, whose numbers are those of their flows in the traffic.
+// Behind all aggregates of messages, whose numbers are those of their flows in the traffic.
 void Calls::add_work(int c) {
     const Cores& cores = steps_.cores();
     const std::vector<std::int64_t>& ranks = steps_.ranks_of(c);
     if (std::ranges::none_of(ranks, [&](std::int64_t rank) { return cores.pool_of(rank) >= 0; })) return;
-    const int bundle = bundles_.add_work(cores, ranks);
+    const int aggregate = aggregates_.add_work(cores, ranks);
     for (int step = 0; step < std::ssize(steps_.schedule().classes[at(c)].steps); ++step) {
-        work_[at(c)].push_back({bundle, steps_.slowest(c, step).value, Seconds{0}});
+        work_[at(c)].push_back({aggregate, steps_.slowest(c, step).value, Seconds{0}});
     }
 }
 
-int Calls::add_bundle(const std::vector<Flow>& flows) {
+int Calls::add_aggregate(const std::vector<Flow>& flows) {
     std::uint64_t hash = 14695981039346656037U;  // FNV-1a, a pair at a time
     for (const Flow& flow : flows)
         hash = (hash ^ static_cast<std::uint64_t>(flow.from << 32 ^ flow.to)) * 1099511628211U;
     for (auto [it, end] = known_.equal_range(hash); it != end; ++it) {
         if (it->second.first == flows) return it->second.second;
     }
-    if (traffic_ != nullptr) tracked_.push_back(traffic_->bundle(flows));
-    return known_.emplace(hash, std::pair{flows, bundles_.add(flows)})->second.second;
+    if (traffic_ != nullptr) tracked_.push_back(traffic_->aggregate(flows));
+    return known_.emplace(hash, std::pair{flows, aggregates_.add(flows)})->second.second;
 }
 
 void Calls::add_message(int c, int step, const Send& send) {
-    const auto [known, fresh] = bundle_of_.try_emplace({c, send.axis, send.offset});
+    const auto [known, fresh] = aggregate_of_.try_emplace({c, send.axis, send.offset});
     if (fresh) {
         std::vector<Flow> flows;
         const std::int64_t apart = send.offset * stride(steps_.schedule().mesh, send.axis);
         for (const std::int64_t rank : steps_.ranks_of(c)) flows.push_back({rank, rank + apart});
-        known->second = {steps_.class_of(steps_.first_rank(c) + apart), add_bundle(flows)};
+        known->second = {steps_.class_of(steps_.first_rank(c) + apart), add_aggregate(flows)};
         tell(known->second.first, c);
     }
-    const auto [peer, bundle] = known->second;
-    const auto entry =
-        message_of_.try_emplace({c, send.axis, send.offset, send.bytes.value},
-                                Message{peer, {bundle, send.bytes.value, bundles_.latency(bundle, send.bytes)}});
+    const auto [peer, aggregate] = known->second;
+    const auto entry = message_of_.try_emplace(
+        {c, send.axis, send.offset, send.bytes.value},
+        Message{peer, {aggregate, send.bytes.value, aggregates_.latency(aggregate, send.bytes)}});
     messages_[at(c)][at(step)] = &entry.first->second;
 }
 
@@ -137,12 +138,12 @@ void Calls::add_call(int c, int step, const Communicate& communicate) {
     OfClass& of = found->of_class[at(c)];
     if (of.known) return;
     of.known = true;
-    if (steps_.schedule().classes.size() > 1) return add_legs(c, communicate, of);
+    if (steps_.schedule().classes.size() > 1) return add_phases(c, communicate, of);
     of.messages = collectives_.messages(found->call);
     if (!several_ || steps_.ranks() > Collectives::many_ranks) return;
     OfClass all;
-    add_legs(c, communicate, all);
-    of.legs = std::move(all.legs);
+    add_phases(c, communicate, all);
+    of.phases = std::move(all.phases);
 }
 
 Bytes Calls::sent(int rank_class, int step) {
@@ -165,7 +166,7 @@ std::vector<int> Calls::classes_with(int c, const Groups& groups) const {
 
 /// The rounds of a collective of this class's groups alone: other classes do theirs at other times, unless they are in
 /// the same groups.
-void Calls::add_legs(int c, const Communicate& communicate, OfClass& of) {
+void Calls::add_phases(int c, const Communicate& communicate, OfClass& of) {
     const Groups groups = groups_along(steps_.schedule().mesh, communicate.axis, communicate.algorithm, wiring_);
     const Collective rounds = rounds_of(call_of(communicate), groups);
     const std::int64_t first = groups.member_of(steps_.first_rank(c));
@@ -196,10 +197,10 @@ void Calls::add_legs(int c, const Communicate& communicate, OfClass& of) {
                 combine = std::max(combine, wiring_.combine(flow.from, flow.to) * passes(parcel.combine));
             }
         }
-        const int bundle = add_bundle(flows);
-        const Seconds after =
-            summing ? wiring_.stretched_inside(summing->latency) : bundles_.latency(bundle, bytes) + combine * bytes;
-        of.legs.push_back({bundle, times * bytes.value, times * after});
+        const int aggregate = add_aggregate(flows);
+        const Seconds after = summing ? wiring_.stretched_inside(summing->latency)
+                                      : aggregates_.latency(aggregate, bytes) + combine * bytes;
+        of.phases.push_back({aggregate, times * bytes.value, times * after});
         of.messages += phase.repeats * static_cast<std::int64_t>(flows.size());
     }
     of.sent = summing ? summing->bytes * sent : sent;
@@ -212,7 +213,7 @@ const std::vector<std::pair<Collectives::Span, int>>& Calls::spans(OneCall& call
     for (const Collectives::Span& span : collectives_.spans(call.call)) {
         flows.clear();
         for (const sim::Message& m : span.pattern->messages) flows.push_back({m.from, m.to});
-        call.spans->emplace_back(span, traffic_->bundle(flows));
+        call.spans->emplace_back(span, traffic_->aggregate(flows));
     }
     return *call.spans;
 }

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "sim/collective/collectives.hpp"
-#include "sim/modes/bundles.hpp"
-#include "sim/modes/transits.hpp"
+#include "sim/modes/active.hpp"
+#include "sim/modes/aggregates.hpp"
 #include "sim/network/traffic.hpp"
 #include "sim/steps.hpp"
 
@@ -25,7 +25,7 @@ public:
     /// A Send, by all ranks of its class.
     struct Message {
         int to_class = 0;
-        Leg leg;
+        FlowPhase phase;
     };
     const Message& message(int rank_class, int step) const {
         return *messages_[static_cast<std::size_t>(rank_class)][static_cast<std::size_t>(step)];
@@ -33,8 +33,8 @@ public:
 
     struct OfClass {
         bool known = false;
-        std::vector<Leg> legs;  // where there are several classes: of this class's groups alone
-        std::vector<int> with;  // the classes whose ranks these groups have, in order; one: this class alone
+        std::vector<FlowPhase> phases;  // where there are several classes: of this class's groups alone
+        std::vector<int> with;          // the classes whose ranks these groups have, in order; one: this class alone
         std::int64_t messages = 0;
         std::optional<Bytes> sent;  // by the class's first rank, once it was asked for
     };
@@ -42,7 +42,7 @@ public:
         Call call;
         std::vector<OfClass> of_class;
         std::optional<double> lasting;  // how long, where all ranks begin and end together
-        std::optional<std::vector<std::pair<Collectives::Span, int>>> spans;  // with their bundles in the traffic
+        std::optional<std::vector<std::pair<Collectives::Span, int>>> spans;  // with their aggregates in the traffic
     };
     OneCall& call(int rank_class, int step) {
         return calls_[static_cast<std::size_t>(
@@ -51,7 +51,7 @@ public:
     Bytes sent(int rank_class, int step);
     /// Of the only class's collective, which takes so long by itself: what it shares links by with those of the class's
     /// other communicators. Nothing where none of them meet.
-    std::vector<Leg> shared_legs(int rank_class, int step, Seconds alone);
+    std::vector<FlowPhase> shared_phases(int rank_class, int step, Seconds alone);
     const std::vector<std::pair<Collectives::Span, int>>& spans(OneCall& call);
 
     int number(int rank_class, int step) const {
@@ -61,35 +61,36 @@ public:
     const std::vector<int>& senders_to(int rank_class) const { return senders_[static_cast<std::size_t>(rank_class)]; }
     /// What the ranks of a class compute on cores that others share (Steps::cores), or nothing: all in one step of the
     /// compute stream, in seconds on a core of its own.
-    std::span<const Leg> work(int rank_class, int step) const {
-        const std::vector<Leg>& of_class = work_[static_cast<std::size_t>(rank_class)];
+    std::span<const FlowPhase> work(int rank_class, int step) const {
+        const std::vector<FlowPhase>& of_class = work_[static_cast<std::size_t>(rank_class)];
         if (of_class.empty()) return {};
         return std::span{of_class}.subspan(static_cast<std::size_t>(step), 1);
     }
-    Bundles& bundles() { return bundles_; }
-    int tracked(int bundle) const { return tracked_[static_cast<std::size_t>(bundle)]; }
+    FlowAggregates& aggregates() { return aggregates_; }
+    int tracked(int aggregate) const { return tracked_[static_cast<std::size_t>(aggregate)]; }
 
 private:
     void add_message(int c, int step, const Send& send);
     void add_call(int c, int step, const Communicate& communicate);
-    void add_legs(int c, const Communicate& communicate, OfClass& of);
+    void add_phases(int c, const Communicate& communicate, OfClass& of);
     std::vector<int> classes_with(int c, const Groups& groups) const;
     void tell(int c, int other);
     void add_work(int c);
     void find_shared();
     bool communicators_meet();
-    int add_bundle(const std::vector<Flow>& flows);
+    int add_aggregate(const std::vector<Flow>& flows);
 
     const Steps& steps_;
     const Wiring& wiring_;
     Collectives& collectives_;
     Traffic* traffic_;
-    Bundles bundles_;
+    FlowAggregates aggregates_;
     std::unordered_multimap<std::uint64_t, std::pair<std::vector<Flow>, int>> known_;  // by a hash of the flows
-    std::vector<int> tracked_;  // by bundle: its number in the traffic
-    std::map<std::tuple<int, int, std::int64_t>, std::pair<int, int>> bundle_of_;  // class, axis, offset: peer, bundle
-    std::map<std::tuple<int, int, std::int64_t, double>, Message> message_of_;     // and bytes
-    std::vector<std::vector<Leg>> work_;                 // by class and step; of a class with cores of its own none
+    std::vector<int> tracked_;  // by aggregate: its number in the traffic
+    std::map<std::tuple<int, int, std::int64_t>, std::pair<int, int>>
+        aggregate_of_;                                                          // class, axis, offset: peer, aggregate
+    std::map<std::tuple<int, int, std::int64_t, double>, Message> message_of_;  // and bytes
+    std::vector<std::vector<FlowPhase>> work_;           // by class and step; of a class with cores of its own none
     std::vector<std::vector<const Message*>> messages_;  // by class and step
     std::vector<OneCall> calls_;
     std::vector<std::vector<int>> call_of_;  // by class and step: index into calls_

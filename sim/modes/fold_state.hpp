@@ -9,7 +9,7 @@
 
 #include "core/index.hpp"
 #include "sim/collective/collectives.hpp"
-#include "sim/modes/transits.hpp"
+#include "sim/modes/active.hpp"
 
 namespace rehearse::sim {
 
@@ -21,9 +21,9 @@ struct StreamState {
     double free = 0;
     // Of the only class's collectives:
     Collectives::Progress progress{};
-    double over = 0;          // when the last one had ended on every rank
-    std::vector<Leg> legs{};  // of the one that is under way
-    double unhindered = 0;    // when it ends if nothing shares its links
+    double over = 0;                  // when the last one had ended on every rank
+    std::vector<FlowPhase> phases{};  // of the one that is under way
+    double unhindered = 0;            // when it ends if nothing shares its links
 
     std::optional<int> head() const {
         if (next == queue.size()) return std::nullopt;

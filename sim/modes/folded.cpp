@@ -21,7 +21,7 @@ namespace {
 class Fold {
 public:
     Fold(const Steps& steps, Collectives& collectives, Calls& calls, Traffic* traffic)
-        : steps_(steps), collectives_(collectives), calls_(calls), transits_(calls.bundles()), traffic_(traffic) {
+        : steps_(steps), collectives_(collectives), calls_(calls), active_(calls.aggregates()), traffic_(traffic) {
         for (const RankClass& rank_class : steps.schedule().classes) {
             classes_.emplace_back(rank_class.steps);
             touch(static_cast<int>(classes_.size()) - 1);
@@ -33,15 +33,15 @@ public:
     }
 
     void run() {
-        const auto left = [this](const Transit& transit, double when) {
-            if (traffic_ == nullptr || computes(transit) || classes_.size() == 1) return;
-            const Leg& leg = transit.legs[transit.leg];
-            traffic_->add(calls_.tracked(leg.bundle), Bytes{leg.bytes}, Seconds{transit.start}, Seconds{when});
+        const auto left = [this](const ActiveCollective& active, double when) {
+            if (traffic_ == nullptr || computes(active) || classes_.size() == 1) return;
+            const FlowPhase& phase = active.current();
+            traffic_->add(calls_.tracked(phase.aggregate), Bytes{phase.bytes}, Seconds{active.start}, Seconds{when});
         };
-        const auto arrived = [this](const Transit& transit, double when) { arrive(transit, when); };
+        const auto arrived = [this](const ActiveCollective& active, double when) { arrive(active, when); };
         do {
             take_what_can_be();
-        } while (transits_.next(left, arrived));
+        } while (active_.next(left, arrived));
         for (const ClassState& state : classes_) {
             require(std::ranges::count(state.done, 0) == 0, "no step waits for ever");
         }
@@ -127,8 +127,9 @@ private:
         if (const auto* send = std::get_if<Send>(&action)) return take_send(c, *step, *send, start);
         if (std::holds_alternative<Communicate>(action)) return take_collective(c, stream, *step, *from);
         const bool computes = stream.stream == Stream::compute;
-        if (const std::span<const Leg> work = calls_.work(c, *step); computes && !work.empty() && classes_.size() > 1) {
-            set_out({.rank_class = c, .step = *step, .legs = work}, start);
+        if (const std::span<const FlowPhase> work = calls_.work(c, *step);
+            computes && !work.empty() && classes_.size() > 1) {
+            set_out({.rank_class = c, .step = *step, .phases = work}, start);
             return true;
         }
         const double until = start + steps_.slowest(c, *step).value * (computes ? crowding_ : 1);
@@ -149,7 +150,7 @@ private:
                 "a receive meets the send of its tensor");
         const std::optional<double> from = peer.needed(*other);
         if (!from) return false;
-        set_out({c, step, message.to_class, *other, -1, {&message.leg, 1}},
+        set_out({c, step, message.to_class, *other, -1, {&message.phase, 1}},
                 std::max({start, *from, peer.streams[at(peer.index_of(receiving))].free}));
         flows_ += static_cast<std::int64_t>(steps_.ranks_of(c).size());
         return true;
@@ -163,10 +164,10 @@ private:
         flows_ += own.messages;
         if (classes_.size() == 1) {
             take_only(stream, call, step, needed);
-        } else if (own.legs.empty()) {
+        } else if (own.phases.empty()) {
             end(c, step, start, start);
         } else {
-            set_out({.rank_class = c, .step = step, .legs = own.legs}, start);
+            set_out({.rank_class = c, .step = step, .phases = own.phases}, start);
         }
         return true;
     }
@@ -175,10 +176,10 @@ private:
     void take_only(StreamState& stream, Calls::OneCall& call, int step, double needed) {
         const double start = std::max(needed, stream.free);
         const double until = together(stream, call, needed);
-        stream.legs = calls_.shared_legs(0, step, Seconds{until - start});
-        if (stream.legs.empty()) return end_only(stream, step, start, until);
+        stream.phases = calls_.shared_phases(0, step, Seconds{until - start});
+        if (stream.phases.empty()) return end_only(stream, step, start, until);
         stream.unhindered = until;
-        set_out({.rank_class = 0, .step = step, .legs = stream.legs}, start);
+        set_out({.rank_class = 0, .step = step, .phases = stream.phases}, start);
     }
 
     /// It takes so much longer on every rank as it met others, and as extra() says.
@@ -191,8 +192,8 @@ private:
         end(0, step, start, until);
         if (traffic_ == nullptr) return;
         const Seconds whole{until - start};
-        for (const auto& [span, bundle] : calls_.spans(calls_.call(0, step))) {
-            traffic_->add(bundle, span.each, Seconds{start} + whole * span.begin, Seconds{start} + whole * span.end);
+        for (const auto& [span, aggregate] : calls_.spans(calls_.call(0, step))) {
+            traffic_->add(aggregate, span.each, Seconds{start} + whole * span.begin, Seconds{start} + whole * span.end);
         }
     }
 
@@ -210,42 +211,42 @@ private:
             begin = std::max(begin, members.back().start);
         }
         flows_ += own.messages;
-        if (own.legs.empty()) {
+        if (own.phases.empty()) {
             for (const Member& each : members) end(each.rank_class, each.step, each.start, begin);
             return true;
         }
         for (const Member& each : members) classes_[at(each.rank_class)].of_step(each.step).on_the_way = true;
-        set_out({.rank_class = c, .step = step, .together = static_cast<int>(together_.size()), .legs = own.legs},
+        set_out({.rank_class = c, .step = step, .together = static_cast<int>(together_.size()), .phases = own.phases},
                 begin);
         together_.push_back(std::move(members));
         return true;
     }
 
     /// On cores that others share.
-    bool computes(const Transit& transit) const {
-        return (*classes_[at(transit.rank_class)].steps)[at(transit.step)].stream == Stream::compute;
+    bool computes(const ActiveCollective& active) const {
+        return (*classes_[at(active.rank_class)].steps)[at(active.step)].stream == Stream::compute;
     }
 
-    void set_out(const Transit& transit, double start) {
-        classes_[at(transit.rank_class)].of_step(transit.step).on_the_way = true;
-        transits_.set_out(transit, start);
+    void set_out(const ActiveCollective& active, double start) {
+        classes_[at(active.rank_class)].of_step(active.step).on_the_way = true;
+        active_.set_out(active, start);
     }
 
-    void arrive(const Transit& transit, double when) {
-        ClassState& state = classes_[at(transit.rank_class)];
-        StreamState& stream = state.of_step(transit.step);
+    void arrive(const ActiveCollective& active, double when) {
+        ClassState& state = classes_[at(active.rank_class)];
+        StreamState& stream = state.of_step(active.step);
         stream.on_the_way = false;
-        if (transit.together >= 0) return arrive_together(together_[at(transit.together)], when);
+        if (active.together >= 0) return arrive_together(together_[at(active.together)], when);
         if (classes_.size() == 1) {
-            const bool alone = when - stream.unhindered <= 1e-9 * (stream.unhindered - transit.begun);
-            return end_only(stream, transit.step, transit.begun, alone ? stream.unhindered : when);
+            const bool alone = when - stream.unhindered <= 1e-9 * (stream.unhindered - active.begun);
+            return end_only(stream, active.step, active.begun, alone ? stream.unhindered : when);
         }
-        if (!computes(transit)) when += steps_.extra(transit.rank_class, transit.step).value;
-        end(transit.rank_class, transit.step, transit.begun, when);
-        if (transit.recv < 0) return;
-        ClassState& peer = classes_[at(transit.to_class)];
-        end(transit.to_class, transit.recv, transit.begun, when);
-        state.flow[at(transit.step)] = peer.flow[at(transit.recv)] = ++arrows_;
+        if (!computes(active)) when += steps_.extra(active.rank_class, active.step).value;
+        end(active.rank_class, active.step, active.begun, when);
+        if (active.recv < 0) return;
+        ClassState& peer = classes_[at(active.to_class)];
+        end(active.to_class, active.recv, active.begun, when);
+        state.flow[at(active.step)] = peer.flow[at(active.recv)] = ++arrows_;
     }
 
     void arrive_together(const std::vector<Member>& members, double when) {
@@ -276,7 +277,7 @@ private:
     Collectives& collectives_;
     Calls& calls_;
     std::vector<ClassState> classes_;
-    Transits transits_;
+    ActiveCollectives active_;
     Traffic* traffic_;
     std::vector<std::vector<Member>> together_;
     double crowding_ = 1;       // of the only class's ranks, which all compute at the same time

@@ -40,7 +40,7 @@ void Mail::note(Flying& flying, double begin, double end, double left) {
 }
 
 void Mail::flush(Flying& flying, double end) {
-    if (flying.since >= 0) traffic_->add(flying.bundle, Bytes{flying.bytes}, Seconds{flying.since}, Seconds{end});
+    if (flying.since >= 0) traffic_->add(flying.aggregate, Bytes{flying.bytes}, Seconds{flying.since}, Seconds{end});
     flying.bytes = 0;
 }
 
@@ -76,7 +76,7 @@ Mail::Moved Mail::exchange(std::int64_t rank, std::span<const Exchange> messages
             comms.push_back(box(channel, rank, message.peer)->put_async(&payload_, bytes));
             ++count_;
             if (traffic_ != nullptr && bytes > 0) {
-                flying_[comms.back().get()] = {.bundle = traffic_->bundle(Flow{rank, message.peer}),
+                flying_[comms.back().get()] = {.aggregate = traffic_->aggregate(Flow{rank, message.peer}),
                                                .left = static_cast<double>(bytes)};
             }
         } else {

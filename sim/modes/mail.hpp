@@ -34,7 +34,7 @@ private:
 
     // A message while it moves, and since when at the same rate.
     struct Flying {
-        int bundle = 0;
+        int aggregate = 0;
         double left = 0;  // of its bytes, when last looked at
         double since = -1, bytes = 0, rate = 0;
     };

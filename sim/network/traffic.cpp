@@ -69,8 +69,8 @@ Points repeated(const Points& once, int iterations, double length) {
 
 }  // namespace
 
-int Traffic::bundle(std::span<const Flow> flows) {
-    Bundle& made = bundles_.emplace_back();
+int Traffic::aggregate(std::span<const Flow> flows) {
+    Aggregate& made = aggregates_.emplace_back();
     made.flows.assign(flows.begin(), flows.end());
     std::map<std::int64_t, std::int64_t> kinds;
     std::vector<Hop> hops;
@@ -80,17 +80,17 @@ int Traffic::bundle(std::span<const Flow> flows) {
         for (const Hop& hop : hops) ++kinds[wiring_.alike(hop.link)];
     }
     made.kinds.assign(kinds.begin(), kinds.end());
-    return static_cast<int>(bundles_.size()) - 1;
+    return static_cast<int>(aggregates_.size()) - 1;
 }
 
-int Traffic::bundle(const Flow& flow) {
+int Traffic::aggregate(const Flow& flow) {
     const auto [entry, fresh] = single_.try_emplace({flow.from, flow.to});
-    if (fresh) entry->second = bundle({&flow, 1});
+    if (fresh) entry->second = aggregate({&flow, 1});
     return entry->second;
 }
 
-void Traffic::add(int bundle, Bytes each, Seconds start, Seconds end) {
-    Bundle& of = bundles_[static_cast<std::size_t>(bundle)];
+void Traffic::add(int aggregate, Bytes each, Seconds start, Seconds end) {
+    Aggregate& of = aggregates_[static_cast<std::size_t>(aggregate)];
     of.bytes += each.value;
     if (end > start) of.rates.push_back({start.value, end.value, (each / (end - start)).value});
 }
@@ -98,11 +98,11 @@ void Traffic::add(int bundle, Bytes each, Seconds start, Seconds end) {
 std::vector<double> Traffic::bytes_on_links() const {
     std::vector<double> on_link(static_cast<std::size_t>(wiring_.link_count()), 0);
     std::vector<Hop> hops;
-    for (const Bundle& bundle : bundles_) {
-        for (const Flow& flow : bundle.flows) {
+    for (const Aggregate& aggregate : aggregates_) {
+        for (const Flow& flow : aggregate.flows) {
             hops.clear();
             wiring_.route(flow.from, flow.to, hops);
-            for (const Hop& hop : hops) on_link[static_cast<std::size_t>(hop.link)] += bundle.bytes;
+            for (const Hop& hop : hops) on_link[static_cast<std::size_t>(hop.link)] += aggregate.bytes;
         }
     }
     return on_link;
@@ -141,10 +141,10 @@ void Traffic::report_kinds(Timeline& timeline, const std::vector<double>& on_lin
         use.bytes += bytes;
         use.most = std::max(use.most, bytes);
     }
-    for (const Bundle& bundle : bundles_) {
-        for (const auto& [alike, crossings] : bundle.kinds) {
+    for (const Aggregate& aggregate : aggregates_) {
+        for (const auto& [alike, crossings] : aggregate.kinds) {
             std::vector<Rate>& rates = kind_of(alike).rates;
-            for (const Rate& r : bundle.rates) {
+            for (const Rate& r : aggregate.rates) {
                 rates.push_back({r.start, r.end, r.rate * static_cast<double>(crossings)});
             }
         }
@@ -174,20 +174,20 @@ std::vector<std::int64_t> Traffic::busiest(const std::vector<double>& on_link) c
     return links;
 }
 
-// Rates of single links, where every bundle is one message.
+// Rates of single links, where every aggregate is one message.
 std::unordered_map<std::int64_t, std::vector<Traffic::Rate>> Traffic::rates_on(
     std::span<const std::int64_t> links) const {
     std::unordered_map<std::int64_t, std::vector<Rate>> rates;
-    if (std::ranges::any_of(bundles_, [](const Bundle& b) { return b.flows.size() > 1; })) return rates;
+    if (std::ranges::any_of(aggregates_, [](const Aggregate& b) { return b.flows.size() > 1; })) return rates;
     for (const std::int64_t link : links) rates[link];
     std::vector<Hop> hops;
-    for (const Bundle& bundle : bundles_) {
+    for (const Aggregate& aggregate : aggregates_) {
         hops.clear();
-        for (const Flow& flow : bundle.flows) wiring_.route(flow.from, flow.to, hops);
+        for (const Flow& flow : aggregate.flows) wiring_.route(flow.from, flow.to, hops);
         for (const Hop& hop : hops) {
             const auto found = rates.find(hop.link);
             if (found == rates.end()) continue;
-            found->second.insert(found->second.end(), bundle.rates.begin(), bundle.rates.end());
+            found->second.insert(found->second.end(), aggregate.rates.begin(), aggregate.rates.end());
         }
     }
     return rates;

@@ -25,10 +25,10 @@ public:
     explicit Traffic(const Wiring& wiring) : wiring_(wiring) {}
 
     /// Flows that always carry the same at the same time; a number for `add`.
-    int bundle(std::span<const Flow> flows);
-    int bundle(const Flow& flow);
-    /// Each flow of the bundle carries so much, evenly from start to end.
-    void add(int bundle, Bytes each, Seconds start, Seconds end);
+    int aggregate(std::span<const Flow> flows);
+    int aggregate(const Flow& flow);
+    /// Each flow of the aggregate carries so much, evenly from start to end.
+    void add(int aggregate, Bytes each, Seconds start, Seconds end);
     /// Adds links and their counters, of this many iterations of `length` after each other.
     void report(Timeline& timeline, int iterations = 1, Seconds length = {}) const;
 
@@ -36,7 +36,7 @@ private:
     struct Rate {
         double start = 0, end = 0, rate = 0;
     };
-    struct Bundle {
+    struct Aggregate {
         std::vector<Flow> flows;
         std::vector<std::pair<std::int64_t, std::int64_t>> kinds;  // Wiring::alike, links crossed by all flows together
         double bytes = 0;                                          // of each flow
@@ -50,8 +50,8 @@ private:
     void report_links(Timeline& timeline, const std::vector<double>& on_link, int iterations, double length) const;
 
     const Wiring& wiring_;
-    std::vector<Bundle> bundles_;
-    std::map<std::pair<std::int64_t, std::int64_t>, int> single_;  // bundles of one flow
+    std::vector<Aggregate> aggregates_;
+    std::map<std::pair<std::int64_t, std::int64_t>, int> single_;  // aggregates of one flow
 };
 
 }  // namespace rehearse::sim

@@ -11,7 +11,7 @@
 
 #include "fixture.hpp"
 #include "sim/collective/patterns.hpp"
-#include "sim/collective/solver.hpp"
+#include "simgrid_flows.hpp"
 
 namespace rehearse::sim {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/collective/fluid.hpp"
+#include "sim/network/max_min.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -18,7 +18,8 @@ constexpr double precision = 1e-12;
 
 }  // namespace
 
-void Fluid::begin(Way way, double bytes, std::int64_t tag) {
+void MaxMin::begin(Route route, double bytes, std::int64_t tag) {
+    require(!route.links.empty(), "every flow crosses a link");
     if (free_.empty()) {
         free_.push_back(static_cast<std::int32_t>(flows_.size()));
         flows_.emplace_back();
@@ -27,14 +28,14 @@ void Fluid::begin(Way way, double bytes, std::int64_t tag) {
     const std::int32_t flow = free_.back();
     free_.pop_back();
     Moving& moving = flows_[at(flow)];
-    moving.way = way;
+    moving.route = route;
     moving.left = bytes;
     moving.since = now_;
     moving.rate = 0;
     moving.end = never;
     moving.tag = tag;
     moving.where.clear();
-    for (const std::int32_t number : way) {
+    for (const std::int32_t number : route.links) {
         std::vector<Place>& places = links_[at(number)].places;
         places.push_back({flow, static_cast<std::int32_t>(moving.where.size())});
         moving.where.push_back(static_cast<std::int32_t>(places.size()) - 1);
@@ -43,12 +44,12 @@ void Fluid::begin(Way way, double bytes, std::int64_t tag) {
 }
 
 // A flow's rate may change when another on one of its full links comes or goes; and so on from there.
-void Fluid::touch(std::int32_t flow) {
+void MaxMin::touch(std::int32_t flow) {
     if (std::exchange(flows_[at(flow)].touched, true)) return;
     std::size_t reached = touched_.size();
     touched_.push_back(flow);
     for (; reached < touched_.size(); ++reached) {
-        for (const std::int32_t number : flows_[at(touched_[reached])].way) {
+        for (const std::int32_t number : flows_[at(touched_[reached])].route.links) {
             Link& link = links_[at(number)];
             if (!std::exchange(link.full, false)) continue;  // nobody needs to come this way again
             for (const Place& place : link.places) {
@@ -58,22 +59,22 @@ void Fluid::touch(std::int32_t flow) {
     }
 }
 
-void Fluid::drop_stale() {
+void MaxMin::drop_stale() {
     while (!endings_.empty() && flows_[at(endings_.front().flow)].version != endings_.front().version) {
         std::ranges::pop_heap(endings_, later);
         endings_.pop_back();
     }
 }
 
-double Fluid::next() {
+double MaxMin::next() {
     if (!touched_.empty()) share();
     drop_stale();
     return endings_.empty() ? never : endings_.front().time;
 }
 
-bool Fluid::due(double time) const { return time <= now_ * (1 + precision); }
+bool MaxMin::due(double time) const { return time <= now_ * (1 + precision); }
 
-void Fluid::pass(double time, std::vector<std::int64_t>& ended) {
+void MaxMin::pass(double time, std::vector<std::int64_t>& ended) {
     require(time <= next() * (1 + precision), "no flow ends before its time");
     now_ = std::max(now_, time);
     for (; !endings_.empty() && due(endings_.front().time); drop_stale()) {
@@ -88,15 +89,15 @@ void Fluid::pass(double time, std::vector<std::int64_t>& ended) {
     });
 }
 
-void Fluid::end(std::int32_t flow) {
+void MaxMin::end(std::int32_t flow) {
     Moving& moving = flows_[at(flow)];
-    for (std::size_t i = 0; i < moving.way.size(); ++i) {
-        Link& link = links_[at(moving.way[i])];
+    for (std::size_t i = 0; i < moving.route.links.size(); ++i) {
+        Link& link = links_[at(moving.route.links[i])];
         const Place last = link.places.back();
         link.places[at(moving.where[i])] = last;
         flows_[at(last.flow)].where[at(last.hop)] = moving.where[i];
         link.places.pop_back();
-        link.used = link.places.empty() ? 0 : link.used - moving.rate;
+        link.used = link.places.empty() ? 0 : link.used - moving.rate * moving.weight(i);
     }
     ++moving.version;
     moving.touched = false;
@@ -104,12 +105,12 @@ void Fluid::end(std::int32_t flow) {
 }
 
 // Flows that were not touched keep their rates; when they turn out to be on a link that fills up, they are touched.
-void Fluid::share() {
+void MaxMin::share() {
     for (int tries = 1;; ++tries) {
         open_links();
         work_ += std::ssize(touched_);
         if (fill()) break;
-        if (tries == 2) touch_company();
+        if (tries == 2) touch_component();
     }
     set_rates();
     announce();
@@ -118,39 +119,43 @@ void Fluid::share() {
 }
 
 // All that are joined by links, full or not.
-void Fluid::touch_company() {
+void MaxMin::touch_component() {
     for (std::size_t i = 0; i < touched_.size(); ++i) {
-        for (const std::int32_t number : flows_[at(touched_[i])].way) {
+        for (const std::int32_t number : flows_[at(touched_[i])].route.links) {
             for (const Place& place : links_[at(number)].places) touch(place.flow);
         }
     }
 }
 
-void Fluid::open_links() {
+void MaxMin::open_links() {
     ++round_;
     met_.clear();
     for (const std::int32_t flow : touched_) {
         Moving& moving = flows_[at(flow)];
         moving.fixed = false;
         moving.round = round_;
-        for (const std::int32_t number : moving.way) {
+        for (std::size_t i = 0; i < moving.route.links.size(); ++i) {
+            const std::int32_t number = moving.route.links[i];
             Link& link = links_[at(number)];
             if (std::exchange(link.round, round_) != round_) {
                 link.left = link.capacity - link.used;
+                link.weight = 0;
                 link.members = 0;
                 link.full = false;
                 met_.push_back(number);
             }
-            link.left += moving.rate;
+            const double weight = moving.weight(i);
+            link.left += moving.rate * weight;
+            link.weight += weight;
             link.open = ++link.members;
         }
     }
 }
 
 // All rates grow together; where a link is full, those that cross it stop. False when others were on such a link.
-bool Fluid::fill() {
+bool MaxMin::fill() {
     const auto more = [](const Share& a, const Share& b) { return a.rate > b.rate; };
-    const auto share_of = [&](const Link& link) { return std::max(link.left, 0.0) / link.open; };
+    const auto share_of = [&](const Link& link) { return std::max(link.left, 0.0) / link.weight; };
     bool alone = true;
     shares_.clear();
     for (const std::int32_t number : met_) shares_.push_back({share_of(links_[at(number)]), number});
@@ -176,26 +181,31 @@ bool Fluid::fill() {
     return alone;
 }
 
-void Fluid::fix_members(Link& link, double rate) {
+void MaxMin::fix_members(Link& link, double rate) {
     link.full = true;
     for (const Place& place : link.places) {
         Moving& moving = flows_[at(place.flow)];
         if (moving.round != round_ || std::exchange(moving.fixed, true)) continue;
         rates_[at(place.flow)] = rate;
-        for (const std::int32_t number : moving.way) {
-            links_[at(number)].left -= rate;
-            --links_[at(number)].open;
+        for (std::size_t i = 0; i < moving.route.links.size(); ++i) {
+            Link& crossed = links_[at(moving.route.links[i])];
+            const double weight = moving.weight(i);
+            crossed.left -= rate * weight;
+            crossed.weight -= weight;
+            --crossed.open;
         }
     }
 }
 
-void Fluid::set_rates() {
+void MaxMin::set_rates() {
     for (const std::int32_t flow : touched_) {
         Moving& moving = flows_[at(flow)];
         ++moving.version;
         const double rate = rates_[at(flow)];
         if (std::abs(rate - moving.rate) <= precision * rate) continue;
-        for (const std::int32_t number : moving.way) links_[at(number)].used += rate - moving.rate;
+        for (std::size_t i = 0; i < moving.route.links.size(); ++i) {
+            links_[at(moving.route.links[i])].used += (rate - moving.rate) * moving.weight(i);
+        }
         moving.left = std::max(0.0, moving.left - moving.rate * (now_ - moving.since));
         moving.since = now_;
         moving.rate = rate;
@@ -204,18 +214,18 @@ void Fluid::set_rates() {
 }
 
 // Whatever happens to one of a set joined by full links touches all of them.
-void Fluid::announce() {
+void MaxMin::announce() {
     for (const std::int32_t first : touched_) {
         if (!std::exchange(flows_[at(first)].fixed, false)) continue;
-        company_.assign(1, first);
+        component_.assign(1, first);
         std::int32_t soonest = first;
-        for (std::size_t i = 0; i < company_.size(); ++i) {
-            if (flows_[at(company_[i])].end < flows_[at(soonest)].end) soonest = company_[i];
-            for (const std::int32_t number : flows_[at(company_[i])].way) {
+        for (std::size_t i = 0; i < component_.size(); ++i) {
+            if (flows_[at(component_[i])].end < flows_[at(soonest)].end) soonest = component_[i];
+            for (const std::int32_t number : flows_[at(component_[i])].route.links) {
                 Link& link = links_[at(number)];
                 if (!link.full || std::exchange(link.open, -1) == -1) continue;
                 for (const Place& place : link.places) {
-                    if (std::exchange(flows_[at(place.flow)].fixed, false)) company_.push_back(place.flow);
+                    if (std::exchange(flows_[at(place.flow)].fixed, false)) component_.push_back(place.flow);
                 }
             }
         }

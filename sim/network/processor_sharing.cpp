@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/collective/sharing.hpp"
+#include "sim/network/processor_sharing.hpp"
 
 #include <algorithm>
 

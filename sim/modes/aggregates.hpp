@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flow aggregates: the messages that all ranks of a class send at once, as one flow with weights.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/collective/rounds.hpp"
+#include "sim/host/cores.hpp"
+#include "sim/network/max_min.hpp"
+#include "sim/network/wiring.hpp"
+
+namespace rehearse::sim {
+
+/// All flows of an aggregate have one size and go at one pace, that of the slowest. So the aggregate is one flow of
+/// MaxMin, whose weight on a link is how many of its flows cross it, times the seconds that a byte takes there: every
+/// link carries one second a second. Links with the same weights are one, and links that can never be full before
+/// another are left out.
+class FlowAggregates {
+public:
+    explicit FlowAggregates(const Wiring& wiring) : wiring_(wiring) {}
+
+    /// Adds these messages and returns the aggregate's number. All are added before the first is asked about.
+    int add(std::span<const Flow> flows);
+    /// Adds ranks that compute, whose bytes are seconds on a core of their own, and returns the aggregate's number.
+    int add_work(const Cores& cores, std::span<const std::int64_t> ranks);
+    /// Adds what fills a link that all such aggregates share, whose bytes are the seconds that it takes by itself, and
+    /// returns the aggregate's number.
+    int add_filling();
+
+    /// From when the last of a message's bytes has left until it is there.
+    Seconds latency(int aggregate, Bytes bytes) const;
+    /// Whether one could slow the other down.
+    bool meet(int a, int b);
+    /// Bytes a second of each of its flows while nothing else is under way.
+    double rate_alone(int aggregate);
+    /// How many links there are for MaxMin, of one second a second each.
+    std::size_t links();
+    /// What it takes of these links.
+    MaxMin::Route route(int aggregate);
+
+private:
+    /// What an aggregate takes of a link: seconds for a byte of each of its flows.
+    struct Weight {
+        int aggregate = 0;
+        double cost = 0;
+        auto operator<=>(const Weight&) const = default;
+    };
+    using LinkWeights = std::vector<Weight>;  // by aggregate
+    void reduce();
+    static std::vector<LinkWeights> without_lighter(std::vector<LinkWeights> links, std::size_t aggregates);
+
+    /// Of an aggregate: the longest of its messages' routes, and what it takes of the links that were kept.
+    struct Aggregate {
+        Seconds latency;
+        PerByte alone;  // on its slowest hop
+        bool across = false;
+        std::vector<std::int32_t> links{};
+        std::vector<double> weights{};
+    };
+    const Wiring& wiring_;
+    std::vector<Aggregate> aggregates_;
+    std::unordered_map<std::int64_t, LinkWeights> found_;  // by link, until reduced
+    std::size_t links_ = 0;                                // that were kept; 0 until reduced
+};
+
+}  // namespace rehearse::sim
