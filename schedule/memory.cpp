@@ -7,9 +7,9 @@
 #include "core/gathered_again.hpp"
 #include "core/precision.hpp"
 #include "core/weight_versions.hpp"
-#include "schedule/gathers.hpp"
+#include "schedule/axes/tables.hpp"
+#include "schedule/methods/gathers.hpp"
 #include "schedule/reads.hpp"
-#include "schedule/tables.hpp"
 
 namespace rehearse::schedule {
 

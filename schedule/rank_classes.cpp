@@ -11,12 +11,12 @@
 #include "core/error.hpp"
 #include "core/index.hpp"
 #include "core/precision.hpp"
-#include "schedule/buckets.hpp"
+#include "schedule/axes/shares.hpp"
 #include "schedule/costs.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/mesh.hpp"
-#include "schedule/servers.hpp"
-#include "schedule/shares.hpp"
+#include "schedule/methods/buckets.hpp"
+#include "schedule/methods/servers.hpp"
 
 namespace rehearse::schedule {
 

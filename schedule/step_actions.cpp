@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "core/precision.hpp"
+#include "schedule/axes/tables.hpp"
 #include "schedule/step_maker.hpp"
-#include "schedule/tables.hpp"
 
 namespace rehearse::schedule {
 

@@ -8,7 +8,7 @@
 #include "core/gathered_again.hpp"
 #include "core/precision.hpp"
 #include "schedule/blocks.hpp"
-#include "schedule/gathers.hpp"
+#include "schedule/methods/gathers.hpp"
 #include "schedule/step_maker.hpp"
 
 namespace rehearse::schedule {

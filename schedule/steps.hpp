@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/schedule.hpp"
-#include "schedule/orders.hpp"
-#include "schedule/stages.hpp"
+#include "schedule/axes/orders.hpp"
+#include "schedule/axes/stages.hpp"
 
 namespace rehearse::schedule {
 

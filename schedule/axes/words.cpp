@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "schedule/orders.hpp"
+#include "schedule/axes/orders.hpp"
 #include "schedule/plan_words.hpp"
 
 namespace rehearse::schedule {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/servers.hpp"
+#include "schedule/methods/servers.hpp"
 
 #include <algorithm>
 #include <numeric>
