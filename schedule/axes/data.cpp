@@ -1,120 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data axis: how gradients travel, and what ranks do instead of summing them.
+// The data axis: who works on which samples, in how many parts. What becomes of the gradients is in methods/.
 #include <fmt/format.h>
 
 #include <array>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "schedule/plan_words.hpp"
+#include "schedule/axes/axis.hpp"
 
 namespace rehearse::schedule {
 
 namespace {
 
-Bytes read_positive_size(std::string_view value) {
-    const auto bytes = parse_quantity<Bytes>(value);
-    if (bytes <= Bytes{0}) throw InputError(fmt::format("{} must be more than 0; 1B makes one bucket a layer", value));
-    return bytes;
-}
-
 void read_data(Plan& plan, std::string_view size) { add_axis(plan, "data", size); }
-
-// Who executes or predicts the schedule settles `auto`, bucket by bucket; here it is as if nothing had been said.
-void read_all_reduce(Plan& plan, std::string_view value) {
-    plan.all_reduce = value == "auto" ? Algorithm{.name = "auto"} : parse_algorithm(value);
-}
-void read_bucket(Plan& plan, std::string_view value) { plan.bucket = read_positive_size(value); }
-void read_first_bucket(Plan& plan, std::string_view value) { plan.first_bucket = read_positive_size(value); }
-
-void read_overlap(Plan& plan, std::string_view value) { plan.overlap = read_switch("overlap", value); }
-
-void read_zero(Plan& plan, std::string_view value) {
-    if (value.size() != 1 || value < "0" || value > "3") {
-        throw InputError(fmt::format("zero={}: write 0, 1, 2 or 3", value));
-    }
-    plan.zero = value.front() - '0';
-}
-
-void read_lag(Plan& plan, std::string_view value) {
-    if (value != "0" && value != "1") throw InputError(fmt::format("lag={}: write 0 or 1", value));
-    plan.lag = value.front() - '0';
-}
-
-void read_control(Plan& plan, std::string_view value) {
-    if (value == "none" || value == "star") {
-        plan.control = value == "star" ? 1 : 0;
-        return;
-    }
-    if (!value.starts_with("tree(") || !value.ends_with(')')) {
-        throw InputError(
-            fmt::format("control={}: write none, star, or tree(R) with the children of a rank, as tree(4)", value));
-    }
-    value.remove_prefix(std::string_view{"tree("}.size());
-    value.remove_suffix(1);
-    plan.control = read_count("control: tree", value, 1000);
-    if (plan.control < 2) throw InputError("control=tree(1): a rank of a tree has 2 children or more");
-}
-
-void read_variables(Plan& plan, std::string_view value) {
-    if (value != "cut" && value != "whole") {
-        throw InputError(fmt::format("variables={}: write variables=cut or whole", value));
-    }
-    plan.whole_variables = value == "whole";
-}
-
-void read_compress(Plan& plan, std::string_view value) {
-    if (value == "1bit") {
-        plan.compression = {Compression::Kind::one_bit, 0};
-    } else if (value.starts_with("top(") && value.ends_with(")")) {
-        plan.compression = {Compression::Kind::top, read_share("top", value.substr(4, value.size() - 5), 1)};
-    } else if (value == "fp16" || value == "bf16") {
-        plan.compress = value == "fp16" ? DataType::f16 : DataType::bf16;
-    } else {
-        throw InputError(
-            fmt::format("compress={}: write fp16 or bf16, what gradients are rounded to, 1bit, or the share of them "
-                        "that is sent, like top(0.01)",
-                        value));
-    }
-}
-
-void read_local(Plan& plan, std::string_view value) {
-    plan.averaging.period = read_count("local", value, most_micro_batches);
-}
-void read_elastic(Plan& plan, std::string_view value) { plan.averaging.elastic = read_share("elastic", value, 1); }
-void read_learners(Plan& plan, std::string_view value) {
-    plan.averaging.learners = read_count("learners", value, 1000);
-    if (plan.averaging.elastic == 0) plan.averaging.elastic = one_of_all_models;
-}
-void read_average_momentum(Plan& plan, std::string_view value) {
-    plan.averaging.momentum = read_share("average_momentum", value, 0.9999);
-}
-
-void read_dense(Plan& plan, std::string_view value) {
-    if (value != "shared" && value != "copied") {
-        throw InputError(fmt::format("dense={}: write dense=shared or copied", value));
-    }
-    plan.share_dense = value == "shared";
-}
-
-void read_tables(Plan& plan, std::string_view value) {
-    if (value != "shared" && value != "copied") {
-        throw InputError(fmt::format("tables={}: write tables=shared or copied", value));
-    }
-    plan.share_tables = value == "shared";
-}
-
-void read_bottom(Plan& plan, std::string_view value) {
-    if (value != "one" && value != "copied") {
-        throw InputError(fmt::format("bottom={}: write bottom=one or copied", value));
-    }
-    plan.bottom_on_one = value == "one";
-}
-
-void read_kfac(Plan& plan, std::string_view value) {
-    plan.curvature.period = read_count("kfac", value, most_micro_batches);
-}
-void read_damping(Plan& plan, std::string_view value) { plan.curvature.damping = read_share("damping", value, 1e6); }
 
 /// "3+1", "8x2+8x1": copies with 2 parts of the batch, and with 1.
 void read_shares(Plan& plan, std::string_view value) {
@@ -129,91 +27,73 @@ void read_shares(Plan& plan, std::string_view value) {
     }
 }
 
-constexpr std::array table{
+constexpr std::array words{
     Word{{"data", "N", "N copies of the network, each on its share of the batch; without =N: as many as devices", {}},
          read_data},
-    Word{{"allreduce",
-          "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|doubletree|rings|direct|torus[(RxC)]|adasum|auto",
-          "how gradients are summed (adasum: combined, a bucket a vector); default direct in switches that sum, "
-          "hierarchical(ring,halving) across full nodes, else ring; auto: what the machine's prices say is fastest",
-          "data"},
-         read_all_reduce},
-    Word{{"bucket", "SIZE", "gradients are sent in buckets of at least SIZE; default 25MB", "data"}, read_bucket},
-    Word{{"first", "SIZE", "the first bucket is sent at SIZE already, when that is less; default 1MB", "data"},
-         read_first_bucket},
-    Word{{"overlap", "on|off", "off: nothing is sent before the whole backward pass has ended; default on", "data"},
-         read_overlap},
-    Word{{"zero", "0|1|2|3",
-          "ZeRO: 1, each rank updates its share of the weights; 2, gets only its share of the gradients; "
-          "3, keeps only its share of the weights and gathers them for each use",
-          "data"},
-         read_zero},
-    Word{{"lag", "0|1", "1: gradients are summed during the next step, and applied at its end; default 0", "data"},
-         read_lag},
-    Word{{"control", "none|star|tree(R)",
-          "how ranks agree that all have a gradient: star, each tells rank 0 (Horovod); tree(R), along a tree; default "
-          "none. Predicted only",
-          "data"},
-         read_control},
-    Word{
-        {"variables", "cut|whole",
-         "with zero=2, whole: each variable on one rank, as on parameter servers, so that the largest decides; default "
-         "cut. Predicted only",
-         "data"},
-        read_variables},
-    Word{{"compress", "fp16|bf16|1bit|top(SHARE)",
-          "gradients are rounded for the wire, and summed in 16 bits; or sent as signs, or only the largest of them, "
-          "and "
-          "what is left out is kept for the next step; default: as they are",
-          "data"},
-         read_compress},
-    Word{{"local", "N", "each rank updates a model of its own N times, then they are averaged (local SGD)", "data"},
-         read_local},
-    Word{
-        {"elastic", "X",
-         "of local: models and their average give up X of their differences instead, while they train (EASGD)", "data"},
-        read_elastic},
-    Word{{"learners", "N",
-          "each device trains N models at the same time, each on its part of the batch, and all are averaged after "
-          "local updates (1 unless said) of each; elastic is 1 / all models unless said (Crossbow)",
-          "data"},
-         read_learners},
-    Word{{"average_momentum", "X", "of elastic: the average goes on by X of its last step (Crossbow)", "data"},
-         read_average_momentum},
     Word{{"shares", "even|balanced|A+B+...",
           "how the copies share the batch; balanced: so that all take as long, by the prices and the memory of the "
           "devices that each is on; A+B+...: in these proportions, NxA for N copies; default even",
           "data"},
          read_shares},
-    Word{{"dense", "copied|shared",
-          "shared: the ranks share each dense layer at the end, for the samples of all (one weird trick); default "
-          "copied",
-          "data"},
-         read_dense},
-    Word{{"tables", "copied|shared",
-          "shared: each rank keeps some tables of embeddings, looks up for the samples of all (an all-to-all there and "
-          "back), and updates the rows that were picked by plain SGD (DLRM); default copied",
-          "data"},
-         read_tables},
-    Word{{"bottom", "copied|one",
-          "with tables=shared, one: a single rank has the layers that do not read tables, for the samples of all, and "
-          "sends their results with its tables' sums; predicted only; default copied",
-          "data"},
-         read_bottom},
-    Word{{"kfac", "N",
-          "gradients of dense layers are multiplied with the inverses of their two K-FAC factors, shared out among the "
-          "ranks, and new after N updates (a step has N, each on its part of the batch)",
-          "data"},
-         read_kfac},
-    Word{{"damping", "X", "of kfac: X is added to the diagonals of both factors; default 0.03", "data"}, read_damping},
     Word{{"microbatches", "N", "the batch in N parts, gradients added up; default 1", "data"}, read_micro_batches},
     Word{{"microbatch", "N", "the batch in parts of N samples, instead of microbatches", "data"}, read_micro_batch},
     Word{{"recompute", "on|off|blocks|attention", recompute_text, "data"}, read_recompute},
     Word{{"attention", "fused|kept", attention_text, "data"}, read_attention},
 };
 
+constexpr std::array conflicts_of_shares{
+    Conflict{"server", When::later, "what ranks send on their own would have to be weighed by their samples"},
+    Conflict{"local", When::later, "models would have to be weighed by their samples"},
+    Conflict{"compress=1bit", When::later, "gradients would have to be weighed by their samples"},
+    Conflict{"compress=top", When::later, "gradients would have to be weighed by their samples"},
+    Conflict{"microbatch", When::never, "each copy's are of another size", {}, "say how many: microbatches"},
+    Conflict{"dense=shared", When::never, "ranks gather as many samples from each other"},
+    Conflict{"tables=shared", When::never, "ranks look up as many samples of each other"},
+    Conflict{"kfac", When::never, "factors are means over as many rows of each rank"},
+    Conflict{"pipedream", When::later, "updates after each micro-batch would have to be weighed by its samples"},
+    Conflict{"allreduce=adasum", When::never, "it combines means of as many samples"},
+};
+constexpr std::array conflicts_of_microbatch{
+    Conflict{"microbatches",
+             When::never,
+             "one says how many parts the batch is in, the other how large they are",
+             {},
+             "give one"},
+};
+constexpr std::array conflicts_of_recomputed_attention{
+    Conflict{"attention=fused", When::never, "it makes again what fused attention never keeps"},
+};
+
+constexpr std::array features{
+    Feature{"data", "data", [](const Asked& a) { return has_axis(a.plan, "data"); }},
+    Feature{"shares", "data:shares=balanced", [](const Asked& a) { return a.plan.shares != BatchShares{}; },
+            conflicts_of_shares},
+    Feature{"microbatches", "data:microbatches=2", [](const Asked& a) { return a.plan.micro_batches > 0; }},
+    Feature{"microbatch", "data:microbatch=1", [](const Asked& a) { return a.plan.micro_batch > 0; },
+            conflicts_of_microbatch},
+    Feature{"recompute=on", "data:recompute=on", [](const Asked& a) { return a.plan.recompute == Recompute::all; }},
+    Feature{"recompute=blocks", "data:recompute=blocks",
+            [](const Asked& a) { return a.plan.recompute == Recompute::blocks; }},
+    Feature{"recompute=attention", "data:recompute=attention",
+            [](const Asked& a) { return a.plan.recompute == Recompute::attention; }, conflicts_of_recomputed_attention},
+    Feature{"attention=fused", "data:attention=fused",
+            [](const Asked& a) { return a.plan.keep_attention && !*a.plan.keep_attention; }},
+};
+
+void complete(Plan& plan) {
+    if (!plan.keep_attention) plan.keep_attention = plan.recompute == Recompute::attention;
+    if (plan.micro_batches == 0 && plan.micro_batch == 0 && !has_axis(plan, "pipe")) plan.micro_batches = 1;
+    const int data = axis_index(plan.mesh, "data");
+    const std::int64_t copies = data < 0 ? 0 : plan.mesh.axes[static_cast<std::size_t>(data)].size;
+    const auto parts = static_cast<std::int64_t>(plan.shares.parts.size());
+    if (parts > 0 && copies > 0 && parts != copies) {
+        throw InputError(fmt::format("shares are of {} copies, but data={}; NxA stands for N copies with A parts each",
+                                     parts, copies));
+    }
+}
+
 }  // namespace
 
-std::span<const Word> data_words() { return table; }
+constinit const PlanAxis data{{words, features, complete}};
 
 }  // namespace rehearse::schedule
