@@ -10,6 +10,7 @@
 #include "core/text.hpp"
 #include "models/fuse.hpp"
 #include "models/models.hpp"
+#include "schedule/compatibility.hpp"
 
 namespace rehearse::cli {
 
@@ -78,7 +79,7 @@ std::string plan_help() {
     for (const AlgorithmName& algorithm : algorithms(CollectiveKind::all_reduce)) {
         text += fmt::format("  {:<18} {}\n", algorithm.name, algorithm.summary);
     }
-    return text;
+    return text + schedule::compatibility_text();
 }
 
 nlohmann::ordered_json json_of(const StepFigures& figures) {

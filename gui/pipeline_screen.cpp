@@ -10,7 +10,7 @@
 #include "gui/pages.hpp"
 #include "gui/picture_view.hpp"
 #include "gui/session.hpp"
-#include "schedule/orders.hpp"
+#include "schedule/axes/orders.hpp"
 #include "schedule/plan.hpp"
 
 namespace rehearse::gui {

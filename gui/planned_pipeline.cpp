@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "gui/pages.hpp"
-#include "schedule/orders.hpp"
+#include "schedule/axes/orders.hpp"
 
 namespace rehearse::gui {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/schedule.hpp"
-#include "schedule/stages.hpp"
+#include "schedule/axes/stages.hpp"
 
 namespace rehearse::schedule {
 

@@ -4,22 +4,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/index.hpp"
 #include "core/precision.hpp"
+#include "schedule/axes/axis.hpp"
+#include "schedule/axes/experts.hpp"
+#include "schedule/axes/room.hpp"
+#include "schedule/axes/tensor.hpp"
 #include "schedule/blocks.hpp"
+#include "schedule/compatibility.hpp"
 #include "schedule/costs.hpp"
-#include "schedule/experts.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/mesh.hpp"
+#include "schedule/methods/method.hpp"
 #include "schedule/plan.hpp"
 #include "schedule/rank_classes.hpp"
-#include "schedule/room.hpp"
-#include "schedule/spatial.hpp"
-#include "schedule/tables.hpp"
-#include "schedule/tensor.hpp"
-#include "schedule/weird_trick.hpp"
 
 namespace rehearse::schedule {
 
@@ -98,23 +100,6 @@ std::vector<Stage> make_stages(const Part& part, std::span<const int> given, con
     return cut_stages(part, ends, static_cast<int>(axis_size(mesh, "pipe")), "pipe", ties_tables(plan));
 }
 
-/// The axes that cut images, and the one that they make together.
-Part share_images(const Network& network, const Plan& plan, Mesh& mesh) {
-    std::vector<SpatialAxis> axes;
-    for (std::size_t dim = 0; dim < spatial_axes.size(); ++dim) {
-        const int index = axis_index(mesh, spatial_axes[dim]);
-        if (index < 0 || size_of(mesh, index) == 1) continue;
-        axes.push_back({spatial_axes[dim], index, size_of(mesh, index), static_cast<std::int64_t>(dim) + 1});
-    }
-    if (axes.empty()) return whole(network);
-    const int grid = join(mesh, axes.front().index, axes.back().index);
-    try {
-        return split_spatial(network, axes, name_of(mesh, grid));
-    } catch (const InputError& error) {
-        throw InputError(fmt::format("--plan '{}': {}", plan.text, error.what()));
-    }
-}
-
 void check_precision(const Network& network, Precision precision) {
     const auto is_product = [&](const Layer& layer) { return compute_type(precision, layer.op) == DataType::fp8; };
     if (precision == Precision::fp8 && std::ranges::none_of(network.layers, is_product)) {
@@ -131,21 +116,17 @@ void keep_attention(Network& network) {
     }
 }
 
+/// What a rank computes before stages are cut.
 Part part_of(const Network& network, const Plan& plan, Mesh& mesh) {
-    const std::int64_t tensor = axis_size(mesh, "tensor"), data = axis_size(mesh, "data");
-    if (plan.share_dense && data > 1) return share_dense_layers(network, "data", axis_index(mesh, "data"), data);
-    if (plan.share_tables) {
-        return share_tables(network, "data", axis_index(mesh, "data"), data, plan.bottom_on_one);
-    }
-    if (const int expert = axis_index(mesh, "expert"); expert >= 0) {
-        try {
-            return share_experts(network, "expert", expert, size_of(mesh, expert));
-        } catch (const InputError& error) {
-            throw InputError(fmt::format("--plan '{}': {}", plan.text, error.what()));
+    try {
+        for (const PlanAxis* axis : axes()) {
+            if (axis->cut == nullptr) continue;
+            if (std::optional<Part> part = axis->cut(network, plan, mesh)) return *std::move(part);
         }
+    } catch (const InputError& error) {
+        throw InputError(fmt::format("--plan '{}': {}", plan.text, error.what()));
     }
-    if (tensor == 1) return share_images(network, plan, mesh);
-    return split_tensor(network, {"tensor", axis_index(mesh, "tensor"), tensor, plan.sequence, plan.tensor_split});
+    return whole(network);
 }
 
 /// Of all copies in a step.
@@ -194,6 +175,7 @@ Schedule with_classes(Schedule schedule, std::vector<Stage> stages, const Plan& 
 
 Schedule make_schedule(const Network& network, const Machine& machine, const Plan& plan, const Job& job) {
     check_devices(machine, job);
+    check_job(plan, job);
     Schedule schedule;
     schedule.mesh = make_mesh(plan, job.devices);
     const std::int64_t stages = axis_size(schedule.mesh, "pipe");
@@ -216,30 +198,8 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     schedule.plan = with_sizes(plan, schedule.mesh);
     schedule.precision = job.precision;
     schedule.optimizer = job.optimizer;
-    schedule.lag = plan.lag;
-    schedule.control = plan.control;
-    schedule.whole_variables = plan.whole_variables;
-    schedule.averaging = plan.averaging;
-    if (plan.averaging.elastic < 0) {  // one_of_all_models
-        schedule.averaging.elastic = 1.0 / static_cast<double>(plan.averaging.learners * copies);
-    }
-    schedule.compression = plan.compression;
-    schedule.servers = plan.servers;
-    schedule.curvature = plan.curvature;
-    if (job.optimizer == Optimizer::lamb && plan.zero > 0) {
-        throw InputError(
-            fmt::format("--plan '{}': with zero={} a rank updates a piece of the weights, but LAMB needs the "
-                        "norms of whole tensors; choose --optimizer adam, or no zero",
-                        plan.text, plan.zero));
-    }
-
-    if (plan.share_tables && job.optimizer != Optimizer::sgd) {
-        throw InputError(
-            fmt::format("--plan '{}': tables=shared updates rows by plain SGD; choose --optimizer sgd", plan.text));
-    }
-    if (plan.all_reduce && !is_sum(*plan.all_reduce) && wire_type(job.precision) != DataType::f32) {
-        throw InputError(
-            fmt::format("--plan '{}': allreduce=adasum combines gradients in f32; choose --precision fp32", plan.text));
+    for (const Method* method : methods()) {
+        if (method->describe != nullptr) method->describe(plan, schedule);
     }
 
     const Part part = part_of(schedule.network, plan, schedule.mesh);

@@ -7,8 +7,8 @@
 #include "core/gathered_again.hpp"
 #include "core/precision.hpp"
 #include "core/weight_versions.hpp"
-#include "schedule/gathers.hpp"
-#include "schedule/tables.hpp"
+#include "schedule/axes/tables.hpp"
+#include "schedule/methods/gathers.hpp"
 
 namespace rehearse::schedule {
 

@@ -8,11 +8,15 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <set>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "schedule/axes/axis.hpp"
+#include "schedule/compatibility.hpp"
+#include "schedule/methods/method.hpp"
 #include "schedule/plan_words.hpp"
 
 namespace rehearse::schedule {
@@ -41,8 +45,8 @@ std::string what_works(std::string_view axis) {
 /// The row of an axis (`axis` empty) or of an option of `axis`; InputError says what there is instead.
 const Word& find_word(std::string_view name, std::string_view axis) {
     std::vector<std::string_view> names;
-    for (const std::span<const Word> table : {data_words(), other_words()}) {
-        for (const Word& row : table) {
+    for (const Vocabulary* vocabulary : vocabularies()) {
+        for (const Word& row : vocabulary->words) {
             if (row.word.axis != axis) continue;
             if (row.word.name == name) return row;
             names.push_back(row.word.name);
@@ -167,33 +171,70 @@ void read_micro_batch(Plan& plan, std::string_view value) {
     plan.micro_batch = read_count("microbatch", value, most_micro_batches);
 }
 
+bool read_choice(std::string_view name, std::string_view value, std::string_view first, std::string_view second) {
+    if (value != first && value != second) {
+        throw InputError(fmt::format("{}={}: write {}={} or {}", name, value, name, first, second));
+    }
+    return value == second;
+}
+
+std::span<const Vocabulary* const> vocabularies() {
+    static const std::vector<const Vocabulary*> all = [] {
+        std::vector<const Vocabulary*> rows;
+        for (const PlanAxis* axis : axes()) rows.push_back(&axis->vocabulary);
+        for (const Method* method : methods()) rows.push_back(&method->vocabulary);
+        return rows;
+    }();
+    return all;
+}
+
+// Options of an axis begin with those of methods, which most plans have.
 std::span<const PlanWord> plan_words() {
     static const std::vector<PlanWord> words = [] {
-        std::vector<PlanWord> all;
-        for (const std::span<const Word> table : {data_words(), other_words()}) {
-            for (const Word& row : table) all.push_back(row.word);
+        std::vector<PlanWord> all, options;
+        const auto add = [](const Vocabulary& from, bool axis, std::vector<PlanWord>& to) {
+            for (const Word& row : from.words) {
+                if (row.word.axis.empty() == axis) to.push_back(row.word);
+            }
+        };
+        for (const Method* method : methods()) add(method->vocabulary, false, options);
+        for (const PlanAxis* axis : axes()) add(axis->vocabulary, false, options);
+        std::vector<PlanWord> of_axes;
+        for (const Vocabulary* vocabulary : vocabularies()) add(*vocabulary, true, of_axes);
+        for (const PlanWord& axis : of_axes) {
+            all.push_back(axis);
+            std::ranges::copy_if(options, std::back_inserter(all),
+                                 [&](const PlanWord& option) { return option.axis == axis.name; });
         }
         return all;
     }();
     return words;
 }
 
-Plan parse_plan(std::string_view text) {
+Plan read_plan(std::string_view text) {
     Plan plan;
     plan.text = text;
+    if (text.empty()) throw InputError(fmt::format("the plan is empty; what works: {}", what_works({})));
+    if (text.ends_with(".toml")) throw InputError("a plan in a file is not yet in this version; write it as text");
+    if (std::ranges::any_of(text, [](unsigned char c) { return std::isspace(c) != 0; })) {
+        throw InputError("a plan has no spaces; write it like data=8:bucket=25MB");
+    }
+    for (const std::string_view axis : split_outside(text, ',')) read_axis(axis, plan);
+    if (plan.mesh.axes.empty()) throw InputError("server keeps weights for others: add data");
+    return plan;
+}
+
+Plan parse_plan(std::string_view text) {
     try {
-        if (text.empty()) throw InputError(fmt::format("the plan is empty; what works: {}", what_works({})));
-        if (text.ends_with(".toml")) throw InputError("a plan in a file is not yet in this version; write it as text");
-        if (std::ranges::any_of(text, [](unsigned char c) { return std::isspace(c) != 0; })) {
-            throw InputError("a plan has no spaces; write it like data=8:bucket=25MB");
+        Plan plan = read_plan(text);
+        check_plan(plan);
+        for (const Vocabulary* vocabulary : vocabularies()) {
+            if (vocabulary->complete != nullptr) vocabulary->complete(plan);
         }
-        for (const std::string_view axis : split_outside(text, ',')) read_axis(axis, plan);
-        if (plan.mesh.axes.empty()) throw InputError("server keeps weights for others: add data");
-        complete(plan);
+        return plan;
     } catch (const InputError& error) {
         throw InputError(fmt::format("--plan '{}': {}", text, error.what()));
     }
-    return plan;
 }
 
 }  // namespace rehearse::schedule

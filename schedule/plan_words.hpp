@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of the plan language, and how each is read.
+// The words of the plan language: how each is read, and what goes with what. An axis or a method has a Vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,62 @@ struct Word {
     PlanWord word;
     void (*read)(Plan& plan, std::string_view value);
 };
-/// The data axis and its options; the other axes, each before its options.
-std::span<const Word> data_words();
-std::span<const Word> other_words();
 
-/// What a complete plan cannot be; fills in what was left open. InputError.
-void complete(Plan& plan);
+/// What a user asks for, as far as it is known: reading a plan knows no job, which then is the default one.
+struct Asked {
+    const Plan& plan;
+    const Job& job;
+};
+
+/// Whether two features that do not go together ever will.
+enum class When : std::uint8_t { later, never };
+
+struct Conflict {
+    std::string_view with;  // the name of another feature
+    When when = When::later;
+    std::string_view why;        // ends a sentence: no full stop
+    std::string_view unless{};   // a third feature, with which they do
+    std::string_view instead{};  // what to do; empty: leave out one
+};
+
+struct Need {
+    std::string_view feature;
+    std::string_view written;  // "server=N"
+    std::string_view why;
+};
+
+/// Something that a plan or its job can ask for and that decides what else can be asked for.
+struct Feature {
+    std::string_view name;     // as messages and the table of `--plan help` call it: "kfac", "zero=3"
+    std::string_view example;  // the shortest plan that asks for it, and for what it needs
+    bool (*in)(const Asked& asked);
+    std::span<const Conflict> conflicts{};  // each pair is listed at one of both
+    std::span<const Need> needs{};
+    void (*ask)(Job& job) = nullptr;  // of a feature of the job, which an example cannot say
+};
+
+/// What an axis or a method adds to the plan language.
+struct Vocabulary {
+    std::span<const Word> words;
+    std::span<const Feature> features{};
+    void (*complete)(Plan& plan) = nullptr;  // after all words: checks values, fills in what was left open. InputError
+};
+
+/// Of all axes, then of all methods.
+std::span<const Vocabulary* const> vocabularies();
+
+/// The words of `text`, before anything is checked or filled in.
+Plan read_plan(std::string_view text);
 
 inline constexpr std::int64_t unknown_servers = -1;  // Servers::count: `server` without a number
 
 // What several words are read by.
+inline bool has_axis(const Plan& plan, std::string_view name) { return axis_index(plan.mesh, name) >= 0; }
 void add_axis(Plan& plan, const char* name, std::string_view size);
 /// on or off.
 bool read_switch(std::string_view name, std::string_view value);
+/// Whether `value` is the second of two; InputError names both where it is neither.
+bool read_choice(std::string_view name, std::string_view value, std::string_view first, std::string_view second);
 inline constexpr int most_micro_batches = 1'000'000;
 /// From 1 to `most`.
 int read_count(std::string_view name, std::string_view value, int most);

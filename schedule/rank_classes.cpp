@@ -7,16 +7,15 @@
 #include <map>
 #include <numeric>
 
-#include "core/curvature.hpp"
 #include "core/error.hpp"
 #include "core/index.hpp"
 #include "core/precision.hpp"
-#include "schedule/buckets.hpp"
+#include "schedule/axes/shares.hpp"
 #include "schedule/costs.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/mesh.hpp"
-#include "schedule/servers.hpp"
-#include "schedule/shares.hpp"
+#include "schedule/methods/buckets.hpp"
+#include "schedule/methods/method.hpp"
 
 namespace rehearse::schedule {
 
@@ -46,34 +45,31 @@ ClassMaker::ClassMaker(Schedule& schedule, const Plan& plan, const Machine& mach
 }
 
 void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
-    StepOptions options{
-        .sum = {.overlap = plan_.overlap,
-                .zero = plan_.zero,
-                .wire = plan_.compress.value_or(wire_type(schedule.precision)),
-                .lag = plan_.lag},
-        .tensor = choose_layer_sum(plan_, machine_, schedule.mesh),
-        .recompute = plan_.recompute,
-        .asynchronous = strategy_of(plan_).asynchronous || plan_.averaging.period > 0 || plan_.curvature.period > 1};
-    const bool alone = plan_.servers.count > 0 && axis_index(schedule.mesh, "groups") < 0;
+    StepOptions options{.sum = {.overlap = plan_.overlap,
+                                .zero = plan_.zero,
+                                .wire = plan_.compress.value_or(wire_type(schedule.precision)),
+                                .lag = plan_.lag},
+                        .tensor = choose_layer_sum(plan_, machine_, schedule.mesh),
+                        .recompute = plan_.recompute,
+                        .asynchronous = strategy_of(plan_).asynchronous};
+    bool alone = false;
+    std::vector<int> begins;
+    for (const Method* method : methods()) {
+        if (method->updates_often != nullptr) options.asynchronous |= method->updates_often(plan_);
+        if (method->alone != nullptr) alone |= method->alone(plan_);
+        if (method->bucket_begins == nullptr) continue;
+        const std::vector<int> more = method->bucket_begins(plan_, stage, schedule);
+        begins.insert(begins.end(), more.begin(), more.end());
+    }
     const std::vector<int> axes = axes_of_sums(stage.part, schedule.mesh, !alone);
     for (const int axis : axes) {
         if (axis >= 0) options.sum.algorithms[axis] = choose_all_reduce(plan_, machine_, schedule.mesh, axis);
     }
-    // The chunks of an interleaved stage take other micro-batches in between, so what is summed after each of these
-    // (zero=3) is of one chunk.
-    std::vector<int> begins;
-    for (const Chunk& chunk : stage.chunks) {
-        if (plan_.zero == 3) begins.push_back(chunk.begin);
-    }
-    if (plan_.curvature.period > 0) begins = preconditioned_alone(stage.part.network);
-    if (plan_.send_vectors) begins = alone_in_buckets(stage.part.network, schedule.batch_per_rank);
     const auto ties = axes_of_ties(stage, static_cast<int>(options_.size()), schedule.mesh);
     stage.part.buckets = make_buckets(stage.part.network, wire_type(schedule.precision), plan_.first_bucket,
                                       plan_.bucket, axes, begins, ties);
-    if (plan_.curvature.period > 0) schedule.curvature.owners = owners_of(stage.part, shards(schedule.mesh));
-    if (plan_.servers.count > 0) {
-        options.server_of = servers_of(stage.part.buckets, plan_.servers.count);
-        options.vectors = with_vectors(plan_.send_vectors, stage.part, schedule.batch_per_rank);
+    for (const Method* method : methods()) {
+        if (method->settle != nullptr) method->settle(stage.part, schedule);
     }
     options_.push_back(std::move(options));
 }
@@ -84,7 +80,7 @@ RankClass ClassMaker::make(int stage, std::int64_t batch) const {
     made.batch = batch;
     if (batch > 0) made.name += fmt::format(":batch{}", batch);
     const PipelineShape shape{stages(), schedule_.micro_batches, plan_.chunks};
-    make_steps(schedule_, strategy_of(plan_).order(stage, shape), of.chunks, options_[at(stage)], made);
+    make_steps(schedule_, plan_, strategy_of(plan_).order(stage, shape), of.chunks, options_[at(stage)], made);
     return made;
 }
 

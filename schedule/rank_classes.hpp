@@ -7,8 +7,8 @@
 
 #include "core/machine.hpp"
 #include "core/schedule.hpp"
+#include "schedule/axes/stages.hpp"
 #include "schedule/plan.hpp"
-#include "schedule/stages.hpp"
 #include "schedule/steps.hpp"
 
 namespace rehearse::schedule {

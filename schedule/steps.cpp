@@ -8,7 +8,7 @@
 #include "core/gathered_again.hpp"
 #include "core/precision.hpp"
 #include "schedule/blocks.hpp"
-#include "schedule/gathers.hpp"
+#include "schedule/methods/gathers.hpp"
 #include "schedule/step_maker.hpp"
 
 namespace rehearse::schedule {
@@ -65,42 +65,21 @@ std::optional<CollectiveKind> backward_collective(Movement movement) {
 
 }  // namespace
 
-StepMaker::StepMaker(const Schedule& schedule, const std::vector<Chunk>& chunks, const StepOptions& options,
-                     RankClass& made)
-    : schedule_(schedule),
+StepMaker::StepMaker(StepContext& context, const std::vector<Chunk>& chunks, int slots)
+    : context_(context),
       chunks_(chunks),
-      options_(options),
-      part_(made.part),
-      network_(made.part.network),
-      layers_(made.part.network.layers),
-      buckets_(made.part.buckets),
-      steps_(made.steps),
-      needed_(needs_input_gradient(made.part.network)),
-      readers_(consumers(made.part.network)),
-      output_by_(layers_.size(), none),
-      gradient_by_(layers_.size()),
-      bucket_of_(layers_.size(), none),
-      closes_(layers_.size(), none),
-      ready_by_(buckets_.size(), none),
-      traded_by_(buckets_.size(), none),
-      samples_(micro_batch_size(schedule, made)) {
-    for (std::size_t b = 0; b < buckets_.size(); ++b) {
-        closes_[at(buckets_[b].layers.back())] = static_cast<int>(b);
-        for (const int layer : buckets_[b].layers) bucket_of_[at(layer)] = static_cast<int>(b);
-    }
-}
+      steps_(context, slots),
+      buckets_(context),
+      needed_(needs_input_gradient(context.part.network)),
+      readers_(consumers(context.part.network)) {}
 
-void StepMaker::run(const Order& order, int slots) {
-    slots_ = slots;
-    if (options_.sum.lag > 0) sum_late(true);
-    for (std::size_t b = 0; b < buckets_.size() && elastic(); ++b) {
-        bring_together(static_cast<int>(b), Content::differences, {});
-    }
+void StepMaker::run(const Order& order) {
+    for (const auto& method : buckets_.methods()) method->begin();
     std::size_t forwards = 0, backwards = 0;  // steps of the first item; the others are much alike
     for (const Item& item : order) {
-        item_ = item;
-        started_ = false;
-        const std::size_t before = steps_.size();
+        context_.item = item;
+        steps_.begin_item();
+        const std::size_t before = context_.steps.size();
         if (item.forward) {
             forward(chunks_[at(item.chunk)], false);
         } else {
@@ -108,191 +87,178 @@ void StepMaker::run(const Order& order, int slots) {
         }
         std::size_t& first = item.forward ? forwards : backwards;
         if (first == 0) {
-            first = steps_.size() - before;
-            if (forwards > 0 && backwards > 0) steps_.reserve((forwards + backwards) * (order.size() / 2 + 1));
+            first = context_.steps.size() - before;
+            if (forwards > 0 && backwards > 0) context_.steps.reserve((forwards + backwards) * (order.size() / 2 + 1));
         }
-        ends_.push_back(last_compute_);
-        if (!item.forward && options_.asynchronous) sum_and_update();
+        steps_.end_item();
+        if (!item.forward && context_.options.asynchronous) buckets_.sum_and_update();
     }
-    if (!options_.asynchronous) sum_and_update();
-    if (averages() && !options_.server_of.empty()) {
-        for (std::size_t b = 0; b < buckets_.size(); ++b) trade(static_cast<int>(b));
-        return;
-    }
-    for (std::size_t b = 0; b < buckets_.size() && averages() && !elastic(); ++b) {
-        bring_together(static_cast<int>(b), Content::weights, {last_compute_});
-    }
+    if (!context_.options.asynchronous) buckets_.sum_and_update();
+    for (const auto& method : buckets_.methods()) method->end();
 }
-
-void StepMaker::sum_and_update() {
-    if (options_.sum.lag == 0) sum_late(!options_.sum.overlap && options_.sum.zero < 3);
-    update();
-}
-
-void StepMaker::sum_late(bool all) {
-    for (int b = 0; b < static_cast<int>(buckets_.size()); ++b) {
-        if (all || waits_for_tie(b)) sum_gradients(b);
-        if (options_.sum.zero < 2) sum_ties(b);
-    }
-}
-
-// Whoever gets a piece of the sum needs both parts of a tied table before.
-bool StepMaker::waits_for_tie(int b) const { return buckets_[at(b)].tie != none && options_.sum.zero >= 2; }
 
 void StepMaker::forward(Chunk chunk, bool again) {
     for (int i = chunk.begin; i < chunk.end; ++i) {
-        const Layer& layer = layers_[at(i)];
-        output_by_[at(i)] = none;
+        const Layer& layer = context_.layers()[at(i)];
+        context_.output_by[at(i)] = none;
         for (const int input : layer.inputs) {
-            output_by_[at(i)] = std::max(output_by_[at(i)], output_by_[at(input)]);
+            context_.output_by[at(i)] = std::max(context_.output_by[at(i)], context_.output_by[at(input)]);
         }
         if (const auto* op = std::get_if<Communication>(&layer.op)) {
             const bool between_stages = op->movement == Movement::send || op->movement == Movement::receive;
             if (!again || !between_stages) communicate_forward(i, *op, again);
         } else if (has_pass(layer.op, Pass::forward)) {
             // The loss is of no use to the backward pass: its gradient comes from its input.
-            if (!again || !is_loss(layer.op)) compute(i, Pass::forward, again);
-            output_by_[at(i)] = none;
+            if (!again || !is_loss(layer.op)) steps_.compute(i, Pass::forward, again);
+            context_.output_by[at(i)] = none;
         }
     }
 }
 
 void StepMaker::communicate_forward(int i, const Communication& op, bool again) {
-    int& output_by = output_by_[at(i)];
+    int& output_by = context_.output_by[at(i)];
     if (const auto kind = forward_collective(op.movement)) {
-        output_by = collective(i, *kind, Pass::forward, output_by, again ? ":again" : "");
-        steps_.back().recomputed = again;
+        output_by = steps_.collective(i, *kind, Pass::forward, output_by, again ? ":again" : "");
+        context_.steps.back().recomputed = again;
     } else if (op.movement == Movement::slice) {
-        compute(i, Pass::forward, again);
+        steps_.compute(i, Pass::forward, again);
         output_by = none;
     } else if (op.movement == Movement::send) {
-        send(i, op, Stream::send_activations, "send", output_by);
+        steps_.send(i, op, Stream::send_activations, "send", output_by);
     } else if (op.movement == Movement::receive) {
-        output_by = receive(i, op, Stream::receive_activations, "receive");
+        output_by = steps_.receive(i, op, Stream::receive_activations, "receive");
     }
 }
 
 void StepMaker::backward(Chunk chunk) {
-    for (int i = chunk.begin; i < chunk.end; ++i) gradient_by_[at(i)].clear();
-    if (options_.recompute != Recompute::blocks) {
-        if (options_.recompute == Recompute::all) forward_again(chunk);
+    for (int i = chunk.begin; i < chunk.end; ++i) context_.gradient_by[at(i)].clear();
+    if (context_.options.recompute != Recompute::blocks) {
+        if (context_.options.recompute == Recompute::all) forward_again(chunk);
         return backward_of(chunk);
     }
-    const std::vector<Chunk> parts = segments(network_, chunk);
+    const std::vector<Chunk> parts = segments(context_.part.network, chunk);
     for (std::size_t i = parts.size(); i-- > 0;) {
-        if (is_block(network_, parts[i])) forward_again(parts[i]);
+        if (is_block(context_.part.network, parts[i])) forward_again(parts[i]);
         backward_of(parts[i]);
     }
 }
 
-// What collectives write is overwritten by the next micro-batch, whether the backward pass needs it or not.
 void StepMaker::forward_again(Chunk chunk) {
     forward(chunk, true);
-    for (int i = chunk.begin; i < chunk.end; ++i) {
-        if (output_by_[at(i)] != none) made_again_.push_back(output_by_[at(i)]);
-    }
+    steps_.wait_for_outputs(chunk);
 }
 
 void StepMaker::backward_of(Chunk chunk) {
-    const bool last = item_.micro_batch + 1 == schedule_.micro_batches;
     for (int i = chunk.end; i-- > chunk.begin;) {
-        const Layer& layer = layers_[at(i)];
-        if (const auto* op = std::get_if<Communication>(&layer.op)) {
+        if (const auto* op = std::get_if<Communication>(&context_.layers()[at(i)].op)) {
             if (exchanged_.erase(i) > 0) continue;
             if (i < sent_down_to_ || i > sent_from_) communicate_backward(i, *op);
-            continue;
+        } else {
+            gradients_of(i, chunk);
         }
-        if (options_.recompute == Recompute::attention && std::holds_alternative<Attention>(layer.op)) {
-            compute(i, Pass::forward, true);
-        }
-        const int halo = own_halo(i, chunk);
-        const std::vector<Pass> passes = backward_passes(layer.op, needed_[at(i)], halo != none || exchanges_input(i));
-        gather_again(i);
-        for (const Pass pass : passes) {
-            const bool by_server =
-                pass == Pass::backward_weights && bucket_of_[at(i)] != none && sends_vectors(bucket_of_[at(i)]);
-            if (!by_server) compute(i, pass);
-            if (pass == Pass::backward_weights && preconditioned(bucket_of_[at(i)])) make_factors(bucket_of_[at(i)]);
-            if (pass == Pass::backward_data && halo != none) send_halos(halo, chunk);
-            if (pass == Pass::backward_data) exchange_gradients(i);
-            const bool gradient = pass == Pass::backward_weights || gradients_together(layer.op);
-            const bool each_time = options_.sum.zero == 3 || (options_.asynchronous && options_.sum.overlap);
-            const bool now = (last && sums_beside_) || each_time;
-            const int closed = gradient && now ? closes_[at(i)] : none;
-            if (closed != none && !waits_for_tie(closed)) sum_gradients(closed);
-        }
-        if (passes.empty()) pass_on(i);  // a view
     }
 }
 
+void StepMaker::gradients_of(int i, Chunk chunk) {
+    const Op& op = context_.layers()[at(i)].op;
+    if (context_.options.recompute == Recompute::attention && std::holds_alternative<Attention>(op)) {
+        steps_.compute(i, Pass::forward, true);
+    }
+    const bool last = context_.item.micro_batch + 1 == context_.schedule.micro_batches;
+    const int halo = own_halo(i, chunk), bucket = context_.bucket_of[at(i)];
+    const std::vector<Pass> passes = backward_passes(op, needed_[at(i)], halo != none || exchanges_input(i));
+    gather_again(i);
+    for (const Pass pass : passes) {
+        const bool weights = pass == Pass::backward_weights;
+        if (!weights || makes_gradient_of_weights(i)) steps_.compute(i, pass);
+        for (const auto& method : buckets_.methods()) {
+            if (weights && bucket != none) method->made_gradient(bucket);
+        }
+        if (pass == Pass::backward_data && halo != none) send_halos(halo, chunk);
+        if (pass == Pass::backward_data) exchange_gradients(i);
+        if (weights || gradients_together(op)) buckets_.made_gradient(i, last);
+    }
+    if (passes.empty()) pass_on(i);  // a view
+}
+
+bool StepMaker::makes_gradient_of_weights(int i) const {
+    const int bucket = context_.bucket_of[at(i)];
+    return bucket == none ||
+           std::ranges::all_of(buckets_.methods(), [&](const auto& method) { return method->makes_gradient(bucket); });
+}
+
 bool StepMaker::is_halo(int i) const {
-    const auto* op = std::get_if<Communication>(&layers_[at(i)].op);
+    const auto* op = std::get_if<Communication>(&context_.layers()[at(i)].op);
     return op != nullptr && op->movement == Movement::halo;
 }
 
 int StepMaker::own_halo(int i, Chunk chunk) const {
-    const bool follows = i > chunk.begin && layers_[at(i)].inputs == std::vector<int>{i - 1} && is_halo(i - 1);
-    return follows && readers_[at(i - 1)].size() == 1 && has_pass(layers_[at(i)].op, Pass::backward_weights) ? i - 1
-                                                                                                             : none;
+    const bool follows =
+        i > chunk.begin && context_.layers()[at(i)].inputs == std::vector<int>{i - 1} && is_halo(i - 1);
+    return follows && readers_[at(i - 1)].size() == 1 && has_pass(context_.layers()[at(i)].op, Pass::backward_weights)
+               ? i - 1
+               : none;
 }
 
 void StepMaker::send_halos(int halo, Chunk chunk) {
     sent_from_ = sent_down_to_ = halo;
     for (int i = halo; i >= chunk.begin && is_halo(i); --i) {
-        communicate_backward(i, std::get<Communication>(layers_[at(i)].op));
+        communicate_backward(i, std::get<Communication>(context_.layers()[at(i)].op));
         sent_down_to_ = i;
-        if (layers_[at(i)].inputs.front() != i - 1 || readers_[at(i - 1)].size() != 1) return;
+        if (context_.layers()[at(i)].inputs.front() != i - 1 || readers_[at(i - 1)].size() != 1) return;
     }
 }
 
 bool StepMaker::is_own_exchange(int input) const {
-    const auto* op = std::get_if<Communication>(&layers_[at(input)].op);
-    return gathers_again(layers_[at(input)]) ||
+    const auto* op = std::get_if<Communication>(&context_.layers()[at(input)].op);
+    return gathers_again(context_.layers()[at(input)]) ||
            (op != nullptr && op->movement == Movement::exchange && readers_[at(input)].size() == 1);
 }
 
 void StepMaker::gather_again(int i) {
-    for (const int input : layers_[at(i)].inputs) {
-        if (!gathers_again(layers_[at(input)]) || !has_pass(layers_[at(i)].op, Pass::backward_weights)) continue;
-        gathered_again_ = collective(input, CollectiveKind::all_gather, Pass::forward, none, ":backward");
+    for (const int input : context_.layers()[at(i)].inputs) {
+        if (!gathers_again(context_.layers()[at(input)]) ||
+            !has_pass(context_.layers()[at(i)].op, Pass::backward_weights))
+            continue;
+        steps_.gather_again(input);
     }
 }
 
 bool StepMaker::exchanges_input(int i) const {
-    return std::ranges::any_of(layers_[at(i)].inputs, [&](int input) { return is_own_exchange(input); });
+    return std::ranges::any_of(context_.layers()[at(i)].inputs, [&](int input) { return is_own_exchange(input); });
 }
 
 void StepMaker::exchange_gradients(int i) {
-    for (const int input : layers_[at(i)].inputs) {
+    for (const int input : context_.layers()[at(i)].inputs) {
         if (!is_own_exchange(input)) continue;
-        communicate_backward(input, std::get<Communication>(layers_[at(input)].op));
+        communicate_backward(input, std::get<Communication>(context_.layers()[at(input)].op));
         exchanged_.insert(input);
     }
 }
 
 void StepMaker::communicate_backward(int i, const Communication& op) {
     if (const auto kind = backward_collective(op.movement)) {
-        if (needed_[at(i)]) give(i, collective(i, *kind, Pass::backward_data, none, ""));
+        if (needed_[at(i)]) give(i, steps_.collective(i, *kind, Pass::backward_data, none, ""));
     } else if (op.movement == Movement::sum) {
         pass_on(i);
     } else if (op.movement == Movement::gather) {
-        if (needed_[at(i)]) compute(i, Pass::backward_data);
+        if (needed_[at(i)]) steps_.compute(i, Pass::backward_data);
     } else if (op.movement == Movement::send && op.gradient) {
-        give(i, receive(i, op, Stream::receive_gradients, "receive_gradient"));
+        give(i, steps_.receive(i, op, Stream::receive_gradients, "receive_gradient"));
     } else if (op.movement == Movement::receive && op.gradient) {
-        sent_gradients_.push_back({item_, send(i, op, Stream::send_gradients, "send_gradient", none)});
+        steps_.send(i, op, Stream::send_gradients, "send_gradient", none);
     }
 }
 
 void StepMaker::pass_on(int i) {
-    for (const int by : std::vector<int>{gradient_by_[at(i)]}) give(i, by);
+    for (const int by : std::vector<int>{context_.gradient_by[at(i)]}) give(i, by);
 }
 
 void StepMaker::give(int i, int step) {
-    for (const int input : layers_[at(i)].inputs) gradient_by_[at(input)].push_back(step);
+    for (const int input : context_.layers()[at(i)].inputs) context_.gradient_by[at(input)].push_back(step);
 }
 
-void make_steps(const Schedule& schedule, const Order& order, const std::vector<Chunk>& chunks,
+void make_steps(const Schedule& schedule, const Plan& plan, const Order& order, const std::vector<Chunk>& chunks,
                 const StepOptions& options, RankClass& rank_class) {
     const bool receives = std::ranges::any_of(rank_class.part.network.layers, [](const Layer& layer) {
         const auto* op = std::get_if<Communication>(&layer.op);
@@ -300,7 +266,8 @@ void make_steps(const Schedule& schedule, const Order& order, const std::vector<
     });
     rank_class.in_flight = most_in_flight(order, static_cast<int>(chunks.size()));
     rank_class.slots = std::min(rank_class.in_flight + (receives ? 1 : 0), std::max(schedule.micro_batches, 1));
-    StepMaker{schedule, chunks, options, rank_class}.run(order, rank_class.slots);
+    StepContext context{schedule, plan, options, rank_class};
+    StepMaker{context, chunks, rank_class.slots}.run(order);
     if (options.sum.zero == 3) gather_weights(schedule.mesh, compute_type(schedule.precision), rank_class);
 }
 

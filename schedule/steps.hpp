@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/schedule.hpp"
-#include "schedule/orders.hpp"
-#include "schedule/stages.hpp"
+#include "schedule/axes/orders.hpp"
+#include "schedule/axes/stages.hpp"
 
 namespace rehearse::schedule {
 
@@ -31,10 +31,9 @@ struct StepOptions {
     GradientSum sum;
     Algorithm tensor;  // of the sums and gathers of layers
     Recompute recompute = Recompute::none;
-    bool asynchronous = false;     // weights are updated after each micro-batch (PipeDream, local SGD)
-    std::vector<int> server_of{};  // of each bucket; none: ranks update the weights themselves
-    std::vector<bool> vectors{};   // of each bucket: its layer's inputs and errors are sent to the server
+    bool asynchronous = false;  // weights are updated after each micro-batch (PipeDream, local SGD)
 };
+struct Plan;
 
 /// Fills `rank_class.steps` and `slots` from its part. Needs network, precision, mesh, batch_per_rank and
 /// micro_batches of `schedule`. Steps of one stream wait for each other by their order alone; `after` is for what
@@ -53,7 +52,7 @@ struct StepOptions {
 ///
 /// What a chunk receives may come in while the item before the one that needs it is computed, not earlier: memory for
 /// one micro-batch in advance.
-void make_steps(const Schedule& schedule, const Order& order, const std::vector<Chunk>& chunks,
+void make_steps(const Schedule& schedule, const Plan& plan, const Order& order, const std::vector<Chunk>& chunks,
                 const StepOptions& options, RankClass& rank_class);
 
 }  // namespace rehearse::schedule

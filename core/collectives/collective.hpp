@@ -13,7 +13,7 @@
 
 namespace rehearse {
 
-/// halo is what ranks that share images do (schedule/spatial.hpp), in a layout of its own.
+/// halo is what ranks that share images do (schedule/axes/spatial.hpp), in a layout of its own.
 enum class CollectiveKind { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, halo };
 std::string_view to_string(CollectiveKind kind);  // "all-reduce"
 /// "allreduce", as one word: on the command line, as the pass of an event, at the end of a step's name.

@@ -17,7 +17,7 @@
 #include "gui/timeline_tables.hpp"
 #include "models/models.hpp"
 #include "prices/prices.hpp"
-#include "schedule/orders.hpp"
+#include "schedule/axes/orders.hpp"
 #include "trace/trace.hpp"
 
 namespace rehearse::gui {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Uneven batches: who gets how many samples, and what the programs of unlike shares are.
-#include "schedule/shares.hpp"
+#include "schedule/axes/shares.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

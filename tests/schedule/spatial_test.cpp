@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/spatial.hpp"
+#include "schedule/axes/spatial.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

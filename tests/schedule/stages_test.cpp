@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/stages.hpp"
+#include "schedule/axes/stages.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -10,8 +10,8 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "schedule/axes/tensor.hpp"
 #include "schedule/memory.hpp"
-#include "schedule/tensor.hpp"
 #include "tests/schedule/examples.hpp"
 
 namespace rehearse::schedule {

@@ -4,7 +4,7 @@
 
 #include "core/error.hpp"
 #include "schedule/draw.hpp"
-#include "schedule/servers.hpp"
+#include "schedule/methods/servers.hpp"
 #include "tests/schedule/examples.hpp"
 
 namespace rehearse::schedule {

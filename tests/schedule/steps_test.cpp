@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/buckets.hpp"
+#include "schedule/methods/buckets.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "schedule/axes/tensor.hpp"
 #include "schedule/draw.hpp"
-#include "schedule/servers.hpp"
-#include "schedule/tensor.hpp"
+#include "schedule/methods/servers.hpp"
 #include "tests/schedule/examples.hpp"
 
 namespace rehearse::schedule {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/tables.hpp"
+#include "schedule/axes/tables.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <map>
 
 #include "core/error.hpp"
-#include "schedule/experts.hpp"
+#include "schedule/axes/experts.hpp"
+#include "schedule/axes/tensor.hpp"
 #include "schedule/memory.hpp"
-#include "schedule/tensor.hpp"
 #include "tests/schedule/examples.hpp"
 
 namespace rehearse::schedule {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/tensor.hpp"
+#include "schedule/axes/tensor.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/weird_trick.hpp"
+#include "schedule/axes/weird_trick.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/schedule.hpp"
-#include "schedule/tensor.hpp"
+#include "schedule/axes/tensor.hpp"
 
 namespace rehearse::schedule {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/experts.hpp"
+#include "schedule/axes/experts.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
-#include "schedule/part_maker.hpp"
+#include "schedule/axes/part_maker.hpp"
 
 namespace rehearse::schedule {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/schedule.hpp"
-#include "schedule/spatial.hpp"
+#include "schedule/axes/spatial.hpp"
 
 namespace rehearse::schedule {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/room.hpp"
+#include "schedule/axes/room.hpp"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "core/index.hpp"
+#include "schedule/axes/stages.hpp"
 #include "schedule/memory.hpp"
-#include "schedule/stages.hpp"
 
 namespace rehearse::schedule {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/shares.hpp"
+#include "schedule/axes/shares.hpp"
 
 #include <fmt/format.h>
 

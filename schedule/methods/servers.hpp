@@ -9,8 +9,8 @@
 
 namespace rehearse::schedule {
 
-/// The largest bucket first, each to the server that has least by then (as TensorFlow's greedy placement by size).
-std::vector<int> servers_of(const std::vector<Bucket>& buckets, std::int64_t servers);
+/// Of `count` servers, that of each bucket. The largest bucket first, each to the server that has least by then (as TensorFlow's greedy placement by size).
+std::vector<int> servers_of(const std::vector<Bucket>& buckets, std::int64_t count);
 
 /// Whether the K (M + N) inputs and errors of a dense layer of M x N weights are fewer than these, K samples a step
 /// (Project Adam, section 3.2 of Chilimbi et al. 2014).

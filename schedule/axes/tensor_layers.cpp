@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "schedule/tensor_splitter.hpp"
+#include "schedule/axes/tensor_splitter.hpp"
 
 namespace rehearse::schedule {
 

@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
-#include "schedule/spatial_splitter.hpp"
+#include "schedule/axes/spatial_splitter.hpp"
 
 namespace rehearse::schedule {
 

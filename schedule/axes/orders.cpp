@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/orders.hpp"
+#include "schedule/axes/orders.hpp"
 
 #include <fmt/format.h>
 

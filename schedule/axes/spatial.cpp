@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/spatial.hpp"
+#include "schedule/axes/spatial.hpp"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
-#include "schedule/part_maker.hpp"
-#include "schedule/spatial_splitter.hpp"
+#include "schedule/axes/part_maker.hpp"
+#include "schedule/axes/spatial_splitter.hpp"
 
 namespace rehearse::schedule {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/buckets.hpp"
+#include "schedule/methods/buckets.hpp"
 
 #include <fmt/format.h>
 

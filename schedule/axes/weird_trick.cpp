@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/weird_trick.hpp"
+#include "schedule/axes/weird_trick.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
-#include "schedule/part_maker.hpp"
+#include "schedule/axes/part_maker.hpp"
 
 namespace rehearse::schedule {
 

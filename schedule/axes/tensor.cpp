@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/tensor.hpp"
+#include "schedule/axes/tensor.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "schedule/part_maker.hpp"
-#include "schedule/tensor_splitter.hpp"
+#include "schedule/axes/part_maker.hpp"
+#include "schedule/axes/tensor_splitter.hpp"
 
 namespace rehearse::schedule {
 

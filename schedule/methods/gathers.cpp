@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/gathers.hpp"
+#include "schedule/methods/gathers.hpp"
 
 #include <fmt/format.h>
 

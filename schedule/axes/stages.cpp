@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/stages.hpp"
+#include "schedule/axes/stages.hpp"
 
 #include <fmt/format.h>
 

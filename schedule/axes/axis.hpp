@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// An axis of a plan, or what an option lets the ranks along one share: its words, and what a rank then computes.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "schedule/plan_words.hpp"
+
+namespace rehearse::schedule {
+
+struct PlanAxis {
+    Vocabulary vocabulary;
+    /// What a rank computes of the network; nothing where the plan does not ask for it. May add joined axes to the
+    /// mesh. Null for axes that leave layers as they are. InputError when the network cannot be cut so.
+    std::optional<Part> (*cut)(const Network& network, const Plan& plan, Mesh& mesh) = nullptr;
+};
+
+/// The table, in axes/table.cpp.
+std::span<const PlanAxis* const> axes();
+
+extern const PlanAxis data;
+
+}  // namespace rehearse::schedule

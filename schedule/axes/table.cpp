@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// The axes of a plan: their words, what they do not go with, and what each makes of a part of the network.
+#include "schedule/axes/axis.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "schedule/axes/experts.hpp"
+#include "schedule/axes/orders.hpp"
+#include "schedule/axes/spatial.hpp"
+#include "schedule/axes/tables.hpp"
+#include "schedule/axes/tensor.hpp"
+#include "schedule/axes/weird_trick.hpp"
+#include "schedule/mesh.hpp"
+
+namespace rehearse::schedule {
+
+namespace {
+
+void read_tensor(Plan& plan, std::string_view size) { add_axis(plan, "tensor", size); }
+void read_expert(Plan& plan, std::string_view size) { add_axis(plan, "expert", size); }
+void read_pipe(Plan& plan, std::string_view size) { add_axis(plan, "pipe", size); }
+
+/// "2x2": an axis of the mesh for each dimension of an image.
+void read_spatial(Plan& plan, std::string_view sizes) {
+    std::size_t count = 0;
+    for (std::size_t begin = 0; begin <= sizes.size(); ++count) {
+        const std::size_t end = std::min(sizes.find('x', begin), sizes.size());
+        if (end == begin || count == spatial_axes.size()) {
+            throw InputError(
+                fmt::format("spatial={}: write the ranks along each dimension, like spatial=2, 2x2 or "
+                            "2x2x2",
+                            sizes));
+        }
+        add_axis(plan, spatial_axes[count], sizes.substr(begin, end - begin));
+        begin = end + 1;
+    }
+}
+
+void read_tensor_sum(Plan& plan, std::string_view value) {
+    plan.tensor_sum = parse_algorithm(value);
+    if (!is_sum(*plan.tensor_sum))
+        throw InputError("adasum combines gradients: of data, not of tensor, whose layers sum");
+}
+void read_split(Plan& plan, std::string_view value) {
+    if (value != "turns" && value != "filters" && value != "channels")
+        throw InputError(fmt::format("split={}: write turns, filters or channels", value));
+    plan.tensor_split = value == "turns"     ? TensorSplit::turns
+                        : value == "filters" ? TensorSplit::filters
+                                             : TensorSplit::channels;
+}
+void read_sequence(Plan& plan, std::string_view value) { plan.sequence = read_switch("sequence", value); }
+void read_cut(Plan& plan, std::string_view value) {
+    if (value != "prices" && value != "blocks") throw InputError(fmt::format("cut={}: write prices or blocks", value));
+    plan.cut_by_blocks = value == "blocks";
+}
+
+void read_chunks(Plan& plan, std::string_view value) { plan.chunks = read_count("chunks", value, 1000); }
+
+void read_pipeline(Plan& plan, std::string_view value) {
+    std::vector<std::string_view> names;
+    for (const PipelineStrategy& strategy : pipeline_strategies()) {
+        names.push_back(strategy.name);
+        if (strategy.name == value) plan.pipeline = strategy.name;
+    }
+    if (plan.pipeline == value) return;
+    throw InputError(
+        fmt::format("unknown schedule '{}'{}; there are {}", value, did_you_mean(value, names), join(names)));
+}
+
+void read_dense(Plan& plan, std::string_view value) {
+    plan.share_dense = read_choice("dense", value, "copied", "shared");
+}
+void read_tables(Plan& plan, std::string_view value) {
+    plan.share_tables = read_choice("tables", value, "copied", "shared");
+}
+void read_bottom(Plan& plan, std::string_view value) {
+    plan.bottom_on_one = read_choice("bottom", value, "copied", "one");
+}
+
+constexpr std::array tensor_words{
+    Word{{"tensor", "N", "N ranks share each large layer (Megatron-LM)", {}}, read_tensor},
+    Word{{"allreduce", "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|direct",
+          "of the sums inside layers; default direct in switches that sum, as of gradients where nodes share a layer, "
+          "else ring",
+          "tensor"},
+         read_tensor_sum},
+    Word{{"split", "turns|filters|channels",
+          "each layer by its filters, or by its channels (Kahira et al. 2021), not by turns; default turns", "tensor"},
+         read_split},
+    Word{{"sequence", "on|off", "between the layers that are cut, each rank has its rows of the sequence; default off",
+          "tensor"},
+         read_sequence},
+    Word{{"recompute", "on|off|blocks|attention", recompute_text, "tensor"}, read_recompute},
+    Word{{"attention", "fused|kept", attention_text, "tensor"}, read_attention},
+};
+constexpr std::array spatial_words{
+    Word{{"spatial",
+          "N|NxN|NxNxN",
+          "ranks share each image: N along the first dimension (height, of volumes depth), or a grid of them",
+          {}},
+         read_spatial},
+};
+constexpr std::array expert_words{
+    Word{{"expert",
+          "N",
+          "N ranks, each on its share of the batch, share the experts of mixtures (GShard, Whale's M6): an all-to-all "
+          "before and after these",
+          {}},
+         read_expert},
+    Word{{"microbatches", "N", "the batch in N parts, gradients added up; default 1", "expert"}, read_micro_batches},
+    Word{{"recompute", "on|off|blocks|attention", recompute_text, "expert"}, read_recompute},
+    Word{{"attention", "fused|kept", attention_text, "expert"}, read_attention},
+};
+constexpr std::array pipe_words{
+    Word{{"pipe", "N", "N stages of consecutive layers, balanced by their prices", {}}, read_pipe},
+    Word{{"schedule", "1f1b|gpipe|interleaved|pipedream",
+          "in which order a stage takes the micro-batches; default 1f1b", "pipe"},
+         read_pipeline},
+    Word{{"microbatches", "N", "the batch in N parts; default as many as stages", "pipe"}, read_micro_batches},
+    Word{{"microbatch", "N", "the batch in parts of N samples, instead of microbatches", "pipe"}, read_micro_batch},
+    Word{{"chunks", "N", "parts of the network a stage holds, of schedule=interleaved; default 2", "pipe"},
+         read_chunks},
+    Word{{"recompute", "on|off|blocks|attention", recompute_text, "pipe"}, read_recompute},
+    Word{{"attention", "fused|kept", attention_text, "pipe"}, read_attention},
+    Word{{"cut", "prices|blocks",
+          "where stages end: the costliest costs least; equally many blocks each; default prices", "pipe"},
+         read_cut},
+};
+constexpr std::array dense_words{
+    Word{{"dense", "copied|shared",
+          "shared: the ranks share each dense layer at the end, for the samples of all (one weird trick); default "
+          "copied",
+          "data"},
+         read_dense},
+};
+constexpr std::array table_words{
+    Word{{"tables", "copied|shared",
+          "shared: each rank keeps some tables of embeddings, looks up for the samples of all (an all-to-all there and "
+          "back), and updates the rows that were picked by plain SGD (DLRM); default copied",
+          "data"},
+         read_tables},
+    Word{{"bottom", "copied|one",
+          "with tables=shared, one: a single rank has the layers that do not read tables, for the samples of all, and "
+          "sends their results with its tables' sums; predicted only; default copied",
+          "data"},
+         read_bottom},
+};
+
+constexpr std::array conflicts_of_sequence{
+    Conflict{"split", When::never, "rows of the sequence lie between layers that are cut by turns"},
+};
+constexpr std::array tensor_features{
+    Feature{"tensor", "data,tensor=2", [](const Asked& a) { return has_axis(a.plan, "tensor"); }},
+    Feature{"split", "data,tensor=2:split=filters",
+            [](const Asked& a) { return a.plan.tensor_split != TensorSplit::turns; }},
+    Feature{"sequence=on", "data,tensor=2:sequence=on", [](const Asked& a) { return a.plan.sequence; },
+            conflicts_of_sequence},
+};
+
+constexpr std::string_view whole_weights = "it cuts images and leaves the weights whole";
+constexpr std::array conflicts_of_spatial{
+    Conflict{"tensor", When::later, whole_weights},
+    Conflict{"dense=shared", When::later, whole_weights},
+};
+constexpr std::array spatial_features{
+    Feature{"spatial", "data,spatial=2", [](const Asked& a) { return has_axis(a.plan, spatial_axes[0]); },
+            conflicts_of_spatial},
+};
+
+constexpr std::array conflicts_of_expert{
+    Conflict{"tensor", When::later, "each expert is whole on its rank"},
+    Conflict{"spatial", When::later, "experts take whole samples' tokens"},
+    Conflict{"dense=shared", When::never, "ranks share experts, and no dense layer"},
+    Conflict{"tables=shared", When::later, "exchanges of tokens and of tables have not been put into one part"},
+    Conflict{"shares", When::never, "ranks exchange as many slots with each other"},
+    Conflict{"local", When::never, "there is one model"},
+    Conflict{"server", When::later, "its ranks exchange tokens and cannot go their own ways"},
+    Conflict{"kfac", When::later, "factors are of layers that all ranks have"},
+    Conflict{"compress=1bit", When::later, "what a rank leaves out is of the whole network"},
+    Conflict{"compress=top", When::later, "what a rank leaves out is of the whole network"},
+    Conflict{"pipedream", When::later, "no rank keeps versions of its experts"},
+};
+constexpr std::array expert_features{
+    Feature{"expert", "data,expert=2", [](const Asked& a) { return has_axis(a.plan, "expert"); }, conflicts_of_expert},
+};
+
+constexpr std::array conflicts_of_pipedream{
+    Conflict{"zero", When::never, "stages keep several versions of the weights whole", {}, "choose schedule=1f1b"},
+};
+constexpr std::array pipe_features{
+    Feature{"pipe", "pipe=2,data", [](const Asked& a) { return has_axis(a.plan, "pipe"); }},
+    Feature{"interleaved", "pipe=2:schedule=interleaved,data",
+            [](const Asked& a) { return a.plan.pipeline == "interleaved"; }},
+    Feature{"pipedream", "pipe=2:schedule=pipedream,data",
+            [](const Asked& a) { return a.plan.pipeline == "pipedream"; }, conflicts_of_pipedream},
+};
+
+constexpr std::array conflicts_of_dense{
+    Conflict{"tensor", When::never, "it cuts the dense layers along data, so tensor cannot cut them, too"},
+};
+constexpr std::array dense_features{
+    Feature{"dense=shared", "data:dense=shared", [](const Asked& a) { return a.plan.share_dense; }, conflicts_of_dense},
+};
+
+constexpr std::string_view other_rows = "it expects ranks of like weights, and each has tables of its own";
+constexpr std::array conflicts_of_tables{
+    Conflict{"zero", When::later, other_rows},
+    Conflict{"lag=1", When::never, "rows are updated as soon as their gradients have come"},
+    Conflict{"dense=shared", When::later, "the dense layers and the tables would exchange samples apart"},
+    Conflict{"pipe", When::later, "tables would lie in the first stage alone"},
+    Conflict{"compress=1bit", When::later, other_rows},
+    Conflict{"compress=top", When::later, other_rows},
+    Conflict{"microbatches", When::never, "rows are updated as soon as their gradients have come"},
+    Conflict{"microbatch", When::never, "rows are updated as soon as their gradients have come"},
+    Conflict{"tensor", When::later, other_rows},
+    Conflict{"spatial", When::never, "rows of tables have no pixels"},
+    Conflict{"--optimizer adam", When::later, "rows are updated by plain SGD", {}, "choose --optimizer sgd"},
+    Conflict{"--optimizer lamb", When::later, "rows are updated by plain SGD", {}, "choose --optimizer sgd"},
+};
+constexpr std::array needs_tables{Need{"tables=shared", "tables=shared", "the one rank looks up in its tables, too"}};
+constexpr std::array table_features{
+    Feature{"tables=shared", "data:tables=shared", [](const Asked& a) { return a.plan.share_tables; },
+            conflicts_of_tables},
+    Feature{"bottom=one",
+            "data:tables=shared:bottom=one",
+            [](const Asked& a) { return a.plan.bottom_on_one; },
+            {},
+            needs_tables},
+};
+
+void complete_pipe(Plan& plan) {
+    const bool interleaved = plan.pipeline == "interleaved";
+    if (plan.chunks > 1 && !interleaved) {
+        throw InputError(fmt::format("chunks={} needs schedule=interleaved", plan.chunks));
+    }
+    if (interleaved && plan.chunks == 1) throw InputError("schedule=interleaved needs at least 2 chunks");
+    if (plan.chunks == 0) plan.chunks = interleaved ? 2 : 1;
+}
+
+std::optional<Part> cut_tensor(const Network& network, const Plan& plan, Mesh& mesh) {
+    const std::int64_t parts = axis_size(mesh, "tensor");
+    if (parts == 1) return std::nullopt;
+    return split_tensor(network, {"tensor", axis_index(mesh, "tensor"), parts, plan.sequence, plan.tensor_split});
+}
+
+/// The axes that cut images, and the one that they make together.
+std::optional<Part> cut_spatial(const Network& network, const Plan& /*plan*/, Mesh& mesh) {
+    std::vector<SpatialAxis> axes;
+    for (std::size_t dim = 0; dim < spatial_axes.size(); ++dim) {
+        const int index = axis_index(mesh, spatial_axes[dim]);
+        if (index < 0 || size_of(mesh, index) == 1) continue;
+        axes.push_back({spatial_axes[dim], index, size_of(mesh, index), static_cast<std::int64_t>(dim) + 1});
+    }
+    if (axes.empty()) return std::nullopt;
+    const int grid = join(mesh, axes.front().index, axes.back().index);
+    return split_spatial(network, axes, name_of(mesh, grid));
+}
+
+std::optional<Part> cut_experts(const Network& network, const Plan& /*plan*/, Mesh& mesh) {
+    const int expert = axis_index(mesh, "expert");
+    if (expert < 0) return std::nullopt;
+    return share_experts(network, "expert", expert, size_of(mesh, expert));
+}
+
+std::optional<Part> cut_dense(const Network& network, const Plan& plan, Mesh& mesh) {
+    const std::int64_t data = axis_size(mesh, "data");
+    if (!plan.share_dense || data == 1) return std::nullopt;
+    return share_dense_layers(network, "data", axis_index(mesh, "data"), data);
+}
+
+std::optional<Part> cut_tables(const Network& network, const Plan& plan, Mesh& mesh) {
+    if (!plan.share_tables) return std::nullopt;
+    return share_tables(network, "data", axis_index(mesh, "data"), axis_size(mesh, "data"), plan.bottom_on_one);
+}
+
+constexpr PlanAxis tensor{{tensor_words, tensor_features}, cut_tensor};
+constexpr PlanAxis spatial{{spatial_words, spatial_features}, cut_spatial};
+constexpr PlanAxis expert{{expert_words, expert_features}, cut_experts};
+constexpr PlanAxis pipe{{pipe_words, pipe_features, complete_pipe}};
+constexpr PlanAxis dense{{dense_words, dense_features}, cut_dense};
+constexpr PlanAxis tables{{table_words, table_features}, cut_tables};
+
+}  // namespace
+
+std::span<const PlanAxis* const> axes() {
+    static constexpr std::array rows{&data, &dense, &tables, &tensor, &spatial, &expert, &pipe};
+    return rows;
+}
+
+}  // namespace rehearse::schedule

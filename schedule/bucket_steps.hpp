@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of buckets: gradients are brought together, weights updated. Asks the methods of training first.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "schedule/methods/method.hpp"
+#include "schedule/step_context.hpp"
+
+namespace rehearse::schedule {
+
+class BucketSteps {
+public:
+    explicit BucketSteps(StepContext& context);
+
+    /// Those of the schedule, in the order of the table.
+    const std::vector<std::unique_ptr<MethodSteps>>& methods() const { return methods_; }
+
+    /// Layer i has made a gradient of its weights, of the last micro-batch or not: what its bucket then does at once.
+    void made_gradient(int i, bool last);
+    /// What is left to be summed at the end of the backward pass: what another stage has, too; of `all` buckets where
+    /// nothing is sent earlier.
+    void sum_rest(bool all);
+    void sum_and_update();
+
+    // For methods.
+    int count() const { return static_cast<int>(context_.part.buckets.size()); }
+    /// Ranks that have the weights of a bucket.
+    std::int64_t sharing(int b) const;
+    /// In the name of a step that a bucket has once a micro-batch.
+    std::string which_time() const;
+    /// The usual collective of this kind on a bucket.
+    Communicate message(int b, CollectiveKind kind) const;
+    /// As a step, whose index is returned; without a `name` one that says bucket and kind.
+    int append(Communicate action, std::vector<int> after, std::string name = "");
+
+private:
+    void sum(int b);
+    /// With the other stage that has a bucket's weights (a tied table).
+    void sum_ties(int b);
+    bool waits_for_tie(int b) const;
+    std::int64_t elements_on_wire(int b) const;
+    int micro_batch_of_sum() const;
+    void update();
+
+    StepContext& context_;
+    const GradientSum& how_;
+    const std::vector<Bucket>& buckets_;
+    std::vector<int> closes_;  // by layer: the bucket whose last gradient it makes
+    std::vector<std::unique_ptr<MethodSteps>> methods_;
+};
+
+}  // namespace rehearse::schedule

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients in fewer bits: rounded to 16 on the wire and summed, or as signs (Seide et al. 2014) or the largest of them
+// (Aji and Heafield 2017), gathered, with what is left out kept for the next step.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/error.hpp"
+#include "schedule/bucket_steps.hpp"
+#include "schedule/methods/method.hpp"
+#include "schedule/step_context.hpp"
+
+namespace rehearse::schedule {
+
+namespace {
+
+using Kind = Compression::Kind;
+
+void read_compress(Plan& plan, std::string_view value) {
+    if (value == "1bit") {
+        plan.compression = {Kind::one_bit, 0};
+    } else if (value.starts_with("top(") && value.ends_with(")")) {
+        plan.compression = {Kind::top, read_share("top", value.substr(4, value.size() - 5), 1)};
+    } else if (value == "fp16" || value == "bf16") {
+        plan.compress = value == "fp16" ? DataType::f16 : DataType::bf16;
+    } else {
+        throw InputError(
+            fmt::format("compress={}: write fp16 or bf16, what gradients are rounded to, 1bit, or the share of them "
+                        "that is sent, like top(0.01)",
+                        value));
+    }
+}
+
+constexpr std::array words{
+    Word{{"compress", "fp16|bf16|1bit|top(SHARE)",
+          "gradients are rounded for the wire, and summed in 16 bits; or sent as signs, or only the largest of them, "
+          "and what is left out is kept for the next step; default: as they are",
+          "data"},
+         read_compress},
+};
+
+// Of what is gathered instead of summed.
+constexpr std::array conflicts{
+    Conflict{"zero", When::later, "each rank gathers all gradients, none is given its piece"},
+    Conflict{"lag=1", When::later, "what is left out is added to the gradients of the step right after"},
+    Conflict{"dense=shared", When::later, "what a rank leaves out is of the whole network"},
+    Conflict{"pipe", When::later, "what a rank leaves out is of the whole network"},
+    Conflict{"tensor", When::later, "what a rank leaves out is of the whole network"},
+    Conflict{"spatial", When::later, "what a rank leaves out is of the whole network"},
+};
+constexpr std::array features{
+    Feature{"compress=fp16", "data:compress=fp16", [](const Asked& a) { return a.plan.compress.has_value(); }},
+    Feature{"compress=1bit", "data:compress=1bit",
+            [](const Asked& a) { return a.plan.compression.kind == Kind::one_bit; }, conflicts},
+    Feature{"compress=top", "data:compress=top(0.25)",
+            [](const Asked& a) { return a.plan.compression.kind == Kind::top; }, conflicts},
+};
+
+class CompressedSteps : public MethodSteps {
+public:
+    using MethodSteps::MethodSteps;
+
+    bool sum(int bucket) override {
+        const std::int64_t ranks = buckets_.sharing(bucket);
+        if (ranks == 1) return true;
+        Communicate action = buckets_.message(bucket, CollectiveKind::all_gather);
+        action.content = Content::compressed;
+        action.type = DataType::f32;
+        action.elements =
+            ranks * compressed_words(context_.schedule.compression, context_.part.buckets[at(bucket)].elements);
+        context_.ready_by[at(bucket)] = buckets_.append(std::move(action), {context_.last_compute});
+        return true;
+    }
+};
+
+std::unique_ptr<MethodSteps> steps(StepContext& context, BucketSteps& buckets) {
+    return context.schedule.compression == Compression{} ? nullptr
+                                                         : std::make_unique<CompressedSteps>(context, buckets);
+}
+
+}  // namespace
+
+constinit const Method compression{
+    .name = "compression",
+    .summary = "gradients travel in fewer bits",
+    .vocabulary = {words, features},
+    .describe = [](const Plan& plan, Schedule& schedule) { schedule.compression = plan.compression; },
+    .steps = steps};
+
+}  // namespace rehearse::schedule

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// K-FAC: factors beside the backward pass of the first update of a step, inverses after it, directions before updates.
+#include "core/curvature.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "schedule/axes/stages.hpp"
+#include "schedule/bucket_steps.hpp"
+#include "schedule/methods/method.hpp"
+#include "schedule/step_context.hpp"
+
+namespace rehearse::schedule {
+
+namespace {
+
+using Side = Precondition::Side;
+using Work = Precondition::Work;
+
+void read_kfac(Plan& plan, std::string_view value) {
+    plan.curvature.period = read_count("kfac", value, most_micro_batches);
+}
+void read_damping(Plan& plan, std::string_view value) { plan.curvature.damping = read_share("damping", value, 1e6); }
+
+constexpr std::array words{
+    Word{{"kfac", "N",
+          "gradients of dense layers are multiplied with the inverses of their two K-FAC factors, shared out among the "
+          "ranks, and new after N updates (a step has N, each on its part of the batch)",
+          "data"},
+         read_kfac},
+    Word{{"damping", "X", "of kfac: X is added to the diagonals of both factors; default 0.03", "data"}, read_damping},
+};
+
+constexpr std::array conflicts{
+    Conflict{"zero", When::later, "a layer's owner needs its whole gradient"},
+    Conflict{"lag=1", When::later, "factors and gradients would be of different steps"},
+    Conflict{"dense=shared", When::later, "factors are of whole layers"},
+    Conflict{"tables=shared", When::later, "layers that read shared tables have not been shared out"},
+    Conflict{"pipe", When::later, "each stage would share out its own layers"},
+    Conflict{"tensor", When::later, "factors are of whole layers"},
+    Conflict{"spatial", When::later, "factors are of whole images"},
+    Conflict{"compress=fp16", When::later, "factors and directions are sent whole, in f32"},
+    Conflict{"compress=1bit", When::later, "factors and directions are sent whole, in f32"},
+    Conflict{"compress=top", When::later, "factors and directions are sent whole, in f32"},
+    Conflict{"allreduce=adasum", When::later, "factors are means of sums, not of combinations"},
+    Conflict{"microbatches", When::never, "it says itself in how many updates' parts the batch is"},
+    Conflict{"microbatch", When::never, "it says itself in how many updates' parts the batch is"},
+};
+constexpr std::array needs_kfac{Need{"kfac", "kfac=N", "it is what factors are damped by"}};
+constexpr std::array features{
+    Feature{"kfac", "data:kfac=2", [](const Asked& a) { return a.plan.curvature.period > 0; }, conflicts},
+    Feature{"damping",
+            "data:kfac=2:damping=0.1",
+            [](const Asked& a) { return a.plan.curvature.damping != Curvature{}.damping; },
+            {},
+            needs_kfac},
+};
+
+void complete(Plan& plan) {
+    if (plan.curvature.period > 0) plan.micro_batches = plan.curvature.period;
+}
+
+constexpr std::string_view name(Side side) { return side == Side::inputs ? "inputs" : "errors"; }
+
+class CurvatureSteps : public MethodSteps {
+public:
+    using MethodSteps::MethodSteps;
+
+    /// Of a layer whose inputs and errors are there: both factors, and their sums over the ranks.
+    void made_gradient(int b) override {
+        if (context_.item.micro_batch > 0 || !preconditioned(b)) return;
+        const int layer = context_.part.buckets[at(b)].layers.front();
+        const MatMul dense = dense_of(context_.part, b);
+        for (const Side side : {Side::inputs, Side::errors}) {
+            const Problem problem = factor_problem(dense, side, context_.samples);
+            context_.last_compute =
+                context_.append(context_.name_of(layer, fmt::format("factor_of_{}", name(side)), ""), Stream::compute,
+                                Precondition{.work = Work::factor, .side = side, .bucket = BucketIndex{b}, .problem = problem}, {});
+        }
+        if (buckets_.sharing(b) == 1) return;
+        Communicate action = buckets_.message(b, CollectiveKind::all_reduce);
+        action.content = Content::factors;
+        action.elements = factor_elements(dense);
+        action.type = DataType::f32;
+        factors_by_.push_back(
+            buckets_.append(std::move(action), {context_.last_compute}, fmt::format("bucket{}:factors", b)));
+    }
+
+    /// Each rank's own layers, then what has become of their gradients, to all.
+    void before_updates() override {
+        std::vector<int> sums;
+        for (int b = 0; b < buckets_.count(); ++b) {
+            if (preconditioned(b)) sums.push_back(context_.ready_by[at(b)]);
+        }
+        if (context_.item.micro_batch == 0) precondition("invert", Work::invert, std::exchange(factors_by_, {}));
+        precondition("direction", Work::multiply, std::move(sums));
+        const int made = context_.last_compute;
+        for (int b = 0; b < buckets_.count(); ++b) {
+            if (!preconditioned(b) || buckets_.sharing(b) == 1) continue;
+            Communicate action = buckets_.message(b, CollectiveKind::broadcast);
+            action.content = Content::directions;
+            action.algorithm = {.name = "tree"};
+            action.root = context_.schedule.curvature.owners[at(b)];
+            context_.ready_by[at(b)] = buckets_.append(std::move(action), {made});
+        }
+    }
+
+private:
+    bool preconditioned(int b) const { return context_.schedule.curvature.owners[at(b)] >= 0; }
+
+    void precondition(std::string_view what, Work work, std::vector<int> after) {
+        int place = 0;
+        for (const int b : most_owned(context_.part, context_.schedule.curvature.owners)) {
+            const MatMul dense = dense_of(context_.part, b);
+            for (const Side side : {Side::inputs, Side::errors}) {
+                Precondition action{
+                    .work = work,
+                    .side = side,
+                    .place = place,
+                    .micro_batch = context_.item.micro_batch,
+                    .problem = work == Work::invert ? inverse_problem(dense, side) : direction_problem(dense, side)};
+                context_.last_compute =
+                    context_.append(fmt::format("{}{}_of_{}{}", what, place, name(side), buckets_.which_time()),
+                                    Stream::compute, std::move(action), std::exchange(after, {}));
+            }
+            ++place;
+        }
+    }
+
+    std::vector<int> factors_by_;  // steps that sum factors
+};
+
+std::unique_ptr<MethodSteps> steps(StepContext& context, BucketSteps& buckets) {
+    return context.schedule.curvature.period > 0 ? std::make_unique<CurvatureSteps>(context, buckets) : nullptr;
+}
+
+std::vector<int> bucket_begins(const Plan& plan, const Stage& stage, const Schedule& /*schedule*/) {
+    return plan.curvature.period > 0 ? preconditioned_alone(stage.part.network) : std::vector<int>{};
+}
+
+void settle(const Part& part, Schedule& schedule) {
+    if (schedule.curvature.period > 0) schedule.curvature.owners = owners_of(part, shards(schedule.mesh));
+}
+
+}  // namespace
+
+constinit const Method curvature{
+    .name = "curvature",
+    .summary = "gradients are multiplied with inverses of K-FAC's factors",
+    .vocabulary = {words, features, complete},
+    .describe = [](const Plan& plan, Schedule& schedule) { schedule.curvature = plan.curvature; },
+    .updates_often = [](const Plan& plan) { return plan.curvature.period > 1; },
+    .bucket_begins = bucket_begins,
+    .settle = settle,
+    .steps = steps};
+
+}  // namespace rehearse::schedule

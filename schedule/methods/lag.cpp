@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradient lag (Kurth et al. 2018, section V-B4): a step sums the gradients of the step before it, beside all of its
+// own computation, and updates by these.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/error.hpp"
+#include "schedule/bucket_steps.hpp"
+#include "schedule/methods/method.hpp"
+#include "schedule/step_context.hpp"
+
+namespace rehearse::schedule {
+
+namespace {
+
+void read_lag(Plan& plan, std::string_view value) {
+    if (value != "0" && value != "1") throw InputError(fmt::format("lag={}: write 0 or 1", value));
+    plan.lag = value.front() - '0';
+}
+
+constexpr std::array words{
+    Word{{"lag", "0|1", "1: gradients are summed during the next step, and applied at its end; default 0", "data"},
+         read_lag},
+};
+
+constexpr std::array conflicts{
+    Conflict{"overlap=off", When::never, "it sums gradients beside the whole next step"},
+    Conflict{"zero=3", When::later, "zero=3 sums gradients after each micro-batch", {}, "write zero=2"},
+    Conflict{"pipedream", When::never, "schedule=pipedream updates after every micro-batch"},
+};
+constexpr std::array features{
+    Feature{"lag=1", "data:lag=1", [](const Asked& a) { return a.plan.lag > 0; }, conflicts},
+};
+
+class LagSteps : public MethodSteps {
+public:
+    using MethodSteps::MethodSteps;
+
+    void begin() override { buckets_.sum_rest(true); }
+};
+
+std::unique_ptr<MethodSteps> steps(StepContext& context, BucketSteps& buckets) {
+    return context.schedule.lag > 0 ? std::make_unique<LagSteps>(context, buckets) : nullptr;
+}
+
+}  // namespace
+
+constinit const Method lag{.name = "lag",
+                           .summary = "a step updates by the gradients of the step before it",
+                           .vocabulary = {words, features},
+                           .describe = [](const Plan& plan, Schedule& schedule) { schedule.lag = plan.lag; },
+                           .steps = steps};
+
+}  // namespace rehearse::schedule

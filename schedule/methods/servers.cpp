@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/methods/servers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "core/error.hpp"
+#include "core/precision.hpp"
+#include "schedule/axes/stages.hpp"
+#include "schedule/bucket_steps.hpp"
+#include "schedule/methods/method.hpp"
+#include "schedule/step_context.hpp"
+
+namespace rehearse::schedule {
+
+namespace {
+
+void read_servers(Plan& plan, std::string_view value) {
+    plan.servers.count = value.empty() ? unknown_servers : read_count("server", value, most_micro_batches);
+}
+void read_groups(Plan& plan, std::string_view size) { add_axis(plan, "groups", size); }
+void read_place(Plan& plan, std::string_view value) {
+    plan.servers.shared = read_choice("place", value, "apart", "beside");
+}
+void read_copies(Plan& plan, std::string_view value) { plan.servers.copies = read_count("copies", value, 100); }
+void read_quorum(Plan& plan, std::string_view value) { plan.servers.quorum = read_share("quorum", value, 1); }
+void read_dense(Plan& plan, std::string_view value) {
+    plan.send_vectors = read_choice("dense", value, "gradients", "vectors");
+}
+
+constexpr std::array words{
+    Word{{"groups", "N", "of a run with servers: N groups, each of which sums its gradients along data first", {}},
+         read_groups},
+    Word{{"server",
+          "N",
+          "N servers keep the weights; each data rank, or each group, gives gradients and gets weights without waiting "
+          "for the others",
+          {}},
+         read_servers},
+    Word{{"place", "apart|beside", "servers have devices of their own, or share the ranks'; default apart", "server"},
+         read_place},
+    Word{{"copies", "N", "each weight is on N servers, which follow the first; default 1", "server"}, read_copies},
+    Word{{"quorum", "X", "an epoch ends when the share X of the groups is through (Adam: 0.75); default 1", "server"},
+         read_quorum},
+    Word{
+        {"dense", "gradients|vectors",
+         "vectors: of a dense layer its inputs and errors are sent, where that is less, and the server multiplies them",
+         "server"},
+        read_dense},
+};
+
+constexpr std::array conflicts{
+    Conflict{"zero", When::never, "the servers keep the optimizer's numbers, and each rank the whole weights"},
+    Conflict{"lag=1", When::never, "a server applies gradients at once"},
+    Conflict{"dense=shared", When::later, "each rank goes its own way, and none has all of the shared layers"},
+    Conflict{"tables=shared", When::later, "the ranks look up for each other and cannot go their own ways"},
+    Conflict{"pipe", When::later, "each stage would have servers of its own"},
+    Conflict{"compress=fp16", When::later, "servers are sent gradients as they are"},
+    Conflict{"compress=1bit", When::later, "servers are sent gradients as they are"},
+    Conflict{"compress=top", When::later, "servers are sent gradients as they are"},
+    Conflict{"kfac", When::later, "servers update by gradients alone"},
+    Conflict{"local", When::never, "servers of models keep their average", "elastic",
+             "say by how much models are pulled to it, like elastic=0.1"},
+};
+constexpr std::array conflicts_of_averages{
+    Conflict{"learners", When::later, "servers are given one model a rank"},
+    Conflict{"average_momentum", When::later, "servers move the average by what they are given alone"},
+    Conflict{"groups", When::never, "each rank has a model of its own"},
+    Conflict{"dense=vectors", When::never, "no gradients are sent"},
+    Conflict{"tensor", When::later, "models would be in pieces"},
+};
+constexpr std::array conflicts_of_vectors{
+    Conflict{"groups", When::never, "a group sums its gradients"},
+    Conflict{"spatial", When::never, "gradients of shared images are sums"},
+};
+constexpr std::array needs_of_groups{Need{"server", "server=N", "what the groups have in common"},
+                                     Need{"data", "data=N", "the ranks of a group"}};
+
+constexpr std::array features{
+    Feature{"server", "server=1,data", [](const Asked& a) { return a.plan.servers.count != 0; }, conflicts},
+    Feature{"groups",
+            "server=1,groups=2,data",
+            [](const Asked& a) { return has_axis(a.plan, "groups"); },
+            {},
+            needs_of_groups},
+    Feature{"dense=vectors", "server=1:dense=vectors,data", [](const Asked& a) { return a.plan.send_vectors; },
+            conflicts_of_vectors},
+    Feature{"server+elastic", "server=1,data:local=2:elastic=0.5",
+            [](const Asked& a) { return a.plan.servers.count != 0 && a.plan.averaging.elastic != 0; },
+            conflicts_of_averages},
+};
+
+void complete(Plan& plan) {
+    if (plan.servers.count == unknown_servers) throw InputError("server needs a number, like server=2");
+    if (plan.servers.count > 0 && plan.servers.copies > plan.servers.count) {
+        throw InputError(fmt::format("copies={} of the weights need as many servers, there are {}", plan.servers.copies,
+                                     plan.servers.count));
+    }
+}
+
+class ServedSteps : public MethodSteps {
+public:
+    ServedSteps(StepContext& context, BucketSteps& buckets)
+        : MethodSteps(context, buckets),
+          server_of_(servers_of(context.part.buckets, context.schedule.servers.count)),
+          vectors_(with_vectors(context.plan.send_vectors, context.part, context.schedule.batch_per_rank)),
+          traded_by_(context.part.buckets.size(), none) {}
+
+    bool makes_gradient(int bucket) const override { return !vectors_[at(bucket)]; }
+    void summed(int bucket) override { trade(bucket); }
+    bool update() override {
+        if (averages()) return false;
+        for (int b = 0; b < buckets_.count(); ++b) hand_on(b);
+        return true;
+    }
+    void end() override {
+        for (int b = 0; b < buckets_.count() && averages(); ++b) trade(b);
+    }
+
+private:
+    bool averages() const { return context_.schedule.averaging.period > 0; }
+
+    /// What a bucket's server computes for one trade.
+    std::vector<Problem> work(int b) const {
+        const Bucket& bucket = context_.part.buckets[at(b)];
+        const Schedule& schedule = context_.schedule;
+        // A model and the average go into the average; what the model gives up stays in cache until it leaves.
+        if (averages()) return {{Add{{bucket.elements}, 2}, Pass::forward, 1, DataType::f32}};
+        std::vector<Problem> result;
+        if (vectors_[at(b)]) {
+            result.push_back({context_.layers()[at(bucket.layers.front())].op, Pass::backward_weights,
+                              schedule.batch_per_rank, DataType::f32});
+        }
+        const Op op = update_op(schedule.optimizer, bucket.elements, tensors(context_.part.network, bucket));
+        result.push_back({op, Pass::update, 1, update_type(schedule.precision)});
+        return result;
+    }
+
+    void trade(int b) {
+        const Bucket& bucket = context_.part.buckets[at(b)];
+        std::int64_t sent = bucket.elements;
+        std::vector<int> after{context_.last_compute, context_.ready_by[at(b)]};
+        if (vectors_[at(b)]) {
+            const int layer = bucket.layers.front();
+            const auto& dense = std::get<MatMul>(context_.layers()[at(layer)].op);
+            sent = context_.schedule.batch_per_rank * dense.m * (dense.n + dense.k);
+            const std::vector<int>& gradients = context_.gradient_by[at(layer)];
+            after.insert(after.end(), gradients.begin(), gradients.end());
+        }
+        Trade action{.bucket = BucketIndex{b},
+                     .server = server_of_[at(b)],
+                     .group = AxisIndex{buckets_.sharing(b) > 1 ? bucket.axis : none},
+                     .sent = sent,
+                     .received = bucket.elements,
+                     .type = wire_type(context_.schedule.precision),
+                     .work = work(b)};
+        traded_by_[at(b)] = context_.append(fmt::format("bucket{}:trade", b), Stream::send_gradients, std::move(action),
+                                            std::move(after));
+    }
+
+    /// What the first of a group has got, to the others.
+    void hand_on(int b) {
+        if (buckets_.sharing(b) == 1) return;
+        Communicate action = buckets_.message(b, CollectiveKind::broadcast);
+        action.content = Content::weights;
+        action.type = wire_type(context_.schedule.precision);
+        action.algorithm = {.name = "tree"};
+        buckets_.append(std::move(action), {traded_by_[at(b)]});
+    }
+
+    std::vector<int> server_of_;  // by bucket
+    std::vector<bool> vectors_;   // by bucket: its layer's inputs and errors are sent
+    std::vector<int> traded_by_;  // by bucket: the step that brings its new weights
+};
+
+std::unique_ptr<MethodSteps> steps(StepContext& context, BucketSteps& buckets) {
+    return context.schedule.servers.count > 0 ? std::make_unique<ServedSteps>(context, buckets) : nullptr;
+}
+
+std::vector<int> bucket_begins(const Plan& plan, const Stage& stage, const Schedule& schedule) {
+    if (!plan.send_vectors) return {};
+    return alone_in_buckets(stage.part.network, schedule.batch_per_rank);
+}
+
+}  // namespace
+
+constinit const Method servers{
+    .name = "servers",
+    .summary = "servers keep the weights, ranks or groups trade with them",
+    .vocabulary = {words, features, complete},
+    .describe = [](const Plan& plan, Schedule& schedule) { schedule.servers = plan.servers; },
+    .alone = [](const Plan& plan) { return plan.servers.count > 0 && !has_axis(plan, "groups"); },
+    .bucket_begins = bucket_begins,
+    .steps = steps};
+
+std::vector<int> servers_of(const std::vector<Bucket>& buckets, std::int64_t count) {
+    std::vector<std::size_t> order(buckets.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order,
+                             [&](std::size_t a, std::size_t b) { return buckets[a].elements > buckets[b].elements; });
+    std::vector<std::int64_t> load(static_cast<std::size_t>(count));
+    std::vector<int> server_of(buckets.size());
+    for (const std::size_t bucket : order) {
+        const auto least = std::ranges::min_element(load);
+        *least += buckets[bucket].elements;
+        server_of[bucket] = static_cast<int>(least - load.begin());
+    }
+    return server_of;
+}
+
+bool sends_vectors(const Op& op, std::int64_t samples) {
+    const auto* dense = std::get_if<MatMul>(&op);
+    return dense != nullptr && !dense->tied && samples * dense->m * (dense->n + dense->k) < parameters(op);
+}
+
+std::vector<int> alone_in_buckets(const Network& network, std::int64_t samples) {
+    std::vector<int> begins;
+    for (std::size_t i = 0; i < network.layers.size(); ++i) {
+        if (!sends_vectors(network.layers[i].op, samples)) continue;
+        begins.push_back(static_cast<int>(i));
+        begins.push_back(static_cast<int>(i) + 1);
+    }
+    return begins;
+}
+
+std::vector<bool> with_vectors(bool wanted, const Part& part, std::int64_t samples) {
+    std::vector<bool> result;
+    for (const Bucket& bucket : part.buckets) {
+        const Op& op = part.network.layers[static_cast<std::size_t>(bucket.layers.front())].op;
+        result.push_back(wanted && bucket.layers.size() == 1 && sends_vectors(op, samples));
+    }
+    return result;
+}
+
+}  // namespace rehearse::schedule

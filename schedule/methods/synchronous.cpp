@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks along data do unless another method says otherwise: they sum their gradients, all in step; ZeRO
+// (Rajbhandari et al. 2020) shares out the weights, the gradients and the optimizer's numbers. The steps are those of
+// BucketSteps, and of gathers.hpp.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/error.hpp"
+#include "core/precision.hpp"
+#include "schedule/axes/stages.hpp"
+#include "schedule/methods/method.hpp"
+
+namespace rehearse::schedule {
+
+namespace {
+
+Bytes read_positive_size(std::string_view value) {
+    const auto bytes = parse_quantity<Bytes>(value);
+    if (bytes <= Bytes{0}) throw InputError(fmt::format("{} must be more than 0; 1B makes one bucket a layer", value));
+    return bytes;
+}
+
+// Who executes or predicts the schedule settles `auto`, bucket by bucket; here it is as if nothing had been said.
+void read_all_reduce(Plan& plan, std::string_view value) {
+    plan.all_reduce = value == "auto" ? Algorithm{.name = "auto"} : parse_algorithm(value);
+}
+void read_bucket(Plan& plan, std::string_view value) { plan.bucket = read_positive_size(value); }
+void read_first_bucket(Plan& plan, std::string_view value) { plan.first_bucket = read_positive_size(value); }
+
+void read_overlap(Plan& plan, std::string_view value) { plan.overlap = read_switch("overlap", value); }
+
+void read_zero(Plan& plan, std::string_view value) {
+    if (value.size() != 1 || value < "0" || value > "3") {
+        throw InputError(fmt::format("zero={}: write 0, 1, 2 or 3", value));
+    }
+    plan.zero = value.front() - '0';
+}
+
+void read_control(Plan& plan, std::string_view value) {
+    if (value == "none" || value == "star") {
+        plan.control = value == "star" ? 1 : 0;
+        return;
+    }
+    if (!value.starts_with("tree(") || !value.ends_with(')')) {
+        throw InputError(
+            fmt::format("control={}: write none, star, or tree(R) with the children of a rank, as tree(4)", value));
+    }
+    value.remove_prefix(std::string_view{"tree("}.size());
+    value.remove_suffix(1);
+    plan.control = read_count("control: tree", value, 1000);
+    if (plan.control < 2) throw InputError("control=tree(1): a rank of a tree has 2 children or more");
+}
+
+void read_variables(Plan& plan, std::string_view value) {
+    plan.whole_variables = read_choice("variables", value, "cut", "whole");
+}
+
+constexpr std::array words{
+    Word{{"allreduce",
+          "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|doubletree|rings|direct|torus[(RxC)]|adasum|auto",
+          "how gradients are summed (adasum: combined, a bucket a vector); default direct in switches that sum, "
+          "hierarchical(ring,halving) across full nodes, else ring; auto: what the machine's prices say is fastest",
+          "data"},
+         read_all_reduce},
+    Word{{"bucket", "SIZE", "gradients are sent in buckets of at least SIZE; default 25MB", "data"}, read_bucket},
+    Word{{"first", "SIZE", "the first bucket is sent at SIZE already, when that is less; default 1MB", "data"},
+         read_first_bucket},
+    Word{{"overlap", "on|off", "off: nothing is sent before the whole backward pass has ended; default on", "data"},
+         read_overlap},
+    Word{{"zero", "0|1|2|3",
+          "ZeRO: 1, each rank updates its share of the weights; 2, gets only its share of the gradients; "
+          "3, keeps only its share of the weights and gathers them for each use",
+          "data"},
+         read_zero},
+    Word{{"control", "none|star|tree(R)",
+          "how ranks agree that all have a gradient: star, each tells rank 0 (Horovod); tree(R), along a tree; default "
+          "none. Predicted only",
+          "data"},
+         read_control},
+    Word{
+        {"variables", "cut|whole",
+         "with zero=2, whole: each variable on one rank, as on parameter servers, so that the largest decides; default "
+         "cut. Predicted only",
+         "data"},
+        read_variables},
+};
+
+constexpr std::array conflicts_of_zero{
+    Conflict{"--optimizer lamb",
+             When::later,
+             "LAMB needs the norms of whole tensors, and a rank updates a piece of them",
+             {},
+             "choose --optimizer adam, or no zero"},
+};
+constexpr std::array conflicts_of_zero3{
+    Conflict{"overlap=off", When::never, "it sums gradients as soon as they are made"},
+};
+constexpr std::string_view whole_gradients = "it combines whole gradients of one network, in f32";
+constexpr std::array conflicts_of_adasum{
+    Conflict{"tensor", When::later, whole_gradients},
+    Conflict{"spatial", When::never, whole_gradients},
+    Conflict{"expert", When::later, whole_gradients},
+    Conflict{"pipe", When::later, whole_gradients},
+    Conflict{"groups", When::later, whole_gradients},
+    Conflict{"zero", When::later, whole_gradients},
+    Conflict{"lag=1", When::later, whole_gradients},
+    Conflict{"compress=fp16", When::never, whole_gradients},
+    Conflict{"dense=shared", When::later, whole_gradients},
+    Conflict{"tables=shared", When::later, whole_gradients},
+    Conflict{"16-bit gradients", When::never, whole_gradients, {}, "choose --precision fp32"},
+};
+constexpr std::array needs_zero2{Need{"zero=2", "zero=2", "it says where gradients are brought together"}};
+
+constexpr std::array features{
+    Feature{"overlap=off", "data:overlap=off", [](const Asked& a) { return !a.plan.overlap; }},
+    Feature{"zero", "data:zero=1", [](const Asked& a) { return a.plan.zero > 0; }, conflicts_of_zero},
+    Feature{"zero=2", "data:zero=2", [](const Asked& a) { return a.plan.zero == 2; }},
+    Feature{"zero=3", "data:zero=3", [](const Asked& a) { return a.plan.zero == 3; }, conflicts_of_zero3},
+    Feature{"allreduce=adasum", "data:allreduce=adasum",
+            [](const Asked& a) { return a.plan.all_reduce && !is_sum(*a.plan.all_reduce); }, conflicts_of_adasum},
+    Feature{"control", "data:control=star", [](const Asked& a) { return a.plan.control > 0; }},
+    Feature{"variables=whole",
+            "data:zero=2:variables=whole",
+            [](const Asked& a) { return a.plan.whole_variables; },
+            {},
+            needs_zero2},
+    Feature{"--optimizer lamb",
+            "data",
+            [](const Asked& a) { return a.job.optimizer == Optimizer::lamb; },
+            {},
+            {},
+            [](Job& job) { job.optimizer = Optimizer::lamb; }},
+    Feature{"--optimizer adam",
+            "data",
+            [](const Asked& a) { return a.job.optimizer == Optimizer::adam; },
+            {},
+            {},
+            [](Job& job) { job.optimizer = Optimizer::adam; }},
+    Feature{"16-bit gradients",
+            "data",
+            [](const Asked& a) { return wire_type(a.job.precision) != DataType::f32; },
+            {},
+            {},
+            [](Job& job) { job.precision = Precision::mixed; }},
+};
+
+// The chunks of an interleaved stage take other micro-batches in between, so what is summed after each of these
+// (zero=3) is of one chunk.
+std::vector<int> bucket_begins(const Plan& plan, const Stage& stage, const Schedule& /*schedule*/) {
+    std::vector<int> begins;
+    for (const Chunk& chunk : stage.chunks) {
+        if (plan.zero == 3) begins.push_back(chunk.begin);
+    }
+    return begins;
+}
+
+void describe(const Plan& plan, Schedule& schedule) {
+    schedule.control = plan.control;
+    schedule.whole_variables = plan.whole_variables;
+}
+
+}  // namespace
+
+constinit const Method synchronous{.name = "synchronous",
+                                   .summary = "ranks sum their gradients, in step",
+                                   .vocabulary = {words, features},
+                                   .describe = describe,
+                                   .bucket_begins = bucket_begins};
+
+}  // namespace rehearse::schedule

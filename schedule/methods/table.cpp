@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The methods of training. A new one is a file beside this one and its name here.
+#include <array>
+
+#include "schedule/methods/method.hpp"
+
+namespace rehearse::schedule {
+
+std::span<const Method* const> methods() {
+    static constexpr std::array rows{&synchronous, &lag, &compression, &averaging, &servers, &curvature};
+    return rows;
+}
+
+}  // namespace rehearse::schedule
