@@ -22,7 +22,7 @@
 #include "kernels/comm/communicator.hpp"
 #include "kernels/comm/idle.hpp"
 #include "run/program.hpp"
-#include "run/server.hpp"
+#include "run/methods/server_shard.hpp"
 
 namespace rehearse::run {
 

@@ -17,7 +17,7 @@
 #include "run/clock.hpp"
 #include "run/data/feed.hpp"
 #include "run/job_check.hpp"
-#include "run/learners.hpp"
+#include "run/methods/learners.hpp"
 #include "run/program.hpp"
 #include "run/random.hpp"
 #include "run/record.hpp"

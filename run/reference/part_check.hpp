@@ -10,7 +10,7 @@
 #include "core/schedule.hpp"
 #include "run/program.hpp"
 #include "run/reference/gradient_check.hpp"
-#include "run/server.hpp"
+#include "run/methods/server_shard.hpp"
 
 namespace rehearse::run {
 

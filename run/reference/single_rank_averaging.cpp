@@ -6,7 +6,7 @@
 #include "core/error.hpp"
 #include "core/index.hpp"
 #include "run/reference/single_rank.hpp"
-#include "run/server.hpp"
+#include "run/methods/server_shard.hpp"
 
 namespace rehearse::run {
 

@@ -10,7 +10,7 @@
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/layers.hpp"
 #include "kernels/reference/backend.hpp"
-#include "run/learners.hpp"
+#include "run/methods/learners.hpp"
 #include "run/trainer.hpp"
 #include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/kernels/cuda_host.hpp"

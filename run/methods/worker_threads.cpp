@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/pool.hpp"
+#include "run/methods/worker_threads.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -13,7 +13,7 @@
 #include "run/clock.hpp"
 #include "run/data/feed.hpp"
 #include "run/placement.hpp"
-#include "run/pool.hpp"
+#include "run/methods/worker_threads.hpp"
 #include "run/random.hpp"
 #include "run/reference/part_check.hpp"
 #include "run/trainer.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/server.hpp"
+#include "run/methods/server_shard.hpp"
 
 #include <algorithm>
 #include <memory>

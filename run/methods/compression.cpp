@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/compression.hpp"
+#include "run/methods/compression.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -6,9 +6,9 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
-#include "run/compression.hpp"
+#include "run/methods/compression.hpp"
 #include "run/reference/single_rank.hpp"
-#include "run/server.hpp"
+#include "run/methods/server_shard.hpp"
 
 namespace rehearse::run {
 

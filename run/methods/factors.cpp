@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/curvature.hpp"
+#include "run/methods/factors.hpp"
 
 #include <algorithm>
 #include <cmath>

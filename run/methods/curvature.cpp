@@ -4,7 +4,7 @@
 
 #include "core/curvature.hpp"
 #include "core/error.hpp"
-#include "run/curvature.hpp"
+#include "run/methods/factors.hpp"
 #include "run/program.hpp"
 
 namespace rehearse::run {

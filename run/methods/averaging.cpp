@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "run/compression.hpp"
+#include "run/methods/compression.hpp"
 #include "run/program.hpp"
 
 namespace rehearse::run {

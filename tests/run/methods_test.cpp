@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "core/error.hpp"
-#include "run/compression.hpp"
-#include "run/curvature.hpp"
-#include "run/pool.hpp"
-#include "run/server.hpp"
+#include "run/methods/compression.hpp"
+#include "run/methods/factors.hpp"
+#include "run/methods/worker_threads.hpp"
+#include "run/methods/server_shard.hpp"
 #include "run/trainer.hpp"
 #include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/run/networks.hpp"

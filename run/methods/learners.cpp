@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/learners.hpp"
+#include "run/methods/learners.hpp"
 
 #include <fmt/format.h>
 
