@@ -7,6 +7,7 @@
 #include "kernels/comm/idle.hpp"
 #include "run/clock.hpp"
 #include "run/data/feed.hpp"
+#include "run/job_check.hpp"
 #include "run/program.hpp"
 #include "run/random.hpp"
 #include "run/trainer.hpp"
@@ -28,18 +29,13 @@ void fill_received(Program& program) {
     }
 }
 
-class OwnSteps {
+class ComputeOnly {
 public:
-    OwnSteps(const Schedule& schedule, std::int64_t rank, const Options& options)
+    ComputeOnly(const Schedule& schedule, std::int64_t rank, const Options& options)
         : seed_(options.seed),
           first_sample_(first_sample(schedule, shard_of(schedule.mesh, rank))),
-          program_(schedule, rank, {options.backend, options.algorithm, options.scratch_limit, options.tuned, nullptr},
-                   key(options.seed, weights_of),
-                   {.learning_rate = options.learning_rate,
-                    .momentum = options.momentum,
-                    .weight_decay = options.weight_decay,
-                    .loss_scale = options.loss_scale,
-                    .growth_interval = options.growth_interval}),
+          program_(schedule, rank, wish_of(options, nullptr), key(options.seed, weights_of),
+                   hyperparameters_of(options)),
           feed_(schedule, key(options.seed, data_of), "synthetic", first_sample_) {
         fill_received(program_);
     }
@@ -76,10 +72,11 @@ private:
 
 }  // namespace
 
-Timeline time_own_steps_on(const kernels::Communicator& all, const Schedule& schedule, std::int64_t rank,
-                           const Options& options, Seconds time) {
+Timeline time_compute_only_on(const kernels::Communicator& all, const Schedule& schedule, std::int64_t rank,
+                              const Options& options, Seconds time) {
     rehearse::check(schedule);
-    OwnSteps own{schedule, rank % ranks(schedule.mesh), options};
+    check_program(schedule);
+    ComputeOnly own{schedule, rank % ranks(schedule.mesh), options};
     all.barrier(kernels::attentive());
     const double start = now();
     own.train_step();
@@ -94,10 +91,10 @@ Timeline time_own_steps_on(const kernels::Communicator& all, const Schedule& sch
     return timeline;
 }
 
-Timeline time_own_steps(const Session& session, const Schedule& schedule, const Options& options, Seconds time) {
+Timeline time_compute_only(const Session& session, const Schedule& schedule, const Options& options, Seconds time) {
     const kernels::Communicator all = kernels::Communicator::world();
     require(all.size() == session.size(), "a session is the whole job");
-    return time_own_steps_on(all, schedule, all.rank(), options, time);
+    return time_compute_only_on(all, schedule, all.rank(), options, time);
 }
 
 }  // namespace rehearse::run

@@ -1,43 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buckets of ranks that do not simply sum their gradients: models of their own, gradients in fewer bits, servers.
-#include <fmt/format.h>
+#include "run/methods/averaging.hpp"
 
-#include <algorithm>
-
-#include "core/error.hpp"
-#include "run/methods/compression.hpp"
-#include "run/program.hpp"
+#include <utility>
 
 namespace rehearse::run {
 
-void Program::prepare_own_way(ReadyStep& ready, const Communicate& communicate) {
-    const int b = communicate.bucket;
-    if (communicate.content == Content::compressed) return prepare_compressed(ready, communicate);
-    if (communicate.content == Content::differences) return prepare_differences(ready, b);
-    if (communicate.content == Content::factors) {
-        ready.data = std::span<float>{factors_.at(b)};
-        return;
+void pull_average(double share, std::span<float> model, std::span<float> average) {
+    for (std::size_t i = 0; i < model.size(); ++i) {
+        model[i] = static_cast<float>(share) * (model[i] - average[i]);
+        average[i] += model[i];
     }
-    if (communicate.content == Content::directions) {
-        ready.data = tensors_->bucket(b).applied;
-        return;
+}
+
+void move_average(const Averaging& by, std::span<const float> sum, std::span<float> average, std::span<float> last) {
+    const auto share = static_cast<float>(by.elastic), momentum = static_cast<float>(by.momentum);
+    for (std::size_t i = 0; i < average.size(); ++i) {
+        const float before = average[i];
+        average[i] += share * sum[i] + momentum * (before - last[i]);
+        last[i] = before;
     }
-    if (communicate.kind == CollectiveKind::broadcast) {
-        ready.data = fresh(b);
-        return;
+}
+
+bool AveragingMethod::prepare(ReadyStep& ready) {
+    const auto* const communicate = std::get_if<Communicate>(&ready.step->action);
+    if (communicate == nullptr) return false;
+    if (communicate->content == Content::differences) {
+        prepare_differences(ready, communicate->bucket);
+        return true;
     }
-    const kernels::View weights = tensors_->bucket(b).weights;
+    if (communicate->content != Content::weights || communicate->kind == CollectiveKind::broadcast) return false;
+    prepare_mean(ready, *communicate);
+    return true;
+}
+
+void AveragingMethod::prepare_mean(ReadyStep& ready, const Communicate& communicate) const {
+    const kernels::View weights = rank_.tensors.bucket(communicate.bucket).weights;
     ready.data = weights;
-    const auto models = static_cast<float>(size_of(schedule_.mesh, communicate.axis));
+    const auto models = static_cast<float>(size_of(rank_.schedule.mesh, communicate.axis));
     ready.after = [weights, models] {
         for (float& weight : std::span<float>{weights}) weight /= models;
     };
 }
 
 // This rank's model and the average one as they are when the step begins: d = w - z is kept, its sum over all comes.
-void Program::prepare_differences(ReadyStep& ready, int b) {
-    Average& of = averages_[b];
-    const std::span<float> weights = tensors_->bucket(b).weights;
+void AveragingMethod::prepare_differences(ReadyStep& ready, int bucket) {
+    Average& of = averages_[bucket];
+    const std::span<float> weights = rank_.tensors.bucket(bucket).weights;
     of.average.assign(weights.begin(), weights.end());  // all models begin with the same
     of.last = of.average;
     of.own.resize(weights.size());
@@ -48,104 +56,34 @@ void Program::prepare_differences(ReadyStep& ready, int b) {
     };
 }
 
-// After the first update of a model; the average moves with it.
-void Program::pull_together(int b) {
-    Average& of = averages_.at(b);
-    const auto share = static_cast<float>(schedule_.averaging.elastic);
-    const auto momentum = static_cast<float>(schedule_.averaging.momentum);
-    const std::span<float> weights = tensors_->bucket(b).weights;
+// A model gives up its share after its first update of a step.
+void AveragingMethod::complete(std::span<ReadyStep> steps) {
+    std::map<int, bool> updated;  // by bucket
+    for (ReadyStep& ready : steps) {
+        const auto* const update = std::get_if<Update>(&ready.step->action);
+        if (update == nullptr || std::exchange(updated[update->bucket], true)) continue;
+        if (averages_.contains(update->bucket)) ready.after = [this, b = update->bucket] { pull_together(b); };
+    }
+}
+
+// The average moves with it.
+void AveragingMethod::pull_together(int bucket) {
+    Average& of = averages_.at(bucket);
+    const Averaging& by = rank_.schedule.averaging;
+    const auto share = static_cast<float>(by.elastic);
+    const std::span<float> weights = rank_.tensors.bucket(bucket).weights;
     for (std::size_t i = 0; i < weights.size(); ++i) weights[i] -= share * of.own[i];
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-        const float before = of.average[i];
-        of.average[i] += share * of.sum[i] + momentum * (before - of.last[i]);
-        of.last[i] = before;
-    }
+    move_average(by, of.sum, of.average, of.last);
 }
 
-void Program::prepare_compressed(ReadyStep& ready, const Communicate& communicate) {
-    const std::span<float> gradients = tensors_->bucket(communicate.bucket).applied;
-    const std::int64_t ranks = size_of(schedule_.mesh, communicate.axis);
-    const std::size_t each = at(compressed_words(schedule_.compression, static_cast<std::int64_t>(gradients.size())));
-    require(communicate.elements == ranks * static_cast<std::int64_t>(each), "a rank's words after the other's");
-    std::vector<float>& left = left_out_[communicate.bucket];
-    std::vector<float>& words = words_[communicate.bucket];
-    left.resize(gradients.size());
-    words.resize(each * at(ranks));
-    ready.data = std::span<float>{words};
-    const std::size_t own = at(place_on(schedule_.mesh, communicate.axis, rank_at(schedule_.mesh, coordinates_)));
-    ready.before = [this, &left, &words, gradients, each, own] {
-        for (std::size_t i = 0; i < left.size(); ++i) left[i] += gradients[i];
-        compress(schedule_.compression, left, std::span{words}.subspan(own * each, each));
-    };
-    ready.after = [this, &words, gradients, each] {
-        std::ranges::fill(gradients, 0.0F);
-        for (std::size_t from = 0; from < words.size(); from += each) {
-            add_compressed(schedule_.compression, std::span{words}.subspan(from, each), gradients);
-        }
-    };
-}
+// Each model's losses are means over its own micro-batch.
+std::int64_t AveragingMethod::loss_batch(std::int64_t /*batch*/) const { return micro_batch_size(rank_.schedule); }
 
-void Program::prepare(ReadyStep& ready, const Trade& trade) {
-    if (sends_vectors(trade)) return prepare_vectors(ready, trade);
-    const BucketTensors& bucket = tensors_->bucket(trade.bucket);
-    const kernels::ConstView given = schedule_.averaging.period > 0 ? bucket.weights : bucket.applied;
-    const kernels::View taken = fresh(trade.bucket);
-    ready.data = taken;
-    ready.before = [given, taken] { std::ranges::copy(std::span<const float>{given}, taken.begin()); };
-}
-
-// What the gradient of a dense layer is a product of: the inputs of all rows, then their errors.
-void Program::prepare_vectors(ReadyStep& ready, const Trade& trade) {
-    if (schedule_.micro_batches > 1) {
-        throw InputError(fmt::format(
-            "run: plan '{}': dense=vectors with microbatches is predicted, not run, in this version", schedule_.plan));
-    }
-    const int index = part().buckets[at(trade.bucket)].layers.front();
-    const kernels::ConstView inputs = tensors_->layer(part().network.layers[at(index)].inputs.front()).output;
-    const kernels::ConstView errors = tensors_->layer(index).diff;
-    require(static_cast<std::int64_t>(inputs.size() + errors.size()) == trade.sent, "vectors of all rows are sent");
-    ready.data = fresh(trade.bucket);  // of the weights that come: more
-    ready.before = [inputs, errors, taken = ready.data] {
-        std::ranges::copy(std::span<const float>{inputs}, taken.begin());
-        std::ranges::copy(std::span<const float>{errors}, taken.begin() + static_cast<std::ptrdiff_t>(inputs.size()));
-    };
-}
-
-// The layers of a bucket go on with the weights of this step until it is over. With elastic, what they give up.
-kernels::View Program::fresh(int b) {
-    std::vector<float>& memory = fresh_[b];
-    memory.resize(tensors_->bucket(b).weights.size());
-    return std::span<float>{memory};
-}
-
-void Program::take_fresh_weights() {
-    for (const auto& [b, memory] : fresh_) {
-        const kernels::View weights = tensors_->bucket(b).weights;
-        if (schedule_.averaging.period == 0) {
-            std::ranges::copy(memory, weights.begin());
-            continue;
-        }
-        for (std::size_t i = 0; i < memory.size(); ++i) weights.data()[i] -= memory[i];
-    }
-}
-
-void Program::visit_own_state(const std::function<void(std::span<float>)>& use) {
-    require(schedule_.precision == Precision::fp32 && device_ == nullptr, "ranks that go their own ways train in f32");
-    for (std::size_t b = 0; b < part().buckets.size(); ++b) {
-        const BucketTensors& bucket = tensors_->bucket(static_cast<int>(b));
-        use(bucket.weights);
-        use(bucket.momentum);
-        if (!bucket.second_moment.empty()) use(bucket.second_moment);
-        auto count = static_cast<float>(updates_[static_cast<int>(b)]);  // exact to 2^24
-        use({&count, 1});
-        updates_[static_cast<int>(b)] = static_cast<std::int64_t>(count);
-    }
-    for (std::size_t i = 0; i < part().network.layers.size(); ++i) use(tensors_->layer(static_cast<int>(i)).state);
-    for (auto& [b, of] : averages_) {
+void AveragingMethod::visit_state(const UseNumbers& use) {
+    for (auto& [bucket, of] : averages_) {
         use(of.average);
         use(of.last);
     }
-    for (auto& [b, left] : left_out_) use(left);
 }
 
 }  // namespace rehearse::run

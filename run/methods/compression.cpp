@@ -8,6 +8,8 @@
 #include <numeric>
 #include <vector>
 
+#include "core/error.hpp"
+
 namespace rehearse::run {
 
 namespace {
@@ -76,6 +78,37 @@ void add_compressed(const Compression& compression, std::span<const float> words
         const auto bits = std::bit_cast<std::uint32_t>(words[2 + i / 32]);
         sum[i] += words[(bits >> (i % 32) & 1U) != 0 ? 1 : 0];
     }
+}
+
+bool CompressionMethod::prepare(ReadyStep& ready) {
+    const auto* const communicate = std::get_if<Communicate>(&ready.step->action);
+    if (communicate == nullptr || communicate->content != Content::compressed) return false;
+    const Schedule& schedule = rank_.schedule;
+    const std::span<float> gradients = rank_.tensors.bucket(communicate->bucket).applied;
+    const std::int64_t ranks = size_of(schedule.mesh, communicate->axis);
+    const std::size_t each = at(compressed_words(schedule.compression, static_cast<std::int64_t>(gradients.size())));
+    require(communicate->elements == ranks * static_cast<std::int64_t>(each), "a rank's words after the other's");
+    std::vector<float>& left = left_out_[communicate->bucket];
+    std::vector<float>& words = words_[communicate->bucket];
+    left.resize(gradients.size());
+    words.resize(each * at(ranks));
+    ready.data = std::span<float>{words};
+    const std::size_t own = at(place_on(schedule.mesh, communicate->axis, rank_.rank));
+    ready.before = [&by = schedule.compression, &left, &words, gradients, each, own] {
+        for (std::size_t i = 0; i < left.size(); ++i) left[i] += gradients[i];
+        compress(by, left, std::span{words}.subspan(own * each, each));
+    };
+    ready.after = [&by = schedule.compression, &words, gradients, each] {
+        std::ranges::fill(gradients, 0.0F);
+        for (std::size_t from = 0; from < words.size(); from += each) {
+            add_compressed(by, std::span{words}.subspan(from, each), gradients);
+        }
+    };
+    return true;
+}
+
+void CompressionMethod::visit_state(const UseNumbers& use) {
+    for (auto& [bucket, left] : left_out_) use(left);
 }
 
 }  // namespace rehearse::run

@@ -2,9 +2,12 @@
 // Gradients in fewer bits, with error feedback: what is left out waits for the next step.
 #pragma once
 
+#include <map>
 #include <span>
+#include <vector>
 
 #include "core/schedule.hpp"
+#include "run/methods/method.hpp"
 
 namespace rehearse::run {
 
@@ -18,5 +21,17 @@ void compress(const Compression& compression, std::span<float> values, std::span
 
 /// Adds to `sum` what the words stand for.
 void add_compressed(const Compression& compression, std::span<const float> words, std::span<float> sum);
+
+/// All-gathers of what each rank sends of a bucket. All ranks update by the sum of what those words stand for.
+class CompressionMethod : public Method {
+public:
+    explicit CompressionMethod(RankContext& rank) : rank_(rank) {}
+    bool prepare(ReadyStep& ready) override;
+    void visit_state(const UseNumbers& use) override;
+
+private:
+    RankContext& rank_;
+    std::map<int, std::vector<float>> left_out_, words_;  // by bucket: what waits for the next step, what is sent
+};
 
 }  // namespace rehearse::run

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank keeps of K-FAC: both factors of each layer, and the inverses of the layers that it owns.
+// The matrices of K-FAC: rows of which factors are sums of products, factors packed as they are sent, inverses.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/precision.hpp"
 #include "run/clock.hpp"
 #include "run/data/samples.hpp"
+#include "run/job_check.hpp"
 #include "run/random.hpp"
 #include "run/reference/part_check.hpp"
 
@@ -134,6 +136,7 @@ private:
 
 Result train_learners(const Schedule& schedule, const Options& options, const Report& report, kernels::Device& device) {
     rehearse::check(schedule);
+    check_program(schedule);
     check(schedule, options);
     return Learners{schedule, options, device}.train(report);
 }

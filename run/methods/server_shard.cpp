@@ -10,6 +10,8 @@
 #include "kernels/comm/idle.hpp"
 #include "kernels/comm/operation.hpp"
 #include "run/checkpoint/saver.hpp"
+#include "run/methods/averaging.hpp"
+#include "run/methods/servers.hpp"
 #include "run/random.hpp"
 #include "run/trainer.hpp"
 
@@ -17,36 +19,36 @@ namespace rehearse::run {
 
 namespace {
 
-std::vector<const Trade*> trades_with(const Schedule& schedule, int server) {
-    std::vector<const Trade*> trades;
+std::vector<const Trade*> pushes_to(const Schedule& schedule, int server) {
+    std::vector<const Trade*> pushes;
     for (const Step& step : schedule.classes.front().steps) {
-        const auto* trade = std::get_if<Trade>(&step.action);
-        if (trade != nullptr && trade->server == server) trades.push_back(trade);
+        const auto* push_pull = std::get_if<Trade>(&step.action);
+        if (push_pull != nullptr && push_pull->server == server) pushes.push_back(push_pull);
     }
-    return trades;
+    return pushes;
 }
 
-/// A trading rank as a server sees it: the gradients that come next, then the weights that go back.
-class Client {
+/// A worker as a server sees it: the gradients that come next, then the weights that go back.
+class Worker {
 public:
     /// Of steps [first, end).
-    Client(std::int64_t rank, kernels::Communicator& link, const std::vector<const Trade*>& trades, int first, int end)
+    Worker(std::int64_t rank, kernels::Communicator& link, const std::vector<const Trade*>& pushes, int first, int end)
         : rank_(rank),
           link_(link),
-          trades_(trades),
+          pushes_(pushes),
           first_(first),
-          left_((end - first) * static_cast<std::int64_t>(trades.size())) {
-        for (const Trade* trade : trades) {
-            memory_.resize(std::max(memory_.size(), at(std::max(trade->sent, trade->received))));
+          left_((end - first) * static_cast<std::int64_t>(pushes.size())) {
+        for (const Trade* push_pull : pushes) {
+            memory_.resize(std::max(memory_.size(), at(std::max(push_pull->sent, push_pull->received))));
         }
         expect();
     }
 
     bool is_through() const { return left_ == 0; }
-    const Trade& trade() const { return *trades_[taken_ % trades_.size()]; }
-    Served served() const { return {rank_, first_ + static_cast<int>(taken_ / trades_.size()), trade().bucket}; }
-    std::span<float> memory() { return std::span{memory_}.first(at(trade().sent)); }
-    std::span<float> answer() { return std::span{memory_}.first(at(trade().received)); }
+    const Trade& next() const { return *pushes_[taken_ % pushes_.size()]; }
+    Served served() const { return {rank_, first_ + static_cast<int>(taken_ / pushes_.size()), next().bucket}; }
+    std::span<float> memory() { return std::span{memory_}.first(at(next().sent)); }
+    std::span<float> answer() { return std::span{memory_}.first(at(next().received)); }
     /// Whether gradients have come that nobody has looked at.
     bool has_come() {
         if (is_through() || !under_way_ || !under_way_->test()) return false;
@@ -60,7 +62,7 @@ public:
     /// With what is in answer() by now.
     void reply() {
         replying_ = true;
-        rounds_ = kernels::RankProgram::message(0, true, trade().received);
+        rounds_ = kernels::RankProgram::message(0, true, next().received);
         under_way_ = std::make_unique<kernels::Operation>(link_, rounds_, kernels::floats(answer()));
     }
 
@@ -68,13 +70,13 @@ private:
     void expect() {
         replying_ = false;
         if (is_through()) return;
-        rounds_ = kernels::RankProgram::message(0, false, trade().sent);
+        rounds_ = kernels::RankProgram::message(0, false, next().sent);
         under_way_ = std::make_unique<kernels::Operation>(link_, rounds_, kernels::floats(memory()));
     }
 
     std::int64_t rank_;
     kernels::Communicator& link_;
-    const std::vector<const Trade*>& trades_;
+    const std::vector<const Trade*>& pushes_;
     int first_;
     std::int64_t left_;
     std::size_t taken_ = 0;
@@ -84,19 +86,19 @@ private:
     std::unique_ptr<kernels::Operation> under_way_;
 };
 
-/// Gradients of dense layers from what ranks send instead.
+/// Gradients of dense layers from the sufficient factors that workers send instead.
 class Products {
 public:
     explicit Products(const Wish& wish) : wish_(wish) {}
 
-    void multiply(const Trade& trade, std::span<const float> vectors, kernels::View gradient) {
-        const Problem& problem = trade.work.front();
+    void multiply(const Trade& push_pull, std::span<const float> factors, kernels::View gradient) {
+        const Problem& problem = push_pull.work.front();
         const std::size_t inputs = at(problem.batch * elements(input_shapes(problem.op).front()));
         kernels::Buffers buffers;
-        buffers.src.emplace_back(vectors.first(inputs));
-        buffers.diff_dst = vectors.subspan(inputs);
+        buffers.src.emplace_back(factors.first(inputs));
+        buffers.diff_dst = factors.subspan(inputs);
         buffers.diff_weights = gradient;
-        auto& kernel = kernels_[trade.bucket];
+        auto& kernel = kernels_[push_pull.bucket];
         if (kernel == nullptr) {
             const auto choices = kernels::choose_passes(problem.op, problem.batch, problem.type, wish_);
             kernel = kernels::prepare(of(choices, problem.pass), problem, wish_.scratch_limit);
@@ -109,29 +111,29 @@ private:
     std::map<int, std::unique_ptr<kernels::Kernel>> kernels_;  // by bucket
 };
 
-/// A server with its weights: what it does for whoever comes.
-class Keeper {
+/// A server with its shard of the weights: what it does for whoever comes.
+class ServerShard {
 public:
-    Keeper(const Schedule& schedule, Program& program, const Wish& wish, std::vector<const Trade*> trades,
-           TradeLinks& links)
-        : schedule_(schedule), program_(program), products_(wish), trades_(std::move(trades)), links_(links) {
+    ServerShard(const Schedule& schedule, Program& program, const Wish& wish, std::vector<const Trade*> pushes,
+                ServerLinks& links)
+        : schedule_(schedule), program_(program), products_(wish), pushes_(std::move(pushes)), links_(links) {
         for (ReadyStep& ready : program.steps()) update_of_[std::get<Update>(ready.step->action).bucket] = &ready;
     }
 
-    /// All that trading ranks send in steps [first, end).
+    /// All that workers send in steps [first, end).
     void serve(int first, int end) {
-        if (trades_.empty()) return;
-        std::vector<std::unique_ptr<Client>> clients;
+        if (pushes_.empty()) return;
+        std::vector<std::unique_ptr<Worker>> workers;
         for (auto& [pair, link] : links_) {
-            clients.push_back(std::make_unique<Client>(pair.first, link, trades_, first, end));
+            workers.push_back(std::make_unique<Worker>(pair.first, link, pushes_, first, end));
         }
         kernels::Idle idle = kernels::attentive();
-        while (!std::ranges::all_of(clients, &Client::is_through)) {
+        while (!std::ranges::all_of(workers, &Worker::is_through)) {
             bool moved = false;
-            for (const std::unique_ptr<Client>& client : clients) {
-                if (!client->has_come()) continue;
+            for (const std::unique_ptr<Worker>& worker : workers) {
+                if (!worker->has_come()) continue;
                 moved = true;
-                take(*client);
+                take(*worker);
             }
             if (moved) {
                 idle = kernels::attentive();
@@ -143,40 +145,41 @@ public:
     const std::vector<Served>& log() const { return log_; }
 
 private:
-    void take(Client& client) {
-        log_.push_back(client.served());
-        const BucketTensors& bucket = program_.tensors().bucket(client.trade().bucket);
+    void take(Worker& worker) {
+        log_.push_back(worker.served());
+        const BucketTensors& bucket = program_.tensors().bucket(worker.next().bucket);
         if (schedule_.averaging.period > 0) {
-            pull_average(schedule_.averaging.elastic, client.memory(), bucket.weights);
+            pull_average(schedule_.averaging.elastic, worker.memory(), bucket.weights);
         } else {
-            if (sends_vectors(client.trade())) {
-                products_.multiply(client.trade(), client.memory(), bucket.applied);
+            if (sends_factors(worker.next())) {
+                products_.multiply(worker.next(), worker.memory(), bucket.applied);
             } else {
-                assign(bucket.applied, client.memory());
+                assign(bucket.applied, worker.memory());
             }
-            program_.compute(*update_of_.at(client.trade().bucket), 0, 0);
-            std::ranges::copy(std::span<const float>{bucket.weights}, client.answer().begin());
+            program_.compute(*update_of_.at(worker.next().bucket), 0, 0);
+            std::ranges::copy(std::span<const float>{bucket.weights}, worker.answer().begin());
         }
-        client.reply();
+        worker.reply();
     }
 
     const Schedule& schedule_;
     Program& program_;
     Products products_;
-    std::vector<const Trade*> trades_;
-    TradeLinks& links_;
+    std::vector<const Trade*> pushes_;
+    ServerLinks& links_;
     std::map<int, ReadyStep*> update_of_;  // by bucket
     std::vector<Served> log_;
 };
 
 }  // namespace
 
-std::vector<std::int64_t> trading_ranks(const Schedule& schedule) {
+std::vector<std::int64_t> pushing_ranks(const Schedule& schedule) {
     std::vector<std::int64_t> result;
     for (std::int64_t rank = 0; rank < ranks(schedule.mesh); ++rank) {
         const bool first = std::ranges::any_of(schedule.classes.front().steps, [&](const Step& step) {
-            const auto* trade = std::get_if<Trade>(&step.action);
-            return trade != nullptr && (trade->group < 0 || place_on(schedule.mesh, trade->group, rank) == 0);
+            const auto* push_pull = std::get_if<Trade>(&step.action);
+            return push_pull != nullptr &&
+                   (push_pull->group < 0 || place_on(schedule.mesh, push_pull->group, rank) == 0);
         });
         if (first) result.push_back(rank);
     }
@@ -184,7 +187,7 @@ std::vector<std::int64_t> trading_ranks(const Schedule& schedule) {
 }
 
 Schedule kept_by_server(const Schedule& schedule, int server) {
-    require(schedule.classes.size() == 1, "ranks that trade have one program");
+    require(schedule.classes.size() == 1, "workers have one program");
     Schedule kept = schedule;
     kept.mesh = {{{"data", 1}}};
     kept.servers = {};
@@ -195,17 +198,17 @@ Schedule kept_by_server(const Schedule& schedule, int server) {
     all.slots = 1;
     for (Bucket& bucket : all.part.buckets) bucket.axis = -1;
     for (const Step& step : schedule.classes.front().steps) {
-        const auto* trade = std::get_if<Trade>(&step.action);
-        if (trade == nullptr || (server >= 0 && trade->server != server) || kept.averaging.period > 0) continue;
-        all.steps.push_back({step.name, Stream::compute, Update{trade->bucket, trade->work.back(), -1}, {}});
+        const auto* push_pull = std::get_if<Trade>(&step.action);
+        if (push_pull == nullptr || (server >= 0 && push_pull->server != server) || kept.averaging.period > 0) continue;
+        all.steps.push_back({step.name, Stream::compute, Update{push_pull->bucket, push_pull->work.back(), -1}, {}});
     }
     return kept;
 }
 
-TradeLinks link_servers(const kernels::Communicator& job, const Schedule& schedule) {
-    TradeLinks links;
+ServerLinks link_servers(const kernels::Communicator& job, const Schedule& schedule) {
+    ServerLinks links;
     const std::int64_t first_server = ranks(schedule.mesh), own = job.rank();
-    for (const std::int64_t rank : trading_ranks(schedule)) {
+    for (const std::int64_t rank : pushing_ranks(schedule)) {
         for (std::int64_t server = 0; server < schedule.servers.count; ++server) {
             const bool serves = own == first_server + server, member = serves || own == rank;
             kernels::Communicator pair = job.split(member ? 1 : 0, serves ? 1 : 0);
@@ -215,35 +218,28 @@ TradeLinks link_servers(const kernels::Communicator& job, const Schedule& schedu
     return links;
 }
 
-kernels::RankProgram trade_rounds(const Trade& trade) {
-    kernels::RankProgram rounds = kernels::RankProgram::message(1, true, trade.sent);
-    kernels::RankProgram back = kernels::RankProgram::message(1, false, trade.received);
-    rounds.elements = std::max(trade.sent, trade.received);
+kernels::RankProgram push_pull_rounds(const Trade& push_pull) {
+    kernels::RankProgram rounds = kernels::RankProgram::message(1, true, push_pull.sent);
+    kernels::RankProgram back = kernels::RankProgram::message(1, false, push_pull.received);
+    rounds.elements = std::max(push_pull.sent, push_pull.received);
     rounds.rounds.push_back(std::move(back.rounds.front()));
     return rounds;
 }
 
-void pull_average(double share, std::span<float> model, std::span<float> average) {
-    for (std::size_t i = 0; i < model.size(); ++i) {
-        model[i] = static_cast<float>(share) * (model[i] - average[i]);
-        average[i] += model[i];
-    }
-}
-
 std::vector<Served> serve(const kernels::Communicator& job, const Schedule& schedule, int server,
-                          const Options& options, TradeLinks& links) {
+                          const Options& options, ServerLinks& links) {
     const Schedule kept = kept_by_server(schedule, server);
     const Wish wish = wish_of(options, nullptr);
     Program program{kept, 0, wish, key(options.seed, weights_of), hyperparameters_of(options)};
     RankSaver saver{job, schedule, options, [&](const auto& use) { program.visit_own_state(use); }};
-    Keeper keeper{schedule, program, wish, trades_with(schedule, server), links};
+    ServerShard shard{schedule, program, wish, pushes_to(schedule, server), links};
     for (int step = saver.begin(); step < options.steps;) {
         const int steps = saver.steps_from(step);
-        keeper.serve(step, step + steps);
+        shard.serve(step, step + steps);
         step += steps;
         saver.after(step - 1);
     }
-    return keeper.log();
+    return shard.log();
 }
 
 ServerLogs share_logs(const kernels::Communicator& job, const Schedule& schedule, const std::vector<Served>& own) {

@@ -56,10 +56,10 @@ void read_unlocked(std::span<float> shared, std::span<float> to) {
     }
 }
 
-Pool::Pool(const Schedule& schedule, const Options& options, const Wish& wish, const Hyperparameters& hyperparameters,
-           std::uint64_t weights_seed)
+WorkerThreads::WorkerThreads(const Schedule& schedule, const Options& options, const Wish& wish,
+                             const Hyperparameters& hyperparameters, std::uint64_t weights_seed)
     : options_(options),
-      alone_(of_one_part(schedule)),
+      one_part_(of_one_part(schedule)),
       learners_(at(threads_of(schedule, options))),
       parts_(at(schedule.micro_batches)),
       taken_(parts_.size()),
@@ -67,7 +67,7 @@ Pool::Pool(const Schedule& schedule, const Options& options, const Wish& wish, c
       gate_(static_cast<std::ptrdiff_t>(learners_.size()) + 1) {
     for (std::size_t i = 0; i < learners_.size(); ++i) {
         Learner& learner = learners_[i];
-        learner.program = std::make_unique<Program>(alone_, 0, wish, weights_seed, hyperparameters);
+        learner.program = std::make_unique<Program>(one_part_, 0, wish, weights_seed, hyperparameters);
         learner.share = schedule.averaging.elastic;
         if (i < options.learner_paces.size()) learner.pace = options.learner_paces[i];
     }
@@ -87,13 +87,13 @@ Pool::Pool(const Schedule& schedule, const Options& options, const Wish& wish, c
     }
 }
 
-Pool::~Pool() {
+WorkerThreads::~WorkerThreads() {
     if (running_) gate_.arrive_and_wait();
     stop_ = true;
     gate_.arrive_and_wait();
 }
 
-void Pool::begin(std::uint64_t dropout_seed, std::int64_t first_sample) {
+void WorkerThreads::begin(std::uint64_t dropout_seed, std::int64_t first_sample) {
     seed_ = dropout_seed;
     first_sample_ = first_sample;
     next_ = 0;
@@ -106,13 +106,13 @@ void Pool::begin(std::uint64_t dropout_seed, std::int64_t first_sample) {
     gate_.arrive_and_wait();
 }
 
-void Pool::end() {
+void WorkerThreads::end() {
     gate_.arrive_and_wait();
     running_ = false;
     if (failure_) std::rethrow_exception(failure_);
 }
 
-void Pool::work(std::size_t learner) {
+void WorkerThreads::work(std::size_t learner) {
     for (;;) {
         gate_.arrive_and_wait();
         if (stop_) return;
@@ -126,7 +126,7 @@ void Pool::work(std::size_t learner) {
     }
 }
 
-void Pool::take_parts(std::size_t learner) {
+void WorkerThreads::take_parts(std::size_t learner) {
     Learner& own = learners_[learner];
     const auto all = static_cast<int>(parts_.size());
     const auto take = [&](int part) {
@@ -145,7 +145,7 @@ void Pool::take_parts(std::size_t learner) {
     own.end = now();
 }
 
-void Pool::train(Learner& learner, int part) {
+void WorkerThreads::train(Learner& learner, int part) {
     Program& program = *learner.program;
     const Batch& batch = parts_[at(part)];
     std::ranges::copy(batch.input, program.tensors().input().begin());
@@ -158,7 +158,7 @@ void Pool::train(Learner& learner, int part) {
 }
 
 // Of its own model, which after its first update of a step gives up a share of how far it was from the average one.
-void Pool::update(Learner& learner) {
+void WorkerThreads::update(Learner& learner) {
     Program& program = *learner.program;
     if (!model_.empty()) {
         const std::span<const float> gradients = program.tensors().applied();

@@ -28,7 +28,7 @@ void add_unlocked(std::span<float> shared, std::span<const float> by, float fact
 /// What others are adding to, element by element.
 void read_unlocked(std::span<float> shared, std::span<float> to);
 
-class Pool {
+class WorkerThreads {
 public:
     struct Learner {
         std::unique_ptr<Program> program;
@@ -41,12 +41,12 @@ public:
     };
 
     /// One thread and program for each learner of a rank, or for each of options.unlocked; for one part of the rank's
-    /// batch, all at the first weights. `schedule` and `options` outlive the pool.
-    Pool(const Schedule& schedule, const Options& options, const Wish& wish, const Hyperparameters& hyperparameters,
-         std::uint64_t weights_seed);
-    ~Pool();
-    Pool(const Pool&) = delete;
-    Pool& operator=(const Pool&) = delete;
+    /// batch, all at the first weights. `schedule` and `options` outlive the threads.
+    WorkerThreads(const Schedule& schedule, const Options& options, const Wish& wish,
+                  const Hyperparameters& hyperparameters, std::uint64_t weights_seed);
+    ~WorkerThreads();
+    WorkerThreads(const WorkerThreads&) = delete;
+    WorkerThreads& operator=(const WorkerThreads&) = delete;
 
     std::span<Learner> learners() { return learners_; }
     /// The parts of a rank's batch that the next step takes.
@@ -68,7 +68,7 @@ private:
     void update(Learner& learner);
 
     const Options& options_;
-    Schedule alone_;  // of one part, on one rank
+    Schedule one_part_;  // on one rank
     std::vector<Learner> learners_;
     std::vector<Batch> parts_;
     std::vector<int> taken_;

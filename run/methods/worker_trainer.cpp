@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training with pools: each rank's threads take its batch, ranks bring their models together.
+// Training with several worker threads a rank: they take its batch, and ranks bring their models together.
+#include "run/methods/worker_trainer.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +14,9 @@
 #include "run/checkpoint/saver.hpp"
 #include "run/clock.hpp"
 #include "run/data/feed.hpp"
-#include "run/placement.hpp"
+#include "run/methods/averaging.hpp"
 #include "run/methods/worker_threads.hpp"
+#include "run/placement.hpp"
 #include "run/random.hpp"
 #include "run/reference/part_check.hpp"
 #include "run/trainer.hpp"
@@ -22,15 +25,15 @@ namespace rehearse::run {
 
 namespace {
 
-class PoolTrainer {
+class WorkerTrainer {
 public:
-    PoolTrainer(const kernels::Communicator& world, const Schedule& schedule, const Options& options)
+    WorkerTrainer(const kernels::Communicator& world, const Schedule& schedule, const Options& options)
         : world_(world),
           ring_(world.split(0, world.rank())),
           schedule_(schedule),
           options_(options),
-          pool_(schedule, options, wish_of(options, nullptr), hyperparameters_of(options),
-                key(options.seed, weights_of)),
+          threads_(schedule, options, wish_of(options, nullptr), hyperparameters_of(options),
+                   key(options.seed, weights_of)),
           first_sample_(first_sample(schedule, shard_of(schedule.mesh, world.rank()))),
           feed_(schedule, key(options.seed, data_of), options.data, first_sample_),
           average_(floats_of(first_program().tensors().weights())),
@@ -42,15 +45,15 @@ public:
 
     Result train(const Report& report) {
         Result result;
-        RankSaver saver{world_, schedule_, options_, [this](const auto& use) { visit_state(use); }};
+        RankSaver saver{world_, schedule_, options_, [this](const UseNumbers& use) { visit_state(use); }};
         result.first_step = saver.begin();
         for (int step = result.first_step; step < options_.steps; ++step) {
             result.steps.push_back(train_step(step));
             saver.after(step);
             if (report && world_.rank() == 0) report(step, result.steps.back());
         }
-        Program& last = *pool_.learners().back().program;
-        if (!pool_.model().empty()) assign(last.tensors().weights(), pool_.model());
+        Program& last = *threads_.learners().back().program;
+        if (!threads_.model().empty()) assign(last.tensors().weights(), threads_.model());
         result.weights = floats_of(last.tensors().weights());
         result.gradients = floats_of(last.tensors().applied());
         result.timeline.ranks = world_.size();
@@ -60,11 +63,11 @@ public:
 
 private:
     bool elastic() const { return schedule_.averaging.elastic > 0; }
-    Program& first_program() { return *pool_.learners().front().program; }
+    Program& first_program() { return *threads_.learners().front().program; }
 
-    void visit_state(const std::function<void(std::span<float>)>& use) {
-        for (Pool::Learner& learner : pool_.learners()) learner.program->visit_own_state(use);
-        use(pool_.model());
+    void visit_state(const UseNumbers& use) {
+        for (WorkerThreads::Learner& learner : threads_.learners()) learner.program->visit_own_state(use);
+        use(threads_.model());
         use(average_);
         use(last_);
     }
@@ -101,19 +104,19 @@ private:
         load(step);
         world_.barrier(kernels::attentive());
         const double begin = now();
-        const std::vector<float> before{pool_.model().begin(), pool_.model().end()};
+        const std::vector<float> before{threads_.model().begin(), threads_.model().end()};
         if (elastic()) measure_differences();
-        pool_.begin(dropout_seed(step), first_sample_);
+        threads_.begin(dropout_seed(step), first_sample_);
         if (elastic()) sum_up(sum_);
         const double summed = now();
-        pool_.end();
+        threads_.end();
         double computed = 0, loss = 0;
-        for (const Pool::Learner& learner : pool_.learners()) {
+        for (const WorkerThreads::Learner& learner : threads_.learners()) {
             computed = std::max(computed, learner.end);
             loss += learner.loss;
         }
         if (!before.empty()) count_lost(before);
-        taken_.emplace_back(pool_.taken().begin(), pool_.taken().end());
+        taken_.emplace_back(threads_.taken().begin(), threads_.taken().end());
         bring_together();
         const double end = now();
         const double exposed = std::max(0.0, summed - computed) + (elastic() ? 0 : end - computed);
@@ -124,9 +127,9 @@ private:
     void load(int step) {
         Program& by = first_program();
         const std::int64_t each = by.samples();
-        for (std::size_t part = 0; part < pool_.parts().size(); ++part) {
+        for (std::size_t part = 0; part < threads_.parts().size(); ++part) {
             feed_.load(step, first_sample_ + static_cast<std::int64_t>(part) * each, by);
-            Batch& batch = pool_.parts()[part];
+            Batch& batch = threads_.parts()[part];
             std::ranges::copy(by.tensors().input(), batch.input.begin());
             std::ranges::copy(by.tensors().indices(), batch.ids.begin());
             std::ranges::copy(by.tensors().labels(), batch.labels.begin());
@@ -140,7 +143,7 @@ private:
     // x - z of all learners as the step begins, and the sum of this rank's.
     void measure_differences() {
         std::ranges::fill(sum_, 0.0F);
-        for (Pool::Learner& learner : pool_.learners()) {
+        for (WorkerThreads::Learner& learner : threads_.learners()) {
             const std::span<const float> weights = learner.program->tensors().weights();
             learner.apart.resize(weights.size());
             for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -154,22 +157,17 @@ private:
     void bring_together() {
         if (!elastic()) return replace();
         const auto share = static_cast<float>(schedule_.averaging.elastic);
-        const auto momentum = static_cast<float>(schedule_.averaging.momentum);
-        for (Pool::Learner& learner : pool_.learners()) {
+        for (WorkerThreads::Learner& learner : threads_.learners()) {
             if (learner.pulled) continue;
             const std::span<float> weights = learner.program->tensors().weights();
             for (std::size_t i = 0; i < weights.size(); ++i) weights[i] -= share * learner.apart[i];
         }
-        for (std::size_t i = 0; i < average_.size(); ++i) {
-            const float before = average_[i];
-            average_[i] += share * sum_[i] + momentum * (before - last_[i]);
-            last_[i] = before;
-        }
+        move_average(schedule_.averaging, sum_, average_, last_);
     }
     void replace() {
-        sum_up(pool_.model());
+        sum_up(threads_.model());
         if (sums_.empty()) return;
-        for (float& weight : pool_.model()) weight /= static_cast<float>(world_.size());
+        for (float& weight : threads_.model()) weight /= static_cast<float>(world_.size());
     }
 
     // What the model has moved less than its updates' sum, as a share of that. Each addition to a weight rounds it by
@@ -178,8 +176,8 @@ private:
         double missing = 0, all = 0, weights = 0;
         for (std::size_t i = 0; i < before.size(); ++i) {
             double added = 0;
-            for (const Pool::Learner& learner : pool_.learners()) added += learner.added[i];
-            missing += std::pow(pool_.model()[i] - before[i] - added, 2);
+            for (const WorkerThreads::Learner& learner : threads_.learners()) added += learner.added[i];
+            missing += std::pow(threads_.model()[i] - before[i] - added, 2);
             all += added * added;
             weights += double{before[i]} * before[i];
         }
@@ -226,9 +224,9 @@ private:
     void check(Result& result, Program& last) {
         GradientCheck checked = lost_;
         if (options_.unlocked == 0) {
-            if (!options_.alone) throw InputError("learners need the whole network to compare with");
+            if (!options_.single_rank) throw InputError("learners need the whole network to compare with");
             checked =
-                check_part(schedule_, world_.rank(), last, *options_.alone,
+                check_part(schedule_, world_.rank(), last, *options_.single_rank,
                            {.wish = wish_of(options_, nullptr),
                             .weights_seed = key(options_.seed, weights_of),
                             .hyperparameters = hyperparameters_of(options_),
@@ -249,7 +247,7 @@ private:
     kernels::Communicator ring_;
     const Schedule& schedule_;
     const Options& options_;
-    Pool pool_;
+    WorkerThreads threads_;
     std::int64_t first_sample_;
     Feed feed_;
     std::vector<float> average_, last_, sum_;
@@ -260,9 +258,9 @@ private:
 
 }  // namespace
 
-Result train_pools(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
-                   const Report& report) {
-    return PoolTrainer{world, schedule, options}.train(report);
+Result train_with_threads(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
+                          const Report& report) {
+    return WorkerTrainer{world, schedule, options}.train(report);
 }
 
 }  // namespace rehearse::run

@@ -1,72 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// References of trainings whose ranks do not simply sum their gradients: models of their own, gradients in fewer bits,
-// parameter servers.
-#include <algorithm>
-#include <cmath>
+// What parameter servers mean, written out for one rank: their updates are played again in the order in which they have
+// written them down.
+#include <map>
 
 #include "core/error.hpp"
 #include "core/index.hpp"
-#include "run/methods/compression.hpp"
-#include "run/reference/single_rank.hpp"
 #include "run/methods/server_shard.hpp"
+#include "run/reference/single_rank.hpp"
 
 namespace rehearse::run {
 
 namespace {
 
-/// The models that local SGD and elastic averaging train, and their average.
-struct Models {
-    const Averaging& averaging;
-    std::vector<std::unique_ptr<Program>> models;
-    std::vector<double> average, last;
-
-    explicit Models(const Averaging& of) : averaging(of) {}
-    std::span<float> weights(std::size_t model) const { return models[model]->tensors().weights(); }
-
-    void begin() {
-        average.assign(weights(0).begin(), weights(0).end());
-        last = average;
-    }
-    /// x_i -= a (x_i - z), z += a sum (x_i - z) + m (z - z_before), all of x and z as they were at the beginning of the
-    /// step (Zhang et al. 2015, algorithm 1 for all workers at once; m: Koliousis et al. 2019).
-    std::vector<std::vector<double>> differences() const {
-        std::vector<std::vector<double>> all;
-        for (std::size_t i = 0; i < models.size(); ++i) {
-            auto& own = all.emplace_back(average.size());
-            for (std::size_t k = 0; k < own.size(); ++k) own[k] = weights(i)[k] - average[k];
-        }
-        return all;
-    }
-    void pull(std::size_t model, const std::vector<double>& difference) const {
-        for (std::size_t k = 0; k < difference.size(); ++k) {
-            weights(model)[k] = static_cast<float>(weights(model)[k] - averaging.elastic * difference[k]);
-        }
-    }
-    void move_average(const std::vector<std::vector<double>>& all) {
-        for (std::size_t k = 0; k < average.size(); ++k) {
-            const double before = average[k];
-            double sum = 0;
-            for (const auto& own : all) sum += own[k];
-            average[k] += averaging.elastic * sum + averaging.momentum * (average[k] - last[k]);
-            last[k] = before;
-        }
-    }
-    void replace() const {
-        for (std::size_t k = 0; k < average.size(); ++k) {
-            double sum = 0;
-            for (std::size_t i = 0; i < models.size(); ++i) sum += weights(i)[k];
-            for (std::size_t i = 0; i < models.size(); ++i) {
-                weights(i)[k] = static_cast<float>(sum / static_cast<double>(models.size()));
-            }
-        }
-    }
-};
-
-/// The weights that a trading rank has, and the gradients that it makes with them next.
-struct Trader {
+/// The weights that a worker has, and the gradients that it makes with them next.
+struct Worker {
     std::vector<std::vector<float>> weights, gradients;  // by bucket
     int step = 0;                                        // of its next gradients
-    std::size_t traded = 0;                              // buckets, of that step
+    std::size_t pulled = 0;                              // buckets, of that step
     bool made = false;
 };
 
@@ -87,149 +37,146 @@ void put_weights(Program& program, const Bucket& bucket, std::span<const float> 
     }
 }
 
-}  // namespace
+/// A rank's own model, what it will give up when all of its pulls of this step are over.
+struct Own {
+    std::unique_ptr<Program> model;
+    std::vector<std::vector<double>> gives_up;  // by layer
+    int step = 0;
+    std::size_t pulled = 0;  // buckets
+    bool made = false;       // this step's updates
+};
 
-// The updates one after the other, of each bucket in the order that its server has written down, each by the gradients
-// of a trading rank at the weights that it got by its trades of the step before.
-Trained Alone::train_by_servers(std::int64_t rank, int perturbation) const {
-    const std::vector<Bucket>& buckets = schedule_.classes.front().part.buckets;
-    const std::unique_ptr<Program> model = this->model(perturbation);
-    const Schedule kept = kept_by_server(schedule_, -1);
-    Program server{kept, 0, options_.wish, options_.weights_seed, options_.hyperparameters};
-    std::map<std::int64_t, Trader> traders;
-    for (const std::int64_t trader : trading_ranks(schedule_)) {
-        for (const Bucket& bucket : buckets) {
-            traders[trader].weights.push_back(of_bucket(*model, bucket, &LayerTensors::weights));
-            traders[trader].gradients.emplace_back();
-        }
-    }
-    for (std::size_t b = 0; b < buckets.size(); ++b)
-        put_weights(server, buckets[b], traders.begin()->second.weights[b]);
-    Trained trained;
-    const std::int64_t in_group = shards(schedule_.mesh) / static_cast<std::int64_t>(traders.size());
-    const auto make = [&](std::int64_t first_rank, Trader& trader) {
-        for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*model, buckets[b], trader.weights[b]);
-        const std::int64_t first = shard_of(schedule_.mesh, first_rank) * schedule_.batch_per_rank;
-        sum_gradients(*model, trader.step, first, first + in_group * schedule_.batch_per_rank,
-                      micro_batch_size(schedule_));
-        for (std::size_t b = 0; b < buckets.size(); ++b) {
-            trader.gradients[b] = of_bucket(*model, buckets[b], &LayerTensors::gradients);
-        }
-        trader.made = true;
-        const bool own = shard_of(schedule_.mesh, rank) / in_group == shard_of(schedule_.mesh, first_rank) / in_group;
-        if (own && last(trader.step)) trained.gradients = result(*model).gradients;
-    };
-    const auto update_by = [&](const Served& served) {
-        Trader& trader = traders.at(served.rank);
-        if (!trader.made) make(served.rank, trader);
-        const auto b = at(served.bucket);
-        assign(server.tensors().bucket(served.bucket).applied, trader.gradients[b]);
-        for (ReadyStep& ready : server.steps()) {
-            if (std::get<Update>(ready.step->action).bucket == served.bucket) server.compute(ready, 0, 0);
-        }
-        server.end_step();
-        trader.weights[b] = floats_of(server.tensors().bucket(served.bucket).weights);
-        if (++trader.traded < buckets.size()) return;
-        trader.traded = 0;
-        trader.made = false;
-        ++trader.step;
-    };
-    std::vector<std::size_t> next(options_.served.size());
+using Averages = std::vector<std::vector<double>>;  // by layer
+
+/// Calls `take` for what servers have written down, each server's in its order, once `step_of` says that the rank has
+/// come to that step: it has what it needs for it.
+template <typename StepOf, typename Take>
+void play_again(const ServerLogs& logs, const StepOf& step_of, const Take& take) {
+    std::vector<std::size_t> next(logs.size());
     for (bool moved = true; moved;) {
         moved = false;
         for (std::size_t s = 0; s < next.size(); ++s) {
-            while (next[s] < options_.served[s].size()) {
-                const Served& served = options_.served[s][next[s]];
-                if (traders.at(served.rank).step != served.step) break;  // it has not got what it needs for that yet
-                update_by(served);
-                ++next[s];
+            while (next[s] < logs[s].size() && step_of(logs[s][next[s]].rank) == logs[s][next[s]].step) {
+                take(logs[s][next[s]++]);
                 moved = true;
             }
         }
     }
     for (std::size_t s = 0; s < next.size(); ++s) {
-        require(next[s] == options_.served[s].size(), "what servers have written down can have been");
+        require(next[s] == logs[s].size(), "what servers have written down can have been");
     }
-    for (auto& [first_rank, trader] : traders) {
-        if (shard_of(schedule_.mesh, rank) / in_group != shard_of(schedule_.mesh, first_rank) / in_group) continue;
-        for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*model, buckets[b], trader.weights[b]);
-        trained.weights = result(*model).weights;
-    }
-    return trained;
 }
 
-Trained Alone::train_models(std::int64_t rank, int perturbation) const {
-    Models all{schedule_.averaging};
-    const std::int64_t learners = schedule_.averaging.learners;
-    for (std::int64_t i = 0; i < learners * shards(schedule_.mesh); ++i) all.models.push_back(model(perturbation));
-    all.begin();
-    const bool elastic = schedule_.averaging.elastic > 0;
-    const std::int64_t size = micro_batch_size(schedule_), parts = schedule_.micro_batches;
-    const auto takes = [&](std::int64_t shard, int step, std::int64_t part, std::int64_t learner) {
-        if (options_.taken.empty()) return part / schedule_.averaging.period == learner;
-        return options_.taken[at(shard)][at(step)][at(part)] == learner;
+// Asynchronous elastic averaging (Zhang et al. 2015, algorithm 1): each model pulls at the average as it is then.
+Trained train_by_elastic_servers(const SingleRank& single, std::int64_t rank, int perturbation) {
+    const Schedule& schedule = single.schedule();
+    const ReferenceOptions& options = single.options();
+    const std::vector<Bucket>& buckets = schedule.classes.front().part.buckets;
+    std::map<std::int64_t, Own> all;
+    for (const std::int64_t worker : pushing_ranks(schedule)) {
+        all[worker].model = single.model(perturbation);
+        all[worker].gives_up.resize(single.layers().size());
+    }
+    Averages average;
+    for (std::size_t i = 0; i < single.layers().size(); ++i) {
+        Program& any = *all.begin()->second.model;
+        const std::vector<float> weights = floats_of(any.tensors().layer(static_cast<int>(i)).weights);
+        average.emplace_back(weights.begin(), weights.end());
+    }
+    const auto make = [&](std::int64_t worker, Own& own) {
+        own.made = true;
+        for (int m = 0; m < schedule.averaging.period; ++m) {
+            const std::int64_t first =
+                shard_of(schedule.mesh, worker) * schedule.batch_per_rank + m * micro_batch_size(schedule);
+            single.sum_gradients(*own.model, own.step, first, first + 1, 1);
+            SingleRank::update(*own.model);
+        }
     };
-    for (int step = 0; step < options_.steps; ++step) {
-        const std::vector<std::vector<double>> apart = all.differences();
-        for (std::size_t i = 0; i < all.models.size(); ++i) {
-            const std::int64_t shard = static_cast<std::int64_t>(i) / learners;
-            bool pulled = !elastic;
-            for (std::int64_t part = 0; part < parts; ++part) {
-                if (!takes(shard, step, part, static_cast<std::int64_t>(i) % learners)) continue;
-                const std::int64_t first = shard * schedule_.batch_per_rank + part * size;
-                sum_gradients(*all.models[i], step, first, first + 1, 1);
-                update(*all.models[i]);
-                if (!pulled) all.pull(i, apart[i]);
-                pulled = true;
+    const auto pull = [&](const Served& served) {
+        Own& own = all.at(served.rank);
+        if (!own.made) make(served.rank, own);
+        for (const int layer : buckets[at(served.bucket)].layers) {
+            const std::span<float> weights = own.model->tensors().layer(layer).weights;
+            std::vector<double>& gives_up = own.gives_up[at(layer)];
+            gives_up.resize(weights.size());
+            for (std::size_t i = 0; i < weights.size(); ++i) {
+                gives_up[i] = schedule.averaging.elastic * (weights[i] - average[at(layer)][i]);
+                average[at(layer)][i] += gives_up[i];
             }
-            if (!pulled) all.pull(i, apart[i]);
         }
-        if (elastic) all.move_average(apart);
-        if (!elastic) all.replace();
-    }
-    return result(*all.models[at((shard_of(schedule_.mesh, rank) + 1) * learners - 1)]);
+        if (++own.pulled < buckets.size()) return;
+        for (std::size_t layer = 0; layer < own.gives_up.size(); ++layer) {
+            const std::span<float> weights = own.model->tensors().layer(static_cast<int>(layer)).weights;
+            for (std::size_t i = 0; i < own.gives_up[layer].size(); ++i) {
+                weights[i] = static_cast<float>(weights[i] - own.gives_up[layer][i]);
+            }
+        }
+        own.pulled = 0;
+        own.made = false;
+        ++own.step;
+    };
+    play_again(
+        options.served, [&](std::int64_t of) { return all.at(of).step; }, pull);
+    return single.result(*all.at(rank).model);
 }
 
-// Each rank's gradients and what it had left out before are sent in few bits; all take the sum of what has come.
-Trained Alone::train_compressed(int perturbation) const {
-    const std::unique_ptr<Program> model = this->model(perturbation);
-    const std::vector<Bucket>& buckets = schedule_.classes.front().part.buckets;
-    const std::int64_t ranks = shards(schedule_.mesh);
-    std::vector<std::vector<std::vector<float>>> left(at(ranks));  // by rank and bucket
-    Trained trained;
-    for (int step = 0; step < options_.steps; ++step) {
-        std::vector<std::vector<float>> sums;
-        for (const Bucket& bucket : buckets) sums.emplace_back(at(bucket.elements));
-        for (std::int64_t rank = 0; rank < ranks; ++rank) {
-            const std::int64_t first = rank * schedule_.batch_per_rank;
-            sum_gradients(*model, step, first, first + schedule_.batch_per_rank, micro_batch_size(schedule_));
-            for (std::size_t b = 0; b < buckets.size(); ++b) {
-                std::vector<float> gradients;
-                for (const int layer : buckets[b].layers) {
-                    for (const float g : floats_of(model->tensors().layer(layer).gradients)) {
-                        gradients.push_back(g / static_cast<float>(ranks));
-                    }
-                }
-                auto& own = left[at(rank)];
-                if (own.size() <= b) own.emplace_back(gradients.size());
-                std::ranges::transform(own[b], gradients, own[b].begin(), std::plus<>{});
-                std::vector<float> words(at(compressed_words(schedule_.compression, buckets[b].elements)));
-                compress(schedule_.compression, own[b], words);
-                add_compressed(schedule_.compression, words, sums[b]);
-            }
+}  // namespace
+
+// The updates one after the other, of each bucket in the order that its server has written down, each by the gradients
+// of a worker at the weights that it got by its pulls of the step before.
+Trained train_by_servers(const SingleRank& single, std::int64_t rank, int perturbation) {
+    const Schedule& schedule = single.schedule();
+    if (schedule.averaging.period > 0) return train_by_elastic_servers(single, rank, perturbation);
+    const ReferenceOptions& options = single.options();
+    const std::vector<Bucket>& buckets = schedule.classes.front().part.buckets;
+    const std::unique_ptr<Program> model = single.model(perturbation);
+    const Schedule kept = kept_by_server(schedule, -1);
+    Program server{kept, 0, options.wish, options.weights_seed, options.hyperparameters};
+    std::map<std::int64_t, Worker> workers;
+    for (const std::int64_t worker : pushing_ranks(schedule)) {
+        for (const Bucket& bucket : buckets) {
+            workers[worker].weights.push_back(of_bucket(*model, bucket, &LayerTensors::weights));
+            workers[worker].gradients.emplace_back();
         }
-        for (std::size_t b = 0; b < buckets.size(); ++b) {
-            std::size_t from = 0;
-            for (const int layer : buckets[b].layers) {
-                const kernels::View gradients = model->tensors().layer(layer).gradients;
-                assign(gradients, std::span{sums[b]}.subspan(from, gradients.size()));
-                from += gradients.size();
-            }
-        }
-        if (last(step)) trained.gradients = result(*model).gradients;
-        update(*model);
     }
-    trained.weights = result(*model).weights;
+    for (std::size_t b = 0; b < buckets.size(); ++b)
+        put_weights(server, buckets[b], workers.begin()->second.weights[b]);
+    Trained trained;
+    const std::int64_t in_group = shards(schedule.mesh) / static_cast<std::int64_t>(workers.size());
+    const auto make = [&](std::int64_t first_rank, Worker& worker) {
+        for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*model, buckets[b], worker.weights[b]);
+        const std::int64_t first = shard_of(schedule.mesh, first_rank) * schedule.batch_per_rank;
+        single.sum_gradients(*model, worker.step, first, first + in_group * schedule.batch_per_rank,
+                             micro_batch_size(schedule));
+        for (std::size_t b = 0; b < buckets.size(); ++b) {
+            worker.gradients[b] = of_bucket(*model, buckets[b], &LayerTensors::gradients);
+        }
+        worker.made = true;
+        const bool own = shard_of(schedule.mesh, rank) / in_group == shard_of(schedule.mesh, first_rank) / in_group;
+        if (own && single.last(worker.step)) trained.gradients = single.result(*model).gradients;
+    };
+    const auto update_by = [&](const Served& served) {
+        Worker& worker = workers.at(served.rank);
+        if (!worker.made) make(served.rank, worker);
+        const auto b = at(served.bucket);
+        assign(server.tensors().bucket(served.bucket).applied, worker.gradients[b]);
+        for (ReadyStep& ready : server.steps()) {
+            if (std::get<Update>(ready.step->action).bucket == served.bucket) server.compute(ready, 0, 0);
+        }
+        server.end_step();
+        worker.weights[b] = floats_of(server.tensors().bucket(served.bucket).weights);
+        if (++worker.pulled < buckets.size()) return;
+        worker.pulled = 0;
+        worker.made = false;
+        ++worker.step;
+    };
+    play_again(
+        options.served, [&](std::int64_t of) { return workers.at(of).step; }, update_by);
+    for (auto& [first_rank, worker] : workers) {
+        if (shard_of(schedule.mesh, rank) / in_group != shard_of(schedule.mesh, first_rank) / in_group) continue;
+        for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*model, buckets[b], worker.weights[b]);
+        trained.weights = single.result(*model).weights;
+    }
     return trained;
 }
 

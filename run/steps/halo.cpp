@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that ranks lend each other, and the blocks of samples that they work on.
+#include "run/steps/halo.hpp"
+
 #include <algorithm>
 #include <limits>
 
@@ -7,7 +8,6 @@
 #include "core/index.hpp"
 #include "kernels/comm/reduction.hpp"
 #include "run/pieces.hpp"
-#include "run/program.hpp"
 
 namespace rehearse::run {
 
@@ -113,13 +113,13 @@ void add_up_rows(const Rows& rows, kernels::ConstView needed, kernels::View memo
 
 }  // namespace
 
-void Program::prepare_halo(ReadyStep& ready, const Communicate& communicate) {
-    const Layer& layer = part().network.layers[at(communicate.layer)];
+void prepare_halo(RankContext& rank, GradientSums& gradients, std::vector<std::byte>& bytes, ReadyStep& ready,
+                  const Communicate& communicate) {
+    const Layer& layer = rank.part().network.layers[at(communicate.layer)];
     const auto& op = std::get<Communication>(layer.op);
-    const Rows rows{op, micro_batch_size(schedule_, rank_class_), coordinates_[at(communicate.axis)]};
+    const Rows rows{op, rank.micro_batch(), rank.coordinates[at(communicate.axis)]};
     const Halo halo = op.halo;
-    const LayerTensors made = tensors_->layer(communicate.layer, communicate.micro_batch);
-    std::vector<std::byte>& bytes = joints_[at(communicate.layer)];
+    const LayerTensors made = rank.tensors.layer(communicate.layer, communicate.micro_batch);
     const auto size = at(communicate.elements);
     // Of both passes, so that neither moves the other's.
     const std::size_t most = made.output.size() / at(halo.size) * at(halo.size + 2 * halo.own);
@@ -127,7 +127,7 @@ void Program::prepare_halo(ReadyStep& ready, const Communicate& communicate) {
     ready.data = {bytes.data(), size, communicate.type};
     const kernels::View memory = ready.data;
     if (communicate.pass == Pass::forward) {
-        const kernels::ConstView own = tensors_->layer(layer.inputs.front(), communicate.micro_batch).output;
+        const kernels::ConstView own = rank.tensors.layer(layer.inputs.front(), communicate.micro_batch).output;
         const float beyond = op.lowest ? -std::numeric_limits<float>::infinity() : 0;
         ready.before = [rows, halo, own, memory] {
             for (std::int64_t row = 0; row < halo.own; ++row) {
@@ -151,53 +151,8 @@ void Program::prepare_halo(ReadyStep& ready, const Communicate& communicate) {
         const std::size_t sent = memory.size() / at(halo.size + 2 * halo.own) * at(halo.size);
         fill(memory.subspan(sent, memory.size() - sent), 0);
     };
-    const kernels::View own = room_for_gradient(ready, communicate.layer, communicate.micro_batch);
+    const kernels::View own = gradients.give_received(ready, communicate.layer, communicate.micro_batch);
     ready.after = [rows, needed, memory, own] { add_up_rows(rows, needed, memory, own); };
-}
-
-std::vector<std::int64_t> Program::places_in_sample(int layer) const {
-    const Origin& origin = part().origins[at(layer)];
-    if (origin.cuts.empty()) return {};
-    const auto shape_of = [](const Op& op) {
-        const auto* loss = std::get_if<SoftmaxLoss>(&op);
-        return loss != nullptr ? loss->image : output_shape(op);
-    };
-    return indices_of_piece(shape_of(schedule_.network.layers[at(origin.layer)].op),
-                            shape_of(part().network.layers[at(layer)].op), origin.cuts, coordinates_);
-}
-
-// The ids of this rank's tables, of a sample of each rank. Another rank's samples lie before or after its own in the
-// global batch.
-void Program::find_shared_tables(Blocks& blocks, int bag) const {
-    const auto& mine = std::get<EmbeddingBag>(part().network.layers[at(bag)].op);
-    const auto& whole = std::get<EmbeddingBag>(schedule_.network.layers[at(part().origins[at(bag)].layer)].op);
-    if (mine.samples == 1) return;
-    const std::int64_t own = coordinates_[at(axis_index(schedule_.mesh, "data"))];
-    const std::int64_t ids = mine.tables * mine.lookups;
-    for (std::int64_t i = 0; i < ids; ++i) blocks.ids.push_back(own * ids + i);
-    blocks.whole_ids = whole.tables * whole.lookups;
-    for (std::int64_t rank = 0; rank < mine.samples; ++rank) {
-        blocks.samples.push_back((rank - own) * schedule_.batch_per_rank);
-    }
-}
-
-Blocks Program::blocks() const {
-    Blocks blocks;
-    for (std::size_t i = 0; i < part().network.layers.size(); ++i) {
-        const Layer& layer = part().network.layers[i];
-        if (updates_directly(layer.op)) find_shared_tables(blocks, static_cast<int>(i));
-        const int from = part().origins[i].layer;
-        if (from < 0 || part().origins[i].cuts.empty()) continue;
-        const Op& whole = schedule_.network.layers[at(from)].op;
-        if (std::holds_alternative<Input>(layer.op)) {
-            blocks.input = places_in_sample(static_cast<int>(i));
-            blocks.whole_input = elements(output_shape(whole));
-        } else if (std::holds_alternative<SoftmaxLoss>(layer.op)) {
-            blocks.labels = places_in_sample(static_cast<int>(i));
-            blocks.whole_labels = elements(std::get<SoftmaxLoss>(whole).image);
-        }
-    }
-    return blocks;
 }
 
 }  // namespace rehearse::run

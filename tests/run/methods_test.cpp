@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that do not simply sum their gradients: models of their own and their averages, gradients in fewer bits,
-// parameter servers. Each training is held to what it means, written out for one rank (run/own_ways.cpp). Run under
+// Methods that do more than sum gradients: models of the ranks' own and their averages, gradients in fewer bits,
+// parameter servers, K-FAC. Each training is held to what it means, written out for one rank (run/reference). Run under
 // mpirun with 2, 3, 4 and 8 ranks.
 #include <gmock/gmock.h>
 
@@ -10,10 +10,11 @@
 #include <thread>
 
 #include "core/error.hpp"
+#include "run/methods/averaging.hpp"
 #include "run/methods/compression.hpp"
 #include "run/methods/factors.hpp"
-#include "run/methods/worker_threads.hpp"
 #include "run/methods/server_shard.hpp"
+#include "run/methods/worker_threads.hpp"
 #include "run/trainer.hpp"
 #include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/run/networks.hpp"
@@ -30,7 +31,7 @@ Result train_checked(const Network& network, std::string_view plan, std::int64_t
     options.steps = steps;
     options.check_gradients = true;
     options.learning_rate = default_learning_rate(optimizer);
-    options.alone =
+    options.single_rank =
         std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, micro_batch_size(schedule), optimizer));
     return train_on(world, schedule, options, {}, {});
 }
@@ -50,27 +51,27 @@ void expect_as_written_out(const std::vector<const char*>& plans, Optimizer opti
 
 std::int64_t ranks() { return Communicator::world().size(); }
 
-TEST(OwnWays, ModelsAreAveragedAfterSomeUpdates) {
+TEST(Methods, ModelsAreAveragedAfterSomeUpdates) {
     if (ranks() == 8) GTEST_SKIP() << "on 2, 3 and 4 ranks: written out for 8 it takes long, and says nothing more";
     expect_as_written_out({"data:local=1", "data:local=3", "data:local=2:bucket=1kB"});
     expect_as_written_out({"data:local=2"}, Optimizer::adam);
 }
 
-TEST(OwnWays, ModelsAndTheirAveragePullAtEachOther) {
+TEST(Methods, ModelsAndTheirAveragePullAtEachOther) {
     if (ranks() == 8) GTEST_SKIP() << "on 2, 3 and 4 ranks: written out for 8 it takes long, and says nothing more";
     expect_as_written_out({"data:local=1:elastic=0.25", "data:local=3:elastic=0.1:bucket=1kB",
                            "data:local=1:elastic=0.25:average_momentum=0.5"});
 }
 
 // Koliousis et al. 2019: several models on a rank, and the average of all.
-TEST(OwnWays, LearnersOfARankTrainModelsOfTheirOwn) {
+TEST(Methods, LearnersOfARankTrainModelsOfTheirOwn) {
     if (ranks() == 8) GTEST_SKIP() << "on 2, 3 and 4 ranks: written out for 8 it takes long, and says nothing more";
     expect_as_written_out({"data:learners=2", "data:learners=3:elastic=0.1:average_momentum=0.9:bucket=1kB"});
     expect_as_written_out({"data:learners=2:average_momentum=0.5"}, Optimizer::adam);
 }
 
 // Equally many parts each, two after the other; or the slow one of three takes what it can.
-TEST(OwnWays, LearnersTakeBatchesAsTheyAreIdle) {
+TEST(Methods, LearnersTakeBatchesAsTheyAreIdle) {
     if (ranks() == 8) GTEST_SKIP() << "on 2, 3 and 4 ranks: written out for 8 it takes long, and says nothing more";
     const auto check = [](std::string_view plan, const Options& options) {
         const Result result = train_checked(test::dropping(), plan, 12, 3, Optimizer::sgd, options);
@@ -84,7 +85,7 @@ TEST(OwnWays, LearnersTakeBatchesAsTheyAreIdle) {
 
 // Chilimbi et al. 2014: threads of a worker on one model. One thread is local SGD; several lose no more of a step's
 // updates than they have under way at the same time.
-TEST(OwnWays, ThreadsUpdateOneModelWithoutLocks) {
+TEST(Methods, ThreadsUpdateOneModelWithoutLocks) {
     if (ranks() > 3) GTEST_SKIP() << "on 2 and 3 ranks";
     const Network network = test::dropping();
     Options options{.momentum = 0};
@@ -135,14 +136,14 @@ TEST(Unlocked, AddsUpExactlyWhereNoTwoMeet) {
     EXPECT_EQ(copy, values);
 }
 
-TEST(OwnWays, TensorRanksAverageTheirPieces) {
+TEST(Methods, TensorRanksAverageTheirPieces) {
     if (ranks() != 4) GTEST_SKIP() << "data=2,tensor=2 is for four ranks";
     const Result result = train_checked(test::dropping(), "data=2:local=2,tensor=2", 6, 3);
     EXPECT_LE(result.gradient_error, result.gradient_tolerance);
 }
 
 // Otherwise the checks above would let pass what does nothing.
-TEST(OwnWays, LeadElsewhereThanSums) {
+TEST(Methods, LeadElsewhereThanSums) {
     if (ranks() != 2) GTEST_SKIP() << "compares plans with each other: on two ranks";
     const std::vector<float> sums = train_checked(test::dropping(), "data:microbatches=2", 6, 3).weights;
     const std::vector<float> local = train_checked(test::dropping(), "data:local=2", 6, 3).weights;
@@ -155,7 +156,7 @@ TEST(OwnWays, LeadElsewhereThanSums) {
 }
 
 // All of the largest elements are all elements: but for the order of additions it is the sum.
-TEST(OwnWays, AllOfTheLargestGradientsAreTheSum) {
+TEST(Methods, AllOfTheLargestGradientsAreTheSum) {
     if (ranks() != 2) GTEST_SKIP() << "compares plans with each other: on two ranks";
     const std::vector<float> sums = train_checked(test::dropping(), "data", 6, 3).weights;
     const std::vector<float> all = train_checked(test::dropping(), "data:compress=top(1)", 6, 3).weights;
@@ -163,13 +164,13 @@ TEST(OwnWays, AllOfTheLargestGradientsAreTheSum) {
     for (std::size_t i = 0; i < sums.size(); ++i) EXPECT_NEAR(all[i], sums[i], 1e-6);
 }
 
-TEST(OwnWays, FewBitsOfGradientsAndTheRestLater) {
+TEST(Methods, FewBitsOfGradientsAndTheRestLater) {
     if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "of two and four ranks: means over them are exact";
     expect_as_written_out(
         {"data:compress=top(0.05)", "data:compress=1bit:bucket=1kB", "data:compress=top(0.2):microbatches=2"});
 }
 
-TEST(OwnWays, ServersUpdateInTheOrderInWhichGradientsCome) {
+TEST(Methods, ServersUpdateInTheOrderInWhichGradientsCome) {
     if (ranks() == 2) GTEST_SKIP() << "its plans are for 3, 4 and 8 ranks";
     if (ranks() == 3) expect_as_written_out({"server=1,data=2", "server=2,data=1", "server=1,data:bucket=1kB"});
     if (ranks() == 4) expect_as_written_out({"server=2,data=2:bucket=1kB", "server=1,data=3:microbatches=2"});
@@ -178,14 +179,14 @@ TEST(OwnWays, ServersUpdateInTheOrderInWhichGradientsCome) {
 }
 
 // Chilimbi et al. 2014: the server multiplies the inputs and errors of 6 samples, which are fewer than the weights.
-TEST(OwnWays, ServersMakeGradientsOfDenseLayersThemselves) {
+TEST(Methods, ServersMakeGradientsOfDenseLayersThemselves) {
     if (ranks() == 3) expect_as_written_out({"server=1:dense=vectors,data=2"});
     if (ranks() == 4) expect_as_written_out({"server=2:dense=vectors,data=2:bucket=1kB"}, Optimizer::adam);
     if (ranks() == 2 || ranks() == 8) GTEST_SKIP() << "its plans are for 3 and 4 ranks";
 }
 
 // Zhang et al. 2015, asynchronous: no model waits for another, the average is whatever the servers have by then.
-TEST(OwnWays, ModelsPullAtAnAverageThatServersKeep) {
+TEST(Methods, ModelsPullAtAnAverageThatServersKeep) {
     if (ranks() == 2) GTEST_SKIP() << "its plans are for 3, 4 and 8 ranks";
     if (ranks() == 3)
         expect_as_written_out({"server=1,data=2:local=2:elastic=0.3", "server=2,data=1:local=1:elastic=0.5"});
@@ -194,7 +195,7 @@ TEST(OwnWays, ModelsPullAtAnAverageThatServersKeep) {
 }
 
 // Groups of two: sums of two gradients have the same bits in any order, and the servers' order differs from run to run.
-TEST(OwnWays, GroupsSumAndTheirFirstRankTrades) {
+TEST(Methods, GroupsSumAndTheirFirstRankPushes) {
     if (ranks() != 3 && ranks() != 8) GTEST_SKIP() << "its plans are for 3 and 8 ranks";
     if (ranks() == 3) expect_as_written_out({"server=1,groups=1,data=2"});
     if (ranks() == 8) {
@@ -202,16 +203,16 @@ TEST(OwnWays, GroupsSumAndTheirFirstRankTrades) {
     }
 }
 
-// Each of three steps of each trading rank updates each bucket once; one rank alone never finds others' updates.
-TEST(OwnWays, EveryUpdateIsWrittenDown) {
+// Each of three steps of each worker updates each bucket once; one rank alone never finds others' updates.
+TEST(Methods, EveryUpdateIsWrittenDown) {
     if (ranks() != 3 && ranks() != 4) GTEST_SKIP() << "of three and four ranks";
     const Network network = test::dropping();
-    const std::int64_t traders = ranks() - 1;
+    const std::int64_t workers = ranks() - 1;
     const Result result = train_checked(network, "server=1,data", 6, 3);
     const Schedule schedule = test::schedule_of(network, "server=1,data", ranks(), 6);
     const auto buckets = static_cast<std::int64_t>(schedule.classes[0].part.buckets.size());
     EXPECT_EQ(std::accumulate(result.staleness.begin(), result.staleness.end(), std::int64_t{0}),
-              3 * traders * buckets);
+              3 * workers * buckets);
     if (ranks() != 3) return;
     EXPECT_EQ(train_checked(network, "server=2,data=1", 6, 3).staleness.size(), 1U);
 }
@@ -316,7 +317,7 @@ TEST(Curvature, InvertsAPackedTriangle) {
     EXPECT_EQ(packed, (std::vector<float>{5, 7, 10, 2, 3, 1}));
 }
 
-TEST(OwnWays, RefuseWhatIsNotExecuted) {
+TEST(Methods, RefuseWhatIsNotExecuted) {
     const auto refusal = [](std::string_view plan, const Options& options = {}) {
         try {
             train_checked(test::dropping(), plan, 6, 1, Optimizer::sgd, options);

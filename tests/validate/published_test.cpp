@@ -108,8 +108,8 @@ TEST(ReplayRules, ShippedOnesNameWhatThereIs) {
         if (const auto m = found.find("machine"); m != found.end()) machines.insert(m->second);
         if (const auto n = found.find("network"); n != found.end()) networks.insert(n->second);
     }
-    for (const std::string& name : machines) EXPECT_NO_THROW(load_machine(name)) << name;
-    for (const std::string& name : networks) EXPECT_NO_THROW(load_network(name)) << name;
+    for (const std::string& name : machines) EXPECT_NO_THROW(models::load_machine(name)) << name;
+    for (const std::string& name : networks) EXPECT_NO_THROW(models::load_network(name)) << name;
 }
 
 }  // namespace

@@ -1,15 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well pixels are told apart.
-#include "run/program.hpp"
+#include "run/losses.hpp"
+
+#include <algorithm>
 
 namespace rehearse::run {
 
+Losses::Losses(const RankContext& rank)
+    : has_loss_(std::ranges::any_of(rank.part().network.layers, [](const Layer& layer) { return is_loss(layer.op); })),
+      micro_batch_(rank.micro_batch()) {
+    const SoftmaxLoss& loss = loss_of(rank.schedule.network);
+    if (loss.image.empty()) return;
+    pixel_classes_ = loss.classes;
+    confusion_.resize(at(loss.classes * loss.classes));
+}
+
+void Losses::begin_step() {
+    sum_ = 0;
+    std::ranges::fill(confusion_, 0.0);
+}
+
+void Losses::count(const ReadyStep& ready) {
+    for (const float loss : ready.buffers.dst) sum_ += loss;
+    if (pixel_classes_ > 0) count_pixels(ready);
+}
+
 // Scores are {samples, classes, pixels}; the first of equal ones wins.
-void Program::count_pixels(const ReadyStep& ready) {
+void Losses::count_pixels(const ReadyStep& ready) {
     const float* const scores = ready.buffers.src.front().data();
     const auto classes = static_cast<std::size_t>(pixel_classes_);
-    const std::size_t pixels =
-        ready.buffers.src.front().size() / classes / static_cast<std::size_t>(micro_batch_size(schedule_, rank_class_));
+    const std::size_t pixels = ready.buffers.src.front().size() / classes / static_cast<std::size_t>(micro_batch_);
     for (std::size_t i = 0; i < ready.buffers.labels.size(); ++i) {
         const float* const of_pixel = scores + i / pixels * classes * pixels + i % pixels;
         std::size_t best = 0;
