@@ -85,7 +85,7 @@ void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules,
     for (int round = 0; round < rounds; ++round) {
         for (std::size_t i = 0; i < schedules.size(); ++i) {
             const int own = class_of(schedules[i], job.team.rank % ranks(schedules[i].mesh));
-            Timeline timeline = run::time_own_steps(job.session, schedules[i], options_of(job, 1), time);
+            Timeline timeline = run::time_compute_only(job.session, schedules[i], options_of(job, 1), time);
             for (Event& event : timeline.events) event.end = event.start + (event.end - event.start) * share;
             const RankClass& rank_class = schedules[i].classes[static_cast<std::size_t>(own)];
             const Seconds step = slowest(calibrate::step_sums(rank_class, timeline), own);

@@ -16,6 +16,7 @@
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "models/models.hpp"
+#include "run/limits.hpp"
 #include "run/train.hpp"
 #include "trace/trace.hpp"
 #if REHEARSE_HAS_SIM
@@ -180,9 +181,9 @@ int train(const run::Session& session, const Options& options) {
     run::Options asked = options.run;
     asked.learning_rate = options.learning_rate.value_or(run::default_learning_rate(options.job.optimizer));
     if (asked.check_gradients) {
-        const schedule::Job alone{1, micro_batch_size(schedule), {}, Precision::fp32, options.job.optimizer};
-        asked.alone = std::make_shared<const Schedule>(
-            make_schedule(network, job_machine(session, options), schedule::parse_plan("data"), alone));
+        const schedule::Job single{1, micro_batch_size(schedule), {}, Precision::fp32, options.job.optimizer};
+        asked.single_rank = std::make_shared<const Schedule>(
+            make_schedule(network, job_machine(session, options), schedule::parse_plan("data"), single));
     }
     const bool speaks = session.rank() == 0;
     const bool live = speaks && options.common.format == Format::table && options.common.output.empty();
@@ -214,7 +215,17 @@ int train(const run::Session& session, const Options& options) {
     return wrong ? check_failed : good;
 }
 
+// What a plan can say, and which of it run does not execute.
+void print_plan_help() {
+    std::cout << plan_help() << "Predicted, not run, in this version:\n";
+    for (const run::Limit& limit : run::limits()) std::cout << fmt::format("  {}: {}\n", limit.what, limit.why);
+}
+
 int start(const Options& options) {
+    if (options.job.plan == "help") {
+        print_plan_help();
+        return good;
+    }
     check(options);
     int argc = 0;
     char** argv = nullptr;

@@ -15,14 +15,13 @@
 #include <optional>
 #include <span>
 #include <thread>
-#include <tuple>
 #include <vector>
 
 #include "core/schedule.hpp"
 #include "kernels/comm/communicator.hpp"
 #include "kernels/comm/idle.hpp"
 #include "run/program.hpp"
-#include "run/server.hpp"
+#include "run/wires.hpp"
 
 namespace rehearse::run {
 
@@ -39,7 +38,7 @@ class Executor {
 public:
     /// Collective over `world`, the ranks of the mesh. `program`, `schedule` and `servers` outlive the executor.
     Executor(const Schedule& schedule, Program& program, const kernels::Communicator& world, Probe probe,
-             TradeLinks* servers = nullptr);
+             ServerLinks* servers = nullptr);
     ~Executor();
     Executor(const Executor&) = delete;
     Executor& operator=(const Executor&) = delete;
@@ -56,13 +55,7 @@ public:
     std::vector<double> bytes_sent() const;
 
 private:
-    /// What a step sends and receives, and among whom.
-    struct Wire {
-        kernels::Communicator* group = nullptr;
-        kernels::RankProgram rounds;
-        kernels::DeviceGroup* devices = nullptr;  // that do it in the hosts' place
-        std::size_t room = 0;                     // bytes beside the data (RankProgram::slots)
-    };
+    struct Stopped {};  // the other thread failed: not an error of its own
     /// A stream's steps, how many are over, and the one that is under way.
     struct Lane {
         std::vector<std::size_t> steps;
@@ -73,18 +66,38 @@ private:
         std::size_t moved = 0;                    // of what is under way, when last looked at
         bool waits() const { return under_way != nullptr || summing != nullptr; }
     };
-    /// Two neighbours on an axis and what one sends the other: activations or gradients.
-    using Edge =
-        std::tuple<int, std::int64_t, std::int64_t, bool>;  // axis, coordinates of sender and receiver, gradients
+    /// Whether any rank's gradients have overflowed, where ranks may find different ones: asked by the compute thread,
+    /// answered by the communication thread.
+    struct Agreement {
+        std::optional<kernels::Communicator> ranks;
+        kernels::RankProgram rounds;
+        std::unique_ptr<kernels::Operation> under_way;
+        bool reached = true;  // in this training step; for the communication thread
+        enum class Flag { none, asked, known };
+        Flag state = Flag::none;  // guarded by the mutex, like the next one
+        float flag = 0;
+    };
+    /// Of a device: the start of the training step, by both clocks, and of each step that computes its start and end.
+    struct DeviceTimes {
+        kernels::Device::Event begun;
+        Clock::time_point begun_at;
+        std::vector<kernels::Device::Event> starts, ends;
+    };
+    /// What both threads know of the training step; guarded by the mutex.
+    struct Progress {
+        std::vector<bool> done;      // by step
+        int iteration = -1;          // that the communication thread is to run
+        int communicated = -1;       // that it has run
+        std::exception_ptr failure;  // the first one
+        bool stop = false;
+    };
+    /// The communication thread's wait for messages.
+    struct Wait {
+        kernels::Idle attentive;
+        std::optional<Clock::time_point> nothing_has_moved;  // since then; empty: something just has
+    };
 
-    void make_edges(const Schedule& schedule, const kernels::Communicator& world);
-    void make_wires(const Schedule& schedule, const kernels::Communicator& world);
-    Wire trade(const Trade& trade, std::int64_t rank);
-    /// Of the ranks of an axis, where each has a device of its own and they make groups; else null.
-    std::unique_ptr<kernels::DeviceGroup> device_group(const kernels::Communicator& group) const;
     bool start(Lane& lane, std::size_t index);
-    Wire message(const Schedule& schedule, const Step& step, int axis, std::int64_t offset, std::int64_t rank,
-                 std::size_t count);
     /// Whether any rank says so.
     bool agreed(bool overflow);
     bool go_on_agreeing();
@@ -106,39 +119,20 @@ private:
 
     Program& program_;
     Probe probe_;
-    std::map<int, kernels::Communicator> groups_;  // by axis
-    std::map<int, std::unique_ptr<kernels::DeviceGroup>> devices_;
-    std::map<Edge, kernels::Communicator> edges_;
-    TradeLinks* servers_;
-    std::optional<kernels::Communicator> nobody_;  // of trades that another rank of the group does
-    std::map<std::size_t, Wire> wires_;            // by step
+    Wires wires_;
     std::vector<Lane> lanes_;
-    std::optional<kernels::Communicator> agreement_;  // where ranks may find different gradients
-    kernels::RankProgram agreement_rounds_;
-    std::unique_ptr<kernels::Operation> agreeing_;
-    bool agreed_ = true;  // in this training step; for the communication thread
+    Agreement agreement_;
     std::vector<Interval> times_;
-    /// Of a device: the start of the training step, by both clocks, and of each step that computes its start and end.
-    kernels::Device::Event begun_;
-    Clock::time_point begun_at_;
-    std::vector<kernels::Device::Event> starts_, ends_;
+    DeviceTimes device_times_;
     std::vector<bool> awaited_;  // some step of the other stream waits for it
 
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::vector<bool> done_;      // guarded, like the next four
-    int iteration_ = -1;          // that the communication thread is to run
-    int communicated_ = -1;       // that it has run
-    std::exception_ptr failure_;  // the first one
-    enum class Flag { none, asked, known };
-    Flag flag_state_ = Flag::none;
-    float flag_ = 0;
-    bool stop_ = false;
-    std::atomic<bool> stopping_ = false;                  // what a wait for messages looks at
-    kernels::Idle attentive_;                             // of the wait since then:
-    std::optional<Clock::time_point> nothing_has_moved_;  // empty: something just has
-    std::atomic<bool> compute_is_idle_ = false;           // then communication may have the whole core
-    std::thread thread_;                                  // all streams but compute
+    Progress progress_;
+    std::atomic<bool> stopping_ = false;  // what a wait for messages looks at
+    Wait wait_;
+    std::atomic<bool> compute_is_idle_ = false;  // then communication may have the whole core
+    std::thread thread_;                         // all streams but compute
 };
 
 }  // namespace rehearse::run

@@ -6,15 +6,15 @@
 
 #include "core/schedule.hpp"
 #include "kernels/comm/communicator.hpp"
-#include "run/train.hpp"
+#include "run/limits.hpp"
 
 namespace rehearse::run {
 
-/// InputError where a device ("cpu": none) cannot train the schedule, since something of it is kept or turned on the
-/// host.
-void check_on_device(const Schedule& schedule, std::string_view device);
+/// InputError where a rank's program of the schedule cannot be made.
+void check_program(const Schedule& schedule);
 
 /// InputError where this job, or this version, cannot train the schedule with these options.
-void check_job(const kernels::Communicator& world, const Schedule& schedule, const Options& options);
+void check_job(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
+               std::string_view device);
 
 }  // namespace rehearse::run

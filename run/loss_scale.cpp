@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss scaling of a program: when a step is skipped, and what the scale becomes.
+#include "run/loss_scale.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-
-#include "kernels/convert.hpp"
-#include "run/program.hpp"
 
 namespace rehearse::run {
 
@@ -30,64 +28,34 @@ bool is_finite(kernels::ConstView gradients) {
 
 }  // namespace
 
-bool Program::has_overflowed() const {
-    if (!applies()) return false;
-    return !(device_ == nullptr ? is_finite(tensors_->applied()) : device_->all_finite(tensors_->applied()));
-}
-
-// Where the whole sums of all gradients are on every rank, all see the same.
-bool Program::may_differ() const {
-    for (const Axis& axis : schedule_.mesh.axes) {
-        if (axis.size > 1 && axis.name != "data") return true;
-    }
-    return std::ranges::any_of(rank_class_.steps, [](const Step& step) {
-        const auto* communicate = std::get_if<Communicate>(&step.action);
-        return communicate != nullptr && communicate->kind == CollectiveKind::reduce_scatter;
-    });
-}
-
-// The update reads f32: divided in f16, what the scale had saved would vanish again.
-void Program::unscale(ReadyStep& ready) {
-    const std::span<float> gradients = unscaled_.first(ready.scaled.size());
-    if (device_ != nullptr) {
-        device_->scale(ready.scaled, gradients, 1 / applied_scale());
-    } else {
-        kernels::convert(ready.scaled, gradients);
-        for (float& value : gradients) value /= applied_scale();
-    }
-    ready.buffers.diff_weights = gradients;
-}
-
-ProgramState Program::state() const {
-    std::int64_t updates = 0;
-    for (const ReadyStep& ready : steps_) {
-        if (std::holds_alternative<Update>(ready.step->action)) updates = ready.buffers.update_count;
-    }
-    return {scale_, good_steps_, updates, begun_, made_scale_};
-}
-
-void Program::set_state(const ProgramState& state) {
-    if (scales()) {
-        scale_ = state.loss_scale;
-        made_scale_ = state.made_scale;
-    }
-    good_steps_ = static_cast<int>(state.good_steps);
-    begun_ = state.begun;
-    for (ReadyStep& ready : steps_) {
-        const auto* update = std::get_if<Update>(&ready.step->action);
-        if (update != nullptr) ready.buffers.update_count = updates_[update->bucket] = state.updates;
-    }
-}
-
-void Program::adapt_scale() {
+void LossScale::adapt() {
     if (skips_) {
         scale_ = std::max(1.0F, scale_ / 2);
         good_steps_ = 0;
-    } else if (++good_steps_ == hyperparameters_.growth_interval) {
+    } else if (++good_steps_ == growth_interval_) {
         scale_ = std::min(largest_scale, 2 * scale_);
         good_steps_ = 0;
     }
     skips_ = false;
+}
+
+void LossScale::restore(float scale, int good_steps) {
+    if (on_) scale_ = scale;
+    good_steps_ = good_steps;
+}
+
+bool all_finite(kernels::ConstView gradients, kernels::Device* device) {
+    return device == nullptr ? is_finite(gradients) : device->all_finite(gradients);
+}
+
+bool overflows_apart(const Schedule& schedule, const RankClass& rank_class) {
+    for (const Axis& axis : schedule.mesh.axes) {
+        if (axis.size > 1 && axis.name != "data") return true;
+    }
+    return std::ranges::any_of(rank_class.steps, [](const Step& step) {
+        const auto* communicate = std::get_if<Communicate>(&step.action);
+        return communicate != nullptr && communicate->kind == CollectiveKind::reduce_scatter;
+    });
 }
 
 }  // namespace rehearse::run

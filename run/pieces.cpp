@@ -90,6 +90,11 @@ void take(const Joint& joint, std::int64_t own, kernels::ConstView whole, kernel
     }
 }
 
+kernels::View room(std::vector<std::byte>& bytes, std::size_t count, DataType type) {
+    bytes.resize(count * static_cast<std::size_t>(size_of(type).value));
+    return {bytes.data(), count, type};
+}
+
 void copy(kernels::ConstView from, kernels::View to) {
     require(from.type() == to.type() && from.size() == to.size(), "a copy of the same elements");
     if (!from.empty()) std::memcpy(to.bytes(), from.bytes(), from.size_bytes());

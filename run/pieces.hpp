@@ -2,6 +2,7 @@
 // Pieces of tensors: what a rank holds of a weight, and how pieces of outputs are put together.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -49,6 +50,9 @@ std::vector<T> transposed(std::span<const T> matrix, std::int64_t rows) {
     }
     return turned;
 }
+
+/// Makes memory of its own for `count` elements; what was there is lost where it was smaller.
+kernels::View room(std::vector<std::byte>& bytes, std::size_t count, DataType type);
 
 /// to = from, of one type.
 void copy(kernels::ConstView from, kernels::View to);

@@ -11,19 +11,19 @@ std::vector<double> figures_of(const Schedule& schedule, std::int64_t rank, Prog
     Timeline timeline;
     timeline.events = events_of(schedule, rank, last.bytes_sent(), last.times(), last.times().front());
     const Summary summary = summarize(timeline);
-    const double samples = program.has_loss() ? static_cast<double>(program.samples()) : 0;
+    const double samples = program.losses().has_loss() ? static_cast<double>(program.samples()) : 0;
     std::vector<double> own{program.loss(), summary.step.value, summary.exposed_comm.value, samples};
-    own.insert(own.end(), program.confusion().begin(), program.confusion().end());
+    own.insert(own.end(), program.losses().confusion().begin(), program.losses().confusion().end());
     return own;
 }
 
 StepReport reported(const kernels::Communicator& world, const Schedule& schedule, Program& program,
                     const std::vector<double>& own) {
-    const std::int64_t classes = program.pixel_classes();
+    const std::int64_t classes = program.losses().pixel_classes();
     const std::vector<double> all = world.all_gather(own);
     StepReport report;
     double counted = 0;  // the ranks along the tensor axis have the same samples
-    std::vector<double> confusion(program.confusion().size());
+    std::vector<double> confusion(program.losses().confusion().size());
     for (std::size_t i = 0; i < all.size(); i += own.size()) counted += all[i + 3];
     for (std::size_t i = 0; i < all.size(); i += own.size()) {
         for (std::size_t c = 0; c < confusion.size(); ++c) confusion[c] += all[i + 4 + c];

@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <new>
-#include <numbers>
 
 #include "core/error.hpp"
 #include "core/gathered_again.hpp"
@@ -15,7 +13,6 @@
 #include "kernels/convert.hpp"
 #include "kernels/memory.hpp"
 #include "run/pieces.hpp"
-#include "run/random.hpp"
 
 namespace rehearse::run {
 
@@ -42,27 +39,6 @@ std::vector<bool> wanted_gradients(const Network& network) {
             wanted[i] || parameters(op) > 0 || (moves(op, Movement::receive) && std::get<Communication>(op).gradient);
     }
     return wanted;
-}
-
-std::int64_t fan_in(const Op& op) {
-    if (const auto* conv = std::get_if<Conv>(&op)) return conv->channels / conv->groups * conv->window.taps();
-    if (const auto* conv = std::get_if<ConvTranspose>(&op)) {  // of a pixel that meets no more taps than most
-        const Window& w = conv->window;
-        const std::int64_t met = w.taps() / (w.stride_d * w.stride_h * w.stride_w);
-        return conv->channels / conv->groups * std::max<std::int64_t>(1, met);
-    }
-    if (const auto* dense = std::get_if<MatMul>(&op)) return dense->k;
-    if (const auto* experts = std::get_if<GroupedMatMul>(&op)) return experts->k;
-    return 1;
-}
-
-// Box and Muller 1958.
-void fill_normal(std::uint64_t seed, double deviation, std::span<float> values) {
-    Uniform random{seed};
-    for (float& value : values) {
-        const double radius = std::sqrt(-2 * std::log(1 - random.next()));
-        value = static_cast<float>(deviation * radius * std::cos(2 * std::numbers::pi * random.next()));
-    }
 }
 
 }  // namespace
@@ -113,21 +89,6 @@ const SoftmaxLoss& loss_of(const Network& network) {
         if (const auto* loss = std::get_if<SoftmaxLoss>(&layer.op)) return *loss;
     }
     throw InputError(fmt::format("network '{}' does not end in a loss: there is nothing to train for", network.name));
-}
-
-void initialise(const Op& op, std::uint64_t seed, std::span<float> weights) {
-    constexpr double table_deviation = 0.02;
-    if (reads_integers(op)) return fill_normal(seed, table_deviation, weights);
-    std::size_t begin = 0;
-    for (const WeightTensor& tensor : rehearse::weights(op)) {
-        const std::span<float> values = weights.subspan(begin, at(elements(tensor.shape)));
-        if (tensor.name == "weights") {
-            fill_normal(seed, std::sqrt(2.0 / static_cast<double>(fan_in(op))), values);
-        } else {
-            std::ranges::fill(values, tensor.name == "gamma" ? 1.0F : 0.0F);
-        }
-        begin += values.size();
-    }
 }
 
 void Tensors::find_views(const Network& network) {
@@ -196,8 +157,8 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
     const Slice applied = schedule.lag == 0 ? gradients : arena_.reserve(all, wire_type(schedule.precision));
     const Slice copy = update == type ? weights : arena_.reserve(all, type);
     arena_.allocate(device);
-    labels_ = integers(label_slice_);
-    indices_ = integers(index_slice_);
+    integers_.labels = integers(integers_.label_slice);
+    integers_.indices = integers(integers_.index_slice);
 
     for (const Place& place : places) {
         layers_.push_back({.output = arena_.view(place.output),
@@ -209,12 +170,12 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
         const std::span<float> state = layers_.back().state;
         std::ranges::fill(state.subspan(state.size() / 2), 1.0F);
     }
-    weights_ = arena_.view(weights);
-    copy_ = arena_.view(copy);
-    gradients_ = arena_.view(gradients);
-    applied_ = arena_.view(applied);
-    momentum_ = arena_.view(momentum);
-    second_moment_ = arena_.view(second_moment);
+    all_.weights = arena_.view(weights);
+    all_.copy = arena_.view(copy);
+    all_.gradients = arena_.view(gradients);
+    all_.applied = arena_.view(applied);
+    all_.momentum = arena_.view(momentum);
+    all_.second_moment = arena_.view(second_moment);
     input_ = arena_.at(input);
     read_input_ = arena_.view(read_input);
     place_parameters(rank_class.part);
@@ -228,7 +189,7 @@ void Tensors::round_input() const {
 }
 
 void Tensors::round_weights() const {
-    if (copy_.bytes() != weights_.bytes()) kernels::convert(weights_, copy_);
+    if (all_.copy.bytes() != all_.weights.bytes()) kernels::convert(all_.weights, all_.copy);
 }
 
 // Labels are wherever the loss may be, ids where they are read.
@@ -238,9 +199,9 @@ void Tensors::reserve_integers(const Schedule& schedule, const Network& network,
     for (const Layer& layer : network.layers) {
         if (const auto* own = std::get_if<SoftmaxLoss>(&layer.op)) loss.image = own->image;  // this rank's block
     }
-    label_slice_ = arena_.reserve(batch * loss.rows * elements(loss.image));
+    integers_.label_slice = arena_.reserve(batch * loss.rows * elements(loss.image));
     for (const Layer& layer : network.layers) {
-        if (is_integers(layer.op)) index_slice_ = arena_.reserve(batch * elements(layer.output));
+        if (is_integers(layer.op)) integers_.index_slice = arena_.reserve(batch * elements(layer.output));
     }
 }
 
@@ -256,38 +217,15 @@ void Tensors::share_weights(const Network& network) {
     }
 }
 
-// Each layer of the whole network is drawn as a whole, then cut.
-void Tensors::initialise_parameters(const Schedule& schedule, const Part& part, std::int64_t rank, std::uint64_t seed) {
-    const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
-    for (std::size_t i = 0; i < count_; ++i) {
-        const Origin& origin = part.origins[i];
-        if (origin.layer < 0 || layers_[i].weights.empty()) continue;
-        const Layer& whole = schedule.network.layers[at(origin.layer)];
-        const std::uint64_t own = key(seed, layer_key(whole.name));
-        if (origin.cuts.empty() && origin.tensor == 0 && whole.op == part.network.layers[i].op) {
-            std::vector<float> drawn(layers_[i].weights.size());
-            initialise(whole.op, own, drawn);
-            assign(parameters_of(static_cast<int>(i)).weights, drawn);
-            continue;
-        }
-        std::vector<float> drawn(at(parameters(whole.op))), kept;
-        initialise(whole.op, own, drawn);
-        for (const std::int64_t index : indices_of_weights(schedule, origin, part.network.layers[i].op, coordinates)) {
-            kept.push_back(index == padding ? 0 : drawn[at(index)]);
-        }
-        assign(parameters_of(static_cast<int>(i)).weights, kept);
-    }
-}
-
 Tensors::Parameters Tensors::parameters_of(int layer) const {
     const kernels::View read = layers_[at(layer)].weights;
-    const std::ptrdiff_t bytes = static_cast<std::byte*>(read.bytes()) - static_cast<std::byte*>(copy_.bytes());
-    const auto first = static_cast<std::size_t>(bytes / static_cast<std::ptrdiff_t>(size_of(copy_.type()).value));
+    const std::ptrdiff_t bytes = static_cast<std::byte*>(read.bytes()) - static_cast<std::byte*>(all_.copy.bytes());
+    const auto first = static_cast<std::size_t>(bytes / static_cast<std::ptrdiff_t>(size_of(all_.copy.type()).value));
     const auto of = [&](kernels::View all) { return all.empty() ? all : all.subspan(first, read.size()); };
-    return {of(weights_), of(momentum_), of(second_moment_), of(gradients_), of(applied_)};
+    return {of(all_.weights), of(all_.momentum), of(all_.second_moment), of(all_.gradients), of(all_.applied)};
 }
 
-void Tensors::keep_gradients() const { copy(gradients_, applied_); }
+void Tensors::keep_gradients() const { copy(all_.gradients, all_.applied); }
 
 void assign(kernels::View to, std::span<const float> values) {
     if (to.type() == DataType::f32) {
@@ -302,11 +240,11 @@ void Tensors::place_parameters(const Part& part) {
     std::size_t begin = 0;
     for (const Bucket& bucket : part.buckets) {
         const auto size = at(bucket.elements);
-        require(begin + size <= weights_.size(), "buckets hold each layer once");
-        buckets_.push_back({weights_.subspan(begin, size), gradients_.subspan(begin, size),
-                            momentum_.subspan(begin, size), applied_.subspan(begin, size)});
-        if (!second_moment_.empty()) buckets_.back().second_moment = second_moment_.subspan(begin, size);
-        if (copy_.bytes() != weights_.bytes()) buckets_.back().copy = copy_.subspan(begin, size);
+        require(begin + size <= all_.weights.size(), "buckets hold each layer once");
+        buckets_.push_back({all_.weights.subspan(begin, size), all_.gradients.subspan(begin, size),
+                            all_.momentum.subspan(begin, size), all_.applied.subspan(begin, size)});
+        if (!all_.second_moment.empty()) buckets_.back().second_moment = all_.second_moment.subspan(begin, size);
+        if (all_.copy.bytes() != all_.weights.bytes()) buckets_.back().copy = all_.copy.subspan(begin, size);
         std::size_t next = begin;
         for (const int index : bucket.layers) {
             const Op& op = part.network.layers[at(index)].op;
@@ -316,15 +254,15 @@ void Tensors::place_parameters(const Part& part) {
             const auto count = at(parameters(op));
             for (int slot = 0; slot < slots_; ++slot) {
                 LayerTensors& layer = layers_[at(slot) * count_ + at(index)];
-                layer.weights = copy_.subspan(next, count);
-                layer.gradients = gradients_.subspan(next, count);
+                layer.weights = all_.copy.subspan(next, count);
+                layer.gradients = all_.gradients.subspan(next, count);
             }
             next += count;
         }
         begin += size;
         require(next == begin, "a bucket is as large as its layers");
     }
-    require(begin == weights_.size(), "every layer with weights is in a bucket");
+    require(begin == all_.weights.size(), "every layer with weights is in a bucket");
 }
 
 LayerTensors Tensors::layer(int index, int micro_batch) const {
@@ -337,13 +275,13 @@ LayerTensors Tensors::layer(int index, int micro_batch) const {
 }
 
 std::span<std::int32_t> Tensors::indices(int micro_batch) {
-    const std::size_t size = indices_.size() / at(micro_batches_);
-    return indices_.subspan(at(micro_batch) * size, size);
+    const std::size_t size = integers_.indices.size() / at(micro_batches_);
+    return integers_.indices.subspan(at(micro_batch) * size, size);
 }
 
 std::span<std::int32_t> Tensors::labels(int micro_batch) {
-    const std::size_t size = labels_.size() / at(micro_batches_);
-    return labels_.subspan(at(micro_batch) * size, size);
+    const std::size_t size = integers_.labels.size() / at(micro_batches_);
+    return integers_.labels.subspan(at(micro_batch) * size, size);
 }
 
 }  // namespace rehearse::run

@@ -67,10 +67,10 @@ public:
     int stored_as(int index) const { return stored_as_[static_cast<std::size_t>(index)]; }
     /// Likewise of gradients. A `copy` or `send` whose input others read too has a gradient of its own.
     int diff_stored_as(int index) const { return diff_stored_as_[static_cast<std::size_t>(index)]; }
-    kernels::View weights() const { return weights_; }  // of all buckets, as the optimizer has them
-    kernels::View gradients() const { return gradients_; }
+    kernels::View weights() const { return all_.weights; }  // of all buckets, as the optimizer has them
+    kernels::View gradients() const { return all_.gradients; }
     /// What the schedule sums and updates by: with lag=1 the gradients that the last step had made.
-    kernels::View applied() const { return applied_; }
+    kernels::View applied() const { return all_.applied; }
     void keep_gradients() const;  // for the next step
     /// Of one layer that has weights of its own: what the optimizer has; round_weights() makes the layers read it.
     struct Parameters {
@@ -82,14 +82,23 @@ public:
     void round_input() const;
     /// What layers read of the weights, from what the optimizer has.
     void round_weights() const;
-    std::span<std::int32_t> labels() { return labels_; }
+    std::span<std::int32_t> labels() { return integers_.labels; }
     std::span<std::int32_t> labels(int micro_batch);
-    std::span<std::int32_t> indices() { return indices_; }  // the integer input of the whole step, or empty
+    std::span<std::int32_t> indices() { return integers_.indices; }  // the integer input of the whole step, or empty
     std::span<std::int32_t> indices(int micro_batch);
 
 private:
     struct Place {
         Slice output, diff, workspace, state, tied_gradient;
+    };
+    /// Of all buckets, one after the other; `copy` is what layers read.
+    struct All {
+        kernels::View weights, copy, gradients, applied, momentum, second_moment;
+    };
+    /// Of the whole step.
+    struct Integers {
+        Slice label_slice, index_slice;
+        std::span<std::int32_t> labels, indices;
     };
     void find_views(const Network& network);
     void reserve_integers(const Schedule& schedule, const Network& network, std::int64_t batch);
@@ -103,11 +112,10 @@ private:
     std::vector<LayerTensors> layers_;  // by micro-batch (of the input) or slot, then by layer
     std::vector<BucketTensors> buckets_;
     std::vector<int> stored_as_, diff_stored_as_;
-    kernels::View weights_, copy_, gradients_, applied_, momentum_, second_moment_;
+    All all_;
     std::span<float> input_;
     kernels::View read_input_;  // the same memory where layers compute in f32
-    Slice label_slice_, index_slice_;
-    std::span<std::int32_t> labels_, indices_;
+    Integers integers_;
     int micro_batches_;
     std::size_t count_;  // of layers
 };

@@ -43,7 +43,7 @@ struct Options {
     int steps = 5;                       // in all, those before the checkpoint that it goes on from included
     std::string backend{}, algorithm{};  // empty: the best of each layer
     std::string device = "cpu";          // or "cuda"
-    int learners = 1;                    // of one rank, on one device: run/learners.hpp
+    int learners = 1;                    // of one rank, on one device: run/methods/learners.hpp
     /// Of a rank's learners (Averaging::learners): whether the next part of its batch goes to who is idle first, or
     /// each takes as many; and how many times as long each takes for its parts (it sleeps the rest). Empty: no longer.
     bool first_idle = false;
@@ -63,7 +63,7 @@ struct Options {
     bool resume = false;             // go on from the newest checkpoint there, if there is one
     /// What check_gradients compares with where the plan cuts the network or computes in 16 bits: the whole of it on
     /// one rank in fp32, a step being one micro-batch.
-    std::shared_ptr<const Schedule> alone{};
+    std::shared_ptr<const Schedule> single_rank{};
 };
 
 /// 0.05 for SGD, 1e-3 for Adam, 1e-2 for LAMB: what small networks learn with.
@@ -99,6 +99,6 @@ Result train(const Session& session, const Schedule& schedule, const Options& op
 /// What each rank of a schedule computes, all at the same time, with nothing sent, received or waited for: numbers of
 /// no meaning take the place of what would come. Goes on for so long, and for three training steps at least. The
 /// timeline has the compute steps of this rank (of a server: of some rank).
-Timeline time_own_steps(const Session& session, const Schedule& schedule, const Options& options, Seconds time);
+Timeline time_compute_only(const Session& session, const Schedule& schedule, const Options& options, Seconds time);
 
 }  // namespace rehearse::run

@@ -17,7 +17,9 @@
 #include "run/clock.hpp"
 #include "run/data/feed.hpp"
 #include "run/job_check.hpp"
-#include "run/learners.hpp"
+#include "run/methods/learners.hpp"
+#include "run/methods/server_shard.hpp"
+#include "run/methods/worker_trainer.hpp"
 #include "run/program.hpp"
 #include "run/random.hpp"
 #include "run/record.hpp"
@@ -29,10 +31,13 @@ namespace rehearse::run {
 
 namespace {
 
-/// The whole job where it has servers: what the ranks of the mesh need of it.
-struct Job {
+/// The whole job where it has servers, as the workers, which are the ranks of the mesh, see it: none of them waits for
+/// another one, so that their figures are shared when all steps are over.
+struct ServerJob {
     const kernels::Communicator& all;
-    TradeLinks links;
+    ServerLinks links;
+    std::vector<std::vector<double>> figures{};  // of each step
+    ServerLogs logs{};
 };
 
 /// The type that sums of gradients are sent in.
@@ -47,27 +52,22 @@ DataType wire_of(const Schedule& schedule) {
 class Trainer {
 public:
     Trainer(const kernels::Communicator& world, const Schedule& schedule, const Options& options, const Probe& probe,
-            kernels::Device* device, Job* job = nullptr)
+            kernels::Device* device, ServerJob* job = nullptr)
         : world_(world),
           job_(job),
           schedule_(schedule),
           options_(options),
-          wish_(wish_of(options, device)),
-          hyperparameters_(hyperparameters_of(options)),
-          program_(schedule, world.rank(), wish_, key(options.seed, weights_of), hyperparameters_),
+          program_(schedule, world.rank(), wish_of(options, device), key(options.seed, weights_of),
+                   hyperparameters_of(options)),
           executor_(schedule, program_, world, probe, job == nullptr ? nullptr : &job->links),
           recording_(executor_.bytes_sent(), options.record ? options.steps : 0),
-          saver_(world, schedule, options, program_, executor_),
-          rank_saver_(job == nullptr ? world : job->all, schedule, options,
-                      [this](const auto& use) { program_.visit_own_state(use); }),
-          shards_(shards(schedule.mesh)),
+          saver_(make_saver()),
           first_sample_(first_sample(schedule, shard_of(schedule.mesh, world.rank()))),
           feed_(schedule, key(options.seed, data_of), options.data, first_sample_) {}
 
     Result train(const Report& report) {
         Result result;
-        const bool own_way = goes_its_own_way(schedule_);
-        const int first = result.first_step = own_way ? rank_saver_.begin() : saver_.begin();
+        const int first = result.first_step = saver_->begin();
         skipped_.assign(static_cast<std::size_t>(first), false);
         feed_.begin(first, options_.steps, program_);
         const double first_time = now();
@@ -75,7 +75,7 @@ public:
         for (int step = first; step < options_.steps; ++step) {
             if (step + 1 == options_.steps) weights_before_ = floats_of(program_.tensors().weights());
             result.steps.push_back(train_step(step));
-            own_way ? rank_saver_.after(step) : saver_.after(step);
+            saver_->after(step);
             if (report && world_.rank() == 0 && job_ == nullptr) report(step, result.steps.back());
         }
         if (job_ != nullptr) {
@@ -98,24 +98,32 @@ public:
     }
 
 private:
+    std::unique_ptr<Saver> make_saver() {
+        if (!keeps_own_states(schedule_)) {
+            return std::make_unique<NetworkSaver>(world_, schedule_, options_, program_, executor_);
+        }
+        return std::make_unique<RankSaver>(job_ == nullptr ? world_ : job_->all, schedule_, options_,
+                                           [this](const UseNumbers& use) { program_.visit_own_state(use); });
+    }
+
     StepReport train_step(int step) {
         const double asked = now();
         feed_.take(step, program_);
         const double waited = now() - asked;
-        if (job_ == nullptr) world_.barrier(kernels::attentive());  // nobody waits for others who trade with servers
+        if (job_ == nullptr) world_.barrier(kernels::attentive());  // no worker of servers waits for another one
         executor_.run(step, dropout_seed(step), first_sample_);
-        program_.take_fresh_weights();
+        program_.take_messages();
         if (options_.record) recording_.add(executor_.times());
         const std::vector<double> own = figures_of(schedule_, world_.rank(), program_, executor_);
-        if (job_ != nullptr) figures_.push_back(own);
+        if (job_ != nullptr) job_->figures.push_back(own);
         if (job_ == nullptr) world_.barrier(kernels::attentive());  // who is through leaves shared cores to the others
         StepReport report = job_ != nullptr ? StepReport{} : reported(world_, schedule_, program_, own);
         report.input_wait = Seconds{waited};
-        report.loss_scale = program_.loss_scale();
-        last_scale_ = program_.applied_scale();
-        report.skipped = program_.skips();
+        report.loss_scale = program_.scale().now();
+        last_scale_ = program_.scale().applied();
+        report.skipped = program_.scale().skips();
         skipped_.push_back(report.skipped);
-        if (program_.scales()) program_.adapt_scale();
+        if (program_.scale().on()) program_.scale().adapt();
         return report;
     }
 
@@ -125,17 +133,17 @@ private:
 
     /// What the ranks have kept to themselves while they trained.
     void share(Result& result) {
-        for (std::size_t i = 0; i < figures_.size(); ++i) {
+        for (std::size_t i = 0; i < job_->figures.size(); ++i) {
             const Seconds waited = result.steps[i].input_wait;
-            result.steps[i] = reported(world_, schedule_, program_, figures_[i]);
+            result.steps[i] = reported(world_, schedule_, program_, job_->figures[i]);
             result.steps[i].input_wait = waited;
         }
-        logs_ = share_logs(job_->all, schedule_, {});
-        result.staleness = staleness(logs_);
+        job_->logs = share_logs(job_->all, schedule_, {});
+        result.staleness = staleness(job_->logs);
     }
 
     std::string left_to_host() const {
-        const Program::Placed placed = program_.placed();
+        const PlacedLayers placed = program_.placed();
         if (placed.on_host == 0) return {};
         const std::vector<std::string_view> kinds(placed.kinds.begin(), placed.kinds.end());
         return fmt::format("{} of {} layers: {}", placed.on_host, placed.layers, join(kinds));
@@ -196,48 +204,43 @@ private:
         };
         const GradientCheck checked =
             combines_gradients(rank_class())
-                ? check_combined(program_, shards_, schedule_.batch_per_rank, dropout_seed(step), load_shard,
-                                 result.gradients)
-                : check_gradients(program_, shards_, schedule_.batch_per_rank, dropout_seed(step), load_shard,
-                                  result.gradients, wire_of(schedule_));
+                ? check_combined(program_, shards(schedule_.mesh), schedule_.batch_per_rank, dropout_seed(step),
+                                 load_shard, result.gradients)
+                : check_gradients(program_, shards(schedule_.mesh), schedule_.batch_per_rank, dropout_seed(step),
+                                  load_shard, result.gradients, wire_of(schedule_));
         std::ranges::copy(result.weights, program_.tensors().weights().begin());
         return checked;
     }
 
     GradientCheck check_own_part() {
-        if (!options_.alone)
+        if (!options_.single_rank)
             throw InputError(
                 "gradients of a plan that cuts the network, or in 16 bits, need the whole to compare with");
-        return check_part(schedule_, world_.rank(), program_, *options_.alone,
-                          {.wish = wish_,
+        return check_part(schedule_, world_.rank(), program_, *options_.single_rank,
+                          {.wish = wish_of(options_, program_.device()),
                            .weights_seed = key(options_.seed, weights_of),
-                           .hyperparameters = hyperparameters_,
+                           .hyperparameters = hyperparameters_of(options_),
                            .steps = options_.steps,
                            .skipped = skipped_,
                            .scale = last_scale_,
                            .dropout_seed = [this](int step) { return dropout_seed(step); },
                            .load = [this](int step, std::int64_t first, Program& to) { feed_.load(step, first, to); },
-                           .served = logs_});
+                           .served = job_ == nullptr ? ServerLogs{} : job_->logs});
     }
 
     const kernels::Communicator& world_;
-    Job* job_;
+    ServerJob* job_;
     const Schedule& schedule_;
     const Options& options_;
-    Wish wish_;
-    Hyperparameters hyperparameters_;
     Program program_;
     Executor executor_;
     Recording recording_;
-    Saver saver_;
-    RankSaver rank_saver_;  // of ranks that go their own ways, in its place
-    std::int64_t shards_, first_sample_;
+    std::unique_ptr<Saver> saver_;
+    std::int64_t first_sample_;
     Feed feed_;
     std::vector<float> weights_before_;  // the last step's update
     std::vector<bool> skipped_;          // of each step
     float last_scale_ = 1;
-    std::vector<std::vector<double>> figures_;  // of each step
-    ServerLogs logs_;
 };
 
 /// Ranks train, servers serve, on the hosts. What a server returns has neither steps nor gradients.
@@ -246,7 +249,7 @@ Result train_with_servers(const kernels::Communicator& all, const Schedule& sche
     const std::int64_t ranks = rehearse::ranks(schedule.mesh);
     const bool serves = all.rank() >= ranks;
     const kernels::Communicator own = all.split(serves ? 1 : 0, all.rank());
-    Job job{all, link_servers(all, schedule)};
+    ServerJob job{all, link_servers(all, schedule)};
     if (!serves) return Trainer{own, schedule, options, probe, device, &job}.train(report);
     const std::vector<Served> log = serve(all, schedule, static_cast<int>(all.rank() - ranks), options, job.links);
     Result result;
@@ -256,32 +259,12 @@ Result train_with_servers(const kernels::Communicator& all, const Schedule& sche
 
 }  // namespace
 
-Wish wish_of(const Options& options, kernels::Device* device) {
-    return {options.backend, options.algorithm, options.scratch_limit, options.tuned, device};
-}
-
-Hyperparameters hyperparameters_of(const Options& options) {
-    return {.learning_rate = options.learning_rate,
-            .momentum = options.momentum,
-            .weight_decay = options.weight_decay,
-            .loss_scale = options.loss_scale,
-            .growth_interval = options.growth_interval};
-}
-
-float default_learning_rate(Optimizer optimizer) {
-    if (optimizer == Optimizer::adam) return 1e-3F;
-    if (optimizer == Optimizer::lamb) return 1e-2F;
-    return 0.05F;
-}
-
 Result train_on(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
                 const Report& report, const Probe& probe, kernels::Device* device) {
     rehearse::check(schedule);
-    check_on_device(schedule, device == nullptr ? std::string_view{options.device} : device->name());
-    check_job(world, schedule, options);
+    check_job(world, schedule, options, device == nullptr ? std::string_view{options.device} : device->name());
     if (schedule.averaging.learners > 1 || options.unlocked > 0) {
-        if (options.device != "cpu") throw InputError("--unlocked: threads of the host; leave out --device");
-        return train_pools(world, schedule, options, report);
+        return train_with_threads(world, schedule, options, report);
     }
     if (device == nullptr) device = kernels::usable_device(options.device);
     if (schedule.servers.count > 0) return train_with_servers(world, schedule, options, report, probe, device);

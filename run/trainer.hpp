@@ -16,16 +16,11 @@ using Report = std::function<void(int step, const StepReport& report)>;
 Result train_on(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
                 const Report& report, const Probe& probe, kernels::Device* device = nullptr);
 
-/// Of ranks whose learners, or threads without locks, train at the same time (run/pool.hpp). No timeline: their kernels
-/// overlap.
-Result train_pools(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
-                   const Report& report);
-
 Wish wish_of(const Options& options, kernels::Device* device);
 Hyperparameters hyperparameters_of(const Options& options);
 
-/// time_own_steps of one rank, at the same time as on the other ranks of `all`.
-Timeline time_own_steps_on(const kernels::Communicator& all, const Schedule& schedule, std::int64_t rank,
-                           const Options& options, Seconds time);
+/// time_compute_only of one rank, at the same time as on the other ranks of `all`.
+Timeline time_compute_only_on(const kernels::Communicator& all, const Schedule& schedule, std::int64_t rank,
+                              const Options& options, Seconds time);
 
 }  // namespace rehearse::run

@@ -72,6 +72,7 @@ void append(std::vector<float>& all, const std::vector<float>& more) {
 
 /// What this rank has, layer by layer in the order of `placed`.
 std::vector<float> own_numbers(const Schedule& schedule, Program& program, const std::vector<Placed>& layers) {
+    const float made_scale = program.state().made_scale;
     std::vector<float> numbers;
     for (const Placed& each : layers) {
         const Tensors::Parameters own =
@@ -81,7 +82,7 @@ std::vector<float> own_numbers(const Schedule& schedule, Program& program, const
         if (moments(schedule.optimizer) > 1) append(numbers, floats_of(own.second_moment));
         if (schedule.lag > 0) {
             std::vector<float> lagged = floats_of(own.applied);
-            for (float& gradient : lagged) gradient /= program.made_scale();
+            for (float& gradient : lagged) gradient /= made_scale;
             append(numbers, lagged);
         }
         const std::span<const float> state = program.tensors().layer(each.layer).state;
@@ -204,6 +205,7 @@ void scatter(const kernels::Communicator& world, const Schedule& schedule, Check
         }
     }
     program.set_state(checkpoint.program);
+    const float made_scale = checkpoint.program.made_scale;
     const bool first = is_first_copy(schedule, world.rank());
     for (const Placed& each : placed(schedule, world.rank())) {
         const LayerState& whole = checkpoint.layers[at(each.whole)];
@@ -221,7 +223,7 @@ void scatter(const kernels::Communicator& world, const Schedule& schedule, Check
         if (!whole.second_moment.empty()) assign(own.second_moment, taken(whole.second_moment, each.weights));
         if (whole.lagged.empty() || !first) continue;  // their sum is one copy's and nothing from the others
         std::vector<float> lagged = taken(whole.lagged, each.weights);
-        for (float& gradient : lagged) gradient *= program.made_scale();
+        for (float& gradient : lagged) gradient *= made_scale;
         assign(own.gradients, lagged);
     }
     program.tensors().round_weights();

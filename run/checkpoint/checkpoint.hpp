@@ -32,8 +32,8 @@ struct Checkpoint {
     std::vector<LayerState> layers{};  // of the network's layers
 };
 
-/// The state of a training whose ranks go their own ways (models of their own and averages, servers, what few bits left
-/// out): the numbers of each rank of the job, in an order of its own. Only the same plan may go on from it.
+/// The state of a training whose ranks have states of their own (models of their own and averages, servers, what few
+/// bits left out): the numbers of each rank of the job, in an order of its own. Only the same plan may go on from it.
 struct RankStates {
     std::string network, optimizer, plan;
     std::int64_t steps = 0, global_batch = 0;

@@ -241,10 +241,11 @@ Checkpoint load(const std::filesystem::path& path, const Schedule& schedule) {
     return reading(where, [&] {
         const H5 file = open_file(path);
         if (is_of(file, where, schema_of_ranks)) {
-            throw InputError(fmt::format(
-                "{}: has the states of the ranks of plan '{}', who go their own ways: only that plan goes on from "
-                "it, not '{}'",
-                where, text_attribute(file, "plan", where), schedule.plan));
+            throw InputError(
+                fmt::format("{}: has the states of the ranks of plan '{}', which have states of their own: only that "
+                            "plan goes on from "
+                            "it, not '{}'",
+                            where, text_attribute(file, "plan", where), schedule.plan));
         }
         expect_kind(file, where, schema);
         Checkpoint checkpoint = empty_checkpoint(schedule);
@@ -265,7 +266,7 @@ RankStates load(const std::filesystem::path& path, const RankStates& like) {
         const H5 file = open_file(path);
         if (is_of(file, where, schema)) {
             throw InputError(
-                fmt::format("{}: has one network's state, but the ranks of plan '{}' go their own ways and need "
+                fmt::format("{}: has one network's state, but the ranks of plan '{}' have states of their own and need "
                             "their own: it goes on from checkpoints of that plan only",
                             where, like.plan));
         }

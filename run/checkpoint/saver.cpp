@@ -57,7 +57,7 @@ bool saves_after(const Options& options, int step) {
 
 }  // namespace
 
-int Saver::begin() {
+int NetworkSaver::begin() {
     if (options_.checkpoint.empty()) return 0;
     Checkpoint state = empty_checkpoint(schedule_);
     if (world_.rank() == 0) {
@@ -71,7 +71,7 @@ int Saver::begin() {
     return static_cast<int>(steps);
 }
 
-void Saver::after(int step) {
+void NetworkSaver::after(int step) {
     if (!saves_after(options_, step)) return;
     const std::vector<float> applied = floats_of(program_.tensors().applied());
     if (schedule_.lag > 0) {  // what the next step would do first
@@ -84,10 +84,6 @@ void Saver::after(int step) {
     state.steps = step + 1;
     state.seed = options_.seed;
     save(options_.checkpoint, state);
-}
-
-bool goes_its_own_way(const Schedule& schedule) {
-    return schedule.averaging.period > 0 || schedule.compression != Compression{} || schedule.servers.count > 0;
 }
 
 RankStates RankSaver::empty() const {

@@ -16,18 +16,29 @@
 
 namespace rehearse::run {
 
-/// Does nothing unless the options ask for checkpoints. What it is given outlives it.
+/// Does nothing unless the options ask for checkpoints.
 class Saver {
 public:
-    Saver(const kernels::Communicator& world, const Schedule& schedule, const Options& options, Program& program,
-          Executor& executor)
-        : world_(world), schedule_(schedule), options_(options), program_(program), executor_(executor) {}
-
+    Saver() = default;
+    Saver(const Saver&) = delete;
+    Saver& operator=(const Saver&) = delete;
+    virtual ~Saver() = default;
     /// Collective: the step to begin with. InputError where checkpoints cannot be written, where others are there that
     /// nobody asked to go on from, or where they are of another training.
-    int begin();
+    virtual int begin() = 0;
     /// Collective, between two steps: when it returns, the step will not be lost.
-    void after(int step);
+    virtual void after(int step) = 0;
+};
+
+/// Saves one network's state, whatever the plan is that goes on from it. What it is given outlives it.
+class NetworkSaver : public Saver {
+public:
+    NetworkSaver(const kernels::Communicator& world, const Schedule& schedule, const Options& options, Program& program,
+                 Executor& executor)
+        : world_(world), schedule_(schedule), options_(options), program_(program), executor_(executor) {}
+
+    int begin() override;
+    void after(int step) override;
 
 private:
     const kernels::Communicator& world_;
@@ -37,21 +48,17 @@ private:
     Executor& executor_;
 };
 
-/// Whether ranks have states of their own, so that only the same plan goes on from them.
-bool goes_its_own_way(const Schedule& schedule);
+using VisitState = std::function<void(const UseNumbers& use)>;
 
-/// A rank's numbers, one span after the other: what is saved of them, and put there again.
-using VisitState = std::function<void(const std::function<void(std::span<float>)>& use)>;
-
-/// The same of ranks that go their own ways: of each rank of the job, servers included, what `visit` shows.
-class RankSaver {
+/// Saves the state of each rank of the job, servers included, as `visit` shows it: only the same plan goes on from it.
+class RankSaver : public Saver {
 public:
     /// Collective over `job`, like what follows.
     RankSaver(const kernels::Communicator& job, const Schedule& schedule, const Options& options, VisitState visit)
         : job_(job), schedule_(schedule), options_(options), visit_(std::move(visit)) {}
 
-    int begin();
-    void after(int step);
+    int begin() override;
+    void after(int step) override;
     /// How many steps there are until after() is to be called again, from `step` on: those that a server serves at
     /// once.
     int steps_from(int step) const;

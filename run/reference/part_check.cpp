@@ -11,6 +11,8 @@
 #include "core/index.hpp"
 #include "core/precision.hpp"
 #include "core/weight_versions.hpp"
+#include "run/methods/method.hpp"
+#include "run/methods/servers.hpp"
 #include "run/pieces.hpp"
 #include "run/reference/single_rank.hpp"
 
@@ -41,17 +43,15 @@ std::vector<float> taken(std::span<const float> from, std::span<const std::int64
 }  // namespace
 
 bool is_whole(const Schedule& schedule) {
-    const bool own_ways = schedule.averaging.period > 0 || schedule.compression != Compression{} ||
-                          schedule.servers.count > 0 || schedule.curvature.period > 0;
-    return !own_ways && schedule.classes.size() == 1 && !gathers_weights(schedule.classes[0]) &&
+    return sums_gradients(schedule) && schedule.classes.size() == 1 && !gathers_weights(schedule.classes[0]) &&
            !updates_each_micro_batch(schedule.classes[0]) &&
            std::ranges::equal(schedule.classes[0].part.network.layers, schedule.network.layers, {}, &Layer::op,
                               &Layer::op);
 }
 
-GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& own, const Schedule& alone,
-                         const AloneOptions& options) {
-    const Alone whole{schedule, alone, options};
+GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& own, const Schedule& single,
+                         const ReferenceOptions& options) {
+    const SingleRank whole{schedule, single, options};
     const Trained expected = whole.train(rank, 0);
     std::vector<Trained> changed;
     const bool by_bits = schedule.compression != Compression{};
@@ -68,7 +68,7 @@ GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& o
     std::set<int> by_server;  // layers whose gradients servers make
     for (const Step& step : schedule.classes[at(class_of(schedule, rank))].steps) {
         const auto* trade = std::get_if<Trade>(&step.action);
-        if (trade != nullptr && sends_vectors(*trade)) {
+        if (trade != nullptr && sends_factors(*trade)) {
             by_server.insert(own.part().buckets[at(trade->bucket)].layers.front());
         }
     }

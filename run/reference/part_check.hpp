@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same training once more by one rank alone, for plans that cut the network.
+// The same training once more on a single rank, for plans that cut the network.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 #include <vector>
 
 #include "core/schedule.hpp"
+#include "run/methods/server_shard.hpp"
 #include "run/program.hpp"
 #include "run/reference/gradient_check.hpp"
-#include "run/server.hpp"
 
 namespace rehearse::run {
 
 /// Whether each rank has and computes the whole network, so that the gradients of a shard are equal bits on every rank.
 bool is_whole(const Schedule& schedule);
 
-struct AloneOptions {
+struct ReferenceOptions {
     Wish wish;
     std::uint64_t weights_seed = 0;
     Hyperparameters hyperparameters;
@@ -33,7 +33,7 @@ struct AloneOptions {
 };
 
 /// `own` has trained its part of `schedule` for some steps. The whole network trains as many steps on this rank alone,
-/// micro-batch by micro-batch (an asynchronous pipeline's by weights as old as theirs), by `alone`, a schedule of one
+/// micro-batch by micro-batch (an asynchronous pipeline's by weights as old as theirs), by `single`, a schedule of one
 /// rank with one micro-batch's samples. Then the gradients of the last step and the weights after it are compared,
 /// layer by layer.
 ///
@@ -44,13 +44,12 @@ struct AloneOptions {
 /// by (Higham and Mary 2019); eight times the largest of the three changes is allowed, and 2^-18 at least.
 /// K-FAC's factors, and what is multiplied with their inverses, are changed likewise.
 /// With lag=1 each update is by the gradients of the step before it; the first step has none.
-/// Ranks that train models of their own, send few bits or trade with servers are held to what that means, written out
-/// (run/own_ways.cpp); the order of the servers' updates is as it was. Which gradients are sent in few bits depends on
-/// bits, so that training is not changed, and has to be the same to 2^-18.
-/// Where `schedule` computes in 16 bits, `alone` still computes in f32. A layer then rounds its weights, its input and
-/// its output, each by half a unit u (2^-11 in f16, 2^-8 in bf16), and so do the gradients: each weight is changed by 3
-/// u.
-GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& own, const Schedule& alone,
-                         const AloneOptions& options);
+/// Methods that do more than sum gradients are held to what they mean, written out (single_rank.hpp); the order of the
+/// servers' updates is as it was. Which gradients are sent in few bits depends on bits, so that training is not
+/// changed, and has to be the same to 2^-18. Where `schedule` computes in 16 bits, `single` still computes in f32. A
+/// layer then rounds its weights, its input and its output, each by half a unit u (2^-11 in f16, 2^-8 in bf16), and so
+/// do the gradients: each weight is changed by 3 u.
+GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& own, const Schedule& single,
+                         const ReferenceOptions& options);
 
 }  // namespace rehearse::run

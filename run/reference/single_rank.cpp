@@ -8,6 +8,7 @@
 #include "core/index.hpp"
 #include "core/precision.hpp"
 #include "core/weight_versions.hpp"
+#include "run/methods/method.hpp"
 #include "run/random.hpp"
 
 namespace rehearse::run {
@@ -21,24 +22,22 @@ std::int64_t output_channels(const Op& op) {
 
 }  // namespace
 
-Trained Alone::train(std::int64_t rank, int perturbation) const {
-    if (schedule_.averaging.period > 0 && schedule_.servers.count > 0) {
-        return train_by_elastic_servers(rank, perturbation);
+Trained SingleRank::train(std::int64_t rank, int perturbation) const {
+    const std::vector<const MethodRow*> used = methods_of(schedule_);
+    for (auto row = used.rbegin(); row != used.rend(); ++row) {  // servers know what they do to models
+        if ((*row)->reference != nullptr) return (*row)->reference(*this, rank, perturbation);
     }
-    if (schedule_.averaging.period > 0) return train_models(rank, perturbation);
-    if (schedule_.compression != Compression{}) return train_compressed(perturbation);
-    if (schedule_.servers.count > 0) return train_by_servers(rank, perturbation);
-    if (schedule_.curvature.period > 0) return train_by_curvature(perturbation);
     return train_together(perturbation);
 }
 
-std::unique_ptr<Program> Alone::model(int perturbation) const {
-    auto program = std::make_unique<Program>(alone_, 0, options_.wish, options_.weights_seed, options_.hyperparameters);
+std::unique_ptr<Program> SingleRank::model(int perturbation) const {
+    auto program =
+        std::make_unique<Program>(single_, 0, options_.wish, options_.weights_seed, options_.hyperparameters);
     if (perturbation > 0) perturb(*program, static_cast<std::uint64_t>(perturbation));
     return program;
 }
 
-Trained Alone::train_together(int perturbation) const {
+Trained SingleRank::train_together(int perturbation) const {
     const std::unique_ptr<Program> model = this->model(perturbation);
     Program& program = *model;
     Trained trained;
@@ -65,21 +64,21 @@ Trained Alone::train_together(int perturbation) const {
     return trained;
 }
 
-void Alone::update(Program& program) {
+void SingleRank::update(Program& program) {
     for (ReadyStep& ready : program.steps()) {
         if (std::holds_alternative<Update>(ready.step->action)) program.compute(ready, 0, 0);
     }
     program.end_step();  // the weights are read now
 }
 
-bool Alone::asynchronous() const {
+bool SingleRank::asynchronous() const {
     return std::ranges::any_of(schedule_.classes, [](const RankClass& c) { return updates_each_micro_batch(c); });
 }
 
 // What PipeDream means, written out (Narayanan et al. 2019, section 3.3): the gradients of micro-batch m, on the
 // samples that all copies of the network take as their m-th, are those at the weights that stage s has after
 // max(0, m - (stages - 1 - s)) updates; they are the next update of every stage.
-void Alone::train_asynchronously(Program& program, int step) const {
+void SingleRank::train_asynchronously(Program& program, int step) const {
     const std::span<float> weights = program.tensors().weights();
     std::vector<std::vector<float>> after;  // so many updates, all latest weights
     after.emplace_back(weights.begin(), weights.end());
@@ -93,7 +92,7 @@ void Alone::train_asynchronously(Program& program, int step) const {
     }
 }
 
-void Alone::put_stale_weights(Program& program, const std::vector<std::vector<float>>& after, int m) const {
+void SingleRank::put_stale_weights(Program& program, const std::vector<std::vector<float>>& after, int m) const {
     const int pipe = axis_index(schedule_.mesh, "pipe");
     const auto stages = static_cast<int>(pipe < 0 ? 1 : size_of(schedule_.mesh, pipe));
     for (std::int64_t rank = 0; rank < ranks(schedule_.mesh); ++rank) {
@@ -109,7 +108,8 @@ void Alone::put_stale_weights(Program& program, const std::vector<std::vector<fl
     }
 }
 
-void Alone::sum_gradients(Program& program, int step, std::int64_t first, std::int64_t end, std::int64_t apart) const {
+void SingleRank::sum_gradients(Program& program, int step, std::int64_t first, std::int64_t end,
+                               std::int64_t apart) const {
     const std::span<float> gradients = program.tensors().gradients();
     std::vector<double> sum(gradients.size());
     int count = 0;
@@ -122,10 +122,10 @@ void Alone::sum_gradients(Program& program, int step, std::int64_t first, std::i
     std::ranges::transform(sum, gradients.begin(), [&](double value) { return static_cast<float>(value / count); });
 }
 
-Program& Alone::of_size(std::int64_t size, BySize& others) const {
+Program& SingleRank::of_size(std::int64_t size, BySize& others) const {
     std::unique_ptr<Sized>& sized = others[size];
     if (sized != nullptr) return *sized->program;
-    sized = std::make_unique<Sized>(alone_);
+    sized = std::make_unique<Sized>(single_);
     sized->schedule.batch_per_rank = size;
     for (Step& step : sized->schedule.classes.front().steps) {
         if (auto* compute = std::get_if<Compute>(&step.action)) compute->problem.batch = size;
@@ -135,7 +135,7 @@ Program& Alone::of_size(std::int64_t size, BySize& others) const {
     return *sized->program;
 }
 
-void Alone::sum_gradients_of_shares(Program& program, int step, BySize& others) const {
+void SingleRank::sum_gradients_of_shares(Program& program, int step, BySize& others) const {
     const std::span<float> gradients = program.tensors().gradients();
     std::vector<double> sum(gradients.size());
     for (std::int64_t shard = 0; shard < shards(schedule_.mesh); ++shard) {
@@ -154,10 +154,10 @@ void Alone::sum_gradients_of_shares(Program& program, int step, BySize& others) 
     std::ranges::transform(sum, gradients.begin(), [&](double value) { return static_cast<float>(value / all); });
 }
 
-void Alone::perturb(Program& program, std::uint64_t seed) const {
+void SingleRank::perturb(Program& program, std::uint64_t seed) const {
     Uniform random{key(seed, 0x5EED)};
-    for (std::size_t i = 0; i < alone_.network.layers.size(); ++i) {
-        const Op& op = alone_.network.layers[i].op;
+    for (std::size_t i = 0; i < single_.network.layers.size(); ++i) {
+        const Op& op = single_.network.layers[i].op;
         const std::int64_t inner = parameters(op) == 0 ? 1 : parameters(op) / output_channels(op);
         const DataType type = compute_type(schedule_.precision);
         const double reach = type == DataType::f32
@@ -169,9 +169,9 @@ void Alone::perturb(Program& program, std::uint64_t seed) const {
     }
 }
 
-Trained Alone::result(Program& program) const {
+Trained SingleRank::result(Program& program) const {
     Trained trained;
-    for (int i = 0; i < static_cast<int>(alone_.network.layers.size()); ++i) {
+    for (int i = 0; i < static_cast<int>(single_.network.layers.size()); ++i) {
         trained.gradients.push_back(floats_of(program.tensors().layer(i).gradients));
         trained.weights.push_back(floats_of(program.tensors().layer(i).weights));
     }

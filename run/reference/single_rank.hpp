@@ -18,26 +18,33 @@ struct Trained {
     std::vector<std::vector<float>> gradients, weights;
 };
 
-class Alone {
+class SingleRank {
 public:
-    /// `alone` is a schedule of one rank with one micro-batch's samples (of any of them, where shares are uneven).
-    Alone(const Schedule& schedule, const Schedule& alone, const AloneOptions& options)
-        : schedule_(schedule), alone_(alone), options_(options) {}
+    /// `single` is a schedule of one rank with one micro-batch's samples (of any of them, where shares are uneven).
+    SingleRank(const Schedule& schedule, const Schedule& single, const ReferenceOptions& options)
+        : schedule_(schedule), single_(single), options_(options) {}
 
     /// What `rank` ends with; of a training from changed weights (check_part) where `perturbation` is not 0.
     Trained train(std::int64_t rank, int perturbation) const;
 
-private:
-    static void update(Program& program);
+    // What the methods' references (below) are written with:
+    const Schedule& schedule() const { return schedule_; }
+    const ReferenceOptions& options() const { return options_; }
+    const std::vector<Layer>& layers() const { return single_.network.layers; }
+    bool last(int step) const { return step + 1 == options_.steps; }
     /// The whole network at its first weights.
     std::unique_ptr<Program> model(int perturbation) const;
-    void perturb(Program& program, std::uint64_t seed) const;
-    /// The mean over micro-batches of as many samples as `alone` has, from `first` and every `apart` further on, to the
-    /// end of the batch.
+    static void update(Program& program);
+    /// The mean over micro-batches of as many samples as the schedule of one rank has, from `first` and every `apart`
+    /// further on, to the end of the batch.
     void sum_gradients(Program& program, int step, std::int64_t first, std::int64_t end, std::int64_t apart) const;
+    Trained result(Program& program) const;
+
+private:
+    void perturb(Program& program, std::uint64_t seed) const;
     /// Of a number of samples of its own; for micro-batches of each size of uneven shares.
     struct Sized {
-        explicit Sized(Schedule alone) : schedule(std::move(alone)) {}
+        explicit Sized(Schedule of) : schedule(std::move(of)) {}
         Schedule schedule;
         std::unique_ptr<Program> program{};
     };
@@ -45,23 +52,21 @@ private:
     Program& of_size(std::int64_t size, BySize& others) const;
     /// The mean over all samples of the batch, where copies have micro-batches of different sizes.
     void sum_gradients_of_shares(Program& program, int step, BySize& others) const;
-    Trained result(Program& program) const;
-    bool last(int step) const { return step + 1 == options_.steps; }
 
     Trained train_together(int perturbation) const;
     bool asynchronous() const;
     void train_asynchronously(Program& program, int step) const;
     void put_stale_weights(Program& program, const std::vector<std::vector<float>>& after, int m) const;
-    // own_ways.cpp
-    Trained train_models(std::int64_t rank, int perturbation) const;
-    Trained train_compressed(int perturbation) const;
-    Trained train_by_servers(std::int64_t rank, int perturbation) const;
-    Trained train_by_curvature(int perturbation) const;
-    Trained train_by_elastic_servers(std::int64_t rank, int perturbation) const;
 
     const Schedule& schedule_;
-    const Schedule& alone_;
-    const AloneOptions& options_;
+    const Schedule& single_;
+    const ReferenceOptions& options_;
 };
+
+/// What methods mean that do not sum the gradients of one model (run/methods/method.hpp): as train() says.
+Trained train_models(const SingleRank& single, std::int64_t rank, int perturbation);
+Trained train_by_servers(const SingleRank& single, std::int64_t rank, int perturbation);
+Trained train_compressed(const SingleRank& single, std::int64_t rank, int perturbation);
+Trained train_by_curvature(const SingleRank& single, std::int64_t rank, int perturbation);
 
 }  // namespace rehearse::run

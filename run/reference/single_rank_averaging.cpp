@@ -1,92 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous elastic averaging (Zhang et al. 2015, algorithm 1), played again in the order in which servers took
-// models: each pulls at the average as it is then.
-#include <map>
-
-#include "core/error.hpp"
+// What models of the ranks' own, and their average, mean: local SGD, elastic averaging, learners.
 #include "core/index.hpp"
 #include "run/reference/single_rank.hpp"
-#include "run/server.hpp"
 
 namespace rehearse::run {
 
 namespace {
 
-/// A rank's own model, what it will give up when all of its trades of this step are over.
-struct Own {
-    std::unique_ptr<Program> model;
-    std::vector<std::vector<double>> gives_up;  // by layer
-    int step = 0;
-    std::size_t traded = 0;  // buckets
-    bool made = false;       // this step's updates
-};
+/// The models that local SGD and elastic averaging train, and their average.
+struct Models {
+    const Averaging& averaging;
+    std::vector<std::unique_ptr<Program>> models;
+    std::vector<double> average, last;
 
-using Averages = std::vector<std::vector<double>>;  // by layer
+    explicit Models(const Averaging& of) : averaging(of) {}
+    std::span<float> weights(std::size_t model) const { return models[model]->tensors().weights(); }
+
+    void begin() {
+        average.assign(weights(0).begin(), weights(0).end());
+        last = average;
+    }
+    /// x_i -= a (x_i - z), z += a sum (x_i - z) + m (z - z_before), all of x and z as they were at the beginning of the
+    /// step (Zhang et al. 2015, algorithm 1 for all workers at once; m: Koliousis et al. 2019).
+    std::vector<std::vector<double>> differences() const {
+        std::vector<std::vector<double>> all;
+        for (std::size_t i = 0; i < models.size(); ++i) {
+            auto& own = all.emplace_back(average.size());
+            for (std::size_t k = 0; k < own.size(); ++k) own[k] = weights(i)[k] - average[k];
+        }
+        return all;
+    }
+    void pull(std::size_t model, const std::vector<double>& difference) const {
+        for (std::size_t k = 0; k < difference.size(); ++k) {
+            weights(model)[k] = static_cast<float>(weights(model)[k] - averaging.elastic * difference[k]);
+        }
+    }
+    void move_average(const std::vector<std::vector<double>>& all) {
+        for (std::size_t k = 0; k < average.size(); ++k) {
+            const double before = average[k];
+            double sum = 0;
+            for (const auto& own : all) sum += own[k];
+            average[k] += averaging.elastic * sum + averaging.momentum * (average[k] - last[k]);
+            last[k] = before;
+        }
+    }
+    void replace() const {
+        for (std::size_t k = 0; k < average.size(); ++k) {
+            double sum = 0;
+            for (std::size_t i = 0; i < models.size(); ++i) sum += weights(i)[k];
+            for (std::size_t i = 0; i < models.size(); ++i) {
+                weights(i)[k] = static_cast<float>(sum / static_cast<double>(models.size()));
+            }
+        }
+    }
+};
 
 }  // namespace
 
-Trained Alone::train_by_elastic_servers(std::int64_t rank, int perturbation) const {
-    const std::vector<Bucket>& buckets = schedule_.classes.front().part.buckets;
-    std::map<std::int64_t, Own> all;
-    for (const std::int64_t trader : trading_ranks(schedule_)) {
-        all[trader].model = model(perturbation);
-        all[trader].gives_up.resize(alone_.network.layers.size());
-    }
-    Averages average;
-    for (std::size_t i = 0; i < alone_.network.layers.size(); ++i) {
-        Program& any = *all.begin()->second.model;
-        const std::vector<float> weights = floats_of(any.tensors().layer(static_cast<int>(i)).weights);
-        average.emplace_back(weights.begin(), weights.end());
-    }
-    const auto make = [&](std::int64_t trader, Own& own) {
-        own.made = true;
-        for (int m = 0; m < schedule_.averaging.period; ++m) {
-            const std::int64_t first =
-                shard_of(schedule_.mesh, trader) * schedule_.batch_per_rank + m * micro_batch_size(schedule_);
-            sum_gradients(*own.model, own.step, first, first + 1, 1);
-            update(*own.model);
-        }
+Trained train_models(const SingleRank& single, std::int64_t rank, int perturbation) {
+    const Schedule& schedule = single.schedule();
+    const ReferenceOptions& options = single.options();
+    Models all{schedule.averaging};
+    const std::int64_t learners = schedule.averaging.learners;
+    for (std::int64_t i = 0; i < learners * shards(schedule.mesh); ++i)
+        all.models.push_back(single.model(perturbation));
+    all.begin();
+    const bool elastic = schedule.averaging.elastic > 0;
+    const std::int64_t size = micro_batch_size(schedule), parts = schedule.micro_batches;
+    const auto takes = [&](std::int64_t shard, int step, std::int64_t part, std::int64_t learner) {
+        if (options.taken.empty()) return part / schedule.averaging.period == learner;
+        return options.taken[at(shard)][at(step)][at(part)] == learner;
     };
-    const auto pull = [&](const Served& served) {
-        Own& own = all.at(served.rank);
-        if (!own.made) make(served.rank, own);
-        for (const int layer : buckets[at(served.bucket)].layers) {
-            const std::span<float> weights = own.model->tensors().layer(layer).weights;
-            std::vector<double>& gives_up = own.gives_up[at(layer)];
-            gives_up.resize(weights.size());
-            for (std::size_t i = 0; i < weights.size(); ++i) {
-                gives_up[i] = schedule_.averaging.elastic * (weights[i] - average[at(layer)][i]);
-                average[at(layer)][i] += gives_up[i];
+    for (int step = 0; step < options.steps; ++step) {
+        const std::vector<std::vector<double>> apart = all.differences();
+        for (std::size_t i = 0; i < all.models.size(); ++i) {
+            const std::int64_t shard = static_cast<std::int64_t>(i) / learners;
+            bool pulled = !elastic;
+            for (std::int64_t part = 0; part < parts; ++part) {
+                if (!takes(shard, step, part, static_cast<std::int64_t>(i) % learners)) continue;
+                const std::int64_t first = shard * schedule.batch_per_rank + part * size;
+                single.sum_gradients(*all.models[i], step, first, first + 1, 1);
+                SingleRank::update(*all.models[i]);
+                if (!pulled) all.pull(i, apart[i]);
+                pulled = true;
             }
+            if (!pulled) all.pull(i, apart[i]);
         }
-        if (++own.traded < buckets.size()) return;
-        for (std::size_t layer = 0; layer < own.gives_up.size(); ++layer) {
-            const std::span<float> weights = own.model->tensors().layer(static_cast<int>(layer)).weights;
-            for (std::size_t i = 0; i < own.gives_up[layer].size(); ++i) {
-                weights[i] = static_cast<float>(weights[i] - own.gives_up[layer][i]);
-            }
-        }
-        own.traded = 0;
-        own.made = false;
-        ++own.step;
-    };
-    std::vector<std::size_t> next(options_.served.size());
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (std::size_t s = 0; s < next.size(); ++s) {
-            while (next[s] < options_.served[s].size()) {
-                const Served& served = options_.served[s][next[s]];
-                if (all.at(served.rank).step != served.step) break;  // it has not been through with the step before
-                pull(served);
-                ++next[s];
-                moved = true;
-            }
-        }
+        if (elastic) all.move_average(apart);
+        if (!elastic) all.replace();
     }
-    for (std::size_t s = 0; s < next.size(); ++s) {
-        require(next[s] == options_.served[s].size(), "what servers have written down can have been");
-    }
-    return result(*all.at(rank).model);
+    return single.result(*all.models[at((shard_of(schedule.mesh, rank) + 1) * learners - 1)]);
 }
 
 }  // namespace rehearse::run

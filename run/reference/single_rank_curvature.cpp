@@ -178,22 +178,24 @@ void precondition(Factors factors, double damping, const Op& op, Rounding& round
 
 }  // namespace
 
-Trained Alone::train_by_curvature(int perturbation) const {
-    const std::unique_ptr<Program> model = this->model(perturbation);
+Trained train_by_curvature(const SingleRank& single, std::int64_t /*rank*/, int perturbation) {
+    const Schedule& schedule = single.schedule();
+    const ReferenceOptions& options = single.options();
+    const std::unique_ptr<Program> model = single.model(perturbation);
     Program& program = *model;
     const std::vector<Layer>& layers = program.part().network.layers;
     Trained trained;
     Rounding rounding{perturbation};
-    for (int step = 0; step < options_.steps; ++step) {
+    for (int step = 0; step < options.steps; ++step) {
         std::map<int, Factors> factors;  // by layer
-        for (int m = 0; m < schedule_.micro_batches; ++m) {
+        for (int m = 0; m < schedule.micro_batches; ++m) {
             const std::span<float> gradients = program.tensors().gradients();
             std::vector<double> sum(gradients.size());
-            const std::int64_t size = micro_batch_size(schedule_), ranks = shards(schedule_.mesh);
+            const std::int64_t size = micro_batch_size(schedule), ranks = shards(schedule.mesh);
             for (std::int64_t rank = 0; rank < ranks; ++rank) {
-                const std::int64_t first = rank * schedule_.batch_per_rank + m * size;
-                options_.load(step, first, program);
-                program.compute_gradients(options_.dropout_seed(step), first);
+                const std::int64_t first = rank * schedule.batch_per_rank + m * size;
+                options.load(step, first, program);
+                program.compute_gradients(options.dropout_seed(step), first);
                 for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradients[i] / static_cast<double>(ranks);
                 for (std::size_t i = 0; i < layers.size() && m == 0; ++i) {
                     const std::optional<MatMul> dense = as_dense(layers[i].op);
@@ -209,14 +211,15 @@ Trained Alone::train_by_curvature(int perturbation) const {
             }
             std::ranges::transform(sum, gradients.begin(), [](double value) { return static_cast<float>(value); });
             for (const auto& [i, of] : factors) {
-                precondition(of, schedule_.curvature.damping, layers[at(i)].op, rounding,
+                precondition(of, schedule.curvature.damping, layers[at(i)].op, rounding,
                              program.tensors().layer(i).gradients);
             }
-            if (last(step) && m + 1 == schedule_.micro_batches) trained.gradients = result(program).gradients;
-            update(program);
+            if (single.last(step) && m + 1 == schedule.micro_batches)
+                trained.gradients = single.result(program).gradients;
+            SingleRank::update(program);
         }
     }
-    trained.weights = result(program).weights;
+    trained.weights = single.result(program).weights;
     return trained;
 }
 

@@ -182,7 +182,7 @@ TEST(Checkpoints, ThatADiskHasChangedAreRefused) {
     std::filesystem::remove_all(name);
 }
 
-/// What all ranks of a job that go their own ways have after `steps`.
+/// What all ranks of a job with states of their own have after `steps`.
 RankStates trained_apart(std::string_view plan, Optimizer optimizer, const std::string& folder, int steps,
                          bool resume) {
     const Communicator world = Communicator::world();
@@ -199,7 +199,7 @@ RankStates trained_apart(std::string_view plan, Optimizer optimizer, const std::
 }
 
 // One trading rank, so that servers take its gradients in one order only.
-TEST(Checkpoints, OfRanksThatGoTheirOwnWaysAreTakenUpToTheBit) {
+TEST(Checkpoints, OfRanksWithStatesOfTheirOwnAreTakenUpToTheBit) {
     if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
     std::vector<const char*> plans{"data:local=2:elastic=0.2:average_momentum=0.5:bucket=1kB",
                                    "data:learners=2:average_momentum=0.9", "data:compress=top(0.1)"};
@@ -232,7 +232,7 @@ TEST(Checkpoints, OfCurvatureAreTakenUpToTheBit) {
     expect_equal(whole, trained(schedule, in_two.path(), 3, true));
 }
 
-TEST(Checkpoints, OfOtherPlansAreRefusedWhereRanksGoTheirOwnWays) {
+TEST(Checkpoints, OfOtherPlansAreRefusedWhereRanksHaveStatesOfTheirOwn) {
     if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
     if (Communicator::world().size() != 2) GTEST_SKIP() << "plans of two ranks";
     // Rank 0 reads the file and is refused; on one rank nobody waits for it.
@@ -242,7 +242,7 @@ TEST(Checkpoints, OfOtherPlansAreRefusedWhereRanksGoTheirOwnWays) {
         train_on(self, test::schedule_of(test::branches(), plan, 1, 8), options, {}, {});
     };
     const auto refusal = [&](std::string_view before, std::string_view after) {
-        const std::string path = testing::TempDir() + fmt::format("own_ways_{}", ::getpid());
+        const std::string path = testing::TempDir() + fmt::format("rank_states_{}", ::getpid());
         std::filesystem::remove_all(path);
         std::string why = "nothing";
         train(before, path, 1, false);

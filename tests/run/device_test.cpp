@@ -10,7 +10,7 @@
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/layers.hpp"
 #include "kernels/reference/backend.hpp"
-#include "run/learners.hpp"
+#include "run/methods/learners.hpp"
 #include "run/trainer.hpp"
 #include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/kernels/cuda_host.hpp"
@@ -40,7 +40,7 @@ struct LateDevice {
 
 Result train_with(const Schedule& schedule, Options options, kernels::Device* device) {
     const Schedule alone = test::schedule_of(schedule.network, "data", 1, micro_batch_size(schedule));
-    options.alone = std::make_shared<const Schedule>(alone);
+    options.single_rank = std::make_shared<const Schedule>(alone);
     if (device == nullptr) options.backend = "reference";
     return train_on(Communicator::world(), schedule, options, {}, {}, device);
 }

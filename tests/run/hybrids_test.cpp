@@ -17,7 +17,8 @@ using kernels::Communicator;
 void expect_gradients(const Network& network, const std::string& plan, const Schedule& schedule) {
     SCOPED_TRACE(network.name + ", " + plan);
     Options options{.steps = 2, .check_gradients = true};
-    options.alone = std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, micro_batch_size(schedule)));
+    options.single_rank =
+        std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, micro_batch_size(schedule)));
     const Result result = train_on(Communicator::world(), schedule, options, {}, {});
     EXPECT_LE(result.gradient_error, result.gradient_tolerance);
     EXPECT_LT(result.gradient_tolerance, 1e-3);

@@ -64,7 +64,8 @@ Result train_checked(const Network& network, std::string_view plan, std::int64_t
     const Communicator world = Communicator::world();
     const Schedule schedule = test::schedule_of(network, plan, world.size(), batch, Optimizer::sgd, precision);
     Options options{.steps = steps, .loss_scale = loss_scale, .growth_interval = 2, .check_gradients = true};
-    options.alone = std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, micro_batch_size(schedule)));
+    options.single_rank =
+        std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, micro_batch_size(schedule)));
     return train_on(world, schedule, options, {}, {});
 }
 
@@ -100,7 +101,7 @@ TEST(SharedTables, TrainAsOneRankDoes) {
         SCOPED_TRACE(plan);
         const Schedule schedule = test::schedule_of(recommender(), plan, world.size(), 4);
         Options options{.steps = 3, .learning_rate = 2, .momentum = 0, .check_gradients = true};
-        options.alone = std::make_shared<const Schedule>(test::schedule_of(recommender(), "data", 1, 4));
+        options.single_rank = std::make_shared<const Schedule>(test::schedule_of(recommender(), "data", 1, 4));
         const Result result = train_on(world, schedule, options, {}, {});
         EXPECT_LE(result.gradient_error, result.gradient_tolerance);
         EXPECT_LT(result.gradient_tolerance, 1e-4);
@@ -398,7 +399,7 @@ TEST(Plans, AWrongGradientIsFound) {
         }
     }
     Options options{.steps = 1, .check_gradients = true};
-    options.alone = std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, 8));
+    options.single_rank = std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, 8));
     const Result result = train_on(world, schedule, options, {}, {});
     EXPECT_GT(result.gradient_error, 10 * result.gradient_tolerance);
 }

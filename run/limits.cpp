@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/limits.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "core/index.hpp"
+#include "core/weight_versions.hpp"
+#include "run/methods/method.hpp"
+#include "run/methods/servers.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+std::string words(bool found, std::string_view text) { return found ? std::string{text} : std::string{}; }
+
+/// The first text that is not empty of each layer of each rank class.
+std::string of_layers(const Schedule& schedule,
+                      const std::function<std::string(const Part& part, std::size_t layer)>& found) {
+    for (const RankClass& rank_class : schedule.classes) {
+        for (std::size_t i = 0; i < rank_class.part.network.layers.size(); ++i) {
+            if (std::string text = found(rank_class.part, i); !text.empty()) return text;
+        }
+    }
+    return {};
+}
+
+std::string second_input(const Asked& asked) {
+    const auto is_integers = [](const Input& input) { return input.vocabulary > 0; };
+    return of_layers(asked.schedule, [&](const Part& part, std::size_t i) -> std::string {
+        const auto* input = std::get_if<Input>(&part.network.layers[i].op);
+        if (input == nullptr) return {};
+        bool second = !is_integers(*input) && i > 0;
+        for (std::size_t j = 0; j < i && is_integers(*input); ++j) {
+            const auto* before = std::get_if<Input>(&part.network.layers[j].op);
+            second = second || (before != nullptr && is_integers(*before));
+        }
+        return words(second, fmt::format("network '{}' has a second input, '{}'", asked.schedule.network.name,
+                                         part.network.layers[i].name));
+    });
+}
+
+std::string ids_of_another_stage(const Asked& asked) {
+    return of_layers(asked.schedule, [](const Part& part, std::size_t i) {
+        const Layer& layer = part.network.layers[i];
+        const bool fed = !reads_integers(layer.op) ||
+                         std::holds_alternative<Input>(part.network.layers[at(layer.inputs.front())].op);
+        return words(!fed, fmt::format("layer '{}' reads ids of another stage", layer.name));
+    });
+}
+
+std::string unsummed_tie(const Asked& asked) {
+    return of_layers(asked.schedule, [&](const Part& part, std::size_t i) {
+        const int origin = part.origins[i].layer;
+        const bool apart = origin >= 0 && part.network.layers[i].weights_of < 0 &&
+                           asked.schedule.network.layers[at(origin)].weights_of >= 0;
+        return words(apart, fmt::format("layer '{}' shares weights with another stage", part.network.layers[i].name));
+    });
+}
+
+std::string sums_in_16_bits(const Asked& asked) {
+    if (asked.schedule.precision == Precision::fp32) return {};
+    return of_layers(asked.schedule, [&](const Part& part, std::size_t i) {
+        return words(std::holds_alternative<ChannelSums>(part.network.layers[i].op),
+                     fmt::format("layer '{}' sums what spatial cuts in {}", part.network.layers[i].name,
+                                 to_string(asked.schedule.precision)));
+    });
+}
+
+std::string of_16_bits(const Asked& asked, bool found, std::string_view what) {
+    return words(found && asked.schedule.precision != Precision::fp32,
+                 fmt::format("{} in {}", what, to_string(asked.schedule.precision)));
+}
+
+/// The method, if there is one, that does more than sum gradients of one model; else empty.
+std::string_view method_of(const Schedule& schedule) {
+    for (const MethodRow* row : methods_of(schedule)) {
+        if (!row->sums_gradients) return row->name;
+    }
+    return {};
+}
+
+std::string loads(const Asked& asked) {
+    for (const RankClass& rank_class : asked.schedule.classes) {
+        for (const Step& step : rank_class.steps) {
+            if (std::holds_alternative<Load>(step.action)) {
+                return fmt::format("step '{}' reads from storage", step.name);
+            }
+        }
+    }
+    return {};
+}
+
+std::string factors_of_micro_batches(const Asked& asked) {
+    const bool sends = std::ranges::any_of(asked.schedule.classes.front().steps, [](const Step& step) {
+        const auto* push_pull = std::get_if<Trade>(&step.action);
+        return push_pull != nullptr && sends_factors(*push_pull);
+    });
+    return words(sends && asked.schedule.micro_batches > 1, "dense=vectors with microbatches");
+}
+
+std::string axis_beside_data(const Asked& asked) {
+    if (method_of(asked.schedule).empty() || asked.schedule.averaging.period > 0) return {};
+    for (const Axis& axis : asked.schedule.mesh.axes) {
+        if (axis.name != "data" && axis.name != "groups" && axis.size > 1) {
+            return fmt::format("{} beside data with {}", axis.name, method_of(asked.schedule));
+        }
+    }
+    return {};
+}
+
+std::string uneven_tables(const Asked& asked) {
+    return of_layers(asked.schedule, [](const Part& part, std::size_t i) -> std::string {
+        const auto* op = std::get_if<Communication>(&part.network.layers[i].op);
+        if (op == nullptr || op->kept == 0) return {};
+        return fmt::format("{} tables are not shared evenly by {} ranks", op->kept, op->parts);
+    });
+}
+
+bool has_direct_updates(const Schedule& schedule) {
+    return std::ranges::any_of(schedule.classes, [](const RankClass& rank_class) {
+        return std::ranges::any_of(rank_class.part.network.layers,
+                                   [](const Layer& layer) { return updates_directly(layer.op); });
+    });
+}
+
+std::string momentum_of_tables(const Asked& asked) {
+    const Options& options = asked.options;
+    const bool plain = options.momentum == 0 && options.weight_decay == 0;
+    return words(
+        has_direct_updates(asked.schedule) && !plain,
+        fmt::format("tables with --momentum {} and --weight-decay {}", options.momentum, options.weight_decay));
+}
+
+}  // namespace
+
+std::span<const Limit> limits() {
+    static const std::vector<Limit> all = [] {
+        std::vector<Limit> rows;
+        for (const std::span<const Limit> some :
+             {limits_of_programs(), limits_of_plans(), limits_of_threads(), limits_of_devices()}) {
+            rows.insert(rows.end(), some.begin(), some.end());
+        }
+        return rows;
+    }();
+    return all;
+}
+
+const Limit* first_limit(const Asked& asked, bool program) {
+    for (const Limit& limit : limits()) {
+        if ((!program || limit.of_program) && !limit.found(asked).empty()) return &limit;
+    }
+    return nullptr;
+}
+
+std::span<const Limit> limits_of_programs() {
+    constexpr std::string_view in_f32 = "is trained in fp32 only";
+    static const auto rows = std::to_array<Limit>({
+        {"inputs of one kind", "run feeds one input of numbers, the first layer, and one of integers", second_input,
+         true},
+        {"a pipeline whose later stage reads ids", "run does not send integers", ids_of_another_stage, true},
+        {"weights that two stages share, with zero=3, schedule=pipedream, or three layers",
+         "run does not sum their gradients there", unsummed_tie, true},
+        {"spatial with batch normalization in 16 bits", "sums of squares do not fit into 16 bits: choose fp32",
+         sums_in_16_bits, true},
+        {"control, variables=whole",
+         "they say what other frameworks add, and are only predicted; leave them out to run",
+         [](const Asked& a) {
+             return words(a.schedule.control > 0 || a.schedule.whole_variables, "control or variables=whole");
+         },
+         true},
+        {"loads from storage tiers", "run reads its samples by itself: --data", loads, true},
+        {"schedule=pipedream in 16 bits", in_f32,
+         [](const Asked& a) {
+             const bool each_time = std::ranges::any_of(a.schedule.classes, updates_each_micro_batch);
+             return of_16_bits(a, each_time, "schedule=pipedream");
+         },
+         true},
+        {"local, elastic, learners, server, compress=top or 1bit, kfac in 16 bits", in_f32,
+         [](const Asked& a) { return of_16_bits(a, !method_of(a.schedule).empty(), method_of(a.schedule)); }, true},
+        {"tables=shared in 16 bits", in_f32,
+         [](const Asked& a) { return of_16_bits(a, has_direct_updates(a.schedule), "tables=shared"); }, true},
+        {"server with dense=vectors and microbatches", "the server would need the factors of each",
+         factors_of_micro_batches, true},
+    });
+    return rows;
+}
+
+std::span<const Limit> limits_of_plans() {
+    static const auto rows = std::to_array<Limit>({
+        {"--precision tf32", "no kernel of run multiplies it; choose fp32",
+         [](const Asked& a) { return words(a.schedule.precision == Precision::tf32, "--precision tf32"); }},
+        {"--precision fp8", "no kernel of run multiplies it; choose bf16",
+         [](const Asked& a) { return words(a.schedule.precision == Precision::fp8, "--precision fp8"); }},
+        {"axes beside data with server, compress=top or 1bit, kfac", "is predicted, not run, in this version",
+         axis_beside_data},
+        {"server with place, copies or quorum",
+         "servers run apart, without copies and with all groups, in this version; leave out place, copies and quorum",
+         [](const Asked& a) {
+             const Servers& servers = a.schedule.servers;
+             return words(servers.shared || servers.copies > 1 || servers.quorum < 1, "servers");
+         }},
+        {"tables that ranks do not share evenly", "is predicted, not run, in this version", uneven_tables},
+        {"tables=shared with momentum or weight decay", "their rows are updated by plain SGD, so that both must be 0",
+         momentum_of_tables},
+        {"--check-gradients with --resume, where ranks come by chance",
+         "who came first before the checkpoint is not known; leave out one",
+         [](const Asked& a) {
+             const bool by_chance = a.schedule.servers.count > 0 || a.options.first_idle;
+             return words(a.options.resume && a.options.check_gradients && by_chance,
+                          "--check-gradients with --resume");
+         }},
+    });
+    return rows;
+}
+
+}  // namespace rehearse::run

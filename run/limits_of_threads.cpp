@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Limits of a rank's threads, which train at the same time (run/methods/worker_threads.hpp), and of devices.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/index.hpp"
+#include "core/weight_versions.hpp"
+#include "run/limits.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+bool has_learners(const Asked& asked) { return asked.schedule.averaging.learners > 1; }
+bool has_threads(const Asked& asked) { return has_learners(asked) || asked.options.unlocked > 0; }
+
+std::string paces_without_threads(const Asked& asked) {
+    const bool paces = asked.options.first_idle || !asked.options.learner_paces.empty();
+    return paces && !has_threads(asked) ? "--assign or --learner-paces" : "";
+}
+
+std::string threads_beside_axes(const Asked& asked) {
+    for (const Axis& axis : asked.schedule.mesh.axes) {
+        if (has_threads(asked) && axis.name != "data" && axis.size > 1) return axis.name + " with a rank's threads";
+    }
+    return {};
+}
+
+std::string unlocked_without_local(const Asked& asked) {
+    const Averaging& averaging = asked.schedule.averaging;
+    const bool local = averaging.period > 0 && averaging.elastic == 0 && !has_learners(asked);
+    return asked.options.unlocked > 0 && (!local || asked.schedule.servers.count > 0) ? "--unlocked" : "";
+}
+
+std::string idle_threads(const Asked& asked) {
+    const int threads = asked.options.unlocked, updates = asked.schedule.averaging.period;
+    return threads > updates ? fmt::format("--unlocked: {} threads share {} updates a step", threads, updates) : "";
+}
+
+std::string ordered_updates(const Asked& asked) {
+    const Options& options = asked.options;
+    const bool sums = asked.schedule.optimizer == Optimizer::sgd && options.momentum == 0 && options.weight_decay == 0;
+    return options.unlocked > 0 && !sums
+               ? fmt::format("--unlocked with {}, --momentum {} and --weight-decay {}",
+                             to_string(asked.schedule.optimizer), options.momentum, options.weight_decay)
+               : "";
+}
+
+std::string wrong_paces(const Asked& asked) {
+    const std::vector<double>& paces = asked.options.learner_paces;
+    if (paces.empty() || !has_threads(asked)) return {};
+    const int threads = asked.options.unlocked > 0 ? asked.options.unlocked : asked.schedule.averaging.learners;
+    const bool right = std::ranges::all_of(paces, [](double pace) { return pace >= 1 && pace <= 1000; });
+    return paces.size() != at(threads) || !right ? fmt::format("--learner-paces: {} numbers are needed", threads) : "";
+}
+
+std::string on_device(const Asked& asked, bool found) {
+    return found && asked.device != "cpu" ? fmt::format("--device {}", asked.device) : "";
+}
+
+std::string versions_on_device(const Asked& asked) {
+    return on_device(
+        asked, std::ranges::any_of(asked.schedule.classes, [](const RankClass& c) { return weight_versions(c) > 1; }));
+}
+
+std::string tie_on_device(const Asked& asked) {
+    return on_device(asked, std::ranges::any_of(asked.schedule.classes, [](const RankClass& rank_class) {
+                         return std::ranges::any_of(rank_class.part.buckets,
+                                                    [](const Bucket& bucket) { return bucket.tie >= 0; });
+                     }));
+}
+
+std::string tables_on_device(const Asked& asked) {
+    return on_device(asked, std::ranges::any_of(asked.schedule.classes, [](const RankClass& rank_class) {
+                         return std::ranges::any_of(rank_class.part.network.layers,
+                                                    [](const Layer& layer) { return updates_directly(layer.op); });
+                     }));
+}
+
+}  // namespace
+
+std::span<const Limit> limits_of_threads() {
+    static const auto rows = std::to_array<Limit>({
+        {"--assign, --learner-paces without threads",
+         "they are of several learners, as in --plan data:learners=2, or of --unlocked threads, and the plan has none",
+         paces_without_threads},
+        {"learners or --unlocked beside other axes than data", "a rank's threads train whole networks, in this version",
+         threads_beside_axes},
+        {"--unlocked without local=N", "it goes with local=N alone: threads make its updates of one model",
+         unlocked_without_local},
+        {"--unlocked with more threads than local has updates", "give local=N with more", idle_threads},
+        {"--unlocked with momentum, weight decay, Adam or LAMB",
+         "updates that nothing orders are sums, as of SGD with --momentum 0 and --weight-decay 0", ordered_updates},
+        {"--learner-paces that do not fit", "give one from 1 to 1000 for each of a rank's threads", wrong_paces},
+    });
+    return rows;
+}
+
+std::span<const Limit> limits_of_devices() {
+    static const auto rows = std::to_array<Limit>({
+        {"learners on a device",
+         "the models of a rank's learners are kept on the host; give each a rank, or share one by --learners",
+         [](const Asked& a) { return on_device(a, has_learners(a)); }},
+        {"--unlocked on a device", "its threads are of the host; leave out --device",
+         [](const Asked& a) { return on_device(a, a.options.unlocked > 0); }},
+        {"kfac on a device", "its factors are inverted on the host",
+         [](const Asked& a) { return on_device(a, a.schedule.curvature.period > 0); }},
+        {"schedule=pipedream on a device", "its versions of the weights are kept on the host", versions_on_device},
+        {"a table that two stages share, on a device",
+         "the gradient of a table that two stages share is turned on the host", tie_on_device},
+        {"tables=shared on a device", "rows of its tables are updated on the host", tables_on_device},
+    });
+    return rows;
+}
+
+}  // namespace rehearse::run

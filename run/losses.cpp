@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/losses.hpp"
+
+#include <algorithm>
+
+namespace rehearse::run {
+
+Losses::Losses(const RankContext& rank)
+    : has_loss_(std::ranges::any_of(rank.part().network.layers, [](const Layer& layer) { return is_loss(layer.op); })),
+      micro_batch_(rank.micro_batch()) {
+    const SoftmaxLoss& loss = loss_of(rank.schedule.network);
+    if (loss.image.empty()) return;
+    pixel_classes_ = loss.classes;
+    confusion_.resize(at(loss.classes * loss.classes));
+}
+
+void Losses::begin_step() {
+    sum_ = 0;
+    std::ranges::fill(confusion_, 0.0);
+}
+
+void Losses::count(const ReadyStep& ready) {
+    for (const float loss : ready.buffers.dst) sum_ += loss;
+    if (pixel_classes_ > 0) count_pixels(ready);
+}
+
+// Scores are {samples, classes, pixels}; the first of equal ones wins.
+void Losses::count_pixels(const ReadyStep& ready) {
+    const float* const scores = ready.buffers.src.front().data();
+    const auto classes = static_cast<std::size_t>(pixel_classes_);
+    const std::size_t pixels = ready.buffers.src.front().size() / classes / static_cast<std::size_t>(micro_batch_);
+    for (std::size_t i = 0; i < ready.buffers.labels.size(); ++i) {
+        const float* const of_pixel = scores + i / pixels * classes * pixels + i % pixels;
+        std::size_t best = 0;
+        for (std::size_t c = 1; c < classes; ++c) {
+            if (of_pixel[c * pixels] > of_pixel[best * pixels]) best = c;
+        }
+        confusion_[static_cast<std::size_t>(ready.buffers.labels[i]) * classes + best] += 1;
+    }
+}
+
+double mean_iou(std::span<const double> confusion, std::int64_t classes) {
+    const auto n = static_cast<std::size_t>(classes);
+    double sum = 0;
+    int occurring = 0;
+    for (std::size_t c = 0; c < n; ++c) {
+        double either = -confusion[c * n + c];
+        for (std::size_t other = 0; other < n; ++other) either += confusion[c * n + other] + confusion[other * n + c];
+        if (either == 0) continue;
+        sum += confusion[c * n + c] / either;
+        ++occurring;
+    }
+    return occurring > 0 ? sum / occurring : 0;
+}
+
+}  // namespace rehearse::run

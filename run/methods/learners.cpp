@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/methods/learners.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/precision.hpp"
+#include "run/clock.hpp"
+#include "run/data/samples.hpp"
+#include "run/job_check.hpp"
+#include "run/random.hpp"
+#include "run/reference/part_check.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+void check(const Schedule& schedule, const Options& options) {
+    const auto refuse = [](const std::string& why) { throw InputError("--learners: " + why); };
+    if (options.steps < 1) refuse(fmt::format("--steps {}: at least 1 is needed", options.steps));
+    if (options.check_gradients) refuse("no --check-gradients: compare losses with as many ranks");
+    if (!options.checkpoint.empty()) refuse("no --checkpoint");
+    if (scales_loss(schedule.precision)) refuse("fp32 or bf16 only: each learner would find its own loss scale");
+    if (schedule.classes.size() != 1 || !is_whole(schedule) || schedule.lag > 0) {
+        refuse(fmt::format("the plan must be data parallelism of whole networks, not '{}'", schedule.plan));
+    }
+    for (const Step& step : schedule.classes.front().steps) {
+        const auto* sum = std::get_if<Communicate>(&step.action);
+        const bool sums =
+            sum != nullptr && sum->kind == CollectiveKind::all_reduce && sum->of_bucket() && is_sum(sum->algorithm);
+        if (sums || std::holds_alternative<Compute>(step.action) || std::holds_alternative<Update>(step.action))
+            continue;
+        refuse(fmt::format("step '{}' of plan '{}' is neither a kernel, a sum of gradients nor an update", step.name,
+                           schedule.plan));
+    }
+}
+
+class Learners {
+public:
+    Learners(const Schedule& schedule, const Options& options, kernels::Device& device)
+        : schedule_(schedule),
+          options_(options),
+          device_(device),
+          samples_(schedule.network, key(options.seed, data_of), options.data) {
+        const Wish wish{options.backend, options.algorithm, options.scratch_limit, {}, &device};
+        const Hyperparameters hyperparameters{
+            .learning_rate = options.learning_rate, .momentum = options.momentum, .weight_decay = options.weight_decay};
+        for (std::int64_t rank = 0; rank < ranks(schedule.mesh); ++rank) {
+            device.use_stream(static_cast<int>(rank));
+            programs_.push_back(
+                std::make_unique<Program>(schedule, rank, wish, key(options.seed, weights_of), hyperparameters));
+        }
+    }
+
+    Result train(const Report& report) {
+        Result result;
+        for (int step = 0; step < options_.steps; ++step) {
+            for (std::size_t l = 0; l < programs_.size(); ++l) load(step, l);
+            const double begin = now();
+            train_step(step);
+            StepReport made;
+            made.seconds = Seconds{now() - begin};
+            for (const auto& program : programs_)
+                made.loss += program->loss() / static_cast<double>(global_batch(schedule_));
+            made.samples_per_s = static_cast<double>(global_batch(schedule_)) / made.seconds.value;
+            result.steps.push_back(made);
+            if (report) report(step, made);
+        }
+        result.weights = floats_of(programs_.front()->tensors().weights());
+        result.gradients = floats_of(programs_.front()->tensors().applied());
+        return result;
+    }
+
+private:
+    void load(int step, std::size_t learner) {
+        Tensors& tensors = programs_[learner]->tensors();
+        const auto count = static_cast<std::size_t>(schedule_.batch_per_rank);
+        const std::size_t size = tensors.input().size() / count, rows = tensors.labels().size() / count;
+        const std::size_t words = tensors.indices().size() / count;
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto sample = step * global_batch(schedule_) + static_cast<std::int64_t>(learner * count + i);
+            samples_.fill(sample, tensors.input().subspan(i * size, size), tensors.indices().subspan(i * words, words),
+                          tensors.labels().subspan(i * rows, rows));
+        }
+    }
+
+    // Step by step each learner in turn, so that none waits long for its next kernel.
+    void train_step(int step) {
+        const std::uint64_t seed = key(key(options_.seed, dropout_of), static_cast<std::uint64_t>(step));
+        for (const auto& program : programs_) program->begin_step();
+        std::vector<std::size_t> sums;
+        for (std::size_t i = 0; i < programs_.front()->steps().size(); ++i) {
+            const auto& action = programs_.front()->steps()[i].step->action;
+            if (std::holds_alternative<Communicate>(action)) {
+                sums.push_back(i);
+                continue;
+            }
+            if (std::holds_alternative<Update>(action)) add_up(std::exchange(sums, {}));
+            for (std::size_t l = 0; l < programs_.size(); ++l) {
+                device_.use_stream(static_cast<int>(l));
+                Program& program = *programs_[l];
+                program.compute(program.steps()[i], seed, static_cast<std::int64_t>(l) * schedule_.batch_per_rank);
+            }
+        }
+        for (const auto& program : programs_) program->end_step();
+        device_.use_stream(0);
+    }
+
+    // In the order of the learners, on the first one's stream, when all have come so far.
+    void add_up(const std::vector<std::size_t>& steps) {
+        if (steps.empty()) return;
+        device_.finish();
+        device_.use_stream(0);
+        for (const std::size_t i : steps) {
+            const kernels::View sum = gradients(0, i);
+            for (std::size_t l = 1; l < programs_.size(); ++l) device_.add(sum, gradients(l, i));
+            for (std::size_t l = 1; l < programs_.size(); ++l) device_.copy(sum, gradients(l, i));
+        }
+        device_.finish();
+    }
+    kernels::View gradients(std::size_t learner, std::size_t step) {
+        const auto& sum = std::get<Communicate>(programs_[learner]->steps()[step].step->action);
+        return programs_[learner]->tensors().bucket(sum.bucket()).applied;
+    }
+
+    const Schedule& schedule_;
+    const Options& options_;
+    kernels::Device& device_;
+    Samples samples_;
+    std::vector<std::unique_ptr<Program>> programs_;
+};
+
+}  // namespace
+
+Result train_learners(const Schedule& schedule, const Options& options, const Report& report, kernels::Device& device) {
+    rehearse::check(schedule);
+    check_program(schedule);
+    check(schedule, options);
+    return Learners{schedule, options, device}.train(report);
+}
+
+}  // namespace rehearse::run

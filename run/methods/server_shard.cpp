@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/methods/server_shard.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "core/error.hpp"
+#include "core/index.hpp"
+#include "kernels/comm/idle.hpp"
+#include "kernels/comm/operation.hpp"
+#include "run/checkpoint/saver.hpp"
+#include "run/methods/averaging.hpp"
+#include "run/methods/servers.hpp"
+#include "run/random.hpp"
+#include "run/trainer.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+std::vector<const Trade*> pushes_to(const Schedule& schedule, int server) {
+    std::vector<const Trade*> pushes;
+    for (const Step& step : schedule.classes.front().steps) {
+        const auto* push_pull = std::get_if<Trade>(&step.action);
+        if (push_pull != nullptr && push_pull->server == server) pushes.push_back(push_pull);
+    }
+    return pushes;
+}
+
+/// A worker as a server sees it: the gradients that come next, then the weights that go back.
+class Worker {
+public:
+    /// Of steps [first, end).
+    Worker(std::int64_t rank, kernels::Communicator& link, const std::vector<const Trade*>& pushes, int first, int end)
+        : rank_(rank),
+          link_(link),
+          pushes_(pushes),
+          first_(first),
+          left_((end - first) * static_cast<std::int64_t>(pushes.size())) {
+        for (const Trade* push_pull : pushes) {
+            memory_.resize(std::max(memory_.size(), at(std::max(push_pull->sent, push_pull->received))));
+        }
+        expect();
+    }
+
+    bool is_through() const { return left_ == 0; }
+    const Trade& next() const { return *pushes_[taken_ % pushes_.size()]; }
+    Served served() const { return {rank_, first_ + static_cast<int>(taken_ / pushes_.size()), next().bucket}; }
+    std::span<float> memory() { return std::span{memory_}.first(at(next().sent)); }
+    std::span<float> answer() { return std::span{memory_}.first(at(next().received)); }
+    /// Whether gradients have come that nobody has looked at.
+    bool has_come() {
+        if (is_through() || !under_way_ || !under_way_->test()) return false;
+        under_way_.reset();
+        if (!replying_) return true;
+        --left_;
+        ++taken_;
+        expect();
+        return false;
+    }
+    /// With what is in answer() by now.
+    void reply() {
+        replying_ = true;
+        rounds_ = kernels::RankProgram::message(0, true, next().received);
+        under_way_ = std::make_unique<kernels::Operation>(link_, rounds_, kernels::floats(answer()));
+    }
+
+private:
+    void expect() {
+        replying_ = false;
+        if (is_through()) return;
+        rounds_ = kernels::RankProgram::message(0, false, next().sent);
+        under_way_ = std::make_unique<kernels::Operation>(link_, rounds_, kernels::floats(memory()));
+    }
+
+    std::int64_t rank_;
+    kernels::Communicator& link_;
+    const std::vector<const Trade*>& pushes_;
+    int first_;
+    std::int64_t left_;
+    std::size_t taken_ = 0;
+    bool replying_ = false;
+    std::vector<float> memory_;
+    kernels::RankProgram rounds_;
+    std::unique_ptr<kernels::Operation> under_way_;
+};
+
+/// Gradients of dense layers from the sufficient factors that workers send instead.
+class Products {
+public:
+    explicit Products(const Wish& wish) : wish_(wish) {}
+
+    void multiply(const Trade& push_pull, std::span<const float> factors, kernels::View gradient) {
+        const Problem& problem = push_pull.work.front();
+        const std::size_t inputs = at(problem.batch * elements(input_shapes(problem.op).front()));
+        kernels::Buffers buffers;
+        buffers.src.emplace_back(factors.first(inputs));
+        buffers.diff_dst = factors.subspan(inputs);
+        buffers.diff_weights = gradient;
+        auto& kernel = kernels_[push_pull.bucket];
+        if (kernel == nullptr) {
+            const auto choices = kernels::choose_passes(problem.op, problem.batch, problem.type, wish_);
+            kernel = kernels::prepare(of(choices, problem.pass), problem, wish_.scratch_limit);
+        }
+        kernel->run(buffers);
+    }
+
+private:
+    const Wish& wish_;
+    std::map<int, std::unique_ptr<kernels::Kernel>> kernels_;  // by bucket
+};
+
+/// A server with its shard of the weights: what it does for whoever comes.
+class ServerShard {
+public:
+    ServerShard(const Schedule& schedule, Program& program, const Wish& wish, std::vector<const Trade*> pushes,
+                ServerLinks& links)
+        : schedule_(schedule), program_(program), products_(wish), pushes_(std::move(pushes)), links_(links) {
+        for (ReadyStep& ready : program.steps()) update_of_[std::get<Update>(ready.step->action).bucket] = &ready;
+    }
+
+    /// All that workers send in steps [first, end).
+    void serve(int first, int end) {
+        if (pushes_.empty()) return;
+        std::vector<std::unique_ptr<Worker>> workers;
+        for (auto& [pair, link] : links_) {
+            workers.push_back(std::make_unique<Worker>(pair.first, link, pushes_, first, end));
+        }
+        kernels::Idle idle = kernels::attentive();
+        while (!std::ranges::all_of(workers, &Worker::is_through)) {
+            bool moved = false;
+            for (const std::unique_ptr<Worker>& worker : workers) {
+                if (!worker->has_come()) continue;
+                moved = true;
+                take(*worker);
+            }
+            if (moved) {
+                idle = kernels::attentive();
+            } else {
+                idle();
+            }
+        }
+    }
+    const std::vector<Served>& log() const { return log_; }
+
+private:
+    void take(Worker& worker) {
+        log_.push_back(worker.served());
+        const BucketTensors& bucket = program_.tensors().bucket(worker.next().bucket);
+        if (schedule_.averaging.period > 0) {
+            pull_average(schedule_.averaging.elastic, worker.memory(), bucket.weights);
+        } else {
+            if (sends_factors(worker.next())) {
+                products_.multiply(worker.next(), worker.memory(), bucket.applied);
+            } else {
+                assign(bucket.applied, worker.memory());
+            }
+            program_.compute(*update_of_.at(worker.next().bucket), 0, 0);
+            std::ranges::copy(std::span<const float>{bucket.weights}, worker.answer().begin());
+        }
+        worker.reply();
+    }
+
+    const Schedule& schedule_;
+    Program& program_;
+    Products products_;
+    std::vector<const Trade*> pushes_;
+    ServerLinks& links_;
+    std::map<int, ReadyStep*> update_of_;  // by bucket
+    std::vector<Served> log_;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> pushing_ranks(const Schedule& schedule) {
+    std::vector<std::int64_t> result;
+    for (std::int64_t rank = 0; rank < ranks(schedule.mesh); ++rank) {
+        const bool first = std::ranges::any_of(schedule.classes.front().steps, [&](const Step& step) {
+            const auto* push_pull = std::get_if<Trade>(&step.action);
+            return push_pull != nullptr &&
+                   (push_pull->group < 0 || place_on(schedule.mesh, push_pull->group, rank) == 0);
+        });
+        if (first) result.push_back(rank);
+    }
+    return result;
+}
+
+Schedule kept_by_server(const Schedule& schedule, int server) {
+    require(schedule.classes.size() == 1, "workers have one program");
+    Schedule kept = schedule;
+    kept.mesh = {{{"data", 1}}};
+    kept.servers = {};
+    kept.micro_batches = 1;
+    kept.batch_per_rank = 1;
+    RankClass& all = kept.classes.front();
+    all.steps.clear();
+    all.slots = 1;
+    for (Bucket& bucket : all.part.buckets) bucket.axis = -1;
+    for (const Step& step : schedule.classes.front().steps) {
+        const auto* push_pull = std::get_if<Trade>(&step.action);
+        if (push_pull == nullptr || (server >= 0 && push_pull->server != server) || kept.averaging.period > 0) continue;
+        all.steps.push_back({step.name, Stream::compute, Update{push_pull->bucket, push_pull->work.back()}, {}});
+    }
+    return kept;
+}
+
+ServerLinks link_servers(const kernels::Communicator& job, const Schedule& schedule) {
+    ServerLinks links;
+    const std::int64_t first_server = ranks(schedule.mesh), own = job.rank();
+    for (const std::int64_t rank : pushing_ranks(schedule)) {
+        for (std::int64_t server = 0; server < schedule.servers.count; ++server) {
+            const bool serves = own == first_server + server, member = serves || own == rank;
+            kernels::Communicator pair = job.split(member ? 1 : 0, serves ? 1 : 0);
+            if (member) links.emplace(std::pair{rank, server}, std::move(pair));
+        }
+    }
+    return links;
+}
+
+kernels::RankProgram push_pull_rounds(const Trade& push_pull) {
+    kernels::RankProgram rounds = kernels::RankProgram::message(1, true, push_pull.sent);
+    kernels::RankProgram back = kernels::RankProgram::message(1, false, push_pull.received);
+    rounds.elements = std::max(push_pull.sent, push_pull.received);
+    rounds.rounds.push_back(std::move(back.rounds.front()));
+    return rounds;
+}
+
+std::vector<Served> serve(const kernels::Communicator& job, const Schedule& schedule, int server,
+                          const Options& options, ServerLinks& links) {
+    const Schedule kept = kept_by_server(schedule, server);
+    const Wish wish = wish_of(options, nullptr);
+    Program program{kept, 0, wish, key(options.seed, weights_of), hyperparameters_of(options)};
+    RankSaver saver{job, schedule, options, [&](const auto& use) { program.visit_own_state(use); }};
+    ServerShard shard{schedule, program, wish, pushes_to(schedule, server), links};
+    for (int step = saver.begin(); step < options.steps;) {
+        const int steps = saver.steps_from(step);
+        shard.serve(step, step + steps);
+        step += steps;
+        saver.after(step - 1);
+    }
+    return shard.log();
+}
+
+ServerLogs share_logs(const kernels::Communicator& job, const Schedule& schedule, const std::vector<Served>& own) {
+    ServerLogs logs;
+    for (std::int64_t server = 0; server < schedule.servers.count; ++server) {
+        const std::int64_t root = ranks(schedule.mesh) + server;
+        std::vector<Served>& log = logs.emplace_back();
+        if (job.rank() == root) log = own;
+        std::uint64_t count = log.size();
+        job.broadcast(std::as_writable_bytes(std::span{&count, 1}), root, kernels::considerate());
+        log.resize(count);
+        if (count > 0) job.broadcast(std::as_writable_bytes(std::span{log}), root, kernels::considerate());
+    }
+    return logs;
+}
+
+std::vector<std::int64_t> staleness(const ServerLogs& logs) {
+    std::vector<std::int64_t> counts;
+    for (const std::vector<Served>& log : logs) {
+        std::map<int, std::int64_t> updates;                        // by bucket
+        std::map<std::pair<int, std::int64_t>, std::int64_t> last;  // by bucket and rank: the update that it got
+        for (const Served& served : log) {
+            const std::int64_t before = updates[served.bucket]++;
+            const auto known = last.try_emplace({served.bucket, served.rank}, 0).first;
+            const std::size_t stale = at(before - known->second);
+            if (counts.size() <= stale) counts.resize(stale + 1);
+            ++counts[stale];
+            known->second = before + 1;
+        }
+    }
+    return counts;
+}
+
+}  // namespace rehearse::run

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/methods/servers.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace rehearse::run {
+
+bool ServersMethod::prepare(ReadyStep& ready) {
+    if (const auto* push_pull = std::get_if<Trade>(&ready.step->action)) {
+        sends_factors(*push_pull) ? prepare_factors(ready, *push_pull) : prepare_push_pull(ready, *push_pull);
+        return true;
+    }
+    const auto* const communicate = std::get_if<Communicate>(&ready.step->action);
+    const bool in_group = communicate != nullptr && communicate->content == Content::weights &&
+                          communicate->kind == CollectiveKind::broadcast;
+    if (in_group) ready.data = pulled(communicate->bucket());
+    return in_group;
+}
+
+void ServersMethod::prepare_push_pull(ReadyStep& ready, const Trade& push_pull) {
+    const BucketTensors& bucket = rank_.tensors.bucket(push_pull.bucket);
+    const kernels::ConstView pushed = rank_.schedule.averaging.period > 0 ? bucket.weights : bucket.applied;
+    ready.data = pulled(push_pull.bucket);
+    ready.before = [pushed, data = ready.data] { std::ranges::copy(std::span<const float>{pushed}, data.begin()); };
+}
+
+void ServersMethod::prepare_factors(ReadyStep& ready, const Trade& push_pull) {
+    const int index = rank_.part().buckets[at(push_pull.bucket)].layers.front();
+    const kernels::ConstView inputs = rank_.tensors.layer(rank_.part().network.layers[at(index)].inputs.front()).output;
+    const kernels::ConstView errors = rank_.tensors.layer(index).diff;
+    require(static_cast<std::int64_t>(inputs.size() + errors.size()) == push_pull.sent, "factors of all rows are sent");
+    ready.data = pulled(push_pull.bucket);  // of the weights that come: more
+    ready.before = [inputs, errors, data = ready.data] {
+        std::ranges::copy(std::span<const float>{inputs}, data.begin());
+        std::ranges::copy(std::span<const float>{errors}, data.begin() + static_cast<std::ptrdiff_t>(inputs.size()));
+    };
+}
+
+kernels::View ServersMethod::pulled(int bucket) {
+    std::vector<float>& memory = pulled_[bucket];
+    memory.resize(rank_.tensors.bucket(bucket).weights.size());
+    return std::span<float>{memory};
+}
+
+// Each set of samples whose gradients are pushed together, of a group or of a rank, is an update of its own.
+std::int64_t ServersMethod::loss_batch(std::int64_t batch) const {
+    if (rank_.schedule.averaging.period > 0) return batch;
+    const int groups = axis_index(rank_.schedule.mesh, "groups");
+    const std::int64_t pushing = groups < 0 ? shards(rank_.schedule.mesh) : size_of(rank_.schedule.mesh, groups);
+    return batch / std::max<std::int64_t>(1, pushing);
+}
+
+void ServersMethod::end_step() {
+    for (const auto& [bucket, memory] : pulled_) {
+        const kernels::View weights = rank_.tensors.bucket(bucket).weights;
+        if (rank_.schedule.averaging.period == 0) {
+            std::ranges::copy(memory, weights.begin());
+            continue;
+        }
+        for (std::size_t i = 0; i < memory.size(); ++i) weights.data()[i] -= memory[i];
+    }
+}
+
+}  // namespace rehearse::run

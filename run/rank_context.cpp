@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/rank_context.hpp"
+
+#include "core/precision.hpp"
+
+namespace rehearse::run {
+
+RankContext::RankContext(const Schedule& of, std::int64_t number, const Wish& wish, std::uint64_t seed,
+                         const Hyperparameters& with)
+    : schedule(of),
+      rank_class(of.classes.at(at(class_of(of, number)))),
+      rank(number),
+      coordinates(rehearse::coordinates(of.mesh, number)),
+      device(wish.device),
+      hyperparameters(with),
+      kernels(schedule, rank_class, wish),
+      tensors(schedule, rank_class, number, kernels.forward_backends(), seed, wish.device),
+      scale(scales_loss(schedule.precision), with.loss_scale, with.growth_interval) {}
+
+Range RankContext::own_piece(int bucket) const {
+    const Bucket& of = part().buckets[at(bucket)];
+    const std::int64_t ranks = size_of(schedule.mesh, of.axis);
+    return Collective{CollectiveKind::reduce_scatter, {}, {ranks, ranks}, of.elements}.chunk(
+        place_on(schedule.mesh, of.axis, rank));
+}
+
+}  // namespace rehearse::run

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// What parameter servers mean, written out for one rank: their updates are played again in the order in which they have
+// written them down.
+#include <map>
+
+#include "core/error.hpp"
+#include "core/index.hpp"
+#include "run/methods/server_shard.hpp"
+#include "run/reference/single_rank.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+/// The weights that a worker has, and the gradients that it makes with them next.
+struct Worker {
+    std::vector<std::vector<float>> weights, gradients;  // by bucket
+    int step = 0;                                        // of its next gradients
+    std::size_t pulled = 0;                              // buckets, of that step
+    bool made = false;
+};
+
+std::vector<float> of_bucket(Program& program, const Bucket& bucket, kernels::View LayerTensors::*which) {
+    std::vector<float> all;
+    for (const int layer : bucket.layers) {
+        const std::vector<float> own = floats_of(program.tensors().layer(layer).*which);
+        all.insert(all.end(), own.begin(), own.end());
+    }
+    return all;
+}
+
+void put_weights(Program& program, const Bucket& bucket, std::span<const float> weights) {
+    for (const int layer : bucket.layers) {
+        const kernels::View own = program.tensors().layer(layer).weights;
+        assign(own, weights.first(own.size()));
+        weights = weights.subspan(own.size());
+    }
+}
+
+/// A rank's own model, what it will give up when all of its pulls of this step are over.
+struct Own {
+    std::unique_ptr<Program> model;
+    std::vector<std::vector<double>> gives_up;  // by layer
+    int step = 0;
+    std::size_t pulled = 0;  // buckets
+    bool made = false;       // this step's updates
+};
+
+using Averages = std::vector<std::vector<double>>;  // by layer
+
+/// Calls `take` for what servers have written down, each server's in its order, once `step_of` says that the rank has
+/// come to that step: it has what it needs for it.
+template <typename StepOf, typename Take>
+void play_again(const ServerLogs& logs, const StepOf& step_of, const Take& take) {
+    std::vector<std::size_t> next(logs.size());
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (std::size_t s = 0; s < next.size(); ++s) {
+            while (next[s] < logs[s].size() && step_of(logs[s][next[s]].rank) == logs[s][next[s]].step) {
+                take(logs[s][next[s]++]);
+                moved = true;
+            }
+        }
+    }
+    for (std::size_t s = 0; s < next.size(); ++s) {
+        require(next[s] == logs[s].size(), "what servers have written down can have been");
+    }
+}
+
+// Asynchronous elastic averaging (Zhang et al. 2015, algorithm 1): each model pulls at the average as it is then.
+Trained train_by_elastic_servers(const SingleRank& single, std::int64_t rank, int perturbation) {
+    const Schedule& schedule = single.schedule();
+    const ReferenceOptions& options = single.options();
+    const std::vector<Bucket>& buckets = schedule.classes.front().part.buckets;
+    std::map<std::int64_t, Own> all;
+    for (const std::int64_t worker : pushing_ranks(schedule)) {
+        all[worker].model = single.model(perturbation);
+        all[worker].gives_up.resize(single.layers().size());
+    }
+    Averages average;
+    for (std::size_t i = 0; i < single.layers().size(); ++i) {
+        Program& any = *all.begin()->second.model;
+        const std::vector<float> weights = floats_of(any.tensors().layer(static_cast<int>(i)).weights);
+        average.emplace_back(weights.begin(), weights.end());
+    }
+    const auto make = [&](std::int64_t worker, Own& own) {
+        own.made = true;
+        for (int m = 0; m < schedule.averaging.period; ++m) {
+            const std::int64_t first =
+                shard_of(schedule.mesh, worker) * schedule.batch_per_rank + m * micro_batch_size(schedule);
+            single.sum_gradients(*own.model, own.step, first, first + 1, 1);
+            SingleRank::update(*own.model);
+        }
+    };
+    const auto pull = [&](const Served& served) {
+        Own& own = all.at(served.rank);
+        if (!own.made) make(served.rank, own);
+        for (const int layer : buckets[at(served.bucket)].layers) {
+            const std::span<float> weights = own.model->tensors().layer(layer).weights;
+            std::vector<double>& gives_up = own.gives_up[at(layer)];
+            gives_up.resize(weights.size());
+            for (std::size_t i = 0; i < weights.size(); ++i) {
+                gives_up[i] = schedule.averaging.elastic * (weights[i] - average[at(layer)][i]);
+                average[at(layer)][i] += gives_up[i];
+            }
+        }
+        if (++own.pulled < buckets.size()) return;
+        for (std::size_t layer = 0; layer < own.gives_up.size(); ++layer) {
+            const std::span<float> weights = own.model->tensors().layer(static_cast<int>(layer)).weights;
+            for (std::size_t i = 0; i < own.gives_up[layer].size(); ++i) {
+                weights[i] = static_cast<float>(weights[i] - own.gives_up[layer][i]);
+            }
+        }
+        own.pulled = 0;
+        own.made = false;
+        ++own.step;
+    };
+    play_again(
+        options.served, [&](std::int64_t of) { return all.at(of).step; }, pull);
+    return single.result(*all.at(rank).model);
+}
+
+}  // namespace
+
+// The updates one after the other, of each bucket in the order that its server has written down, each by the gradients
+// of a worker at the weights that it got by its pulls of the step before.
+Trained train_by_servers(const SingleRank& single, std::int64_t rank, int perturbation) {
+    const Schedule& schedule = single.schedule();
+    if (schedule.averaging.period > 0) return train_by_elastic_servers(single, rank, perturbation);
+    const ReferenceOptions& options = single.options();
+    const std::vector<Bucket>& buckets = schedule.classes.front().part.buckets;
+    const std::unique_ptr<Program> model = single.model(perturbation);
+    const Schedule kept = kept_by_server(schedule, -1);
+    Program server{kept, 0, options.wish, options.weights_seed, options.hyperparameters};
+    std::map<std::int64_t, Worker> workers;
+    for (const std::int64_t worker : pushing_ranks(schedule)) {
+        for (const Bucket& bucket : buckets) {
+            workers[worker].weights.push_back(of_bucket(*model, bucket, &LayerTensors::weights));
+            workers[worker].gradients.emplace_back();
+        }
+    }
+    for (std::size_t b = 0; b < buckets.size(); ++b)
+        put_weights(server, buckets[b], workers.begin()->second.weights[b]);
+    Trained trained;
+    const std::int64_t in_group = shards(schedule.mesh) / static_cast<std::int64_t>(workers.size());
+    const auto make = [&](std::int64_t first_rank, Worker& worker) {
+        for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*model, buckets[b], worker.weights[b]);
+        const std::int64_t first = shard_of(schedule.mesh, first_rank) * schedule.batch_per_rank;
+        single.sum_gradients(*model, worker.step, first, first + in_group * schedule.batch_per_rank,
+                             micro_batch_size(schedule));
+        for (std::size_t b = 0; b < buckets.size(); ++b) {
+            worker.gradients[b] = of_bucket(*model, buckets[b], &LayerTensors::gradients);
+        }
+        worker.made = true;
+        const bool own = shard_of(schedule.mesh, rank) / in_group == shard_of(schedule.mesh, first_rank) / in_group;
+        if (own && single.last(worker.step)) trained.gradients = single.result(*model).gradients;
+    };
+    const auto update_by = [&](const Served& served) {
+        Worker& worker = workers.at(served.rank);
+        if (!worker.made) make(served.rank, worker);
+        const auto b = at(served.bucket);
+        assign(server.tensors().bucket(served.bucket).applied, worker.gradients[b]);
+        for (ReadyStep& ready : server.steps()) {
+            if (std::get<Update>(ready.step->action).bucket == served.bucket) server.compute(ready, 0, 0);
+        }
+        server.end_step();
+        worker.weights[b] = floats_of(server.tensors().bucket(served.bucket).weights);
+        if (++worker.pulled < buckets.size()) return;
+        worker.pulled = 0;
+        worker.made = false;
+        ++worker.step;
+    };
+    play_again(
+        options.served, [&](std::int64_t of) { return workers.at(of).step; }, update_by);
+    for (auto& [first_rank, worker] : workers) {
+        if (shard_of(schedule.mesh, rank) / in_group != shard_of(schedule.mesh, first_rank) / in_group) continue;
+        for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*model, buckets[b], worker.weights[b]);
+        trained.weights = single.result(*model).weights;
+    }
+    return trained;
+}
+
+}  // namespace rehearse::run
