@@ -175,14 +175,14 @@ std::span<const Limit> limits_of_programs() {
          },
          true},
         {"loads from storage tiers", "run reads its samples by itself: --data", loads, true},
+        {"local, elastic, learners, server, compress=top or 1bit, kfac in 16 bits", in_f32,
+         [](const Asked& a) { return of_16_bits(a, !method_of(a.schedule).empty(), method_of(a.schedule)); }, true},
         {"schedule=pipedream in 16 bits", in_f32,
          [](const Asked& a) {
              const bool each_time = std::ranges::any_of(a.schedule.classes, updates_each_micro_batch);
              return of_16_bits(a, each_time, "schedule=pipedream");
          },
          true},
-        {"local, elastic, learners, server, compress=top or 1bit, kfac in 16 bits", in_f32,
-         [](const Asked& a) { return of_16_bits(a, !method_of(a.schedule).empty(), method_of(a.schedule)); }, true},
         {"tables=shared in 16 bits", in_f32,
          [](const Asked& a) { return of_16_bits(a, has_direct_updates(a.schedule), "tables=shared"); }, true},
         {"server with dense=vectors and microbatches", "the server would need the factors of each",

@@ -94,8 +94,7 @@ WorkerThreads::~WorkerThreads() {
 }
 
 void WorkerThreads::begin(std::uint64_t dropout_seed, std::int64_t first_sample) {
-    seed_ = dropout_seed;
-    first_sample_ = first_sample;
+    task_ = {dropout_seed, first_sample};
     next_ = 0;
     for (Learner& learner : learners_) {
         learner.loss = 0;
@@ -152,7 +151,7 @@ void WorkerThreads::train(Learner& learner, int part) {
     std::ranges::copy(batch.ids, program.tensors().indices().begin());
     std::ranges::copy(batch.labels, program.tensors().labels().begin());
     if (!model_.empty()) read_unlocked(model_, program.tensors().weights());
-    program.compute_gradients(seed_, first_sample_ + part * program.samples());
+    program.compute_gradients(task_.dropout_seed, task_.first_sample + part * program.samples());
     learner.loss += program.loss();
     update(learner);
 }

@@ -74,8 +74,11 @@ private:
     std::vector<int> taken_;
     std::vector<float> model_;
     float learning_rate_;
-    std::uint64_t seed_ = 0;
-    std::int64_t first_sample_ = 0;
+    struct Task {
+        std::uint64_t dropout_seed = 0;
+        std::int64_t first_sample = 0;
+    };
+    Task task_;  // of this step
     std::atomic<int> next_ = 0;
     bool running_ = false, stop_ = false;
     std::mutex mutex_;  // of failure_

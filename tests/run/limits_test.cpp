@@ -6,6 +6,8 @@
 
 #include <set>
 
+#include "core/error.hpp"
+#include "core/index.hpp"
 #include "run/program.hpp"
 #include "tests/run/networks.hpp"
 
@@ -31,7 +33,8 @@ struct Case {
 Network two_inputs() {
     Network n{.name = "two-inputs", .layers = {}};
     const int a = test::add(n, "a", Input{{4}}, {}), b = test::add(n, "b", Input{{4}}, {});
-    test::add(n, "loss", SoftmaxLoss{4}, {test::add(n, "sum", Add{{4}, 2}, {a, b})});
+    const int sum = test::add(n, "sum", Add{{4}, 2}, {a, b});
+    test::add(n, "loss", SoftmaxLoss{3}, {test::add(n, "fc", MatMul{.m = 1, .n = 3, .k = 4}, {sum})});
     return n;
 }
 
@@ -69,7 +72,7 @@ std::vector<Case> cases() {
         {"a pipeline whose later stage", schedule_of(late_table(), "pipe=2:microbatches=2", 2, 4)},
         {"weights that two stages share", schedule_of(tied, "pipe=2:schedule=pipedream:microbatches=2", 2, 4)},
         {"spatial with batch norm", in(Precision::mixed, test::images(), "spatial=2", 2)},
-        {"control, variables=whole", of("data:control=1")},
+        {"control, variables=whole", of("data:control=star")},
         {"loads from storage", loading()},
         {"schedule=pipedream in 16 bits",
          in(Precision::mixed, dropping, "pipe=2:schedule=pipedream:microbatches=4", 2)},
@@ -129,7 +132,7 @@ TEST(Limits, ProgramsOfAllThatIsNotRefusedCanBeMade) {
                                            ":zero=3",
                                            ":allreduce=adasum",
                                            ":tables=shared",
-                                           ":control=1"};
+                                           ":control=star"};
     const std::vector<std::string> axes{"data=4",
                                         "data=2{},tensor=2",
                                         "data=2{},pipe=2:microbatches=2",
