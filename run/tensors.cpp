@@ -41,17 +41,6 @@ std::vector<bool> wanted_gradients(const Network& network) {
     return wanted;
 }
 
-// Layers whose gathered output is read by one layer at once, so that all can share one memory. What is sent is not: a
-// message may still be under way when the next one is gathered.
-std::vector<bool> gathered_for_a_reader(const Network& network) {
-    std::vector<bool> gathered;
-    for (const Layer& layer : network.layers) gathered.push_back(gathers_again(layer));
-    for (const Layer& layer : network.layers) {
-        if (moves(layer.op, Movement::send)) gathered[at(layer.inputs.front())] = false;
-    }
-    return gathered;
-}
-
 }  // namespace
 
 Slice Arena::reserve(std::int64_t count, DataType type) {
@@ -129,9 +118,8 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
         arena_.reserve(has_numbers ? elements(network.layers.front().output) * batch_of(schedule, rank_class) : 0);
     const Slice read_input = type == DataType::f32 ? input : arena_.reserve(input.count, type);
     std::int64_t most_gathered = 0;
-    const std::vector<bool> shares_gathered = gathered_for_a_reader(network);
-    for (std::size_t i = 0; i < count_; ++i) {
-        if (shares_gathered[i]) most_gathered = std::max(most_gathered, elements(network.layers[i].output) * batch);
+    for (const Layer& layer : network.layers) {
+        if (gathers_again(layer)) most_gathered = std::max(most_gathered, elements(layer.output) * batch);
     }
     const Slice gathered = arena_.reserve(most_gathered, type);  // of each layer in turn: one is read at a time
     std::vector<Place> places;
@@ -144,7 +132,7 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
             const bool own_output = stored_as_[i] == static_cast<int>(i);
             const bool own_diff = diff_stored_as_[i] == static_cast<int>(i);
             Place place;
-            if (shares_gathered[i]) {
+            if (gathers_again(layer)) {
                 place.output = {gathered.offset, count, type};
             } else if (i > 0 || !has_input) {
                 place.output = own_output ? arena_.reserve(count, compute_type(schedule.precision, layer.op))

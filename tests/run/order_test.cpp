@@ -42,7 +42,7 @@ public:
             add(addition.part, true, "part");
         }
         if (const auto* action = std::get_if<Communicate>(&ready.step->action);
-            action != nullptr && action->layer >= 0) {
+            action != nullptr && !action->of_bucket()) {
             message(*action);
         }
         if (const auto* compute = std::get_if<Compute>(&ready.step->action);
@@ -81,7 +81,7 @@ private:
     }
     void message(const Communicate& action) {
         if (action.kind != CollectiveKind::all_reduce)
-            moved(action.layer, action.micro_batch, action.pass == Pass::forward);
+            moved(action.layer(), action.micro_batch, action.pass == Pass::forward);
     }
 
     Program& program_;
