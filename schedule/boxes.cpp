@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "core/index.hpp"
@@ -30,12 +31,13 @@ std::int64_t length_of(BoxKind kind, const Ticks& ticks) {
     return 0;
 }
 
-std::pair<BoxKind, int> kind_of(const Step& step) {
+/// `made`: the layers and micro-batches whose output has been computed before, to which it adds the step's.
+std::pair<BoxKind, int> kind_of(const Step& step, std::set<std::pair<int, int>>& made) {
     const auto* compute = std::get_if<Compute>(&step.action);
     if (compute == nullptr) return {BoxKind::update, 0};
     if (compute->problem.pass != Pass::forward) return {BoxKind::backward, compute->micro_batch};
-    const bool again = step.name.find(":again") != std::string::npos;
-    return {again ? BoxKind::again : BoxKind::forward, compute->micro_batch};
+    const bool first = made.insert({compute->layer, compute->micro_batch}).second;
+    return {first ? BoxKind::forward : BoxKind::again, compute->micro_batch};
 }
 
 /// Forward passes of a micro-batch take the chunks in turn, backward passes the other way round.
@@ -75,10 +77,11 @@ void find_put_off(const RankClass& rank_class, Boxed& made) {
 /// Steps of one micro-batch and direction that lie together.
 Boxed boxed(const RankClass& rank_class) {
     Boxed made{.boxes = {}, .box_of = std::vector<int>(rank_class.steps.size(), none)};
+    std::set<std::pair<int, int>> outputs;
     for (std::size_t i = 0; i < rank_class.steps.size(); ++i) {
         const Step& step = rank_class.steps[i];
         if (step.stream != Stream::compute) continue;
-        const auto [kind, micro_batch] = kind_of(step);
+        const auto [kind, micro_batch] = kind_of(step, outputs);
         const bool goes_on =
             !made.boxes.empty() && made.boxes.back().kind == kind && made.boxes.back().micro_batch == micro_batch;
         if (!goes_on) made.boxes.push_back({.kind = kind, .micro_batch = micro_batch});
