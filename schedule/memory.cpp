@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "core/curvature.hpp"
 #include "core/gathered_again.hpp"
 #include "core/precision.hpp"
 #include "core/weight_versions.hpp"
 #include "schedule/axes/tables.hpp"
 #include "schedule/methods/gathers.hpp"
+#include "schedule/methods/method.hpp"
 
 namespace rehearse::schedule {
 
@@ -203,11 +203,14 @@ struct Kept {
 /// Of all buckets. Gradients that are summed once for several micro-batches are kept whole until then.
 Kept kept_by(const Schedule& schedule, const RankClass& rank_class) {
     const std::vector<Bucket>& buckets = rank_class.part.buckets;
-    std::vector<bool> update_shared(buckets.size());
+    std::vector<bool> updated(buckets.size()), update_shared(buckets.size());  // by this rank
     std::vector<int> scattered(buckets.size());
     for (const Step& step : rank_class.steps) {
         const auto* update = std::get_if<Update>(&step.action);
-        if (update != nullptr) update_shared[static_cast<std::size_t>(update->bucket)] = update->sharded >= 0;
+        if (update != nullptr) {
+            updated[static_cast<std::size_t>(update->bucket)] = true;
+            update_shared[static_cast<std::size_t>(update->bucket)] = update->sharded >= 0;
+        }
         const auto* action = std::get_if<Communicate>(&step.action);
         if (action == nullptr || !action->of_bucket() || action->kind != CollectiveKind::reduce_scatter) continue;
         ++scattered[at(action->bucket())];
@@ -222,13 +225,7 @@ Kept kept_by(const Schedule& schedule, const RankClass& rank_class) {
         kept.weights += weights_shared ? piece : versions * whole;
         if (updates_directly(rank_class.part.network, buckets[b])) continue;
         kept.gradients += scattered[b] == schedule.micro_batches ? piece : whole;
-        if (schedule.servers.count == 0 || schedule.averaging.period > 0)
-            kept.updated += schedule.averaging.learners * piece;
-        kept.weights += (schedule.averaging.learners - 1) * whole;
-        // The average model, its last step, what this rank's model is apart from it.
-        if (schedule.averaging.elastic > 0 && schedule.servers.count == 0)
-            kept.updated += whole * (schedule.averaging.momentum > 0 ? 3 : 2);
-        if (schedule.compression != Compression{}) kept.gradients += whole;  // what has not been sent yet
+        if (updated[b]) kept.updated += piece;
     }
     if (weights_shared) kept.weights += static_cast<double>(most_gathered(rank_class));
     return kept;
@@ -252,21 +249,6 @@ std::int64_t buffered(const Communicate& communicate) {
     return 2 * row * (halo.size - (halo.lent_end(0, 0) - halo.lent_begin(0, 0)));
 }
 
-/// Of K-FAC: both factors of all layers, and the inverses of the rank that owns most.
-double curvature_elements(const Schedule& schedule, const RankClass& rank_class) {
-    if (schedule.curvature.period == 0) return 0;
-    double sum = 0;
-    for (std::size_t b = 0; b < rank_class.part.buckets.size(); ++b) {
-        if (schedule.curvature.owners[b] < 0) continue;
-        sum += static_cast<double>(factor_elements(dense_of(rank_class.part, static_cast<int>(b))));
-    }
-    for (const int b : most_owned(rank_class.part, schedule.curvature.owners)) {
-        const MatMul dense = dense_of(rank_class.part, b);
-        sum += static_cast<double>(input_rows(dense) * input_rows(dense) + dense.n * dense.n);
-    }
-    return sum;
-}
-
 MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class) {
     const Network& network = rank_class.part.network;
     const DataType update = update_type(schedule.precision);
@@ -279,18 +261,17 @@ MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class) {
         use.weights += Bytes{static_cast<double>(operand_bytes(schedule.precision, layer.op))};
     }
     if (update != compute_type(schedule.precision)) use.master_weights = kept.updated * size_of(update);
-    const double waiting = schedule.lag == 0 ? 0 : schedule.lag * static_cast<double>(parameters(network));
-    use.gradients = (kept.gradients + waiting) * size_of(wire_type(schedule.precision));
+    use.gradients = kept.gradients * size_of(wire_type(schedule.precision));
     use.optimizer = static_cast<double>(moments(schedule.optimizer)) * kept.updated * size_of(update);
-    use.optimizer += curvature_elements(schedule, rank_class) * size_of(DataType::f32);
     Walk(schedule, rank_class).add_peak(use);
-    use.activations = use.activations * schedule.averaging.learners;
-    use.activation_gradients = use.activation_gradients * schedule.averaging.learners;
     for (const Step& step : rank_class.steps) {
         const auto* communicate = std::get_if<Communicate>(&step.action);
         if (communicate == nullptr) continue;
         const Bytes buffer = static_cast<double>(buffered(*communicate)) * size_of(communicate->type);
         use.communication = std::max(use.communication, buffer);
+    }
+    for (const Method* method : methods()) {
+        if (method->add_memory != nullptr) method->add_memory(schedule, rank_class, use);
     }
     return use;
 }

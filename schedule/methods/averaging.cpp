@@ -5,7 +5,10 @@
 #include <array>
 
 #include "core/error.hpp"
+#include "core/precision.hpp"
+#include "schedule/axes/tables.hpp"
 #include "schedule/bucket_steps.hpp"
+#include "schedule/memory.hpp"
 #include "schedule/methods/method.hpp"
 #include "schedule/step_context.hpp"
 
@@ -125,13 +128,33 @@ std::unique_ptr<MethodSteps> steps(StepContext& context, BucketSteps& buckets) {
     return context.schedule.averaging.period > 0 ? std::make_unique<AveragingSteps>(context, buckets) : nullptr;
 }
 
+/// The models of further learners, with what their updates and backward passes keep; where ranks keep the average, that
+/// model, what this rank's is apart from it, and the average's last step.
+void add_memory(const Schedule& schedule, const RankClass& rank_class, MemoryUse& use) {
+    const Averaging& of = schedule.averaging;
+    const DataType update = update_type(schedule.precision), compute = compute_type(schedule.precision);
+    const bool average = of.elastic > 0 && schedule.servers.count == 0;
+    const int more = of.learners - 1, kept = more + (average ? of.momentum > 0 ? 3 : 2 : 0);
+    for (const Bucket& bucket : rank_class.part.buckets) {
+        if (updates_directly(rank_class.part.network, bucket)) continue;
+        const auto whole = static_cast<double>(bucket.elements);
+        use.weights += more * whole * size_of(compute);
+        if (update != compute) use.master_weights += kept * whole * size_of(update);
+        use.optimizer += static_cast<double>(moments(schedule.optimizer)) * kept * whole * size_of(update);
+    }
+    use.activations = use.activations * of.learners;
+    use.activation_gradients = use.activation_gradients * of.learners;
+}
+
 }  // namespace
 
+extern const Method averaging;  // a row of table.cpp
 constinit const Method averaging{.name = "averaging",
                                  .summary = "ranks train models of their own and average them",
                                  .vocabulary = {words, features, complete},
                                  .describe = describe,
                                  .updates_often = [](const Plan& plan) { return plan.averaging.period > 0; },
+                                 .add_memory = add_memory,
                                  .steps = steps};
 
 }  // namespace rehearse::schedule

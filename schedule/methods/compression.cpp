@@ -6,7 +6,10 @@
 #include <array>
 
 #include "core/error.hpp"
+#include "core/precision.hpp"
+#include "schedule/axes/tables.hpp"
 #include "schedule/bucket_steps.hpp"
+#include "schedule/memory.hpp"
 #include "schedule/methods/method.hpp"
 #include "schedule/step_context.hpp"
 
@@ -78,13 +81,24 @@ std::unique_ptr<MethodSteps> steps(StepContext& context, BucketSteps& buckets) {
                                                          : std::make_unique<CompressedSteps>(context, buckets);
 }
 
+/// What has not been sent yet.
+void add_memory(const Schedule& schedule, const RankClass& rank_class, MemoryUse& use) {
+    if (schedule.compression == Compression{}) return;
+    for (const Bucket& bucket : rank_class.part.buckets) {
+        if (updates_directly(rank_class.part.network, bucket)) continue;
+        use.gradients += static_cast<double>(bucket.elements) * size_of(wire_type(schedule.precision));
+    }
+}
+
 }  // namespace
 
+extern const Method compression;  // a row of table.cpp
 constinit const Method compression{
     .name = "compression",
     .summary = "gradients travel in fewer bits",
     .vocabulary = {words, features},
     .describe = [](const Plan& plan, Schedule& schedule) { schedule.compression = plan.compression; },
+    .add_memory = add_memory,
     .steps = steps};
 
 }  // namespace rehearse::schedule

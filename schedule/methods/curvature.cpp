@@ -9,6 +9,7 @@
 
 #include "schedule/axes/stages.hpp"
 #include "schedule/bucket_steps.hpp"
+#include "schedule/memory.hpp"
 #include "schedule/methods/method.hpp"
 #include "schedule/step_context.hpp"
 
@@ -144,8 +145,25 @@ void settle(const Part& part, Schedule& schedule) {
     if (schedule.curvature.period > 0) schedule.curvature.owners = owners_of(part, shards(schedule.mesh));
 }
 
+/// Both factors of all layers, and the inverses of the rank that owns most.
+void add_memory(const Schedule& schedule, const RankClass& rank_class, MemoryUse& use) {
+    if (schedule.curvature.period == 0) return;
+    const Part& part = rank_class.part;
+    double sum = 0;
+    for (std::size_t b = 0; b < part.buckets.size(); ++b) {
+        if (schedule.curvature.owners[b] < 0) continue;
+        sum += static_cast<double>(factor_elements(dense_of(part, static_cast<int>(b))));
+    }
+    for (const int b : most_owned(part, schedule.curvature.owners)) {
+        const MatMul dense = dense_of(part, b);
+        sum += static_cast<double>(input_rows(dense) * input_rows(dense) + dense.n * dense.n);
+    }
+    use.optimizer += sum * size_of(DataType::f32);
+}
+
 }  // namespace
 
+extern const Method curvature;  // a row of table.cpp
 constinit const Method curvature{
     .name = "curvature",
     .summary = "gradients are multiplied with inverses of K-FAC's factors",
@@ -154,6 +172,7 @@ constinit const Method curvature{
     .updates_often = [](const Plan& plan) { return plan.curvature.period > 1; },
     .bucket_begins = bucket_begins,
     .settle = settle,
+    .add_memory = add_memory,
     .steps = steps};
 
 }  // namespace rehearse::schedule

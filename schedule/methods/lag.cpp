@@ -6,7 +6,9 @@
 #include <array>
 
 #include "core/error.hpp"
+#include "core/precision.hpp"
 #include "schedule/bucket_steps.hpp"
+#include "schedule/memory.hpp"
 #include "schedule/methods/method.hpp"
 #include "schedule/step_context.hpp"
 
@@ -44,12 +46,20 @@ std::unique_ptr<MethodSteps> steps(StepContext& context, BucketSteps& buckets) {
     return context.schedule.lag > 0 ? std::make_unique<LagSteps>(context, buckets) : nullptr;
 }
 
+/// The gradients of the step before.
+void add_memory(const Schedule& schedule, const RankClass& rank_class, MemoryUse& use) {
+    use.gradients += schedule.lag * static_cast<double>(parameters(rank_class.part.network)) *
+                     size_of(wire_type(schedule.precision));
+}
+
 }  // namespace
 
+extern const Method lag;  // a row of table.cpp
 constinit const Method lag{.name = "lag",
                            .summary = "a step updates by the gradients of the step before it",
                            .vocabulary = {words, features},
                            .describe = [](const Plan& plan, Schedule& schedule) { schedule.lag = plan.lag; },
+                           .add_memory = add_memory,
                            .steps = steps};
 
 }  // namespace rehearse::schedule

@@ -15,6 +15,7 @@ namespace rehearse::schedule {
 
 struct StepContext;
 class BucketSteps;
+struct MemoryUse;
 struct Stage;
 
 /// What a method adds to the steps of one rank class, at the points of the step at which it is called.
@@ -62,13 +63,13 @@ struct Method {
     std::vector<int> (*bucket_begins)(const Plan& plan, const Stage& stage, const Schedule& schedule) = nullptr;
     /// Fills in what depends on the buckets of the part.
     void (*settle)(const Part& part, Schedule& schedule) = nullptr;
+    /// Adds what a rank of the class keeps for this method, beside its network and an optimizer for it.
+    void (*add_memory)(const Schedule& schedule, const RankClass& rank_class, MemoryUse& use) = nullptr;
     /// Null where the schedule has nothing of this method.
     std::unique_ptr<MethodSteps> (*steps)(StepContext& context, BucketSteps& buckets) = nullptr;
 };
 
 /// The table, in methods/table.cpp.
 std::span<const Method* const> methods();
-
-extern const Method synchronous, lag, compression, averaging, servers, curvature;
 
 }  // namespace rehearse::schedule

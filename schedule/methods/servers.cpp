@@ -187,6 +187,7 @@ std::vector<int> bucket_begins(const Plan& plan, const Stage& stage, const Sched
 
 }  // namespace
 
+extern const Method servers;  // a row of table.cpp
 constinit const Method servers{
     .name = "servers",
     .summary = "servers keep the weights, ranks or groups trade with them",

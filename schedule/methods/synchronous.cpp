@@ -162,6 +162,7 @@ void describe(const Plan& plan, Schedule& schedule) {
 
 }  // namespace
 
+extern const Method synchronous;  // a row of table.cpp
 constinit const Method synchronous{.name = "synchronous",
                                    .summary = "ranks sum their gradients, in step",
                                    .vocabulary = {words, features},

@@ -6,6 +6,8 @@
 
 namespace rehearse::schedule {
 
+extern const Method synchronous, lag, compression, averaging, servers, curvature;
+
 std::span<const Method* const> methods() {
     static constexpr std::array rows{&synchronous, &lag, &compression, &averaging, &servers, &curvature};
     return rows;
