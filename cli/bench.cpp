@@ -16,15 +16,22 @@
 
 namespace rehearse::cli {
 
+#if !REHEARSE_HAS_SIM
+int bench_library(const BenchOptions&) {
+    throw BackendError("bench nccl-table: this build has no SimGrid (REHEARSE_SIM=ON)");
+}
+#endif
+
 namespace {
 
 struct Kind {
     std::string_view name;
     int (*run)(const BenchOptions& options);
 };
-constexpr std::array kinds{Kind{"conv", bench_kernels},      Kind{"gemm", bench_kernels},  Kind{"layer", bench_kernels},
-                           Kind{"attention", bench_kernels}, Kind{"stream", bench_stream}, Kind{"peak", bench_peak},
-                           Kind{"tuned", bench_tuned}};
+constexpr std::array kinds{Kind{"conv", bench_kernels},  Kind{"gemm", bench_kernels},
+                           Kind{"layer", bench_kernels}, Kind{"attention", bench_kernels},
+                           Kind{"stream", bench_stream}, Kind{"peak", bench_peak},
+                           Kind{"tuned", bench_tuned},   Kind{"nccl-table", bench_library}};
 
 int start(BenchOptions& options) {
     options.kind = options.arguments.empty() ? "" : options.arguments.front();
@@ -62,6 +69,28 @@ void add_pictures(CLI::App& app, BenchOptions& options) {
     app.add_flag("--dark", options.dark, "pictures on dark ground");
 }
 
+void add_library(CLI::App& app, LibraryBench& library) {
+    app.add_option("--machine", library.machine, "of nccl-table: whose table it is")->option_text("NAME|FILE.toml");
+    app.add_option("--nodes", library.nodes, "of nccl-table")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str()
+        ->option_text("N");
+    app.add_option("--devices-per-node", library.devices_per_node,
+                   "of nccl-table: the first of each node; all if not given")
+        ->check(CLI::PositiveNumber)
+        ->option_text("K");
+    app.add_option("--op", library.operation,
+                   "of nccl-table: all_reduce, all_gather, reduce_scatter, broadcast or all_to_all")
+        ->capture_default_str()
+        ->option_text("OP");
+    app.add_option("--force-algorithm", library.algorithm, "of nccl-table: as NCCL_ALGO (ring, tree, nvls, ...)")
+        ->option_text("NAME");
+    app.add_option("--force-protocol", library.protocol, "of nccl-table: as NCCL_PROTO (ll, ll128, simple)")
+        ->option_text("NAME");
+    app.add_option("--compare", library.compare, "of nccl-table: what nccl-tests printed, beside what it would have")
+        ->option_text("FILE");
+}
+
 void add_positive(CLI::App& app, const std::string& name, int& value, const std::string& help) {
     app.add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str()->option_text("N");
 }
@@ -71,7 +100,9 @@ void add_positive(CLI::App& app, const std::string& name, int& value, const std:
 Run add_bench(CLI::App& app) {
     const auto options = std::make_shared<BenchOptions>();
     app.add_option("KIND", options->arguments,
-                   "conv, gemm, layer, attention (then problem strings), stream, peak or tuned (what --tune has kept); "
+                   "conv, gemm, layer, attention (then problem strings), stream, peak, tuned (what --tune has kept) or "
+                   "nccl-table "
+                   "(what nccl-tests would print on --machine); "
                    "under mpirun " +
                        join(message_kinds()))
         ->option_text("KIND [PROBLEM...]");
@@ -110,9 +141,13 @@ Run add_bench(CLI::App& app) {
     add_positive(app, "--rounds", options->rounds, "how often everything is timed in turn");
     add_pictures(app, *options);
     add_message_options(app, options->messages);
+    add_library(app, options->library);
     add_budget(app, options->budget);
     add_common(app, options->common);
-    return [options] { return start(*options); };
+    return [options, &app] {
+        options->library.most_given = app.count("--max") > 0;
+        return start(*options);
+    };
 }
 
 }  // namespace rehearse::cli

@@ -16,6 +16,13 @@
 
 namespace rehearse::cli {
 
+/// Of bench nccl-table.
+struct LibraryBench {
+    std::string machine, operation = "all_reduce", algorithm, protocol, compare;
+    std::int64_t nodes = 1, devices_per_node = 0;  // 0: all
+    bool most_given = false;                       // --max
+};
+
 struct BenchOptions {
     Common common;
     std::string kind;                    // conv, gemm, layer, stream, peak
@@ -32,6 +39,7 @@ struct BenchOptions {
     std::optional<kernels::Accumulation> accumulate;
     std::string device = "cpu";
     MessageOptions messages;
+    LibraryBench library;
 };
 
 /// Where rows were measured: threads of the host's cores, or, with 0 of them, a device.
@@ -43,6 +51,8 @@ struct BenchPlace {
 int bench_kernels(const BenchOptions& options);
 int bench_stream(const BenchOptions& options);
 int bench_peak(const BenchOptions& options);
+/// What nccl-tests would print on a machine; BackendError where the build has no simulation.
+int bench_library(const BenchOptions& options);
 int bench_tuned(const BenchOptions& options);
 /// The kernels of a device, and what it does at the most; InputError where there is no such device.
 int bench_device(const BenchOptions& options, const std::vector<calibrate::Needed>& problems);

@@ -15,6 +15,7 @@
 #include "cli/progress.hpp"
 #if REHEARSE_HAS_SIM
 #include "cli/validate_megatron.hpp"
+#include "cli/validate_nccl.hpp"
 #include "cli/validate_published.hpp"
 #endif
 #include "cli/validation_report.hpp"
@@ -156,7 +157,8 @@ int simulated(const Options& options, [[maybe_unused]] double allowed) {
     const Progress progress = work.part("rows");
     const std::string file = options.set == "published" ? "" : options.set;
     Report report =
-        options.set == "megatron"
+        options.set == "nccl" ? validate_nccl({options.samples, options.filter, options.rows}, median)
+        : options.set == "megatron"
             ? validate_megatron({options.samples, options.machine, options.filter}, progress, median)
             : validate_published({file, options.filter, options.rules, options.plot, options.rows}, progress, median);
     work.mark(report);
@@ -170,15 +172,15 @@ int simulated(const Options& options, [[maybe_unused]] double allowed) {
 void check_set(const Options& options) {
     const std::string& set = options.set;
     const bool replays = set == "published" || set.ends_with(".csv");
-    if (!replays && set != "deepbench" && set != "megatron") {
-        constexpr std::string_view sets[] = {"deepbench", "published", "megatron"};
+    if (!replays && set != "deepbench" && set != "megatron" && set != "nccl") {
+        constexpr std::string_view sets[] = {"deepbench", "published", "megatron", "nccl"};
         throw InputError(
             fmt::format("--set '{}': choose one of {}, or give a .csv file with the columns of published "
                         "figures{}",
                         set, join(sets), did_you_mean(set, sets)));
     }
     if (replays && !(options.samples.empty() && options.learn.empty())) {
-        throw InputError("--samples is of --set deepbench and megatron, --learn of deepbench");
+        throw InputError("--samples is of --set deepbench, megatron and nccl, --learn of deepbench");
     }
     if (!replays && !options.rules.empty()) throw InputError("--rules is of --set published");
 }
@@ -213,11 +215,11 @@ Run add_validate(CLI::App& app) {
     app.add_option("--set", options->set,
                    "deepbench: prices of kernels, by cross-validation or of --samples; megatron: iteration times of "
                    "transformers on A100s, vTrain's or of --samples; published: training runs and collectives that "
-                   "others measured; or a file of such")
-        ->option_text("deepbench|megatron|published|FILE.csv")
+                   "others measured; nccl: tables of NCCL's collectives; or a file of published rows")
+        ->option_text("deepbench|megatron|published|nccl|FILE.csv")
         ->capture_default_str();
     app.add_option("--samples", options->samples,
-                   "the rows of this file (columns of DeepBench's conv or gemm, or of vTrain's tables)")
+                   "the rows of this file (columns of DeepBench's conv or gemm, of vTrain's tables, or of NCCL's)")
         ->option_text("FILE.csv");
     add_choice<Leave>(
         app, "--leave", options->leave,

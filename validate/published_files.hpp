@@ -12,6 +12,7 @@ struct PublishedFile {
 };
 /// Defined in sources that RehearseEmbed.cmake writes.
 std::span<const PublishedFile> published_files();
+std::span<const PublishedFile> library_table_files();
 std::span<const PublishedFile> replay_rule_files();
 
 }  // namespace rehearse::validate

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/collectives/library.hpp"
 #include "core/collectives/patterns.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -17,6 +18,7 @@ namespace {
 constexpr std::string_view hierarchical_name = "hierarchical";
 constexpr std::string_view torus_name = "torus";
 constexpr std::string_view adasum_name = "adasum";
+constexpr std::string_view library_name = "nccl";
 
 std::span<const Pattern> patterns_of(CollectiveKind kind) {
     switch (kind) {
@@ -75,6 +77,23 @@ Algorithm parse_hierarchical(CollectiveKind kind, std::string_view text, std::st
     return {.name = std::string{hierarchical_name}, .inside = std::string{inside}, .across = std::string{across}};
 }
 
+// "nccl", or "nccl(tree,simple)" with what it must take; "any" leaves one of them open.
+Algorithm parse_library(CollectiveKind kind, std::string_view text) {
+    Algorithm library{.name = std::string{library_name}};
+    if (text == library_name) return library;
+    const std::size_t open = text.find('('), comma = text.find(',');
+    if (open == std::string_view::npos || comma == std::string_view::npos || !text.ends_with(')'))
+        refuse(kind, text, "write it like nccl, or nccl(tree,simple): the algorithm and protocol that it must take");
+    const auto one_of = [&](std::string_view word, std::span<const std::string_view> known) {
+        if (std::ranges::find(known, word) == known.end())
+            refuse(kind, text, fmt::format("'{}' is none of {}{}", word, join(known), did_you_mean(word, known)));
+        return word == "any" ? std::string{} : std::string{word};
+    };
+    library.inside = one_of(text.substr(open + 1, comma - open - 1), library_algorithm_words);
+    library.across = one_of(text.substr(comma + 1, text.size() - comma - 2), library_protocol_words);
+    return library;
+}
+
 }  // namespace
 
 std::string_view to_string(CollectiveKind kind) {
@@ -122,6 +141,10 @@ std::string to_string(const Algorithm& algorithm) {
     if (algorithm.name == hierarchical_name) {
         return fmt::format("{}({},{})", algorithm.name, algorithm.inside, algorithm.across);
     }
+    if (of_library(algorithm) && !(algorithm.inside.empty() && algorithm.across.empty())) {
+        const auto or_any = [](const std::string& word) { return word.empty() ? "any" : word; };
+        return fmt::format("{}({},{})", algorithm.name, or_any(algorithm.inside), or_any(algorithm.across));
+    }
     if (const Halo& h = algorithm.halo; h != Halo{}) {
         return fmt::format("{}({},{},{},{})", algorithm.name, h.own, h.size, h.step, h.before);
     }
@@ -133,6 +156,7 @@ Algorithm parse_algorithm(std::string_view text, CollectiveKind kind) {
     const std::size_t open = text.find('(');
     const std::string_view name = text.substr(0, open);
     check_name(kind, name, open == std::string_view::npos ? text : name, true);
+    if (name == library_name) return parse_library(kind, text);
     const bool two_parts = name == hierarchical_name;
     if (open == std::string_view::npos && !two_parts) return {.name = std::string{name}};
     const std::size_t middle = text.find(two_parts ? ',' : 'x', std::min(open, text.size()));
@@ -155,7 +179,8 @@ Algorithm parse_algorithm(std::string_view text, CollectiveKind kind) {
 std::vector<AlgorithmName> algorithms(CollectiveKind kind) {
     std::vector<AlgorithmName> names;
     for (const Pattern& pattern : patterns_of(kind)) {
-        if (pattern.kind == kind && pattern.name != adasum_name) names.push_back({pattern.name, pattern.summary});
+        if (pattern.kind == kind && pattern.name != adasum_name && pattern.name != library_name)
+            names.push_back({pattern.name, pattern.summary});
     }
     return names;
 }

@@ -91,6 +91,7 @@ constexpr std::array table{
     Pattern{kind, "rings", "a ring for each rank of a node, which leaves the node by that rank's network card", rings},
     Pattern{kind, "direct", "two rounds: each chunk straight to who sums it, and to all; in switches that sum", direct},
     Pattern{kind, "adasum", "vectors are combined by how far they agree: 2 log2 n rounds and dot products", adasum},
+    Pattern{kind, "nccl", "as NCCL chooses; its rounds, where they are asked for, are those of rings", rings},
     Pattern{kind, "torus", "torus(RxC): half the data by rings along rows then columns, half the other way", torus},
 };
 

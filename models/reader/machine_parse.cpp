@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/collectives/library.hpp"
 #include "core/text.hpp"
 #include "models/models.hpp"
 #include "models/reader/machine_extends.hpp"
@@ -129,6 +130,7 @@ Machine parse_machine_with(std::string_view text, const std::string& origin, std
     machine.name = top.text("name");
     machine.summary = top.text("summary", "");
     machine.origin = origin;
+    tell_collectives(machine, parse_collectives(top));
     const bool detected = top.has("host");
     machine.software = parse_software(top);
     parse_devices(top, machine);

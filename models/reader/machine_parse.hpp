@@ -8,6 +8,10 @@
 #include "core/machine.hpp"
 #include "models/reader/machine_reader.hpp"
 
+namespace rehearse {
+struct CollectiveSoftware;  // core/collectives/library.hpp
+}
+
 namespace rehearse::models {
 
 inline constexpr std::string_view machine_schema = "rehearse.machine/1";
@@ -18,6 +22,11 @@ inline constexpr std::array passes{Pass::forward, Pass::backward_data, Pass::bac
 Software parse_software(Reader& top);
 inline constexpr std::array<std::string_view, 7> software_figures{
     "elementwise_passes", "score_passes", "loss_passes", "issue", "dense_kernels", "attention_kernels", "loss_kernels"};
+
+/// [collectives] of a machine; without it the newest NCCL over InfiniBand.
+CollectiveSoftware parse_collectives(Reader& top);
+/// "2.18.3" as 21803. InputError where it is not like that.
+std::int64_t library_version(Reader& reader, std::string_view key);
 
 DeviceClass parse_device(Reader reader);
 /// The links of a `detected` host may not be measured yet.

@@ -2,6 +2,7 @@
 // A Machine as the text of its file. Figures that are unknown (no source) are left out, as they were when it was read.
 #include <fmt/format.h>
 
+#include "core/collectives/library.hpp"
 #include "models/models.hpp"
 #include "models/reader/machine_parse.hpp"
 #include "models/this_host.hpp"
@@ -157,6 +158,17 @@ std::string messaging(std::string_view where, const Messaging& m) {
                              figure("core_rate", overlap.core_rate), figure("delay", overlap.delay));
 }
 
+std::string collectives(const Machine& machine) {
+    const CollectiveSoftware c = collectives_of(machine);
+    if (c.source.empty()) return "";
+    std::string out = fmt::format("\n[collectives]\nlibrary = {}\n", in_quotes(c.library->name));
+    if (c.version > 0)
+        out += fmt::format("version = \"{}.{}.{}\"\n", c.version / 10000, c.version / 100 % 100, c.version % 100);
+    if (!c.transport.empty()) out += fmt::format("transport = {}\n", in_quotes(c.transport));
+    if (!c.nics_at.empty()) out += fmt::format("nics_at = {}\n", in_quotes(c.nics_at));
+    return out + fmt::format("sharp = {}\nsource = {}\n", c.sharp, in_quotes(c.source));
+}
+
 std::string in_situ(const InSitu& in_situ) {
     if (in_situ.source.empty()) return "";
     return fmt::format("\n[in_situ]\nbias = {}\nnoise = {}\nsource = {}\n", in_situ.bias, in_situ.noise,
@@ -191,7 +203,7 @@ std::string to_toml(const Machine& machine) {
     for (const DeviceClass& one : machine.classes) out += device(one);
     for (const NodeKind& one : machine.nodes) out += node(machine, one);
     out += fabric(machine.fabric) + messaging("inside", machine.inside) + messaging("across", machine.across);
-    out += in_situ(machine.in_situ);
+    out += collectives(machine) + in_situ(machine.in_situ);
     for (const SharedCores& one : machine.shared_cores) out += shared_cores(one);
     for (const StorageTier& tier : machine.storage) out += storage(tier);
     return out;

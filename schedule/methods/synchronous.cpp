@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/precision.hpp"
+#include "core/text.hpp"
 #include "schedule/axes/stages.hpp"
 #include "schedule/methods/method.hpp"
 
@@ -25,6 +26,17 @@ Bytes read_positive_size(std::string_view value) {
 void read_all_reduce(Plan& plan, std::string_view value) {
     plan.all_reduce = value == "auto" ? Algorithm{.name = "auto"} : parse_algorithm(value);
 }
+// algo and proto say what NCCL must take: allreduce=nccl:algo=tree:proto=simple is allreduce=nccl(tree,simple).
+void read_nccl(Plan& plan, std::string_view word, std::string_view value, bool algorithm) {
+    if (!plan.all_reduce || plan.all_reduce->name != "nccl")
+        throw InputError(fmt::format("{}={}: it is of allreduce=nccl, which stands before it", word, value));
+    const auto or_any = [](const std::string& said) { return said.empty() ? std::string{"any"} : said; };
+    const std::string other = or_any(algorithm ? plan.all_reduce->across : plan.all_reduce->inside);
+    plan.all_reduce = parse_algorithm(algorithm ? fmt::format("nccl({},{})", value, other)
+                                                : fmt::format("nccl({},{})", other, value));
+}
+void read_nccl_algorithm(Plan& plan, std::string_view value) { read_nccl(plan, "algo", value, true); }
+void read_nccl_protocol(Plan& plan, std::string_view value) { read_nccl(plan, "proto", value, false); }
 void read_bucket(Plan& plan, std::string_view value) { plan.bucket = read_positive_size(value); }
 void read_first_bucket(Plan& plan, std::string_view value) { plan.first_bucket = read_positive_size(value); }
 
@@ -57,12 +69,17 @@ void read_variables(Plan& plan, std::string_view value) {
 }
 
 constexpr std::array words{
-    Word{{"allreduce",
-          "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|doubletree|rings|direct|torus[(RxC)]|adasum|auto",
-          "how gradients are summed (adasum: combined, a bucket a vector); default direct in switches that sum, "
-          "hierarchical(ring,halving) across full nodes, else ring; auto: what the machine's prices say is fastest",
-          "data"},
-         read_all_reduce},
+    Word{
+        {"allreduce",
+         "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|doubletree|rings|direct|torus[(RxC)]|adasum|nccl|auto",
+         "how gradients are summed (adasum: combined, a bucket a vector); default direct in switches that sum, "
+         "hierarchical(ring,halving) across full nodes, else ring; auto: what the machine's prices say is fastest; "
+         "nccl: what NCCL chooses, priced as NCCL",
+         "data"},
+        read_all_reduce},
+    Word{{"algo", "ring|tree|nvls|nvlstree|collnet", "what allreduce=nccl must take; default its own choice", "data"},
+         read_nccl_algorithm},
+    Word{{"proto", "ll|ll128|simple", "likewise", "data"}, read_nccl_protocol},
     Word{{"bucket", "SIZE", "gradients are sent in buckets of at least SIZE; default 25MB", "data"}, read_bucket},
     Word{{"first", "SIZE", "the first bucket is sent at SIZE already, when that is less; default 1MB", "data"},
          read_first_bucket},

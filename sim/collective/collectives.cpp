@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/collectives/library.hpp"
 #include "core/error.hpp"
 #include "core/index.hpp"
 
@@ -33,7 +34,8 @@ Collectives::Collectives(const Mesh& mesh, const Wiring& wiring, std::int64_t fo
       followed_messages_(followed_messages),
       others_(others),
       patterns_(wiring),
-      tracks_(wiring) {
+      tracks_(wiring),
+      library_(wiring) {
     if (ranks(mesh) > rank_by_rank) in_step_.emplace(mesh, wiring);
 }
 
@@ -50,7 +52,18 @@ void Collectives::catch_up(Progress& progress, Seconds until) {
     if (latest(progress.ready) < until.value) occupy(progress, until);
 }
 
+Seconds Collectives::library_time(const Call& call) {
+    const Key key{call.kind, call.axis, to_string(call.algorithm), call.elements, 1, call.root};
+    const auto [entry, fresh] = library_times_.try_emplace({key, call.type});
+    if (fresh) entry->second = library_.price(call, mesh_).time;
+    return entry->second;
+}
+
 void Collectives::run(const Call& call, Seconds earliest, Progress& progress) {
+    if (of_library(call.algorithm)) {
+        const Seconds begins = std::max(earliest, Seconds{latest(progress.ready)});
+        return occupy(progress, begins + library_time(call));
+    }
     if (in_step(call)) {
         const Seconds begins = std::max(earliest, Seconds{latest(progress.ready)});
         return occupy(progress, begins + in_step_->time(call));
@@ -163,6 +176,7 @@ std::vector<Collectives::Span> Collectives::spans(const Call& call) {
 }
 
 Bytes Collectives::sent(const Call& call, std::int64_t rank) {
+    if (of_library(call.algorithm)) return library_sent(call, mesh_);
     if (in_step(call)) return in_step_->sent(call);
     double elements = 0;
     for (const Stage& stage : stages_of(call)) {
@@ -177,6 +191,7 @@ Bytes Collectives::sent(const Call& call, std::int64_t rank) {
 }
 
 std::int64_t Collectives::messages(const Call& call) {
+    if (of_library(call.algorithm)) return 2 * ranks(mesh_);  // priced as a whole
     if (in_step(call)) return in_step_->messages(call);
     std::int64_t count = 0;
     for (const Stage& stage : stages_of(call)) {

@@ -14,6 +14,7 @@
 #include "sim/collective/follower.hpp"
 #include "sim/collective/groups.hpp"
 #include "sim/collective/in_step.hpp"
+#include "sim/collective/libraries/library_times.hpp"
 #include "sim/collective/patterns.hpp"
 #include "sim/network/processor_sharing.hpp"
 
@@ -70,6 +71,8 @@ public:
         double begin = 0, end = 0;
     };
     std::vector<Span> spans(const Call& call);
+    /// Of a library's collective, which all ranks enter together and leave together.
+    Seconds library_time(const Call& call);
 
 private:
     struct Key {
@@ -105,6 +108,8 @@ private:
     std::vector<double> before_;       // scratch, by rank
     bool exact_ = true;                // so far: in each round of the collective all messages started together
     std::optional<InStep> in_step_;
+    LibraryCalls library_;
+    std::map<std::pair<Key, DataType>, Seconds> library_times_;
 };
 
 }  // namespace rehearse::sim

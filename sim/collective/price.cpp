@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/collectives/library.hpp"
 #include "sim/collective/collectives.hpp"
 #include "sim/modes/exact_collectives.hpp"
 
@@ -10,7 +11,7 @@ namespace rehearse::sim {
 
 Seconds collective_time(const Call& call, const Mesh& mesh, const Machine& machine, Mode mode, Quantile quantile) {
     const Wiring wiring{machine, quantile};
-    if (mode == Mode::exact) {
+    if (mode == Mode::exact && !of_library(call.algorithm)) {
         const Begun begun{call, Seconds{0}};
         std::vector<double> ready(static_cast<std::size_t>(ranks(mesh)), 0);
         return Seconds{std::ranges::max(follow(mesh, {&begun, 1}, wiring, std::move(ready)))};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/collectives/library.hpp"
 #include "core/index.hpp"
 #include "sim/collective/in_switch.hpp"
 
@@ -225,6 +226,17 @@ void Calls::add_phases(int c, const Communicate& communicate, OfClass& of) {
         }
     }
     of.sent = summing ? summing->bytes * sent : sent;
+    if (of_library(communicate.algorithm)) as_library(call_of(communicate), of);
+}
+
+/// Its rings' links, for as long as the library's collective takes alone.
+void Calls::as_library(const Call& call, OfClass& of) {
+    double counted = 0;
+    for (const Leg& leg : of.legs) counted += leg.bytes / bundles_.rates({leg.bundle}).front() + leg.afterwards.value;
+    if (!(counted > 0)) return;
+    const double longer = collectives_.library_time(call).value / counted;
+    for (Leg& leg : of.legs) leg = {leg.bundle, leg.bytes * longer, leg.afterwards * longer};
+    of.sent = library_sent(call, steps_.schedule().mesh);
 }
 
 const std::vector<std::pair<Collectives::Span, int>>& Calls::spans(OneCall& call) {

@@ -6,7 +6,9 @@
 #include <map>
 #include <tuple>
 
+#include "core/collectives/library.hpp"
 #include "sim/collective/exchanges.hpp"
+#include "sim/collective/libraries/library_times.hpp"
 #include "sim/modes/mail.hpp"
 #include "sim/modes/program.hpp"
 #include "sim/network/zone.hpp"
@@ -50,7 +52,7 @@ public:
             programs_.push_back(program_of(schedule.classes[c]));
             for (std::size_t s = 0; s < schedule.classes[c].steps.size(); ++s) {
                 const auto* bucket = std::get_if<Communicate>(&schedule.classes[c].steps[s].action);
-                if (bucket == nullptr) continue;
+                if (bucket == nullptr || of_library(bucket->algorithm)) continue;
                 const auto visitors = static_cast<std::int64_t>(steps.ranks_of(static_cast<int>(c)).size());
                 exchanges_.emplace(std::pair{static_cast<int>(c), static_cast<int>(s)},
                                    Exchanges{schedule.mesh, call_of(*bucket), wiring, visitors});
@@ -158,6 +160,8 @@ private:
         if (const auto* send = std::get_if<Send>(&of.action)) return one(*send);
         if (const auto* recv = std::get_if<Recv>(&of.action)) return one(*recv);
         if (!std::holds_alternative<Communicate>(of.action)) return compute(of, step, state.rank, when);
+        if (const auto& bucket = std::get<Communicate>(of.action); of_library(bucket.algorithm))
+            return library(state, step, bucket, when, sent);
         Exchanges& exchanges = exchanges_.at({state.rank_class, step});
         const Seconds start = when;
         for (std::int64_t round = 0; round < exchanges.rounds(); ++round) {
@@ -166,6 +170,21 @@ private:
             when = mail_.exchange(state.rank, messages, of.stream, when).end;
         }
         return {start, when + steps_.extra(state.rank_class, step)};
+    }
+
+    /// One step of the time that the library takes, from when the last rank of the group has come to it; messages of
+    /// others don't meet its own.
+    Mail::Moved library(const RankState& state, int step, const Communicate& bucket, Seconds when, Bytes& sent) {
+        const Mesh& mesh = steps_.schedule().mesh;
+        const std::vector<std::int64_t> group = group_of(mesh, bucket.axis, state.rank);
+        const auto [known, fresh] = gathered_.try_emplace({bucket.axis, group.front()});
+        if (fresh) known->second = s4u::Barrier::create(static_cast<unsigned>(group.size()));
+        simulation_.sleep_until(when);
+        known->second->wait();
+        const Call call = call_of(bucket);
+        sent += library_sent(call, mesh);
+        const Seconds end = std::max(when, simulation_.now()) + library_.price(call, mesh).time;
+        return {when, end + steps_.extra(state.rank_class, step)};
     }
 
     Mail::Moved compute(const Step& of, int step, std::int64_t rank, Seconds when) {
@@ -187,6 +206,8 @@ private:
     std::map<FlowKey, std::int64_t> numbers_;
     std::map<std::pair<std::int64_t, FlowKey>, std::int64_t> taken_;  // by rank and key without its count: the count
     std::map<std::pair<int, int>, Exchanges> exchanges_;              // by class and step
+    LibraryCalls library_{wiring_};
+    std::map<std::pair<int, std::int64_t>, s4u::BarrierPtr> gathered_;  // by axis and first rank of a group
     std::vector<Program> programs_;
     Timeline timeline_;
 };

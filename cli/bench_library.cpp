@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench nccl-table: what nccl-tests would print on a machine, without a GPU.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "cli/bench.hpp"
+#include "cli/command.hpp"
+#include "core/collectives/library.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "models/models.hpp"
+#include "prices/interval.hpp"
+#include "sim/collective/libraries/library_times.hpp"
+#include "validate/library_tables.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Machine asked_machine(const LibraryBench& asked, std::int64_t& nodes, std::int64_t& devices) {
+    if (asked.machine.empty()) throw InputError("bench nccl-table: --machine says on which machine");
+    Machine machine = models::load_machine(asked.machine);
+    const NodeKind& kind = machine.nodes.front();
+    nodes = asked.nodes;
+    devices = asked.devices_per_node > 0 ? asked.devices_per_node : devices_per_node(kind);
+    if (nodes > kind.count)
+        throw InputError(fmt::format("--nodes {}: {} has {} nodes of its first kind", nodes, machine.name, kind.count));
+    if (devices > devices_per_node(kind))
+        throw InputError(
+            fmt::format("--devices-per-node {}: a node of {} has {}", devices, machine.name, devices_per_node(kind)));
+    if (nodes * devices < 2) throw InputError("a collective needs two devices or more");
+    return machine;
+}
+
+std::vector<Column> columns(bool compared) {
+    std::vector<Column> all{{"size_B", "size", Show::bytes},
+                            {"count", "count", Show::count},
+                            {"time_s", "time", Show::seconds},
+                            {"algbw_GBps", "algbw", Show::number},
+                            {"busbw_GBps", "busbw", Show::number},
+                            {"algorithm", "algorithm"},
+                            {"protocol", "protocol"},
+                            {"channels", "channels", Show::count},
+                            {"low_s", "low", Show::seconds},
+                            {"high_s", "high", Show::seconds}};
+    if (compared) {
+        all.push_back({"measured_s", "measured", Show::seconds});
+        all.push_back({"error", "error", Show::percent});
+    }
+    return all;
+}
+
+}  // namespace
+
+int bench_library(const BenchOptions& options) {
+    const LibraryBench& asked = options.library;
+    std::int64_t nodes = 0, devices = 0;
+    const Machine machine = asked_machine(asked, nodes, devices);
+    CollectiveSoftware software = collectives_of(machine);
+    std::vector<int> used(static_cast<std::size_t>(devices));
+    std::iota(used.begin(), used.end(), 0);
+    const sim::LibraryTimes times{machine, software, 0, nodes, used};
+    const CollectiveKind kind = validate::library_operation(asked.operation);
+    std::vector<validate::TestLine> sizes;
+    if (asked.compare.empty()) {
+        const double least = parse_quantity<Bytes>(options.messages.least).value;
+        const double most = parse_quantity<Bytes>(asked.most_given ? options.messages.most : "8GiB").value;
+        if (!(least > 0) || !(options.messages.factor > 1)) throw InputError("--min above 0 and --factor above 1");
+        for (double size = least; size <= most; size *= options.messages.factor)
+            sizes.push_back({Bytes{std::floor(size)}, {}});
+    } else {
+        sizes = validate::read_nccl_tests(read_file(asked.compare), asked.compare);
+    }
+    Report report{
+        document(
+            "nccl-table",
+            {{"machine", asked.machine}, {"nodes", nodes}, {"devices_per_node", devices}, {"op", asked.operation}}),
+        {},
+        ""};
+    report.document["results"] = Json::array();
+    std::vector<double> errors;
+    for (const auto& [bytes, measured] : sizes) {
+        const sim::LibraryPrice price = times.price(kind, bytes, asked.algorithm, asked.protocol);
+        const auto band = prices::around(price.time, prices::log_reach(price.error));
+        Json row{{"size_B", bytes.value},
+                 {"count", std::floor(bytes.value / 4)},
+                 {"type", "float"},
+                 {"time_s", price.time.value},
+                 {"algbw_GBps", bytes.value / price.time.value / 1e9},
+                 {"busbw_GBps", validate::bus_bandwidth(kind, bytes, price.time, nodes * devices)},
+                 {"algorithm", price.chosen ? library_algorithm_words[static_cast<std::size_t>(price.algorithm)] : "-"},
+                 {"protocol", price.chosen ? library_protocol_words[static_cast<std::size_t>(price.protocol)] : "-"},
+                 {"channels", price.channels},
+                 {"low_s", band.low.value},
+                 {"high_s", band.high.value}};
+        if (measured > Seconds{0}) {
+            errors.push_back(std::abs(price.time / measured - 1));
+            row["measured_s"] = measured.value;
+            row["error"] = price.time / measured - 1;
+        }
+        report.document["results"].push_back(std::move(row));
+    }
+    report.tables = {{"results",
+                      fmt::format("{} on {}: {} x {} devices, {}", asked.operation, machine.name, nodes, devices,
+                                  software.library->name),
+                      columns(!asked.compare.empty())}};
+    report.footer = "count of float, rates in GB/s of 1e9 bytes, as nccl-tests; low and high hold nine of ten";
+    if (!errors.empty()) {
+        std::ranges::sort(errors);
+        report.footer += fmt::format("\nerror: median {:.1f} %, 90th percentile {:.1f} %",
+                                     100 * errors[errors.size() / 2], 100 * errors[errors.size() * 9 / 10]);
+    }
+    print(report, options.common);
+    return good;
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/validate_nccl.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <regex>
+
+#include "core/collectives/library.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "validate/library_tables.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using validate::LibraryAnswer;
+
+constexpr Bytes long_enough{256e6};  // from here on the bus bandwidth counts as what a table tends to
+
+std::string group_of(const LibraryAnswer& answer) {
+    return fmt::format("{}, {} x {}, {}", answer.row.table, answer.row.nodes, answer.row.devices_per_node,
+                       validate::word_of(answer.row.kind));
+}
+
+double quantile(std::vector<double> values, double share) {
+    std::ranges::sort(values);
+    return values.empty() ? 0 : values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+struct Errors {
+    std::vector<double> all, asymptotic;
+    std::int64_t inside = 0;
+    void add(const LibraryAnswer& answer) {
+        const double error = std::abs(answer.error());
+        all.push_back(error);
+        inside += answer.band.contains(answer.row.time) ? 1 : 0;
+        if (answer.row.bytes >= long_enough)
+            asymptotic.push_back(std::abs(answer.row.time / answer.predicted.time - 1));
+    }
+    Json json(const std::string& name) const {
+        Json json{{"table", name},
+                  {"rows", all.size()},
+                  {"median", quantile(all, 0.5)},
+                  {"p90", quantile(all, 0.9)},
+                  {"in_band", static_cast<double>(inside) / static_cast<double>(all.size())}};
+        if (!asymptotic.empty()) json["asymptotic"] = quantile(asymptotic, 0.5);
+        return json;
+    }
+};
+
+Json row_json(const LibraryAnswer& answer) {
+    const validate::LibraryRow& row = answer.row;
+    const std::int64_t ranks = row.nodes * row.devices_per_node;
+    return {{"table", group_of(answer)},
+            {"version", row.version},
+            {"bytes", row.bytes.value},
+            {"measured_s", row.time.value},
+            {"predicted_s", answer.predicted.time.value},
+            {"error", answer.error()},
+            {"low_s", answer.band.low.value},
+            {"high_s", answer.band.high.value},
+            {"busbw_GBps", validate::bus_bandwidth(row.kind, row.bytes, answer.predicted.time, ranks)},
+            {"algorithm", library_algorithm_words[static_cast<std::size_t>(answer.predicted.algorithm)]},
+            {"protocol", library_protocol_words[static_cast<std::size_t>(answer.predicted.protocol)]},
+            {"provenance", row.provenance}};
+}
+
+}  // namespace
+
+Report validate_nccl(const LibraryTableOptions& options, double& median) {
+    std::vector<validate::LibraryRow> rows =
+        options.samples.empty() ? validate::shipped_library_rows()
+                                : validate::read_library_rows(read_file(options.samples), options.samples);
+    const std::vector<LibraryAnswer> answers = validate::answer(rows);
+    Errors all;
+    std::map<std::string, Errors> tables;
+    std::vector<Json> shown;
+    const std::regex pattern{options.filter};
+    for (const LibraryAnswer& each : answers) {
+        if (!std::regex_search(group_of(each), pattern)) continue;
+        all.add(each);
+        tables[group_of(each)].add(each);
+        if (options.rows) shown.push_back(row_json(each));
+    }
+    if (all.all.empty()) throw InputError(fmt::format("--filter '{}' matches no row", options.filter));
+    median = quantile(all.all, 0.5);
+    Report report{
+        document("validation", {{"set", "nccl"}, {"samples", options.samples}, {"filter", options.filter}}),
+        {},
+        "nothing is fitted to a row of a machine's own; docs/collectives-nccl.md says which figures come from "
+        "which table; asymptotic: median error of the bus bandwidth from 256 MB on"};
+    report.document["tables"] = Json::array({all.json("all")});
+    for (const auto& [name, errors] : tables) report.document["tables"].push_back(errors.json(name));
+    report.tables.push_back({"tables",
+                             "",
+                             {{"table", "table"},
+                              {"rows", "rows", Show::count},
+                              {"median", "median", Show::percent},
+                              {"p90", "p90", Show::percent},
+                              {"asymptotic", "asymptotic", Show::percent},
+                              {"in_band", "in band", Show::percent}}});
+    if (!options.rows) return report;
+    report.document["rows"] = shown;
+    report.tables.insert(report.tables.begin(), {"rows",
+                                                 "",
+                                                 {{"table", "table"},
+                                                  {"bytes", "size", Show::bytes},
+                                                  {"measured_s", "measured", Show::seconds},
+                                                  {"predicted_s", "predicted", Show::seconds},
+                                                  {"error", "error", Show::percent},
+                                                  {"algorithm", "algorithm"},
+                                                  {"protocol", "protocol"}}});
+    return report;
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// [collectives] of a machine, and models/libraries/*.toml.
+#include <algorithm>
+#include <map>
+
+#include "core/collectives/library.hpp"
+#include "core/text.hpp"
+#include "models/reader/machine_files.hpp"
+#include "models/reader/machine_parse.hpp"
+
+namespace rehearse::models {
+namespace {
+
+template <std::size_t N>
+std::array<double, N> fixed(Reader& reader, std::string_view key) {
+    const std::vector<double> numbers = reader.numbers(key);
+    if (numbers.size() != N) reader.fail(key, fmt::format("{} has {} numbers, not {}", key, N, numbers.size()));
+    std::array<double, N> out{};
+    std::ranges::copy(numbers, out.begin());
+    return out;
+}
+
+double number_or(Reader& reader, std::string_view key, double otherwise) {
+    return reader.has(key) ? reader.number(key) : otherwise;
+}
+
+// Of two nodes and of more; there is no such figure of one.
+ByNodes between_nodes(Reader& reader, std::string_view key) {
+    const std::array<double, 2> two = fixed<2>(reader, key);
+    return {0, two[0], two[1]};
+}
+
+LibraryArchitecture parse_architecture(Reader reader) {
+    LibraryArchitecture a;
+    a.name = reader.text("name");
+    a.devices = reader.texts("devices");
+    a.link = reader.number("link");
+    a.wire = reader.number("wire");
+    a.speeds_inside = reader.numbers("speeds_inside");
+    a.speeds_across = reader.numbers("speeds_across");
+    a.ll_inside = reader.number("ll_inside");
+    a.tree = fixed<3>(reader, "tree");
+    a.tree_ll128 = fixed<3>(reader, "tree_ll128");
+    if (reader.has("nvls")) a.nvls = between_nodes(reader, "nvls");
+    a.ring_ll128 = reader.number("ring_ll128");
+    a.nvls_efficiency = number_or(reader, "nvls_efficiency", 0);
+    a.split_slow = reader.yes("split_slow", true);
+    a.plateau = reader.number("plateau");
+    a.ring_reached = number_or(reader, "ring_reached", 1);
+    a.nvls_reached = number_or(reader, "nvls_reached", 1);
+    a.error = reader.number("error");
+    a.source = reader.source();
+    reader.done();
+    return a;
+}
+
+LibraryVersion parse_version(Reader reader) {
+    LibraryVersion v;
+    v.since = library_version(reader, "since");
+    for (const std::string& word : reader.texts("algorithms")) {
+        const auto found = std::ranges::find(library_algorithm_words, word);
+        if (found == library_algorithm_words.end() || word == "any")
+            reader.fail("algorithms", fmt::format("'{}' is none of {}", word, join(library_algorithm_words)));
+        v.algorithms.push_back(static_cast<LibraryAlgorithm>(found - library_algorithm_words.begin()));
+    }
+    const std::array<double, 2> tree_base = fixed<2>(reader, "tree_base");
+    v.tree_base = {tree_base[0], tree_base[1], number_or(reader, "tree_base_simple", 0)};
+    v.ring_base = fixed<3>(reader, "ring_base");
+    v.tree_link = fixed<3>(reader, "tree_link");
+    v.ring_link = fixed<3>(reader, "ring_link");
+    v.tree_pcie = fixed<3>(reader, "tree_pcie");
+    v.ring_pcie = fixed<3>(reader, "ring_pcie");
+    v.tree_network = fixed<3>(reader, "tree_network");
+    v.ring_network = fixed<3>(reader, "ring_network");
+    v.nvls_inside = number_or(reader, "nvls_inside", 0);
+    v.nvls_network = number_or(reader, "nvls_network", 0);
+    v.pat_base = number_or(reader, "pat_base", 0);
+    v.pat_rank = number_or(reader, "pat_rank", 0);
+    v.ring_ll_share = reader.number("ring_ll_share");
+    v.posting = number_or(reader, "posting", 0);
+    v.plateau = number_or(reader, "plateau", 0);
+    v.tree_correction = {reader.numbers("correction_ll"), reader.numbers("correction_ll128"),
+                         reader.numbers("correction_simple")};
+    v.source = reader.source();
+    reader.done();
+    return v;
+}
+
+LibraryTransport parse_library_transport(Reader reader) {
+    LibraryTransport t;
+    t.name = reader.text("name");
+    t.share = reader.number("share");
+    t.through_cpu = number_or(reader, "through_cpu", 1);
+    t.eager_kb = number_or(reader, "eager_kb", 0);
+    t.rendezvous = number_or(reader, "rendezvous", 0);
+    t.power = number_or(reader, "power", 1);
+    t.most = number_or(reader, "most", 0);
+    t.gap_eager = number_or(reader, "gap_eager", 0);
+    t.gap_ll = number_or(reader, "gap_ll", 0);
+    t.gap_16kb = number_or(reader, "gap_16kb", 0);
+    t.gap_most = number_or(reader, "gap_most", 0);
+    t.step = number_or(reader, "step", 1);
+    t.exchange_share = number_or(reader, "exchange_share", 1);
+    t.error = reader.number("error");
+    t.source = reader.source();
+    if (!(t.share > 0 && t.share <= 1)) reader.fail("share", "it is a share of a NIC's rate: above 0, at most 1");
+    reader.done();
+    return t;
+}
+
+CollectiveLibrary parse_library(const MachineFile& file) {
+    const std::string origin = fmt::format("models/libraries/{}.toml", file.name);
+    const toml::table table = toml::parse(file.text, origin);
+    Reader top(table, origin, "library");
+    CollectiveLibrary library;
+    library.name = top.text("name");
+    library.summary = top.text("summary");
+    library.pcie_share = top.figure<double>("pcie_share").value;
+    library.ll_across = between_nodes(top, "ll_across");
+    library.call = top.figure<double>("call").value;
+    library.synchronous = top.figure<double>("synchronous").value;
+    for (Reader& each : top.tables("architecture", "architecture"))
+        library.architectures.push_back(parse_architecture(each));
+    for (Reader& each : top.tables("version", "version")) library.versions.push_back(parse_version(each));
+    for (Reader& each : top.tables("transport", "transport"))
+        library.transports.push_back(parse_library_transport(each));
+    top.done();
+    return library;
+}
+
+using Libraries = std::map<std::string, std::shared_ptr<const CollectiveLibrary>, std::less<>>;
+const Libraries& libraries() {
+    static const Libraries all = [] {
+        Libraries read;
+        for (const MachineFile& file : library_files())
+            read.emplace(file.name, std::make_shared<const CollectiveLibrary>(parse_library(file)));
+        return read;
+    }();
+    return all;
+}
+
+void check_transport(const Reader& reader, const CollectiveSoftware& said) {
+    std::vector<std::string_view> names;
+    for (const LibraryTransport& each : said.library->transports) names.push_back(each.name);
+    if (said.transport.empty() || std::ranges::find(names, std::string_view{said.transport}) != names.end()) return;
+    reader.fail("transport", fmt::format("{} knows no transport '{}'{}; there are {}", said.library->name,
+                                         said.transport, did_you_mean(said.transport, names), join(names)));
+}
+
+}  // namespace
+
+std::int64_t library_version(Reader& reader, std::string_view key) {
+    const std::string text = reader.text(key);
+    std::array<std::int64_t, 3> parts{};
+    std::size_t begin = 0;
+    for (std::size_t part = 0; begin <= text.size(); ++part) {
+        const std::size_t end = std::min(text.find('.', begin), text.size());
+        const std::string digits = text.substr(begin, end - begin);
+        const bool number =
+            !digits.empty() && digits.size() < 3 && digits.find_first_not_of("0123456789") == digits.npos;
+        if (part == parts.size() || !number)
+            reader.fail(key, fmt::format("'{}' is not a version: write it like 2.18 or 2.18.3", text));
+        parts[part] = std::stoll(digits);
+        begin = end + 1;
+    }
+    return parts[0] * 10000 + parts[1] * 100 + parts[2];
+}
+
+CollectiveSoftware parse_collectives(Reader& top) {
+    CollectiveSoftware said{.library = libraries().at("nccl"), .transport = {}, .nics_at = {}, .source = {}};
+    auto table = top.table("collectives", "collectives");
+    if (!table) return said;
+    const std::string name = table->text("library", "nccl");
+    const auto found = libraries().find(name);
+    if (found == libraries().end()) {
+        std::vector<std::string_view> names;
+        for (const auto& [each, library] : libraries()) names.push_back(each);
+        table->fail("library", fmt::format("no library '{}' is known{}; there are {}", name, did_you_mean(name, names),
+                                           join(names)));
+    }
+    said.library = found->second;
+    if (table->has("version")) {
+        said.version = library_version(*table, "version");
+        if (said.version < said.library->versions.front().since)
+            table->fail("version",
+                        fmt::format("{} {} is older than any that is known here", name, table->text("version")));
+    }
+    said.transport = table->text("transport", "");
+    said.sharp = table->yes("sharp", false);
+    said.nics_at = table->text("nics_at", "");
+    if (!said.nics_at.empty() && said.nics_at != "cpu" && said.nics_at != "switch" && said.nics_at != "gpu")
+        table->fail("nics_at",
+                    fmt::format("'{}' is none of cpu, switch, gpu: where a GPU meets its NIC", said.nics_at));
+    said.source = table->source();
+    check_transport(*table, said);
+    table->done();
+    return said;
+}
+
+}  // namespace rehearse::models

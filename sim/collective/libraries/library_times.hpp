@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a collective of NCCL takes: chosen by NCCL's own estimates, priced by what its steps, the threads of its network
+// cards and the machine's links take.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/units.hpp"
+#include "sim/collective/groups.hpp"
+#include "sim/collective/libraries/tuner.hpp"
+
+namespace rehearse::sim {
+
+struct LibraryPrice {
+    Seconds time;
+    double error = 0;  // relative, one standard deviation
+    LibraryAlgorithm algorithm = LibraryAlgorithm::ring;
+    LibraryProtocol protocol = LibraryProtocol::simple;
+    std::int64_t channels = 0;
+    bool chosen = true;  // false: an all-to-all, which has neither
+};
+
+/// The library of one communicator: so many nodes of a kind, the same devices on each.
+class LibraryTimes {
+public:
+    /// `devices`: numbers in a node of this kind; a job may leave some out. `crowding`: how many times as long a byte
+    /// takes between nodes as on a network card of its own, because other communicators or a tapered fabric share its
+    /// way. `most`: what leaves a node at most, where the machine says so; 0: it does not. InputError where the library
+    /// knows no such device, or nodes have no network cards.
+    LibraryTimes(const Machine& machine, const CollectiveSoftware& software, std::size_t kind, std::int64_t nodes,
+                 std::span<const int> devices, double crowding = 1, Bandwidth most = {});
+
+    /// Of `bytes` as nccl-tests counts them: what each rank has before an all-reduce, reduce-scatter or all-to-all, or
+    /// after an all-gather. Empty words leave the choice to the library; InputError where they are impossible.
+    LibraryPrice price(CollectiveKind kind, Bytes bytes, const std::string& algorithm = "",
+                       const std::string& protocol = "") const;
+    /// From one rank to another, on the other node where there are several.
+    LibraryPrice send(Bytes bytes) const;
+    /// What a call takes longer that is waited for, among none that follow.
+    Seconds waiting() const { return Seconds{library_->synchronous * 1e-6}; }
+    const Communicator& communicator() const { return communicator_; }
+
+private:
+    double ring_time(CollectiveKind kind, double bytes, Estimate estimate, std::int64_t blocks) const;
+    double tree_time(double bytes, Estimate estimate, std::int64_t blocks) const;
+    double exchange_time(double bytes) const;
+    double wire() const;  // GB/s that leave a node over all its rails
+    double rendezvous(double message) const;
+    double gap(double message, LibraryProtocol protocol) const;
+
+    std::shared_ptr<const CollectiveLibrary> library_;
+    Communicator communicator_;
+    const LibraryTransport* transport_;
+    double call_, crowding_, most_;  // us; ; GB/s
+};
+
+/// Of the groups of a schedule's collectives. Keeps a reference to the wiring.
+class LibraryCalls {
+public:
+    explicit LibraryCalls(const Wiring& wiring) : wiring_(wiring) {}
+    /// InputError where a group's ranks are not spread evenly over nodes of one kind.
+    LibraryPrice price(const Call& call, const Mesh& mesh);
+
+private:
+    const LibraryTimes& times_of(const Call& call, const Mesh& mesh);
+
+    const Wiring& wiring_;
+    std::map<int, LibraryTimes> times_;  // by axis
+};
+
+/// What each rank sends, as ring and trees do.
+Bytes library_sent(const Call& call, const Mesh& mesh);
+
+/// Thread blocks that work on `bytes` (src/enqueue.cc): twice the channels, less while each has too little to do.
+std::int64_t thread_blocks(double bytes, std::int64_t channels, std::int64_t ranks, LibraryAlgorithm algorithm,
+                           LibraryProtocol protocol);
+
+}  // namespace rehearse::sim

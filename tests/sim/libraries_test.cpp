@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL's channels, estimates and choice against figures worked out by hand from its stated rules, and the times against
+// what no machine can do.
+#include "sim/collective/libraries/library_times.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "core/collectives/library.hpp"
+#include "core/error.hpp"
+#include "models/models.hpp"
+#include "sim/collective/price.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr double mebi = 1024.0 * 1024;
+
+std::vector<int> first(int count) {
+    std::vector<int> devices(static_cast<std::size_t>(count));
+    std::iota(devices.begin(), devices.end(), 0);
+    return devices;
+}
+
+LibraryTimes times(const std::string& name, std::int64_t nodes, int devices) {
+    const Machine machine = models::load_machine(name);
+    return {machine, collectives_of(machine), 0, nodes, first(devices)};
+}
+
+double bus(const LibraryTimes& times, double bytes) {
+    const auto n = static_cast<double>(times.communicator().ranks());
+    return bytes * 2 * (n - 1) / n / times.price(CollectiveKind::all_reduce, Bytes{bytes}).time.value / 1e9;
+}
+
+struct Found {
+    std::string machine;
+    std::int64_t nodes;
+    int devices;
+    std::int64_t count;
+    double speed;
+};
+class NcclChannels : public testing::TestWithParam<Found> {};
+
+// As `NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=GRAPH` prints them: channels and the speed of each.
+TEST_P(NcclChannels, AreAsManyAsItsSearchFinds) {
+    const Found& found = GetParam();
+    const LibraryTimes one = times(found.machine, found.nodes, found.devices);
+    const Channels& channels = one.communicator().channels;
+    EXPECT_EQ(channels.count, found.count) << found.machine;
+    EXPECT_NEAR(channels.inside, found.speed, 1e-9) << found.machine;
+}
+INSTANTIATE_TEST_SUITE_P(Machines, NcclChannels,
+                         testing::Values(Found{"dgx-a100", 1, 8, 12, 20}, Found{"eos", 1, 8, 12, 30},
+                                         Found{"dgx-b200", 1, 8, 16, 45}, Found{"dgx1-v100", 1, 8, 6, 20},
+                                         Found{"selene", 4, 8, 8, 24}, Found{"perlmutter", 4, 4, 4, 24},
+                                         Found{"polaris", 8, 4, 2, 24}, Found{"eos", 8, 8, 8, 45},
+                                         Found{"aws-p4d", 2, 8, 4, 12}, Found{"perlmutter", 4, 1, 1, 24}));
+
+// Edge-disjoint Hamiltonian cycles of the first k of a DGX-1's GPUs, whose rates vTrain's tables show one by one: 22.6,
+// 45.1, 85.4, (no ring), 45.7, 87.0 and 134.5 GB/s are 1, 2, 4, 0, 2, 4 and 6 times 22.4.
+TEST(NcclRings, AreTheCyclesOfACubeMesh) {
+    const std::int64_t expected[] = {1, 2, 4, 0, 2, 4, 6};
+    const Machine machine = models::load_machine("dgx1-v100");
+    for (int k = 2; k <= 8; ++k) {
+        const NodeView view = view_of(machine, collectives_of(machine), machine.nodes[0], first(k));
+        EXPECT_EQ(rings_inside(view, 20), expected[k - 2]) << k << " GPUs";
+    }
+}
+
+// Ring by Simple on 8 A100: 8.4 + 14 steps of 3.4 us, and 12 x 20 GB/s of bus, 8/14 of it for the data.
+TEST(NcclEstimates, AreItsTable) {
+    const LibraryTimes one = times("dgx-a100", 1, 8);
+    const std::vector<Estimate> all = estimates(one.communicator(), CollectiveKind::all_reduce, 1024 * mebi);
+    const Estimate ring = chosen(all, "ring", "simple");
+    EXPECT_NEAR(ring.latency, 56, 1e-9);
+    EXPECT_NEAR(ring.bandwidth, 240 * 8.0 / 14, 1e-9);
+    const Estimate tree = chosen(estimates(one.communicator(), CollectiveKind::all_reduce, 1024), "tree", "ll");
+    EXPECT_NEAR(tree.latency, 6.8 + 14 * 0.6, 1e-9);
+    EXPECT_THROW(chosen(all, "nvls", ""), InputError) << "an A100's switches do not sum";
+}
+
+TEST(NcclChoice, TakesTreesForShortMessagesBetweenNodesAndRingsForLong) {
+    const LibraryTimes sixteen = times("selene", 16, 8);
+    EXPECT_EQ(sixteen.price(CollectiveKind::all_reduce, Bytes{8192}).algorithm, LibraryAlgorithm::tree);
+    EXPECT_EQ(sixteen.price(CollectiveKind::all_reduce, Bytes{8e9}).algorithm, LibraryAlgorithm::ring);
+    const LibraryTimes hopper = times("eos", 1, 8);
+    EXPECT_EQ(hopper.price(CollectiveKind::all_reduce, Bytes{1e9}).algorithm, LibraryAlgorithm::nvls);
+}
+
+TEST(NcclTimes, GrowWithTheSizeByEachAlgorithmAndNeverBeatTheWires) {
+    for (const auto& [name, nodes, devices] :
+         {std::tuple{"perlmutter", 16, 4}, {"selene", 4, 8}, {"polaris", 2, 4}, {"eos", 8, 8}}) {
+        const LibraryTimes one = times(name, nodes, devices);
+        const NodeView& view = one.communicator().view;
+        const double wires = static_cast<double>(view.rails) * view.nic_wire;
+        for (const char* algorithm : {"ring", "tree"}) {
+            Seconds last;
+            for (double bytes = 1024; bytes < 8e9; bytes *= 2) {
+                SCOPED_TRACE(std::string{name} + " " + algorithm + " " + std::to_string(bytes));
+                const Seconds now = one.price(CollectiveKind::all_reduce, Bytes{bytes}, algorithm, "simple").time;
+                EXPECT_GE(now, last * 0.999);
+                last = now;
+                // All but one part of the data leave a node, the sums come back; a tree of two nodes sends all once.
+                const double least = nodes == 2 ? bytes : 2 * bytes * (1 - 1.0 / nodes);
+                EXPECT_GE(now.value, least / (wires * 1e9)) << "faster than " << wires << " GB/s";
+            }
+        }
+    }
+}
+
+// What was wrong: one ring through one of four network cards.
+TEST(NcclTimes, UseAllNetworkCardsOfANode) {
+    const LibraryTimes sixteen = times("perlmutter", 16, 4);
+    EXPECT_GT(bus(sixteen, 1024 * mebi), 60) << "four cards of 25 GB/s";
+    EXPECT_LT(bus(sixteen, 1024 * mebi), 80);
+}
+
+// What was wrong: four nodes with one GPU each were taken for one node with four.
+TEST(NcclTimes, TellNodesWithOneDeviceFromOneNode) {
+    const LibraryTimes apart = times("perlmutter", 4, 1), together = times("perlmutter", 1, 4);
+    EXPECT_LT(bus(apart, 1024 * mebi), 25);
+    EXPECT_GT(bus(together, 1024 * mebi), 180);
+}
+
+// What was wrong: steps of a ring through 512 GPUs, 5 ms, where a tree of 128 nodes has 14 steps between nodes.
+TEST(NcclTimes, OfShortMessagesGrowWithTheLogarithmOfTheNodes) {
+    const Seconds few = times("perlmutter", 4, 4).price(CollectiveKind::all_reduce, Bytes{1024}).time;
+    const Seconds many = times("perlmutter", 128, 4).price(CollectiveKind::all_reduce, Bytes{1024}).time;
+    EXPECT_LT(many, few * 4);
+    EXPECT_LT(many, Seconds{300e-6});
+}
+
+// A schedule's collective is the same, by counting and by messages, however many ask.
+TEST(NcclCalls, AreOneStepInBothModes) {
+    const Machine machine = models::load_machine("polaris");
+    const Mesh mesh{{{"data", 32}}};
+    const Call call{.elements = 1 << 24, .algorithm = parse_algorithm("nccl")};
+    const Seconds folded = collective_time(call, mesh, machine, Mode::folded);
+    EXPECT_EQ(collective_time(call, mesh, machine, Mode::exact), folded);
+    const Seconds alone = times("polaris", 8, 4).price(CollectiveKind::all_reduce, Bytes{4.0 * (1 << 24)}).time;
+    EXPECT_NEAR(folded / alone, 1, 0.1);
+}
+
+TEST(NcclCalls, OfGroupsThatShareNetworkCardsTakeLonger) {
+    const Machine machine = models::load_machine("perlmutter");
+    const Mesh together{{{"data", 8}, {"tensor", 4}}}, alone{{{"data", 32}}};
+    const Call call{.elements = 1 << 26, .algorithm = parse_algorithm("nccl")};
+    EXPECT_GT(collective_time(call, together, machine, Mode::folded),
+              collective_time(call, alone, machine, Mode::folded) * 3.0);
+}
+
+TEST(NcclWords, AreReadAndWritten) {
+    EXPECT_EQ(to_string(parse_algorithm("nccl")), "nccl");
+    EXPECT_EQ(to_string(parse_algorithm("nccl(tree,any)")), "nccl(tree,any)");
+    EXPECT_EQ(parse_algorithm("nccl(tree,any)").across, "");
+    EXPECT_THROW(parse_algorithm("nccl(trees,any)"), InputError);
+    EXPECT_THROW(parse_algorithm("nccl(tree"), InputError);
+    EXPECT_THROW(times("cori-knl", 1, 1), InputError) << "not a GPU";
+}
+
+}  // namespace
+}  // namespace rehearse::sim

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/library_tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "core/collectives/library.hpp"
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "models/csv.hpp"
+#include "models/models.hpp"
+#include "validate/published_files.hpp"
+
+namespace rehearse::validate {
+
+namespace {
+
+struct Operation {
+    std::string_view word;
+    CollectiveKind kind;
+};
+constexpr std::array operations{
+    Operation{"all_reduce", CollectiveKind::all_reduce}, Operation{"all_gather", CollectiveKind::all_gather},
+    Operation{"reduce_scatter", CollectiveKind::reduce_scatter}, Operation{"broadcast", CollectiveKind::broadcast},
+    Operation{"all_to_all", CollectiveKind::all_to_all}};
+
+// "2.18.3" as 21803.
+std::int64_t version_of(const std::string& text) {
+    std::array<std::int64_t, 3> parts{};
+    const std::vector<std::string_view> words = split(text, '.');
+    for (std::size_t i = 0; i < std::min(words.size(), parts.size()); ++i) parts[i] = parse_int(words[i], "version");
+    return parts[0] * 10000 + parts[1] * 100 + parts[2];
+}
+
+template <typename T>
+std::optional<T> number_in(std::string_view word) {
+    T value{};
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
+    return value;
+}
+
+}  // namespace
+
+CollectiveKind library_operation(std::string_view word) {
+    std::vector<std::string_view> words;
+    for (const Operation& each : operations) {
+        if (each.word == word) return each.kind;
+        words.push_back(each.word);
+    }
+    throw InputError(fmt::format("operation '{}': one of {}{}", word, join(words), did_you_mean(word, words)));
+}
+
+std::string_view word_of(CollectiveKind kind) {
+    const auto found = std::ranges::find(operations, kind, &Operation::kind);
+    return found == operations.end() ? "?" : found->word;
+}
+
+double bus_bandwidth(CollectiveKind kind, Bytes bytes, Seconds time, std::int64_t ranks) {
+    if (!(time > Seconds{0})) return 0;
+    const auto n = static_cast<double>(ranks);
+    const double share = kind == CollectiveKind::all_reduce  ? 2 * (n - 1) / n
+                         : kind == CollectiveKind::broadcast ? 1
+                                                             : (n - 1) / n;
+    return bytes.value / time.value / 1e9 * share;
+}
+
+std::vector<LibraryRow> read_library_rows(std::string_view text, const std::string& origin) {
+    const models::Csv csv{text, origin};
+    std::vector<LibraryRow> rows;
+    for (std::size_t i = 0; i < csv.size(); ++i) {
+        LibraryRow row;
+        row.table = csv.text(i, "table");
+        row.machine = csv.text(i, "machine");
+        row.transport = csv.text(i, "transport");
+        row.provenance = csv.text(i, "provenance");
+        row.version = version_of(csv.text(i, "version"));
+        row.nodes = csv.whole(i, "nodes", 1);
+        row.devices_per_node = csv.whole(i, "devices_per_node", 1);
+        row.bytes = Bytes{csv.positive(i, "bytes")};
+        row.time = Seconds{csv.positive(i, "time_us") * 1e-6};
+        const std::string& timed = csv.text(i, "timed");
+        if (timed != "alone" && timed != "in a row") csv.fail(i, fmt::format("timed '{}': alone or in a row", timed));
+        row.alone = timed == "alone";
+        row.kind = library_operation(csv.text(i, "op"));
+        rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
+std::vector<LibraryRow> shipped_library_rows() {
+    std::vector<LibraryRow> all;
+    for (const PublishedFile& file : library_table_files()) {
+        std::vector<LibraryRow> rows = read_library_rows(file.text, fmt::format("calibrate/nccl/{}.csv", file.name));
+        std::ranges::move(rows, std::back_inserter(all));
+    }
+    return all;
+}
+
+std::vector<LibraryAnswer> answer(const std::vector<LibraryRow>& rows) {
+    std::map<std::string, Machine> machines;
+    using Key = std::tuple<std::string, std::int64_t, std::string, std::int64_t, std::int64_t>;
+    std::map<Key, sim::LibraryTimes> times;
+    std::vector<LibraryAnswer> answers;
+    for (const LibraryRow& row : rows) {
+        auto machine = machines.find(row.machine);
+        if (machine == machines.end()) machine = machines.emplace(row.machine, models::load_machine(row.machine)).first;
+        const Key key{row.machine, row.version, row.transport, row.nodes, row.devices_per_node};
+        auto found = times.find(key);
+        if (found == times.end()) {
+            CollectiveSoftware software = collectives_of(machine->second);
+            software.version = row.version;
+            if (!row.transport.empty()) software.transport = row.transport;
+            std::vector<int> devices(static_cast<std::size_t>(row.devices_per_node));
+            std::iota(devices.begin(), devices.end(), 0);
+            found = times.emplace(key, sim::LibraryTimes{machine->second, software, 0, row.nodes, devices}).first;
+        }
+        LibraryAnswer one{row, found->second.price(row.kind, row.bytes), {}};
+        if (row.alone) one.predicted.time += found->second.waiting();
+        one.band = prices::around(one.predicted.time, prices::log_reach(one.predicted.error));
+        answers.push_back(std::move(one));
+    }
+    return answers;
+}
+
+std::vector<TestLine> read_nccl_tests(std::string_view text, const std::string& origin) {
+    std::vector<TestLine> lines;
+    for (const std::string_view line : split(text, '\n')) {
+        std::vector<std::string_view> words;
+        for (const std::string_view word : split(line, ' ')) {
+            if (!word.empty()) words.push_back(word);
+        }
+        if (words.size() < 6 || words[0].starts_with('#')) continue;
+        const std::optional<std::int64_t> bytes = number_in<std::int64_t>(words[0]);
+        if (!bytes || *bytes < 1 || !number_in<std::int64_t>(words[1])) continue;
+        // size, count, type, then operation and root where the program has them, and the time.
+        for (std::size_t i = 3; i < words.size(); ++i) {
+            const std::optional<double> time = number_in<double>(words[i]);
+            if (!time || words[i].find('.') == std::string_view::npos) continue;
+            if (*time > 0) lines.push_back({Bytes{static_cast<double>(*bytes)}, Seconds{*time * 1e-6}});
+            break;
+        }
+    }
+    if (lines.empty())
+        throw InputError(
+            fmt::format("{}: no line like those of nccl-tests: size, count, type, operation, root, time in "
+                        "microseconds, algbw, busbw",
+                        origin));
+    return lines;
+}
+
+}  // namespace rehearse::validate

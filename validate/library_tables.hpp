@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measured tables of libraries of collectives, each row beside what sim/collective/libraries says without it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/collectives/collective.hpp"
+#include "core/machine.hpp"
+#include "prices/interval.hpp"
+#include "sim/collective/libraries/library_times.hpp"
+
+namespace rehearse::validate {
+
+/// One measured size of one table.
+struct LibraryRow {
+    std::string table, machine, transport, provenance;
+    std::int64_t version = 0;  // as CollectiveSoftware::version
+    std::int64_t nodes = 1, devices_per_node = 1;
+    CollectiveKind kind = CollectiveKind::all_reduce;
+    Bytes bytes;
+    Seconds time;
+    bool alone = false;  // each call was waited for; otherwise they followed on each other
+};
+/// InputError with file and line. Columns: those of calibrate/nccl/measured.csv.
+std::vector<LibraryRow> read_library_rows(std::string_view text, const std::string& origin);
+std::vector<LibraryRow> shipped_library_rows();
+
+struct LibraryAnswer {
+    LibraryRow row;
+    sim::LibraryPrice predicted;
+    prices::Interval<Seconds> band;
+    double error() const { return predicted.time / row.time - 1; }
+};
+/// One answer a row. InputError where a machine is not known.
+std::vector<LibraryAnswer> answer(const std::vector<LibraryRow>& rows);
+
+/// "all_reduce" and the like, as nccl-tests names its programs. InputError with the choices.
+CollectiveKind library_operation(std::string_view word);
+std::string_view word_of(CollectiveKind kind);
+/// Bus bandwidth of `bytes` in `time`, in GB/s of 1e9 bytes: what nccl-tests calls busbw (its doc/PERFORMANCE.md).
+double bus_bandwidth(CollectiveKind kind, Bytes bytes, Seconds time, std::int64_t ranks);
+
+/// A line of what nccl-tests prints: its size and its time out of place.
+struct TestLine {
+    Bytes bytes;
+    Seconds time;
+};
+/// InputError where no line of `text` is one.
+std::vector<TestLine> read_nccl_tests(std::string_view text, const std::string& origin);
+
+}  // namespace rehearse::validate
