@@ -17,6 +17,7 @@ struct FlowPhase {
     int aggregate = 0;
     double bytes = 0;
     Seconds afterwards;
+    bool beside = false;  // it begins with the phase before it, not after it
 };
 
 /// A collective, a message or a computation on shared cores. What it is for stands with whoever sets it out.
@@ -25,11 +26,8 @@ struct ActiveCollective {
     int to_class = -1, recv = -1;       // of a message
     int together = -1;                  // of a collective of several classes: which, with whoever sets it out
     std::span<const FlowPhase> phases;  // in storage of whoever sets it out
-    std::size_t phase = 0;
-    double begun = 0;  // the whole
-    double start = 0;  // this phase
-
-    const FlowPhase& current() const { return phases[phase]; }
+    double begun = 0;                   // the whole
+    double start = 0;                   // the phases that move now
 };
 
 /// All that is under way in folded mode. Flow aggregates share links max-min.
@@ -37,30 +35,38 @@ class ActiveCollectives {
 public:
     explicit ActiveCollectives(FlowAggregates& aggregates) : aggregates_(aggregates) {}
 
-    void set_out(ActiveCollective active, double start);
+    void set_out(const ActiveCollective& active, double start);
     /// Goes on to the next time at which a phase begins or ends; false when there is none. `left` is told of each phase
     /// that ended, and when; `arrived` of each whole, and when its last rank is free. What they set out begins no
     /// earlier, so that time only goes forward.
-    bool next(const std::function<void(const ActiveCollective&, double)>& left,
+    bool next(const std::function<void(const ActiveCollective&, const FlowPhase&, double)>& left,
               const std::function<void(const ActiveCollective&, double)>& arrived);
 
 private:
-    struct Waiting {
+    struct Slot {
         ActiveCollective active;
-        std::int64_t number = 0;  // first come, first served
+        std::size_t next = 0;      // phase that has not begun
+        std::int32_t pending = 0;  // phases that move
+        double until = 0;          // when the ranks are free of those that have ended
     };
-    static bool later(const Waiting& a, const Waiting& b);
-    void wait(const ActiveCollective& active);
+    struct Waiting {
+        double start = 0;
+        std::int64_t number = 0;  // first come, first served
+        std::int32_t slot = 0;
+        auto operator<=>(const Waiting&) const = default;
+    };
+    void wait(std::int32_t slot, double start);
     void begin_those_due();
+    void begin_phases(std::int32_t slot);
 
     FlowAggregates& aggregates_;
     MaxMin flows_;
     double now_ = 0;
     std::int64_t count_ = 0;
-    std::vector<Waiting> waiting_;          // a heap
-    std::vector<ActiveCollective> moving_;  // by tag in flows_
-    std::vector<std::int64_t> free_;        // tags
-    std::vector<std::int64_t> ended_;       // scratch: tags
+    std::vector<Slot> slots_;
+    std::vector<std::int32_t> free_;   // slots
+    std::vector<Waiting> waiting_;     // a heap
+    std::vector<std::int64_t> ended_;  // scratch: tags of slots and phases
 };
 
 }  // namespace rehearse::sim

@@ -164,6 +164,33 @@ std::vector<int> Calls::classes_with(int c, const Groups& groups) const {
     return {classes.begin(), classes.end()};
 }
 
+/// Messages of one round between the same classes, which go at one pace.
+struct Calls::Messages {
+    std::vector<Flow> flows;
+    PerByte combine;
+};
+
+/// Messages of a round that is not repeated go at the pace of others only where these are between the same two classes:
+/// what has come from one class may be over while what goes to it is held up by the class's own messages. Of rounds
+/// that follow on each other, which wait for the slowest, all go at one.
+std::map<std::pair<int, int>, Calls::Messages> Calls::messages_of(const Phase& phase,
+                                                                  const std::vector<Parcel>& parcels,
+                                                                  const Groups& groups, int lead) const {
+    std::map<std::pair<int, int>, Messages> by_classes;
+    for (std::int64_t group = 0; group < groups.count; ++group) {
+        if (steps_.class_of(groups.rank(group, 0)) != lead) continue;
+        for (const Parcel& parcel : parcels) {
+            const Flow flow{groups.rank(group, parcel.from), groups.rank(group, parcel.to)};
+            const bool apart = phase.repeats == 1;
+            Messages& messages = by_classes[apart ? std::pair{steps_.class_of(flow.from), steps_.class_of(flow.to)}
+                                                  : std::pair{lead, lead}];
+            messages.flows.push_back(flow);
+            messages.combine = std::max(messages.combine, wiring_.combine(flow.from, flow.to) * passes(parcel.combine));
+        }
+    }
+    return by_classes;
+}
+
 /// The rounds of a collective of this class's groups alone: other classes do theirs at other times, unless they are in
 /// the same groups.
 void Calls::add_phases(int c, const Communicate& communicate, OfClass& of) {
@@ -180,28 +207,22 @@ void Calls::add_phases(int c, const Communicate& communicate, OfClass& of) {
     for (const Phase& phase : rounds.phases()) {
         const std::vector<Parcel> parcels = rounds.parcels(phase.first_round);
         if (parcels.empty()) continue;
-        std::vector<Flow> flows;
         Bytes bytes;
-        PerByte combine;
         const auto times = static_cast<double>(phase.repeats);
         for (const Parcel& parcel : parcels) {
             bytes = std::max(bytes, bytes_of(parcel, communicate.type));
             if (parcel.from == first) sent += times * bytes_of(parcel, communicate.type);
         }
         if (summing) bytes = summing->bytes * bytes;
-        for (std::int64_t group = 0; group < groups.count; ++group) {
-            if (steps_.class_of(groups.rank(group, 0)) != lead) continue;
-            for (const Parcel& parcel : parcels) {
-                const Flow flow{groups.rank(group, parcel.from), groups.rank(group, parcel.to)};
-                flows.push_back(flow);
-                combine = std::max(combine, wiring_.combine(flow.from, flow.to) * passes(parcel.combine));
-            }
+        bool beside = false;
+        for (const auto& [classes, messages] : messages_of(phase, parcels, groups, lead)) {
+            const int aggregate = add_aggregate(messages.flows);
+            const Seconds after = summing ? wiring_.stretched_inside(summing->latency)
+                                          : aggregates_.latency(aggregate, bytes) + messages.combine * bytes;
+            of.phases.push_back({aggregate, times * bytes.value, times * after, beside});
+            of.messages += phase.repeats * static_cast<std::int64_t>(messages.flows.size());
+            beside = true;
         }
-        const int aggregate = add_aggregate(flows);
-        const Seconds after = summing ? wiring_.stretched_inside(summing->latency)
-                                      : aggregates_.latency(aggregate, bytes) + combine * bytes;
-        of.phases.push_back({aggregate, times * bytes.value, times * after});
-        of.messages += phase.repeats * static_cast<std::int64_t>(flows.size());
     }
     of.sent = summing ? summing->bytes * sent : sent;
 }

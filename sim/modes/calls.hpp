@@ -72,6 +72,9 @@ public:
 private:
     void add_message(int c, int step, const Send& send);
     void add_call(int c, int step, const Communicate& communicate);
+    struct Messages;
+    std::map<std::pair<int, int>, Messages> messages_of(const Phase& phase, const std::vector<Parcel>& parcels,
+                                                        const Groups& groups, int lead) const;
     void add_phases(int c, const Communicate& communicate, OfClass& of);
     std::vector<int> classes_with(int c, const Groups& groups) const;
     void tell(int c, int other);

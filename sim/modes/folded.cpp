@@ -33,9 +33,8 @@ public:
     }
 
     void run() {
-        const auto left = [this](const ActiveCollective& active, double when) {
+        const auto left = [this](const ActiveCollective& active, const FlowPhase& phase, double when) {
             if (traffic_ == nullptr || computes(active) || classes_.size() == 1) return;
-            const FlowPhase& phase = active.current();
             traffic_->add(calls_.tracked(phase.aggregate), Bytes{phase.bytes}, Seconds{active.start}, Seconds{when});
         };
         const auto arrived = [this](const ActiveCollective& active, double when) { arrive(active, when); };
