@@ -16,10 +16,10 @@ namespace rehearse::cli {
 
 namespace {
 
-/// GPUs are called so in machine files.
 bool has_gpus(const Machine& machine) {
-    return std::ranges::any_of(machine.nodes.front().vertices, [](const Vertex& vertex) {
-        return vertex.kind == VertexKind::device && vertex.name.starts_with("gpu");
+    return std::ranges::any_of(machine.nodes.front().vertices, [&](const Vertex& vertex) {
+        return vertex.kind == VertexKind::device &&
+               !machine.classes[static_cast<std::size_t>(vertex.device_class)].host;
     });
 }
 

@@ -7,6 +7,18 @@
 
 namespace rehearse {
 
+std::string_view to_string(BridgeKind kind) {
+    switch (kind) {
+        case BridgeKind::pcie:
+            return "pcie";
+        case BridgeKind::processor:
+            return "processor";
+        case BridgeKind::nvlink:
+            return "nvlink";
+    }
+    return "?";
+}
+
 std::int64_t devices_per_node(const NodeKind& node) {
     return std::ranges::count_if(node.vertices, [](const Vertex& v) { return v.kind == VertexKind::device; });
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -54,6 +55,7 @@ struct DeviceClass {
     std::map<std::string, Measured> measured;  // by to_string(Problem)
     std::shared_ptr<const PriceModel> model;   // of kernels that were measured on other shapes; may be null
     std::shared_ptr<const TileModel> tiles{};  // of kernels on a GPU that was not measured; may be null
+    bool host = false;  // it is the node's processor, or part of one, and computes in the host's memory
 };
 
 /// How a framework drives its devices: what differs between two programs on the same card (models/software.toml). Of a
@@ -76,11 +78,21 @@ enum class VertexKind {
     nic,
     bridge
 };  // a bridge forwards: CPU socket, PCIe or NVLink switch; nothing else does
+enum class BridgeKind {
+    pcie,
+    processor,
+    nvlink
+};  // nvlink: a switch that joins devices with each other alone, not with the host
+std::string_view to_string(BridgeKind kind);
+/// Names are for people: no figure depends on them.
 struct Vertex {
     std::string name;
     VertexKind kind = VertexKind::bridge;
-    int device_class = -1;  // of a device
+    int device_class = -1;                 // of a device
+    BridgeKind bridge = BridgeKind::pcie;  // of a bridge
+    std::string group{};                   // those that are alike: "gpu" of gpu0 to gpu5; empty: the name
 };
+inline const std::string& group_of(const Vertex& vertex) { return vertex.group.empty() ? vertex.name : vertex.group; }
 
 /// A full-duplex link inside a node; `bandwidth` is what each direction carries.
 struct NodeLink {

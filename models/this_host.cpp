@@ -58,6 +58,10 @@ std::string bridge_of(hwloc_topology_t topology, hwloc_obj_t core) {
     return "package" + std::to_string(package == nullptr ? 0 : package->logical_index);
 }
 
+Vertex core_vertex(std::int64_t number) {
+    return {"core" + std::to_string(number), VertexKind::device, 0, BridgeKind::pcie, "core"};
+}
+
 // Devices first, then bridges: the order in which machine files say them. Bridges are joined all to all.
 NodeKind node_of(hwloc_topology_t topology) {
     NodeKind node{"host", 1, {}, {}};
@@ -65,12 +69,12 @@ NodeKind node_of(hwloc_topology_t topology) {
     hwloc_obj_t core = nullptr;
     while ((core = hwloc_get_next_obj_by_type(topology, core_type(topology), core)) != nullptr) {
         cores[bridge_of(topology, core)].push_back(static_cast<int>(node.vertices.size()));
-        node.vertices.push_back({"core" + std::to_string(node.vertices.size()), VertexKind::device, 0});
+        node.vertices.push_back(core_vertex(std::ssize(node.vertices)));
     }
     std::vector<int> bridges;
     for (const auto& [name, members] : cores) {
         const int bridge = static_cast<int>(node.vertices.size());
-        node.vertices.push_back({name, VertexKind::bridge, -1});
+        node.vertices.push_back({name, VertexKind::bridge, -1, BridgeKind::processor});
         for (const int member : members) node.links.push_back({member, bridge, {}, {}});
         for (const int other : bridges) node.links.push_back({other, bridge, {}, {}});
         bridges.push_back(bridge);
@@ -107,6 +111,7 @@ Machine detect_this_host() {
     machine.origin = "hwloc";
     DeviceClass core;
     core.name = "core";
+    core.host = true;
     const auto bytes = static_cast<double>(hwloc_get_root_obj(owned.get())->total_memory);
     core.memory = {Bytes{bytes / static_cast<double>(host.cores)},
                    "hwloc, " + host.hostname + ", an equal share a core"};
@@ -122,11 +127,10 @@ Machine detect_hosts(std::int64_t hosts, std::int64_t ranks_a_host) {
     machine.name = "these-hosts";
     machine.summary = std::to_string(hosts) + " hosts like " + to_string(host);
     NodeKind node{"host", hosts, {}, {}};
-    for (std::int64_t rank = 0; rank < ranks_a_host; ++rank)
-        node.vertices.push_back({"core" + std::to_string(rank), VertexKind::device, 0});
+    for (std::int64_t rank = 0; rank < ranks_a_host; ++rank) node.vertices.push_back(core_vertex(rank));
     node.vertices.push_back({"nic", VertexKind::nic, -1});
     const auto bridge = static_cast<int>(node.vertices.size());
-    node.vertices.push_back({"memory", VertexKind::bridge, -1});
+    node.vertices.push_back({"memory", VertexKind::bridge, -1, BridgeKind::processor});
     for (int vertex = 0; vertex < bridge; ++vertex) node.links.push_back({vertex, bridge, {}, {}});
     machine.nodes = {node};
     return machine;

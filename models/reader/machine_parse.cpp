@@ -132,6 +132,7 @@ Machine parse_machine_with(std::string_view text, const std::string& origin, std
     const bool detected = top.has("host");
     machine.software = parse_software(top);
     parse_devices(top, machine);
+    for (DeviceClass& device : machine.classes) device.host = device.host || detected;
     parse_nodes(top, machine, detected);
     if (auto fabric = top.table("fabric", "fabric")) {
         machine.fabric = parse_fabric(*fabric, node_count(machine));

@@ -133,6 +133,7 @@ void parse_device(Reader& reader, DeviceClass& device) {
     take(reader, "memory", device.memory);
     take(reader, "memory_bandwidth", device.memory_bandwidth);
     take(reader, "launch", device.launch);
+    device.host = reader.yes("host", device.host);
     if (auto peak = reader.table("peak", fmt::format("device '{}': peak", device.name))) {
         for (const DataType type : data_types) {
             const auto rate = peak->figure_if_given<FlopRate>(to_string(type));

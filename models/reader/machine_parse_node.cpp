@@ -22,9 +22,21 @@ int class_index(Reader& reader, const std::vector<DeviceClass>& classes) {
                                      join(known)));
 }
 
+BridgeKind bridge_kind(Reader& reader) {
+    const std::string name = reader.text("kind", std::string{to_string(BridgeKind::pcie)});
+    std::vector<std::string_view> known;
+    for (const BridgeKind kind : {BridgeKind::pcie, BridgeKind::processor, BridgeKind::nvlink}) {
+        if (name == to_string(kind)) return kind;
+        known.push_back(to_string(kind));
+    }
+    reader.fail("kind", fmt::format("no bridge is of kind '{}'{}; the kinds are {}", name, did_you_mean(name, known),
+                                    join(known)));
+}
+
 // { name = "gpu", count = 6 } is gpu0 to gpu5; without a count the name is taken as it is.
 void add_vertices(Reader& reader, Vertex vertex, NodeKind& node) {
     const std::string name = reader.text("name");
+    vertex.group = reader.text("group", name);
     const bool numbered = reader.has("count");
     const std::int64_t count = reader.count("count", 1);
     if (count + static_cast<std::int64_t>(node.vertices.size()) > most_vertices)
@@ -46,7 +58,7 @@ void parse_vertices(Reader& reader, const std::vector<DeviceClass>& classes, Nod
     for (Reader& row : reader.tables("nics", fmt::format("node '{}': nics", node.name)))
         add_vertices(row, {"", VertexKind::nic}, node);
     for (Reader& row : reader.tables("bridges", fmt::format("node '{}': bridges", node.name)))
-        add_vertices(row, {"", VertexKind::bridge}, node);
+        add_vertices(row, {"", VertexKind::bridge, -1, bridge_kind(row)}, node);
 }
 
 int vertex_index(const Reader& reader, std::string_view key, const NodeKind& node, const std::string& name) {

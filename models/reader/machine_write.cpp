@@ -70,6 +70,7 @@ std::string device(const DeviceClass& device) {
         out += name.starts_with('{') ? fmt::format("likeness = {}\n", name)
                                      : fmt::format("price_model = {}\n", in_quotes(name));
     }
+    if (device.host) out += "host = true\n";
     if (!device.peak.empty()) out += "[device.peak]\n";
     for (const auto& [type, rate] : device.peak) out += figure(to_string(type), rate);
     if (device.tiles != nullptr) out += tiles(*device.tiles);
@@ -94,7 +95,10 @@ std::string vertices(const Machine& machine, const NodeKind& node, VertexKind ki
         if (kind == VertexKind::device)
             rows += fmt::format("class = {}, ",
                                 in_quotes(machine.classes.at(static_cast<std::size_t>(vertex.device_class)).name));
-        rows += fmt::format("name = {} }},\n", in_quotes(vertex.name));
+        rows += fmt::format("name = {}", in_quotes(vertex.name));
+        if (group_of(vertex) != vertex.name) rows += fmt::format(", group = {}", in_quotes(vertex.group));
+        if (vertex.bridge != BridgeKind::pcie) rows += fmt::format(", kind = \"{}\"", to_string(vertex.bridge));
+        rows += " },\n";
     }
     return rows.empty() ? "" : fmt::format("{} = [\n{}]\n", key, rows);
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <initializer_list>
 #include <limits>
 #include <map>
 #include <utility>
@@ -17,12 +16,8 @@ namespace rehearse::sim {
 
 namespace {
 
-bool starts_with_any(std::string_view name, std::initializer_list<std::string_view> words) {
-    return std::ranges::any_of(words, [&](std::string_view word) { return name.starts_with(word); });
-}
-
 // Links from a device to the bridge or NIC that `end` says, over bridges; the shortest way, empty where there is none.
-std::vector<int> way(const NodeKind& node, int device, const std::function<bool(const Vertex&)>& end) {
+std::vector<int> route(const NodeKind& node, int device, const std::function<bool(const Vertex&)>& end) {
     std::vector<int> by(node.vertices.size(), -1), reached{device};
     for (std::size_t next = 0; next < reached.size(); ++next) {
         const int here = reached[next];
@@ -48,25 +43,24 @@ std::vector<int> way(const NodeKind& node, int device, const std::function<bool(
     return {};
 }
 
-// To the nearest processor, that is a bridge of that name; else to any bridge but NVLink's; else to the NIC.
-std::vector<int> way_to_processor(const NodeKind& node, int device) {
-    const auto is_processor = [](const Vertex& v) {
-        return v.kind == VertexKind::bridge && starts_with_any(v.name, {"cpu", "socket"});
+// To the nearest processor; where the node has none, to any bridge but NVLink's; else to the NIC.
+std::vector<int> route_to_processor(const NodeKind& node, int device) {
+    const auto is_bridge = [](const Vertex& v, BridgeKind kind) {
+        return v.kind == VertexKind::bridge && v.bridge == kind;
     };
-    const auto is_switch = [](const Vertex& v) { return v.kind == VertexKind::bridge && !v.name.starts_with("nv"); };
-    std::vector<int> links = way(node, device, is_processor);
-    if (links.empty()) links = way(node, device, is_switch);
-    if (links.empty()) links = way(node, device, [](const Vertex& v) { return v.kind == VertexKind::nic; });
+    std::vector<int> links = route(node, device, [&](const Vertex& v) { return is_bridge(v, BridgeKind::processor); });
+    if (links.empty()) links = route(node, device, [&](const Vertex& v) { return is_bridge(v, BridgeKind::pcie); });
+    if (links.empty()) links = route(node, device, [](const Vertex& v) { return v.kind == VertexKind::nic; });
     return links;
 }
 
 // Of the processes of one node that copy to these devices at the same time, the slowest one.
 Bandwidth slowest_copy(const NodeKind& node, const std::vector<int>& devices) {
     std::map<int, double> sharing;  // by link
-    std::vector<std::vector<int>> ways;
+    std::vector<std::vector<int>> routes;
     for (const int device : devices) {
-        for (const int link : ways.emplace_back(way_to_processor(node, device))) ++sharing[link];
-        if (ways.back().empty()) {
+        for (const int link : routes.emplace_back(route_to_processor(node, device))) ++sharing[link];
+        if (routes.back().empty()) {
             throw InputError(
                 fmt::format("node '{}': no link from '{}' to a processor, over which batches could be "
                             "copied: say --loader inline:copy=RATE or copy=off",
@@ -74,7 +68,7 @@ Bandwidth slowest_copy(const NodeKind& node, const std::vector<int>& devices) {
         }
     }
     Bandwidth slowest{std::numeric_limits<double>::infinity()};
-    for (const std::vector<int>& links : ways) {
+    for (const std::vector<int>& links : routes) {
         for (const int link : links) {
             const Bandwidth whole = node.links[static_cast<std::size_t>(link)].bandwidth.value;
             slowest = std::min({slowest, pageable * whole, whole * (1 / sharing[link])});
@@ -83,12 +77,7 @@ Bandwidth slowest_copy(const NodeKind& node, const std::vector<int>& devices) {
     return slowest;
 }
 
-bool has_own_memory(const Machine& machine, std::int64_t device) {
-    const DeviceAt at = locate(machine, device);
-    return machine.nodes[static_cast<std::size_t>(at.kind)]
-        .vertices[static_cast<std::size_t>(at.vertex)]
-        .name.starts_with("gpu");
-}
+bool has_own_memory(const Machine& machine, std::int64_t device) { return !class_of(machine, device).host; }
 
 bool loads_from(const RankClass& rank_class, std::string_view tier) {
     return std::ranges::any_of(rank_class.steps, [&](const Step& step) {

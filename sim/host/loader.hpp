@@ -19,8 +19,8 @@ struct Loader {
     /// 77 MB, 128 samples, into a new mapping of 2 MiB pages by one core of an AMD EPYC (Zen 4): 12 to 14 ms, medians
     /// of 15, five times (scripts/stack_rate.cpp; docs/conditions.md says what 4 KiB pages do). 0: they are stacked.
     Bandwidth stack{6e9};
-    /// To the device; absent: to those that are called gpu `pageable` of the narrowest link on their way from the
-    /// processor, to others nothing, as they compute where the batch lies.
+    /// To the device; absent: `pageable` of the narrowest link on its route from the processor, and nothing to a
+    /// processor (DeviceClass::host), which computes where the batch lies.
     std::optional<Bandwidth> copy{};
 };
 /// "ahead" or nothing: samples come a step ahead, by others; "inline", "inline:stack=RATE:copy=RATE" (or off).

@@ -7,13 +7,6 @@
 
 namespace rehearse::sim {
 
-namespace {
-
-// "gpu" of "gpu3".
-std::string unnumbered(const std::string& name) { return name.substr(0, name.find_last_not_of("0123456789") + 1); }
-
-}  // namespace
-
 Link Wiring::node_link(const Kind& kind, std::int64_t id) const {
     const std::int64_t node = placed(kind.first_node + (id - kind.first_link) / kind.links);
     const std::int64_t local = (id - kind.first_link) % kind.links;
@@ -21,15 +14,15 @@ Link Wiring::node_link(const Kind& kind, std::int64_t id) const {
     if (local >= kind.nic_links) {
         const std::int64_t nic = (local - kind.nic_links) / 2;
         const Bandwidth bandwidth{1 / nic_cost_.value};
-        const std::string_view way = local % 2 == 0 ? "up" : "down";
-        return {fmt::format("node{}:nic{}:{}", node, nic, way), fmt::format("nic:{}", way), bandwidth};
+        const std::string_view direction = local % 2 == 0 ? "up" : "down";
+        return {fmt::format("node{}:nic{}:{}", node, nic, direction), fmt::format("nic:{}", direction), bandwidth};
     }
     const NodeLink& link = source.links[static_cast<std::size_t>(local / 2)];
     const bool forward = local % 2 == 0;
-    const std::string& a = source.vertices[static_cast<std::size_t>(forward ? link.a : link.b)].name;
-    const std::string& b = source.vertices[static_cast<std::size_t>(forward ? link.b : link.a)].name;
+    const Vertex& a = source.vertices[static_cast<std::size_t>(forward ? link.a : link.b)];
+    const Vertex& b = source.vertices[static_cast<std::size_t>(forward ? link.b : link.a)];
     // Counted, because parallel links have the same ends.
-    return {fmt::format("node{}:link{}:{}>{}", node, local / 2, a, b), unnumbered(a) + ">" + unnumbered(b),
+    return {fmt::format("node{}:link{}:{}>{}", node, local / 2, a.name, b.name), group_of(a) + ">" + group_of(b),
             link.bandwidth.value * inside_rate()};
 }
 

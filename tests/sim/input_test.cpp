@@ -108,9 +108,9 @@ TEST(Input, IsCopiedOverTheLinksOfTheDevice) {
     machine.classes.emplace_back();
     NodeKind node{.name = "server", .count = 2, .vertices = {}, .links = {}};
     for (int i = 0; i < 4; ++i) node.vertices.push_back({fmt::format("gpu{}", i), VertexKind::device, 0});
-    node.vertices.push_back({"nvlink", VertexKind::bridge});
-    node.vertices.push_back({"plx", VertexKind::bridge});
-    node.vertices.push_back({"cpu0", VertexKind::bridge});
+    node.vertices.push_back({"a", VertexKind::bridge, -1, BridgeKind::nvlink});
+    node.vertices.push_back({"b", VertexKind::bridge, -1, BridgeKind::pcie});
+    node.vertices.push_back({"c", VertexKind::bridge, -1, BridgeKind::processor});
     for (int i = 0; i < 4; ++i) {
         node.links.push_back(node_link(i, 4, 150.0_GBps, 0_s));
         node.links.push_back(node_link(i, 5, 16.0_GBps, 0_s));
@@ -132,7 +132,7 @@ TEST(Input, IsCopiedOverTheLinksOfTheDevice) {
     EXPECT_DOUBLE_EQ(rate_of_each(3), pageable * 16e9);  // three thirds of the switch's link
     EXPECT_DOUBLE_EQ(rate_of_each(8), 4e9);              // both nodes: four on a link of 16
     EXPECT_THAT(loader_tiers(machine, {}, 8), testing::ElementsAre("stacking", "to-device"));
-    for (Vertex& vertex : machine.nodes[0].vertices) vertex.name = "core" + vertex.name;
+    machine.classes[0].host = true;
     EXPECT_THAT(loader_tiers(machine, {}, 8), testing::ElementsAre("stacking"));  // it computes where the batch lies
 }
 

@@ -65,6 +65,7 @@ TEST(Traffic, FollowsRatesThatChange) {
     Machine machine = one_device_nodes(2, Star{});
     NodeKind& kind = machine.nodes[0];
     kind.vertices = {{"gpu0", VertexKind::device, 0}, {"gpu1", VertexKind::device, 0}, {"nic0", VertexKind::nic, -1}};
+    kind.vertices[0].group = kind.vertices[1].group = "gpu";
     kind.links = {node_link(0, 2, 100.0_GBps), node_link(1, 2, 100.0_GBps), node_link(0, 1, 100.0_GBps)};
     Schedule schedule = data_schedule(4, {});
     schedule.mesh.axes = {{"pipe", 4}};
@@ -85,7 +86,7 @@ TEST(Traffic, FollowsRatesThatChange) {
     EXPECT_NEAR(own.points[0].second, 5e9, 1);
     EXPECT_NEAR(own.points[1].first.value, 2e-3, 1e-9);
     EXPECT_NEAR(own.points[1].second, 10e9, 1);
-    EXPECT_EQ(link_named(timeline, "gpu>nic").links, 2);
+    EXPECT_EQ(link_named(timeline, "gpu>nic0").links, 2);
     // Each message has a number of its own, which its two ends share.
     std::map<std::int64_t, std::vector<const Event*>> flows;
     for (const Event& event : timeline.events) flows[event.flow].push_back(&event);
