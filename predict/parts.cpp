@@ -11,7 +11,7 @@
 #include "core/error.hpp"
 #include "sim/band.hpp"
 #include "sim/network/storage.hpp"
-#include "sim/simulator.hpp"
+#include "sim/simulate.hpp"
 
 namespace rehearse::predict {
 

@@ -12,7 +12,7 @@
 #include "predict/predict.hpp"
 #include "predict/spread.hpp"
 #include "sim/band.hpp"
-#include "sim/simulator.hpp"
+#include "sim/simulate.hpp"
 
 namespace rehearse::predict {
 

@@ -14,7 +14,7 @@
 #include "schedule/memory.hpp"
 #include "sim/band.hpp"
 #include "sim/collective/choose.hpp"
-#include "sim/simulator.hpp"
+#include "sim/simulate.hpp"
 
 namespace rehearse::predict {
 

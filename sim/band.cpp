@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "prices/prices.hpp"
-#include "sim/simulator.hpp"
+#include "sim/simulate.hpp"
 
 namespace rehearse::sim {
 

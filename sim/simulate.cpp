@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/simulate.hpp"
 
-#include "sim/simulator.hpp"
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "sim/check/certificate.hpp"
+#include "sim/collective/groups.hpp"
+#include "sim/host/overlap.hpp"
+#include "sim/modes/asynchronous.hpp"
+#include "sim/modes/exact.hpp"
+#include "sim/modes/folded.hpp"
 
 namespace rehearse::sim {
 
@@ -15,6 +25,153 @@ std::string_view to_string(Mode mode) {
             return "exact";
     }
     return "?";
+}
+
+namespace {
+
+// SimGrid simulates some hundred thousand messages a second.
+constexpr std::int64_t many_messages = 50'000;
+
+// What steps take from each other depends on when they are, and that on what they take: it settles quickly, as each
+// loss is a small part of its step.
+constexpr int overlap_rounds = 4;
+
+// As exact mode would send, without making every round.
+std::int64_t message_count(const Schedule& schedule, const Wiring& wiring) {
+    std::int64_t count = 0;
+    const auto classes = static_cast<std::int64_t>(schedule.classes.size());
+    for (const RankClass& rank_class : schedule.classes) {
+        for (const Step& step : rank_class.steps) {
+            const auto* bucket = std::get_if<Communicate>(&step.action);
+            if (bucket == nullptr) continue;
+            const Groups groups = groups_along(schedule.mesh, bucket->axis, bucket->algorithm, wiring);
+            const Collective rounds = rounds_of(call_of(*bucket), groups);
+            for (const Phase& phase : rounds.phases()) {
+                const auto messages = static_cast<std::int64_t>(rounds.parcels(phase.first_round).size());
+                count += phase.repeats * messages * groups.count / classes;
+            }
+        }
+    }
+    return count;
+}
+
+Mode chosen(const Steps& steps, const Wiring& wiring, const Options& options) {
+    if (options.quorum < 1) {
+        if (options.mode != Mode::exact && steps.schedule().classes.size() == 1) return Mode::folded;
+        throw InputError("a quorum needs --mode folded and a plan without a pipeline");
+    }
+    if (options.mode != Mode::automatic) return options.mode;
+    if (steps.ranks() > options.exact_limit) return Mode::folded;
+    const bool small = message_count(steps.schedule(), wiring) * options.iterations <= many_messages;
+    return small ? Mode::exact : Mode::folded;
+}
+
+bool same(const Degraded& a, const Degraded& b) { return a.link == b.link && a.share == b.share; }
+
+// What each link carries is known of ranks that are followed one by one.
+std::int64_t rank_by_rank(const Options& options) {
+    return options.links ? Collectives::any_number : Collectives::many_ranks;
+}
+
+}  // namespace
+
+/// What simulations with the same prices of messages and steps, on the same nodes, have in common.
+struct Simulator::Setting {
+    Quantile prices, messages;
+    std::vector<Degraded> degraded;
+    std::vector<std::int64_t> nodes;
+    std::int64_t rank_by_rank;
+    Wiring wiring;
+    Steps steps;  // at the pace that they are priced for
+    Collectives collectives;
+
+    Setting(const Schedule& schedule, const Machine& machine, const Options& options, const Setting* first)
+        : prices(options.quantile),
+          messages(options.messages.value_or(options.quantile)),
+          degraded(options.degraded),
+          nodes(options.nodes),
+          rank_by_rank(sim::rank_by_rank(options)),
+          wiring(machine, messages, degraded, nodes),
+          steps(first != nullptr && first->prices.z == prices.z ? Steps{first->steps, wiring, {}}
+                                                                : Steps{schedule, wiring, prices}),
+          collectives(schedule.mesh, wiring, Collectives::few, rank_by_rank,
+                      first != nullptr && first->nodes == nodes ? &first->collectives : nullptr) {}
+
+    bool serves(const Options& options) const {
+        return prices.z == options.quantile.z && messages.z == options.messages.value_or(options.quantile).z &&
+               std::ranges::equal(degraded, options.degraded, same) && nodes == options.nodes &&
+               rank_by_rank == sim::rank_by_rank(options);
+    }
+};
+
+Simulator::Simulator(const Schedule& schedule, const Machine& machine) : schedule_(schedule), machine_(machine) {}
+
+Simulator::~Simulator() = default;
+
+void Simulator::check_once(const Options& options) {
+    if (options.iterations < 1) {
+        throw InputError(fmt::format("--steps: at least 1 training step, not {}", options.iterations));
+    }
+    if (!(options.quorum > 0 && options.quorum <= 1)) {
+        throw InputError(fmt::format("quorum {}: a share of the ranks above 0, at most 1", options.quorum));
+    }
+    if (!machine_.shared_cores.empty() && !options.nodes.empty()) {
+        throw InputError(
+            fmt::format("machine '{}' has devices that share cores: a job is placed on its first nodes, as "
+                        "nothing says who shares cores elsewhere",
+                        machine_.name));
+    }
+    if (!checked_) check(schedule_);
+    checked_ = true;
+}
+
+Simulator::Setting& Simulator::setting(const Options& options) {
+    check_once(options);
+    const auto found = std::ranges::find_if(settings_, [&](const auto& made) { return made->serves(options); });
+    if (found != settings_.end()) return **found;
+    const Setting* first = settings_.empty() ? nullptr : settings_.front().get();
+    return *settings_.emplace_back(std::make_unique<Setting>(schedule_, machine_, options, first));
+}
+
+Prediction Simulator::simulate(const Options& options) {
+    Setting& with = setting(options);
+    Steps steps{with.steps, with.wiring, {options.pace, options.quorum}};
+    const auto title = [&](Prediction& prediction) {
+        prediction.timeline.title =
+            fmt::format("{} on {}, {}, predicted", schedule_.network.name, machine_.name, schedule_.plan);
+    };
+    if (schedule_.servers.count > 0) {
+        Prediction prediction = simulate_asynchronous(steps, with.wiring, options);
+        title(prediction);
+        prediction.bounds = certify(prediction.timeline, steps, with.wiring);
+        return prediction;
+    }
+    const Mode mode = chosen(steps, with.wiring, options);
+    const auto simulated = [&] {
+        return mode == Mode::exact
+                   ? simulate_exact(steps, with.wiring, options.iterations, options.links)
+                   : simulate_folded(steps, with.wiring, with.collectives, options.iterations, options.links);
+    };
+    Prediction prediction = simulated();
+    for (int i = 0; loses_by_overlap(machine_) && i < overlap_rounds; ++i) {
+        steps.lengthen(losses(steps, with.wiring, prediction.timeline));
+        prediction = simulated();
+    }
+    title(prediction);
+    prediction.timeline.ranks = steps.ranks();
+    prediction.bounds = certify(prediction.timeline, steps, with.wiring);
+    return prediction;
+}
+
+Seconds Simulator::step(const Options& options) {
+    const bool once = options.iterations == 1 && schedule_.servers.count == 0 && !loses_by_overlap(machine_);
+    if (once) {
+        Setting& with = setting(options);
+        const Steps steps{with.steps, with.wiring, {options.pace, options.quorum}};
+        const bool folded = chosen(steps, with.wiring, options) == Mode::folded;
+        if (folded) return folded_step(steps, with.wiring, with.collectives);
+    }
+    return summarize(schedule_, simulate(options).timeline).step;
 }
 
 Prediction simulate(const Schedule& schedule, const Machine& machine, const Options& options) {

@@ -2,8 +2,10 @@
 // (Schedule, Machine, prices) in, predicted Timeline out.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "core/machine.hpp"
 #include "core/schedule.hpp"
@@ -52,5 +54,32 @@ struct Prediction {
 /// InputError for what cannot be simulated. Every prediction has passed its certificate (certificate.hpp); logic_error
 /// when it did not, which is a bug of ours.
 Prediction simulate(const Schedule& schedule, const Machine& machine, const Options& options);
+
+/// One schedule on one machine, simulated several times: as it is, and at the ends of its band. What does not change
+/// from one simulation to the next is made once: links and routes, prices of steps, rounds of collectives and where
+/// they meet. Results are those of simulate(), to the last bit where SimGrid follows no messages.
+class Simulator {
+public:
+    /// Keeps references.
+    Simulator(const Schedule& schedule, const Machine& machine);
+    Simulator(const Simulator&) = delete;
+    Simulator& operator=(const Simulator&) = delete;
+    ~Simulator();
+
+    Prediction simulate(const Options& options);
+    /// How long summarize() says that a step of it takes. One iteration in folded mode is not written down as a
+    /// timeline, and has no certificate.
+    Seconds step(const Options& options);
+
+private:
+    struct Setting;
+    void check_once(const Options& options);
+    Setting& setting(const Options& options);
+
+    const Schedule& schedule_;
+    const Machine& machine_;
+    bool checked_ = false;
+    std::vector<std::unique_ptr<Setting>> settings_;  // the first one's prices and rounds serve the others
+};
 
 }  // namespace rehearse::sim

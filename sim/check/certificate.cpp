@@ -5,13 +5,15 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <span>
-#include <stdexcept>
 #include <string>
 
 #include "core/index.hpp"
 #include "sim/check/bounds.hpp"
+#include "sim/check/link_certificate.hpp"
+#include "sim/check/nic_needs.hpp"
+#include "sim/check/refuse.hpp"
+#include "sim/check/server_certificate.hpp"
 #include "sim/collective/groups.hpp"
 #include "sim/collective/in_switch.hpp"
 #include "sim/modes/alike.hpp"
@@ -20,19 +22,6 @@
 namespace rehearse::sim {
 
 namespace {
-
-constexpr double rounding = 1e-6;  // relative; times and sizes are sums of very many
-
-[[noreturn]] void refuse(const std::string& what) {
-    throw std::logic_error(fmt::format("bug in Rehearse: the prediction breaks its certificate: {}", what));
-}
-
-/// What a class's groups along an axis need of the NICs, whatever they send.
-struct Crossing {
-    std::int64_t groups = 0;
-    std::map<std::int64_t, std::int64_t> by_nodes;  // how many groups lie on so many nodes
-    Bandwidth nics;                                 // of all nodes together, out of them
-};
 
 // Steps of one class in one iteration: when the first of its ranks began, and when the last ended.
 struct Span {
@@ -43,7 +32,8 @@ struct Span {
 
 class Certifier {
 public:
-    Certifier(const Steps& steps, const Wiring& wiring, Seconds slack) : steps_(steps), wiring_(wiring), slack_(slack) {
+    Certifier(const Steps& steps, const Wiring& wiring, Seconds slack)
+        : steps_(steps), wiring_(wiring), nics_(steps, wiring), slack_(slack) {
         for (const RankClass& rank_class : steps.schedule().classes) {
             auto& streams = streams_.emplace_back();
             for (std::size_t i = 0; i < rank_class.steps.size(); ++i) {
@@ -73,13 +63,13 @@ public:
         Seconds needed;
         for (std::size_t i = 0; i < program.size(); ++i) {
             const Event& event = *when_[i];
-            for (const int other : program[i].after) follows(event, *when_[at(other)]);
+            for (const int other : program[i].after) follows(event, *when_[at(other)], slack_);
             const Event*& last = before[event.stream];
-            if (last != nullptr) follows(event, *last);
+            if (last != nullptr) follows(event, *last, slack_);
             last = &event;
             const int alike = alike_[at(c)][i];
             if (alike >= 0) {
-                at_least(event, least[at(alike)], "peak rate or memory allow");
+                at_least(event, least[at(alike)], "peak rate or memory allow", slack_);
                 needed += least[at(alike)];
             }
             takes_its_time(program[i].action, event);
@@ -104,7 +94,7 @@ public:
                     row_start = span.start;
                     needed = {};
                 }
-                const Seconds nics = nic_time(c, communicate);
+                const Seconds nics = nics_.time(c, communicate);
                 needed += nics;
                 all += nics;
                 row_end = std::max(row_end, span.end);
@@ -119,58 +109,10 @@ public:
         spans_.clear();
     }
 
-    /// Every trade has been served, and as long as that takes; one server does one thing at a time.
-    void servers(std::span<const Event> events) {
-        std::map<std::pair<int, int>, std::int64_t> served;  // by iteration and bucket
-        std::map<std::int64_t, std::vector<const Event*>> by_server;
-        for (const Event& event : events) {
-            if (event.rank < steps_.ranks()) continue;
-            const Trade& trade = trade_of(event);
-            Seconds least;
-            const std::int64_t device = device_of_server(steps_.schedule(), event.rank - steps_.ranks());
-            for (const Problem& problem : trade.work) least += least_time(problem, wiring_.device_class(device));
-            at_least(event, least, "peak rate or memory of its server allow");
-            ++served[{event.iteration, trade.bucket}];
-            by_server[event.rank].push_back(&event);
-        }
-        for (const auto& [key, count] : trades_) {
-            const auto found = served.find(key);
-            if (found != served.end() && found->second % count == 0) continue;  // several where ranks have pieces
-            refuse(fmt::format("{} trades of bucket{} in step {}, {} served", count, key.second, key.first,
-                               found == served.end() ? 0 : found->second));
-        }
-        for (auto& [server, work] : by_server) {
-            std::ranges::stable_sort(work, {}, &Event::start);
-            for (std::size_t i = 1; i < work.size(); ++i) follows(*work[i], *work[i - 1]);
-        }
-    }
-
+    const Trades& trades() const { return trades_; }
     const Bounds& bounds() const { return bounds_; }
 
 private:
-    const Trade& trade_of(const Event& event) const {
-        for (const Step& step : steps_.schedule().classes.front().steps) {
-            const auto* trade = std::get_if<Trade>(&step.action);
-            if (trade != nullptr && fmt::format("bucket{}:serve", trade->bucket) == event.step) return *trade;
-        }
-        refuse(fmt::format("{} is no trade of the schedule", name(event)));
-    }
-
-    static std::string name(const Event& event) {
-        return fmt::format("{} of rank {} (micro-batch {}, {} to {})", event.step, event.rank, event.micro_batch,
-                           to_string(event.start), to_string(event.end));
-    }
-
-    void follows(const Event& event, const Event& before) const {
-        if (event.start >= before.end - slack_) return;
-        refuse(fmt::format("{} begins before {} has ended", name(event), name(before)));
-    }
-
-    void at_least(const Event& event, Seconds least, std::string_view why) const {
-        if (event.end - event.start >= least * (1 - rounding) - slack_) return;
-        refuse(fmt::format("{} is faster than {}: {}", name(event), why, to_string(least)));
-    }
-
     /// By step of a class, of the first of those that are alike.
     const std::vector<Seconds>& least_times(int c, const DeviceClass& device) {
         const auto [entry, fresh] = least_.try_emplace({c, &device});
@@ -192,13 +134,13 @@ private:
             const std::int64_t apart = send->offset * stride(steps_.schedule().mesh, send->axis);
             const Seconds latency = wiring_.route(event.rank, event.rank + apart, hops_);
             for (const Hop& hop : hops_) slowest = std::max(slowest, hop.cost);
-            at_least(event, latency + slowest * send->bytes, "its slowest link");
+            at_least(event, latency + slowest * send->bytes, "its slowest link", slack_);
         } else if (const auto* trade = std::get_if<Trade>(&action)) {
             trades_well(*trade, event);
         } else if (const auto* load = std::get_if<Load>(&action)) {
             const StorageTier& tier = storage_tier(wiring_.machine(), load->tier);
             const Bandwidth most = most_of_tier(wiring_, tier, TierUse::read, wiring_.node_of(event.rank));
-            at_least(event, load->bytes / most, "its storage tier and the NICs of its node");
+            at_least(event, load->bytes / most, "its storage tier and the NICs of its node", slack_);
         }
     }
 
@@ -210,7 +152,7 @@ private:
         Seconds least;
         for (const Problem& problem : trade.work) least += least_time(problem, wiring_.device_class(device));
         const Bytes each = size_of(trade.type);
-        const auto way = [&](std::int64_t from, std::int64_t to, std::int64_t elements) {
+        const auto transfer = [&](std::int64_t from, std::int64_t to, std::int64_t elements) {
             if (from == to) return;
             hops_.clear();
             PerByte slowest;
@@ -218,9 +160,9 @@ private:
             for (const Hop& hop : hops_) slowest = std::max(slowest, hop.cost);
             least += slowest * (each * static_cast<double>(elements));
         };
-        way(event.rank, device, trade.sent);
-        way(device, event.rank, trade.received);
-        at_least(event, least, "its way to the server and back");
+        transfer(event.rank, device, trade.sent);
+        transfer(device, event.rank, trade.received);
+        at_least(event, least, "its way to the server and back", slack_);
     }
 
     static Span& widened(Span& span, const Event& event) {
@@ -269,41 +211,6 @@ private:
         if (all > Bytes{}) bounds_.wire = std::max(bounds_.wire, all / wiring_.egress(when_.front()->rank));
     }
 
-    const Crossing& crossing(int c, int axis) {
-        const auto [entry, fresh] = crossings_.try_emplace({c, axis});
-        Crossing& made = entry->second;
-        if (!fresh) return made;
-        const Groups groups = groups_along(steps_.schedule().mesh, axis, {}, wiring_);
-        std::vector<std::int64_t> nodes;
-        for (std::int64_t group = 0; group < groups.count; ++group) {
-            if (steps_.class_of(groups.rank(group, 0)) != c) continue;
-            std::vector<std::int64_t> touched;
-            for (std::int64_t member = 0; member < groups.shape.size; ++member) {
-                const std::int64_t node = wiring_.node_of(groups.rank(group, member));
-                if (touched.empty() || touched.back() != node) touched.push_back(node);
-            }
-            std::ranges::sort(touched);
-            touched.erase(std::ranges::unique(touched).begin(), touched.end());
-            nodes.insert(nodes.end(), touched.begin(), touched.end());
-            ++made.groups;
-            ++made.by_nodes[static_cast<std::int64_t>(touched.size())];
-        }
-        std::ranges::sort(nodes);
-        nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
-        for (const std::int64_t node : nodes) made.nics += wiring_.node_egress(node);
-        return made;
-    }
-
-    Seconds nic_time(int c, const Communicate& communicate) {
-        const Crossing& of = crossing(c, communicate.axis);
-        const Bytes whole = size_of(communicate.type) * static_cast<double>(communicate.elements);
-        Bytes bytes;
-        for (const auto& [nodes, groups] : of.by_nodes) {
-            bytes += static_cast<double>(groups) * least_crossing(communicate.kind, nodes, whole);
-        }
-        return bytes > Bytes{} ? bytes / of.nics : Seconds{};
-    }
-
     /// What all ranks of a class read in one step comes out of one tier, and into their nodes.
     void loads(int c) {
         const std::vector<Step>& program = steps_.schedule().classes[at(c)].steps;
@@ -312,7 +219,8 @@ private:
             const auto* load = std::get_if<Load>(&program[i].action);
             if (load == nullptr) continue;
             const StorageTier& tier = storage_tier(wiring_.machine(), load->tier);
-            const Seconds least = static_cast<double>(steps_.ranks_of(c).size()) * load->bytes / most_into(c, tier);
+            const Seconds least =
+                static_cast<double>(steps_.ranks_of(c).size()) * load->bytes / nics_.most_into(c, tier);
             const Span& span = spans_[c][i];
             if (span.end - span.start < least * (1 - rounding) - slack_) {
                 refuse(fmt::format("{} takes {} where '{}' and the NICs of all nodes need {}", program[i].name,
@@ -323,65 +231,36 @@ private:
         bounds_.wire = std::max(bounds_.wire, all);
     }
 
-    Bandwidth most_into(int c, const StorageTier& tier) {
-        const auto [entry, fresh] = into_.try_emplace({c, tier.name});
-        if (!fresh) return entry->second;
-        std::set<std::int64_t> nodes;
-        for (const std::int64_t rank : steps_.ranks_of(c)) nodes.insert(wiring_.node_of(rank));
-        for (const std::int64_t node : nodes) entry->second += most_of_tier(wiring_, tier, TierUse::read, node);
-        if (!tier.per_node) entry->second = std::min(entry->second, tier.read.value);
-        return entry->second;
-    }
-
     void all_sent(int c, const Communicate& communicate, const Span& span, const std::string& step) {
-        const Crossing& of = crossing(c, communicate.axis);
+        const std::int64_t groups = nics_.groups(c, communicate.axis);
         const std::int64_t size = rehearse::size_of(steps_.schedule().mesh, communicate.axis);
-        if (span.ranks != of.groups * size) return;  // some are not shown
+        if (span.ranks != groups * size) return;  // some are not shown
         const Bytes least =
-            static_cast<double>(of.groups) * least_sent(call_of(communicate), steps_.schedule().mesh, wiring_);
+            static_cast<double>(groups) * least_sent(call_of(communicate), steps_.schedule().mesh, wiring_);
         if (span.sent >= least * (1 - rounding)) return;
         refuse(fmt::format("{} sends {} where {} must move", step, to_string(span.sent), to_string(least)));
     }
 
     const Steps& steps_;
     const Wiring& wiring_;
+    NicNeeds nics_;
     Seconds slack_;
     Bounds bounds_;
     std::vector<std::map<Stream, std::vector<std::size_t>>> streams_;  // by class: steps of each stream
     std::vector<std::vector<int>> alike_;                              // by class: first_alike
     std::map<std::pair<int, const DeviceClass*>, std::vector<Seconds>> least_;
-    std::vector<const Event*> when_;                         // by step, of one rank
-    std::map<int, std::vector<Span>> spans_;                 // by class and step, of one iteration
-    std::map<std::pair<int, int>, Crossing> crossings_;      // by class and axis
-    std::map<std::pair<int, std::string>, Bandwidth> into_;  // by class and tier: into all its nodes together
-    std::map<std::pair<int, int>, std::int64_t> trades_;     // by iteration and bucket
+    std::vector<const Event*> when_;                      // by step, of one rank
+    std::map<int, std::vector<Span>> spans_;              // by class and step, of one iteration
+    std::map<std::pair<int, int>, std::int64_t> trades_;  // by iteration and bucket
     std::vector<Hop> hops_;
 };
-
-void certify_links(const Timeline& timeline) {
-    const Seconds whole = length(timeline);
-    Bytes up, down;
-    for (const LinkUse& use : timeline.links) {
-        LinkUse busiest = use;
-        busiest.links = 1;
-        busiest.bytes = use.most;
-        if (utilisation(busiest, whole) > 1 + rounding) {
-            refuse(fmt::format("link {} carries {} in {}, more than {} allows", use.name, to_string(use.most),
-                               to_string(whole), to_string(use.capacity)));
-        }
-        if (use.name == "nic:up") up += use.bytes;
-        if (use.name == "nic:down") down += use.bytes;
-    }
-    if (std::max(up, down) - std::min(up, down) > rounding * up + Bytes{1}) {
-        refuse(fmt::format("{} go into the fabric, {} come out", to_string(up), to_string(down)));
-    }
-}
 
 }  // namespace
 
 Bounds certify(const Timeline& timeline, const Steps& steps, const Wiring& wiring) {
     const std::vector<Event>& events = timeline.events;
-    Certifier certifier{steps, wiring, length(timeline) * 1e-9 + Seconds{1e-12}};
+    const Seconds slack = length(timeline) * 1e-9 + Seconds{1e-12};
+    Certifier certifier{steps, wiring, slack};
     for (std::size_t first = 0; first < events.size();) {
         std::size_t last = first;
         const auto same = [&](const Event& e) {
@@ -392,7 +271,7 @@ Bounds certify(const Timeline& timeline, const Steps& steps, const Wiring& wirin
         if (last == events.size() || events[last].iteration != events[first].iteration) certifier.iteration();
         first = last;
     }
-    if (steps.schedule().servers.count > 0) certifier.servers(events);
+    if (steps.schedule().servers.count > 0) certify_servers(events, steps, wiring, certifier.trades(), slack);
     certify_links(timeline);
     return certifier.bounds();
 }

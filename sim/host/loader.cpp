@@ -16,7 +16,7 @@ namespace rehearse::sim {
 
 namespace {
 
-// Links from a device to the bridge or NIC that `end` says, over bridges; the shortest way, empty where there is none.
+// Links from a device to the bridge or NIC that `end` says, over bridges; the shortest route, empty where there is none.
 std::vector<int> route(const NodeKind& node, int device, const std::function<bool(const Vertex&)>& end) {
     std::vector<int> by(node.vertices.size(), -1), reached{device};
     for (std::size_t next = 0; next < reached.size(); ++next) {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/modes/asynchronous.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <tuple>
 
@@ -13,6 +10,7 @@
 #include "sim/check/bounds.hpp"
 #include "sim/collective/collectives.hpp"
 #include "sim/modes/program.hpp"
+#include "sim/modes/servers.hpp"
 #include "sim/network/zone.hpp"
 
 namespace rehearse::sim {
@@ -20,31 +18,6 @@ namespace rehearse::sim {
 namespace s4u = simgrid::s4u;
 
 namespace {
-
-/// Ranks that are in step, those of them that trade, and how far each stream's steps are.
-struct Group {
-    std::vector<std::int64_t> ranks, traders;
-    std::vector<double> pace;              // by iteration
-    std::vector<s4u::SemaphorePtr> ended;  // by step; only where another stream waits
-    s4u::BarrierPtr iteration;
-    std::map<int, std::int64_t> version;  // by bucket: of the weights that it has
-};
-
-struct Request {
-    const Trade* trade = nullptr;
-    Group* group = nullptr;
-    int iteration = 0;
-    bool counts = true;  // of several pieces of one bucket the first
-    s4u::SemaphorePtr done;
-};
-
-struct Server {
-    std::int64_t device = 0;
-    std::deque<Request> queue{};
-    s4u::SemaphorePtr waiting = s4u::Semaphore::create(0);
-    std::int64_t requests = 0;  // that will come in all
-    std::vector<s4u::CommPtr> copying{};
-};
 
 class Run {
 public:
@@ -55,33 +28,30 @@ public:
           iterations_(options.iterations == 1 ? settling_steps : options.iterations),
           program_(program_of(schedule_.classes.front())),
           collectives_(schedule_.mesh, wiring, 0),
-          simulation_(wiring, last_device() + 1, shared_wires()) {
+          simulation_(wiring, last_device() + 1, shared_wires()),
+          servers_(steps, wiring, simulation_, timeline_) {
         require(schedule_.classes.size() == 1, "ranks that trade have one program");
         make_groups(options);
-        for (std::int64_t s = 0; s < schedule_.servers.count; ++s) {
-            servers_.push_back({.device = device_of_server(schedule_, s)});
-        }
         for (const Step& step : schedule_.classes.front().steps) {
             const auto* trade = std::get_if<Trade>(&step.action);
             if (trade == nullptr) continue;
-            std::int64_t traders = 0;
-            for (const Group& group : groups_) traders += traders_of(group, *trade);
-            servers_[at(trade->server)].requests += traders * iterations_;
+            for (const WorkerGroup& group : groups_) servers_.expect(group, *trade, iterations_);
         }
         price_collectives();
     }
 
     Prediction run() {
-        for (Group& group : groups_) start(group);
-        for (std::size_t s = 0; s < servers_.size(); ++s) {
-            simulation_.start(servers_[s].device, [this, s] { serve(static_cast<std::int64_t>(s)); });
-        }
+        for (WorkerGroup& group : groups_) start(group);
+        servers_.start();
         simulation_.run();
         std::ranges::stable_sort(timeline_.events, [](const Event& a, const Event& b) {
             return std::tuple{a.iteration, a.rank, a.start} < std::tuple{b.iteration, b.rank, b.start};
         });
         timeline_.ranks = all_ranks(schedule_);
-        return {.timeline = std::move(timeline_), .mode = Mode::exact, .flows = flows_, .staleness = stale_};
+        return {.timeline = std::move(timeline_),
+                .mode = Mode::exact,
+                .flows = servers_.flows(),
+                .staleness = servers_.staleness()};
     }
 
 private:
@@ -108,13 +78,6 @@ private:
         return last;
     }
 
-    std::int64_t traders_of(const Group& group, const Trade& trade) const {
-        return std::ranges::count_if(group.ranks, [&](std::int64_t rank) { return trades(rank, trade); });
-    }
-    bool trades(std::int64_t rank, const Trade& trade) const {
-        return trade.group < 0 || place_on(schedule_.mesh, trade.group, rank) == 0;
-    }
-
     void make_groups(const Options& options) {
         const int axis = group_axis();
         groups_.resize(at(group_count()));
@@ -126,11 +89,11 @@ private:
             if (options.noise.sigma > 0) {
                 drawn = paces(steps_.ranks(), wiring_.machine(), {}, options.noise, iteration);
             }
-            for (Group& group : groups_) group.pace.push_back(slowest(group, drawn));
+            for (WorkerGroup& group : groups_) group.pace.push_back(slowest(group, drawn));
         }
     }
 
-    double slowest(const Group& group, const std::vector<double>& drawn) const {
+    double slowest(const WorkerGroup& group, const std::vector<double>& drawn) const {
         double most = 0;
         for (const std::int64_t rank : group.ranks) most = std::max(most, drawn[at(rank)]);
         return most;
@@ -149,7 +112,7 @@ private:
         }
     }
 
-    void start(Group& group) {
+    void start(WorkerGroup& group) {
         for (const int waiters : program_.waiters) {
             group.ended.push_back(waiters > 0 ? s4u::Semaphore::create(0) : nullptr);
         }
@@ -159,7 +122,7 @@ private:
         }
     }
 
-    void work(Group& group, Stream stream) {
+    void work(WorkerGroup& group, Stream stream) {
         const std::vector<Step>& steps = schedule_.classes.front().steps;
         Seconds when;
         for (int iteration = 0; iteration < iterations_; ++iteration) {
@@ -172,7 +135,7 @@ private:
         }
     }
 
-    Seconds take(Group& group, int step, int iteration, Seconds when) {
+    Seconds take(WorkerGroup& group, int step, int iteration, Seconds when) {
         const auto i = at(step);
         for (const int before : program_.waits[i]) {
             group.ended[at(before)]->acquire();
@@ -184,7 +147,7 @@ private:
         event.start = when;
         const Action& action = schedule_.classes.front().steps[i].action;
         if (const auto* trade = std::get_if<Trade>(&action)) {
-            when = exchange(group, *trade, iteration, when);
+            when = servers_.exchange(group, *trade, iteration, when);
         } else if (const auto* communicate = std::get_if<Communicate>(&action)) {
             event.bytes = collectives_.sent(call_of(*communicate), group.ranks.front());
             when = after_collective(group, collective_time_[i], when);
@@ -199,14 +162,14 @@ private:
         return when;
     }
 
-    Seconds after_collective(const Group& group, Seconds alone, Seconds when) {
+    Seconds after_collective(const WorkerGroup& group, Seconds alone, Seconds when) {
         if (shared_wires().empty()) return when + alone;
         simulation_.sleep_until(when);
         simulation_.compute(static_cast<int>(&group - groups_.data()), alone);
         return simulation_.now();
     }
 
-    Seconds duration(const Group& group, int step) {
+    Seconds duration(const WorkerGroup& group, int step) {
         const auto known = durations_.try_emplace({group.ranks.front(), step});
         if (!known.second) return known.first->second;
         Seconds most;
@@ -219,113 +182,9 @@ private:
     }
 
     // Noise does not make a device faster than it can be.
-    Seconds least(const Group& group, const Action& action) const {
+    Seconds least(const WorkerGroup& group, const Action& action) const {
         const auto* compute = std::get_if<Compute>(&action);
         return compute == nullptr ? Seconds{} : least_time(compute->problem, wiring_.device_class(group.ranks.front()));
-    }
-
-    /// A flow by itself on its way, and the latency after its last byte. Nothing within a device.
-    Seconds latency(std::int64_t from, std::int64_t to, Bytes bytes) const {
-        std::vector<Hop> hops;
-        const Seconds route = wiring_.route(from, to, hops);
-        PerByte slowest;
-        for (const Hop& hop : hops) slowest = std::max(slowest, hop.cost);
-        return route + wiring_.beyond(wiring_.across(from, to), bytes, slowest);
-    }
-    s4u::CommPtr send(std::int64_t from, std::int64_t to, Bytes bytes) {
-        ++flows_;
-        return s4u::Comm::sendto_async(simulation_.host(from), simulation_.host(to),
-                                       static_cast<std::uint64_t>(bytes.value));
-    }
-
-    /// Of all ranks of the group that trade, until the last of them has its weights.
-    Seconds exchange(Group& group, const Trade& trade, int iteration, Seconds when) {
-        simulation_.sleep_until(when);
-        Server& server = servers_[at(trade.server)];
-        const Bytes each = size_of(trade.type);
-        std::vector<s4u::CommPtr> comms;
-        std::vector<std::int64_t> from;
-        for (const std::int64_t rank : group.ranks) {
-            if (!trades(rank, trade)) continue;
-            from.push_back(rank);
-            if (rank != server.device) {
-                comms.push_back(send(rank, server.device, each * static_cast<double>(trade.sent)));
-            }
-        }
-        const auto over = [&](Bytes bytes, bool back) {
-            for (const s4u::CommPtr& comm : comms) comm->wait();
-            Seconds last = simulation_.now();
-            for (const std::int64_t rank : from) {
-                if (rank == server.device) continue;
-                const Seconds after = back ? latency(server.device, rank, bytes) : latency(rank, server.device, bytes);
-                last = std::max(last, simulation_.now() + after);
-            }
-            simulation_.sleep_until(last);
-            comms.clear();
-        };
-        over(each * static_cast<double>(trade.sent), false);
-        const s4u::SemaphorePtr done = s4u::Semaphore::create(0);
-        for (std::size_t i = 0; i < from.size(); ++i) {
-            server.queue.push_back({&trade, &group, iteration, i == 0, done});
-            server.waiting->release();
-        }
-        for (std::size_t i = 0; i < from.size(); ++i) done->acquire();
-        for (const std::int64_t rank : from) {
-            if (rank != server.device) {
-                comms.push_back(send(server.device, rank, each * static_cast<double>(trade.received)));
-            }
-        }
-        over(each * static_cast<double>(trade.received), true);
-        return simulation_.now();
-    }
-
-    void serve(std::int64_t index) {
-        Server& server = servers_[at(index)];
-        const DeviceClass& device = wiring_.device_class(server.device);
-        for (std::int64_t taken = 0; taken < server.requests; ++taken) {
-            server.waiting->acquire();
-            const Request request = server.queue.front();
-            server.queue.pop_front();
-            Event event;
-            event.rank = steps_.ranks() + index;
-            event.step = fmt::format("bucket{}:serve", request.trade->bucket);
-            event.layer = fmt::format("bucket{}", request.trade->bucket);
-            event.pass = "update";
-            event.iteration = request.iteration;
-            event.start = event.end = simulation_.now();
-            for (const Problem& problem : request.trade->work) {
-                event.end += std::max(price(problem, device).time, least_time(problem, device));
-                event.flops += flops(problem.op, problem.pass, problem.batch);
-                event.bytes += bytes_moved(problem.op, problem.pass, problem.type, problem.batch);
-            }
-            simulation_.sleep_until(event.end);
-            timeline_.events.push_back(std::move(event));
-            count(request);
-            replicate(index, *request.trade);
-            request.done->release();
-        }
-        for (const s4u::CommPtr& copy : server.copying) copy->wait();
-    }
-
-    void count(const Request& request) {
-        if (!request.counts) return;
-        std::int64_t& updates = updates_[request.trade->bucket];
-        std::int64_t& has = request.group->version[request.trade->bucket];
-        const auto stale = at(std::max<std::int64_t>(0, updates - has));
-        if (stale_.size() <= stale) stale_.resize(stale + 1);
-        ++stale_[stale];
-        has = ++updates;
-    }
-
-    // The other servers that keep the bucket get its weights in the background.
-    void replicate(std::int64_t index, const Trade& trade) {
-        const std::int64_t count = schedule_.servers.count;
-        for (int copy = 1; copy < schedule_.servers.copies; ++copy) {
-            const std::int64_t other = servers_[at((index + copy) % count)].device;
-            if (other == servers_[at(index)].device) continue;
-            const Bytes bytes = size_of(trade.type) * static_cast<double>(trade.received);
-            servers_[at(index)].copying.push_back(send(servers_[at(index)].device, other, bytes));
-        }
     }
 
     const Steps& steps_;
@@ -335,14 +194,11 @@ private:
     Program program_;
     Collectives collectives_;
     Simulation simulation_;
-    std::vector<Group> groups_;
-    std::vector<Server> servers_;
+    Timeline timeline_;
+    Servers servers_;
+    std::vector<WorkerGroup> groups_;
     std::vector<Seconds> collective_time_;                       // by step
     std::map<std::pair<std::int64_t, int>, Seconds> durations_;  // by first rank of a group and step
-    std::map<int, std::int64_t> updates_;                        // by bucket
-    std::vector<std::int64_t> stale_;
-    std::int64_t flows_ = 0;
-    Timeline timeline_;
 };
 
 }  // namespace

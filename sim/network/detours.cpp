@@ -71,11 +71,11 @@ bool Wiring::crosses_failed(std::span<const Hop> hops) const {
 }
 
 int Wiring::cross(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
-    const auto way = [&](std::int64_t a, std::int64_t b, std::vector<Hop>& into) {
+    const auto cross_to = [&](std::int64_t a, std::int64_t b, std::vector<Hop>& into) {
         return std::visit([&](const auto& s) { return s.route(a, b, into); }, switches_);
     };
     const std::size_t before = hops.size();
-    const int straight = way(from, to, hops);
+    const int straight = cross_to(from, to, hops);
     if (!switch_links_fail_ || !crosses_failed(std::span{hops}.subspan(before))) return straight;
     std::size_t failed = before;
     while (!crosses_failed({&hops[failed], 1})) ++failed;
@@ -86,7 +86,7 @@ int Wiring::cross(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) co
     for (std::int64_t by = 0; by < node_count(machine_); ++by) {
         if (by == from || by == to) continue;
         tried.clear();
-        const int switches = way(from, by, tried) + way(by, to, tried) - 1;
+        const int switches = cross_to(from, by, tried) + cross_to(by, to, tried) - 1;
         if ((passed > 0 && switches >= passed) || crosses_failed(tried)) continue;
         passed = switches;
         best = tried;

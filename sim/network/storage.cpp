@@ -46,14 +46,14 @@ Bandwidth most_of_tier(const Wiring& wiring, const StorageTier& tier, TierUse us
 std::map<std::int64_t, Bandwidth> tier_rates(const Wiring& wiring, const StorageTier& tier, TierUse use,
                                              const TierUsers& users) {
     std::int64_t all = 0;
-    std::map<std::int64_t, std::vector<Hop>> ways;     // by node
+    std::map<std::int64_t, std::vector<Hop>> routes;   // by node
     std::map<std::int64_t, std::int64_t> users_below;  // by link
     for (const auto& [node, count] : users) {
         all += count;
         if (tier.per_node) continue;
-        std::vector<Hop>& way = ways[node];
-        wiring.from_top(node, use == TierUse::read, way);
-        for (const Hop& hop : way) users_below[hop.link] += count;
+        std::vector<Hop>& route = routes[node];
+        wiring.from_top(node, use == TierUse::read, route);
+        for (const Hop& hop : route) users_below[hop.link] += count;
     }
     std::map<std::int64_t, Bandwidth> rates;
     for (const auto& [node, count] : users) {
@@ -61,7 +61,7 @@ std::map<std::int64_t, Bandwidth> tier_rates(const Wiring& wiring, const Storage
         rate = most_of_tier(wiring, tier, use, node) * (1 / static_cast<double>(count));
         if (tier.per_node) continue;
         rate = std::min(rate, whole_rate(tier, use) * (1 / static_cast<double>(all)));
-        for (const Hop& hop : ways[node]) {
+        for (const Hop& hop : routes[node]) {
             rate = std::min(rate, Bandwidth{1 / (hop.cost.value * static_cast<double>(users_below[hop.link]))});
         }
     }

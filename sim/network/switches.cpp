@@ -39,9 +39,9 @@ Link FatTreeSwitches::link(std::int64_t id) const {
     const std::int64_t number = id / 2;
     std::size_t l = 0;
     while (number >= levels_[l].first_switch + levels_[l].switches) ++l;
-    const std::string_view way = id % 2 == 0 ? "up" : "down";
-    return {fmt::format("switch{}.{}:{}", l, number - levels_[l].first_switch, way), fmt::format("switch{}:{}", l, way),
-            levels_[l].up};
+    const std::string_view direction = id % 2 == 0 ? "up" : "down";
+    return {fmt::format("switch{}.{}:{}", l, number - levels_[l].first_switch, direction),
+            fmt::format("switch{}:{}", l, direction), levels_[l].up};
 }
 
 std::int64_t FatTreeSwitches::alike(std::int64_t id) const {
@@ -139,8 +139,8 @@ std::int64_t TorusSwitches::link_count() const {
 
 Link TorusSwitches::link(std::int64_t id) const {
     const auto count = static_cast<std::int64_t>(dims_.size());
-    const std::string way = fmt::format("dim{}{}", id / 2 % count, id % 2 == 0 ? "+" : "-");
-    return {fmt::format("node{}:{}", id / 2 / count, way), way, link_};
+    const std::string direction = fmt::format("dim{}{}", id / 2 % count, id % 2 == 0 ? "+" : "-");
+    return {fmt::format("node{}:{}", id / 2 / count, direction), direction, link_};
 }
 
 std::int64_t TorusSwitches::alike(std::int64_t id) const { return id % (2 * static_cast<std::int64_t>(dims_.size())); }

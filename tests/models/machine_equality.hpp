@@ -16,6 +16,7 @@ void expect_equal(const Sourced<T>& a, const Sourced<T>& b, const char* what) {
 }
 
 inline void expect_equal(const DeviceClass& a, const DeviceClass& b) {
+    EXPECT_EQ(a.host, b.host);
     EXPECT_EQ(a.name, b.name);
     ASSERT_EQ(a.peak.size(), b.peak.size());
     for (const auto& [type, rate] : a.peak) expect_equal(rate, b.peak.at(type), "peak");
@@ -62,7 +63,8 @@ inline void expect_equal(const NodeKind& a, const NodeKind& b) {
     ASSERT_EQ(a.vertices.size(), b.vertices.size());
     for (std::size_t i = 0; i < a.vertices.size(); ++i) {
         const Vertex &one = a.vertices[i], &two = b.vertices[i];
-        EXPECT_EQ(std::tie(one.name, one.kind, one.device_class), std::tie(two.name, two.kind, two.device_class));
+        EXPECT_EQ(std::tie(one.name, one.kind, one.device_class, one.bridge, group_of(one)),
+                  std::tie(two.name, two.kind, two.device_class, two.bridge, group_of(two)));
     }
     ASSERT_EQ(a.links.size(), b.links.size());
     for (std::size_t i = 0; i < a.links.size(); ++i) {

@@ -9,7 +9,7 @@
 #include "fixture.hpp"
 #include "models/models.hpp"
 #include "schedule/plan.hpp"
-#include "sim/simulator.hpp"
+#include "sim/simulate.hpp"
 
 namespace rehearse::sim {
 namespace {

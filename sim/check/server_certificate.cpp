@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/check/server_certificate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "sim/check/bounds.hpp"
+#include "sim/check/refuse.hpp"
+
+namespace rehearse::sim {
+
+namespace {
+
+const Trade& trade_of(const Event& event, const Steps& steps) {
+    for (const Step& step : steps.schedule().classes.front().steps) {
+        const auto* trade = std::get_if<Trade>(&step.action);
+        if (trade != nullptr && fmt::format("bucket{}:serve", trade->bucket) == event.step) return *trade;
+    }
+    refuse(fmt::format("{} is no trade of the schedule", name(event)));
+}
+
+}  // namespace
+
+void certify_servers(std::span<const Event> events, const Steps& steps, const Wiring& wiring, const Trades& trades,
+                     Seconds slack) {
+    std::map<std::pair<int, int>, std::int64_t> served;  // by iteration and bucket
+    std::map<std::int64_t, std::vector<const Event*>> by_server;
+    for (const Event& event : events) {
+        if (event.rank < steps.ranks()) continue;
+        const Trade& trade = trade_of(event, steps);
+        Seconds least;
+        const std::int64_t device = device_of_server(steps.schedule(), event.rank - steps.ranks());
+        for (const Problem& problem : trade.work) least += least_time(problem, wiring.device_class(device));
+        at_least(event, least, "peak rate or memory of its server allow", slack);
+        ++served[{event.iteration, trade.bucket}];
+        by_server[event.rank].push_back(&event);
+    }
+    for (const auto& [key, count] : trades) {
+        const auto found = served.find(key);
+        if (found != served.end() && found->second % count == 0) continue;  // several where ranks have pieces
+        refuse(fmt::format("{} trades of bucket{} in step {}, {} served", count, key.second, key.first,
+                           found == served.end() ? 0 : found->second));
+    }
+    for (auto& [server, work] : by_server) {
+        std::ranges::stable_sort(work, {}, &Event::start);
+        for (std::size_t i = 1; i < work.size(); ++i) follows(*work[i], *work[i - 1], slack);
+    }
+}
+
+}  // namespace rehearse::sim

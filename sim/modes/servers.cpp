@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/modes/servers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/index.hpp"
+#include "sim/check/bounds.hpp"
+
+namespace rehearse::sim {
+
+namespace s4u = simgrid::s4u;
+
+Servers::Servers(const Steps& steps, const Wiring& wiring, Simulation& simulation, Timeline& timeline)
+    : steps_(steps), schedule_(steps.schedule()), wiring_(wiring), simulation_(simulation), timeline_(timeline) {
+    for (std::int64_t s = 0; s < schedule_.servers.count; ++s) {
+        servers_.push_back({.device = device_of_server(schedule_, s)});
+    }
+}
+
+bool Servers::trades(std::int64_t rank, const Trade& trade) const {
+    return trade.group < 0 || place_on(schedule_.mesh, trade.group, rank) == 0;
+}
+
+void Servers::expect(const WorkerGroup& group, const Trade& trade, std::int64_t times) {
+    const auto traders = std::ranges::count_if(group.ranks, [&](std::int64_t rank) { return trades(rank, trade); });
+    servers_[at(trade.server)].requests += traders * times;
+}
+
+void Servers::start() {
+    for (std::size_t s = 0; s < servers_.size(); ++s) {
+        simulation_.start(servers_[s].device, [this, s] { serve(static_cast<std::int64_t>(s)); });
+    }
+}
+
+// A flow by itself on its route, and the latency after its last byte. Nothing within a device.
+Seconds Servers::latency(std::int64_t from, std::int64_t to, Bytes bytes) const {
+    std::vector<Hop> hops;
+    const Seconds route = wiring_.route(from, to, hops);
+    PerByte slowest;
+    for (const Hop& hop : hops) slowest = std::max(slowest, hop.cost);
+    return route + wiring_.beyond(wiring_.across(from, to), bytes, slowest);
+}
+s4u::CommPtr Servers::send(std::int64_t from, std::int64_t to, Bytes bytes) {
+    ++flows_;
+    return s4u::Comm::sendto_async(simulation_.host(from), simulation_.host(to),
+                                   static_cast<std::uint64_t>(bytes.value));
+}
+
+Seconds Servers::exchange(WorkerGroup& group, const Trade& trade, int iteration, Seconds when) {
+    simulation_.sleep_until(when);
+    Server& server = servers_[at(trade.server)];
+    const Bytes each = size_of(trade.type);
+    std::vector<s4u::CommPtr> comms;
+    std::vector<std::int64_t> from;
+    for (const std::int64_t rank : group.ranks) {
+        if (!trades(rank, trade)) continue;
+        from.push_back(rank);
+        if (rank != server.device) {
+            comms.push_back(send(rank, server.device, each * static_cast<double>(trade.sent)));
+        }
+    }
+    const auto over = [&](Bytes bytes, bool back) {
+        for (const s4u::CommPtr& comm : comms) comm->wait();
+        Seconds last = simulation_.now();
+        for (const std::int64_t rank : from) {
+            if (rank == server.device) continue;
+            const Seconds after = back ? latency(server.device, rank, bytes) : latency(rank, server.device, bytes);
+            last = std::max(last, simulation_.now() + after);
+        }
+        simulation_.sleep_until(last);
+        comms.clear();
+    };
+    over(each * static_cast<double>(trade.sent), false);
+    const s4u::SemaphorePtr done = s4u::Semaphore::create(0);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+        server.queue.push_back({&trade, &group, iteration, i == 0, done});
+        server.waiting->release();
+    }
+    for (std::size_t i = 0; i < from.size(); ++i) done->acquire();
+    for (const std::int64_t rank : from) {
+        if (rank != server.device) {
+            comms.push_back(send(server.device, rank, each * static_cast<double>(trade.received)));
+        }
+    }
+    over(each * static_cast<double>(trade.received), true);
+    return simulation_.now();
+}
+
+void Servers::serve(std::int64_t index) {
+    Server& server = servers_[at(index)];
+    const DeviceClass& device = wiring_.device_class(server.device);
+    for (std::int64_t taken = 0; taken < server.requests; ++taken) {
+        server.waiting->acquire();
+        const Request request = server.queue.front();
+        server.queue.pop_front();
+        Event event;
+        event.rank = steps_.ranks() + index;
+        event.step = fmt::format("bucket{}:serve", request.trade->bucket);
+        event.layer = fmt::format("bucket{}", request.trade->bucket);
+        event.pass = "update";
+        event.iteration = request.iteration;
+        event.start = event.end = simulation_.now();
+        for (const Problem& problem : request.trade->work) {
+            event.end += std::max(price(problem, device).time, least_time(problem, device));
+            event.flops += flops(problem.op, problem.pass, problem.batch);
+            event.bytes += bytes_moved(problem.op, problem.pass, problem.type, problem.batch);
+        }
+        simulation_.sleep_until(event.end);
+        timeline_.events.push_back(std::move(event));
+        count(request);
+        replicate(index, *request.trade);
+        request.done->release();
+    }
+    for (const s4u::CommPtr& copy : server.copying) copy->wait();
+}
+
+void Servers::count(const Request& request) {
+    if (!request.counts) return;
+    std::int64_t& updates = updates_[request.trade->bucket];
+    std::int64_t& has = request.group->version[request.trade->bucket];
+    const auto stale = at(std::max<std::int64_t>(0, updates - has));
+    if (stale_.size() <= stale) stale_.resize(stale + 1);
+    ++stale_[stale];
+    has = ++updates;
+}
+
+// The other servers that keep the bucket get its weights in the background.
+void Servers::replicate(std::int64_t index, const Trade& trade) {
+    const std::int64_t count = schedule_.servers.count;
+    for (int copy = 1; copy < schedule_.servers.copies; ++copy) {
+        const std::int64_t other = servers_[at((index + copy) % count)].device;
+        if (other == servers_[at(index)].device) continue;
+        const Bytes bytes = size_of(trade.type) * static_cast<double>(trade.received);
+        servers_[at(index)].copying.push_back(send(servers_[at(index)].device, other, bytes));
+    }
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameter servers: what pushing gradients to them and pulling weights from them takes. Included by this folder's
+// sources only.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "core/timeline.hpp"
+#include "sim/network/zone.hpp"
+#include "sim/steps.hpp"
+
+namespace rehearse::sim {
+
+/// Ranks that are in step, and how far each stream's steps are.
+struct WorkerGroup {
+    std::vector<std::int64_t> ranks;
+    std::vector<double> pace;                       // by iteration
+    std::vector<simgrid::s4u::SemaphorePtr> ended;  // by step; only where another stream waits
+    simgrid::s4u::BarrierPtr iteration;
+    std::map<int, std::int64_t> version;  // by bucket: of the weights that it has
+};
+
+/// One actor a server: it takes one request after the other, in the order in which they have come, for as long as its
+/// work is priced on its device, and does nothing else.
+class Servers {
+public:
+    /// Keeps references. What servers do is added to the timeline.
+    Servers(const Steps& steps, const Wiring& wiring, Simulation& simulation, Timeline& timeline);
+
+    /// A group will come with this trade so many times.
+    void expect(const WorkerGroup& group, const Trade& trade, std::int64_t times);
+    void start();
+    /// Called by an actor of the group: all its ranks that trade push and pull, until the last of them has its weights.
+    Seconds exchange(WorkerGroup& group, const Trade& trade, int iteration, Seconds when);
+
+    std::int64_t flows() const { return flows_; }
+    /// How many updates were by gradients at weights that 0, 1, 2, ... other updates had come after.
+    const std::vector<std::int64_t>& staleness() const { return stale_; }
+
+private:
+    struct Request {
+        const Trade* trade = nullptr;
+        WorkerGroup* group = nullptr;
+        int iteration = 0;
+        bool counts = true;  // of several pieces of one bucket the first
+        simgrid::s4u::SemaphorePtr done;
+    };
+    struct Server {
+        std::int64_t device = 0;
+        std::deque<Request> queue{};
+        simgrid::s4u::SemaphorePtr waiting = simgrid::s4u::Semaphore::create(0);
+        std::int64_t requests = 0;  // that will come in all
+        std::vector<simgrid::s4u::CommPtr> copying{};
+    };
+    bool trades(std::int64_t rank, const Trade& trade) const;
+    Seconds latency(std::int64_t from, std::int64_t to, Bytes bytes) const;
+    simgrid::s4u::CommPtr send(std::int64_t from, std::int64_t to, Bytes bytes);
+    void serve(std::int64_t index);
+    void count(const Request& request);
+    void replicate(std::int64_t index, const Trade& trade);
+
+    const Steps& steps_;
+    const Schedule& schedule_;
+    const Wiring& wiring_;
+    Simulation& simulation_;
+    Timeline& timeline_;
+    std::vector<Server> servers_;
+    std::map<int, std::int64_t> updates_;  // by bucket
+    std::vector<std::int64_t> stale_;
+    std::int64_t flows_ = 0;
+};
+
+}  // namespace rehearse::sim
