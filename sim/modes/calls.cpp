@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "core/collectives/library.hpp"
 #include "core/index.hpp"
@@ -231,11 +232,19 @@ void Calls::add_phases(int c, const Communicate& communicate, OfClass& of) {
 
 /// Its rings' links, for as long as the library's collective takes alone.
 void Calls::as_library(const Call& call, OfClass& of) {
-    double counted = 0;
-    for (const Leg& leg : of.legs) counted += leg.bytes / bundles_.rates({leg.bundle}).front() + leg.afterwards.value;
+    double counted = 0, longest = 0;  // of phases that begin together
+    for (const FlowPhase& phase : of.phases) {
+        const double alone = phase.bytes / aggregates_.rate_alone(phase.aggregate) + phase.afterwards.value;
+        if (!phase.beside) counted += std::exchange(longest, 0.0);
+        longest = std::max(longest, alone);
+    }
+    counted += longest;
     if (!(counted > 0)) return;
     const double longer = collectives_.library_time(call).value / counted;
-    for (Leg& leg : of.legs) leg = {leg.bundle, leg.bytes * longer, leg.afterwards * longer};
+    for (FlowPhase& phase : of.phases) {
+        phase.bytes *= longer;
+        phase.afterwards = phase.afterwards * longer;
+    }
     of.sent = library_sent(call, steps_.schedule().mesh);
 }
 
