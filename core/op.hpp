@@ -63,8 +63,8 @@ struct Input {
 };
 
 /// Convolution of images or, where `depth` is not 0, of volumes: weights {filters, channels / groups, (kernel_d,)
-/// kernel_h, kernel_w} and, with bias, {filters}. With `relu` its negative results are 0; the backward passes take
-/// ReLU's slope from the sign of the output.
+/// kernel_h, kernel_w} and, with bias, {filters}. With `relu`, of images only, its negative results are 0; the backward
+/// passes take ReLU's slope from the sign of the output.
 struct Conv {
     std::int64_t channels = 1, height = 1, width = 1, filters = 1;
     Window window;

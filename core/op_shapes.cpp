@@ -149,6 +149,7 @@ struct Output {
     Shape operator()(const Input& op) const { return op.shape; }
     Shape operator()(const Conv& op) const {
         check_groups(op);
+        if (op.relu && op.depth > 0) throw InputError("conv3d is not fused with relu: let it be a layer of its own");
         return slide(op.filters, op.depth, op.height, op.width, op.window);
     }
     Shape operator()(const ConvTranspose& op) const {

@@ -33,7 +33,7 @@ TEST(Index, IsOfNoneUntilItIsMadeOfANumber) {
 }
 
 TEST(Communicate, IsOfABucketOrOfALayer) {
-    const Communicate gradients{.of = BucketIndex{3}}, output{.of = LayerIndex{3}};
+    const Communicate gradients{.algorithm = {}, .of = BucketIndex{3}}, output{.algorithm = {}, .of = LayerIndex{3}};
     EXPECT_TRUE(gradients.of_bucket());
     EXPECT_EQ(gradients.bucket(), 3);
     EXPECT_FALSE(output.of_bucket());
