@@ -118,13 +118,9 @@ void keep_attention(Network& network) {
 
 /// What a rank computes before stages are cut.
 Part part_of(const Network& network, const Plan& plan, Mesh& mesh) {
-    try {
-        for (const PlanAxis* axis : axes()) {
-            if (axis->cut == nullptr) continue;
-            if (std::optional<Part> part = axis->cut(network, plan, mesh)) return *std::move(part);
-        }
-    } catch (const InputError& error) {
-        throw InputError(fmt::format("--plan '{}': {}", plan.text, error.what()));
+    for (const PlanAxis* axis : axes()) {
+        if (axis->cut == nullptr) continue;
+        if (std::optional<Part> part = axis->cut(network, plan, mesh)) return *std::move(part);
     }
     return whole(network);
 }

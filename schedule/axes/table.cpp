@@ -243,6 +243,16 @@ void complete_pipe(Plan& plan) {
     if (plan.chunks == 0) plan.chunks = interleaved ? 2 : 1;
 }
 
+/// What `cut` makes; its InputError with the plan's text.
+template <typename Cut>
+Part of_plan(const Plan& plan, Cut cut) {
+    try {
+        return cut();
+    } catch (const InputError& error) {
+        throw InputError(fmt::format("--plan '{}': {}", plan.text, error.what()));
+    }
+}
+
 std::optional<Part> cut_tensor(const Network& network, const Plan& plan, Mesh& mesh) {
     const std::int64_t parts = axis_size(mesh, "tensor");
     if (parts == 1) return std::nullopt;
@@ -250,7 +260,7 @@ std::optional<Part> cut_tensor(const Network& network, const Plan& plan, Mesh& m
 }
 
 /// The axes that cut images, and the one that they make together.
-std::optional<Part> cut_spatial(const Network& network, const Plan& /*plan*/, Mesh& mesh) {
+std::optional<Part> cut_spatial(const Network& network, const Plan& plan, Mesh& mesh) {
     std::vector<SpatialAxis> axes;
     for (std::size_t dim = 0; dim < spatial_axes.size(); ++dim) {
         const int index = axis_index(mesh, spatial_axes[dim]);
@@ -259,13 +269,13 @@ std::optional<Part> cut_spatial(const Network& network, const Plan& /*plan*/, Me
     }
     if (axes.empty()) return std::nullopt;
     const int grid = join(mesh, axes.front().index, axes.back().index);
-    return split_spatial(network, axes, name_of(mesh, grid));
+    return of_plan(plan, [&] { return split_spatial(network, axes, name_of(mesh, grid)); });
 }
 
-std::optional<Part> cut_experts(const Network& network, const Plan& /*plan*/, Mesh& mesh) {
+std::optional<Part> cut_experts(const Network& network, const Plan& plan, Mesh& mesh) {
     const int expert = axis_index(mesh, "expert");
     if (expert < 0) return std::nullopt;
-    return share_experts(network, "expert", expert, size_of(mesh, expert));
+    return of_plan(plan, [&] { return share_experts(network, "expert", expert, size_of(mesh, expert)); });
 }
 
 std::optional<Part> cut_dense(const Network& network, const Plan& plan, Mesh& mesh) {
