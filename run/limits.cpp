@@ -143,7 +143,7 @@ std::span<const Limit> limits() {
     static const std::vector<Limit> all = [] {
         std::vector<Limit> rows;
         for (const std::span<const Limit> some :
-             {limits_of_programs(), limits_of_plans(), limits_of_threads(), limits_of_devices()}) {
+             {limits_of_programs(), limits_of_devices(), limits_of_plans(), limits_of_threads()}) {
             rows.insert(rows.end(), some.begin(), some.end());
         }
         return rows;
