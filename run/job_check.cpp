@@ -41,9 +41,9 @@ void check_program(const Schedule& schedule) {
 
 void check_job(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
                std::string_view device) {
-    check_options(world.size(), schedule, options);
     const Asked asked{schedule, options, device};
-    if (const Limit* limit = first_limit(asked)) refuse(asked, *limit);
+    if (const Limit* limit = first_limit(asked)) refuse(asked, *limit);  // whatever the number of ranks is
+    check_options(world.size(), schedule, options);
 }
 
 }  // namespace rehearse::run

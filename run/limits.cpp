@@ -143,7 +143,7 @@ std::span<const Limit> limits() {
     static const std::vector<Limit> all = [] {
         std::vector<Limit> rows;
         for (const std::span<const Limit> some :
-             {limits_of_programs(), limits_of_plans(), limits_of_threads(), limits_of_devices()}) {
+             {limits_of_programs(), limits_of_devices(), limits_of_plans(), limits_of_threads()}) {
             rows.insert(rows.end(), some.begin(), some.end());
         }
         return rows;
@@ -159,7 +159,7 @@ const Limit* first_limit(const Asked& asked, bool program) {
 }
 
 std::span<const Limit> limits_of_programs() {
-    constexpr std::string_view in_f32 = "is trained in fp32 only";
+    constexpr std::string_view in_f32 = "what they keep and send is f32: choose fp32";
     static const auto rows = std::to_array<Limit>({
         {"inputs of one kind", "run feeds one input of numbers, the first layer, and one of integers", second_input,
          true},
@@ -197,15 +197,16 @@ std::span<const Limit> limits_of_plans() {
          [](const Asked& a) { return words(a.schedule.precision == Precision::tf32, "--precision tf32"); }},
         {"--precision fp8", "no kernel of run multiplies it; choose bf16",
          [](const Asked& a) { return words(a.schedule.precision == Precision::fp8, "--precision fp8"); }},
-        {"axes beside data with server, compress=top or 1bit, kfac", "is predicted, not run, in this version",
-         axis_beside_data},
+        {"axes beside data with server, compress=top or 1bit, kfac",
+         "their ranks train whole networks, in this version", axis_beside_data},
         {"server with place, copies or quorum",
          "servers run apart, without copies and with all groups, in this version; leave out place, copies and quorum",
          [](const Asked& a) {
              const Servers& servers = a.schedule.servers;
              return words(servers.shared || servers.copies > 1 || servers.quorum < 1, "servers");
          }},
-        {"tables that ranks do not share evenly", "is predicted, not run, in this version", uneven_tables},
+        {"tables that ranks do not share evenly", "each rank keeps as many as the others, in this version",
+         uneven_tables},
         {"tables=shared with momentum or weight decay", "their rows are updated by plain SGD, so that both must be 0",
          momentum_of_tables},
         {"--check-gradients with --resume, where ranks come by chance",

@@ -39,7 +39,7 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-struct Options {
+struct Options {  // a field an option of the command line, so more than fifteen
     int steps = 5;                       // in all, those before the checkpoint that it goes on from included
     std::string backend{}, algorithm{};  // empty: the best of each layer
     std::string device = "cpu";          // or "cuda"

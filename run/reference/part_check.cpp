@@ -67,9 +67,9 @@ GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& o
     const double floor = std::max(least, rounding);
     std::set<int> by_server;  // layers whose gradients servers make
     for (const Step& step : schedule.classes[at(class_of(schedule, rank))].steps) {
-        const auto* trade = std::get_if<Trade>(&step.action);
-        if (trade != nullptr && sends_factors(*trade)) {
-            by_server.insert(own.part().buckets[at(trade->bucket)].layers.front());
+        const auto* push_pull = std::get_if<Trade>(&step.action);
+        if (push_pull != nullptr && sends_factors(*push_pull)) {
+            by_server.insert(own.part().buckets[at(push_pull->bucket)].layers.front());
         }
     }
     GradientCheck worst{0, floor};
