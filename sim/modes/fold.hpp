@@ -17,10 +17,11 @@ class Fold {
 public:
     Fold(const Steps& steps, Collectives& collectives, Calls& calls, Traffic* traffic);
     void run();
-    /// Of one iteration that starts at 0, on the first rank of the class, in order of their starts.
+    /// Returns the events of one iteration that starts at 0, on the first rank of the class, in order of their starts.
     std::vector<Event> events(int c) const;
-    /// From the first start to the last end.
+    /// How long one iteration takes, from the first start to the last end.
     Seconds length() const;
+    /// Messages of one iteration, and arrows between a message's two ends.
     std::int64_t flows() const { return flows_; }
     std::int64_t arrows() const { return arrows_; }
 
@@ -30,25 +31,25 @@ private:
         int rank_class = 0, step = 0;
         double start = 0;
     };
-    /// Something of the class, or what its receives wait for, has ended.
+    /// Notes that something of the class, or what its receives wait for, has ended.
     void touch(int c);
     void take_what_can_be();
     void end(int c, int step, double start, double end);
     bool take_next(int c, StreamState& stream);
     bool take_send(int c, int step, const Send& send, double start);
     bool take_collective(int c, StreamState& stream, int step, double needed);
-    /// The only class's collective, which may share links with those of its other communicators.
+    /// Takes the only class's collective, which may share links with those of its other communicators.
     void take_only(StreamState& stream, Calls::OneCall& call, int step, double needed);
-    /// It takes so much longer on every rank as it met others, and as extra() says.
+    /// Ends it, as much later on every rank as it met others, and as extra() says.
     void end_only(StreamState& stream, int step, double start, double until);
-    /// A collective in whose groups are ranks of several classes begins when the last of these has come to it.
+    /// Takes a collective in whose groups are ranks of several classes: it begins when the last of these has come.
     bool take_together(int c, Stream stream, int step, const Calls::OfClass& own);
-    /// On cores that others share.
+    /// Whether it is a computation on cores that others share.
     bool computes(const ActiveCollective& active) const;
     void set_out(const ActiveCollective& active, double start);
     void arrive(const ActiveCollective& active, double when);
     void arrive_together(const std::vector<Member>& members, double when);
-    /// The only class's collective; when the last rank has ended it. Ranks that ended the stream's last collective
+    /// Returns when the last rank has ended the only class's collective. Ranks that ended the stream's last collective
     /// early enter this one early.
     double together(StreamState& stream, Calls::OneCall& call, double needed);
 

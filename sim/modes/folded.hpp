@@ -16,7 +16,7 @@ Prediction simulate_folded(const Steps& steps, const Wiring& wiring, Collectives
                            bool links);
 Prediction simulate_folded(const Steps& steps, const Wiring& wiring, int iterations,
                            std::int64_t followed_messages = Collectives::few);
-/// How long one iteration takes.
+/// Returns how long one iteration takes, without writing it down as a timeline.
 Seconds folded_step(const Steps& steps, const Wiring& wiring, Collectives& collectives);
 
 }  // namespace rehearse::sim

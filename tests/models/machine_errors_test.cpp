@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"half_a_node", "count = 2\n", "count = 1.5\n", 15, "'count' must be a whole number"},
         Mistake{"no_nic", "nics = [{ name = \"nic\" }]\nbridges = [", "bridges = [{ name = \"nic\" }, ", 13,
                 "2 nodes have to talk, and this kind has no nics"},
-        Mistake{"unknown_bridge", "{ name = \"switch\" }", "{ name = \"switch\", kind = \"procesor\" }", 18,
+        Mistake{"unknown_bridge", "{ name = \"switch\" }", "{ name = \"switch\", kind = \"procesor\" }", 19,
                 "no bridge is of kind 'procesor' (did you mean 'processor'?); the kinds are pcie, processor, nvlink"},
         Mistake{"unknown_vertex", "\"gpu1\", \"nic\"]", "\"gpu2\", \"nic\"]", 21, "no vertex 'gpu2' (did you mean"},
         Mistake{"unknown_end", "to = \"switch\"", "to = \"swich\"", 22, "did you mean 'switch'?"},
