@@ -44,6 +44,7 @@ struct Options {
     Leave leave = Leave::shape;
     std::string samples, filter, fail_over, learn, rules, plot, machine;
     bool rows = false;
+    int pilots = 1;
 };
 
 JudgedRow row_of(const ShippedKernels& shipped, const Judged& judged) {
@@ -158,7 +159,8 @@ int simulated(const Options& options, [[maybe_unused]] double allowed) {
     Report report =
         options.set == "megatron"
             ? validate_megatron({options.samples, options.machine, options.filter}, progress, median)
-            : validate_published({file, options.filter, options.rules, options.plot, options.rows}, progress, median);
+            : validate_published({file, options.filter, options.rules, options.plot, options.rows, options.pilots},
+                                 progress, median);
     work.mark(report);
     print(report, options.common);
     return work.interrupted() ? work.exit_code(good) : verdict(options, median, allowed);
@@ -234,6 +236,11 @@ Run add_validate(CLI::App& app) {
         ->option_text("FILE.toml");
     app.add_option("--plot", options->plot, "charts of published rows and their predictions, as SVG in this folder")
         ->option_text("FOLDER");
+    app.add_option("--pilots", options->pilots,
+                   "of published rows: 1, anchored on a run on one node; 2, what a second pilot on more nodes gains")
+        ->check(CLI::Range(1, 2))
+        ->option_text("N")
+        ->capture_default_str();
     app.add_flag("--rows", options->rows, "every published row with its predictions, not groups alone");
     app.add_option("--learn", options->learn, "learn the covariances anew and write them (a minute)")
         ->option_text("FILE.csv");

@@ -27,8 +27,9 @@ MAY_INCLUDE = {  # besides the folder itself
     "cluster": {"core", "models", "schedule", "sim", "predict"},
     "picture": {"core"},
     "validate": {"core", "prices", "models", "schedule", "sim", "predict", "cluster"},
-    "cli": {"core", "bench", "cluster", "picture", "predict", "search", "validate"} | VERBS,
-    "gui": {"core", "picture", "predict"} | VERBS - {"kernels", "run"},
+    "report": {"core", "prices", "predict"},
+    "cli": {"core", "bench", "cluster", "picture", "predict", "report", "search", "validate"} | VERBS,
+    "gui": {"core", "picture", "predict", "report"} | VERBS - {"kernels", "run"},
 }
 OWNERS = {  # library: (how its headers begin, who may reach them)
     "SimGrid": (r"simgrid/|xbt/|smpi/", {"sim"}),
