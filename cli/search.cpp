@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "search/search.hpp"
-#include "report/prediction_json.hpp"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -21,6 +20,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "models/models.hpp"
+#include "report/prediction_json.hpp"
 #include "search/store.hpp"
 
 namespace rehearse::cli {
