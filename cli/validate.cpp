@@ -182,6 +182,7 @@ void check_set(const Options& options) {
     if (replays && !(options.samples.empty() && options.learn.empty())) {
         throw InputError("--samples is of --set deepbench and megatron, --learn of deepbench");
     }
+    if (options.pilots < 1 || options.pilots > 2) throw InputError(fmt::format("--pilots {}: 1 or 2", options.pilots));
     if (!replays && !options.rules.empty()) throw InputError("--rules is of --set published");
 }
 
@@ -237,8 +238,7 @@ Run add_validate(CLI::App& app) {
     app.add_option("--plot", options->plot, "charts of published rows and their predictions, as SVG in this folder")
         ->option_text("FOLDER");
     app.add_option("--pilots", options->pilots,
-                   "of published rows: 1, anchored on a run on one node; 2, what a second pilot on more nodes gains")
-        ->check(CLI::Range(1, 2))
+                   "that published rows are anchored on, from 1 (on one node) to 2 (what one on more nodes gains)")
         ->option_text("N")
         ->capture_default_str();
     app.add_flag("--rows", options->rows, "every published row with its predictions, not groups alone");
