@@ -9,14 +9,9 @@
 
 #include "calibrate/fit.hpp"
 #include "core/error.hpp"
+#include "prices/interval.hpp"
 
 namespace rehearse::calibrate {
-
-namespace {
-
-constexpr double in_ninety_percent = 1.645;  // standard deviations of a normal distribution, either side
-
-}  // namespace
 
 // Ratios, not differences: half of the time and twice the time are equally far off.
 InSitu in_situ(std::span<const CheckedStep> checked, const std::string& host, const std::string& date) {
@@ -40,7 +35,7 @@ InSitu in_situ(std::span<const CheckedStep> checked, const std::string& host, co
     result.noise = median(noises);
     result.source = fmt::format("measured, {}, {}, {} samples: {}", host, date, steps, words);
     if (contradicted.empty()) return result;
-    result.noise = std::max(result.noise, (worst - 1) / in_ninety_percent);
+    result.noise = std::max(result.noise, (worst - 1) / prices::ninety_percent);
     result.doubt = fmt::format(
         "training steps contradict the prices that were measured on {} on {} ({}), as on a host that is busy with "
         "other "

@@ -82,24 +82,4 @@ std::string plan_help() {
     return text + schedule::compatibility_text();
 }
 
-nlohmann::ordered_json json_of(const StepFigures& figures) {
-    return {{"devices", figures.devices},
-            {"global_batch", figures.global_batch},
-            {"step_s", figures.time.step.value},
-            {"samples_per_s", figures.samples_per_s()},
-            {"flops_per_s", figures.flops_per_s().value},
-            {"compute_s", figures.time.compute.value},
-            {"exposed_comm_s", figures.time.exposed_comm.value},
-            {"bubble_s", figures.time.bubble.value},
-            {"io_wait_s", figures.time.io_wait.value},
-            {"rest_s", figures.time.rest.value},
-            {"memory_peak_bytes", figures.memory.value}};
-}
-
-void add_staleness(nlohmann::ordered_json& point, const Staleness& staleness) {
-    point["staleness"] = staleness.updates;
-    point["mean_staleness"] = staleness.mean();
-    point["most_staleness"] = staleness.most();
-}
-
 }  // namespace rehearse::cli

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/figures.hpp"
 #include "core/network.hpp"
 #include "schedule/plan.hpp"
 
@@ -43,10 +42,5 @@ schedule::Job job_for(const JobOptions& options, std::int64_t devices);
 
 /// What --plan help prints.
 std::string plan_help();
-
-/// The keys that a prediction and a measurement have in common: step_s, samples_per_s, compute_s, ...
-nlohmann::ordered_json json_of(const StepFigures& figures);
-/// With servers: "staleness" (how many updates, by how many others had come in between), its mean and the most.
-void add_staleness(nlohmann::ordered_json& point, const Staleness& staleness);
 
 }  // namespace rehearse::cli

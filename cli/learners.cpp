@@ -10,12 +10,12 @@
 
 #include "cli/command.hpp"
 #include "cli/job.hpp"
-#include "cli/prediction_json.hpp"
 #include "cli/report.hpp"
 #include "cli/training.hpp"
 #include "core/error.hpp"
 #include "models/models.hpp"
 #include "predict/predict.hpp"
+#include "report/prediction_json.hpp"
 
 namespace rehearse::cli {
 
@@ -70,11 +70,11 @@ Json row_of(const Options& options, const Network& network, const Machine& machi
     Timeline unused;
     const predict::Point point = predict::point_of(job, predict::setup_of(job, options.devices), unused);
     Json row{{"batch", batch}, {"learners", learners}};
-    row.update(json_of(point.figures));
+    row.update(report::json_of(point.figures));
     row["nodes"] = point.nodes;
     row["fits"] = point.memory.fits;
     row["plan"] = plan;
-    add_training_time(row, point.training);
+    report::add_training_time(row, point.training);
     return row;
 }
 

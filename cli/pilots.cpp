@@ -10,6 +10,7 @@
 #include "core/file.hpp"
 #include "core/precision.hpp"
 #include "core/text.hpp"
+#include "report/prediction_json.hpp"
 
 namespace rehearse::cli {
 
@@ -56,10 +57,12 @@ std::vector<predict::Pilot> read_pilots(const std::string& file, const predict::
         check_same(file, "model", document, job.network.name);
         check_same(file, "precision", document, to_string(job.precision));
         for (const Json& point : document["points"]) {
-            if (!point.value("fits", true)) continue;
-            pilots.push_back({.devices = point.at("devices").get<std::int64_t>(),
-                              .step = Seconds{point.at("step_s").get<double>()},
-                              .global_batch = point.at("global_batch").get<std::int64_t>()});
+            const predict::Point read = report::point_of(point);
+            if (!(read.figures.time.step > Seconds{})) throw wrong;
+            if (!read.memory.fits) continue;
+            pilots.push_back({.devices = read.figures.devices,
+                              .step = read.figures.time.step,
+                              .global_batch = read.figures.global_batch});
         }
     } catch (const Json::exception&) {
         throw wrong;
@@ -72,8 +75,10 @@ std::vector<predict::Pilot> read_pilots(const std::string& file, const predict::
 std::string warning_of(const predict::ComparedPilot& pilot) {
     std::string text = fmt::format(
         "the pilot of {} devices, {} a step, lies outside the 99 % band of the prediction "
-        "without it, {} to {}",
-        pilot.devices, to_string(pilot.measured), to_string(pilot.likely.low), to_string(pilot.likely.high));
+        "{}, {} to {}",
+        pilot.devices, to_string(pilot.measured),
+        pilot.anchored_on ? fmt::format("anchored on {}", *pilot.anchored_on) : "without it",
+        to_string(pilot.likely.low), to_string(pilot.likely.high));
     std::vector<std::string> causes;
     const bool possible = pilot.measured >= pilot.least;
     if (!possible) {
@@ -82,8 +87,9 @@ std::string warning_of(const predict::ComparedPilot& pilot) {
     }
     if (possible && pilot.is_met()) {
         const bool slower = pilot.computation > 1;
-        causes.push_back(fmt::format("computation {:.3g} times as {} as priced",
-                                     slower ? pilot.computation : 1 / pilot.computation, slower ? "slow" : "fast"));
+        causes.push_back(fmt::format("computation {:.3g} times as {} as {}",
+                                     slower ? pilot.computation : 1 / pilot.computation, slower ? "slow" : "fast",
+                                     pilot.anchored_on ? fmt::format("on {}", *pilot.anchored_on) : "priced"));
     }
     if (pilot.messages) causes.push_back(fmt::format("exposed communication {:.3g} times as long", *pilot.messages));
     causes.emplace_back("another batch, precision or plan than the prediction has");
@@ -93,13 +99,15 @@ std::string warning_of(const predict::ComparedPilot& pilot) {
 }
 
 Json json_of(const predict::ComparedPilot& pilot) {
-    return {{"devices", pilot.devices},
-            {"measured_step_s", pilot.measured.value},
-            {"cold_step_s", pilot.cold.value},
-            {"cold_low_99_s", pilot.likely.low.value},
-            {"cold_high_99_s", pilot.likely.high.value},
-            {"compute_scale", pilot.computation},
-            {"contradicts", pilot.contradicts()}};
+    Json json{{"devices", pilot.devices},
+              {"measured_step_s", pilot.measured.value},
+              {"predicted_step_s", pilot.predicted.value},
+              {"low_99_s", pilot.likely.low.value},
+              {"high_99_s", pilot.likely.high.value},
+              {"compute_scale", pilot.computation},
+              {"contradicts", pilot.contradicts()}};
+    if (pilot.anchored_on) json["anchored_on"] = *pilot.anchored_on;
+    return json;
 }
 
 }  // namespace
@@ -107,7 +115,8 @@ Json json_of(const predict::ComparedPilot& pilot) {
 void add_pilots(CLI::App& app, std::vector<std::string>& pilots) {
     app.add_option("--pilot", pilots,
                    "a step that was measured, as devices and samples/s or time (4=1320/s, 4=97ms), or JSON of run or "
-                   "predict: computation is scaled to meet the smallest; repeatable")
+                   "predict: computation is scaled to meet it; with several on"
+                   " more and more nodes messages are fitted, too; repeatable")
         ->option_text("N=RATE/s|N=TIME|FILE.json");
 }
 
@@ -122,12 +131,6 @@ std::vector<predict::Pilot> pilots_of(const std::vector<std::string>& texts, con
         pilots.insert(pilots.end(), read.begin(), read.end());
     }
     return pilots;
-}
-
-std::string basis_of(const predict::Point& point) {
-    if (point.measured) return "measured";
-    if (!point.anchor) return "cold";
-    return fmt::format("anchored on {} device{}", point.anchor->devices, point.anchor->devices == 1 ? "" : "s");
 }
 
 void add_pilots(Report& report, const predict::Prediction& prediction, const Common& common) {

@@ -21,9 +21,6 @@ void add_pilots(CLI::App& app, std::vector<std::string>& pilots);
 /// or precision than the job's.
 std::vector<predict::Pilot> pilots_of(const std::vector<std::string>& texts, const predict::Job& job);
 
-/// "measured", "anchored on 4 devices", "cold".
-std::string basis_of(const predict::Point& point);
-
 /// "pilots", and in "warnings" and on stderr those that contradict the machine's prices, with what would explain them.
 void add_pilots(Report& report, const predict::Prediction& prediction, const Common& common);
 

@@ -15,7 +15,6 @@
 #include "cli/learner_options.hpp"
 #include "cli/pilots.hpp"
 #include "cli/predict_tables.hpp"
-#include "cli/prediction_json.hpp"
 #include "cli/report.hpp"
 #include "cli/training.hpp"
 #include "core/dependencies.hpp"
@@ -26,6 +25,7 @@
 #include "picture/scaling.hpp"
 #include "picture/write.hpp"
 #include "predict/predict.hpp"
+#include "report/prediction_json.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/remedies.hpp"
 #include "trace/trace.hpp"
@@ -196,8 +196,9 @@ Report report_of(const Options& options, const predict::Job& job, const predict:
     report.document["plan"] = options.job.plan;
     report.document["precision"] = to_string(options.job.precision);
     report.document["points"] = Json::array();
-    for (const predict::Point& point : prediction.points) report.document["points"].push_back(json_of(point));
+    for (const predict::Point& point : prediction.points) report.document["points"].push_back(report::json_of(point));
     add_machine_notes(report, job.machine);
+    add_faster_than_peak(report, prediction, options.common);
     add_pilots(report, prediction, options.common);
     if (options.explain) add_explanation(report, prediction);
     if (options.memory) add_memory(report, prediction);

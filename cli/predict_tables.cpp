@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "predict/explain.hpp"
+#include "predict/faster_than_peak.hpp"
 #include "prices/tile_model.hpp"
+#include "report/prediction_json.hpp"
 #include "schedule/memory.hpp"
 
 namespace rehearse::cli {
@@ -16,6 +18,18 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::int64_t devices_of(const predict::Prediction& prediction) { return prediction.points.back().figures.devices; }
+
+void add_band(Report& report, const predict::Prediction& prediction) {
+    Json& rows = report.document["band"] = Json::array();
+    for (const predict::BandPart& part : predict::band_parts(prediction)) {
+        rows.push_back({{"what", part.what}, {"factor", part.factor}, {"source", part.source}});
+    }
+    if (rows.empty()) return;
+    report.tables.push_back(
+        {"band",
+         "why the step may be longer or shorter, nine times in ten: by each part alone",
+         {{"what", "what is uncertain"}, {"factor", "times", Show::number}, {"source", "known from"}}});
+}
 
 // What the step was held against, and did not beat.
 void add_bounds(Report& report, const predict::Point& point) {
@@ -47,16 +61,23 @@ void add_machine_notes(Report& report, const Machine& machine) {
     if (!doubt.empty()) say(fmt::format("warning: {}: {}", machine.origin, doubt));
 }
 
+void add_faster_than_peak(Report& report, const predict::Prediction& prediction, const Common& common) {
+    const Machine& machine = prediction.setup.machine;
+    for (const predict::FasterThanPeak& one : predict::faster_than_peak(prediction.setup.schedule, machine)) {
+        const std::string text = fmt::format(
+            "{}: the sample of '{}' on '{}', {} ({}), beats what the device's peak ({}) and memory allow, {}: one of "
+            "them is wrong; the prediction takes the latter",
+            machine.origin.empty() ? machine.name : machine.origin, one.problem, one.device, to_string(one.measured),
+            one.sample, one.peak, to_string(one.least));
+        report.document["warnings"].push_back(text);
+        talk(common, "warning: " + text);
+    }
+}
+
 void add_explanation(Report& report, const predict::Prediction& prediction) {
     Json& rows = report.document["explanation"] = Json::array();
     for (const predict::Explained& part : predict::explained(prediction)) {
-        rows.push_back({{"what", part.what},
-                        {"steps", part.steps},
-                        {"total_s", part.total.value},
-                        {"share", part.share},
-                        {"error", part.error},
-                        {"basis", to_string(part.basis)},
-                        {"source", part.source}});
+        rows.push_back(report::json_of(part));
     }
     report.tables.push_back({"explanation",
                              fmt::format("where the step of {} devices comes from", devices_of(prediction)),
@@ -67,6 +88,7 @@ void add_explanation(Report& report, const predict::Prediction& prediction) {
                               {"error", "error", Show::percent},
                               {"basis", "price"},
                               {"source", "source"}}});
+    add_band(report, prediction);
     add_bounds(report, prediction.points.back());
 }
 

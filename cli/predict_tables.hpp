@@ -10,6 +10,8 @@ namespace rehearse::cli {
 /// What the machine file says of its prices as a whole: "software", that devices with tiles are priced for, and
 /// "warnings", why they are not to be trusted. Below the tables in text.
 void add_machine_notes(Report& report, const Machine& machine);
+/// In "warnings" and on stderr: kernels that were measured to be faster than the machine's peaks allow.
+void add_faster_than_peak(Report& report, const predict::Prediction& prediction, const Common& common);
 /// "explanation": what takes the step's time, at which price, from where; "bounds": what its certificate held it
 /// against.
 void add_explanation(Report& report, const predict::Prediction& prediction);

@@ -16,6 +16,7 @@
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "models/models.hpp"
+#include "report/prediction_json.hpp"
 #include "run/limits.hpp"
 #include "run/train.hpp"
 #include "trace/trace.hpp"
@@ -123,8 +124,10 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     report.document["steps"] = steps_of(result);
     const bool timed = !result.timeline.events.empty();  // kernels of learners overlap: there is no timeline
     report.document["points"] = Json::array();
-    if (timed) report.document["points"].push_back(json_of(figures_of(schedule, summarize(schedule, result.timeline))));
-    if (schedule.servers.count > 0) add_staleness(report.document["points"][0], Staleness{result.staleness});
+    if (timed)
+        report.document["points"].push_back(
+            report::json_of(figures_of(schedule, summarize(schedule, result.timeline))));
+    if (schedule.servers.count > 0) report::add_staleness(report.document["points"][0], Staleness{result.staleness});
     if (options.run.check_gradients) {
         report.document["gradient_error"] = result.gradient_error;
         report.document["gradient_tolerance"] = result.gradient_tolerance;

@@ -14,13 +14,13 @@
 #include "cli/command.hpp"
 #include "cli/crew.hpp"
 #include "cli/job.hpp"
-#include "cli/prediction_json.hpp"
 #include "cli/progress.hpp"
 #include "cli/report.hpp"
 #include "cli/training.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "models/models.hpp"
+#include "report/prediction_json.hpp"
 #include "search/store.hpp"
 
 namespace rehearse::cli {
@@ -95,9 +95,9 @@ Json row_of(const Options& options, const search::Ranked& each, std::size_t rank
              {"memory_peak_bytes", each.result.memory.value},
              {"estimated_step_s", each.estimate.step_s},
              {"estimated_memory_bytes", each.estimate.memory_bytes}};
-    add_training_time(row, training_time(options.training, {.samples_per_s = batch / each.result.step.value,
-                                                            .global_batch = *options.job.global_batch,
-                                                            .nodes = each.nodes}));
+    report::add_training_time(row, training_time(options.training, {.samples_per_s = batch / each.result.step.value,
+                                                                    .global_batch = *options.job.global_batch,
+                                                                    .nodes = each.nodes}));
     if (row.contains("node_hours") && options.node_watts) {
         row["energy_kwh"] = row["node_hours"].get<double>() * *options.node_watts / 1000;
     }

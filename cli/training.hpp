@@ -14,7 +14,7 @@ class App;
 namespace rehearse::cli {
 
 void add_training(CLI::App& app, predict::Training& training);
-/// Columns of the times that add_training_time() gives a row (cli/prediction_json.hpp).
+/// Columns of the times that add_training_time() gives a row (report/prediction_json.hpp).
 void add_columns(std::vector<Column>& columns, const predict::Training& training);
 
 }  // namespace rehearse::cli

@@ -45,6 +45,7 @@ struct Options {
     Leave leave = Leave::shape;
     std::string samples, filter, fail_over, learn, rules, plot, machine;
     bool rows = false;
+    int pilots = 1;
 };
 
 JudgedRow row_of(const ShippedKernels& shipped, const Judged& judged) {
@@ -160,7 +161,8 @@ int simulated(const Options& options, [[maybe_unused]] double allowed) {
         options.set == "nccl" ? validate_nccl({options.samples, options.filter, options.rows}, median)
         : options.set == "megatron"
             ? validate_megatron({options.samples, options.machine, options.filter}, progress, median)
-            : validate_published({file, options.filter, options.rules, options.plot, options.rows}, progress, median);
+            : validate_published({file, options.filter, options.rules, options.plot, options.rows, options.pilots},
+                                 progress, median);
     work.mark(report);
     print(report, options.common);
     return work.interrupted() ? work.exit_code(good) : verdict(options, median, allowed);
@@ -182,6 +184,7 @@ void check_set(const Options& options) {
     if (replays && !(options.samples.empty() && options.learn.empty())) {
         throw InputError("--samples is of --set deepbench, megatron and nccl, --learn of deepbench");
     }
+    if (options.pilots < 1 || options.pilots > 2) throw InputError(fmt::format("--pilots {}: 1 or 2", options.pilots));
     if (!replays && !options.rules.empty()) throw InputError("--rules is of --set published");
 }
 
@@ -236,6 +239,10 @@ Run add_validate(CLI::App& app) {
         ->option_text("FILE.toml");
     app.add_option("--plot", options->plot, "charts of published rows and their predictions, as SVG in this folder")
         ->option_text("FOLDER");
+    app.add_option("--pilots", options->pilots,
+                   "that published rows are anchored on, from 1 (on one node) to 2 (what one on more nodes gains)")
+        ->option_text("N")
+        ->capture_default_str();
     app.add_flag("--rows", options->rows, "every published row with its predictions, not groups alone");
     app.add_option("--learn", options->learn, "learn the covariances anew and write them (a minute)")
         ->option_text("FILE.csv");

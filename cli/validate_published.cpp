@@ -74,6 +74,13 @@ Json row_json(const ReplayedRow& replayed) {
                  {"low", best.low},
                  {"high", best.high},
                  {"anchor", replayed.anchor}});
+    if (replayed.twice) {
+        json.update({{"second_pilot", replayed.second},
+                     {"two_pilots_predicted", replayed.twice->predicted},
+                     {"two_pilots_error", error_of(*replayed.twice, row.value)},
+                     {"two_pilots_low", replayed.twice->low},
+                     {"two_pilots_high", replayed.twice->high}});
+    }
     if (!replayed.cold) {
         json["cold_skipped"] = replayed.settings.at("cold");
         return json;
@@ -149,7 +156,7 @@ void add_unseen(const std::vector<ReplayedRow>& rows, std::optional<Answer> Repl
 }
 
 void summarize(const std::vector<ReplayedRow>& rows, Report& report, double& median) {
-    RowErrors anchored, cold, memory;
+    RowErrors anchored, cold, memory, once, twice;
     std::map<std::string, int> reasons, only_anchored;
     for (const ReplayedRow& row : rows) {
         if (!row.answered()) {
@@ -159,6 +166,9 @@ void summarize(const std::vector<ReplayedRow>& rows, Report& report, double& med
         if (row.cold) add(row.from_memory ? memory : cold, *row.cold, row.row.value);
         if (!row.cold) ++only_anchored[row.settings.at("cold")];
         if (row.anchored && !row.from_memory) add(anchored, *row.anchored, row.row.value);
+        if (!row.twice || row.from_memory) continue;
+        add(once, *row.anchored, row.row.value);
+        add(twice, *row.twice, row.row.value);
     }
     Json& summary = report.document["summary"] = Json::object();
     const auto add = [&](const char* name, const RowErrors& errors, std::string_view what) {
@@ -173,6 +183,8 @@ void summarize(const std::vector<ReplayedRow>& rows, Report& report, double& med
     add("anchored", anchored, "scaled to the smallest run of the same kind");
     add("cold", cold, "nothing measured on the system");
     add("memory", memory, "cold; figures that were written down from memory");
+    add("one_pilot", once, "rows that have a second pilot, on more nodes, without it");
+    add("two_pilots", twice, "the same rows with it");
     add_unseen(rows, &ReplayedRow::anchored, "anchored", report);
     add_unseen(rows, &ReplayedRow::cold, "cold", report);
     for (const auto& [why, count] : only_anchored)
@@ -231,7 +243,8 @@ Report validate_published(const PublishedOptions& options, const Progress& progr
                                           : validate::read_published(read_file(options.file), options.file);
     validate::ReplayRules rules = validate::shipped_replay_rules();
     if (!options.rules.empty()) rules.add(read_file(options.rules), options.rules);
-    const std::vector<ReplayedRow> rows = validate::replay_rows(all, rules, matching(options.filter), progress);
+    const std::vector<ReplayedRow> rows =
+        validate::replay_rows(all, rules, matching(options.filter), progress, validate::Pilots{options.pilots});
     if (rows.empty()) {
         throw InputError(options.filter.empty() ? fmt::format("{}: it has no rows", options.file)
                                                 : fmt::format("--filter '{}' matches no row", options.filter));

@@ -15,6 +15,7 @@ struct PublishedOptions {
     std::string filter, rules;
     std::string plot;   // empty, or a folder for charts
     bool rows = false;  // a table of every row, before that of groups
+    int pilots = 1;     // 2: what a second pilot gains, too
 };
 
 /// rows, mean_error, median_error, p90_error, in_band, and the median band_width where there are bands.

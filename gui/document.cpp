@@ -48,28 +48,9 @@ double number(const Json& object, const char* key) {
     const auto found = object.find(key);
     return found != object.end() && found->is_number() ? found->get<double>() : 0;
 }
-std::int64_t whole(const Json& object, const char* key) { return static_cast<std::int64_t>(number(object, key)); }
 std::string text(const Json& object, const char* key) {
     const auto found = object.find(key);
     return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-Point point_of(const Json& p) {
-    Point point;
-    point.devices = whole(p, "devices"), point.nodes = whole(p, "nodes");
-    point.global_batch = whole(p, "global_batch");
-    point.step_s = number(p, "step_s"), point.step_low_s = number(p, "step_low_s");
-    point.step_high_s = number(p, "step_high_s"), point.samples_per_s = number(p, "samples_per_s");
-    point.flops_per_s = number(p, "flops_per_s"), point.speedup = number(p, "speedup");
-    point.efficiency = number(p, "efficiency"), point.compute_s = number(p, "compute_s");
-    point.exposed_comm_s = number(p, "exposed_comm_s"), point.bubble_s = number(p, "bubble_s");
-    point.io_wait_s = number(p, "io_wait_s"), point.rest_s = number(p, "rest_s");
-    point.memory_peak_bytes = number(p, "memory_peak_bytes");
-    point.memory_capacity_bytes = number(p, "memory_capacity_bytes");
-    point.fits = !p.contains("fits") || p["fits"] == true;
-    point.mode = text(p, "mode"), point.training_s = number(p, "training_s"), point.epochs = number(p, "epochs");
-    point.node_hours = number(p, "node_hours"), point.simulation_wall_s = number(p, "simulation_wall_s");
-    return point;
 }
 
 // A prediction or benchmarks, which are read as a whole.
@@ -180,33 +161,7 @@ Benchmarks medians(Benchmarks all) {
 }  // namespace
 
 Prediction parse_prediction(const std::string& json, const std::string& origin) {
-    const Json document = parsed(json, origin);
-    const std::string schema = document.is_object() ? text(document, "schema") : "";
-    if (!schema.starts_with("rehearse.prediction/")) {
-        throw InputError(
-            fmt::format("{}: not a prediction (schema '{}'): right would be the output of rehearse predict "
-                        "--format json",
-                        origin, schema));
-    }
-    Prediction prediction{text(document, "model"),
-                          text(document, "machine"),
-                          text(document, "plan"),
-                          text(document, "precision"),
-                          {},
-                          {},
-                          {}};
-    for (const Json& row : rows_of(document, "points")) prediction.points.push_back(point_of(row));
-    if (prediction.points.empty()) throw InputError(origin + ": a prediction without points");
-    std::ranges::stable_sort(prediction.points, {}, &Point::devices);
-    for (const Json& row : rows_of(document, "explanation")) {
-        prediction.explanation.push_back({text(row, "what"), text(row, "basis"), text(row, "source"),
-                                          whole(row, "steps"), number(row, "total_s"), number(row, "share"),
-                                          number(row, "error")});
-    }
-    for (const Json& row : rows_of(document, "memory")) {
-        prediction.memory.push_back({text(row, "class"), text(row, "kind"), number(row, "bytes")});
-    }
-    return prediction;
+    return report::prediction_of(parsed(json, origin), origin);
 }
 
 Benchmarks parse_benchmarks(const std::string& json, const std::string& origin) {

@@ -11,37 +11,13 @@
 #include "core/timeline.hpp"
 #include "picture/lanes.hpp"
 #include "picture/roofline.hpp"
+#include "report/prediction_json.hpp"
 
 namespace rehearse::gui {
 
-struct Point {
-    std::int64_t devices = 0, nodes = 0, global_batch = 0;
-    double step_s = 0, step_low_s = 0, step_high_s = 0, samples_per_s = 0, flops_per_s = 0, speedup = 0, efficiency = 0;
-    double compute_s = 0, exposed_comm_s = 0, bubble_s = 0, io_wait_s = 0, rest_s = 0;
-    double memory_peak_bytes = 0, memory_capacity_bytes = 0;
-    bool fits = true;
-    std::string mode;
-    double training_s = 0, epochs = 0, node_hours = 0, simulation_wall_s = 0;  // 0: not asked for
-};
-
-struct Explanation {
-    std::string what, basis, source;  // basis: in the words of prices/prices.hpp
-    std::int64_t steps = 0;
-    double total_s = 0, share = 0, error = 0;
-};
-
-struct MemoryPart {
-    std::string rank_class, kind;
-    double bytes = 0;
-};
-
-/// What `rehearse predict --format json` prints.
-struct Prediction {
-    std::string model, machine, plan, precision;
-    std::vector<Point> points;  // by devices
-    std::vector<Explanation> explanation;
-    std::vector<MemoryPart> memory;  // of the largest point
-};
+using predict::Point;
+using Prediction = report::PredictionFile;
+using report::MemoryPart;
 
 struct Benchmark {
     std::string name;

@@ -29,8 +29,8 @@ Rows rows_of(const std::vector<MemoryPart>& parts) {
         auto row = std::ranges::find(rows.rows, part.kind, [](const auto& r) { return r[0].text; });
         if (row == rows.rows.end()) row = rows.rows.insert(row, {Value{part.kind}});
         if (row->size() <= column) row->resize(column + 1);
-        (*row)[column] = bytes(part.bytes);
-        sums[column] += part.bytes;
+        (*row)[column] = bytes(part.bytes.value);
+        sums[column] += part.bytes.value;
     }
     if (rows.rows.empty()) return {};
     auto& all = rows.rows.emplace_back();
@@ -63,7 +63,7 @@ public:
             const Prediction* prediction = session_.current_prediction();
             if (prediction == nullptr || prediction->memory.empty())
                 throw InputError("Open a prediction made with --memory, or predict an experiment");
-            return memory_picture(prediction->memory, prediction->points.back().memory_capacity_bytes,
+            return memory_picture(prediction->memory, prediction->points.back().memory.capacity.value,
                                   fmt::format("Memory of a device: {} on {}, {}", prediction->model,
                                               prediction->machine, prediction->plan),
                                   size.width, theme);

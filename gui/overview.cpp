@@ -7,8 +7,6 @@
 #include <array>
 #include <cmath>
 
-#include "core/precision.hpp"
-#include "models/models.hpp"
 #include "prices/prices.hpp"
 
 namespace rehearse::gui {
@@ -31,50 +29,40 @@ std::string long_time(double s) {
                            : fmt::format("{:.1f} days", s / 86400);
 }
 
-// The share of the devices' peak in the prediction's data type; nothing when the machine has no such peak.
-std::optional<double> utilization(const Prediction& prediction, const Point& p) {
-    try {
-        const Machine machine = models::load_machine(prediction.machine);
-        const DeviceClass& device = class_of(machine, 0);
-        const auto peak = device.peak.find(types_of(parse_precision(prediction.precision)).product);
-        if (peak == device.peak.end()) return std::nullopt;
-        return p.flops_per_s / (static_cast<double>(p.devices) * peak->second.value.value);
-    } catch (const std::exception&) {
-        return std::nullopt;
-    }
-}
-
-std::vector<Card> cards_of(const Prediction& prediction, const Point& p) {
+std::vector<Card> cards_of(const Point& p) {
+    const Summary& time = p.figures.time;
     std::vector<Card> cards;
-    cards.push_back({"Step time", time_text(p.step_s),
-                     fmt::format("band {} to {}", time_text(p.step_low_s), time_text(p.step_high_s)), compute_color,
-                     "timeline: where the time goes"});
-    cards.push_back(
-        {"Throughput",
-         picture::text_of(p.samples_per_s, picture::Unit::none) + (p.samples_per_s < 1e6 ? " samples/s" : "samples/s"),
-         fmt::format("global batch {}", p.global_batch), compute_color, "scaling: over devices"});
-    cards.push_back({"Scaling efficiency", fmt::format("{:.1f} %", 100 * p.efficiency),
-                     fmt::format("{} devices, {} nodes", p.devices, p.nodes), p.efficiency > 0.8 ? good : bad,
-                     "scaling: over devices"});
-    if (const auto mfu = utilization(prediction, p)) {
-        cards.push_back({"Model FLOP utilization", fmt::format("{:.1f} %", 100 * *mfu),
-                         to_string(FlopRate{p.flops_per_s}) + " in all", compute_color,
+    cards.push_back({"Step time", time_text(time.step.value),
+                     fmt::format("band {} to {}", time_text(p.band.low.value), time_text(p.band.high.value)),
+                     compute_color, "timeline: where the time goes"});
+    cards.push_back({"Throughput",
+                     picture::text_of(p.figures.samples_per_s(), picture::Unit::none) +
+                         (p.figures.samples_per_s() < 1e6 ? " samples/s" : "samples/s"),
+                     fmt::format("global batch {}", p.figures.global_batch), compute_color, "scaling: over devices"});
+    cards.push_back({"Scaling efficiency", fmt::format("{:.1f} %", 100 * p.efficiency.value_or(0)),
+                     fmt::format("{} devices, {} nodes", p.figures.devices, p.nodes),
+                     p.efficiency.value_or(0) > 0.8 ? good : bad, "scaling: over devices"});
+    if (p.utilization) {
+        cards.push_back({"Model FLOP utilization", fmt::format("{:.1f} %", 100 * *p.utilization),
+                         to_string(p.figures.flops_per_s()) + " in all", compute_color,
                          "kernels: what the devices reach"});
     }
-    cards.push_back({"Exposed communication", time_text(p.exposed_comm_s), share_text(p.exposed_comm_s, p.step_s),
-                     p.exposed_comm_s > 0.2 * p.step_s ? bad : good, "timeline: where the time goes"});
-    cards.push_back({"Pipeline bubble", time_text(p.bubble_s), share_text(p.bubble_s, p.step_s),
-                     p.bubble_s > 0.2 * p.step_s ? bad : good, "pipeline: the schedule"});
-    cards.push_back({"Waiting for input", time_text(p.io_wait_s), share_text(p.io_wait_s, p.step_s),
-                     p.io_wait_s > 0.1 * p.step_s ? bad : good, "timeline: where the time goes"});
-    cards.push_back({"Memory of a device", to_string(Bytes{p.memory_peak_bytes}),
-                     fmt::format("of {}: {:.0f} %{}", to_string(Bytes{p.memory_capacity_bytes}),
-                                 100 * p.memory_peak_bytes / std::max(p.memory_capacity_bytes, 1.0),
-                                 p.fits ? "" : ", does not fit"),
-                     p.fits ? good : bad, "memory: by kind"});
-    if (p.training_s > 0) {
-        const std::string name = p.epochs > 0 ? fmt::format("Training of {:.4g} epochs", p.epochs) : "Training";
-        cards.push_back({name, long_time(p.training_s), fmt::format("{:.4g} node-hours", p.node_hours), compute_color,
+    cards.push_back({"Exposed communication", time_text(time.exposed_comm.value),
+                     share_text(time.exposed_comm.value, time.step.value),
+                     time.exposed_comm.value > 0.2 * time.step.value ? bad : good, "timeline: where the time goes"});
+    cards.push_back({"Pipeline bubble", time_text(time.bubble.value), share_text(time.bubble.value, time.step.value),
+                     time.bubble.value > 0.2 * time.step.value ? bad : good, "pipeline: the schedule"});
+    cards.push_back({"Waiting for input", time_text(time.io_wait.value),
+                     share_text(time.io_wait.value, time.step.value),
+                     time.io_wait.value > 0.1 * time.step.value ? bad : good, "timeline: where the time goes"});
+    cards.push_back({"Memory of a device", to_string(p.memory.peak),
+                     fmt::format("of {}: {:.0f} %{}", to_string(p.memory.capacity),
+                                 100 * p.memory.peak.value / std::max(p.memory.capacity.value, 1.0),
+                                 p.memory.fits ? "" : ", does not fit"),
+                     p.memory.fits ? good : bad, "memory: by kind"});
+    if (p.training) {
+        cards.push_back({fmt::format("Training of {:.4g} epochs", p.training->epochs), long_time(p.training->all.value),
+                         fmt::format("{:.4g} node-hours", p.training->node_hours), compute_color,
                          "scaling: over devices"});
     }
     return cards;
@@ -88,10 +76,12 @@ picture::Stacks breakdown(const std::vector<Point>& points) {
     stacks.categories = {"computing", "exposed communication", "bubble", "waiting for input", "rest"};
     stacks.colors = {compute_color, comm_color, bubble_color, io_color, rest_color};
     for (const Point& p : points) {
-        picture::StackRow row{fmt::format("{} devices", p.devices), time_text(p.step_s), {}, {}, {}};
-        const std::array values{p.compute_s, p.exposed_comm_s, p.bubble_s, p.io_wait_s, p.rest_s};
+        const Summary& time = p.figures.time;
+        picture::StackRow row{fmt::format("{} devices", p.figures.devices), time_text(time.step.value), {}, {}, {}};
+        const std::array values{time.compute.value, time.exposed_comm.value, time.bubble.value, time.io_wait.value,
+                                time.rest.value};
         for (std::size_t i = 0; i < values.size(); ++i) row.parts.push_back({i, values[i], ""});
-        if (p.step_low_s > 0) row.low = p.step_low_s, row.high = p.step_high_s;
+        if (p.band.low > Seconds{}) row.low = p.band.low.value, row.high = p.band.high.value;
         stacks.rows.push_back(row);
     }
     return stacks;
@@ -104,15 +94,13 @@ picture::Stacks prices(const Prediction& prediction) {
     constexpr std::array all{Basis::measured_here, Basis::measured_on_class, Basis::modelled};
     for (const Basis basis : all) stacks.categories.emplace_back(to_string(basis));
     stacks.colors = {good, compute_color, bubble_color};
-    for (const Explanation& e : prediction.explanation) {
+    for (const predict::Explained& e : prediction.explanation) {
         if (stacks.rows.size() == 10) break;
-        // A document of an earlier version does not say it: no price is called measured that may not be.
-        const auto found = std::ranges::find(stacks.categories, e.basis) - stacks.categories.begin();
-        const std::size_t basis = std::min(static_cast<std::size_t>(found), all.size() - 1);
+        const auto basis = static_cast<std::size_t>(std::ranges::find(all, e.basis) - all.begin());
         stacks.rows.push_back({e.what,
-                               fmt::format("{} ± {:.0f} %", time_text(e.total_s), 100 * e.error),
-                               {{basis, e.total_s,
-                                 fmt::format("{}: {} in {} steps, {}: {}", e.what, time_text(e.total_s), e.steps,
+                               fmt::format("{} ± {:.0f} %", time_text(e.total.value), 100 * e.error),
+                               {{basis, e.total.value,
+                                 fmt::format("{}: {} in {} steps, {}: {}", e.what, time_text(e.total.value), e.steps,
                                              stacks.categories[basis], e.source)}},
                                {},
                                {}});
@@ -130,11 +118,11 @@ picture::Picture overview_picture(const Prediction& prediction, std::size_t poin
     double top = 10 +
                  draw_heading(picture, {20, 10, size.width - 40, 0},
                               fmt::format("{} on {}", prediction.model, prediction.machine),
-                              fmt::format("{} devices, plan {}, {}, {} simulation", p.devices, prediction.plan,
-                                          prediction.precision, p.mode),
+                              fmt::format("{} devices, plan {}, {}, {} simulation", p.figures.devices, prediction.plan,
+                                          prediction.precision, p.mode == sim::Mode::exact ? "exact" : "folded"),
                               colors) +
                  10;
-    top += draw_cards(picture, {20, top, size.width - 40, 0}, cards_of(prediction, p), colors) + 6;
+    top += draw_cards(picture, {20, top, size.width - 40, 0}, cards_of(p), colors) + 6;
     const auto add = [&](const picture::Stacks& stacks) {
         if (stacks.rows.empty()) return;
         top += std::max(draw(picture, {4, top, size.width - 8, 0}, stacks, colors), height_of(stacks)) + 6;
@@ -152,9 +140,8 @@ picture::Picture overview_picture(const Timeline& timeline, const Summary& s, pi
     prediction.model = timeline.title;
     prediction.machine = timeline.measured ? "this measurement" : "this prediction";
     Point p;
-    p.devices = timeline.ranks;
-    p.step_s = s.step.value, p.compute_s = s.compute.value, p.exposed_comm_s = s.exposed_comm.value;
-    p.bubble_s = s.bubble.value, p.io_wait_s = s.io_wait.value, p.rest_s = s.rest.value;
+    p.figures.devices = timeline.ranks;
+    p.figures.time = s;
     const picture::Palette& colors = palette(theme);
     picture::Picture picture = canvas(size, colors, timeline.title);
     double top = 10 +
@@ -164,12 +151,14 @@ picture::Picture overview_picture(const Timeline& timeline, const Summary& s, pi
                               colors) +
                  10;
     std::vector<Card> cards{
-        {"Step time", time_text(p.step_s), "of the median iteration", compute_color, "timeline: where the time goes"},
-        {"Computing", time_text(p.compute_s), share_text(p.compute_s, p.step_s), good, "timeline: where the time goes"},
-        {"Exposed communication", time_text(p.exposed_comm_s), share_text(p.exposed_comm_s, p.step_s), comm_color,
+        {"Step time", time_text(s.step.value), "of the median iteration", compute_color,
          "timeline: where the time goes"},
-        {"Idle", time_text(p.rest_s), share_text(p.rest_s, p.step_s), rest_color, "pipeline: the schedule"},
-        {"Waiting for input", time_text(p.io_wait_s), share_text(p.io_wait_s, p.step_s), io_color,
+        {"Computing", time_text(s.compute.value), share_text(s.compute.value, s.step.value), good,
+         "timeline: where the time goes"},
+        {"Exposed communication", time_text(s.exposed_comm.value), share_text(s.exposed_comm.value, s.step.value),
+         comm_color, "timeline: where the time goes"},
+        {"Idle", time_text(s.rest.value), share_text(s.rest.value, s.step.value), rest_color, "pipeline: the schedule"},
+        {"Waiting for input", time_text(s.io_wait.value), share_text(s.io_wait.value, s.step.value), io_color,
          "timeline: where the time goes"}};
     top += draw_cards(picture, {20, top, size.width - 40, 0}, cards, colors) + 6;
     const picture::Stacks stacks = breakdown({p});

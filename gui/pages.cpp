@@ -12,22 +12,27 @@
 
 namespace rehearse::gui {
 
+namespace {
+
+constexpr double million = 1e6;  // samples that points are compared by
+
+}  // namespace
+
 picture::ScalingCurve curve_of(const Prediction& prediction) {
     picture::ScalingCurve curve{
         fmt::format("{} on {}, {}, {}", prediction.model, prediction.machine, prediction.plan, prediction.precision),
         {}};
     for (const Point& p : prediction.points) {
-        curve.points.push_back({static_cast<double>(p.devices), p.step_s, p.step_low_s, p.step_high_s, p.samples_per_s,
-                                p.efficiency, p.fits});
+        curve.points.push_back({static_cast<double>(p.figures.devices), p.figures.time.step.value, p.band.low.value,
+                                p.band.high.value, p.figures.samples_per_s(), p.efficiency.value_or(0), p.memory.fits});
     }
     return curve;
 }
 
 std::string front_title(const Prediction& prediction, const Point& p) {
-    const double time = 1e6 / p.samples_per_s;
-    return fmt::format("{} devices: {} for a million samples, {} of memory, {:.4g} device-hours\n{}", p.devices,
-                       to_string(Seconds{time}), to_string(Bytes{p.memory_peak_bytes}),
-                       time * static_cast<double>(p.devices) / 3600, curve_of(prediction).name);
+    return fmt::format("{} devices: {} for a million samples, {} of memory, {:.4g} device-hours\n{}", p.figures.devices,
+                       to_string(p.time_of(million)), to_string(p.memory.peak), p.device_hours(million),
+                       curve_of(prediction).name);
 }
 
 picture::Picture pareto_picture(const std::vector<std::shared_ptr<const Prediction>>& predictions, picture::Size size,
@@ -40,17 +45,17 @@ picture::Picture pareto_picture(const std::vector<std::shared_ptr<const Predicti
     std::vector<picture::Point> all;
     double most = 1;
     for (const auto& prediction : predictions) {
-        for (const Point& p : prediction->points) most = std::max(most, p.memory_peak_bytes);
+        for (const Point& p : prediction->points) most = std::max(most, p.memory.peak.value);
     }
     for (const auto& prediction : predictions) {
         picture::Series series{.name = prediction->model + ", " + prediction->plan, .line = false};
         for (const Point& p : prediction->points) {
-            if (!p.fits) continue;
-            const picture::Point at{static_cast<double>(p.devices), 1e6 / p.samples_per_s};
+            if (!p.memory.fits) continue;
+            const picture::Point at{static_cast<double>(p.figures.devices), p.time_of(million).value};
             series.points.push_back(at);
             series.titles.push_back(front_title(*prediction, p));
-            series.radii.push_back(2.5 + 5.5 * std::sqrt(p.memory_peak_bytes / most));
-            chart.labels.push_back({at, to_string(Bytes{p.memory_peak_bytes}), picture::Anchor::start, {}, {}});
+            series.radii.push_back(2.5 + 5.5 * std::sqrt(p.memory.peak.value / most));
+            chart.labels.push_back({at, to_string(p.memory.peak), picture::Anchor::start, {}, {}});
             all.push_back(at);
         }
         chart.series.push_back(std::move(series));
@@ -83,7 +88,8 @@ picture::Picture memory_picture(const std::vector<MemoryPart>& parts, double cap
         const std::string name = part.rank_class.empty() || part.rank_class == "all" ? "every rank" : part.rank_class;
         auto row = std::ranges::find(stacks.rows, name, &picture::StackRow::name);
         if (row == stacks.rows.end()) row = stacks.rows.insert(row, {name, "", {}, {}, {}});
-        row->parts.push_back({category, part.bytes, fmt::format("{}: {}", part.kind, to_string(Bytes{part.bytes}))});
+        row->parts.push_back(
+            {category, part.bytes.value, fmt::format("{}: {}", part.kind, to_string(Bytes{part.bytes.value}))});
     }
     for (picture::StackRow& row : stacks.rows) {
         double sum = 0;

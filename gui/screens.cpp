@@ -58,7 +58,7 @@ public:
         const Prediction* prediction = session_.current_prediction();
         points_->setVisible(prediction != nullptr && prediction->points.size() > 1);
         if (prediction != nullptr) {
-            for (const Point& p : prediction->points) points_->addItem(QString("%1 devices").arg(p.devices));
+            for (const Point& p : prediction->points) points_->addItem(QString("%1 devices").arg(p.figures.devices));
             points_->setCurrentIndex(session_.point < 0 ? points_->count() - 1 : session_.point);
         }
         view_->remake();
@@ -151,17 +151,17 @@ public:
                 rows.rows.push_back({{prediction.model, {}},
                                      {prediction.machine, {}},
                                      {prediction.plan, {}},
-                                     count(static_cast<double>(point.devices)),
+                                     count(static_cast<double>(point.figures.devices)),
                                      count(static_cast<double>(point.nodes)),
-                                     count(static_cast<double>(point.global_batch)),
-                                     seconds(point.step_s),
-                                     seconds(point.step_low_s),
-                                     seconds(point.step_high_s),
-                                     large(point.samples_per_s),
-                                     percent(point.efficiency),
-                                     seconds(point.exposed_comm_s),
-                                     bytes(point.memory_peak_bytes),
-                                     {point.fits ? "yes" : "no", {}}});
+                                     count(static_cast<double>(point.figures.global_batch)),
+                                     seconds(point.figures.time.step.value),
+                                     seconds(point.band.low.value),
+                                     seconds(point.band.high.value),
+                                     large(point.figures.samples_per_s()),
+                                     percent(point.efficiency.value_or(0)),
+                                     seconds(point.figures.time.exposed_comm.value),
+                                     bytes(point.memory.peak.value),
+                                     {point.memory.fits ? "yes" : "no", {}}});
             }
         }
         table_->show(std::move(rows));

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "predict/spread.hpp"
 #include "prices/prices.hpp"
 
 namespace rehearse::predict {
@@ -41,6 +42,13 @@ std::string messaging_source(const Machine& machine) {
     return fmt::format("{}; {}", text("inside", machine.inside), text("across", machine.across));
 }
 
+std::string waiting_source() {
+    return fmt::format(
+        "cards of a kind differ by {:.0f} % (DeepBench has two of a kind); the slowest of all, by order "
+        "statistics",
+        100 * card_spread);
+}
+
 }  // namespace
 
 std::vector<Explained> explained(const Prediction& prediction) {
@@ -48,15 +56,28 @@ std::vector<Explained> explained(const Prediction& prediction) {
     const Machine& machine = prediction.setup.simulated();
     std::map<std::pair<std::string, Basis>, Part> parts;
     const DeviceClass& device = class_of(machine, 0);
-    for (const Step& step : schedule.classes.at(0).steps) {
+    const std::optional<Anchor>& anchor = prediction.setup.anchor;
+    const double scale = anchor ? anchor->computation : 1;
+    Seconds computed;
+    for (const rehearse::Step& step : schedule.classes.at(0).steps) {
         const Problem* problem = problem_of(step);
         if (problem == nullptr) continue;
-        const Price p = price(*problem, device);
+        Price p = price(*problem, device);
+        p.time = p.time * scale;
+        if (anchor) {
+            p.error = 0;
+            p.source = fmt::format("{:.3g} times, to meet the pilot: {}", scale, p.source);
+        }
+        computed += p.time;
         parts[{fmt::format("{} {}", kind_of(problem->op), to_string(problem->pass)), p.basis}].add(p.time, p.error,
                                                                                                    p.source);
     }
+    const double waiting = prediction.setup.waiting.front();
+    if (waiting > 1) {
+        parts[{"waiting for the slowest card", Basis::modelled}].add(computed * (waiting - 1), 0, waiting_source());
+    }
     std::map<std::string, std::string> algorithms;
-    for (const Step& step : schedule.classes.at(0).steps) {
+    for (const rehearse::Step& step : schedule.classes.at(0).steps) {
         if (const auto* reduce = std::get_if<Communicate>(&step.action)) {
             algorithms[step.name] = fmt::format("{} {}", pass_of(reduce->kind), to_string(reduce->algorithm));
         }
@@ -75,6 +96,29 @@ std::vector<Explained> explained(const Prediction& prediction) {
     }
     std::ranges::sort(rows, std::greater{}, &Explained::total);
     return rows;
+}
+
+std::vector<BandPart> band_parts(const Prediction& prediction) {
+    const Uncertainty& of = prediction.points.back().uncertainty;
+    const std::optional<Anchor>& anchor = prediction.setup.anchor;
+    const Machine& machine = prediction.setup.machine;
+    const std::string doubling =
+        fmt::format("{:.0f} % a doubling of the devices, as of published rows", 100 * doubling_error);
+    const std::string repeated =
+        fmt::format("{:.0f} % between a pilot and another run, as of published rows", 100 * run_error);
+    std::vector<BandPart> parts{
+        {"prices of computation", of.computation, "their errors, and the machine's bias in situ"},
+        {"prices of messages", of.messages,
+         anchor && anchor->messages_left < 1
+             ? fmt::format("{:.2g} of their errors, as the pilots leave it", anchor->messages_left)
+             : "their errors"},
+        {"one run to the next", of.runs, anchor ? repeated : machine.in_situ.source},
+        {"one framework to another", of.framework,
+         "two frameworks on one device (Piz Daint), or what the profile says"},
+        {"more devices than were measured", of.distance, doubling}};
+    std::erase_if(parts, [](const BandPart& part) { return !(part.factor > 1); });
+    std::ranges::stable_sort(parts, std::greater{}, &BandPart::factor);
+    return parts;
 }
 
 }  // namespace rehearse::predict

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -37,6 +38,11 @@ Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimi
         throw InputError(fmt::format("framework {}: layout '{}' is not nchw", profile.name, layout));
     framework.channels_first = layout == "nchw";
     if (!passes.empty()) framework.update_passes = parse_number(passes, "passes");
+    if (const std::string issue = profile.value("issue"); !issue.empty()) {
+        framework.issue = parse_quantity<Seconds>(issue);
+        if (framework.issue < Seconds{})
+            throw InputError(fmt::format("framework {}: issue '{}' is below 0", profile.name, issue));
+    }
     if (!software.empty()) framework.passes = models::load_software(software);
     return framework;
 }
@@ -60,20 +66,18 @@ Price with_overheads(Price price, const Problem& problem, const DeviceClass& dev
         const Bytes moved = bytes_moved(problem.op, problem.pass, problem.type, problem.batch);
         price.time = price.time * (framework.update_passes * once / moved.value);
     }
+    if (has_pass(problem.op, problem.pass)) price.time = std::max(price.time, framework.issue);
     return price;
 }
 
-Machine priced(Machine machine, const Schedule& schedule, const Framework& framework, ComputeScale scale) {
+Machine priced(Machine machine, const Schedule& schedule, const Framework& framework) {
     for (DeviceClass& device : machine.classes) {
         std::map<std::string, Measured> prices;
         const auto add = [&](const Problem& problem) {
             std::string name = to_string(problem);
             if (prices.contains(name)) return;
             const Price known = with_overheads(price(problem, device), problem, device, framework);
-            prices.emplace(std::move(name),
-                           Measured{scale.factor * known.time, scale.error.value_or(known.error), 1,
-                                    scale.factor == 1 ? known.source
-                                                      : fmt::format("{:.3g} times: {}", scale.factor, known.source)});
+            prices.emplace(std::move(name), Measured{known.time, known.error, 1, known.source});
         };
         for (const RankClass& rank_class : schedule.classes) {
             for (const Step& step : rank_class.steps) {

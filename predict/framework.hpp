@@ -7,6 +7,7 @@
 #include "core/machine.hpp"
 #include "core/schedule.hpp"
 #include "models/frameworks.hpp"
+#include "predict/spread.hpp"
 #include "prices/prices.hpp"
 
 namespace rehearse::predict {
@@ -15,13 +16,9 @@ struct Framework {
     bool channels_first = false;       // images lie channel by channel (NCHW): 16-bit convolutions turn them
     double update_passes = 0;          // how often its optimizer reads or writes a parameter; 0: one kernel for all
     std::optional<Software> passes{};  // values cross memory as often as under it; absent: under the machine's own
-    bool plain() const { return !channels_first && update_passes == 0; }
-};
-
-/// Prices of computation, multiplied. `error` replaces the prices' own where the factor was measured.
-struct ComputeScale {
-    double factor = 1;
-    std::optional<double> error{};
+    Seconds issue{};                   // that the host takes for an operator: kernels come no faster
+    double error = framework_error;    // between it and others, of a step
+    bool plain() const { return !channels_first && update_passes == 0 && issue == Seconds{}; }
 };
 
 /// What a profile says of a training with this optimizer. InputError for a value that cannot be.
@@ -33,7 +30,7 @@ Machine with_passes(Machine machine, const Software& passes);
 /// What the framework makes of the price of a problem.
 Price with_overheads(Price price, const Problem& problem, const DeviceClass& device, const Framework& framework);
 
-/// Every problem of the schedule at the framework's price times `scale`.
-Machine priced(Machine machine, const Schedule& schedule, const Framework& framework, ComputeScale scale);
+/// Every problem of the schedule at the framework's price.
+Machine priced(Machine machine, const Schedule& schedule, const Framework& framework);
 
 }  // namespace rehearse::predict

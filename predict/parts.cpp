@@ -44,7 +44,10 @@ std::vector<double> drawn_steps(const Setup& setup, double sigma) {
     std::vector<double> steps;
     sim::Simulator simulator{setup.schedule, setup.simulated()};
     for (int sample = 0; sample < samples; ++sample) {
-        noisy.pace = sim::paces(ranks(setup.schedule.mesh), setup.machine, conditions.slow, noise, sample);
+        // What is drawn comes on top of what each step has: cards that differ, learners, pilots.
+        const std::vector<double> drawn = sim::paces(ranks(setup.schedule.mesh), setup.machine, {}, noise, sample);
+        noisy.pace = setup.options.pace;
+        for (std::size_t rank = 0; rank < drawn.size(); ++rank) noisy.pace[rank] *= drawn[rank];
         steps.push_back(simulator.step(noisy).value);
     }
     std::ranges::sort(steps);

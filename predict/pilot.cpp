@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <memory>
 #include <set>
 #include <utility>
 
 #include "core/error.hpp"
 #include "predict/predict.hpp"
 #include "predict/spread.hpp"
-#include "sim/band.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::predict {
@@ -22,6 +23,15 @@ constexpr double least_scale = 0.01, most_scale = 10000;
 
 // 99 % of a normal distribution lie within 2.576 standard deviations.
 constexpr double wider = 2.576 / prices::ninety_percent;
+
+// The simulation with what pilots say of computation and messages.
+sim::Options with(const Setup& setup, const Anchor& anchor) {
+    sim::Options options = setup.options;
+    options.pace.resize(static_cast<std::size_t>(ranks(setup.schedule.mesh)), 1);
+    for (double& pace : options.pace) pace *= anchor.computation;
+    options.messages = Quantile{options.messages.value_or(nominal).z + anchor.messages};
+    return options;
+}
 
 Seconds measured_step(const Pilot& pilot, const Schedule& schedule) {
     const std::int64_t batch = global_batch(schedule);
@@ -34,25 +44,79 @@ Seconds measured_step(const Pilot& pilot, const Schedule& schedule) {
     return pilot.samples_per_s > 0 ? Seconds{static_cast<double>(batch) / pilot.samples_per_s} : pilot.step;
 }
 
-ComparedPilot compared(const Job& job, const Pilot& pilot) {
-    const Setup setup = setup_of(job, pilot.devices);
+// A measured setup that is simulated again and again.
+class Fitted {
+public:
+    explicit Fitted(const MeasuredSetup& pilot)
+        : setup_(*pilot.setup), measured_(pilot.step), simulator_(setup_.schedule, setup_.simulated()) {}
+
+    Seconds step(const Anchor& anchor) { return simulator_.step(with(setup_, anchor)); }
+    Seconds measured() const { return measured_; }
+    std::int64_t devices() const { return setup_.devices; }
+    std::int64_t nodes() const { return locate(setup_.machine, setup_.devices - 1).node; }
+
+    /// Computation is as it takes to meet what was measured.
+    Anchor met(Anchor anchor) {
+        anchor.devices = devices();
+        anchor.computation = fitted_scale(
+            [&](double factor) {
+                anchor.computation = factor;
+                return step(anchor);
+            },
+            measured_);
+        return anchor;
+    }
+
+private:
+    const Setup& setup_;
+    Seconds measured_;
+    sim::Simulator simulator_;
+};
+
+// Where messages most likely are in their band while the smallest pilot stays met, and how well that is then known:
+// Gauss-Newton from nominal prices, with the band as what was known before.
+void move_messages(Anchor& anchor, Fitted& first, std::vector<std::unique_ptr<Fitted>>& larger) {
+    constexpr int rounds = 4;
+    constexpr double enough = 0.01, apart = 0.5;
+    for (int round = 0; round < rounds; ++round) {
+        double known = 1, pull = -anchor.messages;
+        Anchor further = anchor;
+        further.messages += apart;
+        further = first.met(further);
+        for (const auto& pilot : larger) {
+            const Seconds here = pilot->step(anchor);
+            const double error = distance_error(pilot->devices(), first.devices());
+            const double slope = std::log(pilot->step(further) / here) / apart;
+            known += slope * slope / (error * error);
+            pull += slope * std::log(pilot->measured() / here) / (error * error);
+        }
+        const double before = anchor.messages;
+        anchor.messages = std::clamp(before + pull / known, -prices::ninety_percent, prices::ninety_percent);
+        anchor.messages_left = 1 / std::sqrt(known);
+        anchor = first.met(anchor);
+        if (std::abs(anchor.messages - before) < enough) break;
+    }
+}
+
+// What a model that is right meets 99 times in 100.
+prices::Interval<Seconds> likely(const Step& step) {
+    return prices::around(step.time, std::pow(step.uncertainty.factor(), wider));
+}
+
+ComparedPilot compared(const Setup& setup, Seconds measured) {
+    const Step step = step_of(setup);
     sim::Simulator simulator{setup.schedule, setup.simulated()};
     const sim::Prediction simulated = simulator.simulate(setup.options);
-    const Summary cold = summarize(setup.schedule, simulated.timeline);
-    const sim::Band band = sim::band(setup.schedule, setup.machine, setup.options, cold.step, simulator);
-    const auto step_with = [&](double factor) { return step_at(setup, job.framework, {.factor = factor}); };
-    const auto far = [&](double factor) { return 1 + wider * (factor - 1); };
-    ComparedPilot result{.devices = pilot.devices,
-                         .measured = measured_step(pilot, setup.schedule),
-                         .cold = cold.step,
-                         .likely = {cold.step / far(cold.step / band.low), cold.step * far(band.high / cold.step)}};
-    result.computation = fitted_scale(step_with, result.measured);
+    const Summary parts = summarize(setup.schedule, simulated.timeline);
+    ComparedPilot result{
+        .devices = setup.devices, .measured = measured, .predicted = step.time, .likely = likely(step)};
+    if (setup.anchor) result.anchored_on = setup.anchor->devices;
+    const auto step_with = [&](double factor) { return simulator.step(with(setup, {.computation = factor})); };
+    result.computation = fitted_scale(step_with, measured);
     result.met = step_with(result.computation);
     result.least = std::max(simulated.bounds.compute, simulated.bounds.wire);
-    const Seconds others = cold.step - cold.exposed_comm;
-    if (cold.exposed_comm > Seconds{} && result.measured > others) {
-        result.messages = (result.measured - others) / cold.exposed_comm;
-    }
+    const Seconds others = parts.step - parts.exposed_comm;
+    if (parts.exposed_comm > Seconds{} && measured > others) result.messages = (measured - others) / parts.exposed_comm;
     return result;
 }
 
@@ -90,19 +154,49 @@ double fitted_scale(const std::function<Seconds(double factor)>& step_with, Seco
 
 bool ComparedPilot::is_met() const { return std::abs(met / measured - 1) < 1e-3; }
 
-std::vector<ComparedPilot> compared_pilots(const Job& job) {
-    std::vector<ComparedPilot> result;
-    for (const Pilot& pilot : job.pilots) result.push_back(compared(job, pilot));
-    std::ranges::sort(result, {}, &ComparedPilot::devices);
-    return result;
+const Anchor& Anchors::of(std::int64_t devices) const {
+    const auto larger = std::ranges::find_if(pilots, [&](const Anchor& pilot) { return pilot.devices > devices; });
+    return larger == pilots.begin() ? pilots.front() : *std::prev(larger);
 }
 
-Setup anchored(Setup setup, const Job& job, const Anchor& anchor) {
-    const DeviceClass& device = setup.machine.classes.front();
-    const double more = waiting(setup.devices, device) / waiting(anchor.devices, device);
-    setup.priced = priced(setup.machine, setup.schedule, job.framework, {anchor.scale * more, 0});
+Anchors fitted(const std::vector<MeasuredSetup>& pilots) {
+    require(!pilots.empty(), "a pilot to anchor on");
+    Fitted first{pilots.front()};
+    Anchor anchor = first.met({});
+    std::vector<std::unique_ptr<Fitted>> larger;
+    for (const MeasuredSetup& pilot : pilots) {
+        auto fit = std::make_unique<Fitted>(pilot);
+        if (fit->nodes() > first.nodes()) larger.push_back(std::move(fit));
+    }
+    if (!larger.empty()) move_messages(anchor, first, larger);
+    Anchors anchors{{anchor}};
+    for (const auto& pilot : larger) anchors.pilots.push_back(pilot->met(anchor));
+    return anchors;
+}
+
+Setup anchored(Setup setup, const Anchor& anchor) {
+    setup.options = with(setup, anchor);
     setup.anchor = anchor;
     return setup;
+}
+
+Piloted piloted(const Job& job) {
+    if (job.pilots.empty()) return {};
+    std::vector<Pilot> pilots = job.pilots;
+    std::ranges::sort(pilots, {}, &Pilot::devices);
+    std::vector<Setup> setups;
+    std::vector<MeasuredSetup> measured;
+    for (const Pilot& pilot : pilots) setups.push_back(setup_of(job, pilot.devices));
+    for (std::size_t i = 0; i < pilots.size(); ++i) {
+        measured.push_back({&setups[i], measured_step(pilots[i], setups[i].schedule)});
+    }
+    const Anchors smallest = fitted({measured.front()});
+    Piloted result{fitted(measured), {}};
+    for (std::size_t i = 0; i < pilots.size(); ++i) {
+        result.compared.push_back(
+            compared(i == 0 ? setups[i] : anchored(setups[i], smallest.pilots.front()), measured[i].step));
+    }
+    return result;
 }
 
 }  // namespace rehearse::predict

@@ -29,16 +29,41 @@ void check(const std::vector<Pilot>& pilots);
 /// comes nearest. `step_with` is the step at a factor.
 double fitted_scale(const std::function<Seconds(double factor)>& step_with, Seconds step);
 
-/// What the smallest pilot says of all points.
+/// What pilots say of a point: computation is that of the largest pilot that is no larger than the point (or of the
+/// smallest), messages are as all of them together say.
 struct Anchor {
-    std::int64_t devices = 1;
-    double scale = 1;  // of its computation
+    std::int64_t devices = 1;  // of that pilot
+    double computation = 1;    // takes so many times as long as its prices say
+    double messages = 0;       // where their prices are in their band, in standard deviations: between its ends
+    double messages_left = 1;  // what pilots leave open of that band: its standard deviation over what it was
 };
 
-/// A pilot beside the prediction that knows nothing of it.
+/// Of pilots, by devices.
+struct Anchors {
+    std::vector<Anchor> pilots;
+    const Anchor& of(std::int64_t devices) const;
+};
+
+/// A cold setup and the step that was measured with it.
+struct MeasuredSetup {
+    const Setup* setup = nullptr;
+    Seconds step{};
+};
+
+/// Computation is scaled to meet the smallest. Where others are on more nodes, messages are moved in their band: as far
+/// as is most likely if what is left is normal with the error of the distance between both (maximum a posteriori), and
+/// never beyond the band's ends. Then computation is scaled to meet each of them: whatever else more nodes bring.
+/// Pilots by devices, the smallest first.
+Anchors fitted(const std::vector<MeasuredSetup>& pilots);
+
+/// The same setup with computation scaled and messages moved.
+Setup anchored(Setup setup, const Anchor& anchor);
+
+/// A pilot beside a prediction that knows nothing of it.
 struct ComparedPilot {
     std::int64_t devices = 1;
-    Seconds measured{}, cold{};
+    std::optional<std::int64_t> anchored_on{};  // devices of the smallest pilot, that the prediction is scaled to
+    Seconds measured{}, predicted{};
     prices::Interval<Seconds> likely{};  // holds 99 % of what a model that is right would meet
     double computation = 1;              // the factor on computation that would explain it
     Seconds met{};                       // the step with that factor
@@ -47,10 +72,14 @@ struct ComparedPilot {
     bool contradicts() const { return !likely.contains(measured); }
     bool is_met() const;  // by computation alone, within 0.1 %
 };
-/// All of the job's, by devices. InputError as make_schedule, and for a pilot of another batch.
-std::vector<ComparedPilot> compared_pilots(const Job& job);
 
-/// The same setup with its computation scaled by the anchor, and by what waiting for the slowest of more cards adds.
-Setup anchored(Setup setup, const Job& job, const Anchor& anchor);
+/// What a job's pilots say, and where they contradict.
+struct Piloted {
+    Anchors anchors;                        // none without pilots
+    std::vector<ComparedPilot> compared{};  // by devices: the smallest with the cold prediction, others with the one
+                                            // that is anchored on the smallest
+};
+/// InputError as make_schedule, and for a pilot of another batch.
+Piloted piloted(const Job& job);
 
 }  // namespace rehearse::predict

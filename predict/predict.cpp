@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/precision.hpp"
 #include "predict/parts.hpp"
 #include "predict/spread.hpp"
 #include "schedule/memory.hpp"
-#include "sim/band.hpp"
 #include "sim/collective/choose.hpp"
 #include "sim/simulate.hpp"
 
@@ -60,39 +60,28 @@ Setup setup_of(const Job& job, std::int64_t devices) {
     }
     add_input(setup.schedule, setup.conditions, setup.machine);
     if (job.framework.passes) setup.machine = with_passes(std::move(setup.machine), *job.framework.passes);
-    if (!job.framework.plain()) setup.priced = priced(setup.machine, setup.schedule, job.framework, {});
+    if (!job.framework.plain()) setup.priced = priced(setup.machine, setup.schedule, job.framework);
+    setup.framework_error = job.framework.error;
     setup.options = conditioned({.mode = job.mode, .iterations = job.steps, .links = job.links}, setup.conditions,
                                 setup.machine, setup.schedule, devices);
+    setup.waiting = waiting(setup.schedule, setup.machine, setup.options.quorum);
+    setup.options.pace.resize(setup.waiting.size(), 1);
+    for (std::size_t rank = 0; rank < setup.waiting.size(); ++rank) setup.options.pace[rank] *= setup.waiting[rank];
     return setup;
-}
-
-Seconds step_at(const Setup& setup, const Framework& framework, ComputeScale scale, Quantile quantile) {
-    const Machine machine = priced(setup.machine, setup.schedule, framework, scale);
-    sim::Options options = setup.options;
-    options.quantile = quantile;
-    return summarize(setup.schedule, sim::simulate(setup.schedule, machine, options).timeline).step;
-}
-
-Step step_of(const Schedule& schedule, const Machine& machine, const sim::Options& options, bool with_band) {
-    sim::Simulator simulator{schedule, machine};
-    const Seconds time = summarize(simulator.simulate(options).timeline).step;
-    if (!with_band) return {time, {time, time}};
-    return {time, sim::band(schedule, machine, options, time, simulator)};
 }
 
 namespace {
 
-// Computation is as it was measured; messages are at the ends of their band, and the distance from the pilot comes on
-// top.
-sim::Band anchored_band(const Setup& setup, Seconds step, sim::Simulator& simulator) {
-    const auto end = [&](double z) {
-        sim::Options options = setup.options;
-        options.quantile = Quantile{z};
-        options.links = false;
-        return simulator.step(options);
-    };
-    return with_error(step, {end(-prices::ninety_percent), end(prices::ninety_percent)},
-                      distance_error(setup.devices, setup.anchor->devices));
+// Nothing where a device has no peak for the type of products.
+std::optional<double> utilization(const Setup& setup, const StepFigures& figures) {
+    FlopRate peak;
+    for (std::int64_t rank = 0; rank < ranks(setup.schedule.mesh); ++rank) {
+        const DeviceClass& device = class_of(setup.machine, rank);
+        const auto found = device.peak.find(types_of(setup.schedule.precision).product);
+        if (found == device.peak.end()) return std::nullopt;
+        peak += found->second.value;
+    }
+    return figures.flops_per_s() / peak;
 }
 
 }  // namespace
@@ -112,9 +101,12 @@ Point point_of(const Job& job, const Setup& setup, Timeline& timeline) {
                 .bounds = middle.bounds};
     point.figures.memory = point.memory.peak;
     point.anchor = setup.anchor;
+    point.waiting = setup.waiting.front();
+    point.utilization = utilization(setup, point.figures);
     if (job.bands) {
-        point.band = setup.anchor ? anchored_band(setup, summary.step, simulator)
-                                  : sim::band(setup.schedule, setup.machine, setup.options, summary.step, simulator);
+        const Step step{summary.step, uncertainty_of(setup, simulator, summary.step)};
+        point.uncertainty = step.uncertainty;
+        point.band = step.band();
     }
     if (setup.schedule.servers.count > 0) {
         point.staleness = Staleness{std::move(middle.staleness)};
@@ -136,20 +128,19 @@ Point point_of(const Job& job, const Setup& setup, Timeline& timeline) {
 
 namespace {
 
-Setup setup_of(const Job& job, std::int64_t devices, const std::optional<Anchor>& anchor) {
+Setup setup_of(const Job& job, std::int64_t devices, const Anchors& anchors) {
     Setup setup = setup_of(job, devices);
-    return anchor ? anchored(std::move(setup), job, *anchor) : setup;
+    return anchors.pilots.empty() ? setup : anchored(std::move(setup), anchors.of(devices));
 }
 
 // What the job names, else the smallest point that fits; nothing where none does.
-std::optional<Point> baseline_of(const Job& job, const std::optional<Anchor>& anchor,
-                                 const std::vector<Point>& points) {
+std::optional<Point> baseline_of(const Job& job, const Anchors& anchors, const std::vector<Point>& points) {
     if (!job.baseline) {
         const auto first = std::ranges::find_if(points, [](const Point& point) { return point.memory.fits; });
         return first == points.end() ? std::nullopt : std::optional{*first};
     }
     Timeline unused;
-    Point baseline = point_of(job, setup_of(job, *job.baseline, anchor), unused);
+    Point baseline = point_of(job, setup_of(job, *job.baseline, anchors), unused);
     if (!baseline.memory.fits) {
         throw InfeasibleError(fmt::format("--baseline {}: does not fit: a device would need {} of its {}",
                                           *job.baseline, to_string(baseline.memory.peak),
@@ -182,17 +173,17 @@ void add_measured(Point& point, std::int64_t devices, const std::vector<Compared
 Prediction predict(const Job& job, const std::function<void(std::size_t, std::int64_t)>& done) {
     check(job);
     Prediction prediction;
-    prediction.pilots = compared_pilots(job);
-    std::optional<Anchor> anchor;
-    if (!prediction.pilots.empty()) anchor = {prediction.pilots[0].devices, prediction.pilots[0].computation};
+    Piloted pilots = piloted(job);
+    prediction.anchors = std::move(pilots.anchors);
+    prediction.pilots = std::move(pilots.compared);
     const std::set<std::int64_t> devices(job.devices.begin(), job.devices.end());
     for (const std::int64_t each : devices) {
-        prediction.setup = setup_of(job, each, anchor);
+        prediction.setup = setup_of(job, each, prediction.anchors);
         prediction.points.push_back(point_of(job, prediction.setup, prediction.timeline));
         add_measured(prediction.points.back(), each, prediction.pilots, job.bands);
         if (done) done(prediction.points.size(), each);
     }
-    const std::optional<Point> baseline = baseline_of(job, anchor, prediction.points);
+    const std::optional<Point> baseline = baseline_of(job, prediction.anchors, prediction.points);
     if (baseline) relate(prediction.points, *baseline);
     return prediction;
 }

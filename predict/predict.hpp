@@ -8,24 +8,11 @@
 #include "predict/job.hpp"
 #include "predict/prediction.hpp"
 
-namespace rehearse::sim {
-class Simulator;
-}  // namespace rehearse::sim
-
 namespace rehearse::predict {
 
-/// The machine, the schedule and the options of the simulation on so many devices. InputError as make_schedule.
+/// The machine, the schedule and the options of the simulation on so many devices, which wait for their slowest card;
+/// no pilot is looked at. InputError as make_schedule.
 Setup setup_of(const Job& job, std::int64_t devices);
-
-/// The step alone, with prices of computation scaled and all prices at `quantile` of their band.
-Seconds step_at(const Setup& setup, const Framework& framework, ComputeScale scale, Quantile quantile = nominal);
-
-/// A step and its band, without all that is said beside it.
-struct Step {
-    Seconds time;
-    prices::Interval<Seconds> band;
-};
-Step step_of(const Schedule& schedule, const Machine& machine, const sim::Options& options, bool with_band = true);
 
 /// One point, its efficiency left out; `timeline` gets what was simulated.
 Point point_of(const Job& job, const Setup& setup, Timeline& timeline);

@@ -14,6 +14,7 @@
 #include "predict/conditions.hpp"
 #include "predict/pilot.hpp"
 #include "predict/training.hpp"
+#include "predict/uncertainty.hpp"
 #include "prices/interval.hpp"
 #include "sim/host/staging.hpp"
 #include "sim/simulate.hpp"
@@ -59,6 +60,8 @@ struct Point {
     std::int64_t nodes = 1;
     sim::Mode mode = sim::Mode::folded;
     prices::Interval<Seconds> band;  // should hold the measured step nine times in ten
+    Uncertainty uncertainty{};       // ... and what it is made of, before a pilot of as many devices is known
+    double waiting = 1;              // how many times as long as one card the slowest of a rank's kind takes
     MemoryFit memory;
     std::int64_t flows = 0;  // messages priced or simulated
     sim::Bounds bounds{};
@@ -68,11 +71,16 @@ struct Point {
     std::optional<Input> input{};
     std::optional<Checkpoints> checkpoints{};
     std::optional<TrainingTime> training{};
-    std::optional<Anchor> anchor{};      // absent: predicted cold, from the prices alone
-    std::optional<Seconds> measured{};   // by a pilot of as many devices
-    std::optional<double> speedup{};     // throughput, relative to the baseline's; of what fits
-    std::optional<double> efficiency{};  // ... a device
-    Seconds wall{};                      // that the prediction itself took
+    std::optional<Anchor> anchor{};       // absent: predicted cold, from the prices alone
+    std::optional<Seconds> measured{};    // by a pilot of as many devices
+    std::optional<double> speedup{};      // throughput, relative to the baseline's; of what fits
+    std::optional<double> efficiency{};   // ... a device
+    std::optional<double> utilization{};  // operations of the step over those of all devices at their peak
+    Seconds wall{};                       // that the prediction itself took
+    Seconds time_of(double samples) const { return Seconds{samples / figures.samples_per_s()}; }
+    double device_hours(double samples) const {
+        return time_of(samples).value / 3600 * static_cast<double>(figures.devices);
+    }
 };
 
 /// What a point was simulated with.
@@ -82,8 +90,10 @@ struct Setup {
     Conditions conditions;  // as the machine then has them
     Schedule schedule;
     sim::Options options;
-    std::optional<Machine> priced{};  // with the framework's overheads in each price, where it has any; anchored
-    std::optional<Anchor> anchor{};
+    std::vector<double> waiting{};    // by rank, in `options.pace`: for the slowest card (predict/spread.hpp)
+    std::optional<Machine> priced{};  // with the framework's overheads in each price, where it has any
+    double framework_error = 0;       // between this framework and others
+    std::optional<Anchor> anchor{};   // in `options`
     const Machine& simulated() const { return priced ? *priced : machine; }
 };
 
@@ -92,6 +102,7 @@ struct Prediction {
     Setup setup;                // of the last of them
     Timeline timeline;
     std::vector<ComparedPilot> pilots{};  // by devices
+    Anchors anchors{};
 };
 
 }  // namespace rehearse::predict

@@ -3,38 +3,69 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 
+#include "core/error.hpp"
 #include "prices/tile_model.hpp"
 
 namespace rehearse::predict {
 
 namespace {
 
-constexpr double anchor_error = 0.05;
-constexpr double error_of_doubling = 0.03;
-constexpr double cards_of_fits = 8;  // of the nodes that prices by tiles were fitted on (vTrain's A100)
+constexpr std::int64_t cards_of_fits = 8;  // of the nodes that prices by tiles were fitted on (vTrain's A100)
+
+// Ranks that are in step with each other.
+std::int64_t together(const Schedule& schedule) {
+    if (schedule.servers.count == 0) return ranks(schedule.mesh);
+    int groups = axis_index(schedule.mesh, "groups");
+    if (groups < 0) groups = axis_index(schedule.mesh, "data");
+    return ranks(schedule.mesh) / (groups < 0 ? 1 : size_of(schedule.mesh, groups));
+}
 
 }  // namespace
 
-double slowest_of(double n) {
-    const double below = (n - std::numbers::pi / 8) / (n - std::numbers::pi / 4 + 1);
-    double low = 0, high = 10;
-    while (high - low > 1e-6) {
+double slowest_of(double n, double waited) {
+    require(n >= 1 && waited >= 1 && waited <= n, "some of the cards");
+    const double below = (waited - std::numbers::pi / 8) / (n - std::numbers::pi / 4 + 1);
+    double low = -10, high = 10;
+    while (high - low > 1e-9) {
         const double middle = (low + high) / 2;
         (0.5 * std::erfc(-middle / std::numbers::sqrt2) < below ? low : high) = middle;
     }
-    return 1 + card_spread * low;
+    return n == 1 ? 1 : 1 + card_spread * low;
 }
 
-double waiting(std::int64_t devices, const DeviceClass& device) {
-    const auto n = static_cast<double>(devices);
-    return slowest_of(n) / (fitted_on_steps(device) ? slowest_of(std::min(n, cards_of_fits)) : 1);
+std::int64_t cards_of_prices(const Machine& machine, const DeviceClass& device) {
+    if (!machine.in_situ.source.empty()) return devices_per_node(machine.nodes.front());
+    return fitted_on_steps(device) ? cards_of_fits : 1;
+}
+
+std::vector<double> waiting(const Schedule& schedule, const Machine& machine, double quorum) {
+    const std::int64_t all = ranks(schedule.mesh), in_step = together(schedule);
+    std::vector<const DeviceClass*> device(static_cast<std::size_t>(all));
+    std::map<const DeviceClass*, double> each;  // at first how many ranks are on it
+    for (std::size_t rank = 0; rank < device.size(); ++rank) {
+        device[rank] = &class_of(machine, static_cast<std::int64_t>(rank));
+        ++each[device[rank]];
+    }
+    for (auto& [of, count] : each) {
+        const double n = std::min(count, static_cast<double>(in_step));
+        const double contained = std::min(n, static_cast<double>(cards_of_prices(machine, *of)));
+        count = slowest_of(n, std::max(1.0, std::ceil(quorum * n - 1e-9))) / slowest_of(contained);
+    }
+    std::vector<double> result;
+    result.reserve(device.size());
+    for (const DeviceClass* of : device) result.push_back(each[of]);
+    return result;
+}
+
+double doublings(std::int64_t devices, std::int64_t measured_on) {
+    return std::max(0.0, std::log2(static_cast<double>(devices) / static_cast<double>(measured_on)));
 }
 
 double distance_error(std::int64_t devices, std::int64_t measured_on) {
-    const double doublings = std::log2(static_cast<double>(devices) / static_cast<double>(measured_on));
-    return std::hypot(anchor_error, error_of_doubling * doublings);
+    return std::hypot(run_error, doubling_error * doublings(devices, measured_on));
 }
 
 }  // namespace rehearse::predict

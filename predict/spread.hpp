@@ -4,9 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/machine.hpp"
-#include "prices/interval.hpp"
+#include "core/schedule.hpp"
 
 namespace rehearse::predict {
 
@@ -14,31 +15,37 @@ namespace rehearse::predict {
 /// versions of one. A standard deviation of the logarithm, as all of these.
 inline constexpr double framework_error = 0.05;
 
+/// A measured step says of another run of the same so much: the spread of repeated runs and of cards.
+inline constexpr double run_error = 0.05;
+
+/// What each doubling of the devices brings that no step on fewer of them shows (jitter, input, other jobs).
+inline constexpr double doubling_error = 0.03;
+
 /// Cards of a kind differ: by 0.6 % (median) and 2.7 % (p90) between the two of a kind that DeepBench has, which is a
 /// standard deviation of 0.6 to 1.2 % of one.
 inline constexpr double card_spread = 0.01;
 
-/// How many times as long as one card the slowest of n takes, in the mean of many draws of cards (Elfving's formula for
-/// the largest of n normal values: its z-score is that of (n - pi/8) / (n - pi/4 + 1)).
-double slowest_of(double n);
+/// How many times as long as one card the slowest of n takes, in the mean of many draws of cards; or, of a step that
+/// waits for fewer than all, the slowest of the `waited` fastest (Elfving's formula for order statistics of n normal
+/// values: the z-score of the r-th smallest is that of (r - pi/8) / (n - pi/4 + 1)).
+double slowest_of(double n, double waited);
+inline double slowest_of(double n) { return slowest_of(n, n); }
 
-/// By what a synchronous step on so many devices is longer than one whose devices all take what their prices say.
-/// Prices by tiles were fitted on runs of whole nodes, which waited for the slowest of their cards already.
-double waiting(std::int64_t devices, const DeviceClass& device);
+/// Cards whose slowest the prices of this device contain, because they were measured inside steps of so many: those of
+/// a node where prices are by tiles (fitted on nodes of eight) or were measured inside training steps ([in_situ]);
+/// else one, by itself.
+std::int64_t cards_of_prices(const Machine& machine, const DeviceClass& device);
 
-/// What a step measured elsewhere on the same system says of a larger one: the spread of repeated runs and of cards,
-/// and what each doubling of the devices brings that no step shows (jitter, input, other jobs). With both, nine in ten
-/// of all anchored published rows lie in their bands; with the prices' and messages' errors alone it was six.
+/// By rank, how many times as long as its price computation takes because a step waits for the slowest card: of the
+/// ranks that wait for each other (all, or with servers those of a group), those on one class of device; of these the
+/// share `quorum`.
+std::vector<double> waiting(const Schedule& schedule, const Machine& machine, double quorum);
+
+/// log2 of how many times as many devices there are as something was measured on; 0 where there are fewer.
+double doublings(std::int64_t devices, std::int64_t measured_on);
+
+/// What a step measured elsewhere on the same system says of a larger one. With both errors, nine in ten of all
+/// anchored published rows lie in their bands; with the messages' errors alone it was six.
 double distance_error(std::int64_t devices, std::int64_t measured_on);
-
-/// The band of a figure that is at `ends` where its prices are at theirs, with an independent error of this standard
-/// deviation (of the logarithm) on top.
-template <typename Value>
-prices::Interval<Value> with_error(Value figure, prices::Interval<Value> ends, double deviation) {
-    const auto reach = [&](Value end) {
-        return prices::independent_factors({end / figure, prices::log_reach(deviation)});
-    };
-    return {figure / reach(ends.low), figure * reach(ends.high)};
-}
 
 }  // namespace rehearse::predict

@@ -27,9 +27,10 @@ MAY_INCLUDE = {  # besides the folder itself
     "cluster": {"core", "models", "schedule", "sim", "predict"},
     "picture": {"core"},
     "validate": {"core", "prices", "models", "schedule", "sim", "predict", "cluster"},
-    "cli": {"core", "bench", "cluster", "picture", "predict", "search", "validate"} | VERBS,
+    "report": {"core", "prices", "predict"},
+    "cli": {"core", "bench", "cluster", "picture", "predict", "report", "search", "validate"} | VERBS,
     "python": {"core", "predict", "search", "models", "schedule", "sim", "trace"},
-    "gui": {"core", "picture", "predict"} | VERBS - {"kernels", "run"},
+    "gui": {"core", "picture", "predict", "report"} | VERBS - {"kernels", "run"},
 }
 OWNERS = {  # library: (how its headers begin, who may reach them)
     "SimGrid": (r"simgrid/|xbt/|smpi/", {"sim"}),

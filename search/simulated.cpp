@@ -11,17 +11,25 @@ Simulated simulated(const Network& network, const Machine& machine, schedule::Jo
                     Bytes capacity, bool with_band) {
     Simulated result;
     try {
-        const Schedule schedule = make_schedule(network, machine, schedule::parse_plan(plan), job);
-        result.memory = schedule.memory_peak;
+        const predict::Job predicted{.network = network,
+                                     .machine = machine,
+                                     .plan = schedule::parse_plan(plan),
+                                     .batch = job.batch_per_device,
+                                     .global_batch = job.global_batch,
+                                     .precision = job.precision,
+                                     .optimizer = job.optimizer,
+                                     .mode = sim::Mode::folded};
+        const predict::Setup setup = predict::setup_of(predicted, job.devices);
+        result.memory = setup.schedule.memory_peak;
         if (result.memory > capacity) {
             result.refusal = "more memory than a device has, unlike its estimate";
             return result;
         }
-        const predict::Step step = predict::step_of(schedule, machine, {.mode = sim::Mode::folded}, with_band);
+        const predict::Step step = predict::step_of(setup, with_band);
         result.step = step.time;
         if (!with_band) return result;
-        result.low = step.band.low;
-        result.high = step.band.high;
+        result.low = step.band().low;
+        result.high = step.band().high;
     } catch (const InputError& error) {
         result.refusal = error.what();
     }

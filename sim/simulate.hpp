@@ -36,8 +36,7 @@ struct Options {
 
 /// What no step of this schedule on this machine beats, whatever it waits for (sim/check/certificate.hpp).
 struct Bounds {
-    Seconds
-        compute;  // the most that a rank's kernels need at peak rate and memory bandwidth; 0 where they were measured
+    Seconds compute;  // the most that a rank's kernels need at peak rate and memory bandwidth
     Seconds
         wire;  // the most that a rank's collectives need of its links, or a class's, or its loads, of its nodes' NICs
 };

@@ -84,12 +84,12 @@ std::optional<Measure> measure_of(const PublishedRow& row, const ReplaySettings&
     return std::nullopt;
 }
 
-Yardstick yardstick_of(const PublishedRow& row, const ReplaySettings& settings, Measure measure) {
+Metric metric_of(const PublishedRow& row, const ReplaySettings& settings, Measure measure) {
     const std::string& written = row.text("unit");
     const std::string_view word = std::string_view{written}.substr(0, written.find(' '));
     const auto unit = std::ranges::find(units, word, &Unit::text);
     if (unit == units.end()) throw InputError(fmt::format("unit '{}' is not known", written));
-    Yardstick y{.measure = measure, .unit = unit->value};
+    Metric y{.measure = measure, .unit = unit->value};
     y.dataset = number_of(settings, "dataset");
     if (const double epochs = number_of(settings, "epochs"); epochs > 0) y.epochs = epochs;
     const double counted = number_of(settings, "sample_flops");
@@ -104,7 +104,7 @@ Yardstick yardstick_of(const PublishedRow& row, const ReplaySettings& settings, 
     return y;
 }
 
-double figure_of(const StepResult& result, const Yardstick& y) {
+double figure_of(const StepResult& result, const Metric& y) {
     const double rate = result.samples / result.step.value;
     const auto relative = [&] { return rate / (y.baseline->samples / y.baseline->step.value); };
     switch (y.measure) {
@@ -138,7 +138,7 @@ double figure_of(const StepResult& result, const Yardstick& y) {
     return 0;
 }
 
-Seconds step_of(double figure, double samples, double devices, const Yardstick& y) {
+Seconds step_of(double figure, double samples, double devices, const Metric& y) {
     const double value = figure * y.unit;
     switch (y.measure) {
         case Measure::throughput:

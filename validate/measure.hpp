@@ -42,7 +42,7 @@ struct StepResult {
 };
 
 /// What a figure is worked out with, beside the step.
-struct Yardstick {
+struct Metric {
     Measure measure = Measure::throughput;
     double unit = 1;     // of the figure, in base units: 1e12 of TF/s, 60 of min
     double dataset = 0;  // samples of an epoch
@@ -51,11 +51,11 @@ struct Yardstick {
     std::optional<StepResult> baseline{};
 };
 /// InputError that names what is missing for this measure.
-Yardstick yardstick_of(const PublishedRow& row, const ReplaySettings& settings, Measure measure);
+Metric metric_of(const PublishedRow& row, const ReplaySettings& settings, Measure measure);
 
 /// The figure, in the unit that it was published in.
-double figure_of(const StepResult& result, const Yardstick& yardstick);
+double figure_of(const StepResult& result, const Metric& metric);
 /// The other way round: the step that a published figure of so many samples a step tells of. Not of relative ones.
-Seconds step_of(double figure, double samples, double devices, const Yardstick& yardstick);
+Seconds step_of(double figure, double samples, double devices, const Metric& metric);
 
 }  // namespace rehearse::validate

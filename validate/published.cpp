@@ -9,6 +9,7 @@
 #include "core/text.hpp"
 #include "models/csv.hpp"
 #include "validate/published_files.hpp"
+#include "validate/replay_rules.hpp"
 
 namespace rehearse::validate {
 
@@ -17,6 +18,25 @@ namespace {
 constexpr std::array needed{"id",    "system",           "machine",      "device", "n_devices",
                             "model", "precision",        "strategy",     "metric", "value",
                             "unit",  "batch_per_device", "global_batch", "extra",  "provenance"};
+
+// What a row says of itself is a setting that rules have, too, and has a reason.
+void check_own(const PublishedRow& row) {
+    bool any = false;
+    for (const auto& [column, value] : row.columns) {
+        if (!column.starts_with("run.") || column == "run.why") continue;
+        if (!setting_of(column)) {
+            std::vector<std::string_view> known;
+            for (const ReplaySetting& setting : replay_settings()) known.push_back(setting.name);
+            throw InputError(fmt::format("{}: column '{}': no such setting{}; there are {}", row.origin, column,
+                                         did_you_mean(column.substr(4), known), join(known)));
+        }
+        any = any || !value.empty();
+    }
+    if (any && row.text("run.why").empty()) {
+        throw InputError(
+            fmt::format("{}: it has settings of its own (run.*), but run.why does not say why", row.origin));
+    }
+}
 
 }  // namespace
 
@@ -46,6 +66,7 @@ std::vector<PublishedRow> read_published(std::string_view text, const std::strin
         row.origin = fmt::format("{}: row '{}'", origin, row.text("id"));
         if (!row.text("n_devices").empty()) row.devices = csv.whole(i, "n_devices", 1);
         row.value = csv.positive(i, "value");
+        check_own(row);
         rows.push_back(std::move(row));
     }
     return rows;

@@ -24,7 +24,8 @@ struct PublishedRow {
 
 /// InputError with file and line when a column is missing or a figure is no positive number. Columns: id, system,
 /// machine, device, n_devices, model, precision, strategy, batch_per_device, global_batch, metric, value, unit, extra,
-/// provenance; others are kept.
+/// provenance; others are kept. Columns "run.network", "run.machine", "run.plan", ... are settings of the row itself
+/// (validate/replay_rules.hpp) and need a "run.why"; InputError for one that is no setting.
 std::vector<PublishedRow> read_published(std::string_view text, const std::string& origin);
 
 /// Those of calibrate/published/.

@@ -52,6 +52,7 @@ void complete(TrainingRun& run, const models::FrameworkProfile& framework) {
     if (run.layout.empty()) run.layout = framework.value("layout");
     if (run.software.empty()) run.software = framework.value("software");
     const std::string passes = framework.value(fmt::format("{}_passes", to_string(run.optimizer)));
+    if (const std::string issue = framework.value("issue"); !issue.empty()) run.issue = parse_quantity<Seconds>(issue);
     if (run.update_passes == 0 && !passes.empty()) run.update_passes = parse_number(passes, "passes");
 }
 
@@ -86,6 +87,8 @@ TrainingRun training_run(const PublishedRow& row, const ReplaySettings& settings
     run.optimizer = choice(std::array{Optimizer::sgd, Optimizer::adam, Optimizer::lamb}, setting(settings, "optimizer"),
                            "optimizer", Optimizer::sgd);
     run.update_passes = number(settings, "update_passes", 0.0);
+    run.slower = number(settings, "slower", 1.0);
+    run.framework_error = number(settings, "error", predict::framework_error);
     const std::string framework = setting(settings, "framework");
     if (!framework.empty()) complete(run, models::load_framework(framework));
     if (run.loader == "ahead") run.loader.clear();
@@ -158,7 +161,10 @@ predict::Job Replayer::job_of(const TrainingRun& run) {
                      .batch = run.batch,
                      .precision = run.precision,
                      .optimizer = run.optimizer,
-                     .framework = {.channels_first = run.layout == "nchw", .update_passes = run.update_passes},
+                     .framework = {.channels_first = run.layout == "nchw",
+                                   .update_passes = run.update_passes,
+                                   .issue = run.issue,
+                                   .error = run.framework_error},
                      .mode = sim::Mode::folded};
     job.conditions.devices_per_node = run.per_node;
     job.conditions.loader = sim::parse_loader(run.loader);
@@ -166,23 +172,38 @@ predict::Job Replayer::job_of(const TrainingRun& run) {
     return job;
 }
 
-StepResult Replayer::step(const TrainingRun& run, predict::ComputeScale scale, Quantile quantile) {
-    const std::tuple key{run, scale.factor, scale.error.value_or(-1), quantile.z};
+const predict::Setup& Replayer::setup(const TrainingRun& run) {
+    if (last_ && last_->first == run) return last_->second;
+    last_.emplace(run, predict::setup_of(job_of(run), run.devices));
+    for (double& pace : last_->second.options.pace) pace *= run.slower;
+    return last_->second;
+}
+
+ReplayedStep Replayer::step(const TrainingRun& run, const std::optional<predict::Anchor>& anchor) {
+    const predict::Anchor of = anchor.value_or(predict::Anchor{.devices = 0});
+    const Step key{run, of.devices, of.computation, of.messages, of.messages_left};
     const auto known = steps_.find(key);
     if (known != steps_.end()) return known->second;
-    if (!last_ || last_->run != run) {
-        const predict::Job job = job_of(run);
-        last_ = Last{run, job.framework, predict::setup_of(job, run.devices)};
-    }
-    const Schedule& schedule = last_->setup.schedule;
+    const predict::Setup& cold = setup(run);
+    const predict::Step step = predict::step_of(anchor ? predict::anchored(cold, *anchor) : cold);
     Flops operations;
     for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights})
-        operations += flops(schedule.network, pass);
-    const StepResult result{predict::step_at(last_->setup, last_->framework, scale, quantile),
-                            static_cast<double>(global_batch(schedule)), static_cast<double>(run.devices),
-                            operations.value};
-    steps_.emplace(key, result);
-    return result;
+        operations += flops(cold.schedule.network, pass);
+    const StepResult result{step.time, static_cast<double>(global_batch(cold.schedule)),
+                            static_cast<double>(run.devices), operations.value};
+    return steps_.emplace(key, ReplayedStep{result, step.uncertainty}).first->second;
+}
+
+predict::Anchors Replayer::fitted(const std::vector<PilotRun>& pilots) {
+    std::vector<predict::Setup> setups;
+    std::vector<predict::MeasuredSetup> measured;
+    for (const PilotRun& pilot : pilots) setups.push_back(setup(pilot.run));
+    for (std::size_t i = 0; i < pilots.size(); ++i) measured.push_back({&setups[i], pilots[i].step});
+    return predict::fitted(measured);
+}
+
+std::int64_t Replayer::nodes(const TrainingRun& run) {
+    return locate(machine(run.machine, run.per_node), run.devices - 1).node + 1;
 }
 
 StepResult Replayer::time(const CollectiveRun& run, Quantile quantile) {
@@ -215,12 +236,6 @@ StepResult Replayer::time(const StagingRun& run) {
     const sim::Staging staging =
         sim::stage(machine(run.machine), run.nodes, run.from, run.to, run.samples, run.kept, run.sample);
     return {staging.time(), static_cast<double>(run.samples), static_cast<double>(run.nodes)};
-}
-
-double fitted_scale(Replayer& replayer, const TrainingRun& run, Seconds step) {
-    // One device that waits for nothing computes only.
-    if (run.devices == 1 && run.loader.empty()) return std::max(0.01, step / replayer.step(run).step);
-    return predict::fitted_scale([&](double factor) { return replayer.step(run, {.factor = factor}).step; }, step);
 }
 
 }  // namespace rehearse::validate

@@ -10,6 +10,7 @@
 #include "core/machine.hpp"
 #include "core/network.hpp"
 #include "predict/predict.hpp"
+#include "predict/spread.hpp"
 #include "prices/prices.hpp"
 #include "schedule/plan.hpp"
 #include "validate/measure.hpp"
@@ -29,6 +30,9 @@ struct TrainingRun {
     Precision precision = Precision::fp32;
     Optimizer optimizer = Optimizer::sgd;
     double update_passes = 0;  // how often its kernels read or write a parameter; 0: one kernel for all
+    Seconds issue{};           // that the host takes for an operator
+    double slower = 1;         // how much longer computation takes than its prices say
+    double framework_error = predict::framework_error;  // or what the row's mapping adds to it
     auto operator<=>(const TrainingRun&) const = default;
 };
 
@@ -56,34 +60,44 @@ struct StagingRun {
 };
 StagingRun staging_run(const PublishedRow& row, const ReplaySettings& settings);
 
+/// A step, and what makes its band.
+struct ReplayedStep {
+    StepResult result;
+    predict::Uncertainty uncertainty{};
+};
+
+/// A run whose step was published.
+struct PilotRun {
+    TrainingRun run;
+    Seconds step;
+};
+
 /// Keeps networks, machines and steps that it was asked for.
 class Replayer {
 public:
-    /// InputError and InfeasibleError as predict. Whether it fits in memory is not asked: the run was made.
-    StepResult step(const TrainingRun& run, predict::ComputeScale scale = {}, Quantile quantile = nominal);
+    /// What predict says of job_of(run), anchored where `anchor` is given. InputError and InfeasibleError as predict.
+    /// Whether it fits in memory is not asked: the run was made.
+    ReplayedStep step(const TrainingRun& run, const std::optional<predict::Anchor>& anchor = {});
     StepResult time(const CollectiveRun& run, Quantile quantile = nominal);
     StepResult time(const StagingRun& run);
+    /// predict::fitted of runs on rising numbers of devices.
+    predict::Anchors fitted(const std::vector<PilotRun>& pilots);
     /// With only `per_node` devices of each node, where that is not 0.
     const Machine& machine(const std::string& name, std::int64_t per_node = 0);
     /// What a user would ask predict for.
     predict::Job job_of(const TrainingRun& run);
+    /// Counted from 1: of the last device of the run.
+    std::int64_t nodes(const TrainingRun& run);
 
 private:
+    using Step = std::tuple<TrainingRun, std::int64_t, double, double, double>;  // run, and its anchor's figures
     const Network& network(const std::string& name, const std::string& fuse);
-    struct Last {
-        TrainingRun run;
-        predict::Framework framework;
-        predict::Setup setup;
-    };
+    const predict::Setup& setup(const TrainingRun& run);
 
     std::map<std::pair<std::string, std::int64_t>, Machine> machines_;
     std::map<std::pair<std::string, std::string>, Network> networks_;
-    std::optional<Last> last_;
-    std::map<std::tuple<TrainingRun, double, double, double>, StepResult> steps_;
+    std::optional<std::pair<TrainingRun, predict::Setup>> last_;
+    std::map<Step, ReplayedStep> steps_;
 };
-
-/// The factor on computation with which the run takes `step`; when its communication alone takes longer, the factor
-/// that comes nearest.
-double fitted_scale(Replayer& replayer, const TrainingRun& run, Seconds step);
 
 }  // namespace rehearse::validate

@@ -33,11 +33,11 @@ struct Known {
     std::string strategy;
 };
 
-class Judge {
+class Validator {
 public:
-    Judge(std::vector<PublishedRow> all, const ReplayRules& rules) {
+    Validator(std::vector<PublishedRow> all, const ReplayRules& rules, Pilots pilots) : pilots_(pilots) {
         for (PublishedRow& row : all) {
-            rows_.push_back({std::move(row), {}, {}, {}, {}, {}});
+            rows_.emplace_back().row = std::move(row);
             rows_.back().settings = rules.settings(rows_.back().row);
             rows_.back().from_memory = is_from_memory(rows_.back().row);
         }
@@ -86,10 +86,10 @@ private:
         try {
             const std::optional<Measure> measure = measure_of(row, rows_[i].settings);
             if (!measure || is_relative(*measure) || is_collective(*measure) || *measure == Measure::staging) return;
-            const Yardstick yardstick = yardstick_of(row, rows_[i].settings, *measure);
+            const Metric metric = metric_of(row, rows_[i].settings, *measure);
             const TrainingRun run = training_run(row, rows_[i].settings);
             const double samples = samples_of(i, run);
-            const Seconds step = step_of(row.value, samples, static_cast<double>(run.devices), yardstick);
+            const Seconds step = step_of(row.value, samples, static_cast<double>(run.devices), metric);
             known_[series_of(i, run)].push_back({i, run, step, row.text("strategy")});
         } catch (const InputError&) {  // told when the row itself is asked for
         }
@@ -128,33 +128,60 @@ private:
         }
         const std::optional<Measure> measure = measure_of(row, rows_[i].settings);
         if (!measure) throw InputError(fmt::format("a '{}' is not what a simulated step tells of", row.text("metric")));
-        const Yardstick yardstick = yardstick_of(row, rows_[i].settings, *measure);
+        const Metric metric = metric_of(row, rows_[i].settings, *measure);
         if (is_collective(*measure)) {
             const CollectiveRun run = collective_run(row, rows_[i].settings);
-            rows_[i].cold = band(yardstick, error(i, 0), [&](Quantile q) { return replayer_.time(run, q); });
+            rows_[i].cold = band(metric, error(i, 0), [&](Quantile q) { return replayer_.time(run, q); });
             return;
         }
         if (*measure == Measure::staging) {
             const StagingRun run = staging_run(row, rows_[i].settings);
-            rows_[i].cold = band(yardstick, error(i, 0), [&](Quantile) { return replayer_.time(run); });
+            rows_[i].cold = band(metric, error(i, 0), [&](Quantile) { return replayer_.time(run); });
             return;
         }
         const TrainingRun run = training_run(row, rows_[i].settings);
-        const std::string no_cold = setting(i, "cold"), slower = setting(i, "slower");
-        if (no_cold.empty()) {
-            const predict::ComputeScale scale{.factor = slower.empty() ? 1 : parse_number(slower, "slower")};
-            rows_[i].cold = answered(i, run, yardstick, scale, error(i, predict::framework_error));
-        }
+        const std::string no_cold = setting(i, "cold");
+        if (no_cold.empty()) rows_[i].cold = answered(i, run, metric, {});
         const Known* anchor = anchor_of(i, run);
         if (anchor == nullptr && !no_cold.empty()) throw InputError(no_cold);
         if (anchor == nullptr) return;
-        const auto [factor, fresh] = factors_.try_emplace(anchor->index, 0);
-        if (fresh) {
-            factor->second = fitted_scale(replayer_, anchor->run, anchor->step / waiting(anchor->run));
-        }
-        rows_[i].anchored =
-            answered(i, run, yardstick, {factor->second, 0}, predict::distance_error(run.devices, anchor->run.devices));
         rows_[i].anchor = rows_[anchor->index].row.text("id");
+        const TrainingRun plain = as_priced(run);
+        rows_[i].anchored = answered(i, plain, metric, anchors({anchor}).of(run.devices));
+        const Known* second = pilots_ == Pilots::two ? second_of(i, run, *anchor) : nullptr;
+        if (second == nullptr) return;
+        rows_[i].second = rows_[second->index].row.text("id");
+        rows_[i].twice = answered(i, plain, metric, anchors({anchor, second}).of(run.devices));
+    }
+
+    /// A pilot says how long computation takes.
+    static TrainingRun as_priced(TrainingRun run) {
+        run.slower = 1;
+        return run;
+    }
+
+    const predict::Anchors& anchors(const std::vector<const Known*>& pilots) {
+        std::vector<std::size_t> key;
+        std::vector<PilotRun> runs;
+        for (const Known* pilot : pilots) {
+            key.push_back(pilot->index);
+            runs.push_back({as_priced(pilot->run), pilot->step});
+        }
+        const auto [entry, fresh] = anchors_.try_emplace(key);
+        if (fresh) entry->second = replayer_.fitted(runs);
+        return entry->second;
+    }
+
+    /// The smallest on more nodes than the anchor, and fewer devices than the run, of the same strategy.
+    const Known* second_of(std::size_t i, const TrainingRun& run, const Known& anchor) {
+        const Known* best = nullptr;
+        for (const Known& known : known_.at(series_of(i, run))) {
+            if (known.index == i || known.run.devices >= run.devices) continue;
+            if (known.strategy != rows_[i].row.text("strategy")) continue;
+            if (replayer_.nodes(known.run) <= replayer_.nodes(anchor.run)) continue;
+            if (best == nullptr || known.run.devices < best->run.devices) best = &known;
+        }
+        return best;
     }
 
     double error(std::size_t i, double otherwise) const {
@@ -173,45 +200,47 @@ private:
         return run;
     }
 
-    Answer answered(std::size_t i, const TrainingRun& run, Yardstick yardstick, predict::ComputeScale scale,
-                    double added) {
-        const bool relative = is_relative(yardstick.measure);
-        const TrainingRun base = relative ? baseline_of(i, run) : run;
-        return band(yardstick, added, [&](Quantile quantile) {
-            if (relative) yardstick.baseline = waited(base, scale, quantile);
-            return waited(run, scale, quantile);
-        });
+    Answer answered(std::size_t i, const TrainingRun& run, Metric metric,
+                    const std::optional<predict::Anchor>& anchor) {
+        const ReplayedStep step = replayer_.step(run, anchor);
+        predict::Uncertainty uncertainty = step.uncertainty;
+        if (is_relative(metric.measure)) {
+            const ReplayedStep base = replayer_.step(baseline_of(i, run), anchor);
+            metric.baseline = base.result;
+            uncertainty = relative(uncertainty, base.uncertainty);
+        }
+        const double figure = figure_of(step.result, metric);
+        const prices::Interval<double> band = prices::around(figure, uncertainty.factor());
+        return {figure, band.low, band.high};
     }
 
-    double waiting(const TrainingRun& run) {
-        return predict::waiting(run.devices, replayer_.machine(run.machine).classes.front());
+    /// Of a ratio of steps: causes that both share are off in both, and what runs and frameworks differ by is in each.
+    static predict::Uncertainty relative(predict::Uncertainty of, const predict::Uncertainty& base) {
+        of.computation /= base.computation;
+        of.messages /= base.messages;
+        of.distance /= base.distance;
+        return of;
     }
 
-    StepResult waited(const TrainingRun& run, predict::ComputeScale scale, Quantile quantile) {
-        StepResult result = replayer_.step(run, scale, quantile);
-        result.step = result.step * waiting(run);
-        return result;
-    }
-
-    /// The figure at nominal prices, and at those of both ends of their 90 % band; `added` comes on top.
-    template <typename Step>
-    Answer band(const Yardstick& yardstick, double added, const Step& step) {
-        const auto figure = [&](double z) {
-            const StepResult result = step(Quantile{z});
-            return figure_of(result, yardstick);
-        };
+    /// Of what is no step: the figure at nominal prices, and at those of both ends of their 90 % band; an independent
+    /// error of the mapping comes on top.
+    template <typename Time>
+    Answer band(const Metric& metric, double added, const Time& time) {
+        const auto figure = [&](double z) { return figure_of(time(Quantile{z}), metric); };
         Answer answer{.predicted = figure(0)};
         const double low = figure(-prices::ninety_percent), high = figure(prices::ninety_percent);
-        const prices::Interval<double> ends{std::min(low, high), std::max(low, high)};
-        const prices::Interval<double> band = predict::with_error(answer.predicted, ends, added);
-        answer.low = band.low;
-        answer.high = band.high;
+        const auto reach = [&](double end) {
+            return prices::independent_factors({end / answer.predicted, prices::log_reach(added)});
+        };
+        answer.low = answer.predicted / reach(std::min(low, high));
+        answer.high = answer.predicted * reach(std::max(low, high));
         return answer;
     }
 
     std::vector<ReplayedRow> rows_;
     std::map<Series, std::vector<Known>> known_;
-    std::map<std::size_t, double> factors_;  // by anchor
+    std::map<std::vector<std::size_t>, predict::Anchors> anchors_;  // by pilots
+    Pilots pilots_;
     Replayer replayer_;
     ClusterRows clusters_;
 };
@@ -221,8 +250,9 @@ private:
 double error_of(const Answer& answer, double published) { return std::abs(answer.predicted - published) / published; }
 
 std::vector<ReplayedRow> replay_rows(std::vector<PublishedRow> all, const ReplayRules& rules,
-                                     const std::function<bool(const PublishedRow&)>& wanted, const Progress& progress) {
-    return Judge{std::move(all), rules}.answer(wanted, progress);
+                                     const std::function<bool(const PublishedRow&)>& wanted, const Progress& progress,
+                                     Pilots pilots) {
+    return Validator{std::move(all), rules, pilots}.answer(wanted, progress);
 }
 
 }  // namespace rehearse::validate

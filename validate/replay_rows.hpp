@@ -20,17 +20,23 @@ struct ReplayedRow {
     PublishedRow row;
     ReplaySettings settings;
     std::optional<Answer> cold, anchored;
-    std::string anchor;   // id of the row it is anchored on
-    std::string skipped;  // why there is no answer
+    std::optional<Answer> twice;  // anchored on a second pilot, too, on more nodes than the first
+    std::string anchor;           // id of the row it is anchored on
+    std::string second;           // ... and of the second
+    std::string skipped;          // why there is no answer
     bool from_memory = false;
     bool answered() const { return cold || anchored; }
 };
 double error_of(const Answer& answer, double published);
 
+/// Pilots that rows are anchored on: the smallest run of the same kind; or, of rows that have both, one on more nodes,
+/// too.
+enum class Pilots { one = 1, two = 2 };
+
 /// `all` are the rows that anchors are looked for among; only those that `wanted` says are answered, and of these the
 /// first ones where `progress` ends the work.
 std::vector<ReplayedRow> replay_rows(std::vector<PublishedRow> all, const ReplayRules& rules,
                                      const std::function<bool(const PublishedRow&)>& wanted,
-                                     const Progress& progress = {});
+                                     const Progress& progress = {}, Pilots pilots = Pilots::one);
 
 }  // namespace rehearse::validate

@@ -62,6 +62,9 @@ constexpr std::array settings_table{
     ReplaySetting{"skip", "why there is no answer"},
 };
 
+// Of the columns in which a row says of itself what is simulated for it.
+constexpr std::string_view own_setting = "run.";
+
 std::regex pattern(models::Reader& reader, std::string_view column) {
     const std::string text = reader.text(column);
     try {
@@ -112,6 +115,12 @@ struct ReplayRules::Rule {
     }
 };
 
+std::optional<std::string_view> setting_of(std::string_view column) {
+    if (!column.starts_with(own_setting)) return std::nullopt;
+    const auto found = std::ranges::find(settings_table, column.substr(own_setting.size()), &ReplaySetting::name);
+    return found == settings_table.end() ? std::nullopt : std::optional{found->name};
+}
+
 std::span<const ReplaySetting> replay_settings() { return settings_table; }
 
 void ReplayRules::add(std::string_view text, const std::string& origin) {
@@ -151,6 +160,9 @@ ReplaySettings ReplayRules::settings(const PublishedRow& row) const {
         const std::optional<ReplaySettings> groups = rule->matched(row);
         if (!groups) continue;
         for (const auto& [name, value] : rule->set) result[name] = rule->filled(value, *groups);
+    }
+    for (const auto& [column, value] : row.columns) {
+        if (!value.empty() && setting_of(column)) result[std::string{*setting_of(column)}] = value;
     }
     return result;
 }

@@ -10,6 +10,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,8 +28,12 @@ struct ReplaySetting {
     std::string_view name, meaning;
 };
 std::span<const ReplaySetting> replay_settings();
+/// Of a column "run.plan", "plan": a row may say of itself what is simulated for it, and then no rule does. Nothing for
+/// a column that is no setting.
+std::optional<std::string_view> setting_of(std::string_view column);
 
-/// Rules apply in their order: where several match a row, each setting is that of the last one that gives it.
+/// Rules apply in their order: where several match a row, each setting is that of the last one that gives it, and a
+/// row's own go before all.
 class ReplayRules {
 public:
     /// InputError with file and line for an unknown key, column or setting, or a pattern that is not one.

@@ -10,7 +10,8 @@ namespace rehearse::sim {
 
 /// No kernel takes less: its operations at peak rate (of a convolution with t taps 1 / t of them, which is less than
 /// any FFT or Winograd needs), and the bytes that no cache can hold (64 MiB; an A100's L2 has 40 MB) at the memory's
-/// bandwidth. 0 on a device whose kernels were measured: what was measured stands.
+/// bandwidth. That holds for measured kernels, too: one that is faster tells of a wrong peak or a wrong sample
+/// (predict/faster_than_peak.hpp says so), and is taken to need this long.
 Seconds least_time(const Problem& problem, const DeviceClass& device);
 
 /// Bytes that must cross between `parts` parts of a group of ranks, each of which holds and gets `whole`: a sum needs

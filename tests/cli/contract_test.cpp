@@ -224,7 +224,8 @@ TEST_F(Contract, PointsSayWhatTheyRestOn) {
     EXPECT_NEAR(anchored["points"][0]["measured_step_s"].get<double>(), 0.128, 1e-12);
     EXPECT_NEAR(anchored["points"][0]["step_s"].get<double>(), 0.128, 1e-3);
     EXPECT_EQ(anchored["points"][1]["basis"], "anchored on 4 devices");
-    EXPECT_EQ(anchored["points"][1]["pilot_scale"], anchored["pilots"][0]["compute_scale"]);
+    EXPECT_NEAR(anchored["points"][1]["pilot_scale"].get<double>(),
+                anchored["pilots"][0]["compute_scale"].get<double>(), 1e-12);
     EXPECT_TRUE(anchored["warnings"].empty()) << "within the band";
     const Output doubted = run("predict --devices 4 --batch 32 --pilot 4=10s --format json --output doubted.json");
     EXPECT_THAT(doubted.err, HasSubstr("outside the 99 % band"));

@@ -14,6 +14,7 @@
 #include "cluster/workloads.hpp"
 #include "core/error.hpp"
 #include "models/models.hpp"
+#include "predict/spread.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::cluster {
@@ -318,7 +319,8 @@ TEST(Predicted, SpeedsAreThoseOfTheSimulatedStep) {
     const Speeds speeds(predicted_points(network, machine, plan, {}, 3, 4));
     EXPECT_EQ(speeds.most_devices(), 3);
     const Schedule schedule = make_schedule(network, machine, plan, {.devices = 3, .batch_per_device = 4});
-    const Timeline one = sim::simulate(schedule, machine, {.mode = sim::Mode::folded}).timeline;
+    const std::vector<double> waiting(3, predict::slowest_of(3));  // each step waits for the slowest of three cards
+    const Timeline one = sim::simulate(schedule, machine, {.mode = sim::Mode::folded, .pace = waiting}).timeline;
     EXPECT_DOUBLE_EQ(speeds.samples_per_s(3, 12), 12 / summarize(one).step.value);
 }
 

@@ -224,15 +224,15 @@ TEST_F(Files, OfPredictionsKeepTheirFigures) {
     const auto documents =
         load(write("p.json", R"({"schema": "rehearse.prediction/1", "model": "m", "machine": "summit",
         "plan": "data", "precision": "mixed", "points": [
-        {"devices": 12, "step_s": 0.5, "step_low_s": 0.4, "step_high_s": 0.75, "samples_per_s": 100, "efficiency": 1, "fits": true},
-        {"devices": 6, "step_s": 0.25, "samples_per_s": 100, "efficiency": null, "fits": false}],
+        {"devices": 12, "global_batch": 50, "step_s": 0.5, "step_low_s": 0.4, "step_high_s": 0.75, "samples_per_s": 100, "efficiency": 1, "fits": true},
+        {"devices": 6, "global_batch": 25, "step_s": 0.25, "samples_per_s": 100, "efficiency": null, "fits": false}],
         "memory": [{"class": "all", "kind": "weights", "bytes": 8}]})"));
     const Prediction& prediction = *documents.at(0).prediction;
     ASSERT_EQ(prediction.points.size(), 2U);
-    EXPECT_EQ(prediction.points[0].devices, 6);  // in order
-    EXPECT_EQ(prediction.points[1].step_high_s, 0.75);
-    EXPECT_FALSE(prediction.points[0].fits);
-    EXPECT_EQ(prediction.memory[0].bytes, 8);
+    EXPECT_EQ(prediction.points[0].figures.devices, 6);  // in order
+    EXPECT_EQ(prediction.points[1].band.high, Seconds{0.75});
+    EXPECT_FALSE(prediction.points[0].memory.fits);
+    EXPECT_EQ(prediction.memory[0].bytes, Bytes{8});
     // The band of the throughput is the other way round: 100 * 0.5 / 0.75.
     const picture::Chart chart = scaling_chart({curve_of(prediction)}, picture::ScalingMetric::throughput, "");
     ASSERT_EQ(chart.series[0].low.size(), 1U) << "a point that does not fit is in a series of its own";

@@ -4,9 +4,13 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "core/error.hpp"
 #include "models/models.hpp"
 #include "predict/explain.hpp"
+#include "predict/faster_than_peak.hpp"
+#include "predict/spread.hpp"
 #include "prices/prices.hpp"
 
 namespace rehearse::predict {
@@ -73,13 +77,99 @@ TEST(Predict, WhatDoesNotFitIsNoBaseline) {
 
 TEST(Predict, AFrameworkCostsWhatItMoves) {
     Job job = job_of("lenet5", {1});
-    const predict::Setup setup = setup_of(job, 1);
-    const Seconds plain = step_at(setup, {}, {});
+    const Seconds plain = step_of(setup_of(job, 1)).time;
     EXPECT_EQ(plain, predict(job).points[0].figures.time.step) << "the same prices";
-    EXPECT_GT(step_at(setup, {.update_passes = 40}, {}), plain);
     job.framework.update_passes = 40;
-    EXPECT_EQ(predict(job).points[0].figures.time.step, step_at(setup, {.update_passes = 40}, {}));
-    EXPECT_NEAR(step_at(setup, {}, {.factor = 2}) / plain, 2, 1e-9) << "one device only computes";
+    const Seconds slower = step_of(setup_of(job, 1)).time;
+    EXPECT_GT(slower, plain);
+    EXPECT_EQ(predict(job).points[0].figures.time.step, slower);
+}
+
+// Kernels of a network of a few thousand weights take less than a host needs to issue them.
+TEST(Predict, AHostIssuesOneOperatorAfterTheOther) {
+    Job job = job_of("lenet5", {1});
+    job.batch = 1;
+    job.framework.issue = Seconds{1};
+    const Prediction prediction = predict(job);
+    double kernels = 0;
+    for (const rehearse::Step& step : prediction.setup.schedule.classes.at(0).steps) {
+        const Problem* problem = problem_of(step);
+        kernels += problem != nullptr && has_pass(problem->op, problem->pass) ? 1 : 0;
+    }
+    EXPECT_NEAR(prediction.points[0].figures.time.step.value, kernels, 1e-9);
+    job.framework.issue = Seconds{1e-12};
+    const Seconds with = predict(job).points[0].figures.time.step;
+    job.framework.issue = {};
+    EXPECT_DOUBLE_EQ(with.value, predict(job).points[0].figures.time.step.value) << "all kernels take longer";
+}
+
+// Gradients are summed after the backward pass, so that the step is computation and messages, and only cards differ.
+TEST(Predict, AStepWaitsForItsSlowestCard) {
+    Job job = job_of("lenet5", {1, 12});
+    job.plan = schedule::parse_plan("data:overlap=off");
+    const Prediction prediction = predict(job);
+    const Point &one = prediction.points[0], &all = prediction.points[1];
+    EXPECT_DOUBLE_EQ(one.waiting, 1);
+    EXPECT_DOUBLE_EQ(all.waiting, slowest_of(12));
+    EXPECT_NEAR(all.figures.time.compute / one.figures.time.compute, slowest_of(12), 1e-9);
+    job.plan = schedule::parse_plan("data:overlap=off:bucket=1GB:first=1GB");
+    const predict::Setup setup = setup_of(job, 12);
+    predict::Setup patient = setup;
+    patient.options.pace.clear();
+    const Seconds computing = one.figures.time.compute;
+    EXPECT_NEAR((step_of(setup).time - step_of(patient).time) / (computing * (slowest_of(12) - 1)), 1, 1e-6)
+        << "messages take no longer";
+    double waited = 0, kernels = 0;
+    for (const Explained& part : explained(prediction)) {
+        if (part.what == "waiting for the slowest card") waited = part.total.value;
+        if (part.steps > 0 && part.what.find("allreduce") == std::string::npos) kernels += part.total.value;
+    }
+    EXPECT_NEAR(waited / (kernels - waited), slowest_of(12) - 1, 1e-9);
+}
+
+// All parts of a band are independent: their logarithms' squares add up.
+TEST(Predict, ABandIsMadeOfItsParts) {
+    const Prediction prediction = predict(job_of("lenet5", {1, 16}));
+    const Uncertainty &one = prediction.points[0].uncertainty, &all = prediction.points[1].uncertainty;
+    EXPECT_DOUBLE_EQ(one.distance, 1) << "prices are of one card";
+    EXPECT_DOUBLE_EQ(one.messages, 1) << "it sends nothing";
+    EXPECT_NEAR(all.distance, std::exp(1.645 * 0.03 * 4), 1e-12) << "four doublings";
+    EXPECT_NEAR(all.framework, std::exp(1.645 * 0.05), 1e-12);
+    EXPECT_GT(all.messages, 1);
+    EXPECT_GT(one.computation, all.computation) << "more of the step is computation";
+    double squares = 0;
+    for (const BandPart& part : band_parts(prediction)) squares += std::log(part.factor) * std::log(part.factor);
+    const Point& point = prediction.points[1];
+    EXPECT_NEAR(std::log(point.band.high / point.figures.time.step), std::sqrt(squares), 1e-12);
+    EXPECT_NEAR(point.band.high / point.figures.time.step, point.figures.time.step / point.band.low, 1e-9);
+}
+
+// A tenth of what its peak needs cannot have been measured; a hundredth less may be noise.
+TEST(FasterThanPeak, NamesTheSampleAndCountsThePeak) {
+    Job job = job_of("vgg16", {1});
+    const Schedule schedule = setup_of(job, 1).schedule;
+    DeviceClass& device = job.machine.classes.front();
+    const Problem* product = nullptr;
+    for (const rehearse::Step& step : schedule.classes.front().steps) {
+        const Problem* problem = problem_of(step);
+        if (problem != nullptr && kind_of(problem->op) == "matmul" && product == nullptr) product = problem;
+    }
+    ASSERT_NE(product, nullptr);
+    const Seconds least = flops(product->op, product->pass, product->batch) / device.peak.at(product->type).value;
+    const std::string name = to_string(*product);
+    device.measured[name] = {.median = 0.99 * least, .error = 0.01, .samples = 9, .source = "calibrate, run 7"};
+    EXPECT_TRUE(faster_than_peak(schedule, job.machine).empty());
+    device.measured[name].median = 0.1 * least;
+    const std::vector<FasterThanPeak> found = faster_than_peak(schedule, job.machine);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].problem, name);
+    EXPECT_EQ(found[0].sample, "calibrate, run 7");
+    EXPECT_NEAR(found[0].least / least, 1, 1e-9);
+    const Point point = predict(job).points.at(0);
+    EXPECT_GT(point.bounds.compute, Seconds{}) << "the certificate holds where something was measured";
+    EXPECT_GE(point.figures.time.step, point.bounds.compute);
+    job.framework.update_passes = 20;
+    EXPECT_EQ(predict(job).points.at(0).bounds.compute, point.bounds.compute) << "and for a framework's prices";
 }
 
 TEST(Conditions, LeaveDevicesOfANodeOut) {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training from its step, and what no price knows. Oracle: worked out by hand.
+// A training from its step. Oracle: worked out by hand.
 #include "predict/training.hpp"
 
 #include <gmock/gmock.h>
 
 #include "core/error.hpp"
-#include "predict/spread.hpp"
-#include "prices/tile_model.hpp"
 
 namespace rehearse::predict {
 namespace {
@@ -41,23 +39,6 @@ TEST(Training, IsChecked) {
     EXPECT_THROW(check(Training{.dataset = 0}), InputError);
     EXPECT_THROW(check(Training{.epochs = 0}), InputError);
     EXPECT_THROW(check(Training{.critical_batch = 8.0}), InputError) << "of which data set?";
-}
-
-TEST(SlowestCard, IsTheLargestOfNormalDraws) {
-    EXPECT_DOUBLE_EQ(slowest_of(1), 1);
-    // The mean of the largest of 100 standard normal draws is 2.5076 (tables of order statistics); cards differ by 1 %.
-    EXPECT_NEAR(slowest_of(100), 1.025076, 2e-4);
-    DeviceClass by_roofline;
-    EXPECT_DOUBLE_EQ(waiting(100, by_roofline), slowest_of(100));
-    DeviceClass of_nodes;
-    of_nodes.tiles = std::make_shared<const TileModel>();
-    EXPECT_DOUBLE_EQ(waiting(8, of_nodes), 1) << "its prices were measured on eight cards that waited for each other";
-    EXPECT_DOUBLE_EQ(waiting(100, of_nodes), slowest_of(100) / slowest_of(8));
-}
-
-TEST(DistanceError, GrowsWithEachDoubling) {
-    EXPECT_DOUBLE_EQ(distance_error(8, 8), 0.05);
-    EXPECT_DOUBLE_EQ(distance_error(64, 4), 0.13);  // 5 % and four doublings of 3 %: a triangle of 5, 12, 13
 }
 
 }  // namespace

@@ -22,9 +22,9 @@ TEST(Measure, OfAStep) {
     EXPECT_DOUBLE_EQ(figure_of(step, {.measure = Measure::epoch, .unit = 60, .dataset = 1200}), 0.1);
     EXPECT_DOUBLE_EQ(figure_of(step, {.measure = Measure::training, .unit = 60, .dataset = 1200, .epochs = 10}), 1);
     // 200 samples of 5 GFLOP a second are 1 TFLOP/s, a quarter of it on each device.
-    const Yardstick rate{.measure = Measure::flop_rate, .unit = 1e12, .sample_flops = 5e9};
+    const Metric rate{.measure = Measure::flop_rate, .unit = 1e12, .sample_flops = 5e9};
     EXPECT_DOUBLE_EQ(figure_of(step, rate), 1);
-    Yardstick each = rate;
+    Metric each = rate;
     each.measure = Measure::flop_rate_per_device;
     EXPECT_DOUBLE_EQ(figure_of(step, each), 0.25);
 }
@@ -49,13 +49,13 @@ TEST(Measure, OfACollective) {
 }
 
 TEST(Measure, AFigureTellsOfItsStep) {
-    const Yardstick all[] = {{.measure = Measure::throughput, .unit = 2},
-                             {.measure = Measure::step, .unit = 1e-3},
-                             {.measure = Measure::epoch, .unit = 60, .dataset = 1e6},
-                             {.measure = Measure::training, .unit = 3600, .dataset = 1e6, .epochs = 90},
-                             {.measure = Measure::flop_rate, .unit = 1e15, .sample_flops = 5e9},
-                             {.measure = Measure::flop_rate_per_device, .unit = 1e12, .sample_flops = 5e9}};
-    for (const Yardstick& y : all) {
+    const Metric all[] = {{.measure = Measure::throughput, .unit = 2},
+                          {.measure = Measure::step, .unit = 1e-3},
+                          {.measure = Measure::epoch, .unit = 60, .dataset = 1e6},
+                          {.measure = Measure::training, .unit = 3600, .dataset = 1e6, .epochs = 90},
+                          {.measure = Measure::flop_rate, .unit = 1e15, .sample_flops = 5e9},
+                          {.measure = Measure::flop_rate_per_device, .unit = 1e12, .sample_flops = 5e9}};
+    for (const Metric& y : all) {
         EXPECT_NEAR(step_of(figure_of(step, y), step.samples, step.devices, y).value, 0.5, 1e-12)
             << static_cast<int>(y.measure);
     }
@@ -71,10 +71,10 @@ TEST(Measure, IsNamedByTheMetricOrASetting) {
             (void)measure_of(row, {{"measure", "loudness"}});
         },
         ThrowsMessage<InputError>(HasSubstr("'loudness' is no measure")));
-    const Yardstick y = yardstick_of(row, {{"dataset", "1,281,167"}}, Measure::epoch);
+    const Metric y = metric_of(row, {{"dataset", "1,281,167"}}, Measure::epoch);
     EXPECT_DOUBLE_EQ(y.unit, 60);
     EXPECT_DOUBLE_EQ(y.dataset, 1281167);
-    EXPECT_THAT([&] { (void)yardstick_of(row, {}, Measure::epoch); },
+    EXPECT_THAT([&] { (void)metric_of(row, {}, Measure::epoch); },
                 ThrowsMessage<InputError>(HasSubstr("how many samples an epoch has is not said")));
     row.columns["metric"] = "top1_accuracy";
     EXPECT_EQ(measure_of(row, {}), std::nullopt);

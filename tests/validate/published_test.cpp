@@ -55,6 +55,30 @@ TEST(PublishedRows, SayWhereAndWhatIsWrong) {
                 ThrowsMessage<InputError>(HasSubstr("n_devices is 'none'")));
 }
 
+TEST(PublishedRows, MaySayOfThemselvesWhatIsSimulated) {
+    const auto read = [](const std::string& columns, const std::string& values) {
+        std::string names = header;
+        names.pop_back();
+        return read_published(
+                   names + columns + "\na,S,M,D,8,N,fp32,DP,1,8,throughput,1,samples/s,,read" + values + "\n", "t.csv")
+            .at(0);
+    };
+    const PublishedRow own = read(",run.machine,run.plan,run.why", ",summit,,\"its paper, section 2\"");
+    EXPECT_THAT(settings(R"(
+        [[rule]]
+        why = "all"
+        when = { system = 'S' }
+        machine = "abci"
+        plan = "data"
+        )",
+                         own),
+                UnorderedElementsAre(Pair("plan", "data"), Pair("machine", "summit")));
+    EXPECT_EQ(read(",run.machine,run.why", ",,").text("run.machine"), "") << "most rows have none";
+    EXPECT_THAT([&] { read(",run.machine,run.why", ",summit,"); }, ThrowsMessage<InputError>(HasSubstr("run.why")));
+    EXPECT_THAT([&] { read(",run.machin,run.why", ",summit,x"); },
+                ThrowsMessage<InputError>(HasSubstr("did you mean 'machine'")));
+}
+
 TEST(ReplayRules, FillInGroupsAndColumns) {
     EXPECT_THAT(settings(R"(
         [[rule]]

@@ -2,10 +2,10 @@
 // From rows to runs. Oracle: worked out by hand from the row; and what predict says of the same job.
 #include "validate/replay.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "core/error.hpp"
-#include "predict/spread.hpp"
 #include "validate/megatron_rows.hpp"
 #include "validate/published.hpp"
 #include "validate/replay_rows.hpp"
@@ -78,33 +78,59 @@ TEST(CollectiveRun, CountsBytesOfPairsForAll) {
         800);
 }
 
-// What is published is what ships: the row's figure is what predict says of the job, but for the wait for its cards.
-TEST(Replayer, AnswersARowWithThePredictionOfItsJob) {
-    const PublishedRow published = row(12, "32", "");
-    const TrainingRun run = training_run(published, settings);
-    Replayer replayer;
-    const predict::Job job = replayer.job_of(run);
-    const Seconds step = predict::predict(job).points.at(0).figures.time.step;
-    EXPECT_EQ(replayer.step(run).step, step);
+ReplayRules rules_of(const std::string& more = "") {
     ReplayRules rules;
     rules.add(
         "[[rule]]\nwhy = \"all\"\nwhen = { system = \"S\" }\nnetwork = \"lenet5\"\nmachine = \"summit\"\n"
-        "plan = \"data\"\nprecision = \"fp32\"\n",
+        "plan = \"data\"\nprecision = \"fp32\"\n" +
+            more,
         "r.toml");
-    const auto answered = replay_rows({published}, rules, [](const PublishedRow&) { return true; });
-    ASSERT_TRUE(answered.at(0).cold) << answered.at(0).skipped;
-    const double waited = predict::waiting(12, job.machine.classes.front());
-    EXPECT_DOUBLE_EQ(answered[0].cold->predicted, 32 * 12 / (step * waited).value);
+    return rules;
 }
 
-// Of all that a step takes, computation is scaled until the step is met.
-TEST(FittedScale, MeetsAStep) {
+std::vector<ReplayedRow> answered(std::vector<PublishedRow> rows, const std::string& more = "",
+                                  Pilots pilots = Pilots::one) {
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].columns["id"] = fmt::format("r{}", i);
+    return replay_rows(
+        std::move(rows), rules_of(more), [](const PublishedRow&) { return true; }, {}, pilots);
+}
+
+// 32 samples on each device.
+void expect_throughput(const Answer& answer, const predict::Point& point) {
+    const double samples = 32 * static_cast<double>(point.figures.devices);
+    EXPECT_DOUBLE_EQ(answer.predicted, samples / point.figures.time.step.value);
+    EXPECT_NEAR(answer.low, samples / point.band.high.value, 1e-9 * answer.low);
+    EXPECT_NEAR(answer.high, samples / point.band.low.value, 1e-9 * answer.high);
+}
+
+// What is published is what ships: the row's figure and its band are what predict says of the job, to the last digit.
+TEST(Replayer, AnswersARowWithThePredictionOfItsJob) {
+    for (const std::string more : {"", "framework = \"pytorch-ddp\"\n", "error = \"0.3\"\nupdate_passes = \"20\"\n"}) {
+        SCOPED_TRACE(more);
+        const PublishedRow published = row(12, "32", "");
+        Replayer replayer;
+        const predict::Job job = replayer.job_of(training_run(published, rules_of(more).settings(published)));
+        const auto rows = answered({published}, more);
+        ASSERT_TRUE(rows.at(0).cold) << rows[0].skipped;
+        expect_throughput(*rows[0].cold, predict::predict(job).points.at(0));
+    }
+}
+
+TEST(Replayer, AnswersAnAnchoredRowWithThePredictionOfItsPilots) {
+    PublishedRow node = row(6, "32", ""), two = row(12, "32", ""), many = row(48, "32", "");
+    node.value = 9000;
+    two.value = 14000;
+    const auto rows = answered({node, two, many}, "", Pilots::two);
     Replayer replayer;
-    const TrainingRun run = training_run(row(12, "32", ""), settings);
-    const Seconds step = 1.5 * replayer.step(run).step;
-    const double factor = fitted_scale(replayer, run, step);
-    EXPECT_GT(factor, 1.5) << "messages take no longer";
-    EXPECT_NEAR(replayer.step(run, {factor}).step / step, 1, 1e-3);
+    predict::Job job = replayer.job_of(training_run(many, rules_of().settings(many)));
+    job.pilots = {{.devices = 6, .samples_per_s = 9000}};
+    ASSERT_TRUE(rows.at(2).anchored && rows[2].twice) << rows[2].skipped;
+    EXPECT_EQ(rows[2].anchor, "r0");
+    EXPECT_EQ(rows[2].second, "r1");
+    EXPECT_FALSE(rows[1].twice) << "nothing lies between it and its anchor";
+    expect_throughput(*rows[2].anchored, predict::predict(job).points.at(0));
+    job.pilots.push_back({.devices = 12, .samples_per_s = 14000});
+    expect_throughput(*rows[2].twice, predict::predict(job).points.at(0));
 }
 
 TEST(MegatronRow, IsLaidOutAsMegatronDoes) {

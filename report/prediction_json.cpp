@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/prediction_json.hpp"
+#include "report/prediction_json.hpp"
 
-#include "cli/job.hpp"
-#include "cli/pilots.hpp"
+#include <fmt/format.h>
 
-namespace rehearse::cli {
+namespace rehearse::report {
 
 namespace {
 
@@ -42,14 +41,30 @@ void add_checkpoints(Json& json, const predict::Checkpoints& checkpoints) {
 
 }  // namespace
 
+std::string basis_of(const predict::Point& point) {
+    if (point.measured) return "measured";
+    if (!point.anchor) return "cold";
+    return fmt::format("anchored on {} device{}", point.anchor->devices, point.anchor->devices == 1 ? "" : "s");
+}
+
+Json json_of(const predict::Explained& part) {
+    return {{"what", part.what},    {"steps", part.steps}, {"total_s", part.total.value},
+            {"share", part.share},  {"error", part.error}, {"basis", to_string(part.basis)},
+            {"source", part.source}};
+}
+
 Json json_of(const predict::Point& point) {
     Json json = json_of(point.figures);
+    if (point.utilization) json["utilization"] = *point.utilization;
     json["nodes"] = point.nodes;
     json["mode"] = to_string(point.mode);
     json["step_low_s"] = point.band.low.value;
     json["step_high_s"] = point.band.high.value;
     json["basis"] = basis_of(point);
-    if (point.anchor) json["pilot_scale"] = point.anchor->scale;
+    if (point.anchor) {
+        json["pilot_scale"] = point.anchor->computation;
+        json["pilot_messages"] = point.anchor->messages;
+    }
     if (point.measured) json["measured_step_s"] = point.measured->value;
     json["memory_capacity_bytes"] = point.memory.capacity.value;
     json["fits"] = point.memory.fits;
@@ -79,4 +94,4 @@ void add_training_time(Json& row, const std::optional<predict::TrainingTime>& tr
     row["node_hours"] = training->node_hours;
 }
 
-}  // namespace rehearse::cli
+}  // namespace rehearse::report

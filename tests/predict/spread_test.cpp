@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What no price knows. Oracle: tables of order statistics, and triangles.
+#include "predict/spread.hpp"
+
+#include <gtest/gtest.h>
+
+#include "models/models.hpp"
+#include "predict/predict.hpp"
+#include "prices/tile_model.hpp"
+
+namespace rehearse::predict {
+namespace {
+
+TEST(SlowestCard, IsTheLargestOfNormalDraws) {
+    EXPECT_DOUBLE_EQ(slowest_of(1), 1);
+    // The mean of the largest of 100 standard normal draws is 2.5076 (tables of order statistics); cards differ by 1 %.
+    EXPECT_NEAR(slowest_of(100), 1.025076, 2e-4);
+    EXPECT_NEAR(slowest_of(3, 2), 1, 1e-9) << "the middle one of three";
+    EXPECT_NEAR(slowest_of(10, 9), 1.010014, 2e-4) << "the second largest of ten: 1.00136 (the same tables)";
+}
+
+Job on(const Machine& machine) {
+    return {.network = models::load_network("lenet5"), .machine = machine, .plan = schedule::parse_plan("data")};
+}
+
+TEST(Waiting, IsForTheCardsThatPricesDoNotContain) {
+    Machine machine = models::load_machine("summit");
+    EXPECT_DOUBLE_EQ(setup_of(on(machine), 96).waiting.back(), slowest_of(96));
+    EXPECT_EQ(setup_of(on(machine), 96).waiting.size(), 96U);
+    machine.in_situ.source = "measured inside steps of a node of six";
+    EXPECT_DOUBLE_EQ(setup_of(on(machine), 96).waiting.front(), slowest_of(96) / slowest_of(6));
+    EXPECT_DOUBLE_EQ(setup_of(on(machine), 6).waiting.front(), 1);
+    machine.in_situ.source.clear();
+    DeviceClass of_nodes;
+    of_nodes.tiles = std::make_shared<const TileModel>();
+    EXPECT_EQ(cards_of_prices(machine, of_nodes), 8) << "nodes of eight that its prices were fitted on";
+}
+
+TEST(Waiting, IsForTheRanksThatAreInStep) {
+    Job job = on(models::load_machine("summit"));
+    job.conditions.backup = 2;
+    EXPECT_DOUBLE_EQ(setup_of(job, 24).waiting.front(), slowest_of(24, 22)) << "two of 24 are not waited for";
+    job = on(models::load_machine("cori-knl"));
+    job.plan = schedule::parse_plan("server=1,groups=4,data=8");
+    EXPECT_DOUBLE_EQ(setup_of(job, 33).waiting.front(), slowest_of(8)) << "groups do not wait for each other";
+}
+
+TEST(DistanceError, GrowsWithEachDoubling) {
+    EXPECT_DOUBLE_EQ(distance_error(8, 8), 0.05);
+    EXPECT_DOUBLE_EQ(distance_error(64, 4), 0.13);  // 5 % and four doublings of 3 %: a triangle of 5, 12, 13
+    EXPECT_DOUBLE_EQ(doublings(4, 8), 0) << "what was measured on more";
+}
+
+}  // namespace
+}  // namespace rehearse::predict
