@@ -48,7 +48,7 @@ void StepMaker::compute(int i, Pass pass, std::string_view suffix) {
     // What this item overwrites must have left.
     if (!started_ && !item_.forward) after.push_back(last_gradient_sent());
     started_ = true;
-    const Op& op = layers_[at(i)].op;
+    const Op& op = computed(layers_[at(i)].op);
     Problem problem{op, pass, samples_, compute_type(schedule_.precision, op)};
     last_compute_ = append(name_of(i, to_string(pass), suffix), Stream::compute,
                            Compute{i, std::move(problem), item_.micro_batch}, std::move(after));
