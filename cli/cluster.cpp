@@ -100,7 +100,7 @@ cluster::SpeedTable speeds_of(const Options& options, const std::set<std::string
     cluster::SpeedTable table;
     for (const std::string& name : names) {
         talk(options.common, fmt::format("predicting {} on 1 to {} devices of {}", name, most_devices, machine.name));
-        const Network network = load_network(name, options.job.fuse, options.job.allow_unknown);
+        const Network network = load_network(name, options.job.fuse, options.job.import);
         const auto points = cluster::predicted_points(network, machine, plan, job_for(options.job, 1), most_devices,
                                                       options.most_per_device);
         for (const cluster::SpeedPoint& p : points) {

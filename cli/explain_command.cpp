@@ -202,7 +202,7 @@ const Step& step_of(const RankClass& rank_class, const std::string& name) {
 }
 
 Report explain_step(const Options& options, const Machine& machine) {
-    const Network network = load_network(options.job.model, options.job.fuse, options.job.allow_unknown);
+    const Network network = load_network(options.job.model, options.job.fuse, options.job.import);
     const Schedule schedule =
         make_schedule(network, machine, schedule::parse_plan(options.job.plan), job_for(options.job, options.devices));
     const RankClass& first = schedule.classes.front();

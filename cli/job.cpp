@@ -6,6 +6,7 @@
 
 #include "cli/choice.hpp"
 #include "core/collectives/collective.hpp"
+#include "core/error.hpp"
 #include "core/precision.hpp"
 #include "core/text.hpp"
 #include "models/fuse.hpp"
@@ -18,7 +19,7 @@ void add_job(CLI::App& app, JobOptions& job) {
     app.add_option("--model", job.model, "a network by name (rehearse models) or an .onnx file")
         ->option_text("NAME|FILE.onnx")
         ->capture_default_str();
-    app.add_flag("--allow-unknown", job.allow_unknown, "price operators that are not known by the bytes they touch");
+    add_import(app, job.import);
     app.add_option("--plan", job.plan, "how the run is split; --plan help lists axes and options")
         ->option_text("PLAN")
         ->capture_default_str();
@@ -46,9 +47,40 @@ void add_fuse(CLI::App& app, std::string& fuse) {
         ->capture_default_str();
 }
 
-Network load_network(const std::string& name_or_file, std::string_view fuse, bool allow_unknown) {
+void add_import(CLI::App& app, models::ImportOptions& options) {
+    app.add_flag("--allow-unknown", options.allow_unknown,
+                 "price operators that are not known by the bytes they touch");
+    app.add_flag("--unfold", options.unfold,
+                 "put back batch normalizations that an .onnx file has in its convolutions");
+    app.add_option_function<std::vector<std::string>>(
+           "--input",
+           [&options](const std::vector<std::string>& sizes) {
+               for (const std::string& each : sizes) {
+                   const std::size_t equals = each.find('=');
+                   if (equals == std::string::npos || equals == 0)
+                       throw InputError(fmt::format("--input {}: expected NAME=SIZE, like tokens=128", each));
+                   const std::int64_t size = parse_int(each.substr(equals + 1), "--input " + each);
+                   if (size < 1) throw InputError(fmt::format("--input {}: a size is at least 1", each));
+                   options.sizes[each.substr(0, equals)] = size;
+               }
+           },
+           "sizes of dimensions that an .onnx file leaves open")
+        ->option_text("NAME=SIZE[,NAME=SIZE...]")
+        ->delimiter(',');
+}
+
+Network load_network(const std::string& name_or_file, std::string_view fuse, const models::ImportOptions& options) {
     const models::Fusions fusions = models::parse_fusions(fuse);
-    return models::fuse(models::load_network(name_or_file, allow_unknown), fusions);
+    const Network network = models::load_network(name_or_file, options);
+    for (const std::string& note : network.notes) fmt::print(stderr, "rehearse: note: {}: {}\n", network.name, note);
+    const double guessed = guessed_share(network);
+    if (guessed > 0) {
+        fmt::print(stderr,
+                   "rehearse: warning: {}: {:.1f} % of the bytes that cross memory are of unknown operators, "
+                   "whose time is guessed\n",
+                   network.name, 100 * guessed);
+    }
+    return models::fuse(network, fusions);
 }
 
 nlohmann::ordered_json configuration(const JobOptions& job) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/network.hpp"
+#include "models/models.hpp"
 #include "schedule/plan.hpp"
 
 namespace CLI {
@@ -23,11 +24,14 @@ inline constexpr std::string_view default_fuse = "off";
 /// --fuse, on every command that makes or measures a network.
 void add_fuse(CLI::App& app, std::string& fuse);
 /// The network by name or file, fused.
-Network load_network(const std::string& name_or_file, std::string_view fuse, bool allow_unknown = false);
+/// What a reader of the figures must know of an imported network goes to stderr: what was guessed, what an export lost.
+Network load_network(const std::string& name_or_file, std::string_view fuse, const models::ImportOptions& options = {});
+/// --allow-unknown, --unfold and --input, of an .onnx file.
+void add_import(CLI::App& app, models::ImportOptions& options);
 
 struct JobOptions {
     std::string model = "resnet50";
-    bool allow_unknown = false;
+    models::ImportOptions import;
     std::string plan = "data";
     std::int64_t batch = 32;
     std::optional<std::int64_t> global_batch;

@@ -131,7 +131,7 @@ int learners(Options& options) {
     check(options);
     const double gain = share_or_infinity("--gain", options.gain);
     const Machine machine = models::load_machine(options.machine);
-    const Network network = load_network(options.job.model, options.job.fuse, options.job.allow_unknown);
+    const Network network = load_network(options.job.model, options.job.fuse, options.job.import);
     Json rows = Json::array();
     for (const std::int64_t batch : options.batches) {
         for (Json& row : tuned(options, network, machine, batch, gain)) rows.push_back(std::move(row));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <map>
 #include <memory>
 
 #include "cli/command.hpp"
@@ -19,14 +20,22 @@ using Json = nlohmann::ordered_json;
 struct Options {
     Common common;
     std::string name;
-    bool allow_unknown = false;
+    models::ImportOptions import;
+    int depth = 0;
     std::string fuse = "off";
 };
+
+double multiply_adds_of(const std::vector<Layer>& layers) {
+    double sum = 0;
+    for (const Layer& layer : layers) sum += multiply_adds(layer.op);
+    return sum;
+}
 
 Json summary_of(const Network& network) {
     return {{"name", network.name},
             {"parameters", parameters(network)},
             {"flops_forward", flops(network, Pass::forward).value},
+            {"multiply_adds", multiply_adds_of(network.layers)},
             {"activation_bytes", activation_bytes(network, DataType::f32).value},
             {"layer_count", network.layers.size()}};
 }
@@ -53,8 +62,49 @@ int list(const Options& options) {
     return good;
 }
 
+// The first `depth` names of a module's path: "layer1.0" of "layer1.0.conv1".
+std::string module_of(const std::string& name, int depth) {
+    std::size_t end = 0;
+    for (int i = 0; i < depth && end != std::string::npos; ++i) end = name.find('.', end == 0 ? 0 : end + 1);
+    return name.substr(0, end);
+}
+
+// One row a module instead of a layer, in the order in which modules begin.
+void group(Report& report, const Network& network, int depth) {
+    std::vector<std::string> order;
+    std::map<std::string, std::vector<Layer>> modules;
+    for (const Layer& layer : network.layers) {
+        const std::string module = module_of(layer.name, depth);
+        if (!modules.contains(module)) order.push_back(module);
+        modules[module].push_back(layer);
+    }
+    Json rows = Json::array();
+    for (const std::string& name : order) {
+        const std::vector<Layer>& layers = modules[name];
+        std::int64_t count = 0;
+        double work = 0;
+        for (const Layer& layer : layers) {
+            count += parameters(layer.op);
+            work += flops(layer.op, Pass::forward).value;
+        }
+        rows.push_back({{"name", name},
+                        {"layer_count", layers.size()},
+                        {"parameters", count},
+                        {"multiply_adds", multiply_adds_of(layers)},
+                        {"flops_forward", work}});
+    }
+    report.document["modules"] = rows;
+    report.tables = {{"modules",
+                      network.name,
+                      {{"name", "module"},
+                       {"layer_count", "layers", Show::count},
+                       {"parameters", "parameters", Show::count},
+                       {"multiply_adds", "multiply-adds", Show::count},
+                       {"flops_forward", "forward", Show::flops}}}};
+}
+
 int show(const Options& options) {
-    const Network network = load_network(options.name, options.fuse, options.allow_unknown);
+    const Network network = load_network(options.name, options.fuse, options.import);
     Report report{document("network", {{"model", options.name}}), {}, ""};
     report.document.update(summary_of(network));
     report.document["input"] = network.layers.front().output;
@@ -65,6 +115,7 @@ int show(const Options& options) {
                           {"shape", to_string(layer.output)},
                           {"output", layer.output},
                           {"parameters", parameters(layer.op)},
+                          {"multiply_adds", multiply_adds(layer.op)},
                           {"flops_forward", flops(layer.op, Pass::forward).value}});
     }
     report.document["layers"] = layers;
@@ -75,8 +126,13 @@ int show(const Options& options) {
                        {"shape", "output"},
                        {"parameters", "parameters", Show::count},
                        {"flops_forward", "forward", Show::flops}}}};
-    report.footer = fmt::format("{} parameters, {} forward a sample", parameters(network),
-                                to_string(flops(network, Pass::forward)));
+    const double guessed = guessed_share(network);
+    report.document["guessed_share"] = guessed;
+    report.document["notes"] = network.notes;
+    report.footer = fmt::format("{} parameters, {} forward a sample{}", parameters(network),
+                                to_string(flops(network, Pass::forward)),
+                                guessed > 0 ? fmt::format(", {:.1f} % of its bytes guessed", 100 * guessed) : "");
+    if (options.depth > 0) group(report, network, options.depth);
     print(report, options.common);
     return good;
 }
@@ -86,7 +142,10 @@ int show(const Options& options) {
 Run add_models(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("NAME", options->name, "a network's name or an .onnx file; without it all are listed");
-    app.add_flag("--allow-unknown", options->allow_unknown, "let operators in that are not known");
+    add_import(app, options->import);
+    app.add_option("--depth", options->depth, "one row a module: so many names of the layers' paths")
+        ->option_text("N")
+        ->check(CLI::NonNegativeNumber);
     add_fuse(app, options->fuse);
     add_common(app, options->common);
     return [options] { return options->name.empty() ? list(*options) : show(*options); };

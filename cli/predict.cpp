@@ -222,7 +222,7 @@ int start(const Options& options) {
     }
     check(options);
     Machine machine = models::load_machine(options.machine);
-    Network network = load_network(options.job.model, options.job.fuse, options.job.allow_unknown);
+    Network network = load_network(options.job.model, options.job.fuse, options.job.import);
     const predict::Job job = job_of(options, std::move(network), std::move(machine));
     const std::set<std::int64_t> numbers(job.devices.begin(), job.devices.end());
     const predict::Prediction prediction = predict::predict(job, [&](std::size_t done, std::int64_t devices) {

@@ -176,7 +176,7 @@ void settle([[maybe_unused]] Schedule& schedule, const schedule::Plan& plan,
 }
 
 int train(const run::Session& session, const Options& options) {
-    const Network network = load_network(options.job.model, options.job.fuse, options.job.allow_unknown);
+    const Network network = load_network(options.job.model, options.job.fuse, options.job.import);
     const schedule::Plan plan = schedule::parse_plan(options.job.plan);
     Schedule schedule = make_schedule(network, job_machine(session, options), plan,
                                       job_for(options.job, session.size() * options.run.learners));

@@ -180,7 +180,7 @@ int show(const Options& options) {
         picture::check_suffix(options.draw);
         check_writable(options.draw, options.common);
     }
-    const Network network = load_network(options.job.model, options.job.fuse, options.job.allow_unknown);
+    const Network network = load_network(options.job.model, options.job.fuse, options.job.import);
     const schedule::Plan plan = schedule::parse_plan(options.job.plan);
     const std::int64_t devices = options.devices.value_or(devices_of(plan));
     if (devices < 1) throw InputError(fmt::format("--devices {}: at least 1 is needed", devices));

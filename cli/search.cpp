@@ -156,7 +156,7 @@ int search_plans(Options& options, const CrewPlace& place) {
     if (!options.job.global_batch) options.job.global_batch = options.job.batch * options.request.devices.front();
     check(options);
     const Machine machine = models::load_machine(options.machine);
-    const Network network = load_network(options.job.model, options.job.fuse, options.job.allow_unknown);
+    const Network network = load_network(options.job.model, options.job.fuse, options.job.import);
     std::unique_ptr<search::Store> store;
     if (!options.store.empty()) {
         store = std::make_unique<search::Store>(options.store, key_of(options, network, machine));

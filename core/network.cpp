@@ -11,15 +11,26 @@ namespace rehearse {
 
 namespace {
 
+// A shared operator takes all weights of an earlier layer, as they are.
+template <typename Fail>
+void check_shared(const Network& network, std::size_t index, const Shared& shared, const Fail& fail) {
+    const Layer& layer = network.layers[index];
+    if (static_cast<std::size_t>(layer.weights_of) >= index) fail(layer, "it shares the weights of a later layer");
+    const Layer& owner = network.layers[static_cast<std::size_t>(layer.weights_of)];
+    if (weights(owner.op) != weights(shared.op->op)) fail(layer, fmt::format("'{}' has other weights", owner.name));
+}
+
 // A tied product takes the first weights of an earlier layer, transposed; nobody else shares weights.
 template <typename Fail>
 void check_tie(const Network& network, std::size_t index, const Fail& fail) {
     const Layer& layer = network.layers[index];
     const auto* dense = std::get_if<MatMul>(&layer.op);
     const bool tied = dense != nullptr && dense->tied;
-    if (tied != (layer.weights_of >= 0))
-        fail(layer, "a tied matmul, and no other layer, names whose weights it shares");
-    if (!tied) return;
+    const auto* shared = std::get_if<Shared>(&layer.op);
+    if ((tied || shared != nullptr) != (layer.weights_of >= 0))
+        fail(layer, "a tied matmul or a shared operator, and no other layer, names whose weights it shares");
+    if (layer.weights_of < 0) return;
+    if (shared != nullptr) return check_shared(network, index, *shared, fail);
     if (dense->bias) fail(layer, "a tied matmul has no bias");
     if (static_cast<std::size_t>(layer.weights_of) >= index) fail(layer, "it shares the weights of a later layer");
     const Layer& owner = network.layers[static_cast<std::size_t>(layer.weights_of)];
@@ -38,8 +49,8 @@ void check_integers(const Network& network, const Layer& layer, const Fail& fail
         if (integers != reads_integers(layer.op)) {
             fail(layer, integers ? "it reads integers, but is no table" : "a table reads integers, not this");
         }
-        const auto* table = std::get_if<Embedding>(&layer.op);
-        const auto* bag = std::get_if<EmbeddingBag>(&layer.op);
+        const auto* table = std::get_if<Embedding>(&computed(layer.op));
+        const auto* bag = std::get_if<EmbeddingBag>(&computed(layer.op));
         const std::int64_t rows = table != nullptr ? table->vocabulary * table->parts
                                   : bag != nullptr ? bag->vocabulary
                                                    : 0;
@@ -94,6 +105,18 @@ Bytes activation_bytes(const Network& network, DataType type) {
     Bytes sum;
     for (const Layer& layer : network.layers) sum += size_of(type) * static_cast<double>(elements(layer.output));
     return sum;
+}
+
+double guessed_share(const Network& network) {
+    double unknown = 0, all = 0;
+    for (const Layer& layer : network.layers) {
+        for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
+            const double bytes = bytes_moved(layer.op, pass, DataType::f32).value;
+            all += bytes;
+            if (std::holds_alternative<Unknown>(layer.op)) unknown += bytes;
+        }
+    }
+    return all > 0 ? unknown / all : 0;
 }
 
 std::vector<std::vector<int>> consumers(const Network& network) {

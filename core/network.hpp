@@ -16,13 +16,14 @@ struct Layer {
     Op op;
     std::vector<int> inputs;  // indices of earlier layers, in the operator's order
     Shape output;             // of one sample
-    int weights_of = -1;      // of a tied MatMul: the earlier layer whose first weights it shares
+    int weights_of = -1;      // of a tied MatMul or Shared: the earlier layer whose weights it shares
 };
 
 struct Network {
     std::string name;
     std::vector<Layer> layers;
-    std::int64_t state = 0;  // elements that are stored but not trained: running means and variances
+    std::int64_t state = 0;            // elements that are stored but not trained: running means and variances
+    std::vector<std::string> notes{};  // what a reader of its figures must know: how it was imported
 };
 
 /// InputError unless the order is topological, names are unique, and each output is what its op makes of its inputs.
@@ -32,6 +33,8 @@ std::int64_t parameters(const Network& network);
 Flops flops(const Network& network, Pass pass, std::int64_t batch = 1);
 /// Bytes of all layers' outputs for one sample: what the backward pass may have to keep.
 Bytes activation_bytes(const Network& network, DataType type);
+/// Of the bytes that a training step's passes move, the share of operators that are unknown: their time is a guess.
+double guessed_share(const Network& network);
 /// For each layer, the layers that read its output.
 std::vector<std::vector<int>> consumers(const Network& network);
 std::optional<int> find_layer(const Network& network, std::string_view name);

@@ -7,6 +7,8 @@
 #include <functional>
 #include <numeric>
 
+#include "core/op_general_visitors.hpp"
+
 namespace rehearse {
 
 std::int64_t elements(const Shape& shape) {
@@ -118,6 +120,7 @@ std::int64_t parameters(const Op& op) {
 
 std::int64_t weights_read(const Op& op) {
     const auto* dense = std::get_if<MatMul>(&op);
+    if (const auto* shared = std::get_if<Shared>(&op)) return parameters(shared->op->op);
     return parameters(op) + (dense != nullptr && dense->tied ? dense->n * dense->k : 0);
 }
 
@@ -129,7 +132,8 @@ std::optional<std::int64_t> updated(const Op& op) {
 }
 
 bool reads_integers(const Op& op) {
-    return std::holds_alternative<Embedding>(op) || std::holds_alternative<EmbeddingBag>(op);
+    const Op& all = computed(op);
+    return std::holds_alternative<Embedding>(all) || std::holds_alternative<EmbeddingBag>(all);
 }
 
 bool updates_directly(const Op& op) {
@@ -151,7 +155,9 @@ std::int64_t routing_group(const Op& op) {
 bool is_loss(const Op& op) { return std::holds_alternative<SoftmaxLoss>(op) || std::holds_alternative<TermsLoss>(op); }
 
 bool gradients_together(const Op& op) {
-    return std::holds_alternative<BatchNorm>(op) || std::holds_alternative<LayerNorm>(op);
+    const Op& all = computed(op);
+    return std::holds_alternative<BatchNorm>(all) || std::holds_alternative<LayerNorm>(all) ||
+           std::holds_alternative<Normalization>(all);
 }
 
 bool has_pass(const Op& op, Pass pass) {
@@ -165,9 +171,9 @@ bool has_pass(const Op& op, Pass pass) {
         case Pass::forward:
             return true;
         case Pass::backward_data:
-            return !reads_integers(op);
+            return !reads_integers(op) && general::has_gradient(op, pass);
         case Pass::backward_weights:
-            return weights_read(op) > 0 && !gradients_together(op);
+            return weights_read(op) > 0 && !gradients_together(op) && general::has_gradient(op, pass);
         case Pass::update:
             return parameters(op) > 0;
     }

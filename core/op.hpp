@@ -13,6 +13,7 @@
 
 #include "core/halo.hpp"
 #include "core/op_experts.hpp"
+#include "core/op_general.hpp"
 #include "core/op_transformer.hpp"
 #include "core/units.hpp"
 
@@ -100,15 +101,17 @@ struct Pool2d {
 };
 
 /// Batch normalization over N, (D,) H, W in training mode; weights gamma {channels}, beta {channels}; running mean and
-/// variance are state, not weights. epsilon 1e-5 (Ioffe and Szegedy 2015). With `add` there is a second input of the
-/// same shape, a residual network's shortcut, that is added to the result; with `relu`, what is negative then is 0, and
-/// backward_data takes ReLU's slope from the sign of the output. Where an image lies in `parts` blocks on as many
+/// variance are state, not weights, and move towards this batch's by `momentum`. With `add` there is a second input of
+/// the same shape, a residual network's shortcut, that is added to the result; with `relu`, what is negative then is 0,
+/// and backward_data takes ReLU's slope from the sign of the output. Where an image lies in `parts` blocks on as many
 /// ranks, the last input is the sum of all ranks' ChannelSums: the statistics are the whole image's, the gradients of
 /// gamma and beta a part of theirs.
 struct BatchNorm {
     std::int64_t channels = 1, height = 1, width = 1, depth = 0;
     bool relu = false, add = false;
     std::int64_t parts = 1;
+    double epsilon = 1e-5;  // Ioffe and Szegedy 2015; also the default of PyTorch and ONNX, as is the momentum
+    double momentum = 0.1;
     bool operator==(const BatchNorm&) const = default;
 };
 
@@ -158,9 +161,10 @@ struct Dropout {
     bool operator==(const Dropout&) const = default;
 };
 
-/// {a, b, c} seen as {a*b*c}: no work, no bytes.
+/// {a, b, c} seen as {a*b*c}, or as the shape `to` where that is not empty: no work, no bytes.
 struct Flatten {
     Shape shape;
+    Shape to{};
     bool operator==(const Flatten&) const = default;
 };
 
@@ -269,7 +273,14 @@ struct Unknown {
 using Op = std::variant<Input, Conv, MatMul, Pool2d, BatchNorm, Lrn, Activation, Add, Concat, ChannelPad, Dropout,
                         Flatten, Softmax, SoftmaxLoss, SgdUpdate, ConvTranspose, Resize, Bias, Communication, Attention,
                         LayerNorm, Embedding, EmbeddingBag, Interaction, AdamUpdate, LambUpdate, Unknown, SoftmaxTerms,
-                        TermsLoss, ChannelSums, DispatchTokens, CombineTokens, GroupedMatMul>;
+                        TermsLoss, ChannelSums, DispatchTokens, CombineTokens, GroupedMatMul, Elementwise, Reduction,
+                        Rearrangement, Gather, BatchedMatMul, Recurrent, Normalization, SoftmaxAlong, Parameter, Shared>;
+
+struct SharedOp {
+    Op op;
+};
+/// What a layer computes: the operator itself, or that which a Shared repeats. Problems hold this.
+const Op& computed(const Op& op);
 
 /// The convolution without bias that leads back from a transposed one's dst to its src: its backward_data is the
 /// transposed one's forward, and the other way round.
@@ -286,8 +297,11 @@ const Conv* as_conv2d(const Op& op);
 struct WeightTensor {
     std::string name;
     Shape shape;
+    bool operator==(const WeightTensor&) const = default;
 };
 
+/// One of op_general.hpp.
+bool is_general(const Op& op);
 /// Conv or ConvTranspose.
 bool is_convolution(const Op& op);
 
@@ -317,7 +331,7 @@ bool updates_directly(const Op& op);
 std::int64_t rows_of_expert(const GroupedMatMul& op, std::int64_t batch);
 /// Of how many samples in a row the tokens compete for experts: 1, but for mixtures of experts.
 std::int64_t routing_group(const Op& op);
-/// Whether backward_data makes the weights' gradient too: BatchNorm, LayerNorm.
+/// Whether backward_data makes the weights' gradient too: BatchNorm, LayerNorm, Normalization.
 bool gradients_together(const Op& op);
 
 /// Which of an operator's input and output a backward pass reads. Outputs rather than inputs where either would do
@@ -341,6 +355,9 @@ bool has_pass(const Op& op, Pass pass);
 bool has_fused_relu(const Op& op);
 /// Whether forward keeps what gives the slope of a fused GELU, as many values as the output has.
 bool keeps_slope(const Op& op);
+
+/// Of one sample's forward pass, the products' alone: what tools that count by hooks report.
+double multiply_adds(const Op& op);
 
 /// Floating-point operations, 2 a multiply-add, of `batch` samples. `update` does not depend on the batch.
 Flops flops(const Op& op, Pass pass, std::int64_t batch = 1);

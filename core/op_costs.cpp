@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Floating-point operations and bytes of each operator and pass: what a roofline needs.
 #include "core/op.hpp"
+#include "core/op_general_visitors.hpp"
 
 namespace rehearse {
 
@@ -15,7 +16,8 @@ double input_elements(const Op& op) {
 }
 
 // Operations of one sample's forward pass.
-struct Forward {
+struct Forward : general::Forward {
+    using general::Forward::operator();
     double operator()(const Conv& op) const {
         const double taps = static_cast<double>(op.channels / op.groups * op.window.taps());
         return count(output_shape(op)) * (2 * taps + (op.bias ? 1 : 0) + (op.relu ? 1 : 0));
@@ -90,7 +92,8 @@ struct Forward {
     }
 };
 
-struct BackwardData {
+struct BackwardData : general::BackwardData {
+    using general::BackwardData::operator();
     double operator()(Conv op) const { return without_bias(op); }
     double operator()(ConvTranspose op) const { return without_bias(op); }
     static double without_bias(auto& op) {
@@ -125,7 +128,8 @@ struct BackwardData {
     double operator()(const auto& op) const { return Forward{}(op); }
 };
 
-struct BackwardWeights {
+struct BackwardWeights : general::BackwardWeights {
+    using general::BackwardWeights::operator();
     double operator()(const MatMul& op) const {
         return Forward{}(MatMul{op.m, op.n, op.k, op.bias}) + (op.activation ? count(output_shape(op)) : 0);
     }
@@ -205,6 +209,7 @@ Bytes lookup_bytes(const Op& op, Pass pass, Bytes size, double batch) {
 
 Flops flops(const Op& op, Pass pass, std::int64_t batch) {
     if (!has_pass(op, pass)) return Flops{0};
+    if (const auto* shared = std::get_if<Shared>(&op)) return flops(shared->op->op, pass, batch);
     if (updated(op)) return Flops{update_cost(op).flops * static_cast<double>(*updated(op))};
     const auto samples = static_cast<double>(batch);
     switch (pass) {
@@ -248,10 +253,16 @@ Bytes conversion_bytes(const Op& op, Pass pass, DataType type, std::int64_t batc
 
 Bytes bytes_moved(const Op& op, Pass pass, DataType type, std::int64_t batch) {
     if (!has_pass(op, pass)) return Bytes{0};
+    if (const auto* shared = std::get_if<Shared>(&op)) return bytes_moved(shared->op->op, pass, type, batch);
     const Bytes size = size_of(type);
     if (pass == Pass::update) {
         const auto count_of = static_cast<double>(updated(op).value_or(parameters(op)));
         return size * (update_cost(op).elements * count_of);
+    }
+    if (const auto general = general::movements(op, pass)) {
+        const double samples = general->inputs * input_elements(op) + general->output * count(output_shape(op));
+        const double once = general->fixed + (general->weights ? static_cast<double>(weights_read(op)) : 0);
+        return size * (static_cast<double>(batch) * samples + once);
     }
     const Traffic times = traffic(op, pass);
     const double samples = times.inputs * input_elements(op) + times.output * count(output_shape(op));

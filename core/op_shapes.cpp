@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/op.hpp"
+#include "core/op_general_visitors.hpp"
 
 namespace rehearse {
 
@@ -77,7 +78,8 @@ Shape loss_input(const SoftmaxLoss& op) {
 // One row is a vector: what a dense layer of one row makes.
 Shape rows_of(std::int64_t rows, std::int64_t features) { return rows == 1 ? Shape{features} : Shape{rows, features}; }
 
-struct Inputs {
+struct Inputs : general::Inputs {
+    using general::Inputs::operator();
     std::vector<Shape> operator()(const Input&) const { return {}; }
     std::vector<Shape> operator()(const SgdUpdate&) const { return {}; }
     std::vector<Shape> operator()(const MatMul& op) const { return {rows_of(op.m, op.k)}; }
@@ -145,7 +147,8 @@ void at_least_one(std::string_view what, std::initializer_list<std::int64_t> siz
     }
 }
 
-struct Output {
+struct Output : general::Output {
+    using general::Output::operator();
     Shape operator()(const Input& op) const { return op.shape; }
     Shape operator()(const Conv& op) const {
         check_groups(op);
@@ -182,7 +185,12 @@ struct Output {
     }
     Shape operator()(const ChannelPad& op) const { return {op.before + op.channels + op.after, op.height, op.width}; }
     Shape operator()(const Dropout& op) const { return op.shape; }
-    Shape operator()(const Flatten& op) const { return {elements(op.shape)}; }
+    Shape operator()(const Flatten& op) const {
+        if (op.to.empty()) return {elements(op.shape)};
+        if (elements(op.to) != elements(op.shape))
+            throw InputError(fmt::format("flatten: {} is not {}", to_string(op.to), to_string(op.shape)));
+        return op.to;
+    }
     Shape operator()(const Softmax& op) const { return {op.classes}; }
     Shape operator()(const SoftmaxLoss& op) const {
         if (!op.class_weights.empty() && static_cast<std::int64_t>(op.class_weights.size()) != op.classes)

@@ -2,6 +2,7 @@
 // Tensors of an operator beside its input and output: its weights, and what backward reads of forward.
 #include "core/index.hpp"
 #include "core/op.hpp"
+#include "core/op_general_visitors.hpp"
 
 namespace rehearse {
 
@@ -17,7 +18,8 @@ std::vector<WeightTensor> convolution_weights(const auto& op, std::int64_t outer
     return tensors;
 }
 
-struct Weights {
+struct Weights : general::Weights {
+    using general::Weights::operator();
     std::vector<WeightTensor> operator()(const Conv& op) const {
         return convolution_weights(op, op.filters, op.channels);
     }
@@ -85,19 +87,28 @@ struct DataGradientReads {
 
 std::vector<WeightTensor> weights(const Op& op) { return std::visit(Weights{}, op); }
 
-Reads reads(const Op& op, Pass pass) {
+Reads reads(const Op& layer, Pass pass) {
+    const Op& op = computed(layer);
+    if (const auto needs = general::needs(op)) {
+        return pass == Pass::backward_weights ? Reads{.src = needs->weights_src} : Reads{needs->src, needs->dst};
+    }
     const bool product = !std::holds_alternative<Bias>(op);  // the gradient of a bias is a sum of diff_dst alone
     Reads read = pass == Pass::backward_weights ? Reads{.src = product} : std::visit(DataGradientReads{}, op);
     read.dst = read.dst || has_fused_relu(op);
     return read;
 }
 
-double kept_bytes(const Op& op, double size, double batch) {
+double kept_bytes(const Op& layer, double size, double batch) {
+    const Op& op = computed(layer);
     constexpr double mask = 1;  // byte of an element
     double sample = keeps_slope(op) ? size * static_cast<double>(elements(output_shape(op))) : 0;
     if (const auto* dropout = std::get_if<Dropout>(&op)) sample = mask * static_cast<double>(elements(dropout->shape));
     if (const auto* heads = std::get_if<Attention>(&op); heads != nullptr && heads->kept) {
         sample = (size + mask + size) * static_cast<double>(heads->heads * heads->queries * heads->keys);
+    }
+    if (const auto* cells = std::get_if<Recurrent>(&op)) {  // the gates of each step, and an LSTM's cells
+        const auto kept = static_cast<double>(gates_of(*cells) + (cells->cell == "lstm" ? 1 : 0));
+        sample = size * kept * static_cast<double>(elements(output_shape(op)));
     }
     return sample * batch;
 }

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/op.hpp"
+#include "core/op_general_visitors.hpp"
 #include "core/problem_forms.hpp"
 #include "core/problem_parts.hpp"
 #include "core/text.hpp"
@@ -80,13 +81,16 @@ Op parse_pool(const ProblemParts& parts) {
 Op parse_image(const ProblemParts& parts, std::string_view kind) {
     if (kind == "batchnorm") {
         auto f = parts.image_fields("chw");
+        const BatchNorm usual;
         return BatchNorm{.channels = f['c'],
                          .height = f['h'],
                          .width = f['w'],
                          .depth = f.contains('d') ? f['d'] : 0,
                          .relu = parts.has("relu"),
                          .add = parts.has("add"),
-                         .parts = parts.integer_or("parts", 1)};
+                         .parts = parts.integer_or("parts", 1),
+                         .epsilon = parts.find("eps") ? parts.number("eps") : usual.epsilon,
+                         .momentum = parts.find("momentum") ? parts.number("momentum") : usual.momentum};
     }
     if (kind == "channelsums") {
         auto f = parts.image_fields("chw");
@@ -119,7 +123,10 @@ std::optional<Nonlinearity> parse_activation(const ProblemParts& parts) {
 Op parse_shaped(const ProblemParts& parts, std::string_view kind) {
     const Shape shape = parts.shape(parts.part(0));
     if (kind == "input") return Input{shape, parts.integer_or("vocabulary", 0)};
-    if (kind == "flatten") return Flatten{shape};
+    if (kind == "flatten") {
+        const auto to = parts.find("to");
+        return Flatten{shape, to ? parts.shape(*to) : Shape{}};
+    }
     if (kind == "add") return Add{shape, parts.inputs()};
     if (kind == "bias") return Bias{shape, parts.integer("dim")};
     if (kind == "communication") parts.fail("a communication is not computed: it has no problem");
@@ -187,8 +194,17 @@ std::optional<Op> parse_sequence(const ProblemParts& parts, std::string_view kin
     return std::nullopt;
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): what is shared is not shared once more
 Op parse_op(std::string_view kind, std::string_view rest) {
     const ProblemParts parts{rest};
+    if (kind == "shared") {
+        const std::size_t colon = std::min(rest.find(':'), rest.size() - 1);
+        const std::string_view inner = rest.substr(0, colon);
+        if (inner == kind || std::ranges::find(op_kinds(), inner) == op_kinds().end())
+            parts.fail("the operator that is computed again is missing, like shared:n8conv2d:...");
+        return Shared{std::make_shared<const SharedOp>(SharedOp{parse_op(inner, rest.substr(colon + 1))})};
+    }
+    if (std::optional<Op> op = general::parse(parts, kind)) return *std::move(op);
     if (kind == "conv2d" || kind == "conv3d" || kind == "convtranspose") return parse_convolution(parts, kind);
     if (kind == "pool") return parse_pool(parts);
     if (kind == "resize") return parse_resize(parts);

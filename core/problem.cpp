@@ -5,17 +5,19 @@
 #include <array>
 
 #include "core/op.hpp"
+#include "core/op_general_visitors.hpp"
 
 namespace rehearse {
 
 namespace {
 
-constexpr std::array<std::string_view, 34> kinds{
+constexpr std::array<std::string_view, 44> kinds{
     "input",     "conv2d",        "matmul",      "pool",    "batchnorm",     "lrn",       "activation",
     "add",       "concat",        "channelpad",  "dropout", "flatten",       "softmax",   "softmaxloss",
     "sgd",       "convtranspose", "resize",      "bias",    "communication", "attention", "layernorm",
     "embedding", "embeddingbag",  "interaction", "adam",    "lamb",          "unknown",   "softmaxterms",
-    "termsloss", "channelsums",   "dispatch",    "combine", "groupedmatmul", "conv3d"};
+    "termsloss", "channelsums",   "dispatch",    "combine", "groupedmatmul", "elementwise",
+    "reduction", "rearrangement", "gather", "batchedmatmul", "recurrent", "normalization", "softmaxalong", "parameter", "shared", "conv3d"};
 static_assert(std::variant_size_v<Op> + 1 == kinds.size(), "in the order of Op, then what a Conv of volumes is called");
 
 // "1" when all are equal, else "1x2".
@@ -46,7 +48,8 @@ std::string window_text(const Window& w, bool volume) {
     return text;
 }
 
-struct Text {
+struct Text : general::Text {
+    using general::Text::operator();
     std::string operator()(const Input& op) const {
         return to_string(op.shape) + (op.vocabulary == 0 ? "" : fmt::format(":vocabulary{}", op.vocabulary));
     }
@@ -80,8 +83,11 @@ struct Text {
                            op.kind == PoolKind::max ? "max" : "average", op.count_padding ? ":countpad" : "");
     }
     std::string operator()(const BatchNorm& op) const {
+        const BatchNorm usual;
         return fmt::format("{}{}{}{}", volume(op), op.add ? ":add" : "", op.relu ? ":relu" : "",
-                           op.parts == 1 ? "" : fmt::format(":parts{}", op.parts));
+                           op.parts == 1 ? "" : fmt::format(":parts{}", op.parts)) +
+               (op.epsilon == usual.epsilon ? "" : fmt::format(":eps{}", op.epsilon)) +
+               (op.momentum == usual.momentum ? "" : fmt::format(":momentum{}", op.momentum));
     }
     std::string operator()(const ChannelSums& op) const { return volume(op); }
     std::string operator()(const Lrn& op) const {
@@ -98,7 +104,9 @@ struct Text {
         return fmt::format("{}:{}+{}", image(op), op.before, op.after);
     }
     std::string operator()(const Dropout& op) const { return fmt::format("{}:keep{}", to_string(op.shape), op.keep); }
-    std::string operator()(const Flatten& op) const { return to_string(op.shape); }
+    std::string operator()(const Flatten& op) const {
+        return to_string(op.shape) + (op.to.empty() ? "" : ":to" + to_string(op.to));
+    }
     std::string operator()(const Softmax& op) const { return fmt::format("{}", op.classes); }
     std::string operator()(const SoftmaxLoss& op) const {
         std::string text = fmt::format("{}", op.classes);

@@ -8,9 +8,6 @@
 
 namespace rehearse::kernels {
 
-inline constexpr double batchnorm_epsilon = 1e-5;  // Ioffe and Szegedy 2015; also the default of PyTorch and ONNX
-inline constexpr float batchnorm_momentum = 0.1F;  // the weight of this batch in the running statistics
-
 /// Moves state (running mean, running variance) towards the mean and biased variance that forward left in the
 /// workspace; the variance is made unbiased, n / (n - 1), unless n is 1. Does nothing when state is empty.
 void update_running_statistics(const BatchNorm& op, std::int64_t batch, const Buffers& buffers);

@@ -18,6 +18,10 @@ Support supported_by_any(const Problem& problem) {
         return {.yes = false,
                 .reason = fmt::format("'{}' is an unknown operator: it can be costed, not run", unknown->type)};
     }
+    if (is_general(problem.op)) {
+        return {.yes = false,
+                .reason = fmt::format("{} is a general operator: it can be costed, not run yet", kind_of(problem.op))};
+    }
     if (std::holds_alternative<Communication>(problem.op)) {
         return {.yes = false, .reason = "a communication takes several ranks: it can be costed, not run as a kernel"};
     }

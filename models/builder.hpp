@@ -61,6 +61,7 @@ public:
     void add_state(std::int64_t elements) { network_.state += elements; }
 
     static constexpr int input = 0;
+    Layer& at(int layer) { return network_.layers.at(static_cast<std::size_t>(layer)); }
     const Shape& shape(int layer) const { return network_.layers.at(static_cast<std::size_t>(layer)).output; }
     /// The finished network, checked.
     Network build();

@@ -73,7 +73,7 @@ public:
         for (std::size_t i = 0; i < network_.layers.size(); ++i) {
             if (!taken_[i]) grow(static_cast<int>(i));
         }
-        Network fused{network_.name, {}, network_.state};
+        Network fused{network_.name, {}, network_.state, network_.notes};
         std::vector<int> place(network_.layers.size(), -1);
         for (std::size_t i = 0; i < network_.layers.size(); ++i) {
             if (!ends_here_[i]) continue;

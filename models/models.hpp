@@ -2,6 +2,8 @@
 // Names and files in, Networks and Machines out.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,14 +20,22 @@ struct ModelName {
 };
 std::span<const ModelName> zoo();
 
+/// How a file is taken: operators that are not known by their bytes, batch normalizations that an export for inference
+/// folded into convolutions put back, and the sizes of dimensions that the file leaves open, by their names.
+struct ImportOptions {
+    bool allow_unknown = false;
+    bool unfold = false;
+    std::map<std::string, std::int64_t> sizes{};
+};
+
 /// A network of the zoo by name (of a transformer, NAME@TOKENS sets the sequence), or an .onnx file by path. Every
 /// network that `run` can train ends in a SoftmaxLoss: an imported one gets it in place of its final Softmax.
 /// InputError: unknown name (did you mean), unreadable or cut-off file, unknown operator (named with its node) unless
 /// `allow_unknown`.
-Network load_network(const std::string& name_or_file, bool allow_unknown = false);
+Network load_network(const std::string& name_or_file, const ImportOptions& options = {});
 /// One network, or those that a name stands for: "climate" is both of Kurth et al. 2018.
 std::vector<Network> load_suite(const std::string& name_or_file);
-Network import_onnx(const std::string& path, bool allow_unknown = false);
+Network import_onnx(const std::string& path, const ImportOptions& options = {});
 
 struct MachineName {
     std::string name, summary;

@@ -29,7 +29,7 @@ void LayerSteps::compute(int i, Pass pass, bool again) {
     // What this item overwrites must have left.
     if (!started_ && !context_.item.forward) after.push_back(last_gradient_sent());
     started_ = true;
-    const Op& op = context_.layers()[at(i)].op;
+    const Op& op = computed(context_.layers()[at(i)].op);
     Problem problem{op, pass, context_.samples, compute_type(context_.schedule.precision, op)};
     context_.last_compute =
         context_.append(context_.name_of(i, to_string(pass), again ? ":again" : ""), Stream::compute,

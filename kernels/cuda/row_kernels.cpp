@@ -49,12 +49,12 @@ private:
         task.mean = b.workspace.data(), task.variance = b.workspace.data() + of.rows;
         task.epsilon = static_cast<float>(epsilon);
     }
-    void normalize(Normalize task, const Rows& of, double epsilon, const Buffers& b) {
+    void normalize(Normalize task, const Rows& of, double epsilon, const Buffers& b, double momentum = 0) {
         Statistics found = by_rows<Statistics>(of.rows);
         found.of = task.of = of, found.src = task.src = values(b.src[0]);
         found.mean = b.workspace.data(), found.variance = found.mean + of.rows;
         task.mean = found.mean, task.variance = found.variance, task.epsilon = static_cast<float>(epsilon);
-        found.state = b.state.empty() ? nullptr : b.state.data(), found.momentum = batchnorm_momentum;
+        found.state = b.state.empty() ? nullptr : b.state.data(), found.momentum = static_cast<float>(momentum);
         task.weights = values(b.weights), task.dst = values(b.dst), task.count = count_of(b.dst);
         start(found);
         start(task);
@@ -66,10 +66,10 @@ private:
             Normalize task;
             task.parameters = op.channels, task.relu = op.relu;
             if (op.add) task.add = values(b.src[1]);
-            return normalize(task, of, batchnorm_epsilon, b);
+            return normalize(task, of, op.epsilon, b, op.momentum);
         }
         auto sums = by_rows<GradientSums>(op.channels);
-        fill(sums, of, batchnorm_epsilon, b);
+        fill(sums, of, op.epsilon, b);
         if (op.relu) sums.dst = values(b.dst_in);
         sums.sums = room_, sums.diff_weights = values(b.diff_weights);
         start(sums);

@@ -47,9 +47,9 @@ memory::desc image(const Op& op, std::int64_t batch) { return dense(behind(batch
 using BatchNormPair =
     Pair<dnnl::batch_normalization_forward::primitive_desc, dnnl::batch_normalization_backward::primitive_desc>;
 
-BatchNormPair make_batchnorm(const memory::desc& inside) {
+BatchNormPair make_batchnorm(const memory::desc& inside, double of_op) {
     using enum dnnl::normalization_flags;
-    const auto epsilon = static_cast<float>(batchnorm_epsilon);
+    const auto epsilon = static_cast<float>(of_op);
     const dnnl::batch_normalization_forward::primitive_desc forward(
         {dnnl::prop_kind::forward_training, inside, epsilon, use_scale | use_shift}, attributes(), engine());
     return {inside, forward,
@@ -59,9 +59,9 @@ BatchNormPair make_batchnorm(const memory::desc& inside) {
 }
 
 // Forward with ReLU; its bits for a backward pass of its own are thrown away, because the sign of dst says the same.
-dnnl::batch_normalization_forward::primitive_desc batchnorm_with_relu(const memory::desc& inside) {
+dnnl::batch_normalization_forward::primitive_desc batchnorm_with_relu(const memory::desc& inside, double epsilon) {
     using enum dnnl::normalization_flags;
-    return {{dnnl::prop_kind::forward_training, inside, static_cast<float>(batchnorm_epsilon),
+    return {{dnnl::prop_kind::forward_training, inside, static_cast<float>(epsilon),
              use_scale | use_shift | fuse_norm_relu},
             attributes(),
             engine()};
@@ -100,7 +100,8 @@ TwoVectors bind_two(Program& program, std::int64_t channels, Base base) {
 
 void plan(Program& program, const BatchNorm& op, Pass pass, std::int64_t batch) {
     const memory::desc given = image(op, batch);
-    const BatchNormPair pair = fastest_layout(given, make_batchnorm);
+    const BatchNormPair pair =
+        fastest_layout(given, [&](const memory::desc& inside) { return make_batchnorm(inside, op.epsilon); });
     const auto [mean, variance] = bind_two(program, op.channels, workspace);
     const auto [gamma, beta] = bind_two(program, op.channels, weights);
     std::vector<Argument> arguments{{DNNL_ARG_MEAN, mean},
@@ -110,7 +111,7 @@ void plan(Program& program, const BatchNorm& op, Pass pass, std::int64_t batch) 
                                     {DNNL_ARG_SRC, program.input(given, pair.inside, src)}};
     if (pass == Pass::forward) {
         arguments.push_back({DNNL_ARG_DST, program.output(given, pair.inside, dst)});
-        const auto forward = op.relu ? batchnorm_with_relu(pair.inside) : pair.forward;
+        const auto forward = op.relu ? batchnorm_with_relu(pair.inside, op.epsilon) : pair.forward;
         if (op.relu) arguments.push_back({DNNL_ARG_WORKSPACE, program.scratch(forward.workspace_desc())});
         program.add(forward, dnnl::batch_normalization_forward(forward), arguments);
         return;

@@ -52,7 +52,7 @@ void forward(const BatchNorm& op, std::int64_t batch, const Buffers& b) {
     for (std::int64_t c = 0; c < op.channels; ++c) {
         const Statistics of = statistics(op, batch, c, b);
         const double mean = of.mean, variance = of.variance;
-        const double scale = b.weights[c] / std::sqrt(variance + batchnorm_epsilon);
+        const double scale = b.weights[c] / std::sqrt(variance + op.epsilon);
         const double shift = b.weights[op.channels + c];
         for_each_value(op, batch, c, [&](std::int64_t i) {
             const double result = (src[i] - mean) * scale + shift + (op.add ? b.src[1][i] : 0.0F);
@@ -74,7 +74,7 @@ struct Gradient {
 void gradient_of_sums(const BatchNorm& op, std::int64_t batch, std::int64_t c, Gradient gradient, const Buffers& b) {
     const auto diff = b.diff_src.back();
     if (diff.empty()) return;
-    const double mean = b.workspace[c], squared = b.workspace[op.channels + c] + batchnorm_epsilon;
+    const double mean = b.workspace[c], squared = b.workspace[op.channels + c] + op.epsilon;
     const auto count = static_cast<double>(batch * op.parts * pixels(op));
     const double variance = -b.weights[c] * gradient.gamma / (2 * squared);
     const double values = (-b.weights[c] * gradient.beta / std::sqrt(squared) - 2 * mean * variance) / count;
@@ -96,7 +96,7 @@ void backward(const BatchNorm& op, std::int64_t batch, const Buffers& b) {
     }
     for (std::int64_t c = 0; c < op.channels; ++c) {
         const double mean = b.workspace[c];
-        const double deviation = std::sqrt(b.workspace[op.channels + c] + batchnorm_epsilon);
+        const double deviation = std::sqrt(b.workspace[op.channels + c] + op.epsilon);
         double diff_gamma = 0;
         double diff_beta = 0;
         for_each_value(op, batch, c, [&](std::int64_t i) {

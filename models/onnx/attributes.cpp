@@ -39,6 +39,17 @@ std::string text(const onnx::NodeProto& node, std::string_view attribute, std::s
     return found == nullptr ? std::string(otherwise) : found->s();
 }
 
+std::optional<std::vector<std::int64_t>> list(const onnx::NodeProto& node, std::string_view attribute) {
+    const auto* found = find(node, attribute);
+    if (found == nullptr) return std::nullopt;
+    return std::vector<std::int64_t>(found->ints().begin(), found->ints().end());
+}
+
+const onnx::TensorProto* tensor(const onnx::NodeProto& node, std::string_view attribute) {
+    const auto* found = find(node, attribute);
+    return found == nullptr || !found->has_t() ? nullptr : &found->t();
+}
+
 std::vector<std::int64_t> OnnxGraph::integers(const onnx::NodeProto& node, std::string_view attribute, std::size_t size,
                                               std::int64_t otherwise) const {
     const auto* found = find(node, attribute);
@@ -48,9 +59,14 @@ std::vector<std::int64_t> OnnxGraph::integers(const onnx::NodeProto& node, std::
     return {found->ints().begin(), found->ints().end()};
 }
 
-// libonnx 1.12 divides by these without a look.
 void OnnxGraph::check_attributes() const {
-    for (const auto& node : graph().node()) {
+    for (const onnx::NodeProto* each : nodes_) {
+        const onnx::NodeProto& node = *each;
+        const std::string& type = node.op_type();
+        const bool alone =
+            type == "Constant" || type == "RandomNormal" || type == "RandomUniform" || type.starts_with("Sequence");
+        if (node.output_size() < 1) fail(node, "it makes nothing");
+        if (node.input_size() < 1 && !alone && node.domain().empty()) fail(node, "it has no inputs");
         for (const std::string_view name : {"strides", "dilations", "kernel_shape", "group", "blocksize"}) {
             const auto* found = find(node, name);
             if (found == nullptr) continue;

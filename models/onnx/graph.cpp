@@ -2,188 +2,431 @@
 #include "models/onnx/graph.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <ranges>
 
 #include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/stubs/logging.h>
-#include <onnx/shape_inference/implementation.h>
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/text.hpp"
+#include "models/onnx/infer.hpp"
 
 namespace rehearse::models {
 namespace {
 
-constexpr double too_many = 1e13;  // elements of one tensor: beyond it a size is a mistake, and products could overflow
+constexpr int deepest = 32;                     // functions in functions
+constexpr std::size_t most_nodes = 200000;      // of a graph, functions put in
+constexpr std::int64_t largest_kept = 1 << 22;  // elements of a constant whose values are kept
+// A batch that is left open gets one of these sizes: whatever is a multiple of it holds the batch.
+constexpr std::array primes{10007, 10009, 10037, 10039};
 
-// Sizes that are all known, positive and believable; else nothing.
-std::optional<Shape> believable(const Shape& dims) {
-    double product = 1;
-    for (const std::int64_t dim : dims) {
-        if (dim < 1 || (product *= static_cast<double>(dim)) > too_many) return std::nullopt;
-    }
-    return dims;
+template <typename To, typename From>
+std::vector<double> as_doubles(const From& values) {
+    return std::vector<double>(values.begin(), values.end());
 }
+
+template <typename T>
+std::vector<double> from_raw(const std::string& raw) {
+    std::vector<double> values(raw.size() / sizeof(T));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        T one;
+        std::memcpy(&one, raw.data() + i * sizeof(T), sizeof(T));  // ONNX is little-endian, as are our hosts
+        values[i] = static_cast<double>(one);
+    }
+    return values;
+}
+
+}  // namespace
 
 bool floating(int element) {
     return element == onnx::TensorProto::FLOAT || element == onnx::TensorProto::FLOAT16 ||
            element == onnx::TensorProto::BFLOAT16 || element == onnx::TensorProto::DOUBLE;
 }
 
-}  // namespace
+// Of what shapes, axes and constants are made of; half-precision numbers are not read.
+std::shared_ptr<const std::vector<double>> data_of(const onnx::TensorProto& tensor) {
+    double elements = 1;
+    for (const std::int64_t dim : tensor.dims()) elements *= static_cast<double>(std::max<std::int64_t>(dim, 0));
+    if (elements > static_cast<double>(largest_kept) || tensor.data_location() == onnx::TensorProto::EXTERNAL)
+        return nullptr;
+    std::vector<double> values;
+    const std::string& raw = tensor.raw_data();
+    switch (tensor.data_type()) {
+        case onnx::TensorProto::FLOAT:
+            values = raw.empty() ? as_doubles<double>(tensor.float_data()) : from_raw<float>(raw);
+            break;
+        case onnx::TensorProto::DOUBLE:
+            values = raw.empty() ? as_doubles<double>(tensor.double_data()) : from_raw<double>(raw);
+            break;
+        case onnx::TensorProto::INT64:
+            values = raw.empty() ? as_doubles<double>(tensor.int64_data()) : from_raw<std::int64_t>(raw);
+            break;
+        case onnx::TensorProto::INT32:
+            values = raw.empty() ? as_doubles<double>(tensor.int32_data()) : from_raw<std::int32_t>(raw);
+            break;
+        case onnx::TensorProto::BOOL:
+        case onnx::TensorProto::UINT8:
+            values = raw.empty() ? as_doubles<double>(tensor.int32_data()) : from_raw<std::uint8_t>(raw);
+            break;
+        default:
+            return nullptr;
+    }
+    if (static_cast<double>(values.size()) != elements) return nullptr;  // weights that were left out
+    return std::make_shared<const std::vector<double>>(std::move(values));
+}
 
-OnnxGraph::OnnxGraph(const std::string& path) : path_(path) {
+OnnxGraph::OnnxGraph(const std::string& path, const ImportOptions& options, Samples samples)
+    : path_(path), samples_(samples) {
     read();
+    inline_functions();
     check_attributes();
-    find_input();
-    infer_shapes();
-    find_constants();
+    find_inputs(options);
+    declare();
+    count_readers();
+    infer();
+    if (open_batch_ && mixes_samples()) {  // it cannot be seen by the size: one sample a file then
+        open_batch_ = false;
+        for (const std::string& input : inputs_) {
+            Value& value = given_[input];
+            if (value.batch >= 0) (*value.dims)[static_cast<std::size_t>(value.batch)] = 1;
+        }
+        batch_ = 1;
+        infer();
+    }
 }
 
 void OnnxGraph::read() {
     const std::string bytes = read_file(path_);
     if (bytes.empty()) fail("the file is empty");
     const google::protobuf::LogSilencer silence;  // protobuf reports to stderr by itself
-    if (!model_.ParseFromString(bytes)) fail(fmt::format("not an ONNX file, or cut off ({} bytes)", bytes.size()));
+    google::protobuf::io::ArrayInputStream stream(bytes.data(),
+                                                  static_cast<int>(std::min<std::size_t>(bytes.size(), 0x7fffffff)));
+    google::protobuf::io::CodedInputStream coded(&stream);
+    coded.SetTotalBytesLimit(0x7fffffff);
+    if (!model_.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage())
+        fail(fmt::format("not an ONNX file, or cut off ({} bytes)", bytes.size()));
     if (!model_.has_graph() || model_.graph().node_size() == 0) fail("not an ONNX file, or cut off: it has no graph");
     for (const auto& import : model_.opset_import()) {
         if (import.domain().empty() || import.domain() == "ai.onnx") opset_ = import.version();
     }
-    if (graph().output_size() != 1)
-        fail(fmt::format("it has {} outputs: a network must have exactly one", graph().output_size()));
     if (opset_ < 1) fail("cut off, or not a network: it names no operator set (opset_import)");
+    for (const auto& output : model_.graph().output()) outputs_.push_back(output.name());
+    if (outputs_.empty()) fail("it has no output");
+    for (const auto& entry : model_.metadata_props()) {
+        if (entry.key() != "rehearse.buffers") continue;
+        for (const std::string_view name : split(entry.value(), ',')) buffers_.emplace(name);
+    }
 }
 
-void OnnxGraph::find_input() {
-    std::unordered_map<std::string, bool> initialized;
-    for (const auto& tensor : graph().initializer()) initialized[tensor.name()] = true;
-    onnx::ValueInfoProto* found = nullptr;
-    for (auto& value : *model_.mutable_graph()->mutable_input()) {
+// Functions of the file, as PyTorch 2's exporter writes modules, are put where they are called.
+void OnnxGraph::inline_functions() {
+    for (const auto& node : model_.graph().node()) expand(node, "", 0);
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): a function may call others
+void OnnxGraph::expand(const onnx::NodeProto& node, const std::string& prefix, int depth) {
+    const auto& functions = model_.functions();
+    const auto function = std::ranges::find_if(
+        functions, [&](const auto& each) { return each.name() == node.op_type() && each.domain() == node.domain(); });
+    if (nodes_.size() > most_nodes) fail(fmt::format("it has more than {} nodes", most_nodes));
+    if (function == functions.end()) {
+        nodes_.push_back(&node);
+        return;
+    }
+    if (depth >= deepest) fail(node, "functions call each other too deep");
+    const std::string inner =
+        prefix + (node.name().empty() ? node.output_size() > 0 ? node.output(0) : node.op_type() : node.name()) + "/";
+    std::unordered_map<std::string, std::string> renamed;
+    for (int i = 0; i < function->input_size(); ++i)
+        renamed[function->input(i)] = i < node.input_size() ? node.input(i) : "";
+    for (int i = 0; i < function->output_size() && i < node.output_size(); ++i)
+        renamed[function->output(i)] = node.output(i);
+    const auto rename = [&](std::string* value) {
+        if (value->empty()) return;
+        const auto found = renamed.find(*value);
+        *value = found != renamed.end() ? found->second : inner + *value;
+    };
+    for (const auto& original : function->node()) {
+        onnx::NodeProto& copy = made_.emplace_back(original);
+        copy.set_name(inner + (original.name().empty() ? original.op_type() : original.name()));
+        for (auto& value : *copy.mutable_input()) rename(&value);
+        for (auto& value : *copy.mutable_output()) rename(&value);
+        for (int i = copy.attribute_size() - 1; i >= 0; --i) {
+            auto& attribute = *copy.mutable_attribute(i);
+            if (attribute.ref_attr_name().empty()) continue;
+            const auto given = std::ranges::find_if(
+                node.attribute(), [&](const auto& each) { return each.name() == attribute.ref_attr_name(); });
+            if (given == node.attribute().end()) {
+                copy.mutable_attribute()->DeleteSubrange(i, 1);
+                continue;
+            }
+            const std::string name = attribute.name();
+            attribute = *given;
+            attribute.set_name(name);
+        }
+        expand(copy, inner, depth + 1);
+    }
+}
+
+void OnnxGraph::find_inputs(const ImportOptions& options) {
+    std::unordered_set<std::string> initialized;
+    for (const auto& tensor : model_.graph().initializer()) {
+        initialized.insert(tensor.name());
+        given_[tensor.name()] = initializer(tensor, true);
+    }
+    for (const auto& sparse : model_.graph().sparse_initializer()) {
+        const auto& dims = sparse.dims();
+        initialized.insert(sparse.values().name());
+        Value value = initializer(sparse.values(), true);
+        value.dims = Shape(dims.begin(), dims.end());
+        value.data = nullptr;
+        given_[sparse.values().name()] = value;
+    }
+    std::unordered_set<std::string> asked;
+    for (const auto& value : model_.graph().input()) {
         if (initialized.contains(value.name())) continue;
-        if (found != nullptr) {
-            fail(fmt::format("inputs '{}' and '{}': a network must read exactly one tensor", found->name(),
-                             value.name()));
+        const auto& type = value.type().tensor_type();
+        Value input{.kind = floating(type.elem_type()) ? Value::Kind::activation : Value::Kind::side,
+                    .element = type.elem_type()};
+        if (!value.type().has_tensor_type()) fail(fmt::format("input '{}' is not a tensor", value.name()));
+        if (!type.has_shape()) fail(fmt::format("input '{}' has no shape of the form batch x ...", value.name()));
+        if (type.elem_type() == onnx::TensorProto::STRING) fail(fmt::format("input '{}' holds strings", value.name()));
+        input.dims.emplace();
+        for (const auto& dim : type.shape().dim()) {
+            std::int64_t size = dim.has_dim_value() && dim.dim_value() > 0 ? dim.dim_value() : 0;
+            const auto given = options.sizes.find(dim.dim_param());
+            if (!dim.dim_param().empty() && given != options.sizes.end()) {
+                size = given->second;
+                asked.insert(dim.dim_param());
+            }
+            input.dims->push_back(size);
         }
-        found = &value;
+        inputs_.push_back(value.name());
+        given_[value.name()] = input;
     }
-    if (found == nullptr) fail("it has no input: every tensor is a constant");
-    input_ = found->name();
-    if (!floating(found->type().tensor_type().elem_type()))
-        fail(fmt::format("input '{}' is not a floating-point tensor", input_));
-    auto& shape = *found->mutable_type()->mutable_tensor_type()->mutable_shape();
-    if (shape.dim_size() < 2) fail(fmt::format("input '{}' has no shape of the form batch x ...", input_));
-    if (!shape.dim(0).has_dim_value() || shape.dim(0).dim_value() < 1) shape.mutable_dim(0)->set_dim_value(1);
-    batch_ = shape.dim(0).dim_value();
-    for (int i = 1; i < shape.dim_size(); ++i) {
-        if (shape.dim(i).has_dim_value() && shape.dim(i).dim_value() > 0) continue;
-        fail(fmt::format("input '{}': dimension {} ('{}') is left open; export the network with fixed sizes", input_, i,
-                         shape.dim(i).dim_param()));
-    }
-}
-
-// libonnx follows the arithmetic on shapes that exporters leave before a Reshape, but its Reshape reads only constants:
-// make each target that it found one, until none is new.
-bool OnnxGraph::settle_targets(const std::unordered_map<std::string, onnx::TensorShapeProto>& propagated) {
-    bool settled = false;
-    for (auto& node : *model_.mutable_graph()->mutable_node()) {
-        if (node.op_type() != "Reshape" || node.input_size() < 2) continue;
-        const auto target = propagated.find(node.input(1));
-        const bool known = target != propagated.end() &&
-                           std::ranges::all_of(target->second.dim(), [](const auto& d) { return d.has_dim_value(); });
-        if (!known || targets_.contains(node.input(1))) continue;
-        onnx::TensorProto& constant = *model_.mutable_graph()->add_initializer();
-        constant.set_name(node.input(1) + "#target");
-        constant.set_data_type(onnx::TensorProto::INT64);
-        constant.add_dims(target->second.dim_size());
-        for (const auto& dim : target->second.dim()) constant.add_int64_data(dim.dim_value());
-        node.set_input(1, constant.name());
-        targets_.insert(constant.name());
-        settled = true;
-    }
-    return settled;
-}
-
-void OnnxGraph::infer_shapes() {
-    const google::protobuf::LogSilencer silence;
-    for (const auto& tensor : graph().initializer()) targets_.insert(tensor.name());
-    if (model_.ir_version() < 4) model_.set_ir_version(4);  // initializers need not be inputs
-    std::unordered_map<std::string, onnx::TensorShapeProto> propagated;
-    try {
-        do {
-            propagated.clear();
-            onnx::shape_inference::InferShapes(model_, onnx::OpSchemaRegistry::Instance(), {false, 0, true},
-                                               &propagated);
-        } while (settle_targets(propagated));
-    } catch (const std::exception& error) {
-        fail(fmt::format("libonnx refuses it: {}", error.what()));
-    }
-    for (const auto& value : graph().input()) remember(value);
-    for (const auto& value : graph().value_info()) remember(value);
-    for (const auto& value : graph().output()) remember(value);
-    for (const auto& tensor : graph().initializer())
-        types_[tensor.name()] = {believable({tensor.dims().begin(), tensor.dims().end()}), tensor.data_type()};
-    if (!dims(input_)) fail(fmt::format("input '{}' is impossibly large", input_));
-}
-
-void OnnxGraph::remember(const onnx::ValueInfoProto& value) {
-    const auto& tensor = value.type().tensor_type();
-    Type& type = types_[value.name()];
-    type.element = tensor.elem_type();
-    if (!tensor.has_shape()) return;
-    Shape dims;
-    for (const auto& dim : tensor.shape().dim()) dims.push_back(dim.has_dim_value() ? dim.dim_value() : 0);
-    type.dims = believable(dims);
-}
-
-void OnnxGraph::find_constants() {
-    for (const auto& tensor : graph().initializer()) constants_[tensor.name()] = &tensor;
-    for (const auto& node : graph().node()) {
-        bool constant = true;
-        for (const std::string& input : node.input()) {
-            ++readers_[input];
-            constant = constant && (input.empty() || constants_.contains(input));
+    if (inputs_.empty()) fail("it has no input: every tensor is a constant");
+    for (const auto& [name, size] : options.sizes) {
+        if (!asked.contains(name) && name != "batch") {
+            fail(fmt::format("--input {}={}: no input has an open dimension of that name", name, size));
         }
-        if (!constant) continue;
-        const onnx::TensorProto* value = nullptr;
-        if (node.op_type() == "Constant" && node.attribute_size() > 0 && node.attribute(0).has_t())
-            value = &node.attribute(0).t();
-        for (const std::string& output : node.output()) constants_[output] = value;
     }
-    for (const auto& output : graph().output()) ++readers_[output.name()];
+    find_batch(options);
+    // Weights that were left out of the file are fed in: what a node reads where weights belong.
+    for (std::string& input : inputs_) {
+        const Value& value = given_[input];
+        double product = 1;
+        for (std::size_t i = 0; i < value.dims->size(); ++i) {
+            const std::int64_t dim = (*value.dims)[i];
+            if (dim < 1) {
+                const auto& graph_inputs = model_.graph().input();
+                const auto proto =
+                    std::ranges::find_if(graph_inputs, [&](const auto& each) { return each.name() == input; });
+                const std::string name = proto->type().tensor_type().shape().dim(static_cast<int>(i)).dim_param();
+                fail(fmt::format("input '{}': dimension {} ('{}') is left open; {}", input, i, name,
+                                 name.empty() ? "export the network with fixed sizes"
+                                              : fmt::format("give its size: --input {}=SIZE", name)));
+            }
+            product *= static_cast<double>(dim);
+        }
+        if (product / static_cast<double>(batch_) > largest_tensor)
+            fail(fmt::format("input '{}' is impossibly large", input));
+    }
 }
 
-std::optional<Shape> OnnxGraph::dims(const std::string& value) const {
-    const auto found = types_.find(value);
-    return found == types_.end() ? std::nullopt : found->second.dims;
+// Which dimension of the inputs holds the samples: one that is called so, else the first.
+void OnnxGraph::find_batch(const ImportOptions& options) {
+    const auto& protos = model_.graph().input();
+    const auto dim_of = [&](const std::string& input, std::size_t i) -> const onnx::TensorShapeProto_Dimension& {
+        const auto proto = std::ranges::find_if(protos, [&](const auto& each) { return each.name() == input; });
+        return proto->type().tensor_type().shape().dim(static_cast<int>(i));
+    };
+    std::string word;
+    for (const std::string& input : inputs_) {
+        for (std::size_t i = 0; i < given_[input].dims->size(); ++i) {
+            const std::string& name = dim_of(input, i).dim_param();
+            if (word.empty() && (name.find("batch") != std::string::npos || name == "N" || name == "n")) word = name;
+        }
+    }
+    const Value& first = given_[inputs_.front()];
+    if (first.dims->empty()) {
+        batch_ = 1;
+        return;
+    }
+    if (word.empty() && (first.dims->front() == 0 || dim_of(inputs_.front(), 0).has_dim_param()))
+        word = dim_of(inputs_.front(), 0).dim_param();
+    open_batch_ = !word.empty() || first.dims->front() == 0;
+    if (open_batch_ && !word.empty() && options.sizes.contains(word) && word != "batch") open_batch_ = true;
+    if (open_batch_) {
+        const auto clashes = [&](std::int64_t prime) {
+            for (const auto& [name, value] : given_) {
+                for (const std::int64_t dim : value.dims.value_or(Shape{}))
+                    if (dim > 0 && dim % prime == 0) return true;
+            }
+            return false;
+        };
+        batch_ = *std::ranges::find_if_not(primes, clashes);
+    } else {
+        batch_ = first.dims->front();
+    }
+    if (!open_batch_ && samples_ == Samples::none) {
+        batch_ = 1;
+        return;
+    }
+    // Of fixed sizes that differ in the first dimension, the second may be what all have in common (sequence first).
+    std::size_t axis = 0;
+    if (!open_batch_ && inputs_.size() > 1) {
+        const auto same = [&](std::size_t i) {
+            return std::ranges::all_of(inputs_, [&](const auto& each) {
+                const Shape& dims = *given_[each].dims;
+                return dims.size() > i && dims[i] == (*given_[inputs_.front()].dims)[i];
+            });
+        };
+        if (samples_ == Samples::first && !same(0) && first.dims->size() > 1 && same(1)) {
+            axis = 1;
+            batch_ = (*first.dims)[1];
+        }
+    }
+    if (!open_batch_ && samples_ == Samples::second && first.dims->size() > 2) {
+        axis = 1;
+        batch_ = (*first.dims)[1];
+    }
+    for (const std::string& input : inputs_) {
+        Value& value = given_[input];
+        for (std::size_t i = 0; i < value.dims->size() && value.batch < 0; ++i) {
+            const bool named = !word.empty() && dim_of(input, i).dim_param() == word;
+            const bool unnamed = open_batch_ && word.empty() && i == 0 && (*value.dims)[0] == 0;
+            if (named || unnamed || (!open_batch_ && i == axis && (*value.dims)[i] == batch_))
+                value.batch = static_cast<int>(i);
+        }
+        if (value.batch >= 0) (*value.dims)[static_cast<std::size_t>(value.batch)] = batch_;
+    }
 }
 
-std::optional<Shape> OnnxGraph::sample(const std::string& value) const {
-    std::optional<Shape> shape = dims(value);
-    if (!shape || shape->size() < 2 || shape->front() != batch_) return std::nullopt;
-    shape->erase(shape->begin());
+Value OnnxGraph::initializer(const onnx::TensorProto& tensor, bool trained) const {
+    Value value{.kind = Value::Kind::constant, .element = tensor.data_type()};
+    value.dims = Shape(tensor.dims().begin(), tensor.dims().end());
+    double product = 1;
+    for (const std::int64_t dim : *value.dims) {
+        if (dim < 0) fail(fmt::format("'{}' has a size of {}", tensor.name(), dim));
+        product *= static_cast<double>(dim);
+    }
+    if (product > largest_tensor)
+        fail(fmt::format("'{}' is impossibly large: {}", tensor.name(), to_string(*value.dims)));
+    value.data = data_of(tensor);
+    // A single number without a name of its own is a constant of the program.
+    const bool number = elements(*value.dims) == 1 && tensor.name().starts_with("onnx::");
+    if (trained && floating(value.element) && !number && elements(*value.dims) > 0 && !buffers_.contains(tensor.name()))
+        value.weights = {tensor.name()};
+    return value;
+}
+
+void OnnxGraph::declare() {
+    for (const auto* list : {&model_.graph().value_info(), &model_.graph().output()}) {
+        for (const auto& info : *list) {
+            const auto& type = info.type().tensor_type();
+            if (!type.has_shape()) continue;
+            Value value{.element = type.elem_type()};
+            value.dims.emplace();
+            for (const auto& dim : type.shape().dim()) {
+                const std::int64_t size = dim.has_dim_value() ? dim.dim_value() : value.dims->empty() ? batch_ : 0;
+                if (size < 1) value.dims.reset();
+                if (!value.dims) break;
+                value.dims->push_back(size);
+            }
+            if (value.dims) declared_[info.name()] = value;
+        }
+    }
+}
+
+void OnnxGraph::infer() {
+    values_ = given_;
+    why_.clear();
+    Inference inference{*this};
+    for (const onnx::NodeProto* node : nodes_) inference.infer(*node);
+}
+
+bool OnnxGraph::mixes_samples() const {
+    for (const auto& [name, value] : values_) {
+        if (value.kind != Value::Kind::activation || !value.dims) continue;
+        int found = 0;
+        for (std::int64_t dim : *value.dims) {
+            for (; dim > 0 && dim % batch_ == 0; dim /= batch_) ++found;
+        }
+        if (found > 1) return true;
+    }
+    return false;
+}
+
+void OnnxGraph::count_readers() {
+    for (const onnx::NodeProto* node : nodes_) {
+        for (const std::string& input : node->input()) readers_[input].push_back(node);
+    }
+    for (const std::string& output : outputs_) ++read_as_output_[output];
+}
+
+const Value& OnnxGraph::value(const std::string& name) const {
+    static const Value none;
+    const auto found = values_.find(name);
+    return found == values_.end() ? none : found->second;
+}
+
+std::optional<Shape> OnnxGraph::sample(const std::string& name) const {
+    const Value& found = value(name);
+    if (!found.dims) return std::nullopt;
+    Shape shape = *found.dims;
+    if (found.batch >= 0) {
+        const auto axis = static_cast<std::size_t>(found.batch);
+        if (shape[axis] % batch_ != 0) return shape;
+        shape[axis] /= batch_;
+        if (shape[axis] == 1) shape.erase(shape.begin() + found.batch);
+    } else if (batch_ == 1 && samples_ != Samples::none && !shape.empty() && shape.front() == 1 &&
+               found.kind == Value::Kind::activation) {
+        shape.erase(shape.begin());
+    }
+    if (shape.empty()) shape.push_back(1);
+    for (const std::int64_t size : shape)
+        if (size < 1) return std::nullopt;
     return shape;
 }
 
-bool OnnxGraph::integral(const std::string& value) const {
-    const auto found = types_.find(value);
-    return found != types_.end() && found->second.element != 0 && !floating(found->second.element);
+std::optional<double> OnnxGraph::scalar(const std::string& name) const {
+    const Value& found = value(name);
+    if (found.kind != Value::Kind::constant || !found.data || found.data->size() != 1) return std::nullopt;
+    return found.data->front();
 }
 
-std::optional<double> OnnxGraph::scalar(const std::string& value) const {
-    const auto found = constants_.find(value);
-    if (found == constants_.end() || found->second == nullptr) return std::nullopt;
-    const onnx::TensorProto& tensor = *found->second;
-    if (tensor.data_type() != onnx::TensorProto::FLOAT) return std::nullopt;
-    if (tensor.float_data_size() == 1) return tensor.float_data(0);
-    float single = 0;
-    if (tensor.raw_data().size() != sizeof single) return std::nullopt;
-    std::memcpy(&single, tensor.raw_data().data(), sizeof single);  // ONNX is little-endian, as are our hosts
-    return single;
+bool OnnxGraph::uniform(const std::string& name) const {
+    const auto& data = value(name).data;
+    return data && !data->empty() && std::ranges::all_of(*data, [&](double each) { return each == data->front(); });
 }
 
-int OnnxGraph::readers(const std::string& value) const {
-    const auto found = readers_.find(value);
-    return found == readers_.end() ? 0 : found->second;
+std::optional<std::vector<std::int64_t>> OnnxGraph::numbers(const std::string& name) const {
+    const Value& found = value(name);
+    if (!found.data) return std::nullopt;
+    std::vector<std::int64_t> values;
+    for (const double each : *found.data) values.push_back(to_integer(each));
+    return values;
+}
+
+int OnnxGraph::readers(const std::string& name) const {
+    const auto found = read_as_output_.find(name);
+    return static_cast<int>(readers_of(name).size()) + (found == read_as_output_.end() ? 0 : found->second);
+}
+
+const std::vector<const onnx::NodeProto*>& OnnxGraph::readers_of(const std::string& name) const {
+    static const std::vector<const onnx::NodeProto*> nobody;
+    const auto found = readers_.find(name);
+    return found == readers_.end() ? nobody : found->second;
+}
+
+std::string OnnxGraph::why_unknown(const onnx::NodeProto& node) const {
+    const auto found = why_.find(&node);
+    return found == why_.end() ? "" : found->second;
 }
 
 void OnnxGraph::fail(std::string_view what) const { throw InputError(fmt::format("{}: {}", path_, what)); }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// An .onnx file, read, checked and with the shapes that libonnx infers: what the importer asks of it. Only import_onnx*
-// and onnx_* include this header; libonnx's types go no further.
+// An .onnx file, read and checked, with the shapes that we infer: what the importer asks of it. Only files of this
+// folder include it; libonnx's types go no further, and of libonnx only its protobuf is used.
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +16,7 @@
 #include <onnx/onnx_pb.h>
 
 #include "core/op.hpp"
+#include "models/models.hpp"
 
 namespace rehearse::models {
 
@@ -24,56 +27,99 @@ bool has(const onnx::NodeProto& node, std::string_view attribute);
 std::int64_t integer(const onnx::NodeProto& node, std::string_view attribute, std::int64_t otherwise);
 double number(const onnx::NodeProto& node, std::string_view attribute, double otherwise);
 std::string text(const onnx::NodeProto& node, std::string_view attribute, std::string_view otherwise);
+/// Nothing when the attribute is absent.
+std::optional<std::vector<std::int64_t>> list(const onnx::NodeProto& node, std::string_view attribute);
+const onnx::TensorProto* tensor(const onnx::NodeProto& node, std::string_view attribute);
+bool floating(int element);
+
+/// What is known of a value of the graph.
+struct Value {
+    /// `constant`: of initializers and shapes alone. `side`: made of integers that are fed in (ids, masks). Else the
+    /// value is made of samples, and some layer makes it.
+    enum class Kind { unknown, constant, side, activation };
+    Kind kind = Kind::unknown;
+    int element = 0;              // its type, as onnx::TensorProto numbers them
+    std::optional<Shape> dims{};  // batch included
+    int batch = -1;               // the dimension that holds the samples; -1: none does
+    std::int64_t lead = 1;        // of that dimension, what lies outside of the samples: L of L * N
+    std::shared_ptr<const std::vector<double>> data{};  // of a small constant
+    std::vector<std::string> weights{};                 // of a constant: the initializers that it has a slope in
+    const onnx::NodeProto* maker = nullptr;
+};
+
+/// Which dimension of a file with fixed sizes is taken for the samples.
+enum class Samples { first, second, none };
 
 class OnnxGraph {
 public:
     /// InputError for whatever is wrong with the file.
-    explicit OnnxGraph(const std::string& path);
+    OnnxGraph(const std::string& path, const ImportOptions& options, Samples samples = Samples::first);
 
-    const onnx::GraphProto& graph() const { return model_.graph(); }
+    /// In their order, functions of the file put in.
+    const std::vector<const onnx::NodeProto*>& nodes() const { return nodes_; }
     std::int64_t opset() const { return opset_; }
-    /// The one tensor that is fed in; a batch left open is 1.
-    const std::string& input() const { return input_; }
-    const std::string& output() const { return graph().output(0).name(); }
-    /// The sizes of a value of any kind, batch included; nothing where libonnx cannot infer them.
-    std::optional<Shape> dims(const std::string& value) const;
-    /// Of an activation: without the batch; nothing when unknown or when the first dimension is not the batch.
+    bool open_batch() const { return open_batch_; }
+    /// What is fed in.
+    const std::vector<std::string>& inputs() const { return inputs_; }
+    const std::vector<std::string>& outputs() const { return outputs_; }
+    /// A value's entry; one that nobody makes has Kind::unknown.
+    const Value& value(const std::string& name) const;
+    /// The sizes of a value of any kind, batch included; nothing where they cannot be known.
+    std::optional<Shape> dims(const std::string& value) const { return this->value(value).dims; }
+    /// Of one sample; at least one dimension.
     std::optional<Shape> sample(const std::string& value) const;
+    bool activation(const std::string& name) const { return value(name).kind == Value::Kind::activation; }
     /// Weights, shapes and whatever is computed from them alone.
-    bool constant(const std::string& value) const { return constants_.contains(value); }
-    /// Holds whole numbers: the arithmetic on shapes that exporters leave in the graph.
-    bool integral(const std::string& value) const;
+    bool constant(const std::string& name) const { return value(name).kind == Value::Kind::constant; }
+    bool side(const std::string& name) const { return value(name).kind == Value::Kind::side; }
     std::optional<double> scalar(const std::string& value) const;
+    /// Whether all its values are known and equal, as of tensors that no training has touched: exporters store such
+    /// tensors once, though several layers have one each.
+    bool uniform(const std::string& value) const;
+    /// A constant of integers whose values are known.
+    std::optional<std::vector<std::int64_t>> numbers(const std::string& value) const;
+    /// How many nodes and outputs of the graph read it.
     int readers(const std::string& value) const;
+    const std::vector<const onnx::NodeProto*>& readers_of(const std::string& value) const;
     /// `otherwise` stands for each of `size` values; InputError when there is another number of them.
     std::vector<std::int64_t> integers(const onnx::NodeProto& node, std::string_view attribute, std::size_t size,
                                        std::int64_t otherwise) const;
+    /// Why some sizes could not be inferred; empty when nothing is wrong with the node.
+    std::string why_unknown(const onnx::NodeProto& node) const;
 
     [[noreturn]] void fail(std::string_view what) const;
     [[noreturn]] void fail(const onnx::NodeProto& node, std::string_view what) const;
 
 private:
+    friend class Inference;
     void read();
+    void inline_functions();
+    void expand(const onnx::NodeProto& node, const std::string& prefix, int depth);
     void check_attributes() const;
-    void find_input();
-    bool settle_targets(const std::unordered_map<std::string, onnx::TensorShapeProto>& propagated);
-    void infer_shapes();
-    void find_constants();
-    void remember(const onnx::ValueInfoProto& value);
+    void find_inputs(const ImportOptions& options);
+    void find_batch(const ImportOptions& options);
+    void declare();
+    void infer();
+    bool mixes_samples() const;
+    void count_readers();
+    Value initializer(const onnx::TensorProto& tensor, bool trained) const;
 
     std::string path_;
     onnx::ModelProto model_;
+    std::deque<onnx::NodeProto> made_;  // of functions
+    std::vector<const onnx::NodeProto*> nodes_;
+    std::unordered_set<std::string> buffers_;  // initializers that the file says are not trained
     std::int64_t opset_ = 0;
+    Samples samples_ = Samples::first;
     std::int64_t batch_ = 1;
-    std::string input_;
-    struct Type {
-        std::optional<Shape> dims;
-        int element = 0;
-    };
-    std::unordered_map<std::string, Type> types_;
-    std::unordered_map<std::string, const onnx::TensorProto*> constants_;  // null: computed, value not kept
-    std::unordered_map<std::string, int> readers_;
-    std::unordered_set<std::string> targets_;  // constants from the file, and those that settle_targets made
+    bool open_batch_ = false;
+    std::vector<std::string> inputs_, outputs_;
+    std::unordered_map<std::string, Value> given_;  // inputs and initializers
+    std::unordered_map<std::string, Value> values_;
+    std::unordered_map<const onnx::NodeProto*, std::string> why_;
+    std::unordered_map<std::string, std::vector<const onnx::NodeProto*>> readers_;
+    std::unordered_map<std::string, int> read_as_output_;
+    std::unordered_map<std::string, Value> declared_;  // value_info: for operators that we do not know
 };
 
 }  // namespace rehearse::models

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks an ONNX graph in its order and builds our Network: constants become weights, arithmetic on shapes is left to
-// libonnx, the rest is translated operator by operator. Tensors are not read, only their sizes. A weight that several
-// nodes share counts once a node: exporters share tensors that only happen to be equal.
+// Walks an ONNX graph in its order and builds our Network: constants become weights, arithmetic on shapes is done while
+// shapes are inferred, the rest is translated operator by operator. Tensors are not read, only their sizes.
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
 
 #include "core/error.hpp"
 #include "models/models.hpp"
@@ -11,21 +13,21 @@
 namespace rehearse::models {
 namespace {
 
-// Costed by its bytes: the shape is libonnx's.
+// Costed by its bytes: the shape is inferred, or said by the file.
 std::string put_unknown(Import& import, const onnx::NodeProto& node) {
     if (node.output_size() == 0) return "it makes nothing";
     for (int i = 1; i < node.output_size(); ++i)
         if (import.graph.readers(node.output(i)) > 0) return "several of its outputs are read";
     const auto output = import.graph.sample(node.output(0));
-    if (!output) return "libonnx cannot infer the shape of what it makes";
+    if (!output) return "the shape of what it makes cannot be inferred";
     Unknown op{.type = node.op_type(), .output = *output};
     std::vector<int> inputs;
     for (int i = 0; i < node.input_size(); ++i) {
         if (node.input(i).empty()) continue;
-        if (import.graph.constant(node.input(i))) {
-            const auto dims = import.graph.dims(node.input(i));
-            if (dims && !import.graph.integral(node.input(i))) op.weight_elements += elements(*dims);
-        } else if (!import.graph.integral(node.input(i))) {
+        const Value& value = import.graph.value(node.input(i));
+        if (value.kind == Value::Kind::constant) {
+            if (value.dims && floating(value.element)) op.weight_elements += elements(*value.dims);
+        } else if (import.places.contains(node.input(i))) {
             inputs.push_back(import.source(node, i));
             op.input_elements += elements(import.builder.shape(inputs.back()));
         }
@@ -34,30 +36,73 @@ std::string put_unknown(Import& import, const onnx::NodeProto& node) {
     return "";
 }
 
-bool only_shapes(const OnnxGraph& graph, const onnx::NodeProto& node) {
-    for (const std::string& output : node.output())
-        if (!graph.constant(output) && !graph.integral(output)) return false;
-    return true;
+// What is made of constants, shapes and ids alone is no layer.
+bool makes_a_layer(const OnnxGraph& graph, const onnx::NodeProto& node) {
+    return node.output_size() == 0 || std::ranges::any_of(node.output(), [&](const std::string& output) {
+               return !output.empty() && !graph.constant(output) && !graph.side(output);
+           });
 }
 
-void take_over(Import& import, const onnx::NodeProto& node, bool allow_unknown) {
-    if (only_shapes(import.graph, node)) return;
-    const Translate translate = translation(node.op_type());
-    std::string why = translate == nullptr ? "the operator is unknown" : translate(import, node);
+constexpr std::string_view refused[] = {"If",
+                                        "Loop",
+                                        "Scan",
+                                        "NonZero",
+                                        "Compress",
+                                        "Unique",
+                                        "Optional",
+                                        "StringNormalizer",
+                                        "TfIdfVectorizer",
+                                        "NonMaxSuppression"};
+
+void take_over(Import& import, const onnx::NodeProto& node) {
+    for (const std::string& input : node.input()) {
+        if (input.empty() || import.graph.value(input).kind != Value::Kind::unknown) continue;
+        import.graph.fail(node, fmt::format("it reads '{}', which no node before it makes", input));
+    }
+    if (std::ranges::find(refused, node.op_type()) != std::end(refused) || node.op_type().starts_with("Sequence")) {
+        if (!makes_a_layer(import.graph, node) ||
+            import.graph.readers(node.output_size() > 0 ? node.output(0) : "") == 0)
+            return;
+        import.graph.fail(node, "what it makes depends on data, so that a step's work is not known before it");
+    }
+    if (!makes_a_layer(import.graph, node)) {
+        if (node.output_size() > 0 && import.graph.constant(node.output(0)) &&
+            !import.graph.why_unknown(node).empty() && !import.graph.dims(node.output(0)))
+            import.graph.fail(node, import.graph.why_unknown(node));
+        return;
+    }
+    const Translate translate =
+        node.domain().empty() || node.domain() == "ai.onnx" ? translation(node.op_type()) : nullptr;
+    std::string why = translate == nullptr ? "the operator is unknown" : "";
+    if (translate != nullptr) {
+        const bool known =
+            std::ranges::any_of(node.output(), [&](const auto& made) { return import.graph.sample(made).has_value(); });
+        why = known ? "" : import.graph.why_unknown(node);
+        if (why.empty()) why = translate(import, node);
+    }
     if (why.empty()) return;
-    if (!allow_unknown) import.graph.fail(node, why + "; --allow-unknown lets it in, costed by the bytes it touches");
+    if (!import.options.allow_unknown)
+        import.graph.fail(node, why + "; --allow-unknown lets it in, costed by the bytes it touches");
     why = put_unknown(import, node);
     if (!why.empty()) import.graph.fail(node, "cannot be costed by its bytes either: " + why);
 }
 
-// A network that ends in bare scores gets the loss too.
-void end_in_loss(Import& import) {
-    const std::string& output = import.graph.output();
-    const auto last = import.layer_of.find(output);
-    if (last == import.layer_of.end()) import.graph.fail(fmt::format("its output '{}' is not made by a layer", output));
-    const bool flat = import.builder.shape(last->second).size() == 1;
-    if (flat) import.builder.loss(last->second);
-    if (!flat && import.ends_in_softmax) import.builder.pixel_loss(last->second);
+// A network that ends in bare scores gets the loss too: of a vector, of pixels behind a softmax, of words.
+void end_in_loss(Import& import, const std::string& output, bool first) {
+    const auto last = import.places.find(output);
+    if (last == import.places.end()) {
+        if (first) import.graph.fail(fmt::format("its output '{}' is not made by a layer", output));
+        return;
+    }
+    const Shape shape = import.graph.sample(output).value_or(import.builder.shape(last->second.layer));
+    const bool words = shape.size() == 2 && !import.ids.empty();
+    if (elements(shape) < 2 || (shape.size() != 1 && !words && !(import.ends_in_softmax && first))) return;
+    const onnx::NodeProto nobody;
+    const int from = import.layer_of(nobody, output, shape);
+    const std::string name = first ? "loss" : fmt::format("loss.{}", output);
+    if (shape.size() == 1) import.builder.layer(name, SoftmaxLoss{elements(shape)}, {from});
+    if (words) import.builder.layer(name, SoftmaxLoss{.classes = shape[1], .rows = shape[0]}, {from});
+    if (shape.size() != 1 && !words) import.builder.pixel_loss(from);
 }
 
 std::string stem(const std::string& path) {
@@ -65,15 +110,141 @@ std::string stem(const std::string& path) {
     return file.ends_with(".onnx") ? file.substr(0, file.size() - 5) : file;
 }
 
+// The table that integers pick from first: of a network that reads nothing else, its input is layer 0.
+std::optional<Input> first_integers(const OnnxGraph& graph) {
+    for (const onnx::NodeProto* node : graph.nodes()) {
+        if (node->op_type() != "Gather" || node->input_size() < 2 || !graph.side(node->input(1))) continue;
+        const auto sample = graph.sample(node->input(1));
+        const auto table = graph.dims(node->input(0));
+        if (sample && table && table->size() == 2) return Input{{elements(*sample)}, table->front()};
+    }
+    return std::nullopt;
+}
+
+// "/layer1/layer1.0/conv1/Conv" as "layer1.0.conv1": modules that say their parent's name again, and the operator where
+// the module does not say what it is.
+std::string module_path(const std::string& name, const std::string& op_type) {
+    if (name.find('/') == std::string::npos) return name;
+    std::vector<std::string> parts;
+    std::string part;
+    for (const char c : name + "/") {
+        if (c != '/') {
+            part += c;
+            continue;
+        }
+        if (part.empty()) continue;
+        if (!parts.empty() && part.starts_with(parts.back() + ".")) parts.pop_back();
+        parts.push_back(std::exchange(part, {}));
+    }
+    if (parts.size() > 1 && parts.back().starts_with(op_type)) {
+        const auto lower = [](std::string text) {
+            std::ranges::transform(text, text.begin(),
+                                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+            return text;
+        };
+        if (lower(parts[parts.size() - 2]).find(lower(op_type)) != std::string::npos) parts.pop_back();
+    }
+    std::string path;
+    for (const std::string& each : parts) path += (path.empty() ? "" : ".") + each;
+    return path;
+}
+
+void say_what_was_seen(Import& import, Network& network) {
+    if (import.folded > 0 && !import.options.unfold) {
+        network.notes.push_back(
+            fmt::format("{} convolutions seem to hold a batch normalization that was folded into them when the network "
+                        "was exported "
+                        "for inference: training has it. --unfold puts it back; better, export with "
+                        "training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False",
+                        import.folded));
+    }
+    for (const auto& [note, count] : import.notes)
+        network.notes.push_back(count == 1 ? note : fmt::format("{} ({} times)", note, count));
+}
+
 }  // namespace
 
-int Import::source(const onnx::NodeProto& node, int input) const {
+void Import::mixed(const onnx::NodeProto& node, const std::string& what) const {
+    try {
+        graph.fail(node, what);
+    } catch (const InputError& error) {
+        throw MixedSamples(error.what());
+    }
+}
+
+Shape Import::sample(const onnx::NodeProto& node, const std::string& value) const {
+    const auto found = graph.sample(value);
+    if (!found) graph.fail(node, fmt::format("the shape of '{}' cannot be inferred", value));
+    return *found;
+}
+
+int Import::layer_of(const onnx::NodeProto& node, const std::string& value, const Shape& shape) {
+    auto found = places.find(value);
+    if (found == places.end() && graph.side(value) && floating(graph.value(value).element)) {
+        const int made = builder.layer(value + ".input", Input{sample(node, value)}, {});
+        found = places.emplace(value, Place{made, ""}).first;
+    }
+    if (found == places.end()) {
+        graph.fail(node, graph.constant(value) ? fmt::format("its input '{}' is a constant", value)
+                                               : fmt::format("it reads '{}', which no layer before it makes", value));
+    }
+    const int layer = found->second.layer;
+    const Shape& has = builder.shape(layer);
+    if (has == shape) return layer;
+    if (elements(has) != elements(shape))
+        mixed(node, fmt::format("it reads {} as {}: a network that mixes its samples, or a bug", to_string(has),
+                                to_string(shape)));
+    // A view of a view is a view of what lies there.
+    const Layer& made = builder.at(layer);
+    const int base = std::holds_alternative<Flatten>(made.op) ? made.inputs.front() : layer;
+    if (builder.shape(base) == shape) return base;
+    int& view = views[{base, shape}];
+    if (view == 0) {
+        onnx::NodeProto named;
+        named.set_name(found->second.via.empty() ? builder.at(base).name + ".view" : found->second.via);
+        view =
+            builder.layer(name_for(named), Flatten{builder.shape(base), shape.size() == 1 ? Shape{} : shape}, {base});
+    }
+    return view;
+}
+
+int Import::source(const onnx::NodeProto& node, int input) {
     if (input >= node.input_size()) graph.fail(node, fmt::format("it has no input {}", input));
-    const auto found = layer_of.find(node.input(input));
-    if (found != layer_of.end()) return found->second;
-    graph.fail(node, graph.constant(node.input(input))
-                         ? fmt::format("its input '{}' is a constant", node.input(input))
-                         : fmt::format("it reads '{}', which no node before it makes", node.input(input)));
+    return layer_of(node, node.input(input), sample(node, node.input(input)));
+}
+
+int Import::source(const onnx::NodeProto& node, int input, const Shape& shape) {
+    if (input >= node.input_size()) graph.fail(node, fmt::format("it has no input {}", input));
+    return layer_of(node, node.input(input), shape);
+}
+
+Operands Import::operands(const onnx::NodeProto& node) {
+    Operands all;
+    bool first = true;
+    for (int i = 0; i < node.input_size(); ++i) {
+        const std::string& name = node.input(i);
+        if (name.empty()) continue;
+        const Value& value = graph.value(name);
+        const bool layer = places.contains(name) || (value.kind == Value::Kind::side && floating(value.element));
+        if (first) all.layer_first = layer;
+        first = false;
+        if (layer) {
+            all.layers.push_back(source(node, i));
+            all.inputs.push_back(builder.shape(all.layers.back()));
+        } else if (const auto number = graph.scalar(name); number && value.weights.empty()) {
+            all.numbers.push_back(*number);
+        } else if (!value.weights.empty()) {
+            for (const std::string& tensor : value.weights) {
+                const Shape dims = *graph.dims(tensor);
+                all.weights.push_back(dims.empty() ? Shape{1} : dims);
+                all.tensors.push_back(tensor);
+            }
+        } else {
+            Shape dims = value.kind == Value::Kind::side ? sample(node, name) : value.dims.value_or(Shape{1});
+            all.constants.push_back(dims.empty() ? Shape{1} : dims);
+        }
+    }
+    return all;
 }
 
 Shape Import::weights(const onnx::NodeProto& node, int input, std::size_t rank) const {
@@ -87,35 +258,169 @@ Shape Import::weights(const onnx::NodeProto& node, int input, std::size_t rank) 
     return *dims;
 }
 
-void Import::put(const onnx::NodeProto& node, Op op, std::vector<int> inputs) {
+std::vector<std::string> Import::tensors(const onnx::NodeProto& node, int first, int last) const {
+    std::vector<std::string> all;
+    for (int i = first; i <= last && i < node.input_size(); ++i) {
+        if (node.input(i).empty()) continue;
+        const std::vector<std::string>& behind = graph.value(node.input(i)).weights;
+        all.insert(all.end(), behind.begin(), behind.end());
+    }
+    return all;
+}
+
+int Import::put(const onnx::NodeProto& node, Op op, std::vector<int> inputs, std::vector<std::string> tensors,
+                int output) {
+    int owner = -1;
+    bool all = !tensors.empty();
+    const std::string name = name_for(node, tensors);
+    std::vector<std::string> own;
+    for (const std::string& tensor : tensors)
+        if (!graph.uniform(tensor)) own.push_back(tensor);
+    all = !own.empty();
+    for (const std::string& tensor : own) {
+        const auto found = owners.find(tensor);
+        const int of = found == owners.end() ? -1 : found->second;
+        all = all && of >= 0 && (owner < 0 || owner == of);
+        if (of >= 0) owner = of;
+    }
+    bool shared = false;
+    if (owner >= 0) {
+        const std::vector<WeightTensor> theirs = rehearse::weights(builder.at(owner).op);
+        auto* dense = std::get_if<MatMul>(&op);
+        if (all && theirs == rehearse::weights(op)) {
+            op = Shared{std::make_shared<const SharedOp>(SharedOp{std::move(op)})};
+            shared = true;
+        } else if (all && dense != nullptr && !dense->bias && !theirs.empty() &&
+                   theirs.front().shape == Shape{dense->n, dense->k}) {
+            dense->tied = shared = true;
+        } else if (auto* each = std::get_if<Elementwise>(&op)) {
+            for (std::size_t i = tensors.size(); i-- > 0;) {
+                if (!owners.contains(tensors[i]) || graph.uniform(tensors[i]) || i >= each->weights.size()) continue;
+                each->constants.push_back(each->weights[i]);
+                each->weights.erase(each->weights.begin() + static_cast<std::ptrdiff_t>(i));
+            }
+        } else {
+            ++notes["some weights are used by several layers in different ways: they are counted once a layer"];
+        }
+    }
     int layer = 0;
     try {
-        layer = builder.layer(name_for(node), std::move(op), std::move(inputs));
+        layer = builder.layer(name, std::move(op), std::move(inputs));
     } catch (const InputError& error) {
         graph.fail(node, error.what());
     }
-    const auto expected = graph.sample(node.output(0));
-    if (expected && *expected != builder.shape(layer))
-        graph.fail(node, fmt::format("libonnx infers {}, we {}: a bug, or a network that mixes its samples",
-                                     to_string(*expected), to_string(builder.shape(layer))));
-    layer_of[node.output(0)] = layer;
+    if (shared) builder.at(layer).weights_of = owner;
+    for (const std::string& tensor : own) owners.emplace(tensor, layer);
+    const auto expected = graph.sample(node.output(output));
+    if (expected && elements(*expected) != elements(builder.shape(layer)))
+        mixed(node, fmt::format("it should make {}, we make {}: a bug, or a network that mixes its samples",
+                                to_string(*expected), to_string(builder.shape(layer))));
+    if (!node.output(output).empty()) places[node.output(output)] = {layer, ""};
+    return layer;
 }
 
-std::string Import::name_for(const onnx::NodeProto& node) {
-    std::string name = node.name().empty() ? node.output(0) : node.name();
+void Import::alias(const onnx::NodeProto& node, const std::string& value, const std::string& from) {
+    const auto found = places.find(from);
+    if (found == places.end()) {
+        layer_of(node, from, sample(node, from));
+        alias(node, value, from);
+        return;
+    }
+    places[value] = {found->second.layer, node.name().empty() ? value : module_path(node.name(), node.op_type())};
+}
+
+int Import::indices(const std::string& value, std::int64_t count, std::int64_t vocabulary) {
+    const auto found = ids.find(value);
+    if (found != ids.end()) {
+        Layer& layer = builder.at(found->second);
+        auto& input = std::get<Input>(layer.op);
+        input.vocabulary = std::min(input.vocabulary, vocabulary);
+        return found->second;
+    }
+    const auto* first = std::get_if<Input>(&builder.at(0).op);
+    int made = 0;
+    if (ids.empty() && first != nullptr && first->vocabulary > 0 && elements(first->shape) == count) {
+        std::get<Input>(builder.at(0).op).vocabulary = std::min(first->vocabulary, vocabulary);
+    } else {
+        onnx::NodeProto named;
+        named.set_name(value + ".ids");
+        made = builder.layer(name_for(named), Input{{count}, vocabulary}, {});
+    }
+    ids[value] = made;
+    return made;
+}
+
+std::string Import::name_for(const onnx::NodeProto& node, const std::vector<std::string>& tensors) {
+    std::string name = node.name().empty() ? node.output_size() > 0 ? node.output(0) : "layer"
+                                           : module_path(node.name(), node.op_type());
+    constexpr std::string_view weight = ".weight";
+    if (!tensors.empty() && tensors.front().ends_with(weight) && !tensors.front().starts_with("onnx::"))
+        name = tensors.front().substr(0, tensors.front().size() - weight.size());
     for (char& c : name)
         if (c == ':' || c == ',' || static_cast<unsigned char>(c) <= ' ') c = '_';  // a step is "layer:pass"
     const int before = names[name]++;
     return before == 0 && name != "input" && name != "loss" ? name : fmt::format("{}#{}", name, before + 1);
 }
 
-Network import_onnx(const std::string& path, bool allow_unknown) {
-    const OnnxGraph graph(path);
-    const auto shape = graph.sample(graph.input());
-    Import import{graph, NetworkBuilder(stem(path), *shape), {{graph.input(), NetworkBuilder::input}}, {}, false};
-    for (const auto& node : graph.graph().node()) take_over(import, node, allow_unknown);
-    end_in_loss(import);
-    return import.builder.build();
+namespace {
+
+Network import_graph(const std::string& path, const OnnxGraph& graph, const ImportOptions& options) {
+    std::vector<std::string> floats;
+    for (const std::string& input : graph.inputs())
+        if (graph.activation(input)) floats.push_back(input);
+    const auto integers = first_integers(graph);
+    if (floats.empty() && !integers) graph.fail("it reads no numbers, and no integers that pick rows of a table");
+    Import import{graph, options,
+                  NetworkBuilder(stem(path), floats.empty() ? *integers : Input{*graph.sample(floats.front())})};
+    for (std::size_t i = 0; i < floats.size(); ++i) {
+        const int layer =
+            i == 0 ? NetworkBuilder::input : import.builder.layer(floats[i], Input{*graph.sample(floats[i])}, {});
+        import.places[floats[i]] = {layer, ""};
+        if (i > 0) import.names[floats[i]] = 1;
+    }
+    Patterns patterns;
+    find_normalizations(graph, patterns);
+    find_functions(graph, patterns);
+    find_attention(graph, patterns);
+    for (const onnx::NodeProto* node : graph.nodes()) {
+        if (patterns.inside.contains(node)) continue;
+        const auto pattern = patterns.at.find(node);
+        if (pattern != patterns.at.end()) {
+            pattern->second(import);
+        } else {
+            take_over(import, *node);
+        }
+    }
+    for (const std::string& output : graph.outputs()) end_in_loss(import, output, output == graph.outputs().front());
+    Network network = import.builder.build();
+    say_what_was_seen(import, network);
+    return network;
+}
+
+}  // namespace
+
+// In a file of fixed sizes the samples may lie in the second dimension (sequence first), or be mixed, as in contrastive
+// learning: then a sample is all that the file feeds in.
+Network import_onnx(const std::string& path, const ImportOptions& options) {
+    const OnnxGraph graph(path, options);
+    try {
+        return import_graph(path, graph, options);
+    } catch (const MixedSamples&) {
+        if (graph.open_batch()) throw;
+        for (const Samples samples : {Samples::second, Samples::none}) {
+            try {
+                Network network = import_graph(path, OnnxGraph(path, options, samples), options);
+                if (samples == Samples::none) {
+                    network.notes.push_back(
+                        "its samples cannot be told apart: one sample here is all that the file feeds in");
+                }
+                return network;
+            } catch (const InputError&) {
+                continue;
+            }
+        }
+        throw;
+    }
 }
 
 }  // namespace rehearse::models

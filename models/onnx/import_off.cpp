@@ -7,7 +7,7 @@
 
 namespace rehearse::models {
 
-Network import_onnx(const std::string& path, bool) {
+Network import_onnx(const std::string& path, const ImportOptions&) {
     throw InputError(
         fmt::format("{}: this build cannot read ONNX files: install libonnx (libonnx-dev) and configure "
                     "again with -DREHEARSE_ONNX=ON",

@@ -2,34 +2,105 @@
 // The import under way, and the table of ONNX operators that become ours.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "core/error.hpp"
 #include "models/builder.hpp"
 #include "models/onnx/graph.hpp"
 
 namespace rehearse::models {
 
+/// A value has not as many elements a sample as it should: the samples were looked for in the wrong dimension.
+class MixedSamples : public InputError {
+public:
+    using InputError::InputError;
+};
+
+/// Where a value lies: a layer's output, perhaps seen as another shape.
+struct Place {
+    int layer = 0;
+    std::string via{};  // the node that sees it so, for the layer that does, where one is needed
+};
+
+/// Operands of a node that no layer makes.
+struct Operands {
+    std::vector<int> layers;
+    std::vector<Shape> inputs, weights, constants;
+    std::vector<double> numbers;
+    std::vector<std::string> tensors;  // the initializers behind `weights`
+    bool layer_first = true;
+};
+
 struct Import {
     const OnnxGraph& graph;
+    const ImportOptions& options;
     NetworkBuilder builder;
-    std::unordered_map<std::string, int> layer_of;  // by the name of the value that the layer makes
-    std::unordered_map<std::string, int> names;     // how often a layer's name was asked for
-    bool ends_in_softmax = false;                   // left out: the loss takes its place
+    std::unordered_map<std::string, Place> places{};  // by the name of the value
+    std::unordered_map<std::string, int> names{};     // how often a layer's name was asked for
+    std::map<std::pair<int, Shape>, int> views{};
+    std::unordered_map<std::string, int> ids{};  // Input layers of integers
+    std::map<std::string, int> owners{};         // of initializers: the layer that trains them
+    bool ends_in_softmax = false;                // left out: the loss takes its place
+    int folded = 0;                              // convolutions that a batch normalization went into
+    std::map<std::string, int> notes{};          // and how often
 
-    /// The layer behind a node's input; InputError when nothing before the node makes it.
-    int source(const onnx::NodeProto& node, int input) const;
+    /// The layer behind a node's input, with the shape of one sample; InputError when nothing before the node makes it.
+    int source(const onnx::NodeProto& node, int input);
+    /// The same seen as `shape`, which has as many elements.
+    int source(const onnx::NodeProto& node, int input, const Shape& shape);
+    int layer_of(const onnx::NodeProto& node, const std::string& value, const Shape& shape);
+    /// Of an input's sample.
+    Shape sample(const onnx::NodeProto& node, const std::string& value) const;
+    Operands operands(const onnx::NodeProto& node);
     /// The sizes of a constant input; InputError when it is absent, not constant or of another rank.
     Shape weights(const onnx::NodeProto& node, int input, std::size_t rank) const;
-    /// Adds a layer named after the node; InputError when libonnx infers another shape for it.
-    void put(const onnx::NodeProto& node, Op op, std::vector<int> inputs);
-    std::string name_for(const onnx::NodeProto& node);
+    /// Adds a layer named after the node for its output `output`; InputError when it has another number of elements
+    /// than inferred. `tensors`: the initializers that the operator's weights are, all of them; where an earlier layer
+    /// has them, the new one shares its weights.
+    int put(const onnx::NodeProto& node, Op op, std::vector<int> inputs, std::vector<std::string> tensors = {},
+            int output = 0);
+    void alias(const onnx::NodeProto& node, const std::string& value, const std::string& from);
+    /// The integers that pick rows of a table of so many.
+    int indices(const std::string& value, std::int64_t count, std::int64_t vocabulary);
+    [[noreturn]] void mixed(const onnx::NodeProto& node, const std::string& what) const;
+    std::string name_for(const onnx::NodeProto& node, const std::vector<std::string>& tensors = {});
+    std::vector<std::string> tensors(const onnx::NodeProto& node, int first, int last) const;
 };
 
 /// Empty when the node was taken over; else why this form of the operator is unknown to us.
 using Translate = std::string (*)(Import& import, const onnx::NodeProto& node);
 /// Null for an operator that we do not know.
 Translate translation(std::string_view op_type);
+
+/// Several nodes that are one operator of ours: those inside make nothing, the last makes the operator.
+struct Patterns {
+    std::unordered_map<const onnx::NodeProto*, std::function<void(Import&)>> at;
+    std::unordered_set<const onnx::NodeProto*> inside;
+};
+void find_functions(const OnnxGraph& graph, Patterns& patterns);
+void find_normalizations(const OnnxGraph& graph, Patterns& patterns);
+void find_attention(const OnnxGraph& graph, Patterns& patterns);
+
+// ops_*.cpp, for the table in ops.cpp.
+std::string elementwise(Import& import, const onnx::NodeProto& node);
+std::string add(Import& import, const onnx::NodeProto& node);
+std::string product(Import& import, const onnx::NodeProto& node);
+std::string gemm(Import& import, const onnx::NodeProto& node);
+std::string einsum(Import& import, const onnx::NodeProto& node);
+std::string reshape(Import& import, const onnx::NodeProto& node);
+std::string rearrange(Import& import, const onnx::NodeProto& node);
+std::string split(Import& import, const onnx::NodeProto& node);
+std::string concat(Import& import, const onnx::NodeProto& node);
+std::string gather(Import& import, const onnx::NodeProto& node);
+std::string scatter(Import& import, const onnx::NodeProto& node);
+std::string reduce(Import& import, const onnx::NodeProto& node);
+std::string softmax(Import& import, const onnx::NodeProto& node);
+std::string batch_norm(Import& import, const onnx::NodeProto& node);
+std::string normalize(Import& import, const onnx::NodeProto& node);
+std::string recurrent(Import& import, const onnx::NodeProto& node);
 
 }  // namespace rehearse::models

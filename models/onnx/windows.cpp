@@ -52,28 +52,33 @@ Window made_of(const std::vector<std::int64_t>& kernel, const std::vector<std::i
     return window;
 }
 
+// How many dimensions a window has in the file: of a sequence 1.
+std::size_t spatial(const Import& import, const onnx::NodeProto& node) {
+    return import.graph.dims(node.input(0)).value_or(Shape{1, 1, 1}).size() - 2;
+}
+
+// A sequence is an image of one row.
+std::vector<std::int64_t> flat(std::vector<std::int64_t> sizes, std::int64_t row) {
+    if (sizes.size() == 1) sizes.insert(sizes.begin(), row);
+    return sizes;
+}
+
 Op pool_of(PoolKind kind, const Shape& image, const Window& window, bool count_padding) {
     const std::int64_t depth = image.size() == 4 ? image[1] : 0;
     return Pool2d{kind, image[0], image[image.size() - 2], image.back(), window, count_padding, depth};
 }
 
-bool is_image(const Import& import, const onnx::NodeProto& node) {
-    const std::size_t rank = import.builder.shape(import.source(node, 0)).size();
-    return rank == 3 || rank == 4;
-}
-
 std::string pool(Import& import, const onnx::NodeProto& node, PoolKind kind, bool count_padding) {
-    if (!is_image(import, node)) return "it is not a pool of images";
-    const int from = import.source(node, 0);
-    const Shape shape = image(import, node, from);
-    const auto kernel = import.graph.integers(node, "kernel_shape", shape.size() - 1, 0);
-    import.put(node, pool_of(kind, shape, window_of(import, node, shape, kernel), count_padding), {from});
+    const Shape shape = image(import, node);
+    const auto kernel = flat(import.graph.integers(node, "kernel_shape", spatial(import, node), 0), 1);
+    import.put(node, pool_of(kind, shape, window_of(import, node, shape, kernel), count_padding),
+               {import.source(node, 0, shape)});
     return "";
 }
 
 std::string global_pool(Import& import, const onnx::NodeProto& node, PoolKind kind) {
-    const int from = import.source(node, 0);
-    const Shape shape = image(import, node, from);
+    const Shape shape = image(import, node);
+    const int from = import.source(node, 0, shape);
     const std::vector<std::int64_t> ones(shape.size() - 1, 1), none(2 * ones.size(), 0);
     import.put(node, pool_of(kind, shape, made_of({shape.begin() + 1, shape.end()}, ones, ones, none), false), {from});
     return "";
@@ -88,8 +93,8 @@ struct Filters {
 };
 
 Filters filters(const Import& import, const onnx::NodeProto& node, const Shape& image, bool transposed) {
-    const Shape weights = import.weights(node, 1, image.size() + 1);
-    Filters found{weights[0], integer(node, "group", 1), {weights.begin() + 2, weights.end()}};
+    const Shape weights = import.weights(node, 1, spatial(import, node) + 2);
+    Filters found{weights[0], integer(node, "group", 1), flat({weights.begin() + 2, weights.end()}, 1)};
     if (transposed) found.count = weights[1] * found.groups;
     const std::int64_t channels = transposed ? weights[0] : weights[1] * found.groups;
     if (found.groups < 1 || image[0] % found.groups != 0 || found.count % found.groups != 0 || channels != image[0])
@@ -113,8 +118,9 @@ bool nearest_is_ours(const onnx::NodeProto& node, const Shape& from, const Shape
 
 }  // namespace
 
-Shape image(const Import& import, const onnx::NodeProto& node, int layer) {
-    const Shape& shape = import.builder.shape(layer);
+Shape image(const Import& import, const onnx::NodeProto& node) {
+    Shape shape = import.sample(node, node.input(0));
+    if (shape.size() == 2 && spatial(import, node) == 1) shape.insert(shape.begin() + 1, 1);
     if (shape.size() != 3 && shape.size() != 4)
         import.graph.fail(
             node, fmt::format("it reads {}, not an image (channels x height x width) or volume", to_string(shape)));
@@ -123,43 +129,69 @@ Shape image(const Import& import, const onnx::NodeProto& node, int layer) {
 
 Window window_of(const Import& import, const onnx::NodeProto& node, const Shape& image,
                  const std::vector<std::int64_t>& kernel) {
-    const std::size_t rank = kernel.size();
-    const auto strides = import.graph.integers(node, "strides", rank, 1);
-    const auto dilations = import.graph.integers(node, "dilations", rank, 1);
-    const auto pads = import.graph.integers(node, "pads", 2 * rank, 0);
+    const std::size_t rank = spatial(import, node);
+    const auto strides = flat(import.graph.integers(node, "strides", rank, 1), 1);
+    const auto dilations = flat(import.graph.integers(node, "dilations", rank, 1), 1);
+    auto pads = import.graph.integers(node, "pads", 2 * rank, 0);
+    if (rank == 1) pads = {0, pads[0], 0, pads[1]};
     for (const std::int64_t size : kernel)
         if (size < 1) import.graph.fail(node, "it has no kernel_shape");
-    Window w = made_of(kernel, strides, dilations, pads);
     for (const std::int64_t size : pads)
         if (size < 0) import.graph.fail(node, fmt::format("a padding of {} is impossible", size));
     const std::string automatic = text(node, "auto_pad", "NOTSET");
     if (automatic != "NOTSET" && automatic != "VALID" && automatic != "SAME_UPPER" && automatic != "SAME_LOWER")
         import.graph.fail(node, fmt::format("auto_pad '{}' does not exist", automatic));
+    if (integer(node, "ceil_mode", 0) != 0) {  // as much padding behind as the last window needs
+        const Shape made = import.graph.dims(node.output(0)).value_or(Shape{});
+        for (std::size_t i = 0; i < rank && made.size() == rank + 2; ++i) {
+            const std::size_t at = kernel.size() - rank + i;
+            const std::int64_t reach = (made[i + 2] - 1) * strides[at] + dilations[at] * (kernel[at] - 1) + 1;
+            const std::int64_t size = image[image.size() - rank + i];
+            pads[kernel.size() + at] = std::max<std::int64_t>(0, reach - size - pads[at]);
+        }
+    }
+    Window w = made_of(kernel, strides, dilations, pads);
     pad(w, automatic, image);
-    if (integer(node, "ceil_mode", 0) == 0) return w;
-    return keep_last(w, image[image.size() - 2], image.back(), image.size() == 4 ? image[1] : 0);
+    return w;
 }
 
 std::string conv(Import& import, const onnx::NodeProto& node) {
-    if (!is_image(import, node)) return "it is not a convolution of images";
-    const int from = import.source(node, 0);
-    const Shape shape = image(import, node, from);
-    const auto [count, groups, kernel, bias] = filters(import, node, shape, false);
+    const Shape shape = image(import, node);
+    const int from = import.source(node, 0, shape);
+    auto [count, groups, kernel, bias] = filters(import, node, shape, false);
     const Window window = window_of(import, node, shape, kernel);
+    // PyTorch names weights anew that it computed while it exported: of a convolution those that took a batch
+    // normalization in.
+    const std::vector<std::string> tensors = import.tensors(node, 1, bias ? 2 : 1);
+    const bool folded = bias && !tensors.empty() && tensors[0].starts_with("onnx::Conv");
+    if (folded) ++import.folded;
+    const bool unfold = folded && import.options.unfold;
+    if (unfold) bias = false;
     const std::int64_t depth = shape.size() == 4 ? shape[1] : 0;
-    import.put(node, Conv{shape[0], shape[shape.size() - 2], shape.back(), count, window, groups, bias, false, depth},
-               {from});
+    Op op = Conv{shape[0], shape[shape.size() - 2], shape.back(), count, window, groups, bias, false, depth};
+    const int layer = import.put(node, std::move(op), {from}, unfold ? std::vector<std::string>{tensors[0]} : tensors);
+    if (!unfold) return "";
+    const Shape made = import.builder.shape(layer);
+    onnx::NodeProto norm;
+    norm.set_name(import.builder.at(layer).name + ".batchnorm");
+    norm.add_output(node.output(0));
+    import.put(norm,
+               BatchNorm{.channels = made[0],
+                         .height = made[made.size() - 2],
+                         .width = made.back(),
+                         .depth = made.size() == 4 ? made[1] : 0},
+               {layer});
+    import.builder.add_state(2 * made[0]);
     return "";
 }
 
 std::string conv_transpose(Import& import, const onnx::NodeProto& node) {
-    if (!is_image(import, node)) return "it is not a convolution of images";
     if (text(node, "auto_pad", "NOTSET").starts_with("SAME") || has(node, "output_shape"))
         return "its padding follows from its output's size; export it with pads";
-    const int from = import.source(node, 0);
-    const Shape shape = image(import, node, from);
+    const Shape shape = image(import, node);
+    const int from = import.source(node, 0, shape);
     const auto [count, groups, kernel, bias] = filters(import, node, shape, true);
-    const auto outside = import.graph.integers(node, "output_padding", kernel.size(), 0);
+    const auto outside = flat(import.graph.integers(node, "output_padding", spatial(import, node), 0), 0);
     const bool volume = shape.size() == 4;
     ConvTranspose op{
         shape[0], shape[shape.size() - 2], shape.back(), count, window_of(import, node, shape, kernel), groups,
@@ -167,7 +199,7 @@ std::string conv_transpose(Import& import, const onnx::NodeProto& node) {
     op.output_pad_d = volume ? outside[0] : 0;
     op.output_pad_h = outside[outside.size() - 2];
     op.output_pad_w = outside.back();
-    import.put(node, op, {from});
+    import.put(node, op, {from}, import.tensors(node, 1, bias ? 2 : 1));
     return "";
 }
 
@@ -178,7 +210,8 @@ std::string max_pool(Import& import, const onnx::NodeProto& node) {
 
 std::string average_pool(Import& import, const onnx::NodeProto& node) {
     const bool count = integer(node, "count_include_pad", 0) != 0;
-    if (count && integer(node, "ceil_mode", 0) != 0) return "count_include_pad and ceil_mode together are ambiguous";
+    if (count && integer(node, "ceil_mode", 0) != 0)
+        ++import.notes["count_include_pad and ceil_mode together: what overhangs an image counts in an average"];
     return pool(import, node, PoolKind::average, count);
 }
 
@@ -191,22 +224,35 @@ std::string global_max_pool(Import& import, const onnx::NodeProto& node) {
 }
 
 std::string resize(Import& import, const onnx::NodeProto& node) {
-    const int from = import.source(node, 0);
-    const Shape shape = image(import, node, from);
-    const auto to = import.graph.sample(node.output(0));
-    if (!to || to->size() != shape.size()) return "libonnx cannot infer the shape that it makes";
-    if ((*to)[0] != shape[0]) return "it makes other channels";
+    const Shape shape = image(import, node);
+    const int from = import.source(node, 0, shape);
+    Shape to = import.sample(node, node.output(0));
+    if (to.size() == 2 && shape.size() == 3) to.insert(to.begin() + 1, 1);
+    if (to.size() != shape.size() || to[0] != shape[0]) {
+        import.put(node, Rearrangement{"pack", {shape}, to}, {from});
+        return "";
+    }
+    if (to == shape) {
+        import.alias(node, node.output(0), node.input(0));
+        return "";
+    }
     const std::string mode = text(node, "mode", "nearest");
     const bool old = node.op_type() == "Upsample" || import.graph.opset() < 11;  // asymmetric coordinates
     const std::string where = old ? "asymmetric" : text(node, "coordinate_transformation_mode", "half_pixel");
-    const bool linear = mode == "linear" && (where == "half_pixel" || where == "align_corners");
-    if (!linear && (mode != "nearest" || !nearest_is_ours(node, shape, *to, old)))
-        return fmt::format("it interpolates in a way that is unknown (mode {}, coordinates {})", mode, where);
+    const bool linear = mode != "nearest";
+    const bool ours = linear ? mode == "linear" &&
+                                   (where == "half_pixel" || where == "pytorch_half_pixel" || where == "align_corners")
+                             : nearest_is_ours(node, shape, to, old);
+    if (!ours)
+        ++import.notes[fmt::format(
+            "interpolation of mode {} at {} coordinates is taken for ours (half_pixel): its time is "
+            "the same, a training's numbers differ",
+            mode, where)];
     const bool volume = shape.size() == 4;
     const std::size_t h = shape.size() - 2;
     import.put(node,
-               Resize{linear ? Interpolation::linear : Interpolation::nearest, shape[0], shape[h], shape.back(),
-                      (*to)[h], to->back(), volume ? shape[1] : 0, volume ? (*to)[1] : 0, where == "align_corners"},
+               Resize{linear ? Interpolation::linear : Interpolation::nearest, shape[0], shape[h], shape.back(), to[h],
+                      to.back(), volume ? shape[1] : 0, volume ? to[1] : 0, where == "align_corners"},
                {from});
     return "";
 }

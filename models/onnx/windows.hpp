@@ -7,7 +7,7 @@
 namespace rehearse::models {
 
 /// InputError unless the shape is that of an image or volume.
-Shape image(const Import& import, const onnx::NodeProto& node, int layer);
+Shape image(const Import& import, const onnx::NodeProto& node);
 
 /// strides, dilations, pads, auto_pad and ceil_mode as explicit padding; a kernel of two or three sizes.
 Window window_of(const Import& import, const onnx::NodeProto& node, const Shape& image,

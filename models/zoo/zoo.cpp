@@ -102,7 +102,7 @@ constexpr std::array networks{
 
 std::span<const ModelName> zoo() { return networks; }
 
-Network load_network(const std::string& name_or_file, bool allow_unknown) {
+Network load_network(const std::string& name_or_file, const ImportOptions& options) {
     if (std::optional<Network> network = load_transformer(name_or_file)) return *std::move(network);
     std::vector<std::string_view> names;
     for (const ModelName& network : networks) {
@@ -110,7 +110,7 @@ Network load_network(const std::string& name_or_file, bool allow_unknown) {
         names.push_back(network.name);
     }
     if (name_or_file.ends_with(".onnx") || name_or_file.find('/') != std::string::npos)
-        return import_onnx(name_or_file, allow_unknown);
+        return import_onnx(name_or_file, options);
     throw InputError(fmt::format("unknown network '{}'{}; choose one of {}, or give the path of an .onnx file",
                                  name_or_file, did_you_mean(name_or_file, names), join(names)));
 }

@@ -94,7 +94,8 @@ private:
         }
         const bool tied = tie_ && other_stages_[whole].size() == 1;
         layer.weights_of = -1;
-        std::get<MatMul>(layer.op).tied = false;
+        if (auto* dense = std::get_if<MatMul>(&layer.op)) dense->tied = false;
+        layer.op = Op{computed(layer.op)};
         if (!tied) return;
         copies_[whole] = {stage, static_cast<int>(made_[at(stage)].part.network.layers.size())};
         const Origin& table = part_.origins[at(whole)];

@@ -83,6 +83,22 @@ const std::vector<Op> ops{
     AdamUpdate{335141888},
     LambUpdate{335141888, 398},
     Unknown{"Erf", 12, 3, {4, 5}},
+    BatchNorm{.channels = 4, .height = 6, .width = 6, .epsilon = 1e-3, .momentum = 0.01},
+    Flatten{{4, 6}, {2, 12}},
+    Elementwise{"mul", {4, 6, 5}, {{4, 6, 5}, {4, 1, 1}}, {{4, 1, 1}}, {{5}}, {-0.5, 1e-7}},
+    Elementwise{"hardswish", {7}, {{7}}},
+    Reduction{"max", {4, 6, 5}, {1, 2}, true},
+    Rearrangement{"transpose", {{4, 6, 5}}, {5, 6, 4}, {2, 1, 0}},
+    Rearrangement{"join", {{4, 6}, {3, 6}}, {7, 6}, {0}},
+    Gather{{50, 8}, {6, 8}, 6, true},
+    Gather{{4, 6, 5}, {2, 6, 5}, 2, false, true},
+    BatchedMatMul{{4, 6, 5}, {4, 5, 3}},
+    BatchedMatMul{{6, 5}, {4, 5, 3}, 2},
+    Recurrent{"gru", 7, 10, 24, 2, true},
+    Normalization{{5, 8}, 5, 8, 8, 1, false, 1e-6},
+    Normalization{{4, 6, 5}, 2, 4, 4, 30},
+    SoftmaxAlong{{4, 6, 5}, 1, true},
+    Parameter{{1, 8}},
 };
 
 TEST(ProblemString, IsReadBackForEveryOperatorAndPass) {

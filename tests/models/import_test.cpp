@@ -177,22 +177,24 @@ TEST(BadFile, PrintsNothingByItself) {
 
 OnnxFile with_unknown() {
     OnnxFile file({1, 3, 8, 8});
+    file.model.add_opset_import()->set_domain("org.example");
     file.weights("slope", {3, 1, 1});
-    file.node("PRelu", {"x", "slope"}, "y");
+    file.node("Fancy", {"x", "slope"}, "y").set_domain("org.example");
+    file.say_shape({1, 3, 8, 8});
     return file;
 }
 
 TEST(UnknownOperator, IsNamedWithItsNodeAndTheWayOut) {
-    const std::string path = with_unknown().save("prelu.onnx");
+    const std::string path = with_unknown().save("fancy.onnx");
     EXPECT_THAT([&] { import_onnx(path); },
                 ThrowsMessage<InputError>(
-                    AllOf(HasSubstr("prelu.onnx"), HasSubstr("PRelu node 'the_y'"), HasSubstr("--allow-unknown"))));
+                    AllOf(HasSubstr("fancy.onnx"), HasSubstr("Fancy node 'the_y'"), HasSubstr("--allow-unknown"))));
 }
 
 TEST(UnknownOperator, IsCostedByItsBytesWhenAllowed) {
-    const Network network = import_onnx(with_unknown().save("prelu.onnx"), true);
+    const Network network = import_onnx(with_unknown().save("fancy.onnx"), {.allow_unknown = true});
     ASSERT_EQ(network.layers.size(), 2u);
-    EXPECT_EQ(network.layers[1].op, (Op{Unknown{"PRelu", 192, 3, {3, 8, 8}}}));
+    EXPECT_EQ(network.layers[1].op, (Op{Unknown{"Fancy", 192, 3, {3, 8, 8}}}));
     EXPECT_NO_THROW(check(network));
 }
 
@@ -200,7 +202,7 @@ TEST(UnknownOperator, OfUnknownShapeStaysAnError) {
     OnnxFile file({1, 3, 8, 8});
     file.model.add_opset_import()->set_domain("org.example");
     file.node("Mystery", {"x"}, "y").set_domain("org.example");
-    EXPECT_THAT([&] { import_onnx(file.save("mystery.onnx"), true); },
+    EXPECT_THAT([&] { import_onnx(file.save("mystery.onnx"), {.allow_unknown = true}); },
                 ThrowsMessage<InputError>(HasSubstr("Mystery node 'the_y': cannot be costed")));
 }
 

@@ -56,6 +56,31 @@ public:
         return added;
     }
 
+    /// Of the graph's output.
+    void say_shape(const Dims& dims) {
+        auto& output = *model.mutable_graph()->mutable_output(0);
+        const std::string name = output.name();
+        tensor(&output, name, &dims);
+    }
+
+    OnnxFile& numbers(const std::string& name, const std::vector<float>& values) {
+        auto& added = *model.mutable_graph()->add_initializer();
+        added.set_name(name);
+        added.set_data_type(onnx::TensorProto::FLOAT);
+        if (values.size() != 1) added.add_dims(static_cast<std::int64_t>(values.size()));
+        for (const float value : values) added.add_float_data(value);
+        return *this;
+    }
+
+    /// Of a Constant node: no weights.
+    OnnxFile& constant(const std::string& name, float value) {
+        auto& attribute = *node("Constant", {}, name).add_attribute();
+        attribute.set_name("value_float");
+        attribute.set_type(onnx::AttributeProto::FLOAT);
+        attribute.set_f(value);
+        return *this;
+    }
+
     OnnxFile& weights(const std::string& name, const Dims& dims) {
         auto& added = *model.mutable_graph()->add_initializer();
         added.set_name(name);

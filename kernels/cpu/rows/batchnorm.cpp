@@ -79,7 +79,7 @@ private:
             const double spread = std::max(0.0, sums[c - first].second / count_ - distance * distance);
             mean[c] = static_cast<float>(mean[c] + distance);
             variance[c] = static_cast<float>(spread);
-            scale[c - first] = static_cast<float>(gamma[c] / std::sqrt(spread + batchnorm_epsilon));
+            scale[c - first] = static_cast<float>(gamma[c] / std::sqrt(spread + op_.epsilon));
         }
         for_each_plane(first, last, [&](std::int64_t c, std::int64_t at) {
             simd_.normalize(src + at, shortcut == nullptr ? nullptr : shortcut + at, b.dst.data() + at, area_, mean[c],
@@ -100,7 +100,7 @@ private:
         });
         std::array<float, most_channels> inverse;  // of the deviation
         for (std::int64_t c = first; c < last; ++c) {
-            inverse[c - first] = static_cast<float>(1 / std::sqrt(mean[op_.channels + c] + batchnorm_epsilon));
+            inverse[c - first] = static_cast<float>(1 / std::sqrt(mean[op_.channels + c] + op_.epsilon));
             b.diff_weights[c] = static_cast<float>(sums[c - first].second * inverse[c - first]);
             b.diff_weights[op_.channels + c] = static_cast<float>(sums[c - first].first);
         }

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/infer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace rehearse::models {
+namespace {
+
+constexpr std::int64_t largest_kept = 1 << 22;
+constexpr std::array integers{"Shape", "Size",  "ArgMax",   "ArgMin",     "Equal",     "Greater",     "GreaterOrEqual",
+                              "Less",  "Not",   "And",      "Or",         "Xor",       "LessOrEqual", "NonZero",
+                              "IsNaN", "IsInf", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor",  "BitwiseNot"};
+
+int element_of(const onnx::NodeProto& node, int output, const Value& first) {
+    const std::string& type = node.op_type();
+    if (type == "Cast") return static_cast<int>(integer(node, "to", onnx::TensorProto::FLOAT));
+    if (type == "Shape" || type == "Size" || type.starts_with("Arg") || type == "NonZero")
+        return onnx::TensorProto::INT64;
+    if (makes_integers(node)) return onnx::TensorProto::BOOL;
+    if (type == "Constant" || type == "ConstantOfShape") {
+        if (const auto* value = tensor(node, "value")) return value->data_type();
+        if (has(node, "value_int") || has(node, "value_ints")) return onnx::TensorProto::INT64;
+        return onnx::TensorProto::FLOAT;
+    }
+    if (output > 0 && (type == "TopK" || type == "MaxPool")) return onnx::TensorProto::INT64;
+    if (output > 0 && type == "Dropout") return onnx::TensorProto::BOOL;
+    if (type == "DynamicQuantizeLinear" || type == "QuantizeLinear") return onnx::TensorProto::UINT8;
+    if (type == "DequantizeLinear" || type == "RandomNormal" || type == "RandomUniform")
+        return onnx::TensorProto::FLOAT;
+    return first.element;
+}
+
+}  // namespace
+
+bool makes_integers(const onnx::NodeProto& node) {
+    return std::ranges::find(integers, node.op_type()) != integers.end();
+}
+
+std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
+    Shape longer = a.size() < b.size() ? b : a;
+    const Shape& shorter = a.size() < b.size() ? a : b;
+    const std::size_t offset = longer.size() - shorter.size();
+    for (std::size_t i = 0; i < shorter.size(); ++i) {
+        std::int64_t& size = longer[offset + i];
+        if (size != shorter[i] && size != 1 && shorter[i] != 1) return std::nullopt;
+        if (size == 1) size = shorter[i];
+    }
+    return longer;
+}
+
+const Value& Inference::in(const onnx::NodeProto& node, int i) const {
+    static const Value none;
+    return i < node.input_size() ? graph_.value(node.input(i)) : none;
+}
+
+std::optional<std::vector<std::int64_t>> Inference::known(const onnx::NodeProto& node, int i) const {
+    if (!given(node, i)) return std::nullopt;
+    auto values = graph_.numbers(node.input(i));
+    if (!values) why_ = "the values of '" + node.input(i) + "' depend on data";
+    return values;
+}
+
+std::optional<std::size_t> Inference::axis_of(const onnx::NodeProto& node, std::size_t rank,
+                                              std::int64_t otherwise) const {
+    std::int64_t axis = integer(node, "axis", otherwise);
+    if (axis < 0) axis += static_cast<std::int64_t>(rank);
+    if (axis < 0 || axis > static_cast<std::int64_t>(rank)) return std::nullopt;
+    return static_cast<std::size_t>(axis);
+}
+
+// From the attribute, or from an input in later operator sets; all from the front.
+std::optional<std::vector<std::int64_t>> Inference::axes_of(const onnx::NodeProto& node, int input,
+                                                            std::size_t rank) const {
+    auto axes = list(node, "axes");
+    if (!axes && given(node, input)) {
+        axes = known(node, input);
+        if (!axes) return std::nullopt;
+    }
+    if (!axes) return std::vector<std::int64_t>{};
+    for (std::int64_t& axis : *axes) {
+        if (axis < 0) axis += static_cast<std::int64_t>(rank);
+        if (axis < 0 || axis >= static_cast<std::int64_t>(rank)) return std::nullopt;
+    }
+    return axes;
+}
+
+void Inference::infer(const onnx::NodeProto& node) {
+    why_.clear();
+    bool constant = true, side = false;
+    std::vector<std::string> weights;
+    for (const std::string& name : node.input()) {
+        if (name.empty()) continue;
+        const Value& value = graph_.value(name);
+        constant = constant && value.kind == Value::Kind::constant;
+        side = side || value.kind == Value::Kind::side;
+        for (const std::string& weight : value.weights)
+            if (std::ranges::find(weights, weight) == weights.end()) weights.push_back(weight);
+    }
+    const bool any = std::ranges::any_of(node.input(), [&](const auto& name) { return graph_.activation(name); });
+    const bool unknown = std::ranges::any_of(node.input(), [&](const auto& name) {
+        return !name.empty() && graph_.value(name).kind == Value::Kind::unknown;
+    });
+    const bool of_shape = node.op_type() == "Shape" || node.op_type() == "Size";
+    std::vector<std::optional<Shape>> made = unknown ? std::vector<std::optional<Shape>>{} : shapes(node);
+    for (int i = 0; i < node.output_size(); ++i) {
+        const std::string& name = node.output(i);
+        if (name.empty()) continue;
+        Value value{.element = element_of(node, i, in(node, 0)), .maker = &node};
+        // Ids that pick rows of weights make an activation; so do numbers of theirs that meet weights.
+        const bool meets = side && !weights.empty();
+        value.kind = of_shape                  ? Value::Kind::constant
+                     : any || meets || unknown ? Value::Kind::activation
+                     : side                    ? Value::Kind::side
+                                               : Value::Kind::constant;
+        if (static_cast<std::size_t>(i) < made.size()) value.dims = made[static_cast<std::size_t>(i)];
+        if (!value.dims) {
+            const auto declared = graph_.declared_.find(name);
+            if (declared != graph_.declared_.end()) {
+                value.dims = declared->second.dims;
+                if (value.element == 0) value.element = declared->second.element;
+            }
+        }
+        double product = 1;
+        for (const std::int64_t dim : value.dims.value_or(Shape{}))
+            product *= static_cast<double>(std::max<std::int64_t>(dim, 0));
+        if (product / static_cast<double>(graph_.batch_) > largest_tensor) {
+            value.dims.reset();
+            why_ = "it makes a tensor that is impossibly large";
+        }
+        if (value.kind == Value::Kind::constant) {
+            if (floating(value.element) && !of_shape && !makes_integers(node)) value.weights = weights;
+            if (i == 0 && value.dims && product <= static_cast<double>(largest_kept))
+                value.data = values(node, *value.dims);
+            if (value.data && value.data->size() != static_cast<std::size_t>(product)) value.data = nullptr;
+        } else if (value.dims) {
+            value.batch = batch_of(node, i, *value.dims, value.lead);
+        }
+        graph_.values_[name] = std::move(value);
+    }
+    if (!why_.empty()) graph_.why_[&node] = why_;
+}
+
+}  // namespace rehearse::models

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes of every value of an ONNX graph, and the values of the small constants that shapes are made of (ONNX's
+// operator specification, opsets 1 to 21). It never calls libonnx's own inference, which crashes on damaged files.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/onnx/graph.hpp"
+
+namespace rehearse::models {
+
+constexpr double largest_tensor = 1e13;  // elements: beyond it a size is a mistake, and products could overflow
+
+/// The values of a tensor of the file; null where it is large, external or without values.
+std::shared_ptr<const std::vector<double>> data_of(const onnx::TensorProto& tensor);
+
+inline std::int64_t to_integer(double value) {
+    constexpr double most = 9e18;
+    if (std::isnan(value)) return 0;
+    if (value >= most) return std::numeric_limits<std::int64_t>::max();
+    if (value <= -most) return std::numeric_limits<std::int64_t>::min();
+    return static_cast<std::int64_t>(value);
+}
+
+/// The sizes that two operands have together; nothing when they do not broadcast.
+std::optional<Shape> broadcast(const Shape& a, const Shape& b);
+
+class Inference {
+public:
+    explicit Inference(OnnxGraph& graph) : graph_(graph) {}
+    /// Enters what the node makes. Sizes that cannot be known stay out, with the reason in why_unknown.
+    void infer(const onnx::NodeProto& node);
+
+private:
+    using Data = std::shared_ptr<const std::vector<double>>;
+    const Value& in(const onnx::NodeProto& node, int i) const;
+    bool given(const onnx::NodeProto& node, int i) const { return i < node.input_size() && !node.input(i).empty(); }
+    /// Of an input whose values must be known: InputError-free, nothing where they are not.
+    std::optional<std::vector<std::int64_t>> known(const onnx::NodeProto& node, int i) const;
+    std::optional<std::vector<std::int64_t>> axes_of(const onnx::NodeProto& node, int input, std::size_t rank) const;
+    std::optional<std::size_t> axis_of(const onnx::NodeProto& node, std::size_t rank, std::int64_t otherwise) const;
+
+    // infer_shapes.cpp: the sizes of each output, nothing where unknown.
+    std::vector<std::optional<Shape>> shapes(const onnx::NodeProto& node);
+    std::optional<Shape> shape_of_window(const onnx::NodeProto& node, bool pool) const;
+    std::optional<Shape> shape_of_transposed(const onnx::NodeProto& node) const;
+    std::optional<Shape> shape_of_reshape(const onnx::NodeProto& node) const;
+    std::optional<Shape> shape_of_slice(const onnx::NodeProto& node) const;
+    std::optional<Shape> shape_of_resize(const onnx::NodeProto& node) const;
+    std::optional<Shape> shape_of_reduction(const onnx::NodeProto& node, std::size_t axes_since) const;
+    std::vector<std::optional<Shape>> shapes_of_split(const onnx::NodeProto& node) const;
+    std::vector<std::optional<Shape>> shapes_of_recurrent(const onnx::NodeProto& node, int gates) const;
+    std::optional<Shape> shape_of_einsum(const onnx::NodeProto& node) const;
+    std::optional<Shape> shape_of_product(const onnx::NodeProto& node) const;
+    std::optional<Shape> moved(const onnx::NodeProto& node) const;
+    std::optional<Shape> picked(const onnx::NodeProto& node) const;
+    std::optional<Shape> windows(const onnx::NodeProto& node) const;
+
+    // infer_values.cpp
+    Data values(const onnx::NodeProto& node, const Shape& shape) const;
+    Data values_by_element(const onnx::NodeProto& node, const Shape& shape) const;
+    Data values_moved(const onnx::NodeProto& node, const Shape& shape) const;
+
+    // infer_batch.cpp
+    int batch_of(const onnx::NodeProto& node, int output, const Shape& shape, std::int64_t& lead) const;
+    int batch_of_reshape(const Value& from, const Shape& shape, std::int64_t& lead) const;
+
+    OnnxGraph& graph_;
+    mutable std::string why_;
+};
+
+/// Operators whose results hold integers or truth values.
+bool makes_integers(const onnx::NodeProto& node);
+
+}  // namespace rehearse::models

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which dimension of a value holds the samples. Where the batch was left open it has a size that nothing else is a
+// multiple of; else the dimension is followed from node to node.
+#include <algorithm>
+
+#include "models/onnx/infer.hpp"
+
+namespace rehearse::models {
+
+int Inference::batch_of(const onnx::NodeProto& node, int output, const Shape& shape, std::int64_t& lead) const {
+    if (graph_.open_batch_) {
+        for (std::size_t i = 0; i < shape.size(); ++i)
+            if (shape[i] > 0 && shape[i] % graph_.batch_ == 0) return static_cast<int>(i);
+        return -1;
+    }
+    int first = -1;  // the input that the samples come by
+    for (int i = 0; i < node.input_size() && first < 0; ++i)
+        if (in(node, i).batch >= 0 && in(node, i).kind != Value::Kind::constant) first = i;
+    if (first < 0) return -1;
+    const Value& from = in(node, first);
+    const std::string& type = node.op_type();
+    lead = from.lead;
+    const int rank = static_cast<int>(shape.size());
+    const int rank_in = static_cast<int>(from.dims ? from.dims->size() : shape.size());
+    const int batch = from.batch;
+    const auto removed = [&](const std::vector<std::int64_t>& axes) {
+        if (std::ranges::find(axes, batch) != axes.end()) return -1;
+        return batch - static_cast<int>(std::ranges::count_if(axes, [&](std::int64_t axis) { return axis < batch; }));
+    };
+    int axis = batch;
+    if (type == "Reshape" || type == "Flatten") {
+        axis = batch_of_reshape(from, shape, lead);
+    } else if (type == "Transpose") {
+        const auto perm = list(node, "perm");
+        axis = -1;
+        for (int i = 0; i < rank; ++i)
+            if ((perm ? static_cast<int>((*perm)[static_cast<std::size_t>(i)]) : rank - 1 - i) == batch) axis = i;
+    } else if (type == "Squeeze") {
+        auto axes = axes_of(node, 1, static_cast<std::size_t>(rank_in)).value_or(std::vector<std::int64_t>{});
+        if (axes.empty())
+            for (int i = 0; i < rank_in; ++i)
+                if ((*from.dims)[static_cast<std::size_t>(i)] == 1) axes.push_back(i);
+        axis = removed(axes);
+    } else if (type == "Unsqueeze") {
+        auto axes = axes_of(node, 1, shape.size()).value_or(std::vector<std::int64_t>{});
+        std::ranges::sort(axes);
+        for (const std::int64_t each : axes)
+            if (each <= axis) ++axis;
+    } else if (type.starts_with("Reduce") || type.starts_with("Arg")) {
+        if (rank < rank_in) {
+            auto axes = axes_of(node, 1, static_cast<std::size_t>(rank_in)).value_or(std::vector<std::int64_t>{});
+            if (type.starts_with("Arg"))
+                axes = {static_cast<std::int64_t>(axis_of(node, static_cast<std::size_t>(rank_in), 0).value_or(0))};
+            axis = removed(axes);
+        }
+    } else if (type == "Gather") {
+        const auto along =
+            static_cast<int>(axis_of(node, in(node, 0).dims ? in(node, 0).dims->size() : 1, 0).value_or(0));
+        const int indices = rank - static_cast<int>(in(node, 0).dims ? in(node, 0).dims->size() : 1) + 1;
+        axis = first == 1 ? along + batch : batch == along ? -1 : batch < along ? batch : batch + indices - 1;
+    } else if (type == "LSTM" || type == "GRU" || type == "RNN") {
+        axis = output == 0 ? (integer(node, "layout", 0) == 1 ? 0 : 2) : (integer(node, "layout", 0) == 1 ? 0 : 1);
+    } else if (type == "Gemm") {
+        axis = 0;
+    } else if (type == "MatMul") {
+        axis = rank - rank_in + batch;
+    } else if (type == "Einsum") {
+        const std::string equation = text(node, "equation", "");
+        std::string terms = equation.substr(0, equation.find("->"));
+        std::erase(terms, ' ');
+        std::size_t begin = 0;
+        for (int i = 0; i < first && begin != std::string::npos; ++i) begin = terms.find(',', begin) + 1;
+        std::string made = equation.find("->") == std::string::npos ? "" : equation.substr(equation.find("->") + 2);
+        std::erase(made, ' ');
+        const std::size_t at = begin + static_cast<std::size_t>(batch);
+        axis = at < terms.size() && made.find(terms[at]) != std::string::npos ? static_cast<int>(made.find(terms[at]))
+                                                                              : -1;
+    } else if (rank > rank_in) {
+        axis = rank - rank_in + batch;  // broadcast, expanded
+    }
+    return axis >= 0 && axis < rank &&
+                   shape[static_cast<std::size_t>(axis)] % std::max<std::int64_t>(1, graph_.batch_) == 0
+               ? axis
+               : -1;
+}
+
+// The dimension in which, in memory, the samples begin: they may be merged with what lies outside of them.
+int Inference::batch_of_reshape(const Value& from, const Shape& shape, std::int64_t& lead) const {
+    std::int64_t outer = from.lead;
+    for (int i = 0; i < from.batch; ++i) outer *= (*from.dims)[static_cast<std::size_t>(i)];
+    std::int64_t before = 1;
+    for (std::size_t i = 0; i < shape.size() && shape[i] > 0; ++i) {
+        const bool one = graph_.batch_ == 1 && before == outer && shape[i] == 1;
+        if (one || before * shape[i] > outer) {
+            if (outer % before != 0 || shape[i] % (outer / before * graph_.batch_) != 0) return -1;
+            lead = outer / before;
+            return static_cast<int>(i);
+        }
+        before *= shape[i];
+    }
+    return -1;
+}
+
+}  // namespace rehearse::models

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values of small constants: the arithmetic on shapes that exporters leave in the graph, masks, scales.
+#include <algorithm>
+#include <functional>
+
+#include "models/onnx/infer.hpp"
+
+namespace rehearse::models {
+namespace {
+
+using Values = std::vector<double>;
+
+// For each element of `to`, the element of an operand of shape `from` that broadcasts to it.
+std::vector<std::size_t> places(const Shape& from, const Shape& to) {
+    std::vector<std::size_t> strides(to.size(), 0);
+    std::size_t stride = 1;
+    for (std::size_t i = from.size(); i-- > 0;) {
+        strides[i + to.size() - from.size()] = from[i] == 1 ? 0 : stride;
+        stride *= static_cast<std::size_t>(from[i]);
+    }
+    const auto count = static_cast<std::size_t>(elements(to));
+    std::vector<std::size_t> all(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        std::size_t rest = i, at = 0;
+        for (std::size_t d = to.size(); d-- > 0;) {
+            at += rest % static_cast<std::size_t>(to[d]) * strides[d];
+            rest /= static_cast<std::size_t>(to[d]);
+        }
+        all[i] = at;
+    }
+    return all;
+}
+
+std::function<double(double, double)> function_of_two(const std::string& type, bool whole) {
+    if (type == "Add" || type == "Sum") return [](double a, double b) { return a + b; };
+    if (type == "Sub") return [](double a, double b) { return a - b; };
+    if (type == "Mul") return [](double a, double b) { return a * b; };
+    if (type == "Div" && whole) return [](double a, double b) { return b == 0 ? 0 : std::trunc(a / b); };
+    if (type == "Div") return [](double a, double b) { return a / b; };
+    if (type == "Mod") return [](double a, double b) { return b == 0 ? 0 : a - b * std::floor(a / b); };
+    if (type == "Pow") return [](double a, double b) { return std::pow(a, b); };
+    if (type == "Min") return [](double a, double b) { return std::min(a, b); };
+    if (type == "Max") return [](double a, double b) { return std::max(a, b); };
+    if (type == "Equal") return [](double a, double b) { return static_cast<double>(a == b); };
+    if (type == "Greater") return [](double a, double b) { return static_cast<double>(a > b); };
+    if (type == "GreaterOrEqual") return [](double a, double b) { return static_cast<double>(a >= b); };
+    if (type == "Less") return [](double a, double b) { return static_cast<double>(a < b); };
+    if (type == "LessOrEqual") return [](double a, double b) { return static_cast<double>(a <= b); };
+    if (type == "And") return [](double a, double b) { return static_cast<double>(a != 0 && b != 0); };
+    if (type == "Or") return [](double a, double b) { return static_cast<double>(a != 0 || b != 0); };
+    return nullptr;
+}
+
+std::function<double(double)> function_of_one(const std::string& type) {
+    if (type == "Neg") return [](double a) { return -a; };
+    if (type == "Abs") return [](double a) { return std::abs(a); };
+    if (type == "Floor") return [](double a) { return std::floor(a); };
+    if (type == "Ceil") return [](double a) { return std::ceil(a); };
+    if (type == "Sqrt") return [](double a) { return std::sqrt(a); };
+    if (type == "Not") return [](double a) { return static_cast<double>(a == 0); };
+    if (type == "Exp") return [](double a) { return std::exp(a); };
+    if (type == "Reciprocal") return [](double a) { return 1 / a; };
+    if (type == "Identity") return [](double a) { return a; };
+    return nullptr;
+}
+
+}  // namespace
+
+Inference::Data Inference::values(const onnx::NodeProto& node, const Shape& shape) const {
+    const std::string& type = node.op_type();
+    if (!node.domain().empty() && node.domain() != "ai.onnx") return nullptr;
+    if (type == "Constant") {
+        if (const auto* value = tensor(node, "value")) return data_of(*value);
+        Values made;
+        for (const auto& attribute : node.attribute()) {
+            if (attribute.name() == "value_ints") made.assign(attribute.ints().begin(), attribute.ints().end());
+            if (attribute.name() == "value_floats") made.assign(attribute.floats().begin(), attribute.floats().end());
+            if (attribute.name() == "value_int") made = {static_cast<double>(attribute.i())};
+            if (attribute.name() == "value_float") made = {attribute.f()};
+        }
+        return std::make_shared<const Values>(std::move(made));
+    }
+    if (type == "Shape") {
+        const Shape& dims = *in(node, 0).dims;
+        const auto rank = static_cast<std::int64_t>(dims.size());
+        std::int64_t begin = integer(node, "start", 0);
+        begin = std::clamp<std::int64_t>(begin < 0 ? begin + rank : begin, 0, rank);
+        Values made;
+        for (std::int64_t i = begin; i < begin + shape.front(); ++i)
+            made.push_back(static_cast<double>(dims[static_cast<std::size_t>(i)]));
+        return std::make_shared<const Values>(std::move(made));
+    }
+    if (type == "Size")
+        return std::make_shared<const Values>(
+            Values{static_cast<double>(elements(in(node, 0).dims.value_or(Shape{0})))});
+    if (type == "ConstantOfShape") {
+        const auto* value = tensor(node, "value");
+        const Data one = value == nullptr ? nullptr : data_of(*value);
+        return std::make_shared<const Values>(static_cast<std::size_t>(elements(shape)),
+                                              one && !one->empty() ? one->front() : 0);
+    }
+    if (type == "Range") {
+        Values made(static_cast<std::size_t>(shape.front()));
+        for (std::size_t i = 0; i < made.size(); ++i)
+            made[i] = in(node, 0).data->front() + static_cast<double>(i) * in(node, 2).data->front();
+        return std::make_shared<const Values>(std::move(made));
+    }
+    for (int i = 0; i < node.input_size(); ++i)
+        if (!node.input(i).empty() && (!in(node, i).data || !in(node, i).dims)) return nullptr;
+    if (node.input_size() == 0) return nullptr;
+    if (Data made = values_by_element(node, shape)) return made;
+    return values_moved(node, shape);
+}
+
+Inference::Data Inference::values_by_element(const onnx::NodeProto& node, const Shape& shape) const {
+    const std::string& type = node.op_type();
+    Values made(static_cast<std::size_t>(elements(shape)));
+    const Values& x = *in(node, 0).data;
+    if (const auto one = function_of_one(type)) {
+        if (x.size() != made.size()) return nullptr;
+        std::ranges::transform(x, made.begin(), one);
+        return std::make_shared<const Values>(std::move(made));
+    }
+    if (type == "Cast") {
+        if (x.size() != made.size()) return nullptr;
+        const auto to = integer(node, "to", onnx::TensorProto::FLOAT);
+        const bool truth = to == onnx::TensorProto::BOOL;
+        std::ranges::transform(x, made.begin(), [&](double a) {
+            return truth ? static_cast<double>(a != 0) : floating(static_cast<int>(to)) ? a : std::trunc(a);
+        });
+        return std::make_shared<const Values>(std::move(made));
+    }
+    if (type == "Where" && node.input_size() == 3) {
+        const auto condition = places(*in(node, 0).dims, shape), yes = places(*in(node, 1).dims, shape),
+                   no = places(*in(node, 2).dims, shape);
+        for (std::size_t i = 0; i < made.size(); ++i)
+            made[i] = x[condition[i]] != 0 ? (*in(node, 1).data)[yes[i]] : (*in(node, 2).data)[no[i]];
+        return std::make_shared<const Values>(std::move(made));
+    }
+    const auto both = node.input_size() == 2 ? function_of_two(type, !floating(in(node, 0).element)) : nullptr;
+    if (both == nullptr) return nullptr;
+    const auto a = places(*in(node, 0).dims, shape), b = places(*in(node, 1).dims, shape);
+    for (std::size_t i = 0; i < made.size(); ++i) made[i] = both(x[a[i]], (*in(node, 1).data)[b[i]]);
+    return std::make_shared<const Values>(std::move(made));
+}
+
+Inference::Data Inference::values_moved(const onnx::NodeProto& node, const Shape& shape) const {
+    const std::string& type = node.op_type();
+    const Data& x = in(node, 0).data;
+    const Shape& from = *in(node, 0).dims;
+    const auto count = static_cast<std::size_t>(elements(shape));
+    if (type == "Reshape" || type == "Squeeze" || type == "Unsqueeze" || type == "Flatten") return x;
+    if (type == "Expand") {
+        Values made(count);
+        const auto at = places(from, shape);
+        for (std::size_t i = 0; i < count; ++i) made[i] = (*x)[at[i]];
+        return std::make_shared<const Values>(std::move(made));
+    }
+    if (type == "Concat" && shape.size() == 1) {
+        Values made;
+        for (int i = 0; i < node.input_size(); ++i)
+            made.insert(made.end(), in(node, i).data->begin(), in(node, i).data->end());
+        return std::make_shared<const Values>(std::move(made));
+    }
+    if (type == "Gather" && from.size() == 1) {
+        Values made;
+        for (const double index : *in(node, 1).data) {
+            const std::int64_t at = to_integer(index) + (index < 0 ? from[0] : 0);
+            if (at < 0 || at >= from[0]) return nullptr;
+            made.push_back((*x)[static_cast<std::size_t>(at)]);
+        }
+        return std::make_shared<const Values>(std::move(made));
+    }
+    if (type == "ReduceProd" || type == "ReduceSum" || type == "ReduceMax" || type == "ReduceMin") {
+        if (count != 1 || x->empty()) return nullptr;
+        double made = x->front();
+        for (std::size_t i = 1; i < x->size(); ++i) {
+            const double one = (*x)[i];
+            made = type == "ReduceProd"  ? made * one
+                   : type == "ReduceSum" ? made + one
+                   : type == "ReduceMax" ? std::max(made, one)
+                                         : std::min(made, one);
+        }
+        return std::make_shared<const Values>(Values{made});
+    }
+    if (type == "Trilu" && from.size() >= 2) {
+        const auto k = node.input_size() > 1 ? to_integer(in(node, 1).data->front()) : 0;
+        const bool upper = integer(node, "upper", 1) != 0;
+        const std::int64_t columns = from.back(), rows = from[from.size() - 2];
+        Values made = *x;
+        for (std::size_t i = 0; i < made.size(); ++i) {
+            const auto at = static_cast<std::int64_t>(i);
+            const std::int64_t column = at % columns, row = at / columns % rows;
+            if (upper ? column - row < k : column - row > k) made[i] = 0;
+        }
+        return std::make_shared<const Values>(std::move(made));
+    }
+    if (type != "Slice" && type != "Transpose") return nullptr;
+    // Element i of the result is element `offset + strides * indices` of the operand.
+    std::vector<std::int64_t> strides(from.size(), 1), steps(shape.size());
+    for (std::size_t i = from.size(); i-- > 1;) strides[i - 1] = strides[i] * from[i];
+    std::int64_t offset = 0;
+    if (type == "Transpose") {
+        const auto perm = list(node, "perm");
+        for (std::size_t i = 0; i < shape.size(); ++i)
+            steps[i] = strides[perm ? static_cast<std::size_t>((*perm)[i]) : shape.size() - 1 - i];
+    } else {
+        steps = strides;
+        auto starts = list(node, "starts");
+        if (!starts) starts = known(node, 1);
+        auto axes = axes_of(node, 3, from.size()).value_or(std::vector<std::int64_t>{});
+        const auto asked = given(node, 4) ? known(node, 4) : std::nullopt;
+        for (std::size_t i = 0; i < starts->size(); ++i) {
+            const std::size_t axis = axes.empty() ? i : static_cast<std::size_t>(axes[i]);
+            const std::int64_t step = asked ? (*asked)[i] : 1;
+            std::int64_t begin = (*starts)[i] + ((*starts)[i] < 0 ? from[axis] : 0);
+            begin = std::clamp<std::int64_t>(begin, 0, step < 0 ? from[axis] - 1 : from[axis]);
+            offset += begin * strides[axis];
+            steps[axis] *= step;
+        }
+    }
+    Values made(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        std::int64_t rest = static_cast<std::int64_t>(i), at = offset;
+        for (std::size_t d = shape.size(); d-- > 0;) {
+            at += rest % shape[d] * steps[d];
+            rest /= shape[d];
+        }
+        if (at < 0 || at >= static_cast<std::int64_t>(x->size())) return nullptr;
+        made[i] = (*x)[static_cast<std::size_t>(at)];
+    }
+    return std::make_shared<const Values>(std::move(made));
+}
+
+}  // namespace rehearse::models

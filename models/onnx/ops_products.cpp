@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products: of rows with weights a dense layer, of two activations, or with more than a matrix of weights, a stack.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "models/onnx/windows.hpp"
+
+namespace rehearse::models {
+namespace {
+
+// Rows of an activation times a matrix of weights.
+std::string dense(Import& import, const onnx::NodeProto& node, const Shape& weights, bool bias) {
+    const Shape sample = import.sample(node, node.input(0));
+    const std::int64_t rows = elements(sample) / weights[0];
+    if (elements(sample) != rows * weights[0])
+        import.graph.fail(node, fmt::format("weights for {} features cannot read {}", weights[0], to_string(sample)));
+    const Shape shape = rows == 1 ? Shape{weights[0]} : Shape{rows, weights[0]};
+    const int from = import.source(node, 0, shape);
+    import.put(node, MatMul{.m = rows, .n = weights[1], .k = weights[0], .bias = bias}, {from},
+               import.tensors(node, 1, bias ? 2 : 1));
+    return "";
+}
+
+Shape matrix(Shape shape, bool left) {
+    if (shape.size() == 1) shape.insert(left ? shape.begin() : shape.end(), 1);
+    return shape;
+}
+
+// {batch of the samples out, the rest as they are}: at least a matrix.
+Shape operand(Import& import, const onnx::NodeProto& node, int i) {
+    const Value& value = import.graph.value(node.input(i));
+    if (value.kind == Value::Kind::constant) return matrix(value.dims.value_or(Shape{1}), i == 0);
+    const bool rows_are_samples = value.dims && value.batch == static_cast<int>(value.dims->size()) - 2;
+    Shape sample = import.sample(node, node.input(i));
+    if (rows_are_samples && sample.size() < value.dims->size()) sample.insert(sample.end() - 1, 1);
+    return matrix(std::move(sample), i == 0);
+}
+
+std::string stack(Import& import, const onnx::NodeProto& node, BatchedMatMul op) {
+    std::vector<int> layers;
+    std::vector<std::string> tensors;
+    for (const int i : {0, 1}) {
+        if (import.graph.constant(node.input(i))) {
+            op.trained = i + 1;
+            tensors = import.tensors(node, i, i);
+        } else {
+            layers.push_back(import.source(node, i, i == 0 ? op.a : op.b));
+        }
+    }
+    import.put(node, std::move(op), std::move(layers), std::move(tensors));
+    return "";
+}
+
+}  // namespace
+
+std::string gemm(Import& import, const onnx::NodeProto& node) {
+    const bool a = integer(node, "transA", 0) != 0, b = integer(node, "transB", 0) != 0;
+    if (node.input_size() < 2) import.graph.fail(node, "it has no input 1");
+    const auto rows = import.graph.dims(node.input(0));
+    if (rows && rows->size() != 2) import.graph.fail(node, fmt::format("it reads {}, not a matrix", to_string(*rows)));
+    const bool third = node.input_size() > 2 && !node.input(2).empty();
+    if (!a && import.graph.constant(node.input(1)) && !import.graph.constant(node.input(0))) {
+        Shape weights = import.weights(node, 1, 2);
+        if (b) std::swap(weights[0], weights[1]);
+        const auto bias = third ? import.graph.dims(node.input(2)) : std::nullopt;
+        const bool fits = bias && elements(*bias) == weights[1] && import.graph.constant(node.input(2));
+        if (!third || fits) return dense(import, node, weights, third);
+    }
+    BatchedMatMul op{operand(import, node, 0), operand(import, node, 1)};
+    if (a) std::swap(op.a[0], op.a[1]);
+    if (b) std::swap(op.b[0], op.b[1]);
+    if (third) ++import.notes["a Gemm of two activations leaves out its third operand"];
+    std::vector<int> layers;
+    for (const int i : {0, 1}) {
+        if (import.graph.constant(node.input(i))) {
+            op.trained = i + 1;
+        } else {
+            const Shape& shape = i == 0 ? op.a : op.b;
+            const bool turned = i == 0 ? a : b;
+            layers.push_back(import.source(node, i, turned ? Shape{shape[1], shape[0]} : shape));
+            if (turned) {
+                onnx::NodeProto named;
+                named.set_name(import.name_for(node) + ".transpose");
+                layers.back() = import.builder.layer(import.name_for(named),
+                                                     Rearrangement{"transpose", {{shape[1], shape[0]}}, shape, {1, 0}},
+                                                     {layers.back()});
+            }
+        }
+    }
+    import.put(node, std::move(op), std::move(layers), import.tensors(node, 0, 1));
+    return "";
+}
+
+std::string product(Import& import, const onnx::NodeProto& node) {
+    if (node.input_size() < 2) import.graph.fail(node, "it has no input 1");
+    const auto right = import.graph.dims(node.input(1));
+    if (import.graph.constant(node.input(1)) && right && right->size() <= 2)
+        return dense(import, node, matrix(*right, false), false);
+    return stack(import, node, {operand(import, node, 0), operand(import, node, 1)});
+}
+
+// Of two operands: letters in all are stacks, letters of one of them its rows or columns, letters that vanish are
+// summed.
+std::string einsum(Import& import, const onnx::NodeProto& node) {
+    std::string equation = text(node, "equation", "");
+    std::erase(equation, ' ');
+    const std::size_t arrow = equation.find("->"), comma = equation.find(',');
+    if (node.input_size() != 2 || arrow == std::string::npos || comma == std::string::npos)
+        return "it is no product of two operands";
+    const std::string left = equation.substr(0, comma), right = equation.substr(comma + 1, arrow - comma - 1),
+                      made = equation.substr(arrow + 2);
+    std::int64_t batch = 1, m = 1, n = 1, k = 1;
+    const auto size_of = [&](char letter) {
+        const bool first = left.find(letter) != std::string::npos;
+        const Value& value = import.graph.value(node.input(first ? 0 : 1));
+        const auto at = static_cast<std::size_t>((first ? left : right).find(letter));
+        const Value& other = import.graph.value(node.input(1));
+        std::int64_t size = value.dims ? (*value.dims)[at] : 1;
+        const bool samples = value.batch == static_cast<int>(at) ||
+                             (other.batch >= 0 && right.find(letter) == static_cast<std::size_t>(other.batch));
+        const auto all = elements(value.dims.value_or(Shape{1}));
+        const auto one = elements(import.graph.sample(node.input(first ? 0 : 1)).value_or(Shape{1}));
+        if (samples && value.batch == static_cast<int>(at))
+            size /= std::max<std::int64_t>(1, all / std::max<std::int64_t>(1, one));
+        return size;
+    };
+    std::string seen;
+    for (const char letter : left + right) {
+        if (seen.find(letter) != std::string::npos) continue;
+        seen += letter;
+        const bool a = left.find(letter) != std::string::npos, b = right.find(letter) != std::string::npos,
+                   c = made.find(letter) != std::string::npos;
+        (a && b ? (c ? batch : k) : a ? (c ? m : k) : c ? n : k) *= size_of(letter);
+    }
+    if (import.graph.constant(node.input(1)) && batch == 1) {
+        const int from = import.source(node, 0, m == 1 ? Shape{k} : Shape{m, k});
+        import.put(node, MatMul{.m = m, .n = n, .k = k, .bias = false}, {from}, import.tensors(node, 1, 1));
+        return "";
+    }
+    return stack(import, node, {{batch, m, k}, {batch, k, n}});
+}
+
+}  // namespace rehearse::models

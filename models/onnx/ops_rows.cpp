@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that look along an axis: reductions, softmax, normalization, recurrent layers.
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "models/onnx/windows.hpp"
+
+namespace rehearse::models {
+namespace {
+
+// Dimension `axis` of the file's shape, in that of one sample; -1 where it is the samples'.
+std::int64_t in_sample(const Value& value, const Shape& sample, std::int64_t axis) {
+    const auto rank = static_cast<std::int64_t>(value.dims->size());
+    if (axis < 0) axis += rank;
+    if (static_cast<std::int64_t>(sample.size()) == rank) return axis;
+    const std::int64_t gone = value.batch >= 0 ? value.batch : 0;
+    if (axis == gone) return -1;
+    return axis > gone ? axis - 1 : axis;
+}
+
+struct Name {
+    std::string_view onnx, ours;
+};
+constexpr std::array reductions{
+    Name{"ReduceSum", "sum"},
+    Name{"ReduceMean", "mean"},
+    Name{"ReduceMax", "max"},
+    Name{"ReduceMin", "min"},
+    Name{"ReduceProd", "prod"},
+    Name{"ReduceL1", "l1"},
+    Name{"ReduceL2", "l2"},
+    Name{"ReduceLogSumExp", "logsumexp"},
+    Name{"ReduceLogSum", "logsumexp"},
+    Name{"ReduceSumSquare", "l2"},
+    Name{"ArgMax", "argmax"},
+    Name{"ArgMin", "argmin"},
+    Name{"TopK", "topk"},
+    Name{"CumSum", "cumsum"},
+};
+
+double stored(double value) { return std::stod(fmt::format("{}", static_cast<float>(value))); }
+
+}  // namespace
+
+std::string reduce(Import& import, const onnx::NodeProto& node) {
+    const int from = import.source(node, 0);
+    const Shape shape = import.builder.shape(from);
+    const Value& value = import.graph.value(node.input(0));
+    Reduction op{std::string{std::ranges::find(reductions, node.op_type(), &Name::onnx)->ours}, shape, {}};
+    std::vector<std::int64_t> axes = list(node, "axes").value_or(std::vector<std::int64_t>{});
+    if (axes.empty() && node.input_size() > 1 && node.op_type() != "TopK")
+        axes = import.graph.numbers(node.input(1)).value_or(std::vector<std::int64_t>{});
+    if (node.op_type().starts_with("Arg")) axes = {integer(node, "axis", 0)};
+    if (node.op_type() == "TopK") axes = {integer(node, "axis", -1)};
+    if (axes.empty()) {
+        axes.resize(value.dims->size());
+        std::iota(axes.begin(), axes.end(), 0);
+    }
+    for (const std::int64_t axis : axes) {
+        const std::int64_t at = in_sample(value, shape, axis);
+        if (at >= 0) op.axes.push_back(at);
+    }
+    std::ranges::sort(op.axes);
+    if (node.op_type() == "TopK") {
+        for (int i = 0; i < node.output_size(); ++i) {
+            if (import.graph.readers(node.output(i)) == 0) continue;
+            import.put(node, Rearrangement{"pack", {shape}, import.sample(node, node.output(i))}, {from}, {}, i);
+        }
+        return "";
+    }
+    op.keep = integer(node, "keepdims", 1) != 0;
+    const int images = value.dims->size() == 4 && value.batch == 0 ? 3 : 0;
+    // The mean of each channel of an image is its global average pool.
+    if (op.function == "mean" && images == 3 && shape.size() == 3 && op.axes == std::vector<std::int64_t>{1, 2}) {
+        import.put(node,
+                   Pool2d{PoolKind::average,
+                          shape[0],
+                          shape[1],
+                          shape[2],
+                          {.kernel_h = shape[1],
+                           .kernel_w = shape[2] }},
+                   {from});
+        return "";
+    }
+    import.put(node, std::move(op), {from});
+    return "";
+}
+
+std::string softmax(Import& import, const onnx::NodeProto& node) {
+    const int from = import.source(node, 0);
+    const Shape shape = import.builder.shape(from);
+    const Value& value = import.graph.value(node.input(0));
+    const bool modern = import.graph.opset() >= 13;  // before, everything behind the axis was one vector
+    const auto rank = static_cast<std::int64_t>(value.dims->size());
+    std::int64_t axis = integer(node, "axis", modern ? -1 : 1);
+    if (axis < 0) axis += rank;
+    const std::string& output = node.output(0);
+    const bool last = output == import.graph.outputs().front() && import.graph.readers(output) == 1;
+    const bool classes = value.batch == 0 && axis == 1;  // of each sample, or of each of its pixels
+    const bool whole = classes && (!modern || elements(shape) == shape[0]);
+    if (last && (whole || (classes && rank >= 4))) {
+        import.alias(node, output, node.input(0));
+        if (whole) import.places[output].layer = import.layer_of(node, node.input(0), {elements(shape)});
+        import.ends_in_softmax = true;
+        return "";
+    }
+    if (whole && shape.size() == 1 && node.op_type() == "Softmax") {
+        import.put(node, Softmax{shape[0]}, {from});
+        return "";
+    }
+    const std::int64_t at = std::max<std::int64_t>(0, in_sample(value, shape, axis));
+    SoftmaxAlong op{shape, at, node.op_type() == "LogSoftmax"};
+    if (!modern) {  // all behind the axis together
+        const std::int64_t rows =
+            std::accumulate(shape.begin(), shape.begin() + at, std::int64_t{1}, std::multiplies<>{});
+        // PyTorch's exporter puts the axis last, so that both readings agree.
+        if (at + 1 != static_cast<std::int64_t>(shape.size())) op.shape = {rows, elements(shape) / rows}, op.axis = 1;
+    }
+    import.put(node, op, {import.source(node, 0, op.shape)});
+    return "";
+}
+
+std::string batch_norm(Import& import, const onnx::NodeProto& node) {
+    const Shape sample = import.sample(node, node.input(0));
+    Shape shape = sample;
+    while (shape.size() < 3) shape.push_back(1);
+    if (shape.size() > 4) return "it does not normalize images or volumes";
+    for (int i = 1; i <= 4; ++i)
+        if (import.weights(node, i, 1)[0] != shape[0])
+            import.graph.fail(node, fmt::format("'{}' has not one value a channel", node.input(i)));
+    const std::size_t rank = shape.size();
+    // Stored as f32: what was meant is the shortest number that gives it.
+    const double epsilon = stored(number(node, "epsilon", 1e-5));
+    const double momentum = std::round((1 - stored(number(node, "momentum", 0.9))) * 1e9) / 1e9;
+    import.put(node,
+               BatchNorm{.channels = shape[0],
+                         .height = shape[rank - 2],
+                         .width = shape.back(),
+                         .depth = rank == 4 ? shape[1] : 0,
+                         .epsilon = epsilon,
+                         .momentum = momentum},
+               {import.source(node, 0, shape)}, import.tensors(node, 1, 2));
+    import.builder.add_state(2 * shape[0]);
+    return "";
+}
+
+// Instance, group, layer and RMS normalization, and normalization to a norm of 1.
+std::string normalize(Import& import, const onnx::NodeProto& node) {
+    const std::string& type = node.op_type();
+    const int from = import.source(node, 0);
+    const Shape shape = import.builder.shape(from);
+    const Value& value = import.graph.value(node.input(0));
+    Normalization op{.shape = shape, .epsilon = stored(number(node, "epsilon", 1e-5))};
+    const auto trained = [&](int i) {
+        return i < node.input_size() && !node.input(i).empty() && !import.graph.value(node.input(i)).weights.empty()
+                   ? elements(*import.graph.dims(node.input(i)))
+                   : 0;
+    };
+    std::vector<std::string> tensors = import.tensors(node, 1, 2);
+    op.gamma = trained(1), op.beta = trained(2);
+    if (type == "InstanceNormalization" || type == "GroupNormalization") {
+        const std::int64_t channels = shape[0];
+        op.sets = type == "GroupNormalization" ? integer(node, "num_groups", 1) : channels;
+        op.inner = std::max<std::int64_t>(1, elements(shape) / std::max<std::int64_t>(1, channels));
+        if (op.gamma > 0 && op.gamma != channels) op.inner = std::max<std::int64_t>(1, elements(shape) / op.gamma);
+    } else if (type == "LpNormalization" || type == "MeanVarianceNormalization") {
+        op.gamma = op.beta = 0;
+        tensors.clear();
+        op.sets = type == "LpNormalization" ? std::max<std::int64_t>(1, elements(shape) / value.dims->back()) : 1;
+        op.centred = type != "LpNormalization";
+    } else {
+        std::int64_t axis = integer(node, "axis", -1);
+        if (axis < 0) axis += static_cast<std::int64_t>(value.dims->size());
+        const std::int64_t features = elements(
+            {value.dims->begin() + std::min<std::ptrdiff_t>(axis, static_cast<std::ptrdiff_t>(value.dims->size())),
+             value.dims->end()});
+        if (features < 1 || elements(shape) % features != 0) return "it normalizes over the samples";
+        op.sets = elements(shape) / features;
+        op.centred = type == "LayerNormalization";
+        if (op.centred && op.gamma == features && op.beta == features && op.epsilon == 1e-5) {
+            const Shape rows = op.sets == 1 ? Shape{features} : Shape{op.sets, features};
+            import.put(node, LayerNorm{op.sets, features}, {import.source(node, 0, rows)}, tensors);
+            return "";
+        }
+    }
+    import.put(node, std::move(op), {from}, std::move(tensors));
+    return "";
+}
+
+std::string recurrent(Import& import, const onnx::NodeProto& node) {
+    const Value& x = import.graph.value(node.input(0));
+    const Shape r = import.weights(node, 2, 3);
+    const bool batch_first = integer(node, "layout", 0) == 1;
+    const std::int64_t steps = (*x.dims)[batch_first ? 1 : 0], inputs = (*x.dims)[2];
+    const bool bias = node.input_size() > 3 && !node.input(3).empty() && import.graph.constant(node.input(3));
+    std::string cell = node.op_type();
+    std::ranges::transform(cell, cell.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const Recurrent op{cell, steps, inputs, r[2], r[0], bias};
+    const Shape shape{steps, inputs};
+    if (import.graph.sample(node.input(0)) && elements(*import.graph.sample(node.input(0))) != steps * inputs)
+        return "its samples are not its batch";
+    std::vector<std::string> tensors = import.tensors(node, 1, bias ? 3 : 2);
+    // Tensors of a cell are cut into gates and joined again: each counts once.
+    std::ranges::sort(tensors);
+    tensors.erase(std::unique(tensors.begin(), tensors.end()), tensors.end());
+    const int from = import.source(node, 0, shape);
+    const int layer = import.put(node, op, {from}, std::move(tensors));
+    for (int i = 1; i < node.output_size(); ++i) {  // the last states
+        if (node.output(i).empty() || import.graph.readers(node.output(i)) == 0) continue;
+        import.put(node, Rearrangement{"slice", {import.builder.shape(layer)}, import.sample(node, node.output(i))},
+                   {layer}, {}, i);
+    }
+    return "";
+}
+
+}  // namespace rehearse::models

@@ -1,0 +1,111 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Exports the networks of networks.py as .onnx files without their weights, with what PyTorch counts beside them.
+
+  export_networks.py FOLDER [--only NAME,...] [--opsets 11,13,16] [--quick]
+
+FOLDER/counts.json maps each file to {"parameters", "multiply_adds" of one sample, "training"}: parameters are those of
+the module, multiply-adds are counted at the operators that PyTorch dispatches.
+"""
+import argparse
+import io
+import json
+import pathlib
+import sys
+import warnings
+
+import onnx
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import networks  # noqa: E402
+
+warnings.filterwarnings("ignore")
+LARGEST_KEPT = 65536  # bytes of a tensor that stays in the file
+
+
+class Count(TorchDispatchMode):
+    """Multiply-adds of every convolution and product."""
+
+    def __init__(self):
+        super().__init__()
+        self.sum = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        name = func.overloadpacket.__name__
+        if name == "convolution":
+            x, w, transposed = args[0], args[1], args[6]
+            taps = w.numel() // w.shape[0]
+            self.sum += (x.numel() if transposed else out.numel()) * taps
+        elif name in ("mm", "bmm"):
+            self.sum += out.numel() * args[0].shape[-1]
+        elif name in ("addmm", "baddbmm"):
+            self.sum += out.numel() * args[1].shape[-1]
+        return out
+
+
+def multiply_adds(module, inputs, batch):
+    with Count() as count:
+        module(*inputs)
+    return count.sum / batch
+
+
+def strip(data):
+    model = onnx.load_model_from_string(data)
+    for tensor in model.graph.initializer:
+        if len(tensor.raw_data) > LARGEST_KEPT and tensor.data_type == onnx.TensorProto.FLOAT:
+            tensor.ClearField("raw_data")
+    return model.SerializeToString()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--opsets", default="11,13,16")
+    parser.add_argument("--quick", action="store_true", help="one file of each network and mode")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    counts_file = options.folder / "counts.json"
+    counts = json.loads(counts_file.read_text()) if counts_file.exists() else {}
+    refused = []
+    for name, make in networks.NETWORKS.items():
+        if options.only and name not in options.only.split(","):
+            continue
+        torch.manual_seed(0)
+        module, inputs, axes = make()
+        axis = next(iter(next(iter(axes.values()))))
+        batch = inputs[0].shape[axis]
+        module.train()
+        made = {"parameters": sum(p.numel() for p in module.parameters()),
+                "multiply_adds": multiply_adds(module, inputs, batch)}
+        first = True
+        for training in (False, True):
+            for opset in map(int, options.opsets.split(",")):
+                for dynamic in (False, True):
+                    if options.quick and (opset != 13 or dynamic == training):
+                        continue
+                    file = f"{name}.{'train' if training else 'eval'}.{opset}.{'open' if dynamic else 'fixed'}.onnx"
+                    module.train(training)
+                    stream = io.BytesIO()
+                    mode = torch.onnx.TrainingMode.TRAINING if training else torch.onnx.TrainingMode.EVAL
+                    try:
+                        torch.onnx.export(module, inputs, stream, opset_version=opset, training=mode,
+                                          do_constant_folding=not training, input_names=list("xyz")[:len(inputs)],
+                                          dynamic_axes=axes if dynamic else None)
+                    except Exception as error:  # what PyTorch itself cannot export is none of ours
+                        refused.append(f"{file}: {str(error).splitlines()[0][:150]}")
+                        continue
+                    (options.folder / file).write_bytes(strip(stream.getvalue()))
+                    counts[file] = made | {"training": training}
+                    first = False
+        print(name, made, "" if not first else "NOT EXPORTED", flush=True)
+    counts_file.write_text(json.dumps(counts, indent=1))
+    for line in refused:
+        print("PyTorch does not export", line)
+
+
+if __name__ == "__main__":
+    main()
