@@ -3,6 +3,7 @@
 // operator specification, opsets 1 to 21). It never calls libonnx's own inference, which crashes on damaged files.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -25,6 +26,19 @@ inline std::int64_t to_integer(double value) {
     if (value >= most) return std::numeric_limits<std::int64_t>::max();
     if (value <= -most) return std::numeric_limits<std::int64_t>::min();
     return static_cast<std::int64_t>(value);
+}
+
+using Sizes = std::vector<std::int64_t>;
+
+inline bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+    return std::ranges::find(words, word) != words.end();
+}
+
+/// An axis or index that counts from behind where it is negative.
+inline std::int64_t positive_modulo(std::int64_t value, std::int64_t size) { return value < 0 ? value + size : value; }
+
+inline Shape without_last(const Shape& shape, std::size_t count) {
+    return {shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(std::min(count, shape.size()))};
 }
 
 /// The sizes that two operands have together; nothing when they do not broadcast.

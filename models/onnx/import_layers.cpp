@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers of an import under way: where values lie and how they are seen, whose weights they are, what they are called.
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "models/onnx/importer.hpp"
+
+namespace rehearse::models {
+namespace {
+
+// "/layer1/layer1.0/conv1/Conv" as "layer1.0.conv1": modules that say their parent's name again, and the operator where
+// the module does not say what it is.
+std::string module_path(const std::string& name, const std::string& op_type) {
+    if (name.find('/') == std::string::npos) return name;
+    std::vector<std::string> parts;
+    std::string part;
+    for (const char c : name + "/") {
+        if (c != '/') {
+            part += c;
+            continue;
+        }
+        if (part.empty()) continue;
+        if (!parts.empty() && part.starts_with(parts.back() + ".")) parts.pop_back();
+        parts.push_back(std::exchange(part, {}));
+    }
+    if (parts.size() > 1 && parts.back().starts_with(op_type)) {
+        const auto lower = [](std::string text) {
+            std::ranges::transform(text, text.begin(),
+                                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+            return text;
+        };
+        if (lower(parts[parts.size() - 2]).find(lower(op_type)) != std::string::npos) parts.pop_back();
+    }
+    std::string path;
+    for (const std::string& each : parts) path += (path.empty() ? "" : ".") + each;
+    return path;
+}
+
+}  // namespace
+
+void Import::mixed(const onnx::NodeProto& node, const std::string& what) const {
+    try {
+        graph.fail(node, what);
+    } catch (const InputError& error) {
+        throw MixedSamples(error.what());
+    }
+}
+
+Shape Import::sample(const onnx::NodeProto& node, const std::string& value) const {
+    const auto found = graph.sample(value);
+    if (!found) graph.fail(node, fmt::format("the shape of '{}' cannot be inferred", value));
+    return *found;
+}
+
+int Import::layer_of(const onnx::NodeProto& node, const std::string& value, const Shape& shape) {
+    auto found = places.find(value);
+    if (found == places.end() && graph.side(value) && floating(graph.value(value).element)) {
+        const int made = builder.layer(value + ".input", Input{sample(node, value)}, {});
+        found = places.emplace(value, Place{made, ""}).first;
+    }
+    if (found == places.end()) {
+        graph.fail(node, graph.constant(value) ? fmt::format("its input '{}' is a constant", value)
+                                               : fmt::format("it reads '{}', which no layer before it makes", value));
+    }
+    const int layer = found->second.layer;
+    const Shape& has = builder.shape(layer);
+    if (has == shape) return layer;
+    if (elements(has) != elements(shape))
+        mixed(node, fmt::format("it reads {} as {}: a network that mixes its samples, or a bug", to_string(has),
+                                to_string(shape)));
+    // A view of a view is a view of what lies there.
+    const Layer& made = builder.at(layer);
+    const int base = std::holds_alternative<Flatten>(made.op) ? made.inputs.front() : layer;
+    if (builder.shape(base) == shape) return base;
+    int& view = views[{base, shape}];
+    if (view == 0) {
+        onnx::NodeProto named;
+        named.set_name(found->second.via.empty() ? builder.at(base).name + ".view" : found->second.via);
+        view =
+            builder.layer(name_for(named), Flatten{builder.shape(base), shape.size() == 1 ? Shape{} : shape}, {base});
+    }
+    return view;
+}
+
+int Import::source(const onnx::NodeProto& node, int input) {
+    if (input >= node.input_size()) graph.fail(node, fmt::format("it has no input {}", input));
+    return layer_of(node, node.input(input), sample(node, node.input(input)));
+}
+
+int Import::source(const onnx::NodeProto& node, int input, const Shape& shape) {
+    if (input >= node.input_size()) graph.fail(node, fmt::format("it has no input {}", input));
+    return layer_of(node, node.input(input), shape);
+}
+
+Operands Import::operands(const onnx::NodeProto& node) {
+    Operands all;
+    bool first = true;
+    for (int i = 0; i < node.input_size(); ++i) {
+        const std::string& name = node.input(i);
+        if (name.empty()) continue;
+        const Value& value = graph.value(name);
+        const bool layer = places.contains(name) || (value.kind == Value::Kind::side && floating(value.element));
+        if (first) all.layer_first = layer;
+        first = false;
+        if (layer) {
+            all.layers.push_back(source(node, i));
+            all.inputs.push_back(builder.shape(all.layers.back()));
+        } else if (const auto number = graph.scalar(name); number && value.weights.empty()) {
+            all.numbers.push_back(*number);
+        } else if (!value.weights.empty()) {
+            for (const std::string& tensor : value.weights) {
+                const Shape dims = *graph.dims(tensor);
+                all.weights.push_back(dims.empty() ? Shape{1} : dims);
+                all.tensors.push_back(tensor);
+            }
+        } else {
+            Shape dims = value.kind == Value::Kind::side ? sample(node, name) : value.dims.value_or(Shape{1});
+            all.constants.push_back(dims.empty() ? Shape{1} : dims);
+        }
+    }
+    return all;
+}
+
+Shape Import::weights(const onnx::NodeProto& node, int input, std::size_t rank) const {
+    if (input >= node.input_size()) graph.fail(node, fmt::format("it has no input {}", input));
+    const std::string& value = node.input(input);
+    if (!graph.constant(value)) graph.fail(node, fmt::format("its weights '{}' are not constant", value));
+    const auto dims = graph.dims(value);
+    if (!dims || dims->size() != rank)
+        graph.fail(node, fmt::format("its weights '{}' are {}, not a tensor of {} dimensions", value,
+                                     dims ? to_string(*dims) : "of unknown size", rank));
+    return *dims;
+}
+
+std::vector<std::string> Import::tensors(const onnx::NodeProto& node, int first, int last) const {
+    std::vector<std::string> all;
+    for (int i = first; i <= last && i < node.input_size(); ++i) {
+        if (node.input(i).empty()) continue;
+        const std::vector<std::string>& behind = graph.value(node.input(i)).weights;
+        all.insert(all.end(), behind.begin(), behind.end());
+    }
+    return all;
+}
+
+int Import::put(const onnx::NodeProto& node, Op op, std::vector<int> inputs, std::vector<std::string> tensors,
+                int output) {
+    int owner = -1;
+    bool all = !tensors.empty();
+    const std::string name = name_for(node, tensors);
+    std::vector<std::string> own;
+    for (const std::string& tensor : tensors)
+        if (!graph.uniform(tensor)) own.push_back(tensor);
+    all = !own.empty();
+    for (const std::string& tensor : own) {
+        const auto found = owners.find(tensor);
+        const int of = found == owners.end() ? -1 : found->second;
+        all = all && of >= 0 && (owner < 0 || owner == of);
+        if (of >= 0) owner = of;
+    }
+    bool shared = false;
+    if (owner >= 0) {
+        const std::vector<WeightTensor> theirs = rehearse::weights(builder.at(owner).op);
+        auto* dense = std::get_if<MatMul>(&op);
+        if (all && theirs == rehearse::weights(op)) {
+            op = Shared{std::make_shared<const SharedOp>(SharedOp{std::move(op)})};
+            shared = true;
+        } else if (all && dense != nullptr && !dense->bias && !theirs.empty() &&
+                   theirs.front().shape == Shape{dense->n, dense->k}) {
+            dense->tied = shared = true;
+        } else if (auto* each = std::get_if<Elementwise>(&op)) {
+            for (std::size_t i = tensors.size(); i-- > 0;) {
+                if (!owners.contains(tensors[i]) || graph.uniform(tensors[i]) || i >= each->weights.size()) continue;
+                each->constants.push_back(each->weights[i]);
+                each->weights.erase(each->weights.begin() + static_cast<std::ptrdiff_t>(i));
+            }
+        } else {
+            ++notes["some weights are used by several layers in different ways: they are counted once a layer"];
+        }
+    }
+    int layer = 0;
+    try {
+        layer = builder.layer(name, std::move(op), std::move(inputs));
+    } catch (const InputError& error) {
+        graph.fail(node, error.what());
+    }
+    if (shared) builder.at(layer).weights_of = owner;
+    for (const std::string& tensor : own) owners.emplace(tensor, layer);
+    const auto expected = graph.sample(node.output(output));
+    if (expected && elements(*expected) != elements(builder.shape(layer)))
+        mixed(node, fmt::format("it should make {}, we make {}: a bug, or a network that mixes its samples",
+                                to_string(*expected), to_string(builder.shape(layer))));
+    if (!node.output(output).empty()) places[node.output(output)] = {layer, ""};
+    return layer;
+}
+
+void Import::alias(const onnx::NodeProto& node, const std::string& value, const std::string& from) {
+    const auto found = places.find(from);
+    if (found == places.end()) {
+        layer_of(node, from, sample(node, from));
+        alias(node, value, from);
+        return;
+    }
+    places[value] = {found->second.layer, node.name().empty() ? value : module_path(node.name(), node.op_type())};
+}
+
+int Import::indices(const std::string& value, std::int64_t count, std::int64_t vocabulary) {
+    const auto found = ids.find(value);
+    if (found != ids.end()) {
+        Layer& layer = builder.at(found->second);
+        auto& input = std::get<Input>(layer.op);
+        input.vocabulary = std::min(input.vocabulary, vocabulary);
+        return found->second;
+    }
+    const auto* first = std::get_if<Input>(&builder.at(0).op);
+    int made = 0;
+    if (ids.empty() && first != nullptr && first->vocabulary > 0 && elements(first->shape) == count) {
+        std::get<Input>(builder.at(0).op).vocabulary = std::min(first->vocabulary, vocabulary);
+    } else {
+        onnx::NodeProto named;
+        named.set_name(value + ".ids");
+        made = builder.layer(name_for(named), Input{{count}, vocabulary}, {});
+    }
+    ids[value] = made;
+    return made;
+}
+
+std::string Import::name_for(const onnx::NodeProto& node, const std::vector<std::string>& tensors) {
+    std::string name = node.name().empty() ? node.output_size() > 0 ? node.output(0) : "layer"
+                                           : module_path(node.name(), node.op_type());
+    constexpr std::string_view weight = ".weight";
+    if (!tensors.empty() && tensors.front().ends_with(weight) && !tensors.front().starts_with("onnx::"))
+        name = tensors.front().substr(0, tensors.front().size() - weight.size());
+    for (char& c : name)
+        if (c == ':' || c == ',' || static_cast<unsigned char>(c) <= ' ') c = '_';  // a step is "layer:pass"
+    const int before = names[name]++;
+    return before == 0 && name != "input" && name != "loss" ? name : fmt::format("{}#{}", name, before + 1);
+}
+
+}  // namespace rehearse::models
