@@ -113,7 +113,7 @@ void bind_predictions(py::module_& module) {
                     py::dict row;
                     row["devices"] = each.devices;
                     row["measured_step_s"] = each.measured.value;
-                    row["cold_step_s"] = each.cold.value;
+                    row["predicted_step_s"] = each.predicted.value;
                     row["compute_scale"] = each.computation;
                     row["contradicts"] = each.contradicts();
                     rows.append(row);
