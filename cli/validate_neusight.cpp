@@ -141,8 +141,8 @@ Report validate_neusight(const NeuSightOptions& options, const Progress& progres
 }
 
 void learn_neusight(const std::string& path) {
-    constexpr std::size_t kernels = 300;
-    constexpr int rounds = 200;
+    constexpr std::size_t kernels = 200;
+    constexpr int rounds = 100;
     const std::vector<MeasuredBoard> boards = models::measured_boards();
     const calibrate::Family learned = calibrate::learn_boards(boards, kernels, rounds);
     replace_file(path, models::lengths_table(learned.experts, learned.band));
