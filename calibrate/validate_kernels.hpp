@@ -12,8 +12,9 @@
 namespace rehearse::calibrate {
 
 /// What is held out together: one kernel alone (its other passes are known), a shape with its batch (all passes of a
-/// convolution; all transpositions of a product of the same m, n and k), or also all batches of it.
-enum class Leave { problem, shape, family };
+/// convolution; all transpositions of a product of the same m, n and k), or also all batches of it. A device is left
+/// out by calibrate/boards.hpp alone.
+enum class Leave { problem, shape, family, device };
 std::string held_out_with(const Problem& problem, Leave leave);
 
 struct Judged {

@@ -13,6 +13,7 @@
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
 #include "cli/progress.hpp"
+#include "cli/validate_neusight.hpp"
 #if REHEARSE_HAS_SIM
 #include "cli/validate_megatron.hpp"
 #include "cli/validate_nccl.hpp"
@@ -36,6 +37,7 @@ using models::ShippedKernels;
 
 std::string_view word_of(Leave leave) {
     if (leave == Leave::problem) return "problem";
+    if (leave == Leave::device) return "device";
     return leave == Leave::shape ? "shape" : "family";
 }
 
@@ -150,6 +152,24 @@ int verdict(const Options& options, double median, double allowed) {
     return check_failed;
 }
 
+int boards(const Options& options, double allowed) {
+    if (options.leave == Leave::problem)
+        throw InputError("--leave problem is of --set deepbench: boards have one pass");
+    if (!options.learn.empty()) {
+        check_writable(options.learn, options.common);
+        learn_neusight(options.learn);
+        talk(options.common, fmt::format("learned anew: {}", options.learn));
+        return good;
+    }
+    const LongWork work{options.common};
+    double median = 0;
+    Report report = validate_neusight({options.samples, options.filter, std::string{word_of(options.leave)}},
+                                      work.part("boards"), median);
+    work.mark(report);
+    print(report, options.common);
+    return work.interrupted() ? work.exit_code(good) : verdict(options, median, allowed);
+}
+
 /// Of steps, not of kernels.
 int simulated(const Options& options, [[maybe_unused]] double allowed) {
 #if REHEARSE_HAS_SIM
@@ -174,16 +194,18 @@ int simulated(const Options& options, [[maybe_unused]] double allowed) {
 void check_set(const Options& options) {
     const std::string& set = options.set;
     const bool replays = set == "published" || set.ends_with(".csv");
-    if (!replays && set != "deepbench" && set != "megatron" && set != "nccl") {
-        constexpr std::string_view sets[] = {"deepbench", "published", "megatron", "nccl"};
+    if (!replays && set != "deepbench" && set != "neusight" && set != "megatron" && set != "nccl") {
+        constexpr std::string_view sets[] = {"deepbench", "neusight", "published", "megatron", "nccl"};
         throw InputError(
             fmt::format("--set '{}': choose one of {}, or give a .csv file with the columns of published "
                         "figures{}",
                         set, join(sets), did_you_mean(set, sets)));
     }
     if (replays && !(options.samples.empty() && options.learn.empty())) {
-        throw InputError("--samples is of --set deepbench, megatron and nccl, --learn of deepbench");
+        throw InputError(
+            "--samples is of --set deepbench, neusight, megatron and nccl, --learn of deepbench and neusight");
     }
+    if (options.leave == Leave::device && set != "neusight") throw InputError("--leave device is of --set neusight");
     if (options.pilots < 1 || options.pilots > 2) throw InputError(fmt::format("--pilots {}: 1 or 2", options.pilots));
     if (!replays && !options.rules.empty()) throw InputError("--rules is of --set published");
 }
@@ -191,6 +213,7 @@ void check_set(const Options& options) {
 int validate(const Options& options) {
     check_set(options);
     const double allowed = share_or_infinity("--fail-over", options.fail_over);
+    if (options.set == "neusight") return boards(options, allowed);
     if (options.set != "deepbench") return simulated(options, allowed);
     if (!options.learn.empty()) return learn(options);
     const LongWork work{options.common};
@@ -216,19 +239,20 @@ int validate(const Options& options) {
 Run add_validate(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("--set", options->set,
-                   "deepbench: prices of kernels, by cross-validation or of --samples; megatron: iteration times of "
-                   "transformers on A100s, vTrain's or of --samples; published: training runs and collectives that "
-                   "others measured; nccl: tables of NCCL's collectives; or a file of published rows")
-        ->option_text("deepbench|megatron|published|nccl|FILE.csv")
+                   "deepbench: prices of kernels, by cross-validation or of --samples; neusight: prices of convolutions "
+                   "on boards, with the library's choice of algorithm; megatron: iteration times of transformers on "
+                   "A100s, vTrain's or of --samples; published: training runs and collectives that others measured; "
+                   "nccl: tables of NCCL's collectives; or a file of published rows")
+        ->option_text("deepbench|neusight|megatron|published|nccl|FILE.csv")
         ->capture_default_str();
     app.add_option("--samples", options->samples,
                    "the rows of this file (columns of DeepBench's conv or gemm, of vTrain's tables, or of NCCL's)")
         ->option_text("FILE.csv");
     add_choice<Leave>(
         app, "--leave", options->leave,
-        {{"shape", Leave::shape}, {"family", Leave::family}, {"problem", Leave::problem}},
-        "what cross-validation holds out together: all passes of a shape, of a shape at every batch, or one "
-        "kernel alone");
+        {{"shape", Leave::shape}, {"family", Leave::family}, {"problem", Leave::problem}, {"device", Leave::device}},
+        "what cross-validation holds out together: all passes of a shape, of a shape at every batch (neusight: of a "
+        "side of images), one kernel alone, or a device");
     app.add_option("--machine", options->machine, "of --set megatron; default: those that the tables are from")
         ->option_text("NAME|FILE.toml");
     app.add_option("--filter", options->filter, "only groups \"device type kind pass\", or published rows, that match")

@@ -12,29 +12,20 @@
 #include "core/text.hpp"
 #include "models/kernel_files.hpp"
 #include "models/kernel_samples.hpp"
+#include "models/measured_boards.hpp"
 
 namespace rehearse::models {
 
 namespace {
 
-Csv table(std::string_view name) {
-    const auto files = kernel_files();
-    const auto file = std::ranges::find(files, name, &KernelFile::name);
-    require(file != files.end(), "the tables are built in");
-    return {file->text, fmt::format("calibrate/deepbench/{}.csv", name)};
-}
+Csv table(std::string_view name) { return {kernel_file(name), fmt::format("calibrate/deepbench/{}.csv", name)}; }
 
-struct Learned {
-    std::vector<Expert> experts;
-    double band = 1;
-};
-using Experts = std::map<std::pair<std::string, std::string>, Learned>;  // by family and kind
+using Experts = std::map<std::pair<std::string, std::string>, LearnedExperts>;  // by family and kind
 
-Experts read_experts() {
-    const Csv csv = table("covariance");
+Experts read_experts(const Csv& csv) {
     Experts experts;
     for (std::size_t row = 0; row < csv.size(); ++row) {
-        Learned& learned = experts[{csv.text(row, "family"), csv.text(row, "kind")}];
+        LearnedExperts& learned = experts[{csv.text(row, "family"), csv.text(row, "kind")}];
         const auto expert = static_cast<std::size_t>(csv.whole(row, "expert", 0));
         const auto term = static_cast<std::size_t>(csv.whole(row, "term", 0));
         learned.band = csv.positive(row, "band");
@@ -75,9 +66,21 @@ std::string lengths_text(const std::vector<double>& lengths) {
 
 }  // namespace
 
+std::string_view kernel_file(std::string_view name) {
+    const auto files = kernel_files();
+    const auto file = std::ranges::find(files, name, &KernelFile::name);
+    require(file != files.end(), "the tables are built in");
+    return file->text;
+}
+
+LearnedExperts learned_experts(std::string_view name, std::string origin, const std::string& family,
+                               const std::string& kind) {
+    return read_experts(Csv{kernel_file(name), std::move(origin)}).at({family, kind});
+}
+
 std::vector<ShippedKernels> shipped_kernels(std::string_view model) {
     const Csv devices = table("devices"), conv = table("conv"), gemm = table("gemm");
-    const Experts experts = read_experts();
+    const Experts experts = read_experts(table("covariance"));
     std::vector<ShippedKernels> all;
     for (std::size_t row = 0; row < devices.size(); ++row) {
         const std::string& name = devices.text(row, "model");
@@ -181,6 +184,21 @@ std::shared_ptr<const PriceModel> transferred_price_model(const Likeness& likene
     std::string name = fmt::format("{{ like = \"{}\", {}fraction = {}, error = {}, source = \"{}\" }}", likeness.like,
                                    processors, likeness.fraction, likeness.error, likeness.source);
     return std::make_shared<const PriceModel>(std::move(name), std::move(kernels));
+}
+
+std::shared_ptr<const PriceModel> with_board(const std::shared_ptr<const PriceModel>& model, std::string_view board) {
+    const std::vector<MeasuredBoard> boards = measured_boards();
+    const auto found = std::ranges::find(boards, board, &MeasuredBoard::name);
+    if (found == boards.end()) {
+        std::vector<std::string_view> names;
+        for (const MeasuredBoard& each : boards) names.emplace_back(each.name);
+        throw InputError(fmt::format("no kernels of board '{}'{}; choose one of {}", board, did_you_mean(board, names),
+                                     join(names)));
+    }
+    std::vector<MeasuredKernels> kernels{shipped_kernels(*found)};
+    if (model != nullptr) kernels.insert(kernels.end(), model->kernels().begin(), model->kernels().end());
+    return std::make_shared<const PriceModel>(model == nullptr ? std::string{} : model->name(), std::move(kernels),
+                                              std::string{board});
 }
 
 std::string covariance_table(const std::vector<ShippedKernels>& learned) {

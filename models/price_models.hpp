@@ -39,6 +39,20 @@ struct Likeness {
 /// Of the types whose peak the device has. InputError as load_price_model.
 std::shared_ptr<const PriceModel> transferred_price_model(const Likeness& likeness, const DeviceClass& device);
 
+/// `model` (or none) with the kernels that were measured on this very board, which come first where they know a
+/// problem. InputError when no kernels of such a board are built in.
+std::shared_ptr<const PriceModel> with_board(const std::shared_ptr<const PriceModel>& model, std::string_view board);
+
+/// The text of a table that is built in.
+std::string_view kernel_file(std::string_view name);
+/// What a built-in table of covariances says of a family and kind.
+struct LearnedExperts {
+    std::vector<Expert> experts;
+    double band = 1;
+};
+LearnedExperts learned_experts(std::string_view name, std::string origin, const std::string& family,
+                               const std::string& kind);
+
 /// covariance.csv, from the experts of one kernel set a family and kind.
 std::string covariance_table(const std::vector<ShippedKernels>& learned);
 

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "prices/library_point.hpp"
 
 namespace rehearse {
 
@@ -126,6 +129,11 @@ ProductSizes product_sizes(const MatMul& op, Pass pass, std::int64_t batch) {
 
 std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceSheet& sheet) {
     if (problem.pass == Pass::update) return std::nullopt;
+    if (sheet.board) {
+        auto library = library_point(problem, *sheet.board);
+        if (!library) return std::nullopt;
+        return KernelPoint{std::move(library->point), {library->bound, Seconds{0}}};
+    }
     const int task = static_cast<int>(problem.pass);
     if (const Conv* asked = as_conv2d(problem.op)) {
         if (!was_measured(*asked)) return std::nullopt;

@@ -11,6 +11,7 @@
 
 #include "core/op.hpp"
 #include "core/units.hpp"
+#include "prices/convolution/families.hpp"
 #include "prices/gaussian_process.hpp"
 
 namespace rehearse {
@@ -22,6 +23,9 @@ struct DeviceSheet {
     std::int64_t processors = 1;        // SMs, or cores: what tiles are dealt out to
     std::int64_t channel_multiple = 1;  // channels of a convolution are padded to it (8 on tensor cores)
     Bytes element;                      // of one number in memory
+    /// Where it is known, the bound of a convolution is the least over the algorithms of libraries, and its features
+    /// are those of library_point; else a roofline.
+    std::optional<prices::Board> board = {};
 };
 
 /// The product that a problem is, as GPU libraries see it (column-major): {m, n} = {m, k} x {k, n}.

@@ -31,6 +31,14 @@ std::vector<GaussianProcess> condition(const MeasuredKernels& kernels) {
     return processes;
 }
 
+// The algorithm that the library is expected to choose, where that is known of the board.
+std::string expected_family(const Problem& problem, const MeasuredKernels& kernels) {
+    if (!kernels.sheet.board) return {};
+    const auto shape = prices::convolution_shape(problem);
+    if (!shape) return {};
+    return fmt::format(", by {}", prices::library_choice(*shape, *kernels.sheet.board).name());
+}
+
 }  // namespace
 
 KernelPrice combine(std::span<const Estimate> estimates, double band, double prior_variance) {
@@ -77,30 +85,33 @@ std::optional<KernelPrice> KernelPrices::at(const Problem& problem) const {
     return combine(estimates, band_, prior);
 }
 
-PriceModel::PriceModel(std::string name, std::vector<MeasuredKernels> kernels)
-    : name_(std::move(name)), kernels_(std::move(kernels)), conditioned_(kernels_.size()) {}
+PriceModel::PriceModel(std::string name, std::vector<MeasuredKernels> kernels, std::string board)
+    : name_(std::move(name)), board_(std::move(board)), kernels_(std::move(kernels)), conditioned_(kernels_.size()) {}
 
 std::optional<PriceModel::Answer> PriceModel::answer(const Problem& problem) const {
-    const auto fits = [&](const MeasuredKernels& k) { return k.kind == kind_of(problem.op) && k.type == problem.type; };
-    const auto found = std::ranges::find_if(kernels_, fits);
-    if (found == kernels_.end()) return std::nullopt;
     const std::string name = to_string(problem);
     const std::scoped_lock lock{mutex_};
     const auto known = answers_.find(name);
     if (known != answers_.end()) return known->second;
-    auto& prices = conditioned_[static_cast<std::size_t>(found - kernels_.begin())];
-    if (prices == nullptr) prices = std::make_unique<const KernelPrices>(*found);
-    std::optional<Answer> answer;
-    if (const auto price = prices->at(problem)) {
-        const bool known_shape =
-            std::ranges::find(found->samples, problem, &KernelSample::problem) != found->samples.end();
-        answer = Answer{Seconds{std::exp(price->log_time)}, price->deviation,
-                        fmt::format("{} {} {}: {}", price->beyond ? "beyond the shapes of" : "between the shapes of",
-                                    found->samples.size(), kind_of(problem.op), found->source),
-                        known_shape && !found->transferred};
+    std::optional<Answer> found;
+    for (std::size_t i = 0; i < kernels_.size() && !found; ++i) {
+        if (kernels_[i].kind == kind_of(problem.op) && kernels_[i].type == problem.type) found = answer(problem, i);
     }
-    answers_.emplace(name, answer);
-    return answer;
+    answers_.emplace(name, found);
+    return found;
+}
+
+std::optional<PriceModel::Answer> PriceModel::answer(const Problem& problem, std::size_t kernels) const {
+    const MeasuredKernels& known = kernels_[kernels];
+    auto& prices = conditioned_[kernels];
+    if (prices == nullptr) prices = std::make_unique<const KernelPrices>(known);
+    const auto price = prices->at(problem);
+    if (!price) return std::nullopt;
+    const bool known_shape = std::ranges::find(known.samples, problem, &KernelSample::problem) != known.samples.end();
+    return Answer{Seconds{std::exp(price->log_time)}, price->deviation,
+                  fmt::format("{} {} {}: {}{}", price->beyond ? "beyond the shapes of" : "between the shapes of",
+                              known.samples.size(), kind_of(problem.op), known.source, expected_family(problem, known)),
+                  known_shape && !known.transferred};
 }
 
 }  // namespace rehearse

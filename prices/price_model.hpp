@@ -75,8 +75,10 @@ private:
 /// answers are kept, since a schedule asks for the same layers over and over; both behind a lock.
 class PriceModel {
 public:
-    PriceModel(std::string name, std::vector<MeasuredKernels> kernels);
+    /// Of two kernel sets that know a problem, the earlier one answers. `board`: whose own kernels come first.
+    PriceModel(std::string name, std::vector<MeasuredKernels> kernels, std::string board = {});
     const std::string& name() const { return name_; }
+    const std::string& board() const { return board_; }
     const std::vector<MeasuredKernels>& kernels() const { return kernels_; }
 
     struct Answer {
@@ -89,7 +91,9 @@ public:
     std::optional<Answer> answer(const Problem& problem) const;
 
 private:
-    std::string name_;
+    std::optional<Answer> answer(const Problem& problem, std::size_t kernels) const;
+
+    std::string name_, board_;
     std::vector<MeasuredKernels> kernels_;
     mutable std::mutex mutex_;
     mutable std::vector<std::unique_ptr<const KernelPrices>> conditioned_;  // beside kernels_, empty until asked

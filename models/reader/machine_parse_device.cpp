@@ -138,6 +138,13 @@ void parse_device(Reader& reader, DeviceClass& device) {
         peak->done();
     }
     parse_price_model(reader, device);
+    if (const std::string board = reader.text("kernels", ""); !board.empty()) {
+        try {
+            device.model = with_board(device.model, board);
+        } catch (const InputError& error) {
+            reader.fail("kernels", error.what());
+        }
+    }
     if (auto tiles = reader.table("tiles", fmt::format("device '{}': tiles", device.name))) {
         device.tiles = std::make_shared<const TileModel>(parse_tiles(*tiles));
     }

@@ -68,8 +68,13 @@ std::string device(const DeviceClass& device) {
            figure("launch", device.launch);
     if (device.model != nullptr) {
         const std::string& name = device.model->name();
-        out += name.starts_with('{') ? fmt::format("likeness = {}\n", name)
-                                     : fmt::format("price_model = {}\n", in_quotes(name));
+        if (name.starts_with('{')) {
+            out += fmt::format("likeness = {}\n", name);
+        } else if (!name.empty()) {
+            out += fmt::format("price_model = {}\n", in_quotes(name));
+        }
+        const std::string& board = device.model->board();
+        if (!board.empty()) out += fmt::format("kernels = {}\n", in_quotes(board));
     }
     if (device.host) out += "host = true\n";
     if (!device.peak.empty()) out += "[device.peak]\n";

@@ -325,5 +325,36 @@ TEST_F(Validate, SaysWhatIsWrongWithARowOfTransformers) {
                 HasSubstr("rows.csv:2: a batch of 3 is not 2 ranks' micro-batches of 2"));
 }
 
+// Convolutions of sizes that DeepBench has none of (docs/kernel_prices.md), with a tenth to spare.
+TEST_F(Validate, PricesConvolutionsOfBoardsThatItHasNotSeen) {
+    const Output output = run("validate --set neusight --format json -q");
+    ASSERT_EQ(output.code, 0) << output.err;
+    const Json json = Json::parse(output.out);
+    int shipped = 0;
+    for (const Json& group : json["groups"]) {
+        if (group["prices"] == "DeepBench") {
+            EXPECT_GT(group["median_error"], 0.14) << group;
+        } else if (group["prices"] == "bound") {
+            EXPECT_LT(group["median_error"], 0.18) << group;
+        } else {
+            ++shipped;
+            EXPECT_LT(group["median_error"], 0.077) << group;
+            EXPECT_LT(group["p90_error"], 0.25) << group;
+            EXPECT_GT(group["in_band"], 0.84) << group;
+            EXPECT_GT(group["family_right"], 0.65) << group;
+        }
+    }
+    EXPECT_EQ(shipped, 4);
+}
+
+TEST_F(Validate, SaysWhatLeavingOutIsOfWhichSet) {
+    EXPECT_THAT(run("validate --set deepbench --leave device").err, HasSubstr("--leave device is of --set neusight"));
+    EXPECT_THAT(run("validate --set neusight --leave problem").err, HasSubstr("--leave problem is of --set deepbench"));
+    const Output one = run("validate --set neusight --filter abacus");
+    EXPECT_EQ(one.code, 2);
+    EXPECT_THAT(one.err, HasSubstr("matches no row"));
+    EXPECT_EQ(run("validate --set neusight --filter '('").code, 2);
+}
+
 }  // namespace
 }  // namespace rehearse

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/boards.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/error.hpp"
+#include "prices/library_point.hpp"
+
+namespace rehearse::calibrate {
+
+namespace {
+
+// Boards differ by more than their data sheets say (clocks, libraries' tuning): one standard deviation of the
+// logarithm, at least; measured on four boards, whose medians lie 0.04 to 0.16 apart (docs/kernel_prices.md).
+constexpr double between_boards = 0.1;
+
+double log_bound_of(const KernelSample& sample, const DeviceSheet& sheet) {
+    const auto point = library_point(sample.problem, *sheet.board);
+    require(point.has_value(), "a board's kernel has a bound");
+    return std::log(point->bound.value);
+}
+
+double beyond(const KernelSample& sample, const DeviceSheet& sheet) {
+    return std::log(sample.time.value) - log_bound_of(sample, sheet);
+}
+
+double median(std::vector<double> values) {
+    require(!values.empty(), "a median of something");
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::ranges::nth_element(values, middle);
+    return *middle;
+}
+
+bool foretold(const BoardKernel& kernel, const DeviceSheet& sheet) {
+    const auto shape = prices::convolution_shape(kernel.sample.problem);
+    return prices::library_choice(*shape, *sheet.board).chosen == kernel.family;
+}
+
+MeasuredKernels kernels_of(const MeasuredBoard& board, std::vector<KernelSample> samples) {
+    return {"conv2d", DataType::f32, board.sheet, std::move(samples), board.experts, board.band, board.source};
+}
+
+JudgedChoice priced(const BoardKernel& kernel, const MeasuredBoard& board, const KernelPrice& price) {
+    return {{kernel.sample.problem, kernel.sample.time, price}, foretold(kernel, board.sheet)};
+}
+
+std::int64_t side_of(const BoardKernel& kernel) { return std::get<Conv2d>(kernel.sample.problem.op).height; }
+
+// Of the given kernels of a board, evenly.
+std::vector<KernelSample> taken(const std::vector<const BoardKernel*>& kernels, std::size_t count) {
+    std::vector<KernelSample> samples;
+    for (const std::size_t i : every(kernels.size(), count)) samples.push_back(kernels[i]->sample);
+    return samples;
+}
+
+// What boards take beyond their bounds, each board's median taken off.
+struct Others {
+    std::vector<FeaturePoint> points;
+    std::vector<double> values, offsets;
+};
+
+Others others_of(std::span<const MeasuredBoard> boards, std::size_t out, std::size_t count) {
+    Others others;
+    const std::size_t each = count / (boards.size() - 1);
+    for (std::size_t b = 0; b < boards.size(); ++b) {
+        if (b == out) continue;
+        const MeasuredBoard& board = boards[b];
+        std::vector<double> values;
+        for (const std::size_t i : every(board.kernels.size(), each)) {
+            values.push_back(beyond(board.kernels[i].sample, board.sheet));
+            others.points.push_back(library_point(board.kernels[i].sample.problem, *board.sheet.board)->point);
+        }
+        others.offsets.push_back(median(values));
+        for (const double value : values) others.values.push_back(value - others.offsets.back());
+    }
+    return others;
+}
+
+}  // namespace
+
+std::vector<JudgedChoice> judge_bound(const MeasuredBoard& board) {
+    std::vector<JudgedChoice> rows;
+    double squares = 0;
+    for (const BoardKernel& kernel : board.kernels) {
+        const double bound = log_bound_of(kernel.sample, board.sheet);
+        squares += std::pow(std::log(kernel.sample.time.value) - bound, 2);
+        rows.push_back(priced(kernel, board, {bound, 0}));
+    }
+    for (JudgedChoice& row : rows)
+        row.judged.predicted.deviation = std::sqrt(squares / static_cast<double>(rows.size()));
+    return rows;
+}
+
+std::vector<JudgedChoice> judge_unseen(const MeasuredBoard& board, std::size_t count) {
+    std::vector<KernelSample> samples;
+    std::set<std::size_t> seen;
+    for (const std::size_t i : every(board.kernels.size(), count)) {
+        samples.push_back(board.kernels[i].sample);
+        seen.insert(i);
+    }
+    const KernelPrices prices{kernels_of(board, std::move(samples))};
+    std::vector<JudgedChoice> rows;
+    for (std::size_t i = 0; i < board.kernels.size(); ++i) {
+        if (!seen.contains(i))
+            rows.push_back(priced(board.kernels[i], board, *prices.at(board.kernels[i].sample.problem)));
+    }
+    return rows;
+}
+
+std::vector<JudgedChoice> judge_unseen_sides(const MeasuredBoard& board, std::size_t count) {
+    constexpr std::int64_t folds = 5;
+    std::vector<JudgedChoice> rows;
+    for (std::int64_t fold = 0; fold < folds; ++fold) {
+        std::vector<const BoardKernel*> known, unknown;
+        for (const BoardKernel& kernel : board.kernels)
+            (side_of(kernel) % folds == fold ? unknown : known).push_back(&kernel);
+        if (known.empty()) continue;
+        const KernelPrices prices{kernels_of(board, taken(known, count))};
+        for (const BoardKernel* kernel : unknown)
+            rows.push_back(priced(*kernel, board, *prices.at(kernel->sample.problem)));
+    }
+    return rows;
+}
+
+std::vector<JudgedChoice> judge_left_out(std::span<const MeasuredBoard> boards, std::size_t out, std::size_t count,
+                                         std::size_t pilots) {
+    require(boards.size() > 1, "another board to learn from");
+    const MeasuredBoard& board = boards[out];
+    const Others others = others_of(boards, out, count);
+    std::vector<GaussianProcess> processes;
+    for (const Expert& expert : board.experts) processes.emplace_back(expert.covariance, others.points, others.values);
+    const auto price = [&](const KernelSample& sample) {
+        const auto point = library_point(sample.problem, *board.sheet.board);
+        std::vector<Estimate> estimates;
+        for (const GaussianProcess& process : processes) estimates.push_back(process.at(point->point));
+        KernelPrice result = combine(estimates, board.band, 1);
+        result.log_time += std::log(point->bound.value);
+        return result;
+    };
+    double offset = 0, spread = between_boards, seen = 0;
+    for (const double each : others.offsets) offset += each / static_cast<double>(others.offsets.size());
+    std::set<std::size_t> measured;
+    if (pilots > 0) {
+        std::vector<double> factors, distances;
+        for (const std::size_t i : every(board.kernels.size(), pilots)) {
+            measured.insert(i);
+            const KernelSample& sample = board.kernels[i].sample;
+            factors.push_back(std::log(sample.time.value) - price(sample).log_time);
+        }
+        const double middle = median(factors);
+        for (const double factor : factors) distances.push_back(std::abs(factor - middle));
+        // The mean of what the data sheet says and what the kernels do, each by how sure it is.
+        seen = 1.4826 * median(distances);
+        const double sure_of_sheet = 1 / (between_boards * between_boards);
+        const double sure_of_kernels = static_cast<double>(factors.size()) / std::max(1e-6, seen * seen);
+        offset = (offset * sure_of_sheet + middle * sure_of_kernels) / (sure_of_sheet + sure_of_kernels);
+        spread = std::sqrt(1 / (sure_of_sheet + sure_of_kernels));
+    }
+    std::vector<JudgedChoice> rows;
+    for (std::size_t i = 0; i < board.kernels.size(); ++i) {
+        if (measured.contains(i)) continue;
+        KernelPrice result = price(board.kernels[i].sample);
+        result.log_time += offset;
+        // The kernels have also shown how far single ones lie from the factor.
+        result.deviation = std::min(band_limit, std::hypot(std::max(result.deviation, seen), spread));
+        rows.push_back(priced(board.kernels[i], board, result));
+    }
+    return rows;
+}
+
+double family_right(std::span<const JudgedChoice> rows) {
+    const auto right = static_cast<double>(std::ranges::count_if(rows, &JudgedChoice::family_right));
+    return right / static_cast<double>(rows.size());
+}
+
+std::vector<Judged> judged_of(std::span<const JudgedChoice> rows) {
+    std::vector<Judged> some;
+    for (const JudgedChoice& row : rows) some.push_back(row.judged);
+    return some;
+}
+
+Family learn_boards(std::span<const MeasuredBoard> boards, std::size_t count, int rounds) {
+    std::vector<MeasuredKernels> sets;
+    for (const MeasuredBoard& board : boards) {
+        MeasuredKernels kernels = kernels_of(board, {});
+        for (const std::size_t i : every(board.kernels.size(), count))
+            kernels.samples.push_back(board.kernels[i].sample);
+        sets.push_back(std::move(kernels));
+    }
+    return learn_family(sets, std::nullopt, rounds);
+}
+
+}  // namespace rehearse::calibrate

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The algorithms that a GPU library may choose for a convolution, and what each takes at best on a board. One file a
+// family; docs/kernel_prices.md draws them and says where the constants come from.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/units.hpp"
+#include "prices/convolution_shape.hpp"
+
+namespace rehearse::prices {
+
+/// What the families need to know of a board: its data sheet, not its chip's.
+struct Board {
+    FlopRate peak;        // of the type, at the clock that the board's power sustains
+    Bandwidth bandwidth;  // of the data sheet
+    double processors = 1;
+    Bytes element{4};
+    bool small_image_blocks = false;  // libraries have fused Winograd kernels for blocks of several small images
+};
+
+/// The clock that a board sustains under dense arithmetic, as a share of its boost clock. Power grows with clock and
+/// the square of voltage, which grows with the clock too: about clock^2.5. A board with less than 16 W a TFLOP/s of
+/// f32 (chips of 16 and 12 nm; the T4 has 8.6, the P4 13.8) runs as fast as its limit allows.
+double sustained_clock(double watts, FlopRate peak_f32);
+
+/// What one family would take, and how it fills the board.
+struct FamilyTime {
+    Seconds time;
+    double blocks = 1;  // of work, dealt out to the processors
+    double waste = 1;   // multiplied over wanted results, 1 or more: what rounding to blocks adds
+};
+
+struct Family {
+    std::string_view name;
+    std::optional<FamilyTime> (*time)(const ConvolutionShape&, const Board&);  // nothing: not for this shape
+};
+std::optional<FamilyTime> winograd_fused(const ConvolutionShape& shape, const Board& board);
+std::optional<FamilyTime> winograd_transformed(const ConvolutionShape& shape, const Board& board);
+std::optional<FamilyTime> implicit_gemm(const ConvolutionShape& shape, const Board& board);
+std::optional<FamilyTime> fourier(const ConvolutionShape& shape, const Board& board);
+std::optional<FamilyTime> direct(const ConvolutionShape& shape, const Board& board);
+std::optional<FamilyTime> grouped(const ConvolutionShape& shape, const Board& board);
+
+/// All of them; the index of a family is its place here.
+std::span<const Family> families();
+
+/// Every family's time, and which is the least.
+struct LibraryChoice {
+    std::vector<std::optional<FamilyTime>> times;  // beside families()
+    std::size_t chosen = 0;
+    const FamilyTime& best() const { return *times[chosen]; }
+    std::string_view name() const { return families()[chosen].name; }
+};
+LibraryChoice library_choice(const ConvolutionShape& shape, const Board& board);
+
+/// Seconds of `blocks` blocks of work, each `flops`, two of which a processor has at a time; `share` is what a full
+/// processor reaches of its peak. A last wave of at most one block a processor takes less than a full one.
+Seconds in_waves(double blocks, Flops flops, double share, const Board& board);
+/// Bytes of so many values at the bandwidth that kernels reach.
+Seconds moved(double values, const Board& board);
+
+}  // namespace rehearse::prices

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions as products that are never written down: each block gathers its part of {pixels, channels * taps}.
+//
+//   implicit gemm  one product, in tiles of 128 pixels x 128, 64 or 32 filters
+//   grouped        as many products as groups: few channels each, most of a tile empty; bound by memory when each group
+//                  has one channel (depthwise), where kernels read each pixel once and have no tiles
+//   direct         a thread a result, no tile: for few filters and channels
+#include "prices/convolution/gemm_tiles.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace rehearse::prices {
+
+namespace {
+
+constexpr std::array tiles{GemmTile{128, 128, 0.861}, GemmTile{128, 64, 0.867}, GemmTile{128, 32, 0.75}};
+constexpr double start = 26.7;        // values of k
+constexpr double direct_share = 0.2;  // of the peak: each value that is loaded is used a few times only
+constexpr Seconds launch{0.65e-6};
+
+// {m, n, k} of one group; of the gradient of the filters k is long and m x n small, so k is cut.
+ProductBatch product_of(const ConvolutionShape& s) {
+    const double channels = s.channels / s.groups, filters = s.filters / s.groups;
+    if (s.pass == Pass::backward_weights) return {channels * s.taps(), filters, s.outputs(), s.groups};
+    return {s.outputs(), filters, channels * s.taps(), s.groups};
+}
+
+// The parts of a cut k are added up in memory.
+TiledProduct cut(const ProductBatch& whole, const Board& board) {
+    TiledProduct best = tiled_product(whole, tiles, start, board);
+    for (double parts = 2; parts <= 64 && whole.k / parts >= 128; parts *= 2) {
+        TiledProduct some =
+            tiled_product({whole.m, whole.n, whole.k / parts, whole.count * parts}, tiles, start, board);
+        some.time += moved(2 * whole.m * whole.n * whole.count * parts, board);
+        if (some.time < best.time) best = some;
+    }
+    return best;
+}
+
+FamilyTime as_product(const ConvolutionShape& shape, const Board& board) {
+    const ProductBatch whole = product_of(shape);
+    const TiledProduct product =
+        shape.pass == Pass::backward_weights ? cut(whole, board) : tiled_product(whole, tiles, start, board);
+    return {std::max(product.time, moved(shape.values(), board)) + launch, product.blocks, product.waste};
+}
+
+}  // namespace
+
+TiledProduct tiled_product(const ProductBatch& product, std::span<const GemmTile> choices, double begin,
+                           const Board& board) {
+    TiledProduct best{Seconds{INFINITY}, 1, 1};
+    for (const GemmTile& tile : choices) {
+        const double blocks = std::ceil(product.m / tile.rows) * std::ceil(product.n / tile.columns) * product.count;
+        const Flops work{2 * tile.rows * tile.columns * (product.k + begin)};
+        const Seconds time = in_waves(blocks, work, tile.share, board);
+        if (time < best.time)
+            best = {time, blocks, blocks * tile.rows * tile.columns / (product.m * product.n * product.count)};
+    }
+    return best;
+}
+
+std::optional<FamilyTime> implicit_gemm(const ConvolutionShape& shape, const Board& board) {
+    if (shape.groups > 1) return std::nullopt;
+    return as_product(shape, board);
+}
+
+std::optional<FamilyTime> grouped(const ConvolutionShape& shape, const Board& board) {
+    if (shape.groups <= 1) return std::nullopt;
+    return as_product(shape, board);
+}
+
+std::optional<FamilyTime> direct(const ConvolutionShape& shape, const Board& board) {
+    const Seconds computed = Flops{2 * shape.products()} / (board.peak * direct_share);
+    constexpr double threads = 128;
+    return FamilyTime{std::max(computed, moved(shape.values(), board)) + launch,
+                      std::ceil(shape.outputs() * shape.filters / threads), 1};
+}
+
+}  // namespace rehearse::prices

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the tables of calibrate/neusight/ of NeuSight's measurements.
+
+  neusight_tables.py FOLDER calibrate/neusight        # FOLDER: conv.csv.gz, linear.csv.gz, bmm.csv.gz, vector.csv.gz
+
+One row a shape, one column a board: microseconds on the device, the host's part taken off (`time_us` - `host_us`). A cell is
+empty where nothing was measured or the host's part is 30 % or more. Convolutions are all kept; of products and rows of values
+those whose `shape_hash` (0 to 99) divides by EVERY, and of the networks' sizes all products.
+"""
+import csv
+import gzip
+import sys
+
+BOARDS = ["v100-pcie", "p100-pcie", "p4", "t4", "l4", "h100-sxm", "mi100", "mi210"]
+OF_DEVICE = {"V100": "v100-pcie", "P100": "p100-pcie", "P4": "p4", "T4": "t4", "L4": "l4", "H100": "h100-sxm", "MI100": "mi100",
+             "MI210": "mi210"}
+# What the names of the kernels say of the algorithm that ran.
+FAMILY = {"WINOGRAD": "w", "WINOGRAD_NONFUSED": "n", "IMPLICIT_PRECOMP_GEMM": "g", "IMPLICIT_GEMM": "d", "GEMM": "d", "FFT": "f"}
+EVERY = {"linear": 5, "bmm": 10, "vector": 12}
+HOST = 0.3
+HEAD = """# SPDX-License-Identifier: Apache-2.0
+# NeuSight (https://github.com/sitar-lab/NeuSight, commit 6945927, MIT, Georgia Institute of Technology and Microsoft; "Forecasting
+# GPU Performance for Deep Learning Training and Inference", ASPLOS 2025), measured with PyTorch 2.1.0, CUDA 12.1, cuDNN 8.9.2.
+# Made by scripts/neusight_tables.py, which says what is kept: microseconds on the device, one row a shape, one column a board.
+"""
+
+
+def rows_of(folder, name):
+    with gzip.open(f"{folder}/{name}.csv.gz", "rt") as file:
+        yield from csv.DictReader(file)
+
+
+def on_device(row):
+    total, host = float(row["time_us"]), float(row["host_us"])
+    return f"{total - host:.4g}" if host < HOST * total else ""
+
+
+def table(rows, key, with_family=False):
+    shapes = {}
+    for row in rows:
+        cell = on_device(row)
+        if not cell:
+            continue
+        cells = shapes.setdefault(key(row), {})
+        cells[OF_DEVICE[row["device"]]] = cell + (FAMILY[row["algorithm"]] if with_family else "")
+    return shapes
+
+
+def write(path, names, shapes, families=""):
+    boards = [b for b in BOARDS if any(b in cells for cells in shapes.values())]
+    with open(path, "w") as out:
+        out.write(HEAD + families + ",".join(names + boards) + "\n")
+        for key in sorted(shapes):
+            out.write(",".join([str(k) for k in key] + [shapes[key].get(b, "") for b in boards]) + "\n")
+
+
+def main(folder, target):
+    whole = lambda row, names: tuple(int(row[n]) for n in names)
+    sizes = ["N", "C", "H", "K"]
+    write(f"{target}/convolutions.csv", sizes, table(rows_of(folder, "conv"), lambda r: whole(r, sizes), True),
+          "# 3x3 forward, stride 1, padding 1, f32, images of H x H. The letter is the family of the kernels that ran (their names):\n"
+          "# w Winograd fused, n Winograd not fused, g implicit GEMM, d direct, f FFT.\n")
+    kept = lambda r, op: r["part"] == "network" or int(r["shape_hash"]) % EVERY[op] == 0
+    sizes = ["batch", "rows", "depth", "cols"]
+    products = {}
+    for op in ("linear", "bmm"):
+        products.update(table((r for r in rows_of(folder, op) if kept(r, op)), lambda r: (op, r["part"]) + whole(r, sizes)))
+    write(f"{target}/products.csv", ["op", "part"] + sizes, products)
+    vector = (r for r in rows_of(folder, "vector") if int(r["shape_hash"]) % EVERY["vector"] == 0)
+    write(f"{target}/vectors.csv", ["op", "rows", "cols"], table(vector, lambda r: (r["op"],) + whole(r, ["rows", "cols"])))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
