@@ -6,7 +6,7 @@
 namespace rehearse::prices {
 
 std::optional<ConvolutionShape> convolution_shape(const Problem& problem) {
-    const auto* conv = std::get_if<Conv2d>(&problem.op);
+    const Conv* conv = as_conv2d(problem.op);
     if (conv == nullptr || problem.pass == Pass::update) return std::nullopt;
     const Window& window = conv->window;
     const Shape out = output_shape(problem.op);
