@@ -53,14 +53,14 @@ void add_import(CLI::App& app, models::ImportOptions& options) {
     app.add_flag("--unfold", options.unfold,
                  "put back batch normalizations that an .onnx file has in its convolutions");
     app.add_option_function<std::vector<std::string>>(
-           "--input",
+           "--sizes",
            [&options](const std::vector<std::string>& sizes) {
                for (const std::string& each : sizes) {
                    const std::size_t equals = each.find('=');
                    if (equals == std::string::npos || equals == 0)
-                       throw InputError(fmt::format("--input {}: expected NAME=SIZE, like tokens=128", each));
-                   const std::int64_t size = parse_int(each.substr(equals + 1), "--input " + each);
-                   if (size < 1) throw InputError(fmt::format("--input {}: a size is at least 1", each));
+                       throw InputError(fmt::format("--sizes {}: expected NAME=SIZE, like tokens=128", each));
+                   const std::int64_t size = parse_int(each.substr(equals + 1), "--sizes " + each);
+                   if (size < 1) throw InputError(fmt::format("--sizes {}: a size is at least 1", each));
                    options.sizes[each.substr(0, equals)] = size;
                }
            },

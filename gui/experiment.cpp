@@ -126,7 +126,7 @@ std::string take(Check& result, const Schedule& schedule, const Machine& machine
     for (const RankClass& rank_class : schedule.classes) {
         for (const schedule::MemoryRow& row : schedule::rows(schedule::memory_use(schedule, rank_class))) {
             if (row.kind == "total") continue;
-            result.memory.push_back({rank_class.name, std::string{row.kind}, row.bytes.value});
+            result.memory.push_back({rank_class.name, std::string{row.kind}, row.bytes});
         }
     }
     result.summary =

@@ -9,10 +9,11 @@ namespace rehearse::python {
 
 namespace {
 
-Network load(const std::string& name_or_file, const std::string& fuse, bool allow_unknown) {
+Network load(const std::string& name_or_file, const std::string& fuse, bool allow_unknown, bool unfold,
+             const std::map<std::string, std::int64_t>& sizes) {
     const models::Fusions fusions = models::parse_fusions(fuse);
     const py::gil_scoped_release unlocked;
-    return models::fuse(models::load_network(name_or_file, allow_unknown), fusions);
+    return models::fuse(models::load_network(name_or_file, {allow_unknown, unfold, sizes}), fusions);
 }
 
 py::dict described(const Network& network, const Layer& layer) {
@@ -39,9 +40,12 @@ py::list names_of(auto&& each) {
 void bind_networks(py::module_& module) {
     py::class_<Network>(module, "Network", "Named layers in topological order.")
         .def(py::init(&load), py::arg("name_or_file"), py::kw_only(), py::arg("fuse") = "off",
-             py::arg("allow_unknown") = false,
+             py::arg("allow_unknown") = false, py::arg("unfold") = false,
+             py::arg("sizes") = std::map<std::string, std::int64_t>{},
              "A network of the zoo by name, or an .onnx file by path. `fuse` joins operators as compilers do: 'on', "
-             "'off' or names joined by commas. `allow_unknown` prices unknown operators by the bytes they touch.")
+             "'off' or names joined by commas. `allow_unknown` prices unknown operators by the bytes they touch, "
+             "`unfold` "
+             "puts batch normalizations back that an export folded, `sizes` says how large open axes of a file are.")
         .def_readonly("name", &Network::name)
         .def_property_readonly("parameters", [](const Network& network) { return parameters(network); })
         .def_property_readonly(

@@ -54,7 +54,7 @@ void OnnxGraph::find_inputs(const ImportOptions& options) {
     if (inputs_.empty()) fail("it has no input: every tensor is a constant");
     for (const auto& [name, size] : options.sizes) {
         if (!asked.contains(name) && name != "batch") {
-            fail(fmt::format("--input {}={}: no input has an open dimension of that name", name, size));
+            fail(fmt::format("--sizes {}={}: no input has an open dimension of that name", name, size));
         }
     }
     find_batch(options);
@@ -71,7 +71,7 @@ void OnnxGraph::find_inputs(const ImportOptions& options) {
                 const std::string name = proto->type().tensor_type().shape().dim(static_cast<int>(i)).dim_param();
                 fail(fmt::format("input '{}': dimension {} ('{}') is left open; {}", input, i, name,
                                  name.empty() ? "export the network with fixed sizes"
-                                              : fmt::format("give its size: --input {}=SIZE", name)));
+                                              : fmt::format("give its size: --sizes {}=SIZE", name)));
             }
             product *= static_cast<double>(dim);
         }

@@ -286,7 +286,7 @@ TEST(General, OpenSizesAreGivenByName) {
     shape.mutable_dim(2)->set_dim_param("rows");
     file.node("Relu", {"x"}, "y");
     const std::string path = file.save("sizes.onnx");
-    EXPECT_THAT([&] { import_onnx(path); }, ThrowsMessage<InputError>(HasSubstr("--input rows=SIZE")));
+    EXPECT_THAT([&] { import_onnx(path); }, ThrowsMessage<InputError>(HasSubstr("--sizes rows=SIZE")));
     EXPECT_EQ(import_onnx(path, {.sizes = {{"batch", 4}, {"rows", 5}}}).layers[1].output, (Shape{3, 5, 8}));
     EXPECT_THAT(
         [&] {

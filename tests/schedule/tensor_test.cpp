@@ -11,9 +11,9 @@
 #include "core/gathered_again.hpp"
 #include "models/models.hpp"
 #include "models/zoo/transformer.hpp"
+#include "schedule/axes/stages.hpp"
 #include "schedule/blocks.hpp"
 #include "schedule/plan.hpp"
-#include "schedule/stages.hpp"
 #include "tests/schedule/examples.hpp"
 
 namespace rehearse::schedule {
