@@ -38,6 +38,7 @@ Calls::Calls(const Steps& steps, const Wiring& wiring, Collectives& collectives,
     }
     work_.resize(classes.size());
     for (int c = 0; c < static_cast<int>(classes.size()); ++c) add_work(c);
+    stretch_library_calls();
     if (several_) find_shared();
 }
 
@@ -204,17 +205,23 @@ void Calls::add_legs(int c, const Communicate& communicate, OfClass& of) {
         of.messages += phase.repeats * static_cast<std::int64_t>(flows.size());
     }
     of.sent = summing ? summing->bytes * sent : sent;
-    if (of_library(communicate.algorithm)) as_library(call_of(communicate), of);
 }
 
-/// Its rings' links, for as long as the library's collective takes alone.
-void Calls::as_library(const Call& call, OfClass& of) {
-    double counted = 0;
-    for (const Leg& leg : of.legs) counted += leg.bytes / bundles_.rates({leg.bundle}).front() + leg.afterwards.value;
-    if (!(counted > 0)) return;
-    const double longer = collectives_.library_time(call).value / counted;
-    for (Leg& leg : of.legs) leg = {leg.bundle, leg.bytes * longer, leg.afterwards * longer};
-    of.sent = library_sent(call, steps_.schedule().mesh);
+/// Collectives of a library use their rings' links, for as long as the library's takes alone. Once all bundles are
+/// there.
+void Calls::stretch_library_calls() {
+    for (OneCall& one : calls_) {
+        if (!of_library(one.call.algorithm)) continue;
+        for (OfClass& of : one.of_class) {
+            double counted = 0;
+            for (const Leg& leg : of.legs)
+                counted += leg.bytes / bundles_.rates({leg.bundle}).front() + leg.afterwards.value;
+            if (!(counted > 0)) continue;
+            const double longer = collectives_.library_time(one.call).value / counted;
+            for (Leg& leg : of.legs) leg = {leg.bundle, leg.bytes * longer, leg.afterwards * longer};
+            of.sent = library_sent(one.call, steps_.schedule().mesh);
+        }
+    }
 }
 
 const std::vector<std::pair<Collectives::Span, int>>& Calls::spans(OneCall& call) {

@@ -72,7 +72,7 @@ public:
 private:
     void add_message(int c, int step, const Send& send);
     void add_call(int c, int step, const Communicate& communicate);
-    void as_library(const Call& call, OfClass& of);
+    void stretch_library_calls();
     void add_legs(int c, const Communicate& communicate, OfClass& of);
     std::vector<int> classes_with(int c, const Groups& groups) const;
     void tell(int c, int other);

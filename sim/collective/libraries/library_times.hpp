@@ -49,7 +49,8 @@ private:
     double ring_time(CollectiveKind kind, double bytes, Estimate estimate, std::int64_t blocks) const;
     double tree_time(double bytes, Estimate estimate, std::int64_t blocks) const;
     double exchange_time(double bytes) const;
-    double wire() const;  // GB/s that leave a node over all its rails
+    double wire() const;            // GB/s that leave a node over all its rails
+    double through_switch() const;  // us that a step over GPU-to-GPU links takes longer
     double rendezvous(double message) const;
     double gap(double message, LibraryProtocol protocol) const;
 
