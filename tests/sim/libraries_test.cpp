@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "fixture.hpp"
 #include "models/models.hpp"
+#include "schedule/plan.hpp"
 #include "sim/collective/price.hpp"
 #include "sim/simulate.hpp"
 
@@ -157,6 +158,19 @@ TEST(NcclCalls, OfASchedulePassTheCertificateAndAreRefusedBeforeTheyBegin) {
         EXPECT_THROW(simulate(schedule, models::load_machine("cori-knl"), {.mode = mode}), InputError);
         EXPECT_THROW(simulate(schedule, test::one_device_nodes(16, Star{}), {.mode = mode}), InputError);
     }
+}
+
+// Of several classes of ranks, whose collectives share links with each other's messages.
+TEST(NcclCalls, OfPipelinesPassTheCertificate) {
+    const Machine machine = models::load_machine("selene");
+    const Schedule schedule =
+        schedule::make_schedule(models::load_network("gpt-h1024-a16-l4-v8192@512"), machine,
+                                schedule::parse_plan("pipe=2:microbatches=4,data=2:allreduce=nccl,tensor=8"),
+                                {.devices = 32, .batch_per_device = 4});
+    const Timeline exact = simulate(schedule, machine, {.mode = Mode::exact}).timeline;
+    const Timeline folded = simulate(schedule, machine, {.mode = Mode::folded}).timeline;
+    // Exact mode's does not meet the messages of others.
+    EXPECT_NEAR(test::step_time(exact) / test::step_time(folded), 1, 0.05);
 }
 
 TEST(NcclCalls, OfGroupsThatShareNetworkCardsTakeLonger) {
