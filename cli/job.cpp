@@ -64,7 +64,7 @@ void add_import(CLI::App& app, models::ImportOptions& options) {
                    options.sizes[each.substr(0, equals)] = size;
                }
            },
-           "sizes of dimensions that an .onnx file leaves open")
+           "the size, at least 1, of each dimension that an .onnx file leaves open; needed for all but the batch")
         ->option_text("NAME=SIZE[,NAME=SIZE...]")
         ->delimiter(',');
 }

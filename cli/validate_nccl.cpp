@@ -92,8 +92,8 @@ Report validate_nccl(const LibraryTableOptions& options, double& median) {
     Report report{
         document("validation", {{"set", "nccl"}, {"samples", options.samples}, {"filter", options.filter}}),
         {},
-        "nothing is fitted to a row of a machine's own; docs/collectives-nccl.md says which figures come from "
-        "which table; asymptotic: median error of the bus bandwidth from 256 MB on"};
+        "docs/collectives-nccl.md says which figures come from which of these tables; asymptotic: median error of the "
+        "bus bandwidth from 256 MB on"};
     report.document["tables"] = Json::array({all.json("all")});
     for (const auto& [name, errors] : tables) report.document["tables"].push_back(errors.json(name));
     report.tables.push_back({"tables",

@@ -11,7 +11,7 @@ namespace {
 
 struct Told {
     std::mutex mutex;
-    std::map<std::pair<std::string, std::string>, CollectiveSoftware> by_machine;
+    std::map<std::string, CollectiveSoftware> by_origin;
 };
 Told& told() {
     static Told all;
@@ -22,13 +22,13 @@ Told& told() {
 
 CollectiveSoftware collectives_of(const Machine& machine) {
     const std::scoped_lock lock{told().mutex};
-    const auto found = told().by_machine.find({machine.origin, machine.name});
-    return found == told().by_machine.end() ? CollectiveSoftware{} : found->second;
+    const auto found = told().by_origin.find(machine.origin);
+    return found == told().by_origin.end() ? CollectiveSoftware{} : found->second;
 }
 
 void tell_collectives(const Machine& machine, CollectiveSoftware software) {
     const std::scoped_lock lock{told().mutex};
-    told().by_machine.insert_or_assign({machine.origin, machine.name}, std::move(software));
+    told().by_origin.insert_or_assign(machine.origin, std::move(software));
 }
 
 }  // namespace rehearse

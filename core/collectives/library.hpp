@@ -81,6 +81,7 @@ struct CollectiveLibrary {
     std::string name, summary;
     double pcie_share = 1;   // of a PCIe link's rate that the library counts
     ByNodes ll_across{};     // GB/s of LL: (unused), two nodes, more
+    double switch_step = 0;  // us that a step inside a node takes longer through a switch of GPU-to-GPU links
     double call = 0;         // us of a call among many that follow on each other
     double synchronous = 0;  // us more of a call that is waited for
     std::vector<LibraryArchitecture> architectures;
@@ -103,8 +104,8 @@ struct CollectiveSoftware {
 /// `across` are the algorithm and protocol that it must take, empty where it chooses.
 inline bool of_library(const Algorithm& algorithm) { return algorithm.name == "nccl"; }
 
-/// What the file that this machine was read from says about its library: kept beside the machines, by their origin and
-/// name. Without a library where nothing was told, as of a machine that was made without a file.
+/// What the file that this machine was read from says about its library: kept beside the machines, by their origin.
+/// Without a library where nothing was told, as of a machine that was made without a file.
 CollectiveSoftware collectives_of(const Machine& machine);
 void tell_collectives(const Machine& machine, CollectiveSoftware software);
 

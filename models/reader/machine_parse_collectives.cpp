@@ -117,6 +117,7 @@ CollectiveLibrary parse_library(const MachineFile& file) {
     library.summary = top.text("summary");
     library.pcie_share = top.figure<double>("pcie_share").value;
     library.ll_across = between_nodes(top, "ll_across");
+    library.switch_step = top.figure<double>("switch_step").value;
     library.call = top.figure<double>("call").value;
     library.synchronous = top.figure<double>("synchronous").value;
     for (Reader& each : top.tables("architecture", "architecture"))

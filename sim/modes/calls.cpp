@@ -39,6 +39,7 @@ Calls::Calls(const Steps& steps, const Wiring& wiring, Collectives& collectives,
     }
     work_.resize(classes.size());
     for (int c = 0; c < static_cast<int>(classes.size()); ++c) add_work(c);
+    stretch_library_calls();
     if (several_) find_shared();
 }
 
@@ -227,25 +228,30 @@ void Calls::add_phases(int c, const Communicate& communicate, OfClass& of) {
         }
     }
     of.sent = summing ? summing->bytes * sent : sent;
-    if (of_library(communicate.algorithm)) as_library(call_of(communicate), of);
 }
 
-/// Its rings' links, for as long as the library's collective takes alone.
-void Calls::as_library(const Call& call, OfClass& of) {
-    double counted = 0, longest = 0;  // of phases that begin together
-    for (const FlowPhase& phase : of.phases) {
-        const double alone = phase.bytes / aggregates_.rate_alone(phase.aggregate) + phase.afterwards.value;
-        if (!phase.beside) counted += std::exchange(longest, 0.0);
-        longest = std::max(longest, alone);
+/// Collectives of a library use their rings' links, for as long as the library's takes alone. Once all aggregates are
+/// there.
+void Calls::stretch_library_calls() {
+    for (OneCall& one : calls_) {
+        if (!of_library(one.call.algorithm)) continue;
+        for (OfClass& of : one.of_class) {
+            double counted = 0, longest = 0;  // of phases that begin together
+            for (const FlowPhase& phase : of.phases) {
+                const double alone = phase.bytes / aggregates_.rate_alone(phase.aggregate) + phase.afterwards.value;
+                if (!phase.beside) counted += std::exchange(longest, 0.0);
+                longest = std::max(longest, alone);
+            }
+            counted += longest;
+            if (!(counted > 0)) continue;
+            const double longer = collectives_.library_time(one.call).value / counted;
+            for (FlowPhase& phase : of.phases) {
+                phase.bytes *= longer;
+                phase.afterwards = phase.afterwards * longer;
+            }
+            of.sent = library_sent(one.call, steps_.schedule().mesh);
+        }
     }
-    counted += longest;
-    if (!(counted > 0)) return;
-    const double longer = collectives_.library_time(call).value / counted;
-    for (FlowPhase& phase : of.phases) {
-        phase.bytes *= longer;
-        phase.afterwards = phase.afterwards * longer;
-    }
-    of.sent = library_sent(call, steps_.schedule().mesh);
 }
 
 const std::vector<std::pair<Collectives::Span, int>>& Calls::spans(OneCall& call) {

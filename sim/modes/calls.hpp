@@ -76,7 +76,7 @@ private:
     std::map<std::pair<int, int>, Messages> messages_of(const Phase& phase, const std::vector<Parcel>& parcels,
                                                         const Groups& groups, int lead) const;
     void add_phases(int c, const Communicate& communicate, OfClass& of);
-    void as_library(const Call& call, OfClass& of);
+    void stretch_library_calls();
     std::vector<int> classes_with(int c, const Groups& groups) const;
     void tell(int c, int other);
     void add_work(int c);

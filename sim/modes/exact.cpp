@@ -52,7 +52,11 @@ public:
             programs_.push_back(program_of(schedule.classes[c]));
             for (std::size_t s = 0; s < schedule.classes[c].steps.size(); ++s) {
                 const auto* bucket = std::get_if<Communicate>(&schedule.classes[c].steps[s].action);
-                if (bucket == nullptr || of_library(bucket->algorithm)) continue;
+                if (bucket == nullptr) continue;
+                if (of_library(bucket->algorithm)) {
+                    library_.price(call_of(*bucket), schedule.mesh);  // what is wrong is said before actors start
+                    continue;
+                }
                 const auto visitors = static_cast<std::int64_t>(steps.ranks_of(static_cast<int>(c)).size());
                 exchanges_.emplace(std::pair{static_cast<int>(c), static_cast<int>(s)},
                                    Exchanges{schedule.mesh, call_of(*bucket), wiring, visitors});

@@ -150,7 +150,7 @@ TEST_F(BadInput, OfADeviceThatIsNotThere) {
         {{"run --model lenet5 --batch 2 --steps 1 --device gpu", "there are: cpu, cuda"},
          {"run --model lenet5 --batch 2 --steps 1 --learners 2", "--device cuda"},
          {"run --model lenet5 --batch 2 --steps 1 --learners 0", "at least 1"},
-         {"run --model lenet5 --batch 2 --steps 1 --assign idle", "'data=1' has none"},
+         {"run --model lenet5 --batch 2 --steps 1 --assign idle", "and the plan has none"},
          {"run --model lenet5 --batch 2 --steps 1 --unlocked 2 --plan data:local=2", "--momentum 0"},
          {"run --model lenet5 --batch 2 --steps 1 --plan data:learners=2 --trace x.json", "kernels overlap"}});
     for (const char* command : {"run --model lenet5 --batch 2 --steps 1 --device cuda",

@@ -10,8 +10,11 @@
 
 #include "core/collectives/library.hpp"
 #include "core/error.hpp"
+#include "fixture.hpp"
 #include "models/models.hpp"
+#include "schedule/plan.hpp"
 #include "sim/collective/price.hpp"
+#include "sim/simulate.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -143,12 +146,46 @@ TEST(NcclCalls, AreOneStepInBothModes) {
     EXPECT_NEAR(folded / alone, 1, 0.1);
 }
 
+TEST(NcclCalls, OfASchedulePassTheCertificateAndAreRefusedBeforeTheyBegin) {
+    const Schedule schedule = test::data_schedule(16, {test::all_reduce_step(0, 1 << 22, parse_algorithm("nccl"))});
+    for (const char* name : {"polaris", "selene", "eos", "dgx-a100"}) {
+        const Machine machine = models::load_machine(name);
+        const Timeline exact = simulate(schedule, machine, {.mode = Mode::exact, .links = true}).timeline;
+        const Timeline folded = simulate(schedule, machine, {.mode = Mode::folded, .links = true}).timeline;
+        EXPECT_NEAR(test::step_time(exact) / test::step_time(folded), 1, 1e-9) << name;
+    }
+    for (const Mode mode : {Mode::exact, Mode::folded}) {
+        EXPECT_THROW(simulate(schedule, models::load_machine("cori-knl"), {.mode = mode}), InputError);
+        EXPECT_THROW(simulate(schedule, test::one_device_nodes(16, Star{}), {.mode = mode}), InputError);
+    }
+}
+
+// Of several classes of ranks, whose collectives share links with each other's messages.
+TEST(NcclCalls, OfPipelinesPassTheCertificate) {
+    const Machine machine = models::load_machine("selene");
+    const Schedule schedule =
+        schedule::make_schedule(models::load_network("gpt-h1024-a16-l4-v8192@512"), machine,
+                                schedule::parse_plan("pipe=2:microbatches=4,data=2:allreduce=nccl,tensor=8"),
+                                {.devices = 32, .batch_per_device = 4});
+    const Timeline exact = simulate(schedule, machine, {.mode = Mode::exact}).timeline;
+    const Timeline folded = simulate(schedule, machine, {.mode = Mode::folded}).timeline;
+    // Exact mode's does not meet the messages of others.
+    EXPECT_NEAR(test::step_time(exact) / test::step_time(folded), 1, 0.05);
+}
+
 TEST(NcclCalls, OfGroupsThatShareNetworkCardsTakeLonger) {
     const Machine machine = models::load_machine("perlmutter");
     const Mesh together{{{"data", 8}, {"tensor", 4}}}, alone{{{"data", 32}}};
     const Call call{.elements = 1 << 26, .algorithm = parse_algorithm("nccl")};
     EXPECT_GT(collective_time(call, together, machine, Mode::folded),
               collective_time(call, alone, machine, Mode::folded) * 3.0);
+}
+
+// A machine by another transport has another name, and the same library.
+TEST(NcclCalls, AreOfMachinesByEveryTransport) {
+    const Machine machine = models::load_machine("abci@chainermn");
+    const Call call{.elements = 1 << 20, .algorithm = parse_algorithm("nccl")};
+    EXPECT_GT(collective_time(call, Mesh{{{"data", 8}}}, machine, Mode::folded), Seconds{0});
 }
 
 TEST(NcclWords, AreReadAndWritten) {

@@ -77,10 +77,13 @@ const LibraryTimes& LibraryCalls::times_of(const Call& call, const Mesh& mesh) {
         devices.push_back(static_cast<int>(groups.rank(0, member) - first_of_node));
     const auto kind = static_cast<std::size_t>(first.kind);
     double crowding = 1;
-    const Bandwidth most = spread.nodes > 1 ? wiring_.node_egress(first.node) : Bandwidth{};
+    Bandwidth most;
     if (spread.nodes > 1) {
         const LibraryTimes alone{machine, software, kind, spread.nodes, devices};
-        crowding = crowding_of(groups, spread, alone.communicator().view.rails, wiring_);
+        const std::int64_t rails = alone.communicator().view.rails;
+        crowding = crowding_of(groups, spread, rails, wiring_);
+        const auto nics = std::ranges::count(machine.nodes[kind].vertices, VertexKind::nic, &Vertex::kind);
+        most = wiring_.node_egress(first.node) * (static_cast<double>(rails) / static_cast<double>(nics));
     }
     return times_.emplace(call.axis, LibraryTimes{machine, software, kind, spread.nodes, devices, crowding, most})
         .first->second;

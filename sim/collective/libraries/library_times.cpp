@@ -37,6 +37,15 @@ double tree_chunk(double each, double depth) {
     return std::min(chunk, each);
 }
 
+// ... of LL128, whose threshold grows with the nodes.
+double ll128_chunk(double each, double levels, double devices) {
+    const double steps = 1 + levels + 0.1 * devices;
+    double chunk = tree_chunk_most;
+    while (each / chunk < steps * 64 / devices && chunk > 128 * kibi) chunk /= 2;
+    while (each / chunk < steps * 16 / devices && chunk > tree_chunk_least) chunk /= 2;
+    return std::min(chunk, each);
+}
+
 }  // namespace
 
 std::int64_t thread_blocks(double bytes, std::int64_t channels, std::int64_t ranks, LibraryAlgorithm algorithm,
@@ -79,6 +88,8 @@ double LibraryTimes::wire() const {
     return (most_ > 0 ? std::min(out, most_) : out) / crowding_;
 }
 
+double LibraryTimes::through_switch() const { return communicator_.view.to_switch > 0 ? library_->switch_step : 0; }
+
 double LibraryTimes::rendezvous(double message) const {
     const double kb = message / kibi;
     if (kb <= transport_->eager_kb || transport_->rendezvous == 0) return 0;
@@ -106,7 +117,7 @@ double LibraryTimes::ring_time(CollectiveKind kind, double bytes, Estimate estim
     const double rate =
         std::min(wire() / on_wire(q), q == Protocol::simple ? wire() : estimate.bandwidth * steps.all / n);
     const double through = bytes * steps.all / n / 1000 / std::min(rate, wire() / on_wire(q));
-    const double inside = inside_step(c, false, q);
+    const double inside = inside_step(c, false, q) + through_switch();
     const double network = network_step(c, false, q) * transport_->step;
     // A thread block moves as much as a channel's half at its fastest.
     const double block_rate = c.view.architecture->tree[0] / 2 / on_wire(q);
@@ -127,8 +138,9 @@ double LibraryTimes::tree_time(double bytes, Estimate estimate, std::int64_t blo
     const double levels = std::floor(std::log2(static_cast<double>(c.nodes)));
     const double depth = static_cast<double>(c.view.devices - 1) + levels;
     const double each = bytes / b;
-    const double chunk = q == Protocol::simple ? tree_chunk(each, depth)
-                                               : std::min(each, q == Protocol::ll ? ll_chunk : tree_chunk_least);
+    const double chunk = q == Protocol::simple  ? tree_chunk(each, depth)
+                         : q == Protocol::ll128 ? ll128_chunk(each, levels, static_cast<double>(c.view.devices))
+                                                : std::min(each, ll_chunk);
     const double message = std::min(chunk, tree_chunk_least) * on_wire(q);
     const double latency =
         estimate.latency + 2 * levels * (network_step(c, true, q) * (transport_->step - 1) + rendezvous(message));
@@ -186,7 +198,10 @@ LibraryPrice LibraryTimes::price(CollectiveKind kind, Bytes size, const std::str
             time = best.latency + bytes / 1000 / std::min(best.bandwidth, wire() / both);
         } else {
             const double reached = best.algorithm == nvls ? a.nvls_reached : c.view.linked() ? a.ring_reached : 1;
-            time = best.latency + bytes / 1000 / (best.bandwidth * reached);
+            const double steps = best.algorithm == ring   ? ring_steps(kind, c.ranks(), 1).all
+                                 : best.algorithm == tree ? 2 * static_cast<double>(c.view.devices - 1)
+                                                          : 0;
+            time = best.latency + steps * through_switch() + bytes / 1000 / (best.bandwidth * reached);
         }
     }
     price.time = Seconds{(call_ + time) * 1e-6};

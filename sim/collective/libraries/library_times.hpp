@@ -30,8 +30,8 @@ class LibraryTimes {
 public:
     /// `devices`: numbers in a node of this kind; a job may leave some out. `crowding`: how many times as long a byte
     /// takes between nodes as on a network card of its own, because other communicators or a tapered fabric share its
-    /// way. `most`: what leaves a node at most, where the machine says so; 0: it does not. InputError where the library
-    /// knows no such device, or nodes have no network cards.
+    /// way. `most`: what leaves a node by these devices' cards at most, where the machine says so; 0: it does not.
+    /// InputError where the library knows no such device, or nodes have no network cards.
     LibraryTimes(const Machine& machine, const CollectiveSoftware& software, std::size_t kind, std::int64_t nodes,
                  std::span<const int> devices, double crowding = 1, Bandwidth most = {});
 
@@ -49,7 +49,8 @@ private:
     double ring_time(CollectiveKind kind, double bytes, Estimate estimate, std::int64_t blocks) const;
     double tree_time(double bytes, Estimate estimate, std::int64_t blocks) const;
     double exchange_time(double bytes) const;
-    double wire() const;  // GB/s that leave a node over all its rails
+    double wire() const;            // GB/s that leave a node over all its rails
+    double through_switch() const;  // us that a step over GPU-to-GPU links takes longer
     double rendezvous(double message) const;
     double gap(double message, LibraryProtocol protocol) const;
 

@@ -249,9 +249,13 @@ Channels on_one_node(const NodeView& view) {
     if (view.linked())
         found = search(architecture.speeds_inside, total, total, [&](double s) { return rings_inside(view, s); });
     Channels channels;
-    if (found.count == 0 && view.linked()) {  // trees alone: as many as leave the device with the fewest links
-        channels.rings = false;
-        found = {static_cast<std::int64_t>(std::floor(total / architecture.link + 1e-6)), architecture.link};
+    if (found.count == 0 && view.linked()) {
+        // No ring over the links alone: one step goes through a neighbour, at a lower speed, as often as links leave
+        // the device that has the fewest.
+        const auto slower =
+            std::ranges::find_if(architecture.speeds_inside, [&](double s) { return s < architecture.link; });
+        found = {static_cast<std::int64_t>(std::floor(total / architecture.link + 1e-6)),
+                 slower == architecture.speeds_inside.end() ? architecture.link : *slower};
     } else if (found.count == 0) {
         found = search(architecture.speeds_inside, view.pcie, view.pcie, [](double) { return std::int64_t{1}; });
         if (found.count == 0) found = {1, view.pcie};

@@ -40,7 +40,6 @@ struct Channels {
     std::int64_t count = 0;
     double inside = 0, across = 0;  // GB/s of one
     double tree_inside = 0;         // of a tree on two nodes, whose chain inside may carry twice what leaves
-    bool rings = true;              // false: only trees fit
     double bus(std::int64_t nodes) const { return static_cast<double>(count) * (nodes <= 2 ? inside : across); }
 };
 /// As NCCL's search does (src/graph/search.cc): as many channels as fit, of one speed of its list, the fastest first.

@@ -135,7 +135,7 @@ std::vector<Estimate> estimates(const Communicator& c, CollectiveKind kind, doub
     for (const LibraryAlgorithm algorithm : c.version->algorithms) {
         for (const Protocol q : protocols) {
             if (q == Protocol::ll128 && !has_ll128(c)) continue;
-            if (algorithm == ring && c.channels.rings) all.push_back(ring_estimate(c, kind, bytes, q));
+            if (algorithm == ring) all.push_back(ring_estimate(c, kind, bytes, q));
             if (algorithm == tree && sums) all.push_back(tree_estimate(c, bytes, q));
         }
         const bool switches_sum = sums && c.view.architecture->nvls_efficiency > 0 && c.view.to_switch > 0;
@@ -146,8 +146,6 @@ std::vector<Estimate> estimates(const Communicator& c, CollectiveKind kind, doub
         const bool halves = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
         if (algorithm == pat && halves && c.view.devices == 1 && c.nodes > 1) all.push_back(pat_estimate(c));
     }
-    // Five devices of a cube mesh have no ring: what is not an all-reduce goes by one over the tree's links.
-    if (all.empty()) all.push_back(ring_estimate(c, kind, bytes, Protocol::simple));
     for (Estimate& each : all) each.time = each.latency + bytes / (1000 * each.bandwidth);
     return all;
 }
