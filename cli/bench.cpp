@@ -70,22 +70,25 @@ void add_pictures(CLI::App& app, BenchOptions& options) {
 }
 
 void add_library(CLI::App& app, LibraryBench& library) {
-    app.add_option("--machine", library.machine, "of nccl-table: whose table it is")->option_text("NAME|FILE.toml");
-    app.add_option("--nodes", library.nodes, "of nccl-table")
+    app.add_option("--machine", library.machine, "of nccl-table, where it is needed: whose table it is")
+        ->option_text("NAME|FILE.toml");
+    app.add_option("--nodes", library.nodes, "of nccl-table: at least 1")
         ->check(CLI::PositiveNumber)
         ->capture_default_str()
         ->option_text("N");
     app.add_option("--devices-per-node", library.devices_per_node,
-                   "of nccl-table: the first of each node; all if not given")
+                   "of nccl-table: the first of each node, at least 1; default all")
         ->check(CLI::PositiveNumber)
         ->option_text("K");
     app.add_option("--op", library.operation,
                    "of nccl-table: all_reduce, all_gather, reduce_scatter, broadcast or all_to_all")
         ->capture_default_str()
         ->option_text("OP");
-    app.add_option("--force-algorithm", library.algorithm, "of nccl-table: as NCCL_ALGO (ring, tree, nvls, ...)")
+    app.add_option("--force-algorithm", library.algorithm,
+                   "of nccl-table: as NCCL_ALGO (ring, tree, nvls, ...); default NCCL's choice")
         ->option_text("NAME");
-    app.add_option("--force-protocol", library.protocol, "of nccl-table: as NCCL_PROTO (ll, ll128, simple)")
+    app.add_option("--force-protocol", library.protocol,
+                   "of nccl-table: as NCCL_PROTO (ll, ll128, simple); default NCCL's choice")
         ->option_text("NAME");
     app.add_option("--compare", library.compare, "of nccl-table: what nccl-tests printed, beside what it would have")
         ->option_text("FILE");

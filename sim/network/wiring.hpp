@@ -63,6 +63,7 @@ public:
     const SwitchSums& switch_sums(std::int64_t device) const;
     Bandwidth nominal_rate_inside(std::int64_t from, std::int64_t to) const;
     Seconds stretched_inside(Seconds nominal) const { return nominal * stretch_inside_; }
+    Seconds stretched_across(Seconds nominal) const { return nominal * stretch_across_; }
     /// What the link carries that joins two devices of a node, degraded or not; 0 where none does, or it has failed.
     Bandwidth direct(std::int64_t from, std::int64_t to) const;
     /// What can leave a device over all its links together, and a node over all its NICs, or come into it; 0 for the

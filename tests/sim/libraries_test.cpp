@@ -173,6 +173,23 @@ TEST(NcclCalls, OfPipelinesPassTheCertificate) {
     EXPECT_NEAR(test::step_time(exact) / test::step_time(folded), 1, 0.05);
 }
 
+// Both ends of the band keep to what links carry there, and lie around the nominal time.
+TEST(NcclCalls, PassTheCertificateAtBothEndsOfTheBand) {
+    for (const auto& [name, ranks] :
+         {std::pair{"abci@chainermn", 4}, {"abci@chainermn", 16}, {"eos", 8}, {"selene", 32}}) {
+        const Machine machine = models::load_machine(name);
+        const Schedule schedule =
+            test::data_schedule(ranks, {test::all_reduce_step(0, 25'000'000, parse_algorithm("nccl"))});
+        for (const Mode mode : {Mode::exact, Mode::folded}) {
+            const auto step = [&](Quantile quantile) {
+                return test::step_time(simulate(schedule, machine, {.mode = mode, .quantile = quantile}).timeline);
+            };
+            EXPECT_LE(step(low), step(nominal)) << name;
+            EXPECT_GT(step(high), step(nominal) * 1.1) << name;
+        }
+    }
+}
+
 TEST(NcclCalls, OfGroupsThatShareNetworkCardsTakeLonger) {
     const Machine machine = models::load_machine("perlmutter");
     const Mesh together{{{"data", 8}, {"tensor", 4}}}, alone{{{"data", 32}}};

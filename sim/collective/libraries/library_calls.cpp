@@ -61,9 +61,9 @@ double crowding_of(const Groups& groups, const Spread& spread, std::int64_t rail
 
 }  // namespace
 
-const LibraryTimes& LibraryCalls::times_of(const Call& call, const Mesh& mesh) {
-    const auto known = times_.find(call.axis);
-    if (known != times_.end()) return known->second;
+const LibraryCalls::Placed& LibraryCalls::placed(const Call& call, const Mesh& mesh) {
+    const auto known = placed_.find(call.axis);
+    if (known != placed_.end()) return known->second;
     const Groups groups = groups_along(mesh, call.axis, {}, wiring_);
     const Machine& machine = wiring_.machine();
     const CollectiveSoftware software = collectives_of(machine);
@@ -85,8 +85,8 @@ const LibraryTimes& LibraryCalls::times_of(const Call& call, const Mesh& mesh) {
         const auto nics = std::ranges::count(machine.nodes[kind].vertices, VertexKind::nic, &Vertex::kind);
         most = wiring_.node_egress(first.node) * (static_cast<double>(rails) / static_cast<double>(nics));
     }
-    return times_.emplace(call.axis, LibraryTimes{machine, software, kind, spread.nodes, devices, crowding, most})
-        .first->second;
+    const LibraryTimes times{machine, software, kind, spread.nodes, devices, crowding, most};
+    return placed_.emplace(call.axis, Placed{times, groups.rank(0, 0), most / crowding}).first->second;
 }
 
 Bytes library_sent(const Call& call, const Mesh& mesh) {
@@ -97,7 +97,17 @@ Bytes library_sent(const Call& call, const Mesh& mesh) {
 
 LibraryPrice LibraryCalls::price(const Call& call, const Mesh& mesh) {
     const Bytes whole = size_of(call.type) * static_cast<double>(call.elements);
-    return times_of(call, mesh).price(call.kind, whole, call.algorithm.inside, call.algorithm.across);
+    const Placed& at = placed(call, mesh);
+    LibraryPrice price = at.times.price(call.kind, whole, call.algorithm.inside, call.algorithm.across);
+    const std::int64_t nodes = at.times.communicator().nodes;
+    price.time = nodes > 1 ? wiring_.stretched_across(price.time) : wiring_.stretched_inside(price.time);
+    if (at.times.communicator().ranks() < 2) return price;
+    price.time = std::max(price.time, library_sent(call, mesh) / wiring_.egress(at.device));
+    if (nodes > 1) {
+        const Bytes crossing = least_crossing(call.kind, nodes, whole) / static_cast<double>(nodes);
+        price.time = std::max(price.time, crossing / at.out);
+    }
+    return price;
 }
 
 }  // namespace rehearse::sim

@@ -64,14 +64,20 @@ private:
 class LibraryCalls {
 public:
     explicit LibraryCalls(const Wiring& wiring) : wiring_(wiring) {}
+    /// At the wiring's quantile, and never faster than its links and network cards at that quantile.
     /// InputError where a group's ranks are not spread evenly over nodes of one kind.
     LibraryPrice price(const Call& call, const Mesh& mesh);
 
 private:
-    const LibraryTimes& times_of(const Call& call, const Mesh& mesh);
+    struct Placed {
+        LibraryTimes times;
+        std::int64_t device = 0;  // one of them
+        Bandwidth out;            // of a group from one node at most; 0: it is on one
+    };
+    const Placed& placed(const Call& call, const Mesh& mesh);
 
     const Wiring& wiring_;
-    std::map<int, LibraryTimes> times_;  // by axis
+    std::map<int, Placed> placed_;  // by axis
 };
 
 /// What each rank sends, as ring and trees do.
