@@ -143,7 +143,7 @@ Run add_models(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("NAME", options->name, "a network's name or an .onnx file; without it all are listed");
     add_import(app, options->import);
-    app.add_option("--depth", options->depth, "one row a module: so many names of the layers' paths")
+    app.add_option("--depth", options->depth, "one row a module: so many names of the layers' paths, at least 1; 0: a row a layer")
         ->option_text("N")
         ->check(CLI::NonNegativeNumber);
     add_fuse(app, options->fuse);
