@@ -103,7 +103,7 @@ int main() {
     fmt::print("| problem | algorithm | type | sums | largest | rms |\n|---|---|---|---|---|---|\n");
     const Window same{3, 3, 1, 1, 1, 1, 1, 1, 1, 1};
     const std::vector<Op> ops{MatMul{32, 64, 64, false}, MatMul{32, 64, 1024, false}, MatMul{32, 64, 4608, false},
-                              Conv2d{64, 14, 14, 64, same, 1, false}, Conv2d{512, 7, 7, 16, same, 1, false}};
+                              Conv{64, 14, 14, 64, same, 1, false}, Conv{512, 7, 7, 16, same, 1, false}};
     for (const Op& op : ops) {
         for (const kernels::Way& way : kernels::ways(op)) kernels::print_row(op, way);
     }

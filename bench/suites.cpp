@@ -47,7 +47,7 @@ void add_convolutions(std::vector<Problem>& problems) {
                             .pad_left = n[8],
                             .pad_bottom = n[7],
                             .pad_right = n[8]};
-        const Conv2d op{.channels = n[2], .height = n[1], .width = n[0], .filters = n[4], .window = window};
+        const Conv op{.channels = n[2], .height = n[1], .width = n[0], .filters = n[4], .window = window};
         for (const Pass pass : passes) problems.push_back({op, pass, n[3], DataType::f32});
     }
 }
@@ -105,7 +105,7 @@ std::vector<Problem> crossover() {
                                 .pad_bottom = pad,
                                 .pad_right = pad};
             problems.push_back(
-                {Conv2d{.channels = channels, .height = size, .width = size, .filters = channels, .window = window},
+                {Conv{.channels = channels, .height = size, .width = size, .filters = channels, .window = window},
                  Pass::forward, 8, DataType::f32});
         }
     }

@@ -147,6 +147,28 @@ std::span<const std::int64_t> Workload::make_tensor_sizes() {
     return tensor_sizes_;
 }
 
+// What a file would say of an operator: constants that are 0 and 1 in turn, places all over the table.
+void Workload::make_given(kernels::Buffers& buffers) {
+    const auto* each = std::get_if<Elementwise>(&problem_.op);
+    const auto* picked = std::get_if<Gather>(&problem_.op);
+    const auto* moved = std::get_if<Rearrangement>(&problem_.op);
+    const bool made = !fixed_.empty() || !chosen_.empty();  // for another set of buffers: all read the same
+    for (const Shape& shape : each == nullptr || made ? std::vector<Shape>{} : each->constants) {
+        fixed_.emplace_back(static_cast<std::size_t>(elements(shape)));
+        for (std::size_t i = 0; i < fixed_.back().size(); ++i) fixed_.back()[i] = static_cast<float>(i % 2);
+    }
+    if (!made && (picked != nullptr || (moved != nullptr && moved->kind == "pack"))) {
+        std::int64_t sources = picked != nullptr ? elements(picked->table) : 0;
+        if (moved != nullptr)
+            for (const Shape& shape : moved->inputs) sources += elements(shape);
+        chosen_.emplace_back(static_cast<std::size_t>(elements(picked != nullptr ? picked->output : moved->output)));
+        for (std::size_t i = 0; i < chosen_.back().size(); ++i)
+            chosen_.back()[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) * 7919 % sources);
+    }
+    buffers.fixed = fixed_;
+    buffers.chosen = chosen_;
+}
+
 kernels::Buffers Workload::make_buffers(Arena& arena) {
     kernels::Buffers buffers;
     const DataType type = problem_.type;
@@ -196,6 +218,7 @@ kernels::Buffers Workload::make_buffers(Arena& arena) {
     buffers.diff_weights = arena.scratch(weights, type);
     buffers.workspace = arena.scratch(backend_->workspace(problem_.op, problem_.batch));
     buffers.labels = make_labels();
+    make_given(buffers);
     buffers.loss_batch = problem_.batch;
     produced_.push_back(problem_.pass == Pass::forward ? first_src : diff_dst);
     return buffers;

@@ -66,6 +66,7 @@ private:
     std::span<std::int32_t> make_labels();
     std::span<std::int32_t> make_indices();
     std::span<const std::int64_t> make_tensor_sizes();
+    void make_given(kernels::Buffers& buffers);
 
     Problem problem_;
     const kernels::Backend* backend_;
@@ -75,6 +76,8 @@ private:
     std::vector<kernels::View> produced_;  // of each set: what priming touches
     std::vector<std::int32_t> labels_, indices_;
     std::vector<std::int64_t> tensor_sizes_;
+    std::vector<std::vector<float>> fixed_;
+    std::vector<std::vector<std::int32_t>> chosen_;
     std::span<float> others_;  // what the core works on between two runs
     std::size_t next_ = 0;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "core/error.hpp"
@@ -12,9 +13,7 @@ namespace rehearse::calibrate {
 
 namespace {
 
-// Boards differ by more than their data sheets say (clocks, libraries' tuning): one standard deviation of the
-// logarithm, at least; measured on four boards, whose medians lie 0.04 to 0.16 apart (docs/kernel_prices.md).
-constexpr double between_boards = 0.1;
+using prices::between_boards;
 
 double log_bound_of(const KernelSample& sample, const DeviceSheet& sheet) {
     const auto point = library_point(sample.problem, *sheet.board);
@@ -33,20 +32,41 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
+double mean(const std::vector<double>& values) {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// One standard deviation, as the median distance from the median says it.
+double spread_of(const std::vector<double>& values) {
+    const double middle = median(values);
+    std::vector<double> distances;
+    for (const double value : values) distances.push_back(std::abs(value - middle));
+    return 1.4826 * median(distances);
+}
+
 bool foretold(const BoardKernel& kernel, const DeviceSheet& sheet) {
     const auto shape = prices::convolution_shape(kernel.sample.problem);
+    if (!shape) return false;
     return prices::library_choice(*shape, *sheet.board).chosen == kernel.family;
 }
 
 MeasuredKernels kernels_of(const MeasuredBoard& board, std::vector<KernelSample> samples) {
-    return {"conv2d", DataType::f32, board.sheet, std::move(samples), board.experts, board.band, board.source};
+    return {board.kind, DataType::f32, board.sheet, std::move(samples), board.experts, board.band, board.source};
 }
 
 JudgedChoice priced(const BoardKernel& kernel, const MeasuredBoard& board, const KernelPrice& price) {
-    return {{kernel.sample.problem, kernel.sample.time, price}, foretold(kernel, board.sheet)};
+    return {{kernel.sample.problem, kernel.sample.time, price}, foretold(kernel, board.sheet), kernel.network};
 }
 
-std::int64_t side_of(const BoardKernel& kernel) { return std::get<Conv2d>(kernel.sample.problem.op).height; }
+// What is left out together: convolutions of images of one side, products of one depth, rows of one length.
+std::int64_t side_of(const BoardKernel& kernel) {
+    const Op& op = kernel.sample.problem.op;
+    if (const auto* conv = std::get_if<Conv>(&op)) return conv->height;
+    if (const auto* dense = std::get_if<MatMul>(&op)) return dense->k;
+    if (const auto* experts = std::get_if<GroupedMatMul>(&op)) return experts->k;
+    if (const auto* softmax = std::get_if<Softmax>(&op)) return softmax->classes;
+    return std::get<LayerNorm>(op).features;
+}
 
 // Of the given kernels of a board, evenly.
 std::vector<KernelSample> taken(const std::vector<const BoardKernel*>& kernels, std::size_t count) {
@@ -129,31 +149,39 @@ std::vector<JudgedChoice> judge_left_out(std::span<const MeasuredBoard> boards, 
     require(boards.size() > 1, "another board to learn from");
     const MeasuredBoard& board = boards[out];
     const Others others = others_of(boards, out, count);
+    // What products take beyond their bounds is what a library made of one chip (a P4's odd
+    // sizes take thrice the time): it says how far to trust the bound, not more.
+    const bool alike = board.kind != "matmul" && board.kind != "groupedmatmul";
     std::vector<GaussianProcess> processes;
-    for (const Expert& expert : board.experts) processes.emplace_back(expert.covariance, others.points, others.values);
+    for (const Expert& expert : board.experts) {
+        if (alike) processes.emplace_back(expert.covariance, others.points, others.values);
+    }
+    const double deviation = spread_of(others.values);
     const auto price = [&](const KernelSample& sample) {
         const auto point = library_point(sample.problem, *board.sheet.board);
+        if (!alike) return KernelPrice{std::log(point->bound.value), deviation};
         std::vector<Estimate> estimates;
         for (const GaussianProcess& process : processes) estimates.push_back(process.at(point->point));
         KernelPrice result = combine(estimates, board.band, 1);
         result.log_time += std::log(point->bound.value);
         return result;
     };
-    double offset = 0, spread = between_boards, seen = 0;
-    for (const double each : others.offsets) offset += each / static_cast<double>(others.offsets.size());
+    // The constants of the bound of products are the mean of all boards already, which lie further apart.
+    constexpr double between_products = 0.3;
+    const double sheet_spread = alike ? between_boards : between_products;
+    double offset = alike ? mean(others.offsets) : 0, spread = sheet_spread, seen = 0;
     std::set<std::size_t> measured;
     if (pilots > 0) {
-        std::vector<double> factors, distances;
+        std::vector<double> factors;
         for (const std::size_t i : every(board.kernels.size(), pilots)) {
             measured.insert(i);
             const KernelSample& sample = board.kernels[i].sample;
             factors.push_back(std::log(sample.time.value) - price(sample).log_time);
         }
         const double middle = median(factors);
-        for (const double factor : factors) distances.push_back(std::abs(factor - middle));
         // The mean of what the data sheet says and what the kernels do, each by how sure it is.
-        seen = 1.4826 * median(distances);
-        const double sure_of_sheet = 1 / (between_boards * between_boards);
+        seen = spread_of(factors);
+        const double sure_of_sheet = 1 / (sheet_spread * sheet_spread);
         const double sure_of_kernels = static_cast<double>(factors.size()) / std::max(1e-6, seen * seen);
         offset = (offset * sure_of_sheet + middle * sure_of_kernels) / (sure_of_sheet + sure_of_kernels);
         spread = std::sqrt(1 / (sure_of_sheet + sure_of_kernels));

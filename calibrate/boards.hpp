@@ -15,7 +15,8 @@ namespace rehearse::calibrate {
 /// A kernel, its price, and whether the family with the least bound is the one that ran.
 struct JudgedChoice {
     Judged judged;
-    bool family_right = false;
+    bool family_right = false;  // of a convolution
+    bool network = false;       // sizes of a network, not random ones
 };
 
 /// Each kernel at the library's bound alone; the deviation is that of all of them, around no offset.
@@ -24,8 +25,8 @@ std::vector<JudgedChoice> judge_bound(const MeasuredBoard& board);
 /// Priced from at most `count` of the board's kernels, taken evenly: all others.
 std::vector<JudgedChoice> judge_unseen(const MeasuredBoard& board, std::size_t count);
 
-/// Every kernel priced from at most `count` of those whose images have other sides: one side in five is left out at a
-/// time.
+/// Every kernel priced from at most `count` of those whose images have other sides (products other depths, rows other
+/// lengths): one side in five is left out at a time.
 std::vector<JudgedChoice> judge_unseen_sides(const MeasuredBoard& board, std::size_t count);
 
 /// The board `out` from its data sheet: what the other boards' kernels take beyond their bounds, `count` of them in

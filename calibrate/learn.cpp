@@ -9,6 +9,7 @@
 
 #include "calibrate/validate_kernels.hpp"
 #include "core/error.hpp"
+#include "prices/library_point.hpp"
 
 namespace rehearse::calibrate {
 
@@ -104,7 +105,12 @@ Covariance first_guess(Smoothness smoothness, std::size_t features) {
             0.05};
 }
 
-std::vector<Expert> first_experts(std::string_view kind) {
+std::vector<Expert> first_experts(std::string_view kind, bool of_boards) {
+    if (of_boards && kind != "conv2d") {
+        const std::size_t features = library_features(kind);
+        return {{true, first_guess(Smoothness::matern32, features)},
+                {true, first_guess(Smoothness::gaussian, features)}};
+    }
     const std::size_t all = feature_names(kind).size();
     if (kind == "conv2d")
         return {{true, first_guess(Smoothness::gaussian, 9)}, {false, first_guess(Smoothness::matern32, all)}};
@@ -167,7 +173,7 @@ Covariance learn(std::span<const TrainingSet> sets, const Covariance& start, con
 }
 
 Family learn_family(std::span<const MeasuredKernels> sets, const std::optional<Family>& kin, int rounds) {
-    Family family{first_experts(sets.front().kind), 1};
+    Family family{first_experts(sets.front().kind, sets.front().sheet.board.has_value()), 1};
     for (std::size_t e = 0; e < family.experts.size(); ++e) {
         Expert& expert = family.experts[e];
         std::vector<TrainingSet> training;

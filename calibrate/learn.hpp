@@ -16,7 +16,8 @@ namespace rehearse::calibrate {
 Covariance first_guess(Smoothness smoothness, std::size_t features);
 
 /// The experts that docs/calibration.md settled on, not yet learned.
-std::vector<Expert> first_experts(std::string_view kind);
+/// `of_boards`: over the features of library_point.
+std::vector<Expert> first_experts(std::string_view kind, bool of_boards = false);
 
 /// Maximizes the sum over `sets` of the logarithm of the marginal likelihood (Rasmussen and Williams 2006, section
 /// 5.4.1) times a wide log-normal prior around first_guess and, where given, around `kin`, a family with more data.

@@ -30,6 +30,9 @@ Run add_cluster(CLI::App& app) {
 Run add_learners(CLI::App& app) {
     return absent(app, "learners: this build has no SimGrid (install libsimgrid-dev, configure with REHEARSE_SIM=ON)");
 }
+Run add_report(CLI::App& app) {
+    return absent(app, "report: this build has no SimGrid (install libsimgrid-dev, configure with REHEARSE_SIM=ON)");
+}
 Run add_predict(CLI::App& app) {
     return absent(app, "predict: this build has no SimGrid (install libsimgrid-dev, configure with REHEARSE_SIM=ON)");
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <regex>
 
 #include "bench/caches.hpp"
 #include "bench/check.hpp"
@@ -18,6 +17,7 @@
 #include "core/problem_forms.hpp"
 #include "core/text.hpp"
 #include "kernels/threads.hpp"
+#include "match/pattern.hpp"
 #include "models/fuse.hpp"
 #include "models/models.hpp"
 #include "models/this_host.hpp"
@@ -55,12 +55,8 @@ std::vector<calibrate::Needed> of_suite(const BenchOptions& options) {
 }
 
 void apply_filter(const std::string& filter, std::vector<calibrate::Needed>& problems) {
-    try {
-        const std::regex pattern(filter);
-        std::erase_if(problems, [&](const auto& each) { return !std::regex_search(to_string(each.problem), pattern); });
-    } catch (const std::regex_error& error) {
-        throw InputError(fmt::format("--filter {}: {}", filter, error.what()));
-    }
+    const match::Pattern pattern{filter, "--filter"};
+    std::erase_if(problems, [&](const auto& each) { return !pattern.is_in(to_string(each.problem)); });
     if (problems.empty()) throw InputError(fmt::format("--filter {}: no problem matches it", filter));
 }
 

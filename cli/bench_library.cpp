@@ -61,7 +61,7 @@ int bench_library(const BenchOptions& options) {
     const LibraryBench& asked = options.library;
     std::int64_t nodes = 0, devices = 0;
     const Machine machine = asked_machine(asked, nodes, devices);
-    CollectiveSoftware software = collectives_of(machine);
+    CollectiveSoftware software = machine.collectives;
     std::vector<int> used(static_cast<std::size_t>(devices));
     std::iota(used.begin(), used.end(), 0);
     const sim::LibraryTimes times{machine, software, 0, nodes, used};

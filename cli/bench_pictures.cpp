@@ -74,7 +74,7 @@ void save(const BenchOptions& options, const std::string& path, const picture::P
 }
 
 // A square convolution's shape without its filter.
-std::string shape_of(const Conv2d& op, const Problem& problem) {
+std::string shape_of(const Conv& op, const Problem& problem) {
     const Window& w = op.window;
     std::string text = fmt::format("{}x{}, {} channels", op.height, op.width, op.channels);
     if (op.filters != op.channels) text += fmt::format(" to {}", op.filters);

@@ -37,5 +37,7 @@ Run add_learners(CLI::App& app);
 Run add_models(CLI::App& app);
 Run add_frameworks(CLI::App& app);
 Run add_machines(CLI::App& app);
+Run add_completion(CLI::App& app);
+Run add_manual(CLI::App& app);
 
 }  // namespace rehearse::cli

@@ -64,6 +64,9 @@ void add_conditions(CLI::App& app, ConditionOptions& conditions) {
                                 {"random", sim::Placement::random},
                                 {"scattered", sim::Placement::scattered}},
                                "which of the machine's nodes the job gets");
+    app.add_option("--devices-per-node", conditions.devices_per_node,
+                   "the job gets so many devices of each node, its first; default all")
+        ->option_text("K");
     app.add_option("--quorum", conditions.quorum, "a step waits for that share of the devices only (folded mode)")
         ->option_text("SHARE");
     app.add_option("--backup", conditions.backup, "so many devices more than a step waits for (Chen et al. 2016)")
@@ -110,6 +113,11 @@ predict::Conditions conditions_of(const ConditionOptions& options) {
     conditions.quorum = share("--quorum", options.quorum, 1);
     conditions.backup = options.backup;
     conditions.placement = options.placement;
+    if (options.devices_per_node) {
+        if (*options.devices_per_node < 1)
+            throw InputError(fmt::format("--devices-per-node {}: at least 1", *options.devices_per_node));
+        conditions.devices_per_node = *options.devices_per_node;
+    }
     conditions.input = options.input;
     conditions.stage = options.stage;
     if (!options.sample.empty()) conditions.sample = parse_quantity<Bytes>(options.sample);

@@ -24,6 +24,7 @@ struct ConditionOptions {
     std::string quorum;                      // a share
     std::int64_t backup = 0;
     sim::Placement placement = sim::Placement::contiguous;
+    std::optional<std::int64_t> devices_per_node;
     std::string input, sample, stage;
     std::string loader;  // "ahead", "inline", "inline:stack=RATE:copy=RATE"; empty: as ahead
     std::optional<std::int64_t> keep;

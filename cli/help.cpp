@@ -6,6 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
 
 #include "cli/option_notes.hpp"
 #include "core/problem_forms.hpp"
@@ -50,8 +54,9 @@ std::string default_of(const CLI::Option& option) {
 
 std::string range_of(const OptionNote& note) {
     if (!note.least) return std::string{note.range};
-    return fmt::format("{} {:g}{}{}", note.is_above ? "above" : "at least", *note.least, note.range.empty() ? "" : " ",
-                       note.range);
+    return fmt::format("{} {:g}{}{}{}", note.is_above ? "above" : "at least", *note.least,
+                       note.range.empty() ? "" : " ", note.range,
+                       note.most ? fmt::format(", at most {}", static_cast<std::int64_t>(*note.most)) : "");
 }
 
 CLI::Validator checked(const OptionNote& note) {
@@ -59,14 +64,14 @@ CLI::Validator checked(const OptionNote& note) {
         [&note](const std::string& text) {
             double value = 0;
             if (!CLI::detail::lexical_cast(text, value)) return std::string{};  // no number: CLI11 says so
-            const bool good = note.is_above ? value > *note.least : value >= *note.least;
-            return good ? std::string{} : fmt::format("{}: {}", text, range_of(note));
+            const bool enough = note.is_above ? value > *note.least : value >= *note.least;
+            return enough && (!note.most || value <= *note.most) ? std::string{}
+                                                                 : fmt::format("{}: {}", text, range_of(note));
         },
         "");
 }
 
-void annotate(CLI::App& command, CLI::Option& option) {
-    if (is_flag(option) || option.get_lnames().empty()) return;
+void note_range(CLI::App& command, CLI::Option& option) {
     const OptionNote* note = note_of(command.get_name(), option.get_lnames().front());
     std::vector<std::string> said;
     if (note != nullptr) {
@@ -81,6 +86,40 @@ void annotate(CLI::App& command, CLI::Option& option) {
         said.push_back(fmt::format("default: {}", text));
     }
     if (!said.empty()) option.description(fmt::format("{} [{}]", option.get_description(), fmt::join(said, "; ")));
+}
+
+template <typename Number>
+bool is_decimal(std::string_view text) {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size()) return false;
+    if constexpr (std::is_floating_point_v<Number>) return std::isfinite(value);
+    const std::size_t first = text.starts_with('-') ? 1 : 0;
+    return text.size() == first + 1 || text[first] != '0';
+}
+
+/// What CLI11 makes of numbers is strtol's: "010" is 8, "0x10" is 16, "" is 0, and 1e23 is the largest there is. All of
+/// these are refused before it sees them.
+void read_strictly(CLI::Option& option) {
+    std::string type = option.get_type_name();  // "INT", or "INT:NONNEGATIVE" where it is checked, too
+    type = type.substr(0, type.find(':'));
+    const auto check = [&](auto is_good, std::string_view what) {
+        option.transform(CLI::Validator(
+            [is_good, what](const std::string& text) {
+                return is_good(text) ? std::string{} : fmt::format("'{}': {}", text, what);
+            },
+            ""));
+    };
+    constexpr std::string_view whole = "a whole number, in decimal digits without leading zeros, of at most 64 bits";
+    if (type == "INT") check(is_decimal<std::int64_t>, whole);
+    if (type == "UINT") check(is_decimal<std::uint64_t>, whole);
+    if (type == "FLOAT") check(is_decimal<double>, "a finite number, in decimal digits");
+}
+
+void annotate(CLI::App& command, CLI::Option& option) {
+    if (is_flag(option)) return;
+    if (!option.get_lnames().empty()) note_range(command, option);
+    read_strictly(option);
 }
 
 }  // namespace

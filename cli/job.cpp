@@ -8,6 +8,7 @@
 #include "core/collectives/collective.hpp"
 #include "core/error.hpp"
 #include "core/precision.hpp"
+#include "core/quoting.hpp"
 #include "core/text.hpp"
 #include "models/fuse.hpp"
 #include "models/models.hpp"
@@ -16,8 +17,10 @@
 namespace rehearse::cli {
 
 void add_job(CLI::App& app, JobOptions& job) {
-    app.add_option("--model", job.model, "a network by name (rehearse models) or an .onnx file")
-        ->option_text("NAME|FILE.onnx")
+    app.add_option("--model", job.model,
+                   "a network by name (rehearse models), an .onnx file, or "
+                   "Hugging Face's config.json (or its folder)")
+        ->option_text("NAME|FILE.onnx|config.json")
         ->capture_default_str();
     add_import(app, job.import);
     app.add_option("--plan", job.plan, "how the run is split; --plan help lists axes and options")
@@ -64,7 +67,8 @@ void add_import(CLI::App& app, models::ImportOptions& options) {
                    options.sizes[each.substr(0, equals)] = size;
                }
            },
-           "the size, at least 1, of each dimension that an .onnx file leaves open; needed for all but the batch")
+           "the size, at least 1, of each dimension that an .onnx file leaves open; needed for all but the batch; of a "
+           "config.json the tokens of a sample (T5: targets, too)")
         ->option_text("NAME=SIZE[,NAME=SIZE...]")
         ->delimiter(',');
 }
@@ -72,13 +76,14 @@ void add_import(CLI::App& app, models::ImportOptions& options) {
 Network load_network(const std::string& name_or_file, std::string_view fuse, const models::ImportOptions& options) {
     const models::Fusions fusions = models::parse_fusions(fuse);
     const Network network = models::load_network(name_or_file, options);
-    for (const std::string& note : network.notes) fmt::print(stderr, "rehearse: note: {}: {}\n", network.name, note);
+    for (const std::string& note : network.notes)
+        fmt::print(stderr, "rehearse: note: {}\n", printable(network.name + ": " + note));
     const double guessed = guessed_share(network);
     if (guessed > 0) {
         fmt::print(stderr,
                    "rehearse: warning: {}: {:.1f} % of the bytes that cross memory are of unknown operators, "
                    "whose time is guessed\n",
-                   network.name, 100 * guessed);
+                   printable(network.name), 100 * guessed);
     }
     return models::fuse(network, fusions);
 }

@@ -3,11 +3,14 @@
 #include <CLI/CLI.hpp>
 
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "cli/command.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "models/charge.hpp"
 #include "models/models.hpp"
 #include "picture/topology.hpp"
 #include "picture/write.hpp"
@@ -25,18 +28,9 @@ struct Options {
     std::string name, plot;
 };
 
-int list(const Options& options) {
-    if (!options.plot.empty())
-        throw InputError("machines: --plot draws one machine: right would be its NAME before it");
-    Report report{document("machines", Json::object()), {}, ""};
-    Json rows = Json::array();
-    for (const models::MachineName& machine : models::machines()) {
-        rows.push_back({{"name", machine.name}, {"summary", machine.summary}});
-    }
-    report.document["machines"] = rows;
-    report.tables = {{"machines", "", {{"name", "name"}, {"summary", "what it is"}}}};
-    print(report, options.common);
-    return good;
+// Whether a figure's source says that nobody has looked it up: machine files mark such figures with these words.
+bool is_unsourced(std::string_view source) {
+    return source.find("unverified") != std::string_view::npos || source.find("assumed") != std::string_view::npos;
 }
 
 // One row a figure: what it belongs to, its name, its value as text and in base units, its source.
@@ -53,12 +47,22 @@ public:
     }
     void row(const std::string& of, const std::string& name, const std::string& text, double value,
              const std::string& source) {
-        rows_.push_back({{"of", of}, {"figure", name}, {"text", text}, {"value", value}, {"source", source}});
+        const bool unsourced = is_unsourced(source);
+        unsourced_ += unsourced ? 1 : 0;
+        rows_.push_back({{"of", of},
+                         {"figure", name},
+                         {"text", text},
+                         {"value", value},
+                         {"mark", unsourced ? "?" : ""},
+                         {"source", source}});
     }
     const Json& rows() const { return rows_; }
+    /// How many of them are assumed or from memory.
+    std::size_t unsourced() const { return unsourced_; }
 
 private:
     Json rows_ = Json::array();
+    std::size_t unsourced_ = 0;
 };
 
 void add_device(Figures& figures, const DeviceClass& device) {
@@ -153,6 +157,62 @@ Json nodes_of(const Machine& machine) {
     return nodes;
 }
 
+void add_charge(Figures& figures, const models::Charge& charge) {
+    figures.row("charge", fmt::format("{}s of a node an hour", charge.unit), fmt::format("{:.4g}", charge.factor.value),
+                charge.factor.value, charge.factor.source);
+    for (const models::Queue& queue : charge.queues)
+        figures.row("charge", fmt::format("queue {}", queue.name),
+                    fmt::format("{} to {} nodes, {:.3g} h", queue.least, queue.most, queue.wall.value / 3600),
+                    queue.wall.value, queue.source);
+}
+
+Figures figures_of(const Machine& machine, const std::optional<models::Charge>& charge) {
+    Figures figures;
+    for (const DeviceClass& device : machine.classes) add_device(figures, device);
+    if (has_tiles(machine)) add_software(figures, machine.software);
+    for (const NodeKind& kind : machine.nodes) {
+        for (const NodeLink& link : kind.links) {
+            const std::string name = fmt::format("{} - {}", kind.vertices[static_cast<std::size_t>(link.a)].name,
+                                                 kind.vertices[static_cast<std::size_t>(link.b)].name);
+            figures.add(kind.name, name.c_str(), link.bandwidth);
+        }
+    }
+    add_messaging(figures, "inside a node", machine.inside);
+    add_fabric(figures, machine.fabric);
+    add_messaging(figures, "across nodes", machine.across);
+    for (const StorageTier& tier : machine.storage) figures.add("storage", tier.name.c_str(), tier.read);
+    if (charge) add_charge(figures, *charge);
+    return figures;
+}
+
+int list(const Options& options) {
+    if (!options.plot.empty())
+        throw InputError("machines: --plot draws one machine: right would be its NAME before it");
+    Report report{document("machines", Json::object()), {}, ""};
+    Json rows = Json::array();
+    for (const models::MachineName& machine : models::machines()) {
+        Json row{{"name", machine.name}, {"figures", nullptr}, {"unsourced", nullptr}, {"summary", machine.summary}};
+        if (machine.name != "this-host") {
+            const Figures figures = figures_of(models::load_machine(machine.name), models::load_charge(machine.name));
+            row["figures"] = figures.rows().size();
+            row["unsourced"] = figures.unsourced();
+        }
+        rows.push_back(row);
+    }
+    report.document["machines"] = rows;
+    report.tables = {{"machines",
+                      "",
+                      {{"name", "name"},
+                       {"figures", "figures", Show::count},
+                       {"unsourced", "unsourced", Show::count},
+                       {"summary", "what it is"}}}};
+    report.footer =
+        "unsourced: figures that are assumed or written down from memory; `rehearse machines NAME` marks them with "
+        "'?'.";
+    print(report, options.common);
+    return good;
+}
+
 // As predict does: the file of a host whose ranks never talked says everything else.
 void require_messages(const Machine& machine) {
     if (device_count(machine) == 1 || machine.inside.fraction.value > 0) return;
@@ -168,20 +228,8 @@ int show(const Options& options) {
     const bool this_host = options.name == "this-host";
     const Machine machine = this_host ? models::detect_this_host() : models::load_machine(options.name);
     if (!this_host) require_messages(machine);
-    Figures figures;
-    for (const DeviceClass& device : machine.classes) add_device(figures, device);
-    if (has_tiles(machine)) add_software(figures, machine.software);
-    for (const NodeKind& kind : machine.nodes) {
-        for (const NodeLink& link : kind.links) {
-            const std::string name = fmt::format("{} - {}", kind.vertices[static_cast<std::size_t>(link.a)].name,
-                                                 kind.vertices[static_cast<std::size_t>(link.b)].name);
-            figures.add(kind.name, name.c_str(), link.bandwidth);
-        }
-    }
-    add_messaging(figures, "inside a node", machine.inside);
-    add_fabric(figures, machine.fabric);
-    add_messaging(figures, "across nodes", machine.across);
-    for (const StorageTier& tier : machine.storage) figures.add("storage", tier.name.c_str(), tier.read);
+    const auto charge = this_host ? std::nullopt : models::load_charge(options.name);
+    const Figures figures = figures_of(machine, charge);
 
     Report report{document("machine", {{"machine", options.name}}), {}, ""};
     report.document["name"] = machine.name;
@@ -194,7 +242,12 @@ int show(const Options& options) {
     report.tables = {{"figures",
                       fmt::format("{}: {}\n{} nodes, {} devices, {}", machine.name, machine.summary,
                                   node_count(machine), device_count(machine), topology_text(machine.fabric.topology)),
-                      {{"of", "of"}, {"figure", "figure"}, {"text", "value"}, {"source", "source"}}}};
+                      {{"of", "of"}, {"figure", "figure"}, {"text", "value"}, {"mark", ""}, {"source", "source"}}}};
+    if (figures.unsourced() > 0)
+        report.footer = fmt::format(
+            "?: {} of {} figures are assumed or written down from memory; a document that says "
+            "otherwise goes before them.",
+            figures.unsourced(), figures.rows().size());
     print(report, options.common);
     if (options.plot.empty()) return good;
     const picture::Picture drawn = picture::topology_picture(machine, {}, 1200, picture::Theme::light);

@@ -7,10 +7,14 @@
 #include <iostream>
 #include <vector>
 
+#include "cli/application.hpp"
 #include "cli/command.hpp"
 #include "cli/failure.hpp"
 #include "cli/help.hpp"
+#include "cli/outputs.hpp"
 #include "cli/progress.hpp"
+#include "core/error.hpp"
+#include "core/quoting.hpp"
 #include "core/text.hpp"
 
 namespace rehearse::cli {
@@ -38,6 +42,10 @@ constexpr std::array table{
         "  rehearse cluster --jobs jobs.csv --speeds speeds.csv --devices 16 --policy fifo,elastic --interval 10min\n"
         "  rehearse cluster --workload help",
         add_cluster},
+    Command{"report", "an application for machine time: scaling, jobs and charge, storage, as PDF and in other formats",
+            "  rehearse report request.toml --output application\n"
+            "  rehearse report weak.json strong.json --output scaling",
+            add_report},
     Command{"run", "train for real with the same schedule, over MPI",
             "  mpirun -n 2 rehearse run --model resnet32 --plan data --batch 32 --steps 10 --trace measured.json\n"
             "  mpirun -n 4 rehearse run --model lenet5 --plan data:allreduce=halving --check-gradients",
@@ -80,11 +88,18 @@ constexpr std::array table{
             "  rehearse export predicted.pftrace --to links links.csv",
             add_export},
     Command{"models", "the networks, or the layers of one",
-            "  rehearse models\n  rehearse models resnet50 --format csv", add_models},
+            "  rehearse models\n  rehearse models resnet50 --format csv\n"
+            "  rehearse models my-llama/config.json --sizes tokens=2048 --depth 3\n"
+            "  rehearse models resnet50 net.onnx\n  rehearse models checked.onnx --check",
+            add_models},
     Command{"frameworks", "what frameworks do beside their kernels, as predict --framework takes it",
             "  rehearse frameworks\n  rehearse frameworks chainermn", add_frameworks},
     Command{"machines", "the machines, or one with the source of every figure",
             "  rehearse machines\n  rehearse machines summit", add_machines},
+    Command{"completion", "what bash, zsh or fish needs to complete commands, options and names",
+            "  rehearse completion bash\n  rehearse completion fish", add_completion},
+    Command{"manual", "the manual page of the program or of a command, for man",
+            "  rehearse manual\n  rehearse manual predict", add_manual},
 };
 
 // Under mpirun every rank sees the same wrong option: one message is enough.
@@ -96,7 +111,7 @@ bool speaks() {
 }
 
 int complain(std::string_view text, int code) {
-    if (speaks()) std::cerr << "rehearse: " << text << '\n';
+    if (speaks()) std::cerr << "rehearse: " << printable(text) << '\n';
     return code;
 }
 
@@ -132,6 +147,13 @@ std::string explained(const CLI::App& app, const CLI::ParseError& error, int arg
     return text;
 }
 
+/// `code`, if all that was written to stdout has gone there.
+int said(int code) {
+    std::cout.flush();
+    if (!std::cout) throw BackendError("stdout cannot be written");
+    return code;
+}
+
 int parse_and_run(int argc, char** argv) {
     CLI::App app{"Rehearse a deep-learning training run before you ask for the machine.", "rehearse"};
     app.set_version_flag("--version", std::string{"rehearse "} + REHEARSE_VERSION);
@@ -149,12 +171,14 @@ int parse_and_run(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success& asked) {  // --help, --version
-        return app.exit(asked);
+        return said(app.exit(asked));
     } catch (const CLI::ParseError& error) {
         return complain(explained(app, error, argc, argv), wrong_input);
     }
     for (const auto& [sub, run] : runs) {
-        if (sub->parsed()) return run();
+        if (!sub->parsed()) continue;
+        check_outputs(*sub);
+        return said(run());
     }
     return wrong_input;
 }

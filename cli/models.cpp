@@ -9,7 +9,9 @@
 
 #include "cli/command.hpp"
 #include "cli/job.hpp"
+#include "cli/models_compare.hpp"
 #include "cli/report.hpp"
+#include "core/error.hpp"
 
 namespace rehearse::cli {
 
@@ -19,23 +21,18 @@ using Json = nlohmann::ordered_json;
 
 struct Options {
     Common common;
-    std::string name;
+    std::string name, other;
+    bool check = false;
     models::ImportOptions import;
     int depth = 0;
     std::string fuse = "off";
 };
 
-double multiply_adds_of(const std::vector<Layer>& layers) {
-    double sum = 0;
-    for (const Layer& layer : layers) sum += multiply_adds(layer.op);
-    return sum;
-}
-
 Json summary_of(const Network& network) {
     return {{"name", network.name},
             {"parameters", parameters(network)},
             {"flops_forward", flops(network, Pass::forward).value},
-            {"multiply_adds", multiply_adds_of(network.layers)},
+            {"multiply_adds", multiply_adds_of(network)},
             {"activation_bytes", activation_bytes(network, DataType::f32).value},
             {"layer_count", network.layers.size()}};
 }
@@ -82,15 +79,16 @@ void group(Report& report, const Network& network, int depth) {
     for (const std::string& name : order) {
         const std::vector<Layer>& layers = modules[name];
         std::int64_t count = 0;
-        double work = 0;
+        double work = 0, products = 0;
         for (const Layer& layer : layers) {
             count += parameters(layer.op);
+            products += multiply_adds(layer.op);
             work += flops(layer.op, Pass::forward).value;
         }
         rows.push_back({{"name", name},
                         {"layer_count", layers.size()},
                         {"parameters", count},
-                        {"multiply_adds", multiply_adds_of(layers)},
+                        {"multiply_adds", products},
                         {"flops_forward", work}});
     }
     report.document["modules"] = rows;
@@ -137,18 +135,33 @@ int show(const Options& options) {
     return good;
 }
 
+int start(const Options& options) {
+    if (options.name.empty()) return list(options);
+    if (options.check && !options.other.empty())
+        throw InputError("--check holds one file to what PyTorch counted; leave the second network out");
+    if (!options.check && options.other.empty()) return show(options);
+    const Network network = load_network(options.name, options.fuse, options.import);
+    if (options.check) return check_counts(network, options.name, options.common);
+    return compare_networks(network, load_network(options.other, options.fuse, options.import), options.common);
+}
+
 }  // namespace
 
 Run add_models(CLI::App& app) {
     const auto options = std::make_shared<Options>();
-    app.add_option("NAME", options->name, "a network's name or an .onnx file; without it all are listed");
+    app.add_option("NAME", options->name,
+                   "a network's name, an .onnx file or a config.json; without it all are listed");
+    app.add_option("OTHER", options->other, "a second network: what differs between the two");
+    app.add_flag("--check", options->check,
+                 "parameters and multiply-adds held to PyTorch's, which export_onnx.py writes into a file");
     add_import(app, options->import);
-    app.add_option("--depth", options->depth, "one row a module: so many names of the layers' paths, at least 1; 0: a row a layer")
+    app.add_option("--depth", options->depth,
+                   "one row a module: so many names of the layers' paths, at least 1; 0: a row a layer")
         ->option_text("N")
         ->check(CLI::NonNegativeNumber);
     add_fuse(app, options->fuse);
     add_common(app, options->common);
-    return [options] { return options->name.empty() ? list(*options) : show(*options); };
+    return [options] { return start(*options); };
 }
 
 }  // namespace rehearse::cli

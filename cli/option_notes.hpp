@@ -14,6 +14,7 @@ struct OptionNote {
     std::string_view range;           // the unit beside `least`, or the range in words
     std::string_view otherwise = {};  // what happens without the option, where it has no default that can be printed
     bool is_above = false;            // `least` itself is too little
+    std::optional<double> most = {};  // of a plain number: what more would take is beyond any memory or patience
 };
 
 /// The command's own, else that of all; null where there is none.

@@ -20,6 +20,7 @@
 #include "core/dependencies.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/methods/servers.hpp"
 #include "models/frameworks.hpp"
 #include "models/models.hpp"
 #include "picture/scaling.hpp"
@@ -104,7 +105,7 @@ Table points_table(const Options& options, const predict::Job& job) {
     }
     const auto memory = std::ranges::find(table.columns, "memory_peak_bytes", &Column::key);
     if (axis_index(plan.mesh, "pipe") >= 0) table.columns.insert(memory, {"bubble_s", "bubble", Show::seconds});
-    if (plan.servers.count > 0) {
+    if (plan.methods.get<Servers>().count > 0) {
         table.columns.push_back({"rest_s", "rest", Show::seconds});
         table.columns.push_back({"mean_staleness", "mean staleness", Show::number});
         table.columns.push_back({"most_staleness", "most", Show::count});
@@ -191,6 +192,9 @@ Report report_of(const Options& options, const predict::Job& job, const predict:
     Report report{document("prediction", config), {points_table(options, job)}, ""};
     const auto fits = [](const predict::Point& point) { return point.memory.fits; };
     if (!std::ranges::all_of(prediction.points, fits)) report.tables.front().columns.push_back({"fits", "fits"});
+    const auto guessed = [](const predict::Point& point) { return point.guessed > 0; };
+    if (std::ranges::any_of(prediction.points, guessed))
+        report.tables.front().columns.push_back({"guessed_share", "guessed", Show::percent});
     report.document["model"] = job.network.name;
     report.document["machine"] = job.machine.name;
     report.document["plan"] = options.job.plan;

@@ -108,6 +108,19 @@ picture::Chart chart_of(const std::string& title, const Curves& curves) {
 
 }  // namespace
 
+void check_charts(const std::string& folder, bool force) {
+    std::error_code unknown;
+    if (std::filesystem::exists(folder, unknown) && !std::filesystem::is_directory(folder, unknown)) {
+        throw InputError(fmt::format("--plot {}: is a file, not a folder", folder));
+    }
+    if (force || !std::filesystem::is_directory(folder, unknown)) return;
+    for (const auto& entry : std::filesystem::directory_iterator{folder, unknown}) {
+        if (entry.path().extension() != ".svg") continue;
+        throw InputError(fmt::format("--plot {}: there is {} already; --force overwrites it", folder,
+                                     entry.path().filename().string()));
+    }
+}
+
 std::vector<std::string> draw_published(const std::vector<ReplayedRow>& rows, const std::string& folder) {
     std::error_code failed;
     std::filesystem::create_directories(folder, failed);

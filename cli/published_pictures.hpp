@@ -9,6 +9,9 @@
 
 namespace rehearse::cli {
 
+/// InputError where `folder` is a file, or has pictures that nobody allowed to replace.
+void check_charts(const std::string& folder, bool force);
+
 /// One SVG a system, machine and metric into the folder, which is made; the files written, older ones replaced.
 /// InputError when the folder cannot be.
 std::vector<std::string> draw_published(const std::vector<validate::ReplayedRow>& rows, const std::string& folder);

@@ -22,6 +22,7 @@
 #include "cli/table_text.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/quoting.hpp"
 #include "core/text.hpp"
 #include "core/units.hpp"
 
@@ -31,13 +32,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Names may be of bytes that are no UTF-8, which JSON has no place for.
+std::string json_text(const Json& value, int indent) {
+    return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 std::string csv_cell(const Json& value) {
     if (value.is_null()) return "";
-    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-    if (text.find_first_of(",\"\n") == std::string::npos) return text;
-    std::string quoted = "\"";
-    for (const char c : text) quoted += c == '"' ? "\"\"" : std::string{c};
-    return quoted + '"';
+    const std::string text = value.is_string() ? value.get<std::string>() : json_text(value, -1);
+    return csv_field(text);
 }
 
 void print_csv(std::ostream& out, const Json& rows) {
@@ -66,7 +69,7 @@ void require_finite(const Json& value) {
 std::string rendered(const Report& report, Format format) {
     std::ostringstream out;
     if (format == Format::json) {
-        out << report.document.dump(2) << '\n';
+        out << json_text(report.document, 2) << '\n';
     } else if (format == Format::csv) {
         print_csv(out, report.document.at(report.tables.at(0).rows));
     } else {
@@ -76,7 +79,8 @@ std::string rendered(const Report& report, Format format) {
         }
         if (report.footer.empty()) return out.str();
         out << '\n';
-        for (const std::string_view line : split(report.footer, '\n')) {
+        const std::string footer = printable(report.footer);
+        for (const std::string_view line : split(footer, '\n')) {
             out << (report.footer_is_drawn ? std::string{line} : wrapped(line, 0)) << '\n';
         }
     }
@@ -85,11 +89,15 @@ std::string rendered(const Report& report, Format format) {
 
 }  // namespace
 
+void add_output(CLI::App& app, Common& common) {
+    app.add_option("--output", common.output, "write the result to this file instead of stdout")->option_text("FILE");
+    app.add_flag("--force", common.force, "overwrite files that exist");
+}
+
 void add_common(CLI::App& app, Common& common) {
     add_choice<Format>(app, "--format", common.format,
                        {{"table", Format::table}, {"csv", Format::csv}, {"json", Format::json}}, "of the result");
-    app.add_option("--output", common.output, "write the result to this file instead of stdout")->option_text("FILE");
-    app.add_flag("--force", common.force, "overwrite files that exist");
+    add_output(app, common);
     app.add_flag("-q,--quiet", common.quiet, "no progress and talk on stderr");
     app.add_flag("-v,--verbose", common.verbose, "more of it");
 }
@@ -118,10 +126,17 @@ nlohmann::ordered_json document(std::string_view kind, nlohmann::ordered_json co
 void check_writable(const std::string& path, const Common& common) {
     if (path.empty()) return;
     const std::filesystem::path file{path};
-    if (std::filesystem::is_directory(file)) throw InputError(fmt::format("{}: is a directory, not a file", path));
-    if (std::filesystem::exists(file) && !common.force) {
+    std::error_code why;
+    const std::filesystem::file_status status = std::filesystem::status(file, why);
+    if (!std::filesystem::status_known(status)) {
+        throw InputError(fmt::format("{}: cannot be written: {}: give another path", path, why.message()));
+    }
+    if (std::filesystem::is_directory(status)) throw InputError(fmt::format("{}: is a directory, not a file", path));
+    const bool replaces = std::filesystem::is_regular_file(status);
+    if (replaces && !common.force) {
         throw InputError(fmt::format("{}: exists already; --force overwrites it", path));
     }
+    if (std::filesystem::exists(status) && !replaces) return;  // a device or a pipe: nothing is made beside it
     const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
     if (!std::filesystem::is_directory(folder)) {
         throw InputError(fmt::format("{}: there is no folder '{}' to write it in", path, folder.string()));
@@ -134,7 +149,10 @@ void check_writable(const std::string& path, const Common& common) {
 
 void print(const Report& report, const Common& common) {
     require_finite(report.document);
-    const std::string text = rendered(report, common.format);
+    print(rendered(report, common.format), common);
+}
+
+void print(std::string_view text, const Common& common) {
     if (common.output.empty()) {
         std::cout << text << std::flush;
         if (!std::cout) throw BackendError("stdout cannot be written");
@@ -156,7 +174,7 @@ double share_or_infinity(std::string_view option, std::string_view text) {
 void talk(const Common& common, std::string_view text) {
     if (common.quiet) return;
     clear_bar();
-    std::cerr << text << '\n';
+    std::cerr << printable(text) << '\n';
 }
 
 }  // namespace rehearse::cli

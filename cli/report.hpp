@@ -28,6 +28,8 @@ struct Common {
     int verbose = 0;
 };
 void add_common(CLI::App& app, Common& common);
+/// Of these only --output and --force, for a command whose result has one form.
+void add_output(CLI::App& app, Common& common);
 
 /// --budget SECONDS of timing.
 void add_budget(CLI::App& app, Seconds& budget);
@@ -61,6 +63,7 @@ nlohmann::ordered_json document(std::string_view kind, nlohmann::ordered_json co
 
 /// To stdout or --output. InputError when that file exists (without --force) or cannot be written.
 void print(const Report& report, const Common& common);
+void print(std::string_view text, const Common& common);
 
 /// InputError when a file of the user's would be overwritten, or there is nowhere to write it: asked before the work,
 /// not after it.

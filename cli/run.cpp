@@ -15,6 +15,8 @@
 #include "cli/report.hpp"
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
+#include "core/methods/averaging.hpp"
+#include "core/methods/servers.hpp"
 #include "models/models.hpp"
 #include "report/prediction_json.hpp"
 #include "run/limits.hpp"
@@ -35,7 +37,9 @@ struct Options {
     JobOptions job;
     run::Options run;
     std::optional<float> learning_rate;  // absent: what the optimizer usually takes
-    std::string trace, machine;
+    std::optional<float> epsilon;        // likewise
+    std::string order = "shuffled";      // of the samples of files
+    std::string trace, machine, weights;
     Tune tune = Tune::on;
 };
 
@@ -71,10 +75,18 @@ void check(const Options& options) {
     if (options.run.learners > 1 && !options.trace.empty()) {
         throw InputError("--learners: no --trace, as their kernels overlap");
     }
-    const bool learners = schedule::parse_plan(options.job.plan).averaging.learners > 1;
+    const bool learners = schedule::parse_plan(options.job.plan).methods.get<Averaging>().learners > 1;
     if ((learners || options.run.unlocked > 0) && !options.trace.empty()) {
         throw InputError("--trace: not of several learners or --unlocked threads of a rank, as their kernels overlap");
     }
+    check_writable(options.run.save, options.common);
+    check_writable(options.run.save_gradients, options.common);
+    if (options.epsilon && !(*options.epsilon > 0))
+        throw InputError(fmt::format("--epsilon {}: above 0", *options.epsilon));
+    if (!(options.run.second_factor >= 0 && options.run.second_factor < 1))
+        throw InputError(fmt::format("--beta2 {}: from 0 to below 1", options.run.second_factor));
+    if (options.order != "shuffled" && options.order != "given")
+        throw InputError(fmt::format("--order '{}': shuffled or given", options.order));
     if (options.run.steps < 1) throw InputError(fmt::format("--steps {}: at least 1", options.run.steps));
     if (!(options.run.loss_scale >= 1 && options.run.loss_scale <= 0x1p24F)) {
         throw InputError(fmt::format("--loss-scale {}: from 1 to 16777216", options.run.loss_scale));
@@ -114,6 +126,14 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     config["steps"] = options.run.steps;
     config["seed"] = options.run.seed;
     config["data"] = options.run.data;
+    config["order"] = options.order;
+    config["learning_rate"] = options.learning_rate.value_or(run::default_learning_rate(options.job.optimizer));
+    config["momentum"] = options.run.momentum;
+    config["weight_decay"] = options.run.weight_decay;
+    if (options.job.optimizer != Optimizer::sgd) {
+        config["beta2"] = options.run.second_factor;
+        config["epsilon"] = options.epsilon.value_or(run::default_epsilon(options.job.optimizer));
+    }
     config["device"] = options.run.device;
     config["learners"] = options.run.learners;
     Report report{document("run", config), {}, ""};
@@ -127,7 +147,8 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     if (timed)
         report.document["points"].push_back(
             report::json_of(figures_of(schedule, summarize(schedule, result.timeline))));
-    if (schedule.servers.count > 0) report::add_staleness(report.document["points"][0], Staleness{result.staleness});
+    if (schedule.methods.get<Servers>().count > 0)
+        report::add_staleness(report.document["points"][0], Staleness{result.staleness});
     if (options.run.check_gradients) {
         report.document["gradient_error"] = result.gradient_error;
         report.document["gradient_tolerance"] = result.gradient_tolerance;
@@ -146,7 +167,7 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
                    {"exposed_comm_s", "exposed comm", Show::seconds},
                    {"bubble_s", "bubble", Show::seconds},
                    {"rest_s", "rest", Show::seconds}}};
-    if (schedule.servers.count > 0) {
+    if (schedule.methods.get<Servers>().count > 0) {
         summary.columns.push_back({"mean_staleness", "mean staleness", Show::number});
         summary.columns.push_back({"most_staleness", "most", Show::count});
     }
@@ -175,14 +196,45 @@ void settle([[maybe_unused]] Schedule& schedule, const schedule::Plan& plan,
 #endif
 }
 
+// What training begins with: the network's own file, if it has weights, unless another one is named.
+Network load_with_weights(const Options& options) {
+    models::ImportOptions import = options.job.import;
+    import.values = true;
+    Network network = load_network(options.job.model, options.job.fuse, import);
+    if (options.weights.empty()) return network;
+    if (!options.weights.ends_with(".onnx")) {
+        run::give_weights(network, options.weights);
+        return network;
+    }
+    const Network other = load_network(options.weights, options.job.fuse, import);
+    for (Layer& layer : network.layers) {
+        if (parameters(layer.op) == 0) continue;
+        const auto found = find_layer(other, layer.name);
+        const Layer* from = found ? &other.layers[static_cast<std::size_t>(*found)] : nullptr;
+        if (from == nullptr || from->given == nullptr || from->given->weights.empty() ||
+            weights(from->op) != weights(layer.op)) {
+            throw InputError(fmt::format("{}: {} '{}', whose weights --model {} needs", options.weights,
+                                         from == nullptr ? "has no layer" : "has not the same weights for layer",
+                                         layer.name, options.job.model));
+        }
+        Given given = layer.given == nullptr ? Given{} : *layer.given;
+        given.weights = from->given->weights;
+        given.state = from->given->state;
+        layer.given = std::make_shared<const Given>(std::move(given));
+    }
+    return network;
+}
+
 int train(const run::Session& session, const Options& options) {
-    const Network network = load_network(options.job.model, options.job.fuse, options.job.import);
+    const Network network = load_with_weights(options);
     const schedule::Plan plan = schedule::parse_plan(options.job.plan);
     Schedule schedule = make_schedule(network, job_machine(session, options), plan,
                                       job_for(options.job, session.size() * options.run.learners));
     settle(schedule, plan, options.machine);
     run::Options asked = options.run;
     asked.learning_rate = options.learning_rate.value_or(run::default_learning_rate(options.job.optimizer));
+    asked.epsilon = options.epsilon.value_or(run::default_epsilon(options.job.optimizer));
+    asked.shuffle = options.order == "shuffled";
     if (asked.check_gradients) {
         const schedule::Job single{1, micro_batch_size(schedule), {}, Precision::fp32, options.job.optimizer};
         asked.single_rank = std::make_shared<const Schedule>(
@@ -269,6 +321,9 @@ Run add_run(CLI::App& app) {
     app.add_option("--momentum", options->run.momentum, "of SGD; beta 1 of Adam and LAMB")
         ->capture_default_str()
         ->option_text("X");
+    app.add_option("--beta2", options->run.second_factor, "of Adam and LAMB")->capture_default_str()->option_text("X");
+    app.add_option("--epsilon", options->epsilon, "what keeps their divisors from 0; default: Adam 1e-8, LAMB 1e-6")
+        ->option_text("X");
     app.add_option("--weight-decay", options->run.weight_decay,
                    "SGD adds it to the gradient, Adam and LAMB to the step")
         ->capture_default_str()
@@ -280,9 +335,22 @@ Run add_run(CLI::App& app) {
     app.add_option(
            "--data", options->run.data,
            "synthetic, climate (16-channel weather maps for deeplabv3plus-small and tiramisu-small), idx:FOLDER "
-           "(MNIST's files), or an HDF5 file with data sets 'data' and 'labels'")
+           "(MNIST's files), or an HDF5 file with data sets 'data' and 'labels', of networks that read integers "
+           "'tokens'")
         ->capture_default_str()
         ->option_text("synthetic|climate|idx:FOLDER|FILE.h5");
+    app.add_option("--order", options->order, "of the samples of files: shuffled anew each epoch, or as they lie")
+        ->capture_default_str()
+        ->option_text("shuffled|given");
+    app.add_option(
+           "--weights", options->weights,
+           "begin with these, by the layers' names: of an .onnx file, or one that --save or --checkpoint wrote; "
+           "without it, with those that --model's file has, else at random")
+        ->option_text("FILE.onnx|FILE.h5");
+    app.add_option("--save", options->run.save, "write the trained weights, a group a layer, a data set a tensor")
+        ->option_text("FILE.h5");
+    app.add_option("--save-gradients", options->run.save_gradients, "likewise the gradients of the last step")
+        ->option_text("FILE.h5");
     app.add_option("--checkpoint", options->run.checkpoint, "save the state of the training to this folder")
         ->option_text("DIR");
     app.add_option("--checkpoint-every", options->run.checkpoint_every, "steps between two of them")

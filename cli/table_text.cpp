@@ -9,6 +9,7 @@
 #include <set>
 
 #include "cli/help.hpp"
+#include "core/quoting.hpp"
 #include "core/text.hpp"
 #include "core/units.hpp"
 
@@ -22,7 +23,7 @@ constexpr std::size_t gap = 2, least_text = 30;  // between columns; of a text t
 std::string shown(const Json& value, Show show) {
     if (value.is_null()) return "-";
     if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
-    if (value.is_string()) return value.get<std::string>();
+    if (value.is_string()) return printable(value.get<std::string>());
     const double number = value.get<double>();
     switch (show) {
         case Show::seconds:
@@ -227,7 +228,8 @@ std::string table_text(const Json& rows, const Table& table) {
     }
     std::string out;
     if (!table.title.empty()) {
-        for (const std::string_view line : split(table.title, '\n')) out += wrapped(line, 0) + '\n';
+        const std::string title = printable(table.title);
+        for (const std::string_view line : split(title, '\n')) out += wrapped(line, 0) + '\n';
     }
     const std::string sources = take_sources_out(columns, table);
     const std::vector<Columns> parts = parts_of(std::move(columns));

@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <regex>
 
 #include "calibrate/learn.hpp"
 #include "cli/choice.hpp"
@@ -15,6 +14,8 @@
 #include "cli/progress.hpp"
 #include "cli/validate_neusight.hpp"
 #if REHEARSE_HAS_SIM
+#include "cli/published_pictures.hpp"
+#include "cli/validate_llm.hpp"
 #include "cli/validate_megatron.hpp"
 #include "cli/validate_nccl.hpp"
 #include "cli/validate_published.hpp"
@@ -23,6 +24,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
+#include "match/pattern.hpp"
 #include "models/kernel_samples.hpp"
 #include "models/price_models.hpp"
 
@@ -118,12 +120,8 @@ Validation priced(const Options& options) {
 
 void keep_matching(std::vector<JudgedRow>& rows, const Options& options) {
     if (options.filter.empty()) return;
-    try {
-        const std::regex pattern{options.filter};
-        std::erase_if(rows, [&](const JudgedRow& row) { return !std::regex_search(row.group(), pattern); });
-    } catch (const std::regex_error& error) {
-        throw InputError(fmt::format("--filter '{}': not a regular expression: {}", options.filter, error.what()));
-    }
+    const match::Pattern pattern{options.filter, "--filter"};
+    std::erase_if(rows, [&](const JudgedRow& row) { return !pattern.is_in(row.group()); });
 }
 
 Json configuration(const Options& options) {
@@ -173,12 +171,14 @@ int boards(const Options& options, double allowed) {
 /// Of steps, not of kernels.
 int simulated(const Options& options, [[maybe_unused]] double allowed) {
 #if REHEARSE_HAS_SIM
+    if (!options.plot.empty()) check_charts(options.plot, options.common.force);
     double median = 0;
     const LongWork work{options.common};
     const Progress progress = work.part("rows");
     const std::string file = options.set == "published" ? "" : options.set;
     Report report =
-        options.set == "nccl" ? validate_nccl({options.samples, options.filter, options.rows}, median)
+        options.set == "nccl"  ? validate_nccl({options.samples, options.filter, options.rows}, median)
+        : options.set == "llm" ? validate_llm({options.samples, options.filter, options.rows}, median)
         : options.set == "megatron"
             ? validate_megatron({options.samples, options.machine, options.filter}, progress, median)
             : validate_published({file, options.filter, options.rules, options.plot, options.rows, options.pilots},
@@ -194,8 +194,8 @@ int simulated(const Options& options, [[maybe_unused]] double allowed) {
 void check_set(const Options& options) {
     const std::string& set = options.set;
     const bool replays = set == "published" || set.ends_with(".csv");
-    if (!replays && set != "deepbench" && set != "neusight" && set != "megatron" && set != "nccl") {
-        constexpr std::string_view sets[] = {"deepbench", "neusight", "published", "megatron", "nccl"};
+    if (!replays && set != "deepbench" && set != "neusight" && set != "megatron" && set != "nccl" && set != "llm") {
+        constexpr std::string_view sets[] = {"deepbench", "neusight", "published", "megatron", "nccl", "llm"};
         throw InputError(
             fmt::format("--set '{}': choose one of {}, or give a .csv file with the columns of published "
                         "figures{}",
@@ -203,7 +203,7 @@ void check_set(const Options& options) {
     }
     if (replays && !(options.samples.empty() && options.learn.empty())) {
         throw InputError(
-            "--samples is of --set deepbench, neusight, megatron and nccl, --learn of deepbench and neusight");
+            "--samples is of --set deepbench, neusight, megatron, nccl and llm, --learn of deepbench and neusight");
     }
     if (options.leave == Leave::device && set != "neusight") throw InputError("--leave device is of --set neusight");
     if (options.pilots < 1 || options.pilots > 2) throw InputError(fmt::format("--pilots {}: 1 or 2", options.pilots));
@@ -238,15 +238,19 @@ int validate(const Options& options) {
 
 Run add_validate(CLI::App& app) {
     const auto options = std::make_shared<Options>();
-    app.add_option("--set", options->set,
-                   "deepbench: prices of kernels, by cross-validation or of --samples; neusight: prices of convolutions "
-                   "on boards, with the library's choice of algorithm; megatron: iteration times of transformers on "
-                   "A100s, vTrain's or of --samples; published: training runs and collectives that others measured; "
-                   "nccl: tables of NCCL's collectives; or a file of published rows")
-        ->option_text("deepbench|neusight|megatron|published|nccl|FILE.csv")
+    app.add_option(
+           "--set", options->set,
+           "deepbench: prices of kernels, by cross-validation or of --samples; neusight: prices of convolutions, "
+           "products and rows on boards, with the library's choice of algorithm; megatron: iteration times of "
+           "transformers on "
+           "A100s, vTrain's or of --samples; published: training runs and collectives that others measured; "
+           "nccl: tables of NCCL's collectives; llm: time and memory of transformers by plan; or a file of published "
+           "rows")
+        ->option_text("deepbench|neusight|megatron|published|nccl|llm|FILE.csv")
         ->capture_default_str();
     app.add_option("--samples", options->samples,
-                   "the rows of this file (columns of DeepBench's conv or gemm, of vTrain's tables, or of NCCL's)")
+                   "the rows of this file (columns of DeepBench's conv or gemm, of vTrain's tables, of NCCL's, or of "
+                   "calibrate/llm's)")
         ->option_text("FILE.csv");
     add_choice<Leave>(
         app, "--leave", options->leave,

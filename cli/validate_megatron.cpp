@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <regex>
 
 #include "cli/validate_published.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "match/pattern.hpp"
 #include "validate/megatron_rows.hpp"
 
 namespace rehearse::cli {
@@ -65,14 +65,10 @@ std::vector<MegatronRow> rows_of(const MegatronOptions& options) {
         options.samples.empty() ? validate::shipped_megatron()
                                 : validate::read_megatron(read_file(options.samples), options.samples, options.samples);
     if (options.filter.empty()) return rows;
-    try {
-        const std::regex pattern{options.filter};
-        std::erase_if(rows, [&](const MegatronRow& row) {
-            return !std::regex_search(row.id + " " + network_of(row) + " " + plan_of(row), pattern);
-        });
-    } catch (const std::regex_error& error) {
-        throw InputError(fmt::format("--filter '{}': not a regular expression: {}", options.filter, error.what()));
-    }
+    const match::Pattern pattern{options.filter, "--filter"};
+    std::erase_if(rows, [&](const MegatronRow& row) {
+        return !pattern.is_in(row.id + " " + network_of(row) + " " + plan_of(row));
+    });
     if (rows.empty()) throw InputError(fmt::format("--filter '{}' matches no row", options.filter));
     return rows;
 }

@@ -6,11 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <regex>
 
 #include "core/collectives/library.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "match/pattern.hpp"
+#include "validate/library_fit.hpp"
 #include "validate/library_tables.hpp"
 
 namespace rehearse::cli {
@@ -33,9 +34,10 @@ double quantile(std::vector<double> values, double share) {
 }
 
 struct Errors {
-    std::vector<double> all, asymptotic;
+    std::vector<double> all, asymptotic, left_out;
     std::int64_t inside = 0;
-    void add(const LibraryAnswer& answer) {
+    void add(const LibraryAnswer& answer, const LibraryAnswer& unseen) {
+        left_out.push_back(std::abs(unseen.error()));
         const double error = std::abs(answer.error());
         all.push_back(error);
         inside += answer.band.contains(answer.row.time) ? 1 : 0;
@@ -47,6 +49,8 @@ struct Errors {
                   {"rows", all.size()},
                   {"median", quantile(all, 0.5)},
                   {"p90", quantile(all, 0.9)},
+                  {"left_out_median", quantile(left_out, 0.5)},
+                  {"left_out_p90", quantile(left_out, 0.9)},
                   {"in_band", static_cast<double>(inside) / static_cast<double>(all.size())}};
         if (!asymptotic.empty()) json["asymptotic"] = quantile(asymptotic, 0.5);
         return json;
@@ -77,14 +81,17 @@ Report validate_nccl(const LibraryTableOptions& options, double& median) {
         options.samples.empty() ? validate::shipped_library_rows()
                                 : validate::read_library_rows(read_file(options.samples), options.samples);
     const std::vector<LibraryAnswer> answers = validate::answer(rows);
+    const std::vector<LibraryAnswer> unseen = validate::answer_left_out(
+        rows, options.samples.empty() ? std::vector<validate::LibraryRow>{} : validate::shipped_library_rows());
     Errors all;
     std::map<std::string, Errors> tables;
     std::vector<Json> shown;
-    const std::regex pattern{options.filter};
-    for (const LibraryAnswer& each : answers) {
-        if (!std::regex_search(group_of(each), pattern)) continue;
-        all.add(each);
-        tables[group_of(each)].add(each);
+    const match::Pattern pattern{options.filter, "--filter"};
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+        const LibraryAnswer& each = answers[i];
+        if (!pattern.is_in(group_of(each))) continue;
+        all.add(each, unseen[i]);
+        tables[group_of(each)].add(each, unseen[i]);
         if (options.rows) shown.push_back(row_json(each));
     }
     if (all.all.empty()) throw InputError(fmt::format("--filter '{}' matches no row", options.filter));
@@ -92,8 +99,8 @@ Report validate_nccl(const LibraryTableOptions& options, double& median) {
     Report report{
         document("validation", {{"set", "nccl"}, {"samples", options.samples}, {"filter", options.filter}}),
         {},
-        "docs/collectives-nccl.md says which figures come from which of these tables; asymptotic: median error of the "
-        "bus bandwidth from 256 MB on"};
+        "docs/collectives-nccl.md says which figures come from which of these tables; left out: by figures "
+        "taken from other machines' rows alone; asymptotic: median error of the bus bandwidth from 256 MB on"};
     report.document["tables"] = Json::array({all.json("all")});
     for (const auto& [name, errors] : tables) report.document["tables"].push_back(errors.json(name));
     report.tables.push_back({"tables",
@@ -102,6 +109,8 @@ Report validate_nccl(const LibraryTableOptions& options, double& median) {
                               {"rows", "rows", Show::count},
                               {"median", "median", Show::percent},
                               {"p90", "p90", Show::percent},
+                              {"left_out_median", "left out", Show::percent},
+                              {"left_out_p90", "p90", Show::percent},
                               {"asymptotic", "asymptotic", Show::percent},
                               {"in_band", "in band", Show::percent}}});
     if (!options.rows) return report;

@@ -3,15 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
-#include <regex>
 #include <utility>
 #include <vector>
 
 #include "calibrate/boards.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "match/pattern.hpp"
 #include "models/measured_boards.hpp"
 #include "models/price_models.hpp"
 
@@ -26,7 +28,8 @@ constexpr std::size_t pooled_kernels = 600, pilots = 20;
 
 /// Rows of one board, priced in one way.
 struct Way {
-    std::string board, prices;
+    const MeasuredBoard* board;
+    std::string prices;
     std::vector<JudgedChoice> rows;
     bool chooses = true;  // knows families
 };
@@ -38,65 +41,98 @@ std::vector<MeasuredBoard> boards_of(const NeuSightOptions& options) {
     return boards;
 }
 
+bool known_to_deepbench(const MeasuredBoard& board) { return board.kind == "conv2d" || board.kind == "matmul"; }
+
 // By DeepBench's kernels, on the board's data sheet.
 std::vector<JudgedChoice> by_deepbench(const MeasuredBoard& board) {
     const std::shared_ptr<const PriceModel> model = models::deepbench_of(board);
     std::vector<JudgedChoice> rows;
     for (const BoardKernel& kernel : board.kernels) {
         const auto answer = model->answer(kernel.sample.problem);
-        require(answer.has_value(), "DeepBench has convolutions of every GPU");
-        rows.push_back(
-            {{kernel.sample.problem, kernel.sample.time, {std::log(answer->time.value), answer->error}}, false});
+        require(answer.has_value(), "DeepBench has convolutions and products of every GPU");
+        rows.push_back({{kernel.sample.problem, kernel.sample.time, {std::log(answer->time.value), answer->error}},
+                        false,
+                        kernel.network});
     }
     return rows;
 }
 
-std::vector<Way> ways_of(const std::vector<MeasuredBoard>& boards, std::size_t at, const std::string& leave) {
-    const MeasuredBoard& board = boards[at];
-    if (leave == "device") {
-        if (boards.size() < 2) throw InputError("--leave device: the table has one board, and nothing to learn from");
-        return {{board.name, "data sheet", calibrate::judge_left_out(boards, at, pooled_kernels, 0)},
-                {board.name, fmt::format("{} kernels", pilots),
-                 calibrate::judge_left_out(boards, at, pooled_kernels, pilots)}};
+// The boards of one kind, and the one that is judged.
+struct Peers {
+    std::vector<MeasuredBoard> boards;
+    std::size_t at = 0;
+};
+
+Peers peers_of(const std::vector<MeasuredBoard>& all, std::size_t at) {
+    Peers peers;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (all[i].kind != all[at].kind) continue;
+        if (i == at) peers.at = peers.boards.size();
+        peers.boards.push_back(all[i]);
     }
-    std::vector<Way> ways{{board.name, "DeepBench", by_deepbench(board), false},
-                          {board.name, "bound", calibrate::judge_bound(board)}};
-    ways.push_back({board.name, "board",
-                    leave == "family" ? calibrate::judge_unseen_sides(board, models::shipped_count)
-                                      : calibrate::judge_unseen(board, models::shipped_count)});
+    return peers;
+}
+
+std::vector<Way> ways_of(const std::vector<MeasuredBoard>& all, std::size_t at, const std::string& leave) {
+    const MeasuredBoard& board = all[at];
+    if (leave == "device") {
+        const Peers peers = peers_of(all, at);
+        if (peers.boards.size() < 2)
+            throw InputError("--leave device: the table has one board, and nothing to learn from");
+        return {{&board, "data sheet", calibrate::judge_left_out(peers.boards, peers.at, pooled_kernels, 0)},
+                {&board, fmt::format("{} kernels", pilots),
+                 calibrate::judge_left_out(peers.boards, peers.at, pooled_kernels, pilots)}};
+    }
+    std::vector<Way> ways;
+    if (known_to_deepbench(board)) ways.push_back({&board, "DeepBench", by_deepbench(board), false});
+    ways.push_back({&board, "bound", calibrate::judge_bound(board)});
+    // Where prices rest on all kernels that there are, half of them judge the other half.
+    const std::size_t count = std::min(models::shipped_count(board.kind), (board.kernels.size() + 1) / 2);
+    ways.push_back(
+        {&board, "board",
+         leave == "family" ? calibrate::judge_unseen_sides(board, count) : calibrate::judge_unseen(board, count)});
     return ways;
 }
 
-Json group_of(const Way& way) {
-    const calibrate::ErrorSummary s = calibrate::summarize(calibrate::judged_of(way.rows));
-    Json group{{"set", "neusight"},  {"device", way.board},  {"precision", "f32"}, {"kind", "conv2d"},
-               {"pass", "forward"},  {"prices", way.prices}, {"rows", s.rows},     {"median_error", s.median},
-               {"p90_error", s.p90}, {"in_band", s.in_band}};
-    if (way.chooses) group["family_right"] = calibrate::family_right(way.rows);
+Json group_of(const Way& way, const std::string& sizes, const std::vector<JudgedChoice>& rows) {
+    const calibrate::ErrorSummary s = calibrate::summarize(calibrate::judged_of(rows));
+    Json group{{"set", "neusight"},        {"device", way.board->name},
+               {"precision", "f32"},       {"kind", way.board->kind},
+               {"pass", "forward"},        {"sizes", sizes},
+               {"prices", way.prices},     {"rows", s.rows},
+               {"median_error", s.median}, {"p90_error", s.p90},
+               {"in_band", s.in_band}};
+    if (way.chooses && way.board->kind == "conv2d") group["family_right"] = calibrate::family_right(rows);
     return group;
 }
 
-std::regex pattern_of(const std::string& filter) {
-    try {
-        return std::regex{filter};
-    } catch (const std::regex_error& error) {
-        throw InputError(fmt::format("--filter '{}': not a regular expression: {}", filter, error.what()));
+// Random sizes apart from those of networks.
+void add_groups(const Way& way, Json& groups) {
+    for (const bool network : {false, true}) {
+        std::vector<JudgedChoice> rows;
+        for (const JudgedChoice& row : way.rows) {
+            if (row.network == network) rows.push_back(row);
+        }
+        if (!rows.empty()) groups.push_back(group_of(way, network ? "transformers" : "random", rows));
     }
 }
 
 std::string footer_of(const std::string& leave) {
-    const std::string what = "Whole convolutions of 3x3, stride 1, on the device, without the host's part. ";
+    const std::string what =
+        "Whole kernels on the device, without the host's part: convolutions of 3x3, stride 1; dense layers (matmul) "
+        "and "
+        "batches of products (groupedmatmul); softmax and layer normalization from a megabyte. ";
     if (leave == "device")
         return what + fmt::format(
                           "data sheet: from {} kernels of the other boards; {} kernels: and one factor from so "
                           "many of its own, taken evenly",
                           pooled_kernels, pilots);
-    return what +
-           fmt::format(
-               "DeepBench: what its kernels say, scaled by the data sheet; bound: the least over the "
-               "library's algorithms; board: and what {} of its kernels took beyond, {}",
-               models::shipped_count,
-               leave == "family" ? "none of them on images with the side of the row's" : "the row not among them");
+    return what + fmt::format(
+                      "DeepBench: what its kernels say, scaled by the data sheet; bound: the least over the "
+                      "library's algorithms and tiles; board: and what {} of its kernels of a kind took beyond, {}",
+                      models::shipped_count("matmul"),
+                      leave == "family" ? "none of them on images with the side of the row's, at its depth or length"
+                                        : "the row not among them");
 }
 
 }  // namespace
@@ -110,27 +146,32 @@ Report validate_neusight(const NeuSightOptions& options, const Progress& progres
         {},
         footer_of(options.leave)};
     Json& groups = report.document["groups"] = Json::array();
-    std::vector<calibrate::Judged> shipped;
-    const std::regex wanted = pattern_of(options.filter);
+    std::map<std::string, std::vector<calibrate::Judged>> shipped;  // by kind
+    const match::Pattern wanted{options.filter, "--filter"};
     for (std::size_t i = 0; i < boards.size(); ++i) {
         if (!goes_on(progress, static_cast<std::int64_t>(i), std::ssize(boards))) break;
-        if (!std::regex_search(boards[i].name + " f32 conv2d forward", wanted)) continue;
+        if (!wanted.is_in(fmt::format("{} f32 {} forward", boards[i].name, boards[i].kind))) continue;
         std::vector<calibrate::Judged> last;
         for (const Way& way : ways_of(boards, i, options.leave)) {
             if (way.rows.empty()) continue;
-            groups.push_back(group_of(way));
+            add_groups(way, groups);
             last = calibrate::judged_of(way.rows);
         }
-        shipped.insert(shipped.end(), last.begin(), last.end());
+        std::vector<calibrate::Judged>& of_kind = shipped[boards[i].kind];
+        of_kind.insert(of_kind.end(), last.begin(), last.end());
     }
     if (shipped.empty()) throw InputError(fmt::format("--filter '{}' matches no row", options.filter));
-    const calibrate::ErrorSummary all = calibrate::summarize(shipped);
-    median = all.median;
-    report.document["summary"]["conv2d"] = {
-        {"rows", all.rows}, {"median_error", all.median}, {"p90_error", all.p90}, {"in_band", all.in_band}};
+    for (const auto& [kind, rows] : shipped) {
+        const calibrate::ErrorSummary all = calibrate::summarize(rows);
+        median = std::max(median, all.median);
+        report.document["summary"][kind] = {
+            {"rows", all.rows}, {"median_error", all.median}, {"p90_error", all.p90}, {"in_band", all.in_band}};
+    }
     report.tables = {{"groups",
                       "error = |predicted - measured| / measured; the band should hold 90 %",
                       {{"device", "board"},
+                       {"kind", "kind"},
+                       {"sizes", "sizes"},
                        {"prices", "prices"},
                        {"rows", "rows", Show::count},
                        {"median_error", "median", Show::percent},
@@ -143,9 +184,14 @@ Report validate_neusight(const NeuSightOptions& options, const Progress& progres
 void learn_neusight(const std::string& path) {
     constexpr std::size_t kernels = 200;
     constexpr int rounds = 100;
-    const std::vector<MeasuredBoard> boards = models::measured_boards();
-    const calibrate::Family learned = calibrate::learn_boards(boards, kernels, rounds);
-    replace_file(path, models::lengths_table(learned.experts, learned.band));
+    std::map<std::string, std::vector<MeasuredBoard>> by_kind;
+    for (MeasuredBoard& board : models::measured_boards()) by_kind[board.kind].push_back(std::move(board));
+    std::vector<models::LearnedKind> learned;
+    for (const auto& [kind, boards] : by_kind) {
+        const calibrate::Family family = calibrate::learn_boards(boards, kernels, rounds);
+        learned.push_back({kind, family.experts, family.band});
+    }
+    replace_file(path, models::lengths_table(learned));
 }
 
 }  // namespace rehearse::cli

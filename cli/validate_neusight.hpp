@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `rehearse validate --set neusight`: prices of convolutions on boards beside the algorithms that ran.
+// `rehearse validate --set neusight`: prices of kernels on boards, convolutions beside the algorithms that ran.
 #pragma once
 
 #include <string>
@@ -14,7 +14,8 @@ struct NeuSightOptions {
     std::string leave = "shape";  // shape, family (sides of images), device
 };
 
-/// Groups by board and by what the price knew. `median` becomes that of the rows whose prices ship.
+/// Groups by board, kind, sizes and by what the price knew. `median` becomes that of the kind whose shipped prices are
+/// furthest off.
 Report validate_neusight(const NeuSightOptions& options, const Progress& progress, double& median);
 
 /// Learns the covariances of boards anew and writes lengths.csv.

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <regex>
 #include <set>
 
 #include "calibrate/validate_kernels.hpp"
 #include "cli/published_pictures.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "match/pattern.hpp"
 #include "validate/replay_rows.hpp"
 
 namespace rehearse::cli {
@@ -42,13 +42,9 @@ std::string searched(const PublishedRow& row) {
 
 std::function<bool(const PublishedRow&)> matching(const std::string& filter) {
     if (filter.empty()) return [](const PublishedRow&) { return true; };
-    try {
-        return [pattern = std::regex{filter}](const PublishedRow& row) {
-            return std::regex_search(searched(row), pattern);
-        };
-    } catch (const std::regex_error& error) {
-        throw InputError(fmt::format("--filter '{}': not a regular expression: {}", filter, error.what()));
-    }
+    return [pattern = match::Pattern{filter, "--filter"}](const PublishedRow& row) {
+        return pattern.is_in(searched(row));
+    };
 }
 
 Json row_json(const ReplayedRow& replayed) {

@@ -37,6 +37,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Protobuf REQUIRED)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
+pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
 
 pkg_check_modules(simgrid QUIET IMPORTED_TARGET simgrid)
 rehearse_option(SIM "${simgrid_FOUND}" "predict: simulated timelines (SimGrid ${simgrid_VERSION})" "SimGrid (libsimgrid-dev)")
@@ -178,6 +179,8 @@ if(pybind11_FOUND AND REHEARSE_SIM)
 endif()
 rehearse_option(PYTHON "${python_FOUND}" "import rehearse (Python ${Python3_VERSION}, pybind11 ${pybind11_VERSION})"
   "pybind11 (pybind11-dev, python3-dev) or SimGrid")
+
+option(REHEARSE_FUZZ "targets of fuzz/ by libFuzzer; needs clang (preset fuzz)" OFF)
 
 find_package(GTest QUIET)
 rehearse_option(TESTS "${GTest_FOUND}" "ctest" "GoogleTest (libgtest-dev, libgmock-dev)")

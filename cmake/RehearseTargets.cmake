@@ -47,7 +47,7 @@ function(rehearse_library name)
   cmake_parse_arguments(ARG "OWN_FLAGS" "" "SOURCES;USES;PRIVATE_USES" ${ARGN})
   add_library(rehearse_${name} STATIC ${ARG_SOURCES})
   add_library(rehearse::${name} ALIAS rehearse_${name})
-  target_include_directories(rehearse_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_include_directories(rehearse_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/rehearse>)
   target_link_libraries(rehearse_${name} PUBLIC ${ARG_USES} PRIVATE rehearse_warnings ${ARG_PRIVATE_USES})
   if(NOT ARG_OWN_FLAGS)
     # A Python module is a shared library. Nobody replaces our functions, so that calls between them stay direct.

@@ -16,7 +16,7 @@ struct MicroBatchOf {
     int operator()(const Load&) const { return 0; }
     int operator()(const Precondition& precondition) const { return precondition.micro_batch; }
     int operator()(const Update&) const { return 0; }
-    int operator()(const Trade&) const { return 0; }
+    int operator()(const PushPull&) const { return 0; }
 };
 
 std::vector<Dependencies::Step> steps_of(const std::vector<Step>& program) {

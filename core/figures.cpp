@@ -2,13 +2,14 @@
 #include "core/figures.hpp"
 
 #include "core/mesh.hpp"
+#include "core/methods/servers.hpp"
 #include "core/op.hpp"
 
 namespace rehearse {
 
 StepFigures figures_of(const Schedule& schedule, const Summary& time) {
     StepFigures figures;
-    figures.devices = ranks(schedule.mesh) + (schedule.servers.shared ? 0 : schedule.servers.count);
+    figures.devices = all_devices(schedule);
     figures.global_batch = global_batch(schedule);
     figures.time = time;
     for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -29,6 +30,10 @@ std::string read_file(const std::string& path) {
     if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
         throw InputError(fmt::format(
             "{}: is a device or a pipe, which may never end: give a file (copy what it gives into one)", path));
+    }
+    constexpr std::uintmax_t most = std::uintmax_t{1} << 31U;  // protobuf, and with it ONNX, takes no more
+    if (const std::uintmax_t size = std::filesystem::file_size(path, unknown); !unknown && size > most) {
+        throw InputError(fmt::format("{}: is of {} bytes; what is read here has at most {}", path, size, most));
     }
     errno = 0;
     std::ifstream file{path, std::ios::binary};

@@ -31,6 +31,7 @@ requires(!std::same_as<One, Other>) bool operator==(Index<One>, Index<Other>) = 
 
 using LayerIndex = Index<struct LayerKind>;    // of Part::network
 using BucketIndex = Index<struct BucketKind>;  // of Part::buckets
+using StageIndex = Index<struct StageKind>;    // of a pipeline: place along its axis
 using AxisIndex = Index<struct AxisKind>;      // of Schedule::mesh, or of two joined (core/mesh.hpp)
 
 }  // namespace rehearse

@@ -207,6 +207,18 @@ struct SharedCores {
     bool operator==(const SharedCores&) const = default;
 };
 
+struct CollectiveLibrary;
+
+/// The library of collectives that jobs on a machine use.
+struct CollectiveSoftware {
+    std::shared_ptr<const CollectiveLibrary> library;
+    std::int64_t version = 0;  // 0: the newest
+    std::string transport;     // empty: the library's first
+    bool sharp = false;        // switches between nodes sum
+    std::string nics_at;       // "cpu", "switch" or "gpu": where a GPU's way to its NIC turns; empty: as the links say
+    std::string source;        // empty: the machine file says nothing, and the default holds
+};
+
 struct Machine {
     std::string name, summary;
     std::string origin;  // the file it was read from
@@ -218,6 +230,7 @@ struct Machine {
     InSitu in_situ{};  // without a source: not measured
     std::vector<SharedCores> shared_cores{};
     Software software{};
+    CollectiveSoftware collectives{};  // without a library: made without a file
 };
 std::int64_t node_count(const Machine& machine);
 std::int64_t device_count(const Machine& machine);

@@ -12,7 +12,11 @@ Matrix cholesky(Matrix matrix) {
     const std::size_t n = matrix.size();
     std::vector<double> column(n);
     for (std::size_t k = 0; k < n; ++k) {
-        require(matrix(k, k) > 0, "a covariance is positive definite");
+        if (!(matrix(k, k) > 0)) {
+            throw BackendError(
+                "a matrix of covariances is not positive definite: its values are too large or no numbers (of K-FAC: "
+                "training diverges; a smaller --learning-rate, or a larger damping)");
+        }
         const double diagonal = std::sqrt(matrix(k, k));
         for (std::size_t i = k; i < n; ++i) column[i] = matrix(i, k) /= diagonal;
         for (std::size_t i = k + 1; i < n; ++i) {

@@ -24,7 +24,7 @@ private:
 };
 
 /// L, lower triangular, with matrix = L L^T; only the lower triangle is read. n^3 / 3 multiply-adds.
-/// std::logic_error when the matrix is not positive definite.
+/// BackendError when the matrix is not positive definite.
 Matrix cholesky(Matrix matrix);
 /// L^-1 values, in place; n^2 / 2 multiply-adds.
 void solve_lower(const Matrix& lower, std::span<double> values);

@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "core/error.hpp"
+#include "core/limits.hpp"
 
 namespace rehearse {
 
@@ -83,6 +85,11 @@ void check(const Network& network) {
             if (output != layer.output) {
                 fail(layer, fmt::format("its output is {}, not {}", to_string(output), to_string(layer.output)));
             }
+            const std::int64_t weights = parameters(layer.op);
+            if (product_of(output) > most_elements || weights < 0 || static_cast<double>(weights) > most_elements) {
+                fail(layer, fmt::format("its output of {} or its weights are larger than any tensor here",
+                                        to_string(output)));
+            }
         } catch (const InputError& error) {
             fail(layer, error.what());
         }
@@ -127,6 +134,43 @@ std::vector<std::vector<int>> consumers(const Network& network) {
         }
     }
     return result;
+}
+
+namespace {
+
+constexpr std::string_view digits = "0123456789";
+
+bool is_number(std::string_view part) {
+    return !part.empty() && part.find_first_not_of(digits) == std::string_view::npos;
+}
+
+// The block that a module's path lies in: its first part where that counts ("layer3" of "layer3.fc1"), else all up to
+// the numbers that count the path ("model.layers.3" of "model.layers.3.mlp.up_proj", "features.1.0"), in a stage's
+// "layers.0.blocks.1" up to the second; else the first part.
+std::string_view block_name(std::string_view name) {
+    const std::string_view first = name.substr(0, name.find('.'));
+    if (first.find_first_of(digits) != std::string_view::npos) return first;
+    std::size_t numbered = 0;  // the end of the numbers found
+    for (std::size_t begin = 0; begin < name.size();) {
+        const std::size_t end = std::min(name.find('.', begin), name.size());
+        const std::string_view part = name.substr(begin, end - begin);
+        if (is_number(part)) numbered = end;
+        if (numbered > 0 && numbered < end && part != "blocks") break;
+        begin = end + 1;
+    }
+    return numbered > 0 ? name.substr(0, numbered) : first;
+}
+
+}  // namespace
+
+int block_called(const Network& network, std::string_view name) {
+    const std::string_view wanted = block_name(name);
+    int most = -1;
+    for (auto layer = network.layers.rbegin(); layer != network.layers.rend(); ++layer) {
+        if (block_name(layer->name) == wanted) return layer->block;
+        most = std::max(most, layer->block);
+    }
+    return most + 1;
 }
 
 std::optional<int> find_layer(const Network& network, std::string_view name) {

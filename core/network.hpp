@@ -2,6 +2,8 @@
 // A network is a topologically ordered list of named layers; layer 0 is its Input.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,12 +13,23 @@
 
 namespace rehearse {
 
+/// What a file says of an imported layer beside its operator: what running takes and predicting does not.
+struct Given {
+    std::vector<float> weights{};                    // all its tensors as training starts; empty: drawn at random
+    std::vector<float> state{};                      // of a BatchNorm: running mean, then variance; empty: 0 and 1
+    std::vector<std::vector<float>> fixed{};         // of an Elementwise: what its constants hold
+    std::vector<std::vector<std::int32_t>> places{};  // see Elementwise, Rearrangement and Gather; empty: as they lie
+    std::string not_run{};                           // why the operator cannot be run as the file means it, or empty
+};
+
 struct Layer {
     std::string name;  // unique in its network
     Op op;
     std::vector<int> inputs;  // indices of earlier layers, in the operator's order
     Shape output;             // of one sample
     int weights_of = -1;      // of a tied MatMul or Shared: the earlier layer whose weights it shares
+    int block = -1;           // of those that a network is made of (schedule/blocks.hpp); -1: of none
+    std::shared_ptr<const Given> given{};  // null: nothing is
 };
 
 struct Network {
@@ -37,6 +50,10 @@ Bytes activation_bytes(const Network& network, DataType type);
 double guessed_share(const Network& network);
 /// For each layer, the layers that read its output.
 std::vector<std::vector<int>> consumers(const Network& network);
+/// For who makes a network: the block of a layer that will have this name, that of the layers in the same module
+/// ("layer3" of "layer3.fc1", "model.layers.3" of "model.layers.3.mlp.up_proj"), or a new one. Nothing else reads what
+/// layers are called.
+int block_called(const Network& network, std::string_view name);
 std::optional<int> find_layer(const Network& network, std::string_view name);
 /// Whether the gradient with respect to this layer's inputs is needed: some layer before it has weights, or is received
 /// from a rank that has.

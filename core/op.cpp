@@ -66,9 +66,9 @@ std::string_view to_string(Movement movement) {
             return "gather";
         case Movement::slice:
             return "slice";
-        case Movement::scatter:
+        case Movement::reduce_scatter:
             return "scatter";
-        case Movement::spread:
+        case Movement::all_gather:
             return "spread";
         case Movement::send:
             return "send";
@@ -76,7 +76,7 @@ std::string_view to_string(Movement movement) {
             return "receive";
         case Movement::halo:
             return "halo";
-        case Movement::exchange:
+        case Movement::all_to_all:
             return "exchange";
     }
     return "?";

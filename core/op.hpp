@@ -75,7 +75,6 @@ struct Conv {
     std::int64_t depth = 0;
     bool operator==(const Conv&) const = default;
 };
-using Conv2d = Conv;  // where `depth` stays 0
 
 /// dst {m, n} = src {m, k} x weights {k, n} (+ bias {n}): a dense layer. m counts rows of one sample. `activation` is
 /// relu or gelu of the result; of gelu, forward keeps for the backward passes as many values as dst has.
@@ -91,13 +90,13 @@ struct MatMul {
 
 /// Max or average pooling. An average divides by the window's size, or by its part inside the image when
 /// `count_padding` is false (ONNX's default). Windows that start inside the padded image are all kept.
-struct Pool2d {
+struct Pool {
     PoolKind kind = PoolKind::max;
     std::int64_t channels = 1, height = 1, width = 1;
     Window window;
     bool count_padding = false;
     std::int64_t depth = 0;
-    bool operator==(const Pool2d&) const = default;
+    bool operator==(const Pool&) const = default;
 };
 
 /// Batch normalization over N, (D,) H, W in training mode; weights gamma {channels}, beta {channels}; running mean and
@@ -227,24 +226,25 @@ struct Bias {
 
 /// What a layer of one rank's part of a network gets from, or gives to, the other ranks along a mesh axis.
 ///
-///            forward                                          backward
-///   sum      adds the ranks' tensors                          passes the gradient on (every rank has the whole one)
-///   copy     passes the tensor on (every rank has it)         adds the ranks' gradients
-///   gather   joins the ranks' pieces along `dim`              takes its own piece of the gradient
-///   slice    takes its own piece along `dim`                  joins the ranks' pieces of the gradient
-///   scatter  adds the ranks' tensors, each gets its piece         joins the ranks' pieces of the gradient
-///   spread   joins the ranks' pieces along `dim`                  adds the ranks' gradients, each gets its piece
-///   send     gives the tensor to the rank `offset` further    receives its gradient from there
-///   receive  gets the tensor from the rank `offset` further   sends its gradient there
-///   halo     its piece becomes the rows along `dim` that     gives the gradients of the others' rows back to them,
-///            `halo` says, some of them the others'           who add them
-///   exchange gives each rank its piece along `dim` of the    the same, back
-///            tensor, joins the pieces that it gets
-/// sum and copy are g and f of Shoeybi et al. 2019 ("Megatron-LM", section 3), scatter and spread those of sequence
-/// parallelism (Korthikanti et al. 2022, section 4.2.2). The values of scatter's and spread's input and output lie as
-/// they do for gather. exchange is DLRM's, of tables' sums for the samples of all ranks (Naumov et al. 2019, section
-/// 4), and that of a mixture of experts, of the slots of each group (Lepikhin et al. 2021, section 3.2).
-enum class Movement { sum, copy, gather, slice, scatter, spread, send, receive, halo, exchange };
+///                   forward                                       backward
+///   sum             adds the ranks' tensors                       passes the gradient on (every rank has all of it)
+///   copy            passes the tensor on (every rank has it)      adds the ranks' gradients
+///   gather          joins the ranks' pieces along `dim`           takes its own piece of the gradient
+///   slice           takes its own piece along `dim`               joins the ranks' pieces of the gradient
+///   reduce_scatter  adds the ranks' tensors, each gets its piece  joins the ranks' pieces of the gradient
+///   all_gather      joins the ranks' pieces along `dim`           adds the ranks' gradients, each gets its piece
+///   send            gives the tensor to the rank `offset` on      receives its gradient from there
+///   receive         gets the tensor from the rank `offset` on     sends its gradient there
+///   halo            its piece becomes the rows along `dim` that   gives the gradients of the others' rows back to
+///                   `halo` says, some of them the others'         them, who add them
+///   all_to_all      gives each rank its piece along `dim` of the  the same, back
+///                   tensor, joins the pieces that it gets
+/// sum and copy are g and f of Shoeybi et al. 2019 ("Megatron-LM", section 3), reduce_scatter and all_gather those of
+/// sequence parallelism (Korthikanti et al. 2022, section 4.2.2). The values of their input and output lie as they do
+/// for gather. all_to_all is DLRM's, of tables' sums for the samples of all ranks (Naumov et al. 2019, section 4), and
+/// that of a mixture of experts, of the slots of each group (Lepikhin et al. 2021, section 3.2).
+enum class Movement { sum, copy, gather, slice, reduce_scatter, all_gather, send, receive, halo, all_to_all };
+/// As layers' names and files have them: scatter, spread and exchange are reduce_scatter, all_gather and all_to_all.
 std::string_view to_string(Movement movement);
 
 struct Communication {
@@ -252,13 +252,13 @@ struct Communication {
     std::string axis;         // of the mesh
     Shape shape;              // of one sample of the input; of what is received
     std::int64_t parts = 1;   // ranks along the axis
-    std::int64_t dim = 0;     // gather, slice, scatter, spread, halo and exchange
+    std::int64_t dim = 0;     // of gather, slice, reduce_scatter, all_gather, halo and all_to_all
     std::int64_t offset = 0;  // send and receive, along the axis
     bool gradient = true;     // send and receive: some layer before has weights, so that a gradient goes back
     Halo halo{};
     bool lowest = false;     // halo: rows outside of the image are lower than any number (max pooling); else 0
-    std::int64_t kept = 0;   // exchange: of `dim`, what is not there only to fill up the last ranks' pieces; 0: all
-    std::int64_t group = 1;  // exchange, of dimension 0: samples whose rows, one after the other, are cut together
+    std::int64_t kept = 0;   // all_to_all: of `dim`, what is not there only to fill up the last ranks' pieces; 0: all
+    std::int64_t group = 1;  // all_to_all, of dimension 0: samples whose rows, one after the other, are cut together
     bool operator==(const Communication&) const = default;
 };
 
@@ -270,11 +270,12 @@ struct Unknown {
     bool operator==(const Unknown&) const = default;
 };
 
-using Op = std::variant<Input, Conv, MatMul, Pool2d, BatchNorm, Lrn, Activation, Add, Concat, ChannelPad, Dropout,
-                        Flatten, Softmax, SoftmaxLoss, SgdUpdate, ConvTranspose, Resize, Bias, Communication, Attention,
-                        LayerNorm, Embedding, EmbeddingBag, Interaction, AdamUpdate, LambUpdate, Unknown, SoftmaxTerms,
-                        TermsLoss, ChannelSums, DispatchTokens, CombineTokens, GroupedMatMul, Elementwise, Reduction,
-                        Rearrangement, Gather, BatchedMatMul, Recurrent, Normalization, SoftmaxAlong, Parameter, Shared>;
+using Op =
+    std::variant<Input, Conv, MatMul, Pool, BatchNorm, Lrn, Activation, Add, Concat, ChannelPad, Dropout, Flatten,
+                 Softmax, SoftmaxLoss, SgdUpdate, ConvTranspose, Resize, Bias, Communication, Attention, LayerNorm,
+                 Embedding, EmbeddingBag, Interaction, AdamUpdate, LambUpdate, Unknown, SoftmaxTerms, TermsLoss,
+                 ChannelSums, DispatchTokens, CombineTokens, GroupedMatMul, Elementwise, Reduction, Rearrangement,
+                 Gather, BatchedMatMul, Recurrent, Normalization, SoftmaxAlong, Parameter, Shared>;
 
 struct SharedOp {
     Op op;

@@ -32,9 +32,7 @@ struct Forward : general::Forward {
         const double activation = !op.activation ? 0 : op.activation == Nonlinearity::relu ? 1 : 16;  // gelu, its slope
         return static_cast<double>(op.m * op.n) * (2 * static_cast<double>(op.k) + (op.bias ? 1 : 0) + activation);
     }
-    double operator()(const Pool2d& op) const {
-        return count(output_shape(op)) * static_cast<double>(op.window.taps());
-    }
+    double operator()(const Pool& op) const { return count(output_shape(op)) * static_cast<double>(op.window.taps()); }
     // Mean and variance (3 an element), then normalize, scale and shift (4).
     double operator()(const BatchNorm& op) const {
         const int statistics = op.parts > 1 ? 0 : 3;  // else they come as sums
@@ -57,7 +55,7 @@ struct Forward : general::Forward {
         return count(output_shape(op)) * (op.depth == 0 ? 8 : 16);
     }
     // Two products, and the softmax of each pair that is seen.
-    double operator()(const Attention& op) const { return pairs(op) * (4 * static_cast<double>(op.head_size) + 4); }
+    double operator()(const Attention& op) const { return pairs(op) * (2 * sizes(op) + 4); }
     double operator()(const LayerNorm& op) const { return 7 * count(output_shape(op)); }  // as BatchNorm
     double operator()(const Embedding& op) const {
         return ((op.positions > 0 ? 1 : 0) + (op.segments > 0 ? 1 : 0)) * count(output_shape(op));
@@ -84,6 +82,8 @@ struct Forward : general::Forward {
         return 0;
     }  // Input, Concat, ChannelPad, Flatten, updates, Communication, Unknown
 
+    // Numbers of a key and of a value: multiply-adds of a pair.
+    static double sizes(const Attention& op) { return static_cast<double>(op.head_size + value_size(op)); }
     // Of a query and a key that it sees, of all heads: a causal half is not computed.
     static double pairs(const Attention& op) {
         const auto queries = static_cast<double>(op.queries);
@@ -105,15 +105,13 @@ struct BackwardData : general::BackwardData {
     }
     // Both gradients of its own; the shortcut's is the one that ReLU passes on.
     double operator()(const BatchNorm& op) const { return (11 + (op.relu ? 1 : 0)) * count(output_shape(op)); }
-    double operator()(const Pool2d& op) const {
+    double operator()(const Pool& op) const {
         return op.kind == PoolKind::max ? count(output_shape(op)) : Forward{}(op);
     }
     double operator()(const Lrn& op) const { return 2 * Forward{}(op); }
     double operator()(const Bias&) const { return 0; }  // a copy
     // Four products: dP = dO V^T, dV, dQ, dK. Computing P again instead of keeping it is the kernel's own affair.
-    double operator()(const Attention& op) const {
-        return Forward::pairs(op) * (8 * static_cast<double>(op.head_size) + 4);
-    }
+    double operator()(const Attention& op) const { return Forward::pairs(op) * (4 * Forward::sizes(op) + 4); }
     double operator()(const LayerNorm& op) const { return 11 * count(output_shape(op)); }  // both gradients
     double operator()(const Interaction& op) const { return 2 * Forward{}(op); }
     double operator()(const DispatchTokens& op) const {

@@ -10,8 +10,8 @@ namespace rehearse {
 /// of `scores` {tokens, experts} chooses its `top` largest (of equal ones the first). Tokens of `group` samples in a
 /// row compete: an expert takes the first `capacity` that chose it, first choices before second ones; for others it
 /// does nothing. So routing depends on these samples alone, and not on how many ranks there are. A place of an expert
-/// is a slot; `slots` of one sample are experts * capacity / group. A choice weighs its softmax probability; with top =
-/// 2, over the sum of both.
+/// is a slot; `slots` of one sample are experts * capacity / group. A choice weighs its softmax probability; with top
+/// above 1, over the sum of the chosen.
 struct Routing {
     std::int64_t tokens = 1, width = 1, experts = 1;
     std::int64_t top = 1, capacity = 1, group = 1;

@@ -41,15 +41,22 @@ constexpr std::array functions{
     ElementwiseFunction{"silu", 9, false, true},        ElementwiseFunction{"quickgelu", 10, false, true},
     ElementwiseFunction{"gelutanh", 8, false, true},    ElementwiseFunction{"mish", 18, false, true},
     ElementwiseFunction{"where", 1, true, true},        ElementwiseFunction{"copy", 0, true, true},
+    ElementwiseFunction{"rotary", 3, true, true},       ElementwiseFunction{"compound", 1, false, true},
     ElementwiseFunction{"floor", 1, false, false},      ElementwiseFunction{"ceil", 1, false, false},
     ElementwiseFunction{"round", 1, false, false},      ElementwiseFunction{"sign", 1, false, false},
     ElementwiseFunction{"compare", 1, false, false},    ElementwiseFunction{"logic", 1, false, false},
-    ElementwiseFunction{"random", 8, false, false},
+    ElementwiseFunction{"equal", 1, false, false},      ElementwiseFunction{"greater", 1, false, false},
+    ElementwiseFunction{"greaterequal", 1, false, false}, ElementwiseFunction{"less", 1, false, false},
+    ElementwiseFunction{"lessequal", 1, false, false},  ElementwiseFunction{"isnan", 1, false, false},
+    ElementwiseFunction{"isinf", 1, false, false},      ElementwiseFunction{"not", 1, false, false},
+    ElementwiseFunction{"and", 1, false, false},        ElementwiseFunction{"or", 1, false, false},
+    ElementwiseFunction{"xor", 1, false, false},        ElementwiseFunction{"random", 8, false, false},
 };
 
-constexpr std::array reductions{"sum", "mean",      "max",    "min",    "prod", "l1",
-                                "l2",  "logsumexp", "argmax", "argmin", "topk", "cumsum"};
-constexpr std::array moves{"transpose", "slice", "pad", "expand", "tile", "join", "pack"};
+constexpr std::array reductions{"sum",    "mean",      "max",    "min",    "prod", "l1",    "l2", "sumsquare",
+                                "logsum", "logsumexp", "argmax", "argmin", "topk", "cumsum"};
+constexpr std::array moves{"transpose", "slice", "pad",  "edge", "reflect",
+                           "wrap",      "expand", "tile", "join", "pack"};
 
 double count(const Shape& shape) { return static_cast<double>(elements(shape)); }
 
@@ -99,7 +106,15 @@ double sums(const Elementwise& op, const std::vector<Shape>& of) {
     return all;
 }
 
-double slope(const Elementwise& op) { return row_of(op).linear ? 0 : std::max(1.0, row_of(op).flops); }
+// Where the mask of a choice is an activation, its gradients read it.
+bool linear(const Elementwise& op) {
+    return row_of(op).linear && (op.function != "where" || !op.order.starts_with('x'));
+}
+
+double slope(const Elementwise& op) {
+    if (op.function == "compound" && !op.numbers.empty()) return op.numbers.front();
+    return linear(op) ? 0 : std::max(1.0, row_of(op).flops);
+}
 
 }  // namespace
 
@@ -131,9 +146,11 @@ double multiply_adds(const Op& op) {
         return static_cast<double>(dense->m * dense->n) * static_cast<double>(dense->k);
     }
     if (const auto* heads = std::get_if<Attention>(&op)) {  // a hidden half is counted: it is there to be multiplied
-        return 2.0 * static_cast<double>(heads->heads * heads->queries) *
-               static_cast<double>(heads->keys * heads->head_size);
+        return static_cast<double>(heads->heads * heads->queries) *
+               static_cast<double>(heads->keys * (heads->head_size + value_size(*heads)));
     }
+    if (const auto* experts = std::get_if<GroupedMatMul>(&op))
+        return count(output_shape(op)) * static_cast<double>(experts->k);
     if (!is_convolution(op)) return 0;
     const Shape filters = weights(op).front().shape;
     const bool transposed = std::holds_alternative<ConvTranspose>(op);
@@ -162,7 +179,7 @@ Shape Output::operator()(const Elementwise& op) const {
     for (const auto* list : {&op.inputs, &op.weights, &op.constants}) {
         for (const Shape& operand : *list) {
             positive("elementwise", operand);
-            if (list == &op.inputs && count(operand) > count(op.shape)) {
+            if (list == &op.inputs && op.function != "compound" && count(operand) > count(op.shape)) {
                 throw InputError(
                     fmt::format("elementwise: an operand of {} for {}", to_string(operand), to_string(op.shape)));
             }
@@ -276,11 +293,18 @@ double Forward::operator()(const Elementwise& op) const {
     const bool folds = op.function == "add" || op.function == "mul" || op.function == "min" || op.function == "max" ||
                        op.function == "mean";
     const double times = folds ? std::max<double>(1, static_cast<double>(operands(op)) - 1) : 1;
-    return times * row_of(op).flops * count(op.shape);
+    // Of rotary embeddings, each row's numbers[0] first numbers may be all that is turned; of a compound function,
+    // numbers[0] is what an element of the result takes.
+    double share = 1;
+    if (op.function == "rotary" && !op.numbers.empty() && !op.shape.empty())
+        share = op.numbers.front() / static_cast<double>(op.shape.back());
+    if (op.function == "compound" && !op.numbers.empty()) share = op.numbers.front();
+    return share * times * row_of(op).flops * count(op.shape);
 }
 
 double Forward::operator()(const Reduction& op) const {
-    const double each = op.function == "logsumexp" ? 9 : op.function == "l1" || op.function == "l2" ? 2 : 1;
+    const bool two = op.function == "l1" || op.function == "l2" || op.function == "sumsquare";
+    const double each = op.function == "logsumexp" ? 9 : two ? 2 : 1;
     return each * count(op.shape);
 }
 
@@ -319,7 +343,7 @@ std::optional<Movements> movements(const Op& op, Pass pass) {
     const bool forward = pass == Pass::forward;
     if (const auto* shared = std::get_if<Shared>(&op)) return movements(shared->op->op, pass);
     if (const auto* each = std::get_if<Elementwise>(&op)) {
-        const bool reads = forward || !row_of(*each).linear;
+        const bool reads = forward || !linear(*each);
         if (pass == Pass::backward_weights) return Movements{reads ? 1.0 : 0.0, 1, count(each->constants)};
         if (forward) return Movements{1, 1, count(each->constants)};
         return Movements{reads ? 2.0 : 1.0, 1, reads ? count(each->constants) : 0, reads};
@@ -368,8 +392,7 @@ bool has_gradient(const Op& op, Pass pass) {
 std::optional<Needs> needs(const Op& op) {
     if (const auto* shared = std::get_if<Shared>(&op)) return needs(shared->op->op);
     if (const auto* each = std::get_if<Elementwise>(&op)) {
-        const bool linear = row_of(*each).linear;
-        return Needs{!linear, false, !linear};
+        return Needs{!linear(*each), false, !linear(*each)};
     }
     if (const auto* reduction = std::get_if<Reduction>(&op)) {
         const bool linear =
@@ -379,7 +402,7 @@ std::optional<Needs> needs(const Op& op) {
     if (std::holds_alternative<Rearrangement>(op)) return Needs{};
     if (std::holds_alternative<Gather>(op)) return Needs{false, false, false};
     if (std::holds_alternative<BatchedMatMul>(op)) return Needs{.src = true};
-    if (std::holds_alternative<Recurrent>(op)) return Needs{.dst = true};
+    if (std::holds_alternative<Recurrent>(op)) return Needs{.dst = true};  // the states; gates are kept besides
     if (std::holds_alternative<Normalization>(op)) return Needs{.src = true};
     if (std::holds_alternative<SoftmaxAlong>(op)) return Needs{.dst = true};
     if (std::holds_alternative<Parameter>(op)) return Needs{false, false, false};

@@ -41,8 +41,9 @@ std::vector<std::int64_t> integers(const ProblemParts& parts, std::string_view w
 }  // namespace
 
 std::string Text::operator()(const Elementwise& op) const {
-    return fmt::format("{}:{}{}{}{}{}", to_string(op.shape), op.function, list("in", op.inputs),
-                       list("weights", op.weights), list("fixed", op.constants), numbers("by", op.numbers));
+    return fmt::format("{}:{}{}{}{}{}{}", to_string(op.shape), op.function, list("in", op.inputs),
+                       list("weights", op.weights), list("fixed", op.constants), numbers("by", op.numbers),
+                       op.order.empty() ? "" : ":order" + op.order);
 }
 
 std::string Text::operator()(const Reduction& op) const {
@@ -50,7 +51,8 @@ std::string Text::operator()(const Reduction& op) const {
 }
 
 std::string Text::operator()(const Rearrangement& op) const {
-    return fmt::format("{}:{}{}{}", to_string(op.output), op.kind, list("from", op.inputs), numbers("by", op.numbers));
+    return fmt::format("{}:{}{}{}{}", to_string(op.output), op.kind, list("from", op.inputs), numbers("by", op.numbers),
+                       op.fill == 0 ? "" : fmt::format(":fill{}", op.fill));
 }
 
 std::string Text::operator()(const Gather& op) const {
@@ -66,8 +68,9 @@ std::string Text::operator()(const BatchedMatMul& op) const {
 }
 
 std::string Text::operator()(const Recurrent& op) const {
-    return fmt::format("t{}c{}h{}d{}:{}{}", op.steps, op.inputs, op.hidden, op.directions, op.cell,
-                       op.bias ? ":bias" : "");
+    return fmt::format("t{}c{}h{}d{}:{}{}{}{}{}", op.steps, op.inputs, op.hidden, op.directions, op.cell,
+                       op.bias ? ":bias" : "", op.reverse ? ":reverse" : "", op.reset_after ? ":resetafter" : "",
+                       op.relu ? ":relu" : "");
 }
 
 std::string Text::operator()(const Normalization& op) const {
@@ -89,12 +92,14 @@ std::optional<Op> parse(const ProblemParts& parts, std::string_view kind) {
         if (const auto by = parts.find("by")) {
             for (const std::string_view each : split(*by, ',')) op.numbers.push_back(parts.number_of(each));
         }
+        op.order = parts.find("order").value_or("");
         return op;
     }
     if (kind == "reduction")
         return Reduction{std::string{parts.part(1)}, shape(), integers(parts, "axes"), parts.has("keep")};
     if (kind == "rearrangement")
-        return Rearrangement{std::string{parts.part(1)}, shapes(parts, "from"), shape(), integers(parts, "by")};
+        return Rearrangement{std::string{parts.part(1)}, shapes(parts, "from"), shape(), integers(parts, "by"),
+                             parts.find("fill") ? parts.number("fill") : 0};
     if (kind == "gather") {
         const auto of = parts.find("of");
         if (!of) parts.fail("'of' and the table's shape are missing");
@@ -107,7 +112,15 @@ std::optional<Op> parse(const ProblemParts& parts, std::string_view kind) {
     }
     if (kind == "recurrent") {
         auto f = parts.fields(0, "tchd");
-        return Recurrent{std::string{parts.part(1)}, f['t'], f['c'], f['h'], f['d'], parts.has("bias")};
+        return Recurrent{std::string{parts.part(1)},
+                         f['t'],
+                         f['c'],
+                         f['h'],
+                         f['d'],
+                         parts.has("bias"),
+                         parts.has("reverse"),
+                         parts.has("resetafter"),
+                         parts.has("relu")};
     }
     if (kind == "normalization") {
         Normalization op{shape(),

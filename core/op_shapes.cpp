@@ -94,9 +94,9 @@ struct Inputs : general::Inputs {
     std::vector<Shape> operator()(const Softmax& op) const { return {{op.classes}}; }
     std::vector<Shape> operator()(const SoftmaxLoss& op) const { return {loss_input(op)}; }
     std::vector<Shape> operator()(const Attention& op) const {
-        const std::int64_t width = op.heads * op.head_size;
-        if (op.packed) return {rows_of(op.queries, 3 * width)};
-        return {rows_of(op.queries, width), rows_of(op.keys, width), rows_of(op.keys, width)};
+        const std::int64_t q = query_width(op), k = key_width(op), v = value_width(op);
+        if (op.packed) return {rows_of(op.queries, q + k + v)};
+        return {rows_of(op.queries, q), rows_of(op.keys, k), rows_of(op.keys, v)};
     }
     std::vector<Shape> operator()(const SoftmaxTerms& op) const { return {rows_of(op.rows, op.classes)}; }
     std::vector<Shape> operator()(const TermsLoss& op) const { return {rows_of(op.rows, 3 * op.parts)}; }
@@ -134,7 +134,7 @@ struct Inputs : general::Inputs {
         if (op.parts > 1) shapes.push_back({2 * op.channels});
         return shapes;
     }
-    // Conv, ConvTranspose, Pool2d, Resize, ChannelSums: one image or volume.
+    // Conv, ConvTranspose, Pool, Resize, ChannelSums: one image or volume.
     std::vector<Shape> operator()(const auto& op) const {
         return {image_shape(op.channels, op.depth, op.height, op.width)};
     }
@@ -159,7 +159,7 @@ struct Output : general::Output {
         check_groups(op);
         return unslide(op);
     }
-    Shape operator()(const Pool2d& op) const { return slide(op.channels, op.depth, op.height, op.width, op.window); }
+    Shape operator()(const Pool& op) const { return slide(op.channels, op.depth, op.height, op.width, op.window); }
     Shape operator()(const MatMul& op) const {
         if (op.activation && op.activation != Nonlinearity::relu && op.activation != Nonlinearity::gelu) {
             throw InputError(fmt::format("matmul is fused with relu or gelu, not with {}", to_string(*op.activation)));
@@ -217,9 +217,9 @@ struct Output : general::Output {
             shape[along] = op.halo.size;
             return shape;
         }
-        if (op.movement == Movement::exchange) return exchanged(op);
-        const bool joins = op.movement == Movement::gather || op.movement == Movement::spread;
-        if (!joins && op.movement != Movement::slice && op.movement != Movement::scatter) return op.shape;
+        if (op.movement == Movement::all_to_all) return exchanged(op);
+        const bool joins = op.movement == Movement::gather || op.movement == Movement::all_gather;
+        if (!joins && op.movement != Movement::slice && op.movement != Movement::reduce_scatter) return op.shape;
         const auto dim = static_cast<std::size_t>(op.dim);
         if (op.dim < 0 || dim >= op.shape.size() || op.parts < 1) {
             throw InputError(fmt::format("{} of dimension {} of {} over {} ranks", to_string(op.movement), op.dim,
@@ -249,7 +249,11 @@ struct Output : general::Output {
         return shape;
     }
     Shape operator()(const Attention& op) const {
-        at_least_one("attention", {op.heads, op.queries, op.keys, op.head_size});
+        at_least_one("attention", {op.heads, op.queries, op.keys, op.head_size, key_heads(op), value_size(op)});
+        if (op.heads % key_heads(op) != 0) {
+            throw InputError(fmt::format("attention: {} heads cannot share {} heads of keys and values evenly",
+                                         op.heads, key_heads(op)));
+        }
         if (op.packed && op.queries != op.keys) {
             throw InputError(
                 fmt::format("attention: packed, so {} keys must be as many as the {} queries", op.keys, op.queries));
@@ -258,7 +262,7 @@ struct Output : general::Output {
             throw InputError(fmt::format("attention: causal, so the first of {} queries would see none of {} keys",
                                          op.queries, op.keys));
         }
-        return rows_of(op.queries, op.heads * op.head_size);
+        return rows_of(op.queries, result_width(op));
     }
     Shape operator()(const LayerNorm& op) const {
         at_least_one("layernorm", {op.rows, op.features});
@@ -294,8 +298,8 @@ struct Output : general::Output {
     }
     static void check_routing(std::string_view what, const Routing& r) {
         at_least_one(what, {r.tokens, r.width, r.experts, r.top, r.capacity, r.group});
-        if (r.top > 2 || r.top > r.experts) {
-            throw InputError(fmt::format("{}: a token goes to 1 or 2 of {} experts, not {}", what, r.experts, r.top));
+        if (r.top > r.experts) {
+            throw InputError(fmt::format("{}: a token goes to 1 to {} experts, not {}", what, r.experts, r.top));
         }
         whole_slots(what, r.experts * r.capacity, r.group);
     }

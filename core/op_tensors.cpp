@@ -64,7 +64,7 @@ struct DataGradientReads {
     Reads operator()(const BatchNorm&) const { return {.src = true}; }
     Reads operator()(const ChannelSums&) const { return {.src = true}; }
     Reads operator()(const Lrn&) const { return {true, true}; }
-    Reads operator()(const Pool2d& op) const { return {op.kind == PoolKind::max, op.kind == PoolKind::max}; }
+    Reads operator()(const Pool& op) const { return {op.kind == PoolKind::max, op.kind == PoolKind::max}; }
     Reads operator()(const Activation& op) const {
         const bool from_src = op.kind == Nonlinearity::gelu;
         return {from_src, !from_src};
@@ -119,7 +119,8 @@ bool gradient_reads_src(const Op& op) {
 
 bool gradient_reads_dst(const Op& op) {
     return std::holds_alternative<Softmax>(op) || std::holds_alternative<Attention>(op) ||
-           std::holds_alternative<SoftmaxTerms>(op) || has_fused_relu(op);
+           std::holds_alternative<SoftmaxTerms>(op) || has_fused_relu(op) ||
+           (is_general(op) && reads(op, Pass::backward_data).dst);
 }
 
 }  // namespace rehearse

@@ -14,14 +14,25 @@ namespace rehearse {
 /// query i sees keys 0 .. i + keys - queries, so that the last query sees all; it needs queries <= keys. The backward
 /// pass gives all three gradients. `kept`: the program is of before FlashAttention (Dao et al. 2022) and keeps, from
 /// forward to backward, the probabilities, their dropout's mask and what it leaves of them (Korthikanti et al. 2022,
-/// section 4.1); else backward makes the probabilities again, tile by tile.
+/// section 4.1); else backward makes the probabilities again, tile by tile. `key_heads`: heads of keys and values, each
+/// for as many heads of queries one after the other (grouped-query attention: Ainslie et al. 2023; 1: multi-query,
+/// Shazeer 2019); 0: as many as `heads`. `value_size`: numbers of a head's values and of its result, where they are not
+/// as many as a key's (multi-head latent attention: DeepSeek-V2 2024, section 2.1); 0: head_size.
 struct Attention {
     std::int64_t heads = 1, queries = 1, keys = 1, head_size = 1;
     bool causal = false;
     bool packed = false;
     bool kept = false;
+    std::int64_t key_heads = 0, value_size = 0;
     bool operator==(const Attention&) const = default;
 };
+constexpr std::int64_t key_heads(const Attention& op) { return op.key_heads == 0 ? op.heads : op.key_heads; }
+constexpr std::int64_t value_size(const Attention& op) { return op.value_size == 0 ? op.head_size : op.value_size; }
+/// Numbers of one row of queries, of keys, of values and of the result, of all heads.
+constexpr std::int64_t query_width(const Attention& op) { return op.heads * op.head_size; }
+constexpr std::int64_t key_width(const Attention& op) { return key_heads(op) * op.head_size; }
+constexpr std::int64_t value_width(const Attention& op) { return key_heads(op) * value_size(op); }
+constexpr std::int64_t result_width(const Attention& op) { return op.heads * value_size(op); }
 
 /// Layer normalization of each row (Ba et al. 2016), epsilon 1e-5; weights gamma {features}, beta {features}. Shape
 /// {rows, features}, or {features} where rows is 1. One kernel gives all gradients, as for BatchNorm.

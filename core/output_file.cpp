@@ -46,6 +46,9 @@ OutputFile::OutputFile(const std::string& path) : path_(path), target_(path) {
     if (fs::is_directory(status)) {
         throw InputError(fmt::format("{}: cannot be written: it is a directory: give a file name in it", path));
     }
+    if (!fs::status_known(status)) {  // a name that is too long, links in a circle
+        throw InputError(fmt::format("{}: cannot be written: {}: give another path", path, ignored.message()));
+    }
     if (fs::exists(status) && !fs::is_regular_file(status)) {
         file_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);  // /dev/stdout: renaming over it would replace the device
     } else {

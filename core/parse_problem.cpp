@@ -69,13 +69,13 @@ Op parse_loss(const ProblemParts& parts) {
 Op parse_pool(const ProblemParts& parts) {
     auto f = parts.image_fields("chwrs");
     if (!parts.find("max") && !parts.find("average")) parts.fail("'max' or 'average' is missing");
-    return Pool2d{parts.find("max") ? PoolKind::max : PoolKind::average,
-                  f['c'],
-                  f['h'],
-                  f['w'],
-                  parts.window(f),
-                  parts.find("countpad").has_value(),
-                  f.contains('d') ? f['d'] : 0};
+    return Pool{parts.find("max") ? PoolKind::max : PoolKind::average,
+                f['c'],
+                f['h'],
+                f['w'],
+                parts.window(f),
+                parts.find("countpad").has_value(),
+                f.contains('d') ? f['d'] : 0};
 }
 
 Op parse_image(const ProblemParts& parts, std::string_view kind) {
@@ -154,7 +154,9 @@ std::optional<Op> parse_sequence(const ProblemParts& parts, std::string_view kin
                          f['d'],
                          parts.find("causal").has_value(),
                          parts.find("packed").has_value(),
-                         parts.find("kept").has_value()};
+                         parts.find("kept").has_value(),
+                         parts.integer_or("shared", 0),
+                         parts.integer_or("values", 0)};
     }
     if (kind == "layernorm") {
         auto f = parts.fields(0, "rc");

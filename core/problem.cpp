@@ -12,12 +12,13 @@ namespace rehearse {
 namespace {
 
 constexpr std::array<std::string_view, 44> kinds{
-    "input",     "conv2d",        "matmul",      "pool",    "batchnorm",     "lrn",       "activation",
-    "add",       "concat",        "channelpad",  "dropout", "flatten",       "softmax",   "softmaxloss",
-    "sgd",       "convtranspose", "resize",      "bias",    "communication", "attention", "layernorm",
-    "embedding", "embeddingbag",  "interaction", "adam",    "lamb",          "unknown",   "softmaxterms",
-    "termsloss", "channelsums",   "dispatch",    "combine", "groupedmatmul", "elementwise",
-    "reduction", "rearrangement", "gather", "batchedmatmul", "recurrent", "normalization", "softmaxalong", "parameter", "shared", "conv3d"};
+    "input",         "conv2d",        "matmul",        "pool",      "batchnorm",     "lrn",          "activation",
+    "add",           "concat",        "channelpad",    "dropout",   "flatten",       "softmax",      "softmaxloss",
+    "sgd",           "convtranspose", "resize",        "bias",      "communication", "attention",    "layernorm",
+    "embedding",     "embeddingbag",  "interaction",   "adam",      "lamb",          "unknown",      "softmaxterms",
+    "termsloss",     "channelsums",   "dispatch",      "combine",   "groupedmatmul", "elementwise",  "reduction",
+    "rearrangement", "gather",        "batchedmatmul", "recurrent", "normalization", "softmaxalong", "parameter",
+    "shared",        "conv3d"};
 static_assert(std::variant_size_v<Op> + 1 == kinds.size(), "in the order of Op, then what a Conv of volumes is called");
 
 // "1" when all are equal, else "1x2".
@@ -78,7 +79,7 @@ struct Text : general::Text {
                            op.activation ? fmt::format(":{}", rehearse::to_string(*op.activation)) : "",
                            op.tied ? ":tied" : "");
     }
-    std::string operator()(const Pool2d& op) const {
+    std::string operator()(const Pool& op) const {
         return fmt::format("{}{}:{}{}", volume(op), window_text(op.window, op.depth > 0),
                            op.kind == PoolKind::max ? "max" : "average", op.count_padding ? ":countpad" : "");
     }
@@ -127,8 +128,10 @@ struct Text : general::Text {
                group(op.group);
     }
     std::string operator()(const Attention& op) const {
-        return fmt::format("h{}q{}k{}d{}{}{}{}", op.heads, op.queries, op.keys, op.head_size,
-                           op.causal ? ":causal" : "", op.packed ? ":packed" : "", op.kept ? ":kept" : "");
+        return fmt::format("h{}q{}k{}d{}{}{}{}{}{}", op.heads, op.queries, op.keys, op.head_size,
+                           op.causal ? ":causal" : "", op.packed ? ":packed" : "", op.kept ? ":kept" : "",
+                           op.key_heads == 0 ? "" : fmt::format(":shared{}", op.key_heads),
+                           op.value_size == 0 ? "" : fmt::format(":values{}", op.value_size));
     }
     std::string operator()(const LayerNorm& op) const { return fmt::format("r{}c{}", op.rows, op.features); }
     std::string operator()(const Embedding& op) const {

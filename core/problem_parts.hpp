@@ -12,20 +12,11 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/limits.hpp"
 #include "core/op.hpp"
 #include "core/text.hpp"
 
 namespace rehearse {
-
-// More than any kernel works on; products of sizes below it fit into 64 bits.
-inline constexpr double most_elements = 1e15;  // of a tensor
-inline constexpr double most_work = 1e18;      // all sizes of an operator multiplied
-
-inline double product_of(const std::vector<std::int64_t>& sizes) {
-    double all = 1;
-    for (const std::int64_t size : sizes) all *= static_cast<double>(size);
-    return all;
-}
 
 // The parts of an operator's text between colons, read back.
 class ProblemParts {

@@ -2,9 +2,11 @@
 #include "core/schedule.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/error.hpp"
+#include "core/methods/curvature.hpp"
+#include "core/methods/servers.hpp"
+#include "core/methods/synchronous.hpp"
 #include "core/precision.hpp"
 
 namespace rehearse {
@@ -37,11 +39,6 @@ std::int64_t tensors(const Network& network, const Bucket& bucket) {
         sum += static_cast<std::int64_t>(weights(network.layers.at(static_cast<std::size_t>(layer)).op).size());
     }
     return sum;
-}
-
-std::int64_t factor_elements(const MatMul& dense) {
-    const std::int64_t inputs = dense.k + (dense.bias ? 1 : 0);
-    return (inputs * (inputs + 1) + dense.n * (dense.n + 1)) / 2;
 }
 
 const Problem* problem_of(const Step& step) {
@@ -103,19 +100,6 @@ std::int64_t first_sample(const Schedule& schedule, std::int64_t shard) {
 
 std::int64_t batch_of(const Schedule& schedule, const RankClass& rank_class) {
     return rank_class.batch > 0 ? rank_class.batch : schedule.batch_per_rank;
-}
-
-std::int64_t compressed_words(const Compression& compression, std::int64_t elements) {
-    if (compression.kind == Compression::Kind::one_bit) return (elements + 31) / 32 + 2;
-    const double kept = std::ceil(compression.share * static_cast<double>(elements));
-    return 2 * std::clamp<std::int64_t>(static_cast<std::int64_t>(kept), 1, elements);
-}
-
-std::int64_t all_ranks(const Schedule& schedule) { return ranks(schedule.mesh) + schedule.servers.count; }
-
-std::int64_t device_of_server(const Schedule& schedule, std::int64_t server) {
-    const std::int64_t others = ranks(schedule.mesh);
-    return schedule.servers.shared ? server * others / schedule.servers.count : others + server;
 }
 
 namespace {
@@ -181,7 +165,8 @@ public:
         if (communicate.content == Content::compressed || communicate.content == Content::factors) return;
         const Bucket& bucket = part_.buckets[at(communicate.bucket())];
         const std::int64_t whole = communicate.axis == bucket.tie ? bucket.tied : bucket.elements;
-        require(schedule_.whole_variables ? communicate.elements >= whole : communicate.elements == whole,
+        require(schedule_.methods.get<Synchronous>().whole_variables ? communicate.elements >= whole
+                                                                     : communicate.elements == whole,
                 "a collective is of its whole bucket");
     }
     void operator()(const Update& update) const {
@@ -199,13 +184,15 @@ public:
     void operator()(const Precondition& precondition) const {
         const bool factor = precondition.work == Precondition::Work::factor;
         require(in(precondition.bucket, part_.buckets) == factor, "a factor, and nothing else, is of a bucket");
-        require(schedule_.curvature.owners.size() == part_.buckets.size(), "each bucket has an owner, or nobody");
+        require(schedule_.methods.get<Curvature>().owners.size() == part_.buckets.size(),
+                "each bucket has an owner, or nobody");
         micro_batch(precondition.micro_batch);
     }
-    void operator()(const Trade& trade) const {
-        require(in(trade.bucket, part_.buckets), "a trade names a bucket");
-        require(trade.server >= 0 && trade.server < schedule_.servers.count, "a trade names a server");
-        require(trade.group < 0 || is_axis(schedule_.mesh, trade.group), "a trade names an axis");
+    void operator()(const PushPull& push_pull) const {
+        require(in(push_pull.bucket, part_.buckets), "a push and pull names a bucket");
+        require(push_pull.server >= 0 && push_pull.server < schedule_.methods.get<Servers>().count,
+                "a push and pull names a server");
+        require(push_pull.group < 0 || is_axis(schedule_.mesh, push_pull.group), "a push and pull names an axis");
     }
 
 private:

@@ -11,6 +11,7 @@
 #include "core/collectives/collective.hpp"
 #include "core/index.hpp"
 #include "core/mesh.hpp"
+#include "core/methods/method_data.hpp"
 #include "core/network.hpp"
 #include "core/op.hpp"
 #include "core/stream.hpp"
@@ -29,9 +30,15 @@ enum class Content {
     usual,        // by the kind: gradients of all_reduce and reduce_scatter, weights of all_gather
     weights,      // of models that each rank trains by itself, to their mean
     differences,  // of these models from the average one, to their sum (elastic averaging)
-    compressed,   // gradients in fewer bits (Compression), those of all ranks beside each other
+    compressed,   // gradients in fewer bits, as a method has them, those of all ranks beside each other
     factors,      // of K-FAC (Curvature), the lower triangles of both, to their sum
     directions    // gradients times K-FAC's inverses, from the rank that has made them to all
+};
+
+/// Something computed `times` times.
+struct Work {
+    Problem problem;
+    std::int64_t times = 1;
 };
 
 /// All ranks along `axis` work on one tensor together. Of a bucket: its gradients (all_reduce, reduce_scatter) or its
@@ -48,6 +55,8 @@ struct Communicate {
     int micro_batch = 0;
     Content content = Content::usual;
     std::int64_t root = 0;  // of a broadcast: its place along the axis
+    /// What each rank computes around it, one after the other: what a method chooses, packs and adds up.
+    std::vector<Work> beside{};
 
     bool of_bucket() const { return std::holds_alternative<BucketIndex>(of); }
     /// What it is of; a bug where it is of the other.
@@ -88,7 +97,7 @@ struct Update {
 /// With the server of a bucket, which serves whoever comes first: the bucket's gradients, for the weights as they are
 /// after the server's update by them. Nobody else is waited for. Along `group` only the first rank trades (of none: all
 /// do).
-struct Trade {
+struct PushPull {
     BucketIndex bucket{0};
     int server = 0;  // of Schedule::servers
     AxisIndex group{};
@@ -108,7 +117,7 @@ struct Precondition {
     Problem problem;  // that of the rank which has most to do
 };
 
-using Action = std::variant<Compute, Communicate, Send, Recv, Load, Update, Trade, Precondition>;
+using Action = std::variant<Compute, Communicate, Send, Recv, Load, Update, PushPull, Precondition>;
 
 struct Step {
     std::string name;  // "conv1:forward", "bucket0:allreduce", "bucket0:update"; the key by which timelines are matched
@@ -191,46 +200,6 @@ Op update_op(Optimizer optimizer, std::int64_t count, std::int64_t tensors);
 /// Tensors of weights of a bucket's layers.
 std::int64_t tensors(const Network& network, const Bucket& bucket);
 
-/// Ranks along data train models of their own, and average them.
-struct Averaging {
-    int period = 0;       // updates between two averages; 0: all ranks train one model
-    double elastic = 0;   // share of a model's difference from the average one that both give up; 0: it is replaced
-    double momentum = 0;  // of the average model (synchronous model averaging)
-    int learners = 1;     // models that a rank trains at the same time, micro-batch m the m-th (Crossbow)
-    bool operator==(const Averaging&) const = default;
-};
-
-/// K-FAC (Martens and Grosse 2015; distributed: Osawa et al. 2019, Pauloski et al. 2020). The gradient D {k + 1, n} of
-/// a dense layer's weights, its bias the last row, becomes (A + d I)^-1 D (G + d I)^-1, where A is the mean over all
-/// rows of the batch of a a^T, with a their inputs and a 1, G that of g g^T, g the gradients of a row's own loss by the
-/// outputs, and d^2 the damping. Then the optimizer takes it for the gradient.
-struct Curvature {
-    int period = 0;  // updates by one pair of inverses; 0: there are none
-    double damping = 0.03;
-    std::vector<std::int64_t> owners{};  // by bucket of the one class: place along data of who inverts; -1: nobody
-    bool operator==(const Curvature&) const = default;
-};
-/// Elements of both factors' lower triangles.
-std::int64_t factor_elements(const MatMul& dense);
-
-/// Gradients in fewer bits; what is left out is added to those of the next step (error feedback).
-struct Compression {
-    enum class Kind { none, top, one_bit } kind = Kind::none;
-    double share = 0;  // of the elements, the largest ones, that `top` sends
-    bool operator==(const Compression&) const = default;
-};
-/// What a rank sends of a bucket, in words of 32 bits: of `top` indices and values; of one_bit signs and two means.
-std::int64_t compressed_words(const Compression& compression, std::int64_t elements);
-
-/// Ranks that keep the weights and update them, beside those of the mesh: server s is rank ranks(mesh) + s.
-struct Servers {
-    std::int64_t count = 0;
-    bool shared = false;  // their devices are those of ranks of the mesh, evenly spread; else devices behind them
-    int copies = 1;       // of each bucket's weights: others than the first follow it in the background
-    double quorum = 1;    // share of the groups that have to be through for the rest not to be waited for
-    bool operator==(const Servers&) const = default;
-};
-
 struct Schedule {
     Network network;   // the whole
     std::string plan;  // as the user wrote it, axes inferred
@@ -244,21 +213,8 @@ struct Schedule {
     Shares shares{};
     Bytes memory_peak;  // of the fullest rank class
     Optimizer optimizer = Optimizer::sgd;
-    int lag = 0;  // 1: a step sums the gradients of the step before it, and updates by these (Kurth et al. 2018)
-    /// How ranks agree that all have a bucket's gradients, before they sum it: 0, they need not (one order for all); 1,
-    /// each tells rank 0, which tells all (Horovod's star); r from 2 on, up and down a tree of r children a rank (Kurth
-    /// et al. 2018). Sums of what layers communicate need none.
-    int control = 0;
-    bool whole_variables = false;  // no variable is shared out: that of the largest decides (parameter servers)
-    Averaging averaging{};
-    Compression compression{};
-    Servers servers{};
-    Curvature curvature{};
+    MethodData methods{};  // of methods of training: what each keeps here
 };
-/// Of the mesh and servers.
-std::int64_t all_ranks(const Schedule& schedule);
-/// On which a server is.
-std::int64_t device_of_server(const Schedule& schedule, std::int64_t server);
 /// Ranks along `groups`, `data` and `expert` have samples of their own: how many sets of samples there are, and whose
 /// is a rank's.
 std::int64_t shards(const Mesh& mesh);

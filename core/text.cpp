@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <numeric>
 
 #include "core/error.hpp"
@@ -32,6 +33,9 @@ template <typename T>
 T parse_whole(std::string_view text, std::string_view what, std::string_view kind) {
     T value{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc::result_out_of_range) {
+        throw InputError(fmt::format("{}: '{}' is beyond what is counted here", what, text));
+    }
     if (error != std::errc{} || end != text.data() + text.size()) {
         throw InputError(fmt::format("{}: '{}' is not {}", what, text, kind));
     }
@@ -77,7 +81,9 @@ std::int64_t parse_int(std::string_view text, std::string_view what) {
 }
 
 double parse_number(std::string_view text, std::string_view what) {
-    return parse_whole<double>(text, what, "a number");
+    const double value = parse_whole<double>(text, what, "a number");
+    if (!std::isfinite(value)) throw InputError(fmt::format("{}: '{}' is not a number", what, text));
+    return value;
 }
 
 }  // namespace rehearse

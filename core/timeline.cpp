@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "core/methods/servers.hpp"
 #include "core/waits.hpp"
 
 namespace rehearse {
@@ -179,7 +180,7 @@ Summary steady(const Timeline& timeline, std::int64_t ranks) {
 }
 
 Summary summarize(const Schedule& schedule, const Timeline& timeline) {
-    if (schedule.servers.count > 0) return steady(timeline, ranks(schedule.mesh));
+    if (schedule.methods.get<Servers>().count > 0) return steady(timeline, ranks(schedule.mesh));
     std::optional<Iteration> median = median_iteration(timeline);
     if (!median) return {};
     const auto of_it = std::ranges::equal_range(timeline.events, median->number, {}, &Event::iteration);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/schedule.hpp"
@@ -24,6 +25,7 @@ struct Event {
     Flops flops;
     /// Other than 0: a message or a collective, which the events with this number send, receive or take part in.
     std::int64_t flow = 0;
+    BucketIndex bucket{};  // that a server works on; of none: all else, and what was read from a file
 };
 
 /// A value over time, constant from each point to the next: memory in use, what a link carries.
@@ -33,6 +35,9 @@ struct Counter {
     std::vector<std::pair<Seconds, double>> points;
 };
 
+/// Whether a link leads from a network card into the fabric, out of the fabric to a card, or neither.
+enum class Crossing : std::uint8_t { neither, into_fabric, out_of_fabric };
+
 /// What a directed link carried in the whole timeline, or all links of a kind together.
 struct LinkUse {
     std::string name;        // "node0:nic0:up"; of a kind the same as `kind`
@@ -41,7 +46,11 @@ struct LinkUse {
     Bandwidth capacity;      // of one link, for long messages
     Bytes bytes;             // on all of them
     Bytes most;              // on the one that carried most
-    bool operator==(const LinkUse&) const = default;
+    Crossing crossing{};     // of a kind of links. Not in files
+    bool operator==(const LinkUse& other) const {
+        return std::tie(name, kind, links, capacity, bytes, most) ==
+               std::tie(other.name, other.kind, other.links, other.capacity, other.bytes, other.most);
+    }
 };
 /// The share of what the links could have carried in that time.
 double utilisation(const LinkUse& use, Seconds length);

@@ -41,6 +41,8 @@ Json parsed(const std::string& json, const std::string& origin) {
         const bool short_of = error.byte >= json.size();
         throw InputError(short_of ? fmt::format("{}: cut off at byte {}: its JSON does not end", origin, json.size())
                                   : fmt::format("{}: broken at byte {}: {}", origin, error.byte, error.what()));
+    } catch (const Json::exception& error) {  // a number that no double holds
+        throw InputError(fmt::format("{}: cannot be read: {}", origin, error.what()));
     }
 }
 

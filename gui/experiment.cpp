@@ -67,7 +67,7 @@ std::string command_line(const Experiment& experiment) {
 
 Experiment experiment_in(const std::string& path, const Experiment& before) {
     Experiment result = before;
-    if (path.ends_with(".onnx")) {
+    if (path.ends_with(".onnx") || path.ends_with("config.json")) {
         result.model = path;
         return result;
     }

@@ -44,7 +44,7 @@ picture::PipelineDrawing planned_pipeline(const std::string& strategy, int stage
                                      false};
     std::vector<schedule::Order> orders;
     for (int s = 0; s < stages; ++s) {
-        orders.push_back(found->order(s, shape));
+        orders.push_back(found->order(StageIndex{s}, shape));
         drawing.lanes.push_back(fmt::format("stage {}", s));
     }
     Done done;

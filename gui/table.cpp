@@ -11,6 +11,7 @@
 #include <QMenu>
 #include <QSortFilterProxyModel>
 
+#include "core/quoting.hpp"
 #include "core/units.hpp"
 #include "gui/theme.hpp"
 #include "picture/ticks.hpp"
@@ -32,18 +33,12 @@ Value rate(double per_second, const std::string& unit) {
 }
 
 std::string to_csv(const Rows& rows) {
-    const auto quoted = [](const std::string& text) {
-        if (text.find_first_of(",\"\n") == std::string::npos) return text;
-        std::string result = "\"";
-        for (const char c : text) result += c == '"' ? std::string{"\"\""} : std::string(1, c);
-        return result + '"';
-    };
     std::string csv;
-    for (std::size_t c = 0; c < rows.titles.size(); ++c) csv += (c == 0 ? "" : ",") + quoted(rows.titles[c]);
+    for (std::size_t c = 0; c < rows.titles.size(); ++c) csv += (c == 0 ? "" : ",") + csv_field(rows.titles[c]);
     csv += '\n';
     for (const auto& row : rows.rows) {
         for (std::size_t c = 0; c < row.size(); ++c) {
-            csv += (c == 0 ? "" : ",") + (row[c].number ? fmt::format("{}", *row[c].number) : quoted(row[c].text));
+            csv += (c == 0 ? "" : ",") + (row[c].number ? fmt::format("{}", *row[c].number) : csv_field(row[c].text));
         }
         csv += '\n';
     }

@@ -37,7 +37,7 @@ Experiment Window::kept_experiment() {
 }
 
 void Window::open(const QString& path) {
-    if (path.endsWith(".toml") || path.endsWith(".onnx")) return take_experiment(path);
+    if (path.endsWith(".toml") || path.endsWith(".onnx") || path.endsWith("config.json")) return take_experiment(path);
     ++loading_;
     progress_->setValue(0);
     progress_->show();

@@ -26,7 +26,8 @@ struct Support {
 ///   forward           src or indices, weights, (labels)       -> dst, workspace
 ///   backward_data     src, dst, weights, workspace, diff_dst  -> diff_src, and diff_weights where there is no
 ///                                                                backward_weights (BatchNorm, LayerNorm)
-///   backward_weights  src or indices, dst, diff_dst, workspace -> diff_weights; of a direct EmbeddingBag: weights
+///   backward_weights  src or indices, dst, diff_dst, workspace, (weights) -> diff_weights; of a direct EmbeddingBag:
+///                                                                weights
 ///   update            weights, diff_weights, momentum         -> weights, momentum, (weights_copy); Adam and LAMB:
 ///                                                                second_moment, too
 /// `weights` and `diff_weights` hold the operator's tensors one after the other, in the order of rehearse::weights(op).
@@ -63,6 +64,9 @@ struct Buffers {
     std::int64_t sample_elements = 0;      // of Dropout, where src is a piece of each sample: elements of a whole one,
     std::int64_t first_element = 0;        // and where the piece begins; 0: all of it
     std::span<const std::int64_t> places;  // or, where it is no run of them, where each element lies
+    std::span<const std::vector<float>> fixed;          // of an Elementwise: what its constants hold, of no sample
+    std::span<const std::vector<std::int32_t>> chosen;  // of an Elementwise (by trainable tensor; empty: as they lie),
+                                                        // a Gather, a Rearrangement that packs: Given::places
 };
 
 /// A problem made ready. run() is what gets timed; it may be called from one thread at a time.

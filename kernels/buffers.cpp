@@ -65,7 +65,23 @@ BufferSizes::BufferSizes(const Problem& problem, std::int64_t workspace)
     }
 }
 
+// What a network's file says of an operator beside its sizes.
+void BufferSizes::check_given(const Buffers& buffers) const {
+    if (const auto* each = std::get_if<Elementwise>(&problem_.op)) {
+        expect(buffers.fixed, static_cast<std::int64_t>(each->constants.size()), "the list of fixed", problem_);
+        for (std::size_t i = 0; i < each->constants.size(); ++i)
+            expect(buffers.fixed[i], elements(each->constants[i]), "fixed", problem_);
+        for (const auto& places : buffers.chosen) expect_or_empty(places, elements(each->shape), "chosen", problem_);
+    }
+    const auto* moved = std::get_if<Rearrangement>(&problem_.op);
+    const auto* picked = std::get_if<Gather>(&problem_.op);
+    if (picked == nullptr && (moved == nullptr || moved->kind != "pack")) return;
+    expect(buffers.chosen, 1, "the list of chosen", problem_);
+    expect(buffers.chosen[0], elements(picked != nullptr ? picked->output : moved->output), "chosen", problem_);
+}
+
 void BufferSizes::check(const Buffers& buffers) const {
+    if (problem_.pass != Pass::update) check_given(buffers);
     switch (problem_.pass) {
         case Pass::forward:
             return check_forward(buffers);
@@ -139,10 +155,17 @@ void BufferSizes::check_backward_data(const Buffers& buffers) const {
 void BufferSizes::check_backward_weights(const Buffers& buffers) const {
     check_inputs(buffers, true);
     expect_tensor(buffers.diff_dst, dst_, "diff_dst", problem_);
-    if (has_fused_relu(problem_.op)) expect_tensor(buffers.dst_in, dst_, "dst_in", problem_);
-    if (keeps_slope(problem_.op)) expect(buffers.workspace, workspace_, "workspace", problem_);
+    const bool recurrent = std::holds_alternative<Recurrent>(problem_.op);
+    if (has_fused_relu(problem_.op) || recurrent) expect_tensor(buffers.dst_in, dst_, "dst_in", problem_);
+    if (weights_gradient_reads_weights(problem_.op)) expect_tensor(buffers.weights, weights_, "weights", problem_);
+    if (keeps_slope(problem_.op) || recurrent) expect(buffers.workspace, workspace_, "workspace", problem_);
     if (updates_directly(problem_.op)) return expect_tensor(buffers.weights, weights_, "weights", problem_);
     expect_tensor(buffers.diff_weights, weights_, "diff_weights", problem_);
+}
+
+bool weights_gradient_reads_weights(const Op& op) {
+    return std::holds_alternative<Recurrent>(op) ||
+           (std::holds_alternative<Elementwise>(op) && reads(op, Pass::backward_weights).src);
 }
 
 bool wants_input_gradient(const Buffers& buffers) {

@@ -24,6 +24,7 @@ private:
     void check_backward_data(const Buffers& buffers) const;
     void check_backward_weights(const Buffers& buffers) const;
     void check_labels(const Buffers& buffers) const;
+    void check_given(const Buffers& buffers) const;
     void check_inputs(const Buffers& buffers, bool needed) const;
     void check_ids(std::span<const std::int32_t> ids) const;
     void check_update(const Buffers& buffers) const;
@@ -32,6 +33,9 @@ private:
     std::vector<std::int64_t> src_;
     std::int64_t dst_, weights_, workspace_, labels_ = 0, ids_ = 0, vocabulary_ = 0;
 };
+
+/// Whether backward_weights takes the weights themselves: of a product of several, through the steps of a recurrence.
+bool weights_gradient_reads_weights(const Op& op);
 
 /// Whether any of the inputs' gradients is asked for.
 bool wants_input_gradient(const Buffers& buffers);

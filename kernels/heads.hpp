@@ -24,20 +24,23 @@ struct HeadRows {
 template <typename T, typename Tensors>
 HeadRows<T> rows_of_head(const Attention& op, const Tensors& tensors, Part part, std::int64_t sample,
                          std::int64_t head) {
-    const std::int64_t width = op.heads * op.head_size;
+    const std::int64_t widths[] = {query_width(op), key_width(op), value_width(op)};
+    const auto at = static_cast<std::size_t>(part);
     const std::int64_t rows = part == Part::q ? op.queries : op.keys;
-    const std::int64_t stride = op.packed ? 3 * width : width;
-    const std::int64_t offset = op.packed ? static_cast<std::int64_t>(part) * width : 0;
-    const std::span<T> tensor = tensors[op.packed ? 0 : static_cast<std::size_t>(part)];
+    const std::int64_t stride = op.packed ? widths[0] + widths[1] + widths[2] : widths[at];
+    const std::int64_t offset = !op.packed || part == Part::q ? 0 : part == Part::k ? widths[0] : widths[0] + widths[1];
+    const std::span<T> tensor = tensors[op.packed ? 0 : at];
     if (tensor.empty()) return {};
-    return {tensor.data() + sample * rows * stride + offset + head * op.head_size, stride};
+    const std::int64_t own = part == Part::q ? head : head / (op.heads / key_heads(op));
+    const std::int64_t size = part == Part::v ? value_size(op) : op.head_size;
+    return {tensor.data() + sample * rows * stride + offset + own * size, stride};
 }
 
 /// Of dst, dst_in and diff_dst: as q is in a tensor of its own.
 template <typename T>
 HeadRows<T> rows_of_result(const Attention& op, std::span<T> tensor, std::int64_t sample, std::int64_t head) {
-    const std::int64_t width = op.heads * op.head_size;
-    return {tensor.data() + sample * op.queries * width + head * op.head_size, width};
+    const std::int64_t width = result_width(op);
+    return {tensor.data() + sample * op.queries * width + head * value_size(op), width};
 }
 
 /// Keys that query `i` sees.
@@ -46,6 +49,9 @@ inline std::int64_t keys_seen(const Attention& op, std::int64_t i) {
 }
 
 inline double score_scale(const Attention& op) { return 1 / std::sqrt(static_cast<double>(op.head_size)); }
+
+/// Heads that share keys and values, or values of another size than keys: what only the reference attends with.
+inline bool has_own_keys(const Attention& op) { return key_heads(op) == op.heads && value_size(op) == op.head_size; }
 
 /// What forward keeps for backward: the logarithm of the sum of exponentials of each {sample, head, query}.
 inline std::int64_t attention_workspace(const Attention& op, std::int64_t batch) {

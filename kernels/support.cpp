@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "kernels/general/places.hpp"
 
 namespace rehearse::kernels {
 
@@ -18,10 +19,7 @@ Support supported_by_any(const Problem& problem) {
         return {.yes = false,
                 .reason = fmt::format("'{}' is an unknown operator: it can be costed, not run", unknown->type)};
     }
-    if (is_general(problem.op)) {
-        return {.yes = false,
-                .reason = fmt::format("{} is a general operator: it can be costed, not run yet", kind_of(problem.op))};
-    }
+    if (std::string why = general::why_not(problem.op); !why.empty()) return {.yes = false, .reason = std::move(why)};
     if (std::holds_alternative<Communication>(problem.op)) {
         return {.yes = false, .reason = "a communication takes several ranks: it can be costed, not run as a kernel"};
     }

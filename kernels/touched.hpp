@@ -21,7 +21,8 @@ void for_each_tensor(const Problem& problem, Buffers& inside, const Buffers& out
         return;
     }
     for (std::size_t i = 0; i < inside.src.size(); ++i) visit(inside.src[i], outside.src[i], Use::read);
-    if (problem.pass != Pass::backward_weights) visit(inside.weights, outside.weights, Use::read);
+    if (problem.pass != Pass::backward_weights || weights_gradient_reads_weights(problem.op))
+        visit(inside.weights, outside.weights, Use::read);
     if (problem.pass == Pass::forward) return visit(inside.dst, outside.dst, Use::written);
     visit(inside.diff_dst, outside.diff_dst, Use::read);
     if (gradient_reads_dst(problem.op)) visit(inside.dst_in, outside.dst_in, Use::read);

@@ -60,14 +60,15 @@ NetworkBuilder::NetworkBuilder(std::string name, Shape shape)
 
 NetworkBuilder::NetworkBuilder(std::string name, Input input_op) {
     network_.name = std::move(name);
-    network_.layers.push_back({"input", input_op, {}, input_op.shape});
+    network_.layers.push_back({"input", input_op, {}, input_op.shape, -1, block_called(network_, "input")});
 }
 
 int NetworkBuilder::layer(std::string name, Op op, std::vector<int> inputs) {
     std::vector<Shape> shapes;
     for (const int from : inputs) shapes.push_back(shape(from));
     Shape output = output_shape(op, shapes);
-    network_.layers.push_back({std::move(name), std::move(op), std::move(inputs), std::move(output)});
+    const int block = block_called(network_, name);
+    network_.layers.push_back({std::move(name), std::move(op), std::move(inputs), std::move(output), -1, block});
     return static_cast<int>(network_.layers.size()) - 1;
 }
 
@@ -94,12 +95,12 @@ int NetworkBuilder::relu(std::string name, int from) {
 
 int NetworkBuilder::max_pool(std::string name, int from, Window window) {
     const auto [c, d, h, w] = image(shape(from));
-    return layer(std::move(name), Pool2d{PoolKind::max, c, h, w, window, false, d}, {from});
+    return layer(std::move(name), Pool{PoolKind::max, c, h, w, window, false, d}, {from});
 }
 
 int NetworkBuilder::average_pool(std::string name, int from, Window window) {
     const auto [c, d, h, w] = image(shape(from));
-    return layer(std::move(name), Pool2d{PoolKind::average, c, h, w, window, false, d}, {from});
+    return layer(std::move(name), Pool{PoolKind::average, c, h, w, window, false, d}, {from});
 }
 
 int NetworkBuilder::global_average_pool(std::string name, int from) {

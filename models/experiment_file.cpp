@@ -6,18 +6,11 @@
 
 #include "core/file.hpp"
 #include "models/reader/machine_reader.hpp"
+#include "models/reader/toml.hpp"
 
 namespace rehearse::models {
 
 namespace {
-
-toml::table parsed(std::string_view text, const std::string& origin) {
-    try {
-        return toml::parse(text, origin);
-    } catch (const toml::parse_error& error) {
-        throw InputError(fmt::format("{}:{}: not TOML: {}", origin, error.source().begin.line, error.description()));
-    }
-}
 
 std::string beside(const std::string& path, const std::string& name) {
     const auto file = std::filesystem::path(path).parent_path() / name;
@@ -30,14 +23,14 @@ std::string beside(const std::string& path, const std::string& name) {
 
 bool is_experiment(std::string_view toml) {
     try {
-        return toml::parse(toml).contains("experiment");
-    } catch (const toml::parse_error&) {
+        return parse_toml(toml, "").contains("experiment");
+    } catch (const InputError&) {
         return false;
     }
 }
 
 ExperimentFile load_experiment(const std::string& path) {
-    const toml::table table = parsed(read_file(path), path);
+    const toml::table table = parse_toml(read_file(path), path);
     Reader top(table, path, "");
     auto reader = top.table("experiment", "experiment");
     if (!reader)

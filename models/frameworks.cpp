@@ -12,6 +12,7 @@
 #include "core/text.hpp"
 #include "models/reader/machine_files.hpp"
 #include "models/reader/machine_reader.hpp"
+#include "models/reader/toml.hpp"
 
 namespace rehearse::models {
 
@@ -64,12 +65,7 @@ std::string FrameworkProfile::value(std::string_view setting) const {
 std::span<const FrameworkWord> framework_words() { return words; }
 
 FrameworkProfile parse_framework(std::string_view text, const std::string& name, const std::string& origin) {
-    toml::table table;
-    try {
-        table = toml::parse(text, origin);
-    } catch (const toml::parse_error& error) {
-        throw InputError(fmt::format("{}:{}: not TOML: {}", origin, error.source().begin.line, error.description()));
-    }
+    const toml::table table = parse_toml(text, origin);
     Reader top(table, origin, "framework");
     FrameworkProfile profile{.name = name, .summary = top.text("summary"), .settings = {}};
     std::vector<std::string_view> known;

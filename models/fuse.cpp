@@ -79,6 +79,7 @@ public:
             if (!ends_here_[i]) continue;
             auto& [layer, members] = *ends_here_[i];
             for (int& input : layer.inputs) input = place[at(input)];
+            if (layer.weights_of >= 0) layer.weights_of = place[at(layer.weights_of)];
             for (const int member : members) place[at(member)] = static_cast<int>(fused.layers.size());
             fused.layers.push_back(std::move(layer));
         }

@@ -21,7 +21,7 @@ Problem conv_of(const Csv& table, std::size_t row, DataType type) {
     const auto size = [&](std::string_view name, std::int64_t least) { return table.whole(row, name, least); };
     const std::int64_t pad_h = size("pad_h", 0), pad_w = size("pad_w", 0);
     Window window{size("R", 1), size("S", 1), size("stride_h", 1), size("stride_w", 1), pad_h, pad_w, pad_h, pad_w};
-    const Conv2d conv{size("C", 1), size("H", 1), size("W", 1), size("K", 1), window};
+    const Conv conv{size("C", 1), size("H", 1), size("W", 1), size("K", 1), window};
     if (conv.height + 2 * pad_h < window.kernel_h || conv.width + 2 * pad_w < window.kernel_w) {
         table.fail(row, fmt::format("a window of {}x{} does not fit into {}x{} with padding {} and {}", window.kernel_h,
                                     window.kernel_w, conv.height, conv.width, pad_h, pad_w));

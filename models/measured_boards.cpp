@@ -4,12 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <regex>
 #include <utility>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "models/csv.hpp"
 #include "models/price_models.hpp"
+#include "prices/library_point.hpp"
+#include "prices/product_bound.hpp"
 
 namespace rehearse::models {
 
@@ -17,16 +21,30 @@ namespace {
 
 constexpr std::string_view letters = "wngfd";  // of the families, in the order of prices::families()
 
-DeviceSheet sheet_of(const Csv& boards, std::size_t row) {
+// Peak of f32 at the boost clock.
+DeviceSheet sheet_of(FlopRate peak, Bandwidth bandwidth, const BoardSheet& board) {
     DeviceSheet sheet;
-    const auto peak = parse_quantity<FlopRate>(boards.text(row, "peak"));
-    sheet.bandwidth = parse_quantity<Bandwidth>(boards.text(row, "bandwidth"));
-    sheet.processors = boards.whole(row, "processors", 1);
+    const double energy = prices::energy_of(board.nanometres);
+    const double sustained = prices::sustained_clock(board.watts, peak, energy);
+    sheet.bandwidth = bandwidth;
+    sheet.processors = board.processors;
     sheet.element = Bytes{4};
-    sheet.peak = prices::sustained_clock(boards.positive(row, "watts"), peak) * peak;
-    sheet.board = prices::Board{sheet.peak, sheet.bandwidth, boards.positive(row, "processors"), sheet.element,
-                                boards.text(row, "image_blocks") == "several"};
+    sheet.peak = sustained * peak;
+    sheet.board = prices::Board{sheet.peak,
+                                sheet.bandwidth,
+                                static_cast<double>(board.processors),
+                                sheet.element,
+                                board.small_image_blocks,
+                                1 / sustained,
+                                prices::loaded_clock(board.watts, peak, energy) / sustained};
     return sheet;
+}
+
+DeviceSheet sheet_of(const Csv& boards, std::size_t row) {
+    return sheet_of(parse_quantity<FlopRate>(boards.text(row, "peak")),
+                    parse_quantity<Bandwidth>(boards.text(row, "bandwidth")),
+                    {boards.whole(row, "processors", 1), boards.positive(row, "watts"),
+                     boards.positive(row, "nanometres"), boards.text(row, "image_blocks") == "several"});
 }
 
 BoardKernel kernel_of(const Csv& table, std::size_t row, const std::string& board) {
@@ -39,8 +57,70 @@ BoardKernel kernel_of(const Csv& table, std::size_t row, const std::string& boar
     const double time = parse_number(std::string_view{cell}.substr(0, cell.size() - 1), board);
     if (!(time > 0)) table.fail(row, fmt::format("{} is '{}': it is above zero", board, cell));
     const std::int64_t side = table.whole(row, "H", 1);
-    const Conv2d conv{table.whole(row, "C", 1), side, side, table.whole(row, "K", 1), Window{3, 3, 1, 1, 1, 1, 1, 1}};
+    const Conv conv{table.whole(row, "C", 1), side, side, table.whole(row, "K", 1), Window{3, 3, 1, 1, 1, 1, 1, 1}};
     return {{{conv, Pass::forward, table.whole(row, "N", 1), DataType::f32}, Seconds{time * 1e-6}}, family};
+}
+
+bool a_megabyte(const Csv& table, std::size_t row) {
+    return 4 * table.whole(row, "rows", 1) * table.whole(row, "cols", 1) >= 1'000'000;
+}
+
+bool dense_rows(const Csv& table, std::size_t row) {
+    return table.text(row, "op") == "linear" && table.whole(row, "rows", 1) >= prices::fewest_rows;
+}
+
+Seconds time_of(const Csv& table, std::size_t row, const std::string& board) {
+    return Seconds{table.positive(row, board) * 1e-6};
+}
+
+BoardKernel product_of(const Csv& table, std::size_t row, const std::string& board, bool batched) {
+    const std::int64_t rows = table.whole(row, "rows", 1), k = table.whole(row, "depth", 1);
+    const std::int64_t n = table.whole(row, "cols", 1), count = table.whole(row, "batch", 1);
+    BoardKernel kernel;
+    kernel.sample.time = time_of(table, row, board);
+    kernel.network = table.text(row, "part") == "network";
+    if (batched) {
+        kernel.sample.problem = {GroupedMatMul{.experts = count, .rows = rows, .n = n, .k = k, .bias = false},
+                                 Pass::forward, 1, DataType::f32};
+    } else {
+        kernel.sample.problem = {MatMul{.m = 1, .n = n, .k = k}, Pass::forward, rows, DataType::f32};
+    }
+    return kernel;
+}
+
+// Events around a call leave the device some microseconds of the host's part, in which the kernel already runs.
+constexpr Seconds hidden_start{15e-6};
+
+BoardKernel rows_of(const Csv& table, std::size_t row, const std::string& board, bool norm) {
+    const std::int64_t rows = table.whole(row, "rows", 1), columns = table.whole(row, "cols", 1);
+    const Op op = norm ? Op{LayerNorm{1, columns}} : Op{Softmax{columns}};
+    return {{{op, Pass::forward, rows, DataType::f32}, time_of(table, row, board) + hidden_start}};
+}
+
+// What a row of a table is of, in a table whose header says which operators it has.
+struct Reader {
+    std::string_view kind;
+    bool (*takes)(const Csv&, std::size_t row);
+    BoardKernel (*kernel)(const Csv&, std::size_t row, const std::string& board);
+};
+
+std::vector<Reader> readers_of(const Csv& table) {
+    if (table.has("depth")) {
+        return {{"matmul", [](const Csv& t, std::size_t row) { return dense_rows(t, row); },
+                 [](const Csv& t, std::size_t row, const std::string& b) { return product_of(t, row, b, false); }},
+                {"groupedmatmul", [](const Csv& t, std::size_t row) { return t.text(row, "op") == "bmm"; },
+                 [](const Csv& t, std::size_t row, const std::string& b) { return product_of(t, row, b, true); }}};
+    }
+    if (table.has("cols")) {
+        // A megabyte: below, the host's part is most of what was measured.
+        return {
+            {"softmax",
+             [](const Csv& t, std::size_t row) { return t.text(row, "op") == "softmax" && a_megabyte(t, row); },
+             [](const Csv& t, std::size_t row, const std::string& b) { return rows_of(t, row, b, false); }},
+            {"layernorm", [](const Csv& t, std::size_t row) { return t.text(row, "op") == "ln" && a_megabyte(t, row); },
+             [](const Csv& t, std::size_t row, const std::string& b) { return rows_of(t, row, b, true); }}};
+    }
+    return {{"conv2d", [](const Csv&, std::size_t) { return true; }, kernel_of}};
 }
 
 }  // namespace
@@ -48,44 +128,98 @@ BoardKernel kernel_of(const Csv& table, std::size_t row, const std::string& boar
 std::vector<MeasuredBoard> measured_boards(std::string_view text, const std::string& origin) {
     const Csv table{text, origin};
     const Csv boards{kernel_file("boards"), "calibrate/neusight/boards.csv"};
-    const LearnedExperts learned = learned_experts("lengths", "calibrate/neusight/lengths.csv", "board", "conv2d");
     std::vector<MeasuredBoard> all;
-    for (std::size_t b = 0; b < boards.size(); ++b) {
-        const std::string name = boards.text(b, "board");
-        if (!table.has(name)) continue;
-        MeasuredBoard board;
-        board.name = name;
-        board.like = boards.text(b, "like");
-        board.sheet = sheet_of(boards, b);
-        board.boost_peak = parse_quantity<FlopRate>(boards.text(b, "peak"));
-        board.experts = learned.experts;
-        board.band = learned.band;
-        board.source = fmt::format("NeuSight (MIT) 6945927, {}, cuDNN 8.9.2", name);
-        for (std::size_t row = 0; row < table.size(); ++row) {
-            if (!table.text(row, name).empty()) board.kernels.push_back(kernel_of(table, row, name));
+    for (const Reader& reader : readers_of(table)) {
+        const LearnedExperts learned =
+            learned_experts("lengths", "calibrate/neusight/lengths.csv", "board", std::string{reader.kind});
+        for (std::size_t b = 0; b < boards.size(); ++b) {
+            const std::string name = boards.text(b, "board");
+            if (!table.has(name)) continue;
+            MeasuredBoard board;
+            board.name = name;
+            board.kind = reader.kind;
+            board.like = boards.text(b, "like");
+            board.sheet = sheet_of(boards, b);
+            board.boost_peak = parse_quantity<FlopRate>(boards.text(b, "peak"));
+            board.experts = learned.experts;
+            board.band = learned.band;
+            board.source = fmt::format("NeuSight (MIT) 6945927, {}, {}", name,
+                                       reader.kind == "conv2d" ? "cuDNN 8.9.2" : "CUDA 12.1");
+            for (std::size_t row = 0; row < table.size(); ++row) {
+                if (!table.text(row, name).empty() && reader.takes(table, row))
+                    board.kernels.push_back(reader.kernel(table, row, name));
+            }
+            all.push_back(std::move(board));
         }
-        all.push_back(std::move(board));
     }
     const auto empty = [](const MeasuredBoard& board) { return board.kernels.empty(); };
     if (std::ranges::all_of(all, empty)) {
-        throw InputError(
-            fmt::format("{}: no times of any board; a column is one of v100-pcie, p100-pcie, p4, t4 "
-                        "(calibrate/neusight/boards.csv)",
-                        origin));
+        std::string names;
+        for (std::size_t b = 0; b < boards.size(); ++b) names += (b == 0 ? "" : ", ") + boards.text(b, "board");
+        throw InputError(fmt::format("{}: no times of any board; a column is one of {} (calibrate/neusight/boards.csv)",
+                                     origin, names));
     }
     std::erase_if(all, empty);
     return all;
 }
 
 std::vector<MeasuredBoard> measured_boards() {
-    return measured_boards(kernel_file("convolutions"), "calibrate/neusight/convolutions.csv");
+    std::vector<MeasuredBoard> all;
+    for (const std::string_view table : {"convolutions", "products", "vectors"}) {
+        for (MeasuredBoard& board :
+             measured_boards(kernel_file(table), fmt::format("calibrate/neusight/{}.csv", table)))
+            all.push_back(std::move(board));
+    }
+    return all;
 }
 
+std::size_t shipped_count(std::string_view kind) { return kind == "conv2d" ? 400 : 900; }
+
 MeasuredKernels shipped_kernels(const MeasuredBoard& board) {
-    MeasuredKernels kernels{"conv2d", DataType::f32, board.sheet, {}, board.experts, board.band, board.source};
-    for (const std::size_t i : every(board.kernels.size(), shipped_count))
+    MeasuredKernels kernels{board.kind, DataType::f32, board.sheet, {}, board.experts, board.band, board.source};
+    for (const std::size_t i : every(board.kernels.size(), shipped_count(board.kind)))
         kernels.samples.push_back(board.kernels[i].sample);
     return kernels;
+}
+
+std::optional<BoardSheet> board_sheet(std::string_view text) {
+    static const std::regex form{R"((\d{1,5}) processors, (\d{1,4}) W, (\d{1,3}) nm)"};
+    std::cmatch found;
+    if (!std::regex_match(text.begin(), text.end(), found, form)) return std::nullopt;
+    const BoardSheet sheet{std::stoll(found[1].str()), std::stod(found[2].str()), std::stod(found[3].str()), false};
+    if (sheet.processors < 1 || sheet.watts < 1 || sheet.nanometres < 1) return std::nullopt;
+    return sheet;
+}
+
+MeasuredKernels convolutions_by_sheet(const BoardSheet& board, const DeviceClass& device) {
+    constexpr std::size_t pooled = 600;
+    const auto peak = device.peak.find(DataType::f32);
+    if (peak == device.peak.end() || !(device.memory_bandwidth.value.value > 0))
+        throw InputError("prices by the data sheet need the device's peak of f32 and its memory_bandwidth");
+    const DeviceSheet here = sheet_of(peak->second.value, device.memory_bandwidth.value, board);
+    std::vector<MeasuredBoard> boards =
+        measured_boards(kernel_file("convolutions"), "calibrate/neusight/convolutions.csv");
+    MeasuredKernels all{"conv2d",
+                        DataType::f32,
+                        here,
+                        {},
+                        boards.front().experts,
+                        boards.front().band,
+                        fmt::format("NeuSight (MIT) 6945927, four boards, for {} by its data sheet", device.name)};
+    all.transferred = true;
+    for (const MeasuredBoard& known : boards) {
+        for (const std::size_t i : every(known.kernels.size(), pooled / boards.size())) {
+            KernelSample sample = known.kernels[i].sample;
+            const auto there = library_point(sample.problem, *known.sheet.board);
+            const auto point = library_point(sample.problem, *here.board);
+            require(there && point, "a board's convolution has a bound");
+            sample.time = point->bound * (sample.time / there->bound);
+            all.samples.push_back(std::move(sample));
+        }
+    }
+    for (Expert& expert : all.experts)
+        expert.covariance.noise = std::hypot(expert.covariance.noise, prices::between_boards);
+    return all;
 }
 
 std::shared_ptr<const PriceModel> deepbench_of(const MeasuredBoard& board) {
@@ -96,17 +230,21 @@ std::shared_ptr<const PriceModel> deepbench_of(const MeasuredBoard& board) {
     return transferred_price_model({board.like, board.sheet.processors, 1, 0.05, "by the data sheet"}, device);
 }
 
-std::string lengths_table(const std::vector<Expert>& experts, double band) {
-    ShippedKernels learned;
-    learned.family = "board";
-    learned.kernels.kind = "conv2d";
-    learned.kernels.experts = experts;
-    learned.kernels.band = band;
+std::string lengths_table(const std::vector<LearnedKind>& kinds) {
+    std::vector<ShippedKernels> all;
+    for (const LearnedKind& kind : kinds) {
+        ShippedKernels learned;
+        learned.family = "board";
+        learned.kernels.kind = kind.kind;
+        learned.kernels.experts = kind.experts;
+        learned.kernels.band = kind.band;
+        all.push_back(std::move(learned));
+    }
     return "# SPDX-License-Identifier: Apache-2.0\n"
-           "# How far measured convolutions speak for others beyond the library's bound (docs/kernel_prices.md): "
+           "# How far measured kernels speak for others beyond the library's bound (docs/kernel_prices.md): "
            "learned by\n"
            "# rehearse validate --set neusight --learn FILE, which writes this table.\n" +
-           covariance_table({learned});
+           covariance_table(all);
 }
 
 }  // namespace rehearse::models

@@ -4,29 +4,51 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/machine.hpp"
 #include "prices/measured_board.hpp"
 
 namespace rehearse::models {
 
-/// Every board with the convolutions that are built in.
+/// Every board and kind with the kernels that are built in.
 std::vector<MeasuredBoard> measured_boards();
-/// The same boards with the convolutions of a table in the form of calibrate/neusight/convolutions.csv. InputError with
-/// file and line for sizes that are no problem, times without the letter of a family, and a table without any board.
+/// The same boards with the kernels of a table in the form of one of calibrate/neusight/: convolutions.csv,
+/// products.csv (columns `op`, `depth`) or vectors.csv (`op`, `cols`; of it softmax and layer normalization from a
+/// megabyte). InputError with file and line for sizes that are no problem, times without the letter of a family, and a
+/// table without any board.
 std::vector<MeasuredBoard> measured_boards(std::string_view text, const std::string& origin);
 
-/// What the shipped prices of a board are conditioned on: every so manieth of its kernels, at most 400.
-inline constexpr std::size_t shipped_count = 400;
+/// What the shipped prices of a board are conditioned on: every so manieth of its kernels, at most so many.
+std::size_t shipped_count(std::string_view kind);
 MeasuredKernels shipped_kernels(const MeasuredBoard& board);
+
+/// What the data sheet of a board says beside peak and bandwidth.
+struct BoardSheet {
+    std::int64_t processors = 1;
+    double watts = 0, nanometres = 0;
+    bool small_image_blocks = false;  // as prices::Board
+};
+/// Of "108 processors, 400 W, 7 nm"; nothing of other text.
+std::optional<BoardSheet> board_sheet(std::string_view text);
+/// Convolutions of a board that nobody measured: what those of the measured boards took beyond their bounds, beyond its
+/// own, with the error by which boards differ. InputError where the device has no peak of f32 or no bandwidth.
+MeasuredKernels convolutions_by_sheet(const BoardSheet& board, const DeviceClass& device);
 
 /// DeepBench's kernels on the data sheet of the board: of its own chip, or of the one that boards.csv names.
 std::shared_ptr<const PriceModel> deepbench_of(const MeasuredBoard& board);
 
 /// lengths.csv, of experts learned on boards.
-std::string lengths_table(const std::vector<Expert>& experts, double band);
+struct LearnedKind {
+    std::string kind;
+    std::vector<Expert> experts;
+    double band = 1;
+};
+std::string lengths_table(const std::vector<LearnedKind>& kinds);
 
 }  // namespace rehearse::models

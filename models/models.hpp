@@ -26,6 +26,7 @@ struct ImportOptions {
     bool allow_unknown = false;
     bool unfold = false;
     std::map<std::string, std::int64_t> sizes{};
+    bool values = false;  // keeps what the file's tensors hold (Layer::given), for who runs the network
 };
 
 /// A network of the zoo by name (of a transformer, NAME@TOKENS sets the sequence), or an .onnx file by path. Every

@@ -186,16 +186,29 @@ std::shared_ptr<const PriceModel> transferred_price_model(const Likeness& likene
     return std::make_shared<const PriceModel>(std::move(name), std::move(kernels));
 }
 
-std::shared_ptr<const PriceModel> with_board(const std::shared_ptr<const PriceModel>& model, std::string_view board) {
+std::shared_ptr<const PriceModel> with_board(const std::shared_ptr<const PriceModel>& model, std::string_view board,
+                                             const DeviceClass& device) {
+    if (const auto sheet = board_sheet(board)) {
+        std::vector<MeasuredKernels> kernels{convolutions_by_sheet(*sheet, device)};
+        if (model != nullptr) kernels.insert(kernels.end(), model->kernels().begin(), model->kernels().end());
+        return std::make_shared<const PriceModel>(model == nullptr ? std::string{} : model->name(), std::move(kernels),
+                                                  std::string{board});
+    }
     const std::vector<MeasuredBoard> boards = measured_boards();
     const auto found = std::ranges::find(boards, board, &MeasuredBoard::name);
     if (found == boards.end()) {
         std::vector<std::string_view> names;
-        for (const MeasuredBoard& each : boards) names.emplace_back(each.name);
-        throw InputError(fmt::format("no kernels of board '{}'{}; choose one of {}", board, did_you_mean(board, names),
-                                     join(names)));
+        for (const MeasuredBoard& each : boards) {
+            if (std::ranges::find(names, each.name) == names.end()) names.emplace_back(each.name);
+        }
+        throw InputError(fmt::format(
+            "no kernels of board '{}'{}; choose one of {}, or give the data sheet's \"108 processors, 400 W, 7 nm\"",
+            board, did_you_mean(board, names), join(names)));
     }
-    std::vector<MeasuredKernels> kernels{shipped_kernels(*found)};
+    std::vector<MeasuredKernels> kernels;
+    for (const MeasuredBoard& each : boards) {
+        if (each.name == board) kernels.push_back(shipped_kernels(each));
+    }
     if (model != nullptr) kernels.insert(kernels.end(), model->kernels().begin(), model->kernels().end());
     return std::make_shared<const PriceModel>(model == nullptr ? std::string{} : model->name(), std::move(kernels),
                                               std::string{board});

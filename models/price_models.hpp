@@ -40,8 +40,10 @@ struct Likeness {
 std::shared_ptr<const PriceModel> transferred_price_model(const Likeness& likeness, const DeviceClass& device);
 
 /// `model` (or none) with the kernels that were measured on this very board, which come first where they know a
-/// problem. InputError when no kernels of such a board are built in.
-std::shared_ptr<const PriceModel> with_board(const std::shared_ptr<const PriceModel>& model, std::string_view board);
+/// problem; or, where `board` is what a data sheet says ("108 processors, 400 W, 7 nm"), with convolutions of other
+/// boards. InputError when no kernels of such a board are built in.
+std::shared_ptr<const PriceModel> with_board(const std::shared_ptr<const PriceModel>& model, std::string_view board,
+                                             const DeviceClass& device = {});
 
 /// The text of a table that is built in.
 std::string_view kernel_file(std::string_view name);

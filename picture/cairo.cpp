@@ -114,17 +114,24 @@ std::string to_png(const Picture& picture, double scale) {
     return png;
 }
 
-std::string to_pdf(const Picture& picture) {
+std::string to_pdf(const Picture& picture) { return to_pdf(std::vector<Picture>{picture}); }
+
+std::string to_pdf(const std::vector<Picture>& pages) {
+    require(!pages.empty(), "a PDF has a page");
     constexpr double points = 72.0 / 96;  // of a PDF in one of ours
     std::string pdf;
     const Surface surface{
-        cairo_pdf_surface_create_for_stream(append, &pdf, points * picture.width, points * picture.height),
+        cairo_pdf_surface_create_for_stream(append, &pdf, points * pages.front().width, points * pages.front().height),
         cairo_surface_destroy};
     check(cairo_surface_status(surface.get()));
-    cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_TITLE, picture.title.c_str());
-    const Context context{cairo_create(surface.get()), cairo_destroy};
-    cairo_scale(context.get(), points, points);
-    replay(context.get(), picture);
+    cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_TITLE, pages.front().title.c_str());
+    for (const Picture& page : pages) {
+        cairo_pdf_surface_set_size(surface.get(), points * page.width, points * page.height);
+        const Context context{cairo_create(surface.get()), cairo_destroy};
+        cairo_scale(context.get(), points, points);
+        replay(context.get(), page);
+        if (pages.size() > 1) cairo_show_page(context.get());
+    }
     cairo_surface_finish(surface.get());
     check(cairo_surface_status(surface.get()));
     return pdf;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/quoting.hpp"
 #include "picture/write.hpp"
 
 namespace rehearse::picture {
@@ -20,7 +21,7 @@ std::string number(double value) {
 
 std::string escaped(std::string_view text) {
     std::string result;
-    for (const char c : text) {
+    for (const char c : printable(text)) {
         if (c == '&') {
             result += "&amp;";
         } else if (c == '<') {

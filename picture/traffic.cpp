@@ -18,9 +18,9 @@ std::vector<double> bytes_of(const Communicate& step, Group group) {
     const Collective collective(step.kind, step.algorithm, group, step.elements);
     std::vector<double> bytes(static_cast<std::size_t>(group.size * group.size));
     const auto add = [&](std::int64_t round, double times) {
-        for (const Parcel& parcel : collective.parcels(round)) {
-            bytes[static_cast<std::size_t>(parcel.from * group.size + parcel.to)] +=
-                times * static_cast<double>(parcel.elements) * size_of(step.type).value;
+        for (const Message& message : collective.messages(round)) {
+            bytes[static_cast<std::size_t>(message.from * group.size + message.to)] +=
+                times * static_cast<double>(message.elements) * size_of(step.type).value;
         }
     };
     // Alike rounds may send between other pairs, so each is looked at.

@@ -29,6 +29,7 @@ void check_suffix(std::string_view path) {
 #if !REHEARSE_HAS_CAIRO
 std::string to_png(const Picture&, double) { return check_suffix(".png"), ""; }
 std::string to_pdf(const Picture&) { return check_suffix(".pdf"), ""; }
+std::string to_pdf(const std::vector<Picture>&) { return check_suffix(".pdf"), ""; }
 #endif
 
 }  // namespace rehearse::picture

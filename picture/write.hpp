@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "picture/picture.hpp"
 
@@ -17,6 +18,9 @@ std::string to_png(const Picture& picture, double scale = 2);
 
 /// One page of the picture's size. BackendError as above.
 std::string to_pdf(const Picture& picture);
+
+/// A page for each picture, with the title of the first. BackendError as above.
+std::string to_pdf(const std::vector<Picture>& pages);
 
 /// By the suffix of `path`: .svg, .png or .pdf.
 std::string encoded(const Picture& picture, std::string_view path);

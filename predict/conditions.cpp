@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/methods/averaging.hpp"
 #include "schedule/input.hpp"
 #include "sim/host/learners.hpp"
 #include "sim/host/staging.hpp"
@@ -27,7 +28,7 @@ double waited_for(const Conditions& conditions, std::int64_t devices) {
 
 // The pace of a device is that of the last of its learners.
 void slow_learners(sim::Options& options, const LearnerPaces& learners, const Schedule& schedule) {
-    const Averaging& averaging = schedule.averaging;
+    const Averaging& averaging = schedule.methods.get<Averaging>();
     if (learners.paces.empty() && !learners.first_idle) return;
     if (averaging.learners == 1) {
         throw InputError(

@@ -20,7 +20,7 @@ namespace rehearse::predict {
 struct Job {
     Network network;  // fused as it will be run (models/fuse.hpp)
     Machine machine;
-    schedule::Plan plan;
+    schedule::Plan plan = schedule::parse_plan("data");
     std::vector<std::int64_t> devices{1};        // each is a point
     std::optional<std::int64_t> baseline{};      // devices that efficiency is relative to; else the smallest point
     std::int64_t batch = 32;                     // of one device

@@ -9,7 +9,8 @@
 #include <numeric>
 
 #include "core/error.hpp"
-#include "sim/band.hpp"
+#include "core/methods/servers.hpp"
+#include "sim/computation_error.hpp"
 #include "sim/network/storage.hpp"
 #include "sim/simulate.hpp"
 
@@ -35,7 +36,7 @@ std::vector<double> drawn_steps(const Setup& setup, double sigma) {
     sim::Options noisy = setup.options;
     noisy.links = false;
     noisy.iterations = 1;
-    if (setup.schedule.servers.count > 0) {
+    if (setup.schedule.methods.get<Servers>().count > 0) {
         noisy.noise = noise;
         noisy.iterations = std::max(samples, setup.options.iterations);
         const Timeline timeline = sim::simulate(setup.schedule, setup.simulated(), noisy).timeline;
@@ -111,7 +112,8 @@ Through through_of(const Schedule& schedule, const Timeline& timeline) {
     std::vector<Seconds> ends;
     for (const auto& [rank, end] : through) ends.push_back(end);
     std::ranges::sort(ends);
-    const auto waited = static_cast<std::size_t>(std::ceil(schedule.servers.quorum * static_cast<double>(ends.size())));
+    const auto waited =
+        static_cast<std::size_t>(std::ceil(schedule.methods.get<Servers>().quorum * static_cast<double>(ends.size())));
     return {ends.at(std::max<std::size_t>(waited, 1) - 1), ends.back()};
 }
 

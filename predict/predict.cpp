@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/methods/servers.hpp"
 #include "core/precision.hpp"
 #include "predict/parts.hpp"
 #include "predict/spread.hpp"
@@ -103,12 +104,13 @@ Point point_of(const Job& job, const Setup& setup, Timeline& timeline) {
     point.anchor = setup.anchor;
     point.waiting = setup.waiting.front();
     point.utilization = utilization(setup, point.figures);
+    point.guessed = guessed_share(setup.schedule.network);
     if (job.bands) {
         const Step step{summary.step, uncertainty_of(setup, simulator, summary.step)};
         point.uncertainty = step.uncertainty;
         point.band = step.band();
     }
-    if (setup.schedule.servers.count > 0) {
+    if (setup.schedule.methods.get<Servers>().count > 0) {
         point.staleness = Staleness{std::move(middle.staleness)};
         point.through = through_of(setup.schedule, middle.timeline);
     }

@@ -76,6 +76,7 @@ struct Point {
     std::optional<double> speedup{};      // throughput, relative to the baseline's; of what fits
     std::optional<double> efficiency{};   // ... a device
     std::optional<double> utilization{};  // operations of the step over those of all devices at their peak
+    double guessed = 0;                   // of the bytes that its passes move, those of operators that are unknown
     Seconds wall{};                       // that the prediction itself took
     Seconds time_of(double samples) const { return Seconds{samples / figures.samples_per_s()}; }
     double device_hours(double samples) const {

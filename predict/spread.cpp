@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "core/error.hpp"
+#include "core/methods/servers.hpp"
 #include "prices/tile_model.hpp"
 
 namespace rehearse::predict {
@@ -17,7 +18,7 @@ constexpr std::int64_t cards_of_fits = 8;  // of the nodes that prices by tiles 
 
 // Ranks that are in step with each other.
 std::int64_t together(const Schedule& schedule) {
-    if (schedule.servers.count == 0) return ranks(schedule.mesh);
+    if (schedule.methods.get<Servers>().count == 0) return ranks(schedule.mesh);
     int groups = axis_index(schedule.mesh, "groups");
     if (groups < 0) groups = axis_index(schedule.mesh, "data");
     return ranks(schedule.mesh) / (groups < 0 ? 1 : size_of(schedule.mesh, groups));

@@ -6,7 +6,8 @@
 
 #include "predict/prediction.hpp"
 #include "predict/spread.hpp"
-#include "sim/band.hpp"
+#include "prices/prices.hpp"
+#include "sim/computation_error.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::predict {
@@ -21,22 +22,22 @@ double growth(sim::Simulator& simulator, sim::Options options, Seconds step) {
     return std::max(1.0, simulator.step(options) / step);
 }
 
+double computation_error(const Setup& setup) {
+    return std::hypot(sim::longest_computation(setup.schedule, setup.machine).error, setup.machine.in_situ.bias);
+}
+
 // What is hidden stays hidden, what is exposed grows as messages do.
-void add_by_parts(Uncertainty& uncertainty, const Setup& setup, sim::Simulator& simulator, Seconds step) {
-    Machine machine = setup.machine;
-    machine.in_situ.noise = 0;
-    const auto reach = [&] { return sim::band(setup.schedule, machine, setup.options, step, simulator).high / step; };
-    const double both = reach();
-    machine.across.error = 0;
-    uncertainty.computation = reach();
-    uncertainty.messages = 1 + std::sqrt(std::max(0.0, (both - 1) * (both - 1) - (uncertainty.computation - 1) *
-                                                                                     (uncertainty.computation - 1)));
+void add_by_parts(Uncertainty& uncertainty, const Setup& setup, Seconds step) {
+    const Seconds computation = std::min(step, sim::longest_computation(setup.schedule, setup.machine).time);
+    uncertainty.computation = 1 + (prices::reach(computation_error(setup)) - 1) * (computation / step);
+    const Price message{Seconds{1}, setup.machine.across.error, {}};
+    const double stretch = at(message, Quantile{prices::ninety_percent}).value - 1;
+    uncertainty.messages = 1 + stretch * ((step - computation) / step);
 }
 
 void add_simulated(Uncertainty& uncertainty, const Setup& setup, sim::Simulator& simulator, Seconds step) {
     if (!setup.anchor) {
-        const double error =
-            std::hypot(sim::computation_error(setup.schedule, setup.machine), setup.machine.in_situ.bias);
+        const double error = computation_error(setup);
         sim::Options slow = setup.options;
         slow.pace.resize(static_cast<std::size_t>(ranks(setup.schedule.mesh)), 1);
         for (double& pace : slow.pace) pace *= prices::reach(error);
@@ -55,7 +56,7 @@ Uncertainty uncertainty_of(const Setup& setup, sim::Simulator& simulator, Second
     Uncertainty uncertainty;
     if (!(step > Seconds{})) return uncertainty;
     if (!setup.anchor && ranks(setup.schedule.mesh) > most_simulated) {
-        add_by_parts(uncertainty, setup, simulator, step);
+        add_by_parts(uncertainty, setup, step);
     } else {
         add_simulated(uncertainty, setup, simulator, step);
     }

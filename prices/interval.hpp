@@ -28,14 +28,9 @@ Interval<Value> around(Value middle, double factor) {
     return {middle / factor, middle * factor};
 }
 
-/// What independent errors make together of their growths (reach - 1): the root of the sum of squares. Errors with one
-/// cause have one sign, and their deviations are added before they get here.
-inline double independent(std::initializer_list<double> growths) {
-    double squares = 0;
-    for (const double growth : growths) squares += growth * growth;
-    return std::sqrt(squares);
-}
-/// The same of factors that may be far from 1: their logarithms combine.
+/// What independent errors make together, each as the factor by which the upper end of its own band lies above the
+/// figure: their logarithms combine as the root of the sum of squares. Errors with one cause have one sign, and their
+/// deviations are added before they get here.
 inline double independent_factors(std::initializer_list<double> factors) {
     double squares = 0;
     for (const double factor : factors) squares += std::log(factor) * std::log(factor);

@@ -34,7 +34,7 @@ Tiling tiling(const ProductSizes& sizes, double a, double b, const DeviceSheet& 
 
 // Of a convolution the bytes that must move: of a window that skips pixels only what it touches, except where the
 // gradient of every pixel is written. Channels padded as the device wants them.
-Bounds bounds(const Conv2d& op, Pass pass, std::int64_t batch, const DeviceSheet& sheet) {
+Bounds bounds(const Conv& op, Pass pass, std::int64_t batch, const DeviceSheet& sheet) {
     const Shape out = output_shape(Op{op});
     const Window& w = op.window;
     const double channels = round_up(op.channels, sheet.channel_multiple);
@@ -57,7 +57,7 @@ Bounds bounds(const ProductSizes& p, const DeviceSheet& sheet) {
             sheet.element * (p.m * p.k + p.k * p.n + 2 * p.m * p.n) / sheet.bandwidth};
 }
 
-std::vector<double> features(const Conv2d& op, const ProductSizes& p, const Bounds& bounds, const DeviceSheet& sheet) {
+std::vector<double> features(const Conv& op, const ProductSizes& p, const Bounds& bounds, const DeviceSheet& sheet) {
     const Shape out = output_shape(Op{op});
     const Window& w = op.window;
     const bool winograd = w.kernel_h == 3 && w.kernel_w == 3 && w.stride_h == 1 && w.stride_w == 1;
@@ -89,7 +89,7 @@ std::vector<double> features(const ProductSizes& p, const Bounds& bounds, const 
             std::log2(std::max(square.waves, 1.0 / 64))};
 }
 
-bool was_measured(const Conv2d& op) {
+bool was_measured(const Conv& op) {
     const Window& w = op.window;
     return op.groups == 1 && w.dilation_h == 1 && w.dilation_w == 1 && w.pad_top == w.pad_bottom &&
            w.pad_left == w.pad_right;
@@ -98,7 +98,7 @@ bool was_measured(const Conv2d& op) {
 // A filter of one row or column, which DeepBench has none of, goes neither by Winograd's nor by Fourier's transform.
 // What is left is the product that it is: of one pixel, and of as many more channels (backward: filters) as it has
 // taps.
-Conv2d as_product(const Conv2d& op, Pass pass) {
+Conv as_product(const Conv& op, Pass pass) {
     const Window& w = op.window;
     if ((w.kernel_h == 1) == (w.kernel_w == 1) || w.stride_h != 1 || w.stride_w != 1) return op;
     const Shape out = output_shape(Op{op});
@@ -109,7 +109,7 @@ Conv2d as_product(const Conv2d& op, Pass pass) {
 
 }  // namespace
 
-ProductSizes product_sizes(const Conv2d& op, Pass pass, std::int64_t batch) {
+ProductSizes product_sizes(const Conv& op, Pass pass, std::int64_t batch) {
     const Shape out = output_shape(Op{op});
     const double taps = number(op.window.kernel_h * op.window.kernel_w);
     const double outputs = number(batch * out[1] * out[2]);
@@ -137,7 +137,7 @@ std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceShee
     const int task = static_cast<int>(problem.pass);
     if (const Conv* asked = as_conv2d(problem.op)) {
         if (!was_measured(*asked)) return std::nullopt;
-        const Conv2d conv = as_product(*asked, problem.pass);
+        const Conv conv = as_product(*asked, problem.pass);
         const Bounds at_best = bounds(conv, problem.pass, problem.batch, sheet);
         const ProductSizes sizes = product_sizes(conv, problem.pass, problem.batch);
         return KernelPoint{{features(conv, sizes, at_best, sheet), task}, at_best};

@@ -38,7 +38,7 @@ struct DeviceSheet {
 struct ProductSizes {
     double m = 1, n = 1, k = 1;
 };
-ProductSizes product_sizes(const Conv2d& op, Pass pass, std::int64_t batch);
+ProductSizes product_sizes(const Conv& op, Pass pass, std::int64_t batch);
 ProductSizes product_sizes(const MatMul& op, Pass pass, std::int64_t batch);
 
 /// The lower bounds of a kernel's time: arithmetic at the peak rate, and bytes at the memory's.

@@ -13,11 +13,9 @@ bool was_measured(const prices::ConvolutionShape& s) {
            s.stride_width == 1 && s.groups == 1 && !s.dilated;
 }
 
-}  // namespace
-
-std::optional<LibraryPoint> library_point(const Problem& problem, const prices::Board& board) {
+std::optional<LibraryPoint> convolution_point(const Problem& problem, const prices::Board& board) {
     const auto shape = prices::convolution_shape(problem);
-    if (!shape || problem.type != DataType::f32 || !was_measured(*shape)) return std::nullopt;
+    if (!shape || !was_measured(*shape)) return std::nullopt;
     const prices::LibraryChoice choice = prices::library_choice(*shape, board);
     const Seconds best = choice.best().time;
     // How far behind a family is: beyond a factor of e it plays no part.
@@ -37,6 +35,15 @@ std::optional<LibraryPoint> library_point(const Problem& problem, const prices::
           std::log2(std::sqrt(shape->height * shape->width))},
          static_cast<int>(problem.pass)},
         best};
+}
+
+}  // namespace
+
+std::optional<LibraryPoint> library_point(const Problem& problem, const prices::Board& board) {
+    if (problem.type != DataType::f32) return std::nullopt;
+    if (auto point = convolution_point(problem, board)) return point;
+    if (auto point = product_point(problem, board)) return point;
+    return row_point(problem, board);
 }
 
 }  // namespace rehearse

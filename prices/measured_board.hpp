@@ -13,11 +13,14 @@ namespace rehearse {
 
 struct BoardKernel {
     KernelSample sample;
-    std::size_t family = 0;  // that ran: its place in prices::families()
+    std::size_t family = 0;  // of a convolution, that ran: its place in prices::families()
+    bool network = false;    // sizes of a network, not random ones
 };
 
+/// Its kernels of one kind.
 struct MeasuredBoard {
-    std::string name;   // as devices.toml names it
+    std::string name;  // as devices.toml names it
+    std::string kind = "conv2d";
     std::string like;   // the price model that was measured on its chip, or the nearest one
     DeviceSheet sheet;  // at the clock that its power sustains
     FlopRate boost_peak;
@@ -26,6 +29,12 @@ struct MeasuredBoard {
     double band = 1;
     std::string source;
 };
+
+namespace prices {
+/// Boards differ by more than their data sheets say (clocks, libraries' tuning): one standard deviation of the
+/// logarithm, at least; measured on four boards, whose medians lie 0.04 to 0.16 apart (docs/kernel_prices.md).
+inline constexpr double between_boards = 0.1;
+}  // namespace prices
 
 /// Of `count` values at most so many, evenly: their places.
 inline std::vector<std::size_t> every(std::size_t count, std::size_t at_most) {

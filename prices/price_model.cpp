@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "prices/product_bound.hpp"
 
 namespace rehearse {
 
@@ -34,6 +35,11 @@ std::vector<GaussianProcess> condition(const MeasuredKernels& kernels) {
 // The algorithm that the library is expected to choose, where that is known of the board.
 std::string expected_family(const Problem& problem, const MeasuredKernels& kernels) {
     if (!kernels.sheet.board) return {};
+    if (const auto product = prices::product_shape(problem)) {
+        const prices::ProductTime best = prices::product_bound(*product, *kernels.sheet.board);
+        return fmt::format(", in tiles of {} x {}{}", best.rows, best.columns,
+                           best.parts > 1 ? fmt::format(", k in {} parts", best.parts) : "");
+    }
     const auto shape = prices::convolution_shape(problem);
     if (!shape) return {};
     return fmt::format(", by {}", prices::library_choice(*shape, *kernels.sheet.board).name());

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "core/error.hpp"
+#include "prices/chip_kernels.hpp"
 #include "prices/price_model.hpp"
 #include "prices/tile_model.hpp"
 
@@ -110,7 +111,7 @@ Seconds of_bias(const Problem& problem, const DeviceClass& device) {
 
 // No sheet has 3-D convolutions. As products they are those of images of as many pixels, one plane below the other,
 // with filters of as many taps; 3 x 3 x 3 then is 9 x 3, for which no fast transform is known either.
-std::optional<Conv2d> as_planes(const Op& op) {
+std::optional<Conv> as_planes(const Op& op) {
     const auto* volume = std::get_if<Conv>(&op);
     if (volume == nullptr || volume->depth == 0 || volume->groups != 1) return std::nullopt;
     const Window& w = volume->window;
@@ -120,14 +121,14 @@ std::optional<Conv2d> as_planes(const Op& op) {
     window.kernel_d = 1;
     window.kernel_h = w.kernel_d * w.kernel_h;
     window.pad_front = window.pad_back = window.pad_top = window.pad_bottom = window.pad_left = window.pad_right = 0;
-    return Conv2d{volume->channels,
-                  out[1] * out[2] + window.kernel_h - 1,
-                  out[3] + window.kernel_w - 1,
-                  volume->filters,
-                  window,
-                  1,
-                  volume->bias,
-                  false};
+    return Conv{volume->channels,
+                out[1] * out[2] + window.kernel_h - 1,
+                out[3] + window.kernel_w - 1,
+                volume->filters,
+                window,
+                1,
+                volume->bias,
+                false};
 }
 
 // TF32 and FP8 are peaks of a data sheet here, and the shares of them that kernels reach those of other types: nobody
@@ -169,11 +170,13 @@ Price price(const Problem& problem, const DeviceClass& device) {
             return {answer->time + device.launch.value + of_bias(problem, device), answer->error, answer->source,
                     answer->sampled ? Basis::measured_on_class : Basis::modelled};
     }
-    if (const std::optional<Conv2d> planes = as_planes(problem.op); planes && device.model != nullptr) {
+    if (const std::optional<Conv> planes = as_planes(problem.op);
+        planes && has_chip_kernels(device, "conv2d", problem.type)) {
         return price({*planes, problem.pass, problem.batch, problem.type}, device);
     }
     const auto* experts = std::get_if<GroupedMatMul>(&problem.op);
-    if (experts != nullptr && device.model != nullptr) return one_by_one(*experts, problem, device);
+    if (experts != nullptr && has_chip_kernels(device, "matmul", problem.type))
+        return one_by_one(*experts, problem, device);
     if (auto answer = tile_price(problem, device)) return from_sheet(std::move(*answer), problem);
     if (experts != nullptr) return one_by_one(*experts, problem, device);
     return from_sheet(roofline(problem, device), problem);

@@ -10,6 +10,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "prices/chip_kernels.hpp"
+
 namespace rehearse {
 
 namespace {
@@ -77,7 +79,9 @@ public:
 
     Work of(const Attention& op, Pass pass) const {
         const double q = static_cast<double>(op.queries), k = static_cast<double>(op.keys);
-        const double d = static_cast<double>(op.head_size), heads = static_cast<double>(batch_ * op.heads);
+        const double d = static_cast<double>(op.head_size), v = static_cast<double>(value_size(op));
+        const double heads = static_cast<double>(batch_ * op.heads);
+        const double samples = static_cast<double>(batch_);
         const double passes =
             op.kept && model_.score_passes.value == 0 ? counted_score_passes : model_.score_passes.value;
         const bool fused = passes == 0, backward = pass != Pass::forward;
@@ -86,11 +90,14 @@ public:
         };
         // Scores and sums of values; backward two products for each of these, fused the scores once more. What a
         // causal mask hides is computed unless it is fused.
-        const Seconds pair = product(q, k, d) + product(q, d, k);
+        const Seconds pair = product(q, k, d) + product(q, v, k);
         const double shown = fused && op.causal ? 0.5 * (1 + 1 / q) : 1;
         Seconds time = shown * (backward ? 2.0 * pair : pair);
         if (fused && backward) time += shown * product(q, k, d);
-        time += memory(model_.elementwise_passes.value * (backward ? 2 : 1) * heads * d * (2 * q + 2 * k));
+        const double rows_of_queries = static_cast<double>(query_width(op) + result_width(op));
+        const double rows_of_keys = static_cast<double>(key_width(op) + value_width(op));
+        time += memory(model_.elementwise_passes.value * (backward ? 2 : 1) * samples *
+                       (q * rows_of_queries + k * rows_of_keys));
         time += memory((backward ? 1.5 : 1) * passes * heads * q * k);
         return {time, (backward ? 1.5 : 1) * model_.attention_kernels.value};
     }
@@ -176,7 +183,8 @@ TileModel with_software(TileModel chip, const Software& software, Sourced<Second
 }
 
 bool fitted_on_steps(const DeviceClass& device) {
-    return device.tiles != nullptr && (device.model == nullptr || device.tiles->before_model);
+    return device.tiles != nullptr &&
+           (device.tiles->before_model || !has_chip_kernels(device, "matmul", DataType::f16));
 }
 
 bool has_tiles(const Machine& machine) {

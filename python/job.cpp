@@ -2,6 +2,7 @@
 // Jobs and schedules: what is trained, how, on what.
 #include "predict/job.hpp"
 #include "core/error.hpp"
+#include "core/methods/servers.hpp"
 #include "core/precision.hpp"
 #include "core/text.hpp"
 #include "models/frameworks.hpp"

@@ -68,6 +68,7 @@ Json json_of(const predict::Point& point) {
     if (point.measured) json["measured_step_s"] = point.measured->value;
     json["memory_capacity_bytes"] = point.memory.capacity.value;
     json["fits"] = point.memory.fits;
+    if (point.guessed > 0) json["guessed_share"] = point.guessed;
     json["flows_simulated"] = point.flows;
     json["least_compute_s"] = point.bounds.compute.value;
     json["least_wire_s"] = point.bounds.wire.value;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "core/error.hpp"
 #include "report/prediction_json.hpp"
@@ -22,7 +23,13 @@ std::optional<double> perhaps(const Json& object, const char* key) {
     const auto found = object.find(key);
     return found != object.end() && found->is_number() ? std::optional{found->get<double>()} : std::nullopt;
 }
-std::int64_t whole(const Json& object, const char* key) { return static_cast<std::int64_t>(number(object, key)); }
+std::int64_t whole(const Json& object, const char* key) {
+    const double value = number(object, key);
+    constexpr double exact = 0x1p53;
+    if (std::abs(value) > exact)
+        throw InputError(fmt::format("'{}' is {:g}, which nothing has so many of", key, value));
+    return static_cast<std::int64_t>(value);
+}
 Seconds seconds(const Json& object, const char* key) { return Seconds{number(object, key)}; }
 std::string text(const Json& object, const char* key) {
     const auto found = object.find(key);
@@ -58,10 +65,18 @@ predict::Point point_of(const Json& row) {
     figures.memory = point.memory.peak = Bytes{number(row, "memory_peak_bytes")};
     point.memory.capacity = Bytes{number(row, "memory_capacity_bytes")};
     point.memory.fits = !row.contains("fits") || row["fits"] == true;
+    if (row.contains("guessed_share")) point.guessed = row["guessed_share"];
     point.utilization = perhaps(row, "utilization");
     point.nodes = whole(row, "nodes");
     point.mode = text(row, "mode") == "exact" ? sim::Mode::exact : sim::Mode::folded;
     point.band = {seconds(row, "step_low_s"), seconds(row, "step_high_s")};
+    if (const auto measured = perhaps(row, "measured_step_s")) point.measured = Seconds{*measured};
+    if (row.contains("pilot_scale"))
+        point.anchor = {.computation = number(row, "pilot_scale"), .messages = number(row, "pilot_messages")};
+    if (row.contains("checkpoint_bytes"))
+        point.checkpoints = {
+            {Bytes{number(row, "checkpoint_bytes")}, whole(row, "checkpoint_nodes"), seconds(row, "checkpoint_s")},
+            number(row, "checkpoint_share")};
     point.speedup = perhaps(row, "speedup");
     point.efficiency = perhaps(row, "efficiency");
     point.wall = seconds(row, "simulation_wall_s");
@@ -84,9 +99,10 @@ PredictionFile prediction_of(const Json& document, const std::string& origin) {
     }
     PredictionFile prediction{
         text(document, "model"), text(document, "machine"), text(document, "plan"), text(document, "precision"), {}};
-    for (const Json& row : rows_of(document, "points")) prediction.points.push_back(point_of(row));
+    std::vector<Json> rows = rows_of(document, "points");
+    std::ranges::stable_sort(rows, {}, [](const Json& row) { return whole(row, "devices"); });
+    for (const Json& row : rows) prediction.points.push_back(point_of(row));
     if (prediction.points.empty()) throw InputError(origin + ": a prediction without points");
-    std::ranges::stable_sort(prediction.points, {}, [](const predict::Point& p) { return p.figures.devices; });
     for (const Json& row : rows_of(document, "explanation")) {
         prediction.explanation.push_back({text(row, "what"), static_cast<int>(whole(row, "steps")),
                                           seconds(row, "total_s"), number(row, "share"), number(row, "error"),

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/error.hpp"
 #include "core/index.hpp"
 #include "run/pieces.hpp"
 #include "run/random.hpp"
@@ -22,6 +23,8 @@ std::int64_t fan_in(const Op& op) {
     }
     if (const auto* dense = std::get_if<MatMul>(&op)) return dense->k;
     if (const auto* experts = std::get_if<GroupedMatMul>(&op)) return experts->k;
+    if (const auto* stack = std::get_if<BatchedMatMul>(&op)) return stack->a.back();
+    if (const auto* cells = std::get_if<Recurrent>(&op)) return cells->inputs + cells->hidden;
     return 1;
 }
 
@@ -38,11 +41,13 @@ void fill_normal(std::uint64_t seed, double deviation, std::span<float> values) 
 
 void initialise(const Op& op, std::uint64_t seed, std::span<float> weights) {
     constexpr double table_deviation = 0.02;
-    if (reads_integers(op)) return fill_normal(seed, table_deviation, weights);
+    const bool general = std::holds_alternative<Elementwise>(op) || std::holds_alternative<Gather>(op) ||
+                         std::holds_alternative<Parameter>(op);
+    if (reads_integers(op) || general) return fill_normal(seed, table_deviation, weights);
     std::size_t begin = 0;
     for (const WeightTensor& tensor : rehearse::weights(op)) {
         const std::span<float> values = weights.subspan(begin, at(elements(tensor.shape)));
-        if (tensor.name == "weights") {
+        if (tensor.name == "weights" || tensor.name == "recurrence") {
             fill_normal(seed, std::sqrt(2.0 / static_cast<double>(fan_in(op))), values);
         } else {
             std::ranges::fill(values, tensor.name == "gamma" ? 1.0F : 0.0F);
@@ -59,14 +64,19 @@ void Tensors::initialise_parameters(const Schedule& schedule, const Part& part, 
         if (origin.layer < 0 || layers_[i].weights.empty()) continue;
         const Layer& whole = schedule.network.layers[at(origin.layer)];
         const std::uint64_t own = key(seed, layer_key(whole.name));
+        const auto draw = [&](std::span<float> weights) {
+            if (whole.given == nullptr || whole.given->weights.empty()) return initialise(whole.op, own, weights);
+            require(whole.given->weights.size() == weights.size(), "given weights are all of the layer's");
+            std::ranges::copy(whole.given->weights, weights.begin());
+        };
         if (origin.cuts.empty() && origin.tensor == 0 && whole.op == part.network.layers[i].op) {
             std::vector<float> drawn(layers_[i].weights.size());
-            initialise(whole.op, own, drawn);
+            draw(drawn);
             assign(parameters_of(static_cast<int>(i)).weights, drawn);
             continue;
         }
         std::vector<float> drawn(at(parameters(whole.op))), kept;
-        initialise(whole.op, own, drawn);
+        draw(drawn);
         for (const std::int64_t index : indices_of_weights(schedule, origin, part.network.layers[i].op, coordinates)) {
             kept.push_back(index == padding ? 0 : drawn[at(index)]);
         }

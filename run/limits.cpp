@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "core/index.hpp"
+#include "core/methods/averaging.hpp"
+#include "core/methods/servers.hpp"
+#include "core/methods/synchronous.hpp"
 #include "core/weight_versions.hpp"
 #include "run/methods/method.hpp"
 #include "run/methods/servers.hpp"
@@ -43,6 +46,14 @@ std::string second_input(const Asked& asked) {
         return words(second, fmt::format("network '{}' has a second input, '{}'", asked.schedule.network.name,
                                          part.network.layers[i].name));
     });
+}
+
+std::string priced_only(const Asked& asked) {
+    for (const Layer& layer : asked.schedule.network.layers) {
+        if (layer.given != nullptr && !layer.given->not_run.empty())
+            return fmt::format("layer '{}': {}", layer.name, layer.given->not_run);
+    }
+    return {};
 }
 
 std::string ids_of_another_stage(const Asked& asked) {
@@ -98,20 +109,36 @@ std::string loads(const Asked& asked) {
 
 std::string factors_of_micro_batches(const Asked& asked) {
     const bool sends = std::ranges::any_of(asked.schedule.classes.front().steps, [](const Step& step) {
-        const auto* push_pull = std::get_if<Trade>(&step.action);
+        const auto* push_pull = std::get_if<PushPull>(&step.action);
         return push_pull != nullptr && sends_factors(*push_pull);
     });
     return words(sends && asked.schedule.micro_batches > 1, "dense=vectors with microbatches");
 }
 
 std::string axis_beside_data(const Asked& asked) {
-    if (method_of(asked.schedule).empty() || asked.schedule.averaging.period > 0) return {};
+    if (method_of(asked.schedule).empty() || asked.schedule.methods.get<Averaging>().period > 0) return {};
     for (const Axis& axis : asked.schedule.mesh.axes) {
         if (axis.name != "data" && axis.name != "groups" && axis.size > 1) {
             return fmt::format("{} beside data with {}", axis.name, method_of(asked.schedule));
         }
     }
     return {};
+}
+
+std::string pieces_under_lamb(const Asked& asked) {
+    if (asked.schedule.optimizer != Optimizer::lamb) return {};
+    return of_layers(asked.schedule, [](const Part& part, std::size_t i) {
+        const Layer& layer = part.network.layers[i];
+        return words(parameters(layer.op) > 0 && !part.origins[i].cuts.empty(),
+                     fmt::format("--optimizer lamb where ranks have pieces of layer '{}'", layer.name));
+    });
+}
+
+std::string pull_of_one(const Asked& asked) {
+    const Averaging& averaging = asked.schedule.methods.get<Averaging>();
+    const bool alone =
+        shards(asked.schedule.mesh) == 1 && averaging.learners == 1 && asked.schedule.methods.get<Servers>().count == 0;
+    return words(averaging.elastic > 0 && alone, "elastic with one model");
 }
 
 std::string uneven_tables(const Asked& asked) {
@@ -163,6 +190,8 @@ std::span<const Limit> limits_of_programs() {
     static const auto rows = std::to_array<Limit>({
         {"inputs of one kind", "run feeds one input of numbers, the first layer, and one of integers", second_input,
          true},
+        {"operators of a file in a form that no kernel has", "they are priced; docs/networks.md says which forms run",
+         priced_only, true},
         {"a pipeline whose later stage reads ids", "run does not send integers", ids_of_another_stage, true},
         {"weights that two stages share, with zero=3, schedule=pipedream, or three layers",
          "run does not sum their gradients there", unsummed_tie, true},
@@ -171,7 +200,9 @@ std::span<const Limit> limits_of_programs() {
         {"control, variables=whole",
          "they say what other frameworks add, and are only predicted; leave them out to run",
          [](const Asked& a) {
-             return words(a.schedule.control > 0 || a.schedule.whole_variables, "control or variables=whole");
+             return words(a.schedule.methods.get<Synchronous>().control > 0 ||
+                              a.schedule.methods.get<Synchronous>().whole_variables,
+                          "control or variables=whole");
          },
          true},
         {"loads from storage tiers", "run reads its samples by itself: --data", loads, true},
@@ -202,17 +233,28 @@ std::span<const Limit> limits_of_plans() {
         {"server with place, copies or quorum",
          "servers run apart, without copies and with all groups, in this version; leave out place, copies and quorum",
          [](const Asked& a) {
-             const Servers& servers = a.schedule.servers;
+             const Servers& servers = a.schedule.methods.get<Servers>();
              return words(servers.shared || servers.copies > 1 || servers.quorum < 1, "servers");
          }},
+        {"LAMB where ranks have pieces of tensors",
+         "it needs the norms of whole tensors, and a rank knows those of its pieces", pieces_under_lamb},
+        {"elastic with one model", "there is no average for it to be pulled to", pull_of_one},
         {"tables that ranks do not share evenly", "each rank keeps as many as the others, in this version",
          uneven_tables},
         {"tables=shared with momentum or weight decay", "their rows are updated by plain SGD, so that both must be 0",
          momentum_of_tables},
+        {"--save, --save-gradients where ranks have states of their own",
+         "there is not one model to save: --checkpoint",
+         [](const Asked& a) {
+             const bool saves = !a.options.save.empty() || !a.options.save_gradients.empty();
+             const bool threads =
+                 a.schedule.methods.get<Averaging>().learners > 1 || a.options.unlocked > 0 || a.options.learners > 1;
+             return words(saves && (keeps_own_states(a.schedule) || threads), "--save");
+         }},
         {"--check-gradients with --resume, where ranks come by chance",
          "who came first before the checkpoint is not known; leave out one",
          [](const Asked& a) {
-             const bool by_chance = a.schedule.servers.count > 0 || a.options.first_idle;
+             const bool by_chance = a.schedule.methods.get<Servers>().count > 0 || a.options.first_idle;
              return words(a.options.resume && a.options.check_gradients && by_chance,
                           "--check-gradients with --resume");
          }},

@@ -6,6 +6,9 @@
 #include <array>
 
 #include "core/index.hpp"
+#include "core/methods/averaging.hpp"
+#include "core/methods/curvature.hpp"
+#include "core/methods/servers.hpp"
 #include "core/weight_versions.hpp"
 #include "run/limits.hpp"
 
@@ -13,7 +16,7 @@ namespace rehearse::run {
 
 namespace {
 
-bool has_learners(const Asked& asked) { return asked.schedule.averaging.learners > 1; }
+bool has_learners(const Asked& asked) { return asked.schedule.methods.get<Averaging>().learners > 1; }
 bool has_threads(const Asked& asked) { return has_learners(asked) || asked.options.unlocked > 0; }
 
 std::string paces_without_threads(const Asked& asked) {
@@ -29,13 +32,14 @@ std::string threads_beside_axes(const Asked& asked) {
 }
 
 std::string unlocked_without_local(const Asked& asked) {
-    const Averaging& averaging = asked.schedule.averaging;
+    const Averaging& averaging = asked.schedule.methods.get<Averaging>();
     const bool local = averaging.period > 0 && averaging.elastic == 0 && !has_learners(asked);
-    return asked.options.unlocked > 0 && (!local || asked.schedule.servers.count > 0) ? "--unlocked" : "";
+    return asked.options.unlocked > 0 && (!local || asked.schedule.methods.get<Servers>().count > 0) ? "--unlocked"
+                                                                                                     : "";
 }
 
 std::string idle_threads(const Asked& asked) {
-    const int threads = asked.options.unlocked, updates = asked.schedule.averaging.period;
+    const int threads = asked.options.unlocked, updates = asked.schedule.methods.get<Averaging>().period;
     return threads > updates ? fmt::format("--unlocked: {} threads share {} updates a step", threads, updates) : "";
 }
 
@@ -51,7 +55,8 @@ std::string ordered_updates(const Asked& asked) {
 std::string wrong_paces(const Asked& asked) {
     const std::vector<double>& paces = asked.options.learner_paces;
     if (paces.empty() || !has_threads(asked)) return {};
-    const int threads = asked.options.unlocked > 0 ? asked.options.unlocked : asked.schedule.averaging.learners;
+    const int threads =
+        asked.options.unlocked > 0 ? asked.options.unlocked : asked.schedule.methods.get<Averaging>().learners;
     const bool right = std::ranges::all_of(paces, [](double pace) { return pace >= 1 && pace <= 1000; });
     return paces.size() != at(threads) || !right ? fmt::format("--learner-paces: {} numbers are needed", threads) : "";
 }
@@ -106,7 +111,7 @@ std::span<const Limit> limits_of_devices() {
         {"--unlocked on a device", "its threads are of the host; leave out --device",
          [](const Asked& a) { return on_device(a, a.options.unlocked > 0); }},
         {"kfac on a device", "its factors are inverted on the host",
-         [](const Asked& a) { return on_device(a, a.schedule.curvature.period > 0); }},
+         [](const Asked& a) { return on_device(a, a.schedule.methods.get<Curvature>().period > 0); }},
         {"schedule=pipedream on a device", "its versions of the weights are kept on the host", versions_on_device},
         {"a table that two stages share, on a device",
          "the gradient of a table that two stages share is turned on the host", tie_on_device},

@@ -69,8 +69,8 @@ Joint joint_of(const Communication& op, std::int64_t samples) {
     for (std::size_t dim = 0; dim < op.shape.size(); ++dim) {
         (static_cast<std::int64_t>(dim) < op.dim ? joint.outer : joint.inner) *= op.shape[dim];
     }
-    const bool cuts = op.movement == Movement::slice || op.movement == Movement::scatter;
-    if (cuts || op.movement == Movement::exchange) joint.inner /= op.parts;
+    const bool cuts = op.movement == Movement::slice || op.movement == Movement::reduce_scatter;
+    if (cuts || op.movement == Movement::all_to_all) joint.inner /= op.parts;
     return joint;
 }
 

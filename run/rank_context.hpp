@@ -16,6 +16,7 @@ namespace rehearse::run {
 struct Hyperparameters {
     float learning_rate = 0, momentum = 0, weight_decay = 0;
     float second_factor = 0.999F;  // Adam's beta 2; its beta 1 is `momentum`
+    float epsilon = 0;             // 0: default_epsilon
     float loss_scale = 65536;      // of f16, at the start
     int growth_interval = 2000;    // good steps after which it is doubled
 };

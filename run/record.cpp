@@ -32,9 +32,9 @@ struct Describe {
     }
     Event operator()(const Send& send) const { return of_layer(send.layer, send.micro_batch, "send"); }
     Event operator()(const Recv& recv) const { return of_layer(recv.layer, recv.micro_batch, "recv"); }
-    Event operator()(const Trade& trade) const {
+    Event operator()(const PushPull& push_pull) const {
         Event event;
-        event.layer = bucket_name(trade.bucket);
+        event.layer = bucket_name(push_pull.bucket);
         event.pass = "trade";
         return event;
     }
@@ -72,17 +72,42 @@ struct Describe {
     const Network& network;
 };
 
-/// "x.receive3:receive#1" as "x.send3:send#1", "x.send:receive_gradient" as "x.receive:send_gradient".
-std::string sent_as(std::string name) {
-    const std::size_t dot = name.rfind('.'), colon = name.rfind(':');
-    std::string layer = name.substr(dot + 1, colon - dot - 1), what = name.substr(colon + 1);
-    layer = layer.starts_with("receive") ? "send" + layer.substr(7) : "receive" + layer.substr(4);
-    return name.substr(0, dot + 1) + layer + ":send" + what.substr(7);
-}
+/// Sends and receives of a rank class: the n-th send of a rank to another one meets the n-th receive there of the same
+/// tensors.
+class Messages {
+public:
+    explicit Messages(const RankClass& rank_class) {
+        std::map<Channel, int> sent, received;
+        for (const Step& step : rank_class.steps) {
+            if (const auto* send = std::get_if<Send>(&step.action)) {
+                const Channel to{send->axis, send->offset, step.stream == Stream::send_gradients};
+                sends_[{to, sent[to]++}] = &step;
+            } else if (const auto* receive = std::get_if<Recv>(&step.action)) {
+                const Channel from{receive->axis, receive->offset, step.stream == Stream::receive_gradients};
+                receives_[{step.stream, step.name}] = {receive, {from, received[from]++}};
+            }
+        }
+    }
 
-bool receives(const Event& event) {
-    return event.stream == Stream::receive_activations || event.stream == Stream::receive_gradients;
-}
+    struct Received {
+        const Recv* receive = nullptr;  // null: an event of another kind
+        const Step* sent_by(const Messages& peer) const {
+            const auto [axis, offset, gradients] = number.first;
+            const auto found = peer.sends_.find({Channel{axis, -offset, gradients}, number.second});
+            return found == peer.sends_.end() ? nullptr : found->second;
+        }
+        std::pair<std::tuple<int, std::int64_t, bool>, int> number{};  // where from, and the how manieth of these
+    };
+    Received received(const Event& event) const {
+        const auto found = receives_.find({event.stream, event.step});
+        return found == receives_.end() ? Received{} : found->second;
+    }
+
+private:
+    using Channel = std::tuple<int, std::int64_t, bool>;  // axis, offset, whether of gradients
+    std::map<std::pair<Channel, int>, const Step*> sends_;
+    std::map<std::pair<Stream, std::string>, Received> receives_;
+};
 
 std::vector<double> as_doubles(const std::vector<std::byte>& bytes) {
     std::vector<double> values(bytes.size() / sizeof(double));
@@ -131,20 +156,20 @@ void meet(const Schedule& schedule, std::vector<Event>& events) {
     using Key = std::tuple<int, std::int64_t, Stream, std::string>;  // iteration, rank, stream, step
     std::map<Key, Event*> by_step;
     for (Event& event : events) by_step[{event.iteration, event.rank, event.stream, event.step}] = &event;
+    const std::vector<Messages> messages{schedule.classes.begin(), schedule.classes.end()};  // by class
+    const auto messages_of = [&](std::int64_t rank) -> const Messages& {
+        return messages[static_cast<std::size_t>(class_of(schedule, rank))];
+    };
     for (Event& event : events) {
-        if (!receives(event)) continue;
-        const RankClass& own = schedule.classes[static_cast<std::size_t>(class_of(schedule, event.rank))];
-        const auto step = std::ranges::find(own.steps, event.step, &Step::name);
-        const auto& recv = std::get<Recv>(step->action);
+        const Messages::Received received = messages_of(event.rank).received(event);
+        if (received.receive == nullptr) continue;
         std::vector<std::int64_t> at = coordinates(schedule.mesh, event.rank);
-        at[static_cast<std::size_t>(recv.axis)] += recv.offset;
+        at[static_cast<std::size_t>(received.receive->axis)] += received.receive->offset;
         const std::int64_t peer = rank_at(schedule.mesh, at);
-        // The n-th send of the peer on that stream, to here, is this one: of the same tensor and micro-batch.
-        const bool gradients = event.stream == Stream::receive_gradients;
-        const Stream stream = gradients ? Stream::send_gradients : Stream::send_activations;
-        const std::string name = sent_as(event.step);
-        const auto sent = by_step.find({event.iteration, peer, stream, name});
-        require(sent != by_step.end(), "a receive has a send");
+        const Step* const send = received.sent_by(messages_of(peer));
+        require(send != nullptr, "a receive has a send");
+        const auto sent = by_step.find({event.iteration, peer, send->stream, send->name});
+        require(sent != by_step.end(), "a send has been recorded");
         const Seconds both = std::max(event.start, sent->second->start);
         if (both <= event.end && both <= sent->second->end) event.start = sent->second->start = both;
     }

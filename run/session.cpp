@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/error.hpp"
+#include "core/quoting.hpp"
 #include "kernels/comm/communicator.hpp"
 #include "kernels/comm/mpi.hpp"
 #include "kernels/threads.hpp"
@@ -92,7 +93,8 @@ bool Session::Impl::all_fail_alike(const std::string& why) const {
 }
 
 int Session::run(std::string_view program, const std::function<int()>& body) const {
-    const auto say = [&](const char* why) {
+    const auto say = [&](const std::string& what) {
+        const std::string why = printable(what);
         // One write, so that the lines of several ranks do not mix.
         std::cerr << (size() == 1 ? fmt::format("{}: {}\n", program, why)
                                   : fmt::format("{}: rank {}: {}\n", program, rank(), why))
@@ -102,7 +104,7 @@ int Session::run(std::string_view program, const std::function<int()>& body) con
         return body();
     } catch (const InputError& error) {
         if (impl_->all_fail_alike(error.what())) {
-            if (rank() == 0) std::cerr << fmt::format("{}: {}\n", program, error.what()) << std::flush;
+            if (rank() == 0) std::cerr << fmt::format("{}: {}\n", program, printable(error.what())) << std::flush;
             return 2;
         }
         say(error.what());

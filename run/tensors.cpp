@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/gathered_again.hpp"
 #include "core/index.hpp"
+#include "core/methods/lag.hpp"
 #include "core/precision.hpp"
 #include "kernels/convert.hpp"
 #include "kernels/memory.hpp"
@@ -128,7 +129,7 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
         for (std::size_t i = 0; i < count_; ++i) {
             const Layer& layer = network.layers[i];
             const std::int64_t count = is_integers(layer.op) ? 0 : elements(layer.output) * batch;
-            const auto* norm = std::get_if<BatchNorm>(&layer.op);
+            const auto* norm = std::get_if<BatchNorm>(&computed(layer.op));
             const bool own_output = stored_as_[i] == static_cast<int>(i);
             const bool own_diff = diff_stored_as_[i] == static_cast<int>(i);
             Place place;
@@ -142,7 +143,8 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
                 place.diff = own_diff ? arena_.reserve(count, compute_type(schedule.precision, layer.op))
                                       : places[first + at(diff_stored_as_[i])].diff;
             }
-            place.workspace = arena_.reserve(backends[i] == nullptr ? 0 : backends[i]->workspace(layer.op, batch));
+            place.workspace =
+                arena_.reserve(backends[i] == nullptr ? 0 : backends[i]->workspace(computed(layer.op), batch));
             place.state = slot > 0 ? places[i].state : arena_.reserve(norm == nullptr ? 0 : 2 * norm->channels);
             if (slot > 0) place.tied_gradient = places[i].tied_gradient;
             if (slot == 0 && layer.weights_of >= 0)
@@ -154,7 +156,8 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
     const Slice weights = arena_.reserve(all, update), momentum = arena_.reserve(all, update);
     const Slice gradients = arena_.reserve(all, wire_type(schedule.precision));
     const Slice second_moment = arena_.reserve(moments(schedule.optimizer) > 1 ? all : 0, update);
-    const Slice applied = schedule.lag == 0 ? gradients : arena_.reserve(all, wire_type(schedule.precision));
+    const Slice applied =
+        schedule.methods.get<Lag>().steps == 0 ? gradients : arena_.reserve(all, wire_type(schedule.precision));
     const Slice copy = update == type ? weights : arena_.reserve(all, type);
     arena_.allocate(device);
     integers_.labels = integers(integers_.label_slice);
@@ -169,6 +172,10 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
         // Running mean 0, running variance 1.
         const std::span<float> state = layers_.back().state;
         std::ranges::fill(state.subspan(state.size() / 2), 1.0F);
+        const int whole = rank_class.part.origins[(layers_.size() - 1) % count_].layer;
+        if (whole < 0 || state.empty()) continue;
+        const auto& given = schedule.network.layers[at(whole)].given;
+        if (given != nullptr && given->state.size() == state.size()) std::ranges::copy(given->state, state.begin());
     }
     all_.weights = arena_.view(weights);
     all_.copy = arena_.view(copy);

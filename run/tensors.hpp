@@ -128,8 +128,8 @@ void assign(kernels::View to, std::span<const float> values);
 const SoftmaxLoss& loss_of(const Network& network);
 
 /// He et al. 2015: normal with variance 2 / fan-in; tables normal with deviation 0.02 (Devlin et al. 2018, Radford et
-/// al. 2019); biases and betas 0, gammas 1. Depends on the layer's name and the
-/// seed alone, not on buckets, ranks or fusion.
+/// al. 2019), as are what an imported network adds or multiplies by; biases and betas 0, gammas 1. Depends on the
+/// layer's name and the seed alone, not on buckets, ranks or fusion.
 void initialise(const Op& op, std::uint64_t seed, std::span<float> weights);
 
 }  // namespace rehearse::run

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -39,7 +40,7 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-struct Options {  // a field an option of the command line, so more than fifteen
+struct Options {                         // a field an option of the command line, so more than fifteen
     int steps = 5;                       // in all, those before the checkpoint that it goes on from included
     std::string backend{}, algorithm{};  // empty: the best of each layer
     std::string device = "cpu";          // or "cuda"
@@ -53,21 +54,31 @@ struct Options {  // a field an option of the command line, so more than fifteen
     kernels::Choices tuned{};  // followed where no backend and no algorithm is asked for; the same on all ranks
     std::uint64_t seed = 1;
     float learning_rate = 0.05F, momentum = 0.9F, weight_decay = 0;
+    float second_factor = 0.999F;    // beta 2 of Adam and LAMB
+    float epsilon = 0;               // what keeps their divisors from 0; 0: default_epsilon
     float loss_scale = 65536;        // of fp16 and mixed, at the start; halved when gradients overflow
     int growth_interval = 2000;      // and doubled after so many steps without
     bool check_gradients = false;    // compare with the same global batch on one rank; the result's gradient_error
     bool record = true;              // events into the timeline
     std::string data = "synthetic";  // or "climate", "idx:FOLDER", "FILE.h5"
-    std::string checkpoint{};        // the folder to save to; empty: nothing is saved
-    int checkpoint_every = 1;        // steps
-    bool resume = false;             // go on from the newest checkpoint there, if there is one
+    bool shuffle = true;             // samples of files, anew each epoch; else they come as they lie
+    std::string save{}, save_gradients{};  // HDF5 files for the trained weights, the last step's gradients; or empty
+    std::string checkpoint{};              // the folder to save to; empty: nothing is saved
+    int checkpoint_every = 1;              // steps
+    bool resume = false;                   // go on from the newest checkpoint there, if there is one
     /// What check_gradients compares with where the plan cuts the network or computes in 16 bits: the whole of it on
     /// one rank in fp32, a step being one micro-batch.
     std::shared_ptr<const Schedule> single_rank{};
 };
 
+/// What a file that --save or --checkpoint wrote has for the network's layers, by their names, is what they begin with
+/// (Layer::given). InputError where it lacks a layer, or has one of another size; BackendError without HDF5.
+void give_weights(Network& network, const std::filesystem::path& file);
+
 /// 0.05 for SGD, 1e-3 for Adam, 1e-2 for LAMB: what small networks learn with.
 float default_learning_rate(Optimizer optimizer);
+/// 1e-8 for Adam (Kingma and Ba 2015), 1e-6 for LAMB (You et al. 2020).
+float default_epsilon(Optimizer optimizer);
 
 struct StepReport {
     double loss = 0;                // mean over the global batch, before the step's update

@@ -10,6 +10,9 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/methods/averaging.hpp"
+#include "core/methods/lag.hpp"
+#include "core/methods/servers.hpp"
 #include "core/text.hpp"
 #include "kernels/comm/idle.hpp"
 #include "run/checkpoint/checkpoint.hpp"
@@ -63,7 +66,7 @@ public:
           recording_(executor_.bytes_sent(), options.record ? options.steps : 0),
           saver_(make_saver()),
           first_sample_(first_sample(schedule, shard_of(schedule.mesh, world.rank()))),
-          feed_(schedule, key(options.seed, data_of), options.data, first_sample_) {}
+          feed_(schedule, key(options.seed, data_of), options.data, options.shuffle, first_sample_) {}
 
     Result train(const Report& report) {
         Result result;
@@ -91,6 +94,7 @@ public:
         result.timeline.title = title();
         result.left_to_host = left_to_host();
         gather_pieces();
+        save_named();
         result.weights = floats_of(program_.tensors().weights());
         result.gradients = floats_of(program_.tensors().applied());
         if (options_.check_gradients) check(result);
@@ -142,6 +146,16 @@ private:
         result.staleness = staleness(job_->logs);
     }
 
+    /// By the names of the layers, for other programs.
+    void save_named() {
+        if (options_.save.empty() && options_.save_gradients.empty()) return;
+        Checkpoint whole = gather(world_, schedule_, program_, With::gradients);
+        whole.steps = options_.steps;
+        if (world_.rank() != 0) return;
+        if (!options_.save.empty()) save_weights(options_.save, schedule_.network, whole);
+        if (!options_.save_gradients.empty()) save_gradients(options_.save_gradients, schedule_.network, whole);
+    }
+
     std::string left_to_host() const {
         const PlacedLayers placed = program_.placed();
         if (placed.on_host == 0) return {};
@@ -180,7 +194,8 @@ private:
     }
 
     void check(Result& result) {
-        const bool equal_bits = is_whole(schedule_) && schedule_.precision == Precision::fp32 && schedule_.lag == 0;
+        const bool equal_bits =
+            is_whole(schedule_) && schedule_.precision == Precision::fp32 && schedule_.methods.get<Lag>().steps == 0;
         GradientCheck checked = equal_bits ? check_shards(result) : check_own_part();
         if (!equal_bits) {
             const std::vector<double> all = world_.all_gather(std::vector{checked.error, checked.tolerance});
@@ -263,11 +278,12 @@ Result train_on(const kernels::Communicator& world, const Schedule& schedule, co
                 const Report& report, const Probe& probe, kernels::Device* device) {
     rehearse::check(schedule);
     check_job(world, schedule, options, device == nullptr ? std::string_view{options.device} : device->name());
-    if (schedule.averaging.learners > 1 || options.unlocked > 0) {
+    if (schedule.methods.get<Averaging>().learners > 1 || options.unlocked > 0) {
         return train_with_threads(world, schedule, options, report);
     }
     if (device == nullptr) device = kernels::usable_device(options.device);
-    if (schedule.servers.count > 0) return train_with_servers(world, schedule, options, report, probe, device);
+    if (schedule.methods.get<Servers>().count > 0)
+        return train_with_servers(world, schedule, options, report, probe, device);
     return Trainer{world, schedule, options, probe, device}.train(report);
 }
 

@@ -72,7 +72,7 @@ Wires::Wires(const Schedule& schedule, Program& program, const kernels::Communic
             steps_.emplace(i, message(schedule, step, send->axis, send->offset, world.rank(), steps[i].data.size()));
         } else if (const auto* recv = std::get_if<Recv>(&step.action)) {
             steps_.emplace(i, message(schedule, step, recv->axis, recv->offset, world.rank(), steps[i].data.size()));
-        } else if (const auto* exchange = std::get_if<Trade>(&step.action)) {
+        } else if (const auto* exchange = std::get_if<PushPull>(&step.action)) {
             steps_.emplace(i, push_pull(*exchange, world.rank()));
         }
     }
@@ -91,7 +91,7 @@ Wire Wires::collective(const Schedule& schedule, const ReadyStep& ready, const C
     return wire;
 }
 
-Wire Wires::push_pull(const Trade& action, std::int64_t rank) {
+Wire Wires::push_pull(const PushPull& action, std::int64_t rank) {
     require(servers_ != nullptr, "links to the servers");
     const auto link = servers_->find({rank, action.server});
     if (link != servers_->end()) return {&link->second, push_pull_rounds(action)};

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
 
 #include "core/error.hpp"
 #include "core/index.hpp"
@@ -13,7 +12,7 @@ namespace rehearse::schedule {
 
 namespace {
 
-std::string_view first_word(const Layer& layer) { return std::string_view{layer.name}.substr(0, layer.name.find('.')); }
+bool same_block(const Layer& a, const Layer& b) { return a.block >= 0 && a.block == b.block; }
 
 /// For each layer, whether a single tensor goes from the layers before it to it and those after it.
 std::vector<bool> narrow_before(const Network& network, Chunk within) {
@@ -38,7 +37,7 @@ std::vector<Chunk> segments(const Network& network, Chunk within) {
     std::vector<Chunk> found;
     int begin = within.begin;
     for (int i = within.begin + 1; i < within.end; ++i) {
-        if (!narrow[at(i)] || first_word(network.layers[at(i)]) == first_word(network.layers[at(i - 1)])) continue;
+        if (!narrow[at(i)] || same_block(network.layers[at(i)], network.layers[at(i - 1)])) continue;
         found.push_back({begin, i});
         begin = i;
     }

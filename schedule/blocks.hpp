@@ -9,8 +9,8 @@
 
 namespace rehearse::schedule {
 
-/// Layers [begin, end), cut wherever a single tensor goes on and the name's first word ("layer3" of "layer3.fc1")
-/// changes.
+/// Layers [begin, end), cut wherever a single tensor goes on and another Layer::block begins; between layers of no
+/// block, wherever a single tensor goes on.
 std::vector<Chunk> segments(const Network& network, Chunk within);
 
 /// Of these the blocks of a residual network: those that add a shortcut to what it went around. Empty where there are

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/methods/synchronous.hpp"
 #include "core/precision.hpp"
 #include "schedule/axes/tables.hpp"
 
@@ -91,7 +92,7 @@ int BucketSteps::micro_batch_of_sum() const {
 // more: as if each had as much.
 std::int64_t BucketSteps::elements_on_wire(int b) const {
     const std::int64_t own = buckets_[at(b)].elements;
-    if (!context_.schedule.whole_variables) return own;
+    if (!context_.schedule.methods.get<Synchronous>().whole_variables) return own;
     std::int64_t all = 0, largest = 0;
     for (const Bucket& bucket : buckets_) all += bucket.axis == buckets_[at(b)].axis ? bucket.elements : 0;
     for (const Layer& layer : context_.layers()) {
@@ -138,9 +139,9 @@ void BucketSteps::update() {
         const Problem problem{op, Pass::update, 1, update_type(schedule.precision)};
         std::vector<int> after = b == 0 ? all_sums : std::vector<int>{};
         after.push_back(context_.ready_by[at(b)]);
-        const int step =
-            context_.append(fmt::format("bucket{}:update{}", b, context_.options.asynchronous ? which_time() : ""),
-                            Stream::compute, Update{BucketIndex{b}, problem, AxisIndex{ranks > 1 ? bucket.axis : none}}, std::move(after));
+        const int step = context_.append(
+            fmt::format("bucket{}:update{}", b, context_.options.asynchronous ? which_time() : ""), Stream::compute,
+            Update{BucketIndex{b}, problem, AxisIndex{ranks > 1 ? bucket.axis : none}}, std::move(after));
         for (const auto& method : methods_) method->updated(step);
         if (ranks > 1 && how_.zero < 3) append(message(b, CollectiveKind::all_gather), {step});
     }

@@ -11,6 +11,9 @@
 
 namespace rehearse::schedule {
 
+/// Two vectors of so many elements become one: a pass over memory, as methods choose, pack and add up what they send.
+inline Problem sum_of(std::int64_t elements) { return {Add{{elements}, 2}, Pass::forward, 1, DataType::f32}; }
+
 class BucketSteps {
 public:
     explicit BucketSteps(StepContext& context);

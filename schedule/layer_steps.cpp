@@ -66,7 +66,7 @@ int LayerSteps::last_gradient_sent() const {
 
 std::int64_t LayerSteps::elements_of(int i, Pass pass) const {
     const auto& op = std::get<Communication>(context_.layers()[at(i)].op);
-    const bool joins = op.movement == Movement::gather || op.movement == Movement::spread;
+    const bool joins = op.movement == Movement::gather || op.movement == Movement::all_gather;
     if (op.movement != Movement::halo) return elements(joins ? context_.layers()[at(i)].output : op.shape);
     const std::int64_t row = elements(op.shape) / op.halo.own;
     return row * (pass == Pass::forward ? op.halo.own + op.halo.size : op.halo.size + 2 * op.halo.own);
@@ -112,9 +112,9 @@ int LayerSteps::send(int i, const Communication& op, Stream stream, std::string_
     const std::vector<int>& gradients = context_.gradient_by[at(i)];
     if (!context_.item.forward) after.insert(after.end(), gradients.begin(), gradients.end());
     const AxisIndex axis{axis_index(context_.schedule.mesh, op.axis)};
-    const int step =
-        context_.append(context_.name_of(i, what, ""), stream,
-                        Send{axis, op.offset, bytes_of(op), LayerIndex{i}, context_.item.micro_batch}, std::move(after));
+    const int step = context_.append(context_.name_of(i, what, ""), stream,
+                                     Send{axis, op.offset, bytes_of(op), LayerIndex{i}, context_.item.micro_batch},
+                                     std::move(after));
     if (context_.item.forward) {
         outputs_sent_[{context_.item.chunk, context_.item.micro_batch}] = step;
     } else {
@@ -128,7 +128,8 @@ int LayerSteps::receive(int i, const Communication& op, Stream stream, std::stri
     if (ends_.size() >= 2) after.push_back(ends_[ends_.size() - 2]);
     const AxisIndex axis{axis_index(context_.schedule.mesh, op.axis)};
     return context_.append(context_.name_of(i, what, ""), stream,
-                           Recv{axis, op.offset, bytes_of(op), LayerIndex{i}, context_.item.micro_batch}, std::move(after));
+                           Recv{axis, op.offset, bytes_of(op), LayerIndex{i}, context_.item.micro_batch},
+                           std::move(after));
 }
 
 void LayerSteps::gather_again(int i) {

@@ -17,15 +17,20 @@
 #include "schedule/blocks.hpp"
 #include "schedule/compatibility.hpp"
 #include "schedule/costs.hpp"
+#include "schedule/library_choice.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/mesh.hpp"
 #include "schedule/methods/method.hpp"
 #include "schedule/plan.hpp"
+#include "schedule/plan_words.hpp"
 #include "schedule/rank_classes.hpp"
 
 namespace rehearse::schedule {
 
 namespace {
+
+// Of all layers and micro-batches of a step: some 5 GB of memory.
+constexpr std::int64_t most_passes = 5'000'000;
 
 void check_devices(const Machine& machine, const Job& job) {
     if (job.devices < 1) throw InputError(fmt::format("--devices {}: at least 1 is needed", job.devices));
@@ -37,13 +42,17 @@ void check_devices(const Machine& machine, const Job& job) {
 }
 
 int micro_batches(const Plan& plan, std::int64_t stages, std::int64_t batch) {
-    int count = plan.micro_batches > 0 ? plan.micro_batches : static_cast<int>(stages);
+    std::int64_t count = plan.micro_batches > 0 ? plan.micro_batches : stages;
     if (plan.micro_batch > 0) {
         if (batch % plan.micro_batch != 0) {
             throw InputError(fmt::format("--plan '{}': a batch of {} is not in parts of {} samples", plan.text, batch,
                                          plan.micro_batch));
         }
-        count = static_cast<int>(batch / plan.micro_batch);
+        count = batch / plan.micro_batch;
+    }
+    if (count > most_micro_batches) {
+        throw InputError(
+            fmt::format("--plan '{}': {} micro-batches; a step has at most {}", plan.text, count, most_micro_batches));
     }
     if (plan.pipeline == "interleaved" && count % stages != 0) {
         throw InputError(
@@ -51,7 +60,7 @@ int micro_batches(const Plan& plan, std::int64_t stages, std::int64_t batch) {
                         "{} % {} = {}",
                         plan.text, stages, count, stages, count % stages));
     }
-    return count;
+    return static_cast<int>(count);
 }
 
 /// Whether two stages that share a table sum its gradient: once a step, of the whole table.
@@ -159,7 +168,7 @@ Schedule with_classes(Schedule schedule, std::vector<Stage> stages, const Plan& 
     std::vector<std::int64_t> batches{0};  // of the classes of each stage
     if (plan.shares != BatchShares{}) batches = share_out(maker, all_samples(job, copies), schedule);
     for (int stage = 0; stage < maker.stages(); ++stage) {
-        for (const std::int64_t batch : batches) schedule.classes.push_back(maker.make(stage, batch));
+        for (const std::int64_t batch : batches) schedule.classes.push_back(maker.make(StageIndex{stage}, batch));
     }
     check_groups(schedule);
     schedule.memory_peak = total(memory_use(schedule));
@@ -185,6 +194,12 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
         schedule.batch_per_rank = std::max<std::int64_t>(1, all_samples(job, copies) / parts) * schedule.micro_batches;
     }
     check(network);
+    if (schedule.micro_batches > most_passes / std::ssize(network.layers)) {
+        throw InputError(
+            fmt::format("--plan '{}': {} micro-batches through {} layers are more than the {} passes that a "
+                        "schedule holds",
+                        plan.text, schedule.micro_batches, network.layers.size(), most_passes));
+    }
     if (parameters(network) == 0) {
         throw InputError(fmt::format("network '{}' has no weights: there is nothing to train", network.name));
     }
@@ -194,13 +209,16 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     schedule.plan = with_sizes(plan, schedule.mesh);
     schedule.precision = job.precision;
     schedule.optimizer = job.optimizer;
+    schedule.methods = plan.methods;
     for (const Method* method : methods()) {
         if (method->describe != nullptr) method->describe(plan, schedule);
     }
 
     const Part part = part_of(schedule.network, plan, schedule.mesh);
     const auto made = [&](std::span<const int> ends) {
-        return with_classes(schedule, make_stages(part, ends, plan, schedule.mesh), plan, machine, job);
+        Schedule one = with_classes(schedule, make_stages(part, ends, plan, schedule.mesh), plan, machine, job);
+        settle_library_choice(plan, machine, one);
+        return one;
     };
     const std::vector<int> ends = cuts_of(part, plan, schedule, machine);
     Schedule balanced = made(ends);

@@ -7,6 +7,8 @@
 #include <limits>
 
 #include "core/error.hpp"
+#include "core/methods/servers.hpp"
+#include "models/mpi_libraries.hpp"
 
 namespace rehearse::schedule {
 
@@ -54,11 +56,14 @@ std::string product_text(const Mesh& mesh, std::int64_t product) {
 }
 
 std::int64_t divided(std::int64_t batch, std::int64_t data_ranks) {
-    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-    if (batch < 1) throw InputError(fmt::format("--global-batch {}: at least 1 sample is needed", batch));
+    if (batch < 1 || batch > most_samples) {
+        throw InputError(fmt::format(
+            "--global-batch {}: {}", batch,
+            batch < 1 ? "at least 1 sample is needed" : fmt::format("a step has at most {} samples", most_samples)));
+    }
     if (batch % data_ranks != 0) {
         const std::int64_t below = batch - batch % data_ranks;
-        const bool has_above = below <= most - data_ranks;
+        const bool has_above = below <= most_samples - data_ranks;
         const std::string above = has_above ? fmt::format("{}", below + data_ranks) : "";
         const std::string would_do = below == 0 ? above : fmt::format("{}{}{}", below, has_above ? " or " : "", above);
         throw InputError(fmt::format("--global-batch {} cannot be divided by data={} ({} % {} = {}); {} would do",
@@ -82,7 +87,8 @@ Algorithm default_all_reduce(const Machine& machine, const Placement& placement,
 
 Mesh make_mesh(const Plan& plan, std::int64_t devices) {
     Mesh mesh = plan.mesh;
-    if (const std::int64_t apart = plan.servers.shared ? 0 : plan.servers.count; apart > 0) {
+    if (const std::int64_t apart = plan.methods.get<Servers>().shared ? 0 : plan.methods.get<Servers>().count;
+        apart > 0) {
         if (apart >= devices) {
             throw InputError(
                 fmt::format("--plan '{}': {} servers leave none of {} devices to train on", plan.text, apart, devices));
@@ -137,12 +143,12 @@ std::int64_t axis_size(const Mesh& mesh, std::string_view name) {
 }
 
 std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks, int micro_batches) {
-    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
     if (!job.global_batch && job.batch_per_device < 1) {
         throw InputError(fmt::format("--batch {}: at least 1 sample a device is needed", job.batch_per_device));
     }
-    if (!job.global_batch && job.batch_per_device > most / data_ranks) {
-        throw InputError(fmt::format("--batch {}: too many samples on {} devices", job.batch_per_device, data_ranks));
+    if (!job.global_batch && job.batch_per_device > most_samples / data_ranks) {
+        throw InputError(fmt::format("--batch {}: too many samples on {} copies of the network: a step has at most {}",
+                                     job.batch_per_device, data_ranks, most_samples));
     }
     const std::int64_t batch = job.global_batch ? divided(*job.global_batch, data_ranks) : job.batch_per_device;
     if (batch % micro_batches != 0) {
@@ -162,7 +168,9 @@ bool sums_in_switches(const Machine& machine, const Mesh& mesh, int axis) {
 
 Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh& mesh, int axis) {
     const Placement placement = place(machine, ranks(mesh));
-    if (!plan.all_reduce || plan.all_reduce->name == "auto") return default_all_reduce(machine, placement, mesh, axis);
+    const bool open =
+        !plan.all_reduce || plan.all_reduce->name == "auto" || models::is_mpi_library(plan.all_reduce->name);
+    if (open) return default_all_reduce(machine, placement, mesh, axis);
     if (plan.all_reduce->name == "hierarchical" && !placement.uneven.empty()) {
         throw InputError(
             fmt::format("--plan '{}': a hierarchical all-reduce needs the same number of ranks on each "

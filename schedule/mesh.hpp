@@ -10,6 +10,9 @@
 
 namespace rehearse::schedule {
 
+/// Samples of one step, of all ranks: more than anybody trains with, and products with sizes of layers fit 64 bits.
+inline constexpr std::int64_t most_samples = 1'000'000'000;
+
 /// The plan's axes with the one that has no size inferred. InputError when their product is not `devices`.
 Mesh make_mesh(const Plan& plan, std::int64_t devices);
 

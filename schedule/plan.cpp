@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/methods/servers.hpp"
 #include "core/text.hpp"
 #include "schedule/axes/axis.hpp"
 #include "schedule/compatibility.hpp"
@@ -96,7 +97,7 @@ void read_axis(std::string_view text, Plan& plan) {
     const std::vector<std::string_view> parts = split_outside(text, ':');
     const Assignment axis = read_assignment(parts.front());
     const Word& row = find_word(axis.name, {});
-    if (axis_index(plan.mesh, axis.name) >= 0 || (axis.name == "server" && plan.servers.count != 0)) {
+    if (axis_index(plan.mesh, axis.name) >= 0 || (axis.name == "server" && plan.methods.get<Servers>().count != 0)) {
         throw InputError(fmt::format("axis '{}' is given twice", axis.name));
     }
     if (axis.has_value && axis.value.empty()) {

@@ -35,15 +35,7 @@ struct Plan {
     Bytes first_bucket{1e6};                // the first bucket may be smaller, so that sending starts early (DDP: 1 MB)
     bool overlap = true;                    // all-reduce while the backward pass goes on
     int zero = 0;                           // ZeRO's stage
-    int lag = 0;                            // steps between a gradient and its update
-    int control = 0;                        // how ranks agree on what to sum: Schedule::control
-    bool whole_variables = false;           // servers take whole variables, none is shared out
-    std::optional<DataType> compress{};     // gradients are rounded to this type for the wire
-    Compression compression{};              // or sent in fewer bits still
-    Averaging averaging{};                  // of models that the ranks train by themselves
-    Servers servers{};                      // that keep the weights
-    Curvature curvature{};                  // K-FAC of dense layers
-    bool send_vectors = false;              // to them, of dense layers what their gradients are products of
+    MethodData methods{};                   // of methods of training: what each has read (core/methods)
     BatchShares shares{};
     bool share_dense = false;               // one weird trick: the data axis shares the dense layers at the end
     bool share_tables = false;              // the data axis shares tables of embeddings (DLRM)

@@ -9,6 +9,8 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "core/methods/compression.hpp"
+#include "core/methods/lag.hpp"
 #include "core/precision.hpp"
 #include "schedule/axes/shares.hpp"
 #include "schedule/costs.hpp"
@@ -22,11 +24,11 @@ namespace rehearse::schedule {
 namespace {
 
 /// Of a stage's tables that another stage has, too: the axis of both, and how large the table is.
-std::map<int, std::pair<int, std::int64_t>> axes_of_ties(const Stage& stage, int own, Mesh& mesh) {
+std::map<int, std::pair<int, std::int64_t>> axes_of_ties(const Stage& stage, StageIndex own, Mesh& mesh) {
     std::map<int, std::pair<int, std::int64_t>> axes;
     const int pipe = axis_index(mesh, "pipe");
     for (const auto& [layer, tie] : stage.ties) {
-        axes[layer] = {pair_of(mesh, pipe, std::min(own, tie.stage), std::max(own, tie.stage)), tie.elements};
+        axes[layer] = {pair_of(mesh, pipe, std::min<int>(own, tie.stage), std::max<int>(own, tie.stage)), tie.elements};
     }
     return axes;
 }
@@ -47,8 +49,8 @@ ClassMaker::ClassMaker(Schedule& schedule, const Plan& plan, const Machine& mach
 void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
     StepOptions options{.sum = {.overlap = plan_.overlap,
                                 .zero = plan_.zero,
-                                .wire = plan_.compress.value_or(wire_type(schedule.precision)),
-                                .lag = plan_.lag},
+                                .wire = plan_.methods.get<Rounding>().type.value_or(wire_type(schedule.precision)),
+                                .lag = plan_.methods.get<Lag>().steps},
                         .tensor = choose_layer_sum(plan_, machine_, schedule.mesh),
                         .recompute = plan_.recompute,
                         .asynchronous = strategy_of(plan_).asynchronous};
@@ -65,7 +67,7 @@ void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
     for (const int axis : axes) {
         if (axis >= 0) options.sum.algorithms[axis] = choose_all_reduce(plan_, machine_, schedule.mesh, axis);
     }
-    const auto ties = axes_of_ties(stage, static_cast<int>(options_.size()), schedule.mesh);
+    const auto ties = axes_of_ties(stage, StageIndex{options_.size()}, schedule.mesh);
     stage.part.buckets = make_buckets(stage.part.network, wire_type(schedule.precision), plan_.first_bucket,
                                       plan_.bucket, axes, begins, ties);
     for (const Method* method : methods()) {
@@ -74,9 +76,9 @@ void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
     options_.push_back(std::move(options));
 }
 
-RankClass ClassMaker::make(int stage, std::int64_t batch) const {
+RankClass ClassMaker::make(StageIndex stage, std::int64_t batch) const {
     const Stage& of = stages_[at(stage)];
-    RankClass made{.name = stages() > 1 ? fmt::format("stage{}", stage) : "all", .part = of.part, .steps = {}};
+    RankClass made{.name = stages() > 1 ? fmt::format("stage{}", int{stage}) : "all", .part = of.part, .steps = {}};
     made.batch = batch;
     if (batch > 0) made.name += fmt::format(":batch{}", batch);
     const PipelineShape shape{stages(), schedule_.micro_batches, plan_.chunks};
@@ -120,7 +122,7 @@ std::vector<std::int64_t> ClassMaker::balanced(std::int64_t batch) const {
             return std::ranges::all_of(on, [&](const auto& place) {
                 const DeviceClass* device = place.second;
                 if (device == nullptr || !(device->memory.value > Bytes{0})) return true;
-                return total(memory_use(schedule_, make(place.first, samples))) <= device->memory.value;
+                return total(memory_use(schedule_, make(StageIndex{place.first}, samples))) <= device->memory.value;
             });
         };
         kinds.push_back({static_cast<std::int64_t>(copies.size()), seconds, fits});

@@ -21,7 +21,7 @@ public:
     ClassMaker(Schedule& schedule, const Plan& plan, const Machine& machine, std::vector<Stage> stages);
 
     /// A stage's program on `batch` samples; 0: on the schedule's batch_per_rank.
-    RankClass make(int stage, std::int64_t batch) const;
+    RankClass make(StageIndex stage, std::int64_t batch) const;
     int stages() const { return static_cast<int>(stages_.size()); }
 
     /// How many samples each copy along data gets: as the plan says, or so that all take as long. InputError where

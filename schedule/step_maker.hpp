@@ -34,7 +34,7 @@ private:
     /// Of one dimension after the other: gradients of the rows that were lent.
     void send_halos(int halo, Chunk chunk);
     /// An exchange that one layer alone reads.
-    bool is_own_exchange(int input) const;
+    bool is_own_exchange(int i, int input) const;
     bool exchanges_input(int i) const;
     /// What only layer i reads of other ranks' tables, slots or rows: its gradients leave before those of layers in
     /// between, or of its weights, are made.

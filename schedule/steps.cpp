@@ -33,13 +33,13 @@ std::optional<CollectiveKind> forward_collective(Movement movement) {
         case Movement::sum:
             return CollectiveKind::all_reduce;
         case Movement::gather:
-        case Movement::spread:
+        case Movement::all_gather:
             return CollectiveKind::all_gather;
-        case Movement::scatter:
+        case Movement::reduce_scatter:
             return CollectiveKind::reduce_scatter;
         case Movement::halo:
             return CollectiveKind::halo;
-        case Movement::exchange:
+        case Movement::all_to_all:
             return CollectiveKind::all_to_all;
         default:
             return std::nullopt;
@@ -50,13 +50,13 @@ std::optional<CollectiveKind> backward_collective(Movement movement) {
         case Movement::copy:
             return CollectiveKind::all_reduce;
         case Movement::slice:
-        case Movement::scatter:
+        case Movement::reduce_scatter:
             return CollectiveKind::all_gather;
-        case Movement::spread:
+        case Movement::all_gather:
             return CollectiveKind::reduce_scatter;
         case Movement::halo:
             return CollectiveKind::halo;
-        case Movement::exchange:
+        case Movement::all_to_all:
             return CollectiveKind::all_to_all;
         default:
             return std::nullopt;
@@ -209,15 +209,16 @@ void StepMaker::send_halos(int halo, Chunk chunk) {
     }
 }
 
-bool StepMaker::is_own_exchange(int input) const {
+// Of layers that read the same rows (queries, keys and values), the first is the last to give its gradient.
+bool StepMaker::is_own_exchange(int i, int input) const {
     const auto* op = std::get_if<Communication>(&context_.layers()[at(input)].op);
-    return gathers_again(context_.layers()[at(input)]) ||
-           (op != nullptr && op->movement == Movement::exchange && readers_[at(input)].size() == 1);
+    return (gathers_again(context_.layers()[at(input)]) && readers_[at(input)].front() == i) ||
+           (op != nullptr && op->movement == Movement::all_to_all && readers_[at(input)].size() == 1);
 }
 
 void StepMaker::gather_again(int i) {
     for (const int input : context_.layers()[at(i)].inputs) {
-        if (!gathers_again(context_.layers()[at(input)]) ||
+        if (!gathers_again(context_.layers()[at(input)]) || readers_[at(input)].back() != i ||
             !has_pass(context_.layers()[at(i)].op, Pass::backward_weights))
             continue;
         steps_.gather_again(input);
@@ -225,12 +226,12 @@ void StepMaker::gather_again(int i) {
 }
 
 bool StepMaker::exchanges_input(int i) const {
-    return std::ranges::any_of(context_.layers()[at(i)].inputs, [&](int input) { return is_own_exchange(input); });
+    return std::ranges::any_of(context_.layers()[at(i)].inputs, [&](int input) { return is_own_exchange(i, input); });
 }
 
 void StepMaker::exchange_gradients(int i) {
     for (const int input : context_.layers()[at(i)].inputs) {
-        if (!is_own_exchange(input)) continue;
+        if (!is_own_exchange(i, input)) continue;
         communicate_backward(input, std::get<Communication>(context_.layers()[at(input)].op));
         exchanged_.insert(input);
     }

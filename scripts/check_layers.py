@@ -21,15 +21,17 @@ MAY_INCLUDE = {  # besides the folder itself
     "run": {"core", "kernels"},
     "bench": {"core", "kernels", "calibrate"},  # it fills calibrate's Samples
     "store": {"core"},
+    "match": {"core"},
     "kernels": {"core", "store"},
     "predict": {"core", "prices", "models", "schedule", "sim"},
     "search": {"core", "prices", "schedule", "sim", "predict", "store"},
     "cluster": {"core", "models", "schedule", "sim", "predict"},
     "picture": {"core"},
-    "validate": {"core", "prices", "models", "schedule", "sim", "predict", "cluster"},
-    "report": {"core", "prices", "predict"},
-    "cli": {"core", "bench", "cluster", "picture", "predict", "report", "search", "validate"} | VERBS,
+    "validate": {"core", "match", "prices", "models", "schedule", "sim", "predict", "cluster"},
+    "report": {"core", "prices", "predict", "models", "picture"},
+    "cli": {"core", "bench", "cluster", "match", "picture", "predict", "report", "search", "validate"} | VERBS,
     "python": {"core", "predict", "search", "models", "schedule", "sim", "trace"},
+    "fuzz": {"core", "calibrate", "cluster", "match", "models", "run", "schedule", "search", "trace", "validate"},
     "gui": {"core", "picture", "predict", "report"} | VERBS - {"kernels", "run"},
 }
 OWNERS = {  # library: (how its headers begin, who may reach them)
@@ -40,6 +42,7 @@ OWNERS = {  # library: (how its headers begin, who may reach them)
     "CUDA": (r"cuda|cublas|cudnn|cufft|nccl|nvml", {"kernels"}),
     "Highway": (r"hwy/", {"kernels", "bench"}),
     "SQLite": (r"sqlite3\.h", {"store"}),
+    "RE2": (r"re2/", {"match"}),
     "HDF5": (r"hdf5\.h|H5", {"run"}),
     "cairo": (r"cairo", {"picture"}),
     "toml++": (r"toml\+\+|toml\.hpp", {"models", "validate"}),

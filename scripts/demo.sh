@@ -1,12 +1,14 @@
 #!/bin/bash
 # The main job, end to end: predict ResNet-50 on Summit, then hold a prediction for this host to a real run on it.
-# Everything it makes lies in build/demo; nothing else is touched.
+# Everything it makes lies in build/demo, its results in build/demo/results; nothing else is touched.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-scripts/setup.sh release rehearse
+# Nothing is built for GPUs where there is none, whatever toolkit is installed.
+[ -e /dev/nvidia0 ] || export REHEARSE_CONFIGURE="-DREHEARSE_CUDA=OFF"
+scripts/setup.sh demo rehearse
 
-rehearse=build/release/cli/rehearse
-out=build/demo
+rehearse=build/demo/cli/rehearse
+out=build/demo/results
 mkdir -p "$out"
 export REHEARSE_HOME="$out"  # where the measured this-host is kept
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

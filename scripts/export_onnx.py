@@ -10,7 +10,8 @@ As a function:
   export(network, (torch.zeros(2, 3, 224, 224),), "resnet50.onnx")
 
 PyTorch 1.13 and later, without a GPU. An export for inference would fold batch normalization into convolutions and leave
-dropout out; the file says besides which tensors are buffers, not parameters, which ONNX itself does not.
+dropout out. The file says besides, which ONNX itself does not, which tensors are buffers, not parameters, and how many
+parameters and multiply-adds PyTorch counts: `rehearse models FILE --check` compares.
 """
 import argparse
 import importlib
@@ -19,6 +20,26 @@ import io
 import re
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Count(TorchDispatchMode):
+    """Multiply-adds of the convolutions and products that PyTorch dispatches."""
+    sum = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        name = func.overloadpacket.__name__
+        if name == "convolution":  # the taps of a filter, at each place of the result, or of the input if transposed
+            self.sum += (args[0] if args[6] else out).numel() * args[1].numel() // args[1].shape[0]
+        elif name in ("mm", "bmm"):
+            self.sum += out.numel() * args[0].shape[-1]
+        elif name in ("addmm", "baddbmm"):
+            self.sum += out.numel() * args[1].shape[-1]
+        elif name.startswith("_scaled_dot_product"):  # PyTorch 2: both products of attention in one
+            q, k, v = args[:3]
+            self.sum += q.numel() // q.shape[-1] * k.shape[-2] * (q.shape[-1] + v.shape[-1])
+        return out
 
 
 def export(network, inputs, path, opset=13, weights=False):
@@ -35,9 +56,14 @@ def export(network, inputs, path, opset=13, weights=False):
     for tensor in [] if weights else model.graph.initializer:
         if tensor.data_type == onnx.TensorProto.FLOAT and len(tensor.raw_data) > 65536:
             tensor.ClearField("raw_data")
-    buffers = model.metadata_props.add()
-    buffers.key = "rehearse.buffers"
-    buffers.value = ",".join(name for name, _ in network.named_buffers())
+    with torch.no_grad(), Count() as count:
+        network(*inputs)
+    said = {"buffers": ",".join(name for name, _ in network.named_buffers()),
+            "parameters": sum(each.numel() for each in network.parameters()),
+            "multiply_adds": count.sum / inputs[0].shape[0]}
+    for key, value in said.items():  # for `rehearse models FILE --check`
+        entry = model.metadata_props.add()
+        entry.key, entry.value = f"rehearse.{key}", str(value)
     with open(path, "wb") as file:
         file.write(model.SerializeToString())
 

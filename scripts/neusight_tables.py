@@ -17,7 +17,7 @@ OF_DEVICE = {"V100": "v100-pcie", "P100": "p100-pcie", "P4": "p4", "T4": "t4", "
              "MI210": "mi210"}
 # What the names of the kernels say of the algorithm that ran.
 FAMILY = {"WINOGRAD": "w", "WINOGRAD_NONFUSED": "n", "IMPLICIT_PRECOMP_GEMM": "g", "IMPLICIT_GEMM": "d", "GEMM": "d", "FFT": "f"}
-EVERY = {"linear": 5, "bmm": 10, "vector": 12}
+EVERY = {"linear": 5, "bmm": 10, "vector": 12, "softmax": 3, "ln": 3}
 HOST = 0.3
 HEAD = """# SPDX-License-Identifier: Apache-2.0
 # NeuSight (https://github.com/sitar-lab/NeuSight, commit 6945927, MIT, Georgia Institute of Technology and Microsoft; "Forecasting
@@ -67,7 +67,7 @@ def main(folder, target):
     for op in ("linear", "bmm"):
         products.update(table((r for r in rows_of(folder, op) if kept(r, op)), lambda r: (op, r["part"]) + whole(r, sizes)))
     write(f"{target}/products.csv", ["op", "part"] + sizes, products)
-    vector = (r for r in rows_of(folder, "vector") if int(r["shape_hash"]) % EVERY["vector"] == 0)
+    vector = (r for r in rows_of(folder, "vector") if int(r["shape_hash"]) % EVERY.get(r["op"], EVERY["vector"]) == 0)
     write(f"{target}/vectors.csv", ["op", "rows", "cols"], table(vector, lambda r: (r["op"],) + whole(r, ["rows", "cols"])))
 
 

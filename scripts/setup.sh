@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the packages that are missing (as root, or with sudo) and builds a preset, or only some of its targets:
-# setup.sh [release|dev|asan|...] [TARGET...]
+# setup.sh [release|dev|asan|...] [TARGET...]; REHEARSE_CONFIGURE holds options for cmake
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
@@ -21,5 +21,5 @@ if [ ${#missing[@]} -gt 0 ]; then
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" >&2
 fi
 
-cmake --preset "$preset" >&2
+cmake --preset "$preset" ${REHEARSE_CONFIGURE:-} >&2
 cmake --build --preset "$preset" -j "$(nproc)" ${1:+--target "$@"} >&2

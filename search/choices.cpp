@@ -15,6 +15,8 @@ using schedule::Recompute;
 
 constexpr std::array recomputations{Recompute::none, Recompute::attention, Recompute::blocks, Recompute::all};
 
+constexpr int most_chunks = 1 << 20;  // no network has as many layers
+
 std::string_view word(Recompute recompute) {
     switch (recompute) {
         case Recompute::all:
@@ -66,7 +68,7 @@ void vary(std::vector<Choices>& all, int most, const Set& set) {
 void add_chunks(const Choices& base, const Variety& variety, std::vector<Choices>& found) {
     const bool several = base.shape.copies() > 1;
     std::vector<Choices> all;
-    for (int chunks = 1; chunks <= variety.chunks; chunks *= 2) {
+    for (int chunks = 1; chunks <= std::min(variety.chunks, most_chunks); chunks *= 2) {
         const bool interleaves = base.shape.pipe > 1 && base.micro_batches % base.shape.pipe == 0;
         if (chunks > 1 && !interleaves) break;
         all.push_back(base);

@@ -10,8 +10,10 @@
 #include <set>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 #include "core/error.hpp"
+#include "schedule/mesh.hpp"
 #include "search/crew.hpp"
 #include "search/finalists.hpp"
 
@@ -169,8 +171,9 @@ private:
 
     // Any rank may be asked to end; then all do.
     bool stopped(std::size_t done, std::size_t all) {
-        const bool goes =
-            goes_on(listener_.simulating, static_cast<std::int64_t>(done), static_cast<std::int64_t>(all));
+        done_ = static_cast<std::int64_t>(done);
+        all_ = static_cast<std::int64_t>(all);
+        const bool goes = goes_on(listener_.simulating, done_, all_);
         if (!crew_.exchange) return stopped_ = !goes;
         const std::vector<std::string> each = crew_.exchange(goes ? "" : "stop");
         return stopped_ = std::ranges::count(each, "") < std::ssize(each);
@@ -190,14 +193,18 @@ private:
             }
             return join_results(results, crew_.exchange);
         }
-        // Others are at those that could not be claimed: their results will be there, or they died and claims grow old.
+        // Others are at those that could not be claimed: their results will be there, or they died, which is seen.
+        bool said = false;
         for (std::vector<std::size_t> waiting = batch; !waiting.empty();) {
             std::erase_if(waiting, [&](std::size_t i) {
                 if (!with_band && !is_free(candidates_[i])) return false;
                 results.emplace_back(i, judged(candidates_[i], with_band));
                 return true;
             });
-            if (!waiting.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+            if (waiting.empty()) break;
+            if (!std::exchange(said, true)) say(fmt::format("waiting for {} plans of another search", waiting.size()));
+            std::this_thread::sleep_for(std::chrono::milliseconds(200));
+            if (!goes_on(listener_.simulating, done_, all_)) break;
         }
         return results;
     }
@@ -277,6 +284,7 @@ private:
     Bytes capacity_;
     std::vector<Ranked> candidates_;
     std::vector<std::size_t> ranked_;  // of the candidates
+    std::int64_t done_ = 0, all_ = 0;  // plans simulated, as the listener was last told
     bool stopped_ = false;
     Result result_;
 };
@@ -289,6 +297,10 @@ Result search(const Network& network, const Machine& machine, const Request& req
               const Listener& listener, const Crew& crew) {
     if (!request.job.global_batch || *request.job.global_batch < 1) {
         throw InputError("search: a global batch of at least 1 sample is needed");
+    }
+    if (*request.job.global_batch > schedule::most_samples) {
+        throw InputError(fmt::format("search: a global batch of {} samples; a step has at most {}",
+                                     *request.job.global_batch, schedule::most_samples));
     }
     for (const std::int64_t count : request.devices) {
         if (count < 1 || count > device_count(machine)) {

@@ -6,23 +6,27 @@
 #include <utility>
 
 #include "store/database.hpp"
+#include "store/process.hpp"
 
 namespace rehearse::search {
 namespace {
 
-constexpr std::int64_t claim_s = 600;
+// Of searches on other hosts, whose end is not seen. Who is slower loses nothing: both simulate the plan.
+constexpr std::int64_t claim_s = 120;
 
 constexpr const char* schema = R"(
 CREATE TABLE IF NOT EXISTS plan(
   job TEXT NOT NULL, plan TEXT NOT NULL, devices INTEGER NOT NULL, claimed INTEGER NOT NULL, done INTEGER NOT NULL,
-  step_s REAL, low_s REAL, high_s REAL, memory_bytes REAL, refusal TEXT, PRIMARY KEY(job, plan, devices)) WITHOUT ROWID;
+  step_s REAL, low_s REAL, high_s REAL, memory_bytes REAL, refusal TEXT, owner TEXT,
+  PRIMARY KEY(job, plan, devices)) WITHOUT ROWID;
 )";
 
 constexpr store::Kind kind{.application = 0x52687332,  // "Rhs2"
-                           .version = 1,
+                           .version = 2,
                            .what = "searched plans",
                            .otherwise = "go without --store",
-                           .schema = schema};
+                           .schema = schema,
+                           .upgrade = "ALTER TABLE plan ADD COLUMN owner TEXT"};
 
 }  // namespace
 
@@ -47,19 +51,23 @@ public:
     }
 
     bool claim(const std::string& plan, std::int64_t devices) const {
-        const store::Statement asked =
-            of("INSERT INTO plan(job, plan, devices, claimed, done) VALUES(?1, ?2, ?3, ?4, 0) "
-               "ON CONFLICT DO UPDATE SET claimed = ?4 WHERE done = 0 AND claimed < ?4 - ?5",
+        store::Transaction transaction(database_);
+        if (!is_free(plan, devices)) return false;
+        const store::Statement taken =
+            of("INSERT OR REPLACE INTO plan(job, plan, devices, claimed, done, owner) VALUES(?1, ?2, ?3, ?4, 0, ?5)",
                plan, devices);
-        asked.bind(4, std::int64_t{std::time(nullptr)});
-        asked.bind(5, claim_s);
-        asked.step();
-        return database_.changes() == 1;
+        taken.bind(4, std::int64_t{std::time(nullptr)});
+        taken.bind(5, process_);
+        taken.step();
+        transaction.commit();
+        return true;
     }
 
     void put(const std::string& plan, std::int64_t devices, const Simulated& result) const {
         const store::Statement asked =
-            of("INSERT OR REPLACE INTO plan VALUES(?1, ?2, ?3, ?4, 1, ?5, ?6, ?7, ?8, ?9)", plan, devices);
+            of("INSERT OR REPLACE INTO plan(job, plan, devices, claimed, done, step_s, low_s, high_s, memory_bytes, "
+               "refusal) VALUES(?1, ?2, ?3, ?4, 1, ?5, ?6, ?7, ?8, ?9)",
+               plan, devices);
         asked.bind(4, std::int64_t{std::time(nullptr)});
         asked.bind(5, result.step.value);
         asked.bind(6, result.low.value);
@@ -70,6 +78,16 @@ public:
     }
 
 private:
+    /// Nobody is at it: it was never taken, or by one that has ended or was not heard of for long.
+    bool is_free(const std::string& plan, std::int64_t devices) const {
+        const store::Statement asked =
+            of("SELECT done, claimed, owner FROM plan WHERE job = ?1 AND plan = ?2 AND devices = ?3", plan, devices);
+        if (!asked.step()) return true;
+        if (asked.integer(0) != 0) return false;
+        const std::int64_t age = std::int64_t{std::time(nullptr)} - asked.integer(1);
+        return age > claim_s || age < 0 || store::has_ended(asked.text(2));  // below 0: by a clock that was wrong
+    }
+
     /// With the key bound: ?1 to ?3.
     store::Statement of(const char* sql, const std::string& plan, std::int64_t devices) const {
         store::Statement statement(database_, sql);
@@ -80,6 +98,7 @@ private:
     }
 
     std::string job_;
+    std::string process_ = store::this_process();
     store::Database database_;
 };
 

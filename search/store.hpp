@@ -23,7 +23,8 @@ public:
     Store(const Store&) = delete;
     Store& operator=(const Store&) = delete;
 
-    /// Good as long as the store lives. A claim that is older than ten minutes is another's to take.
+    /// Good as long as the store lives. A claim is another's to take when the process that made it has
+    /// ended, as far as it can be seen from this host, or after two minutes.
     Others others();
 
 private:

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/methods/servers.hpp"
 #include "sim/check/certificate.hpp"
 #include "sim/collective/groups.hpp"
 #include "sim/host/overlap.hpp"
@@ -47,7 +48,7 @@ std::int64_t message_count(const Schedule& schedule, const Wiring& wiring) {
             const Groups groups = groups_along(schedule.mesh, bucket->axis, bucket->algorithm, wiring);
             const Collective rounds = rounds_of(call_of(*bucket), groups);
             for (const Phase& phase : rounds.phases()) {
-                const auto messages = static_cast<std::int64_t>(rounds.parcels(phase.first_round).size());
+                const auto messages = static_cast<std::int64_t>(rounds.messages(phase.first_round).size());
                 count += phase.repeats * messages * groups.count / classes;
             }
         }
@@ -140,7 +141,7 @@ Prediction Simulator::simulate(const Options& options) {
         prediction.timeline.title =
             fmt::format("{} on {}, {}, predicted", schedule_.network.name, machine_.name, schedule_.plan);
     };
-    if (schedule_.servers.count > 0) {
+    if (schedule_.methods.get<Servers>().count > 0) {
         Prediction prediction = simulate_asynchronous(steps, with.wiring, options);
         title(prediction);
         prediction.bounds = certify(prediction.timeline, steps, with.wiring);
@@ -164,7 +165,8 @@ Prediction Simulator::simulate(const Options& options) {
 }
 
 Seconds Simulator::step(const Options& options) {
-    const bool once = options.iterations == 1 && schedule_.servers.count == 0 && !loses_by_overlap(machine_);
+    const bool once =
+        options.iterations == 1 && schedule_.methods.get<Servers>().count == 0 && !loses_by_overlap(machine_);
     if (once) {
         Setting& with = setting(options);
         const Steps steps{with.steps, with.wiring, {options.pace, options.quorum}};

@@ -9,6 +9,10 @@
 
 #include "core/error.hpp"
 #include "core/gradient_sums.hpp"
+#include "core/methods/averaging.hpp"
+#include "core/methods/compression.hpp"
+#include "core/methods/servers.hpp"
+#include "core/methods/synchronous.hpp"
 #include "core/text.hpp"
 #include "prices/tile_model.hpp"
 #include "sim/check/bounds.hpp"
@@ -50,9 +54,9 @@ struct Describe {
         if (precondition.bucket >= 0) of_bucket(precondition.bucket);
         event.micro_batch = precondition.micro_batch;
     }
-    void operator()(const Trade& trade) const {
-        of_bucket(trade.bucket);
-        peer("trade", size_of(trade.type) * static_cast<double>(trade.sent));
+    void operator()(const PushPull& push_pull) const {
+        of_bucket(push_pull.bucket);
+        peer("trade", size_of(push_pull.type) * static_cast<double>(push_pull.sent));
     }
     void operator()(const Load& load) const {
         event.layer = load.tier;
@@ -81,7 +85,7 @@ Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, 
       durations_(schedule.classes.size()),
       pace_(pace) {
     const Machine& machine = wiring.machine();
-    const std::int64_t devices = ranks_ + (schedule.servers.shared ? 0 : schedule.servers.count);
+    const std::int64_t devices = all_devices(schedule);
     if (devices > device_count(machine)) {
         throw InputError(fmt::format("{}: {} ranks need as many devices, machine '{}' has {}", schedule.plan, devices,
                                      machine.name, device_count(machine)));
@@ -97,7 +101,7 @@ Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, 
     }
     if (!pace_.of_rank.empty()) find_paces();
     find_loading();
-    if (schedule.control > 0) find_control();
+    if (schedule.methods.get<Synchronous>().control > 0) find_control();
 }
 
 Steps::Steps(const Steps& priced, const Wiring& wiring, Pace pace)
@@ -136,7 +140,7 @@ void Steps::find_control() {
             const auto* sum = std::get_if<Communicate>(&rank_class.steps[i].action);
             if (sum == nullptr || !sum->of_bucket() || sum->kind == CollectiveKind::all_gather) continue;
             const Bucket& bucket = rank_class.part.buckets[static_cast<std::size_t>(sum->bucket())];
-            of_class[i] = control_time(schedule_.control, size_of(schedule_.mesh, sum->axis),
+            of_class[i] = control_time(schedule_.methods.get<Synchronous>().control, size_of(schedule_.mesh, sum->axis),
                                        tensors(rank_class.part.network, bucket), wiring_.machine());
         }
     }
@@ -153,7 +157,8 @@ void Steps::find_paces() {
         auto& of_class = class_pace_.emplace_back();
         for (auto& [device, paces] : by_device) {
             const double count = static_cast<double>(paces.size());
-            const auto waited = static_cast<std::int64_t>(std::ceil(pace_.quorum * count - 1e-9));
+            const auto waited =
+                std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(pace_.quorum * count - 1e-9)));
             of_class[device] = pace_of(std::move(paces), waited);
         }
     }
@@ -193,7 +198,7 @@ Seconds Steps::price_step(const Step& step, const DeviceClass& device) const {
 // Models that train at the same time share the device: together they take as long as one of them, as long as they do
 // not fill it. What a batch as large as all of them takes, and much larger ones, says how full one of them keeps it.
 Seconds Steps::beside_learners(const Problem& problem, Seconds alone, const DeviceClass& device) const {
-    const int learners = schedule_.averaging.learners;
+    const int learners = schedule_.methods.get<Averaging>().learners;
     if (learners == 1) return alone;
     constexpr std::int64_t filling =
         1024;  // samples: beyond it a batch gains nothing (Koliousis et al. 2019, figure 4)
@@ -238,19 +243,13 @@ Seconds Steps::duration(int step, std::int64_t rank) const {
            extra(rank_class, step);
 }
 
-// Memory is passed over for each sum of `words` and `added`: gradients and what was left out, what is chosen of them,
-// what all ranks send; a model less the average one.
+// On the class's first rank, as a collective is.
 Seconds Steps::beside(const Communicate& communicate, std::int64_t rank) const {
-    if (communicate.content != Content::compressed && communicate.content != Content::differences) return {};
-    const DeviceClass& device = wiring_.device_class(rank);
-    const auto sum = [&](std::int64_t count) {
-        return at(price({Add{{count}, 2}, Pass::forward, 1, DataType::f32}, device), quantile_);
-    };
-    const std::int64_t whole = schedule_.classes.front().part.buckets[rehearse::at(communicate.bucket())].elements;
-    if (communicate.content == Content::differences) return schedule_.averaging.learners * sum(whole);
-    const bool bits = schedule_.compression.kind == Compression::Kind::one_bit;
-    const auto members = static_cast<double>(size_of(schedule_.mesh, communicate.axis));
-    return 2 * sum(whole) + (bits ? members * sum(whole) : sum(communicate.elements));
+    Seconds sum;
+    for (const auto& [problem, times] : communicate.beside) {
+        sum += static_cast<double>(times) * at(price(problem, wiring_.device_class(rank)), quantile_);
+    }
+    return sum;
 }
 
 Seconds Steps::lengthened(int rank_class, int step) const {

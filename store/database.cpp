@@ -73,8 +73,13 @@ bool Database::is_made() const {
 }
 
 void Database::make() const {
-    if (is_made()) return;
-    run(kind_.schema);
+    if (!is_made()) {
+        run(kind_.schema);
+    } else if (kind_.upgrade != nullptr && number("PRAGMA user_version") < kind_.version) {
+        run(kind_.upgrade);
+    } else {
+        return;
+    }
     run(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kind_.application, kind_.version).c_str());
 }
 

@@ -20,6 +20,7 @@ struct Kind {
     std::string_view
         otherwise;       // what a user may do instead of mending a damaged file: "go without it with --tune off"
     const char* schema;  // CREATE TABLE ...
+    const char* upgrade = nullptr;  // what makes tables of the version before those of this one
 };
 
 /// An open file. InputError: not of this kind, damaged, or of a later version (it is left as it is); BackendError: it
@@ -31,7 +32,8 @@ public:
 
     /// Whether the tables are there; false: the file is new.
     bool is_made() const;
-    /// Makes the tables where they are missing; inside the caller's transaction, if there is one.
+    /// Makes the tables where they are missing, or of the version before; inside the caller's transaction, if there is
+    /// one.
     void make() const;
     void run(const char* sql) const;
     /// Rows that the last statement changed.

@@ -5,36 +5,23 @@
 #include <string>
 #include <string_view>
 
+#include "core/quoting.hpp"
 #include "trace/formats.hpp"
 #include "trace/layout.hpp"
 
 namespace rehearse::trace {
-
-namespace {
-
-std::string cell(std::string_view text) {
-    if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string{text};
-    std::string quoted = "\"";
-    for (const char c : text) {
-        if (c == '"') quoted += '"';
-        quoted += c;
-    }
-    return quoted += '"';
-}
-
-}  // namespace
 
 void write_csv(std::span<const Timeline> timelines, OutputFile& out) {
     const std::vector<std::string> labels = labels_of(timelines);
     out.append(
         "timeline,title,iteration,rank,stream,step,layer,pass,micro_batch,start_ns,duration_ns,bytes,flop,flow\n");
     for (std::size_t i = 0; i < timelines.size(); ++i) {
-        const std::string head = fmt::format("{},{}", labels[i], cell(timelines[i].title));
+        const std::string head = fmt::format("{},{}", labels[i], csv_field(timelines[i].title));
         for (const Event& e : timelines[i].events) {
             const std::int64_t start = to_ns(e.start);
             out.append(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", head, e.iteration, e.rank,
-                                   to_string(e.stream), cell(e.step), cell(e.layer), cell(e.pass), e.micro_batch, start,
-                                   to_ns(e.end) - start, e.bytes.value, e.flops.value, e.flow));
+                                   to_string(e.stream), csv_field(e.step), csv_field(e.layer), csv_field(e.pass),
+                                   e.micro_batch, start, to_ns(e.end) - start, e.bytes.value, e.flops.value, e.flow));
         }
     }
 }
@@ -45,9 +32,9 @@ void write_links_csv(std::span<const Timeline> timelines, OutputFile& out) {
     for (std::size_t i = 0; i < timelines.size(); ++i) {
         const Seconds whole = length(timelines[i]);
         for (const LinkUse& use : timelines[i].links) {
-            out.append(fmt::format("{},{},{},{},{},{},{},{},{:.6g}\n", labels[i], cell(timelines[i].title),
-                                   cell(use.name), cell(use.kind), use.links, use.capacity.value, use.bytes.value,
-                                   use.most.value, utilisation(use, whole)));
+            out.append(fmt::format("{},{},{},{},{},{},{},{},{:.6g}\n", labels[i], csv_field(timelines[i].title),
+                                   csv_field(use.name), csv_field(use.kind), use.links, use.capacity.value,
+                                   use.bytes.value, use.most.value, utilisation(use, whole)));
         }
     }
 }

@@ -103,29 +103,39 @@ std::vector<LibraryRow> shipped_library_rows() {
     return all;
 }
 
-std::vector<LibraryAnswer> answer(const std::vector<LibraryRow>& rows) {
+LibraryPrices::Key LibraryPrices::key_of(const LibraryRow& row) {
+    return {row.machine, row.version, row.transport, row.nodes, row.devices_per_node};
+}
+
+LibraryPrices::LibraryPrices(const std::vector<LibraryRow>& rows, std::shared_ptr<const CollectiveLibrary> library) {
     std::map<std::string, Machine> machines;
-    using Key = std::tuple<std::string, std::int64_t, std::string, std::int64_t, std::int64_t>;
-    std::map<Key, sim::LibraryTimes> times;
-    std::vector<LibraryAnswer> answers;
     for (const LibraryRow& row : rows) {
+        if (times_.contains(key_of(row))) continue;
         auto machine = machines.find(row.machine);
         if (machine == machines.end()) machine = machines.emplace(row.machine, models::load_machine(row.machine)).first;
-        const Key key{row.machine, row.version, row.transport, row.nodes, row.devices_per_node};
-        auto found = times.find(key);
-        if (found == times.end()) {
-            CollectiveSoftware software = collectives_of(machine->second);
-            software.version = row.version;
-            if (!row.transport.empty()) software.transport = row.transport;
-            std::vector<int> devices(static_cast<std::size_t>(row.devices_per_node));
-            std::iota(devices.begin(), devices.end(), 0);
-            found = times.emplace(key, sim::LibraryTimes{machine->second, software, 0, row.nodes, devices}).first;
-        }
-        LibraryAnswer one{row, found->second.price(row.kind, row.bytes), {}};
-        if (row.alone) one.predicted.time += found->second.waiting();
-        one.band = prices::around(one.predicted.time, prices::log_reach(one.predicted.error));
-        answers.push_back(std::move(one));
+        CollectiveSoftware software = machine->second.collectives;
+        if (library) software.library = library;
+        software.version = row.version;
+        if (!row.transport.empty()) software.transport = row.transport;
+        std::vector<int> devices(static_cast<std::size_t>(row.devices_per_node));
+        std::iota(devices.begin(), devices.end(), 0);
+        times_.emplace(key_of(row), sim::LibraryTimes{machine->second, software, 0, row.nodes, devices});
     }
+}
+
+LibraryAnswer LibraryPrices::answer(const LibraryRow& row) const {
+    const sim::LibraryTimes& times = times_.at(key_of(row));
+    LibraryAnswer one{row, times.price(row.kind, row.bytes), {}};
+    if (row.alone) one.predicted.time += times.waiting();
+    one.band = prices::around(one.predicted.time, prices::log_reach(one.predicted.error));
+    return one;
+}
+
+std::vector<LibraryAnswer> answer(const std::vector<LibraryRow>& rows) {
+    const LibraryPrices prices{rows};
+    std::vector<LibraryAnswer> answers;
+    answers.reserve(rows.size());
+    for (const LibraryRow& row : rows) answers.push_back(prices.answer(row));
     return answers;
 }
 

@@ -2,8 +2,11 @@
 // Measured tables of libraries of collectives, each row beside what sim/collective/libraries says without it.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "core/collectives/collective.hpp"
@@ -33,6 +36,21 @@ struct LibraryAnswer {
     prices::Interval<Seconds> band;
     double error() const { return predicted.time / row.time - 1; }
 };
+/// The communicators of tables, each made once.
+class LibraryPrices {
+public:
+    /// By `library`, whose figures the caller may change, or by that of each machine's file where it is null.
+    /// InputError where a machine is not known.
+    explicit LibraryPrices(const std::vector<LibraryRow>& rows, std::shared_ptr<const CollectiveLibrary> library = {});
+    /// Of a row of those.
+    LibraryAnswer answer(const LibraryRow& row) const;
+
+private:
+    using Key = std::tuple<std::string, std::int64_t, std::string, std::int64_t, std::int64_t>;
+    static Key key_of(const LibraryRow& row);
+    std::map<Key, sim::LibraryTimes> times_;
+};
+
 /// One answer a row. InputError where a machine is not known.
 std::vector<LibraryAnswer> answer(const std::vector<LibraryRow>& rows);
 

@@ -14,5 +14,6 @@ struct PublishedFile {
 std::span<const PublishedFile> published_files();
 std::span<const PublishedFile> library_table_files();
 std::span<const PublishedFile> replay_rule_files();
+std::span<const PublishedFile> language_files();
 
 }  // namespace rehearse::validate

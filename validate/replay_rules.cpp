@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <regex>
 
 #include "core/text.hpp"
+#include "match/pattern.hpp"
 #include "models/reader/machine_reader.hpp"
+#include "models/reader/toml.hpp"
 #include "validate/published_files.hpp"
 
 namespace rehearse::validate {
@@ -65,30 +66,46 @@ constexpr std::array settings_table{
 // Of the columns in which a row says of itself what is simulated for it.
 constexpr std::string_view own_setting = "run.";
 
-std::regex pattern(models::Reader& reader, std::string_view column) {
+using Columns = std::vector<std::pair<std::string, match::Pattern>>;
+
+match::Pattern pattern(models::Reader& reader, std::string_view column) {
     const std::string text = reader.text(column);
     try {
-        return std::regex{text, std::regex::icase | std::regex::optimize};
-    } catch (const std::regex_error& error) {
-        reader.fail(column, fmt::format("'{}' is not a regular expression: {}", text, error.what()));
+        return match::Pattern{text, column, match::Case::ignored};
+    } catch (const InputError& error) {
+        reader.fail(column, error.what());
     }
+}
+
+/// The columns that `when` or `unless` of a rule looks at.
+Columns columns_of(models::Reader& reader, const toml::table& written) {
+    Columns columns;
+    for (const auto& [key, node] : written) {
+        const std::string column{key.str()};
+        if (column == "id") reader.fail(column, "a rule must not look at the id: it would know the answer");
+        columns.emplace_back(column, pattern(reader, column));
+    }
+    return columns;
 }
 
 }  // namespace
 
 struct ReplayRules::Rule {
-    std::vector<std::pair<std::string, std::regex>> when;  // by column
+    Columns when, unless;
     ReplaySettings set;
     std::string origin;
 
-    /// The groups of each column's match, by "column" and "column.1"; nothing when a column does not match.
+    /// The groups of each match of `when`, by "column" and "column.1"; nothing when one does not match or one of
+    /// `unless` does.
     std::optional<ReplaySettings> matched(const PublishedRow& row) const {
         ReplaySettings groups;
+        for (const auto& [column, text] : unless) {
+            if (text.groups_of(row.text(column))) return std::nullopt;
+        }
         for (const auto& [column, text] : when) {
-            std::smatch match;
-            const std::string& value = row.text(column);
-            if (!std::regex_match(value, match, text)) return std::nullopt;
-            for (std::size_t i = 1; i < match.size(); ++i) groups[fmt::format("{}.{}", column, i)] = match[i].str();
+            const auto found = text.groups_of(row.text(column));
+            if (!found) return std::nullopt;
+            for (std::size_t i = 0; i < found->size(); ++i) groups[fmt::format("{}.{}", column, i + 1)] = (*found)[i];
         }
         for (const auto& [column, value] : row.columns) groups[column] = value;
         return groups;
@@ -124,12 +141,7 @@ std::optional<std::string_view> setting_of(std::string_view column) {
 std::span<const ReplaySetting> replay_settings() { return settings_table; }
 
 void ReplayRules::add(std::string_view text, const std::string& origin) {
-    toml::table table;
-    try {
-        table = toml::parse(text, origin);
-    } catch (const toml::parse_error& error) {
-        throw InputError(fmt::format("{}:{}: not TOML: {}", origin, error.source().begin.line, error.description()));
-    }
+    const toml::table table = models::parse_toml(text, origin);
     models::Reader top(table, origin, "");
     std::size_t next = 0;
     for (models::Reader& reader : top.tables("rule", "rule")) {
@@ -139,10 +151,9 @@ void ReplayRules::add(std::string_view text, const std::string& origin) {
         rule->origin = fmt::format("{}:{}", origin, written.source().begin.line);
         auto when = reader.table("when", "rule: when");
         if (!when) reader.fail("'when' is missing: the columns that the rule looks at");
-        for (const auto& [key, node] : *written["when"].as_table()) {
-            const std::string column{key.str()};
-            if (column == "id") when->fail(column, "a rule must not look at the id: it would know the answer");
-            rule->when.emplace_back(column, pattern(*when, column));
+        rule->when = columns_of(*when, *written["when"].as_table());
+        if (auto unless = reader.table("unless", "rule: unless")) {
+            rule->unless = columns_of(*unless, *written["unless"].as_table());
         }
         for (const ReplaySetting& setting : settings_table) {
             std::string value = reader.text(setting.name, "");

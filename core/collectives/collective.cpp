@@ -18,7 +18,6 @@ namespace {
 constexpr std::string_view hierarchical_name = "hierarchical";
 constexpr std::string_view torus_name = "torus";
 constexpr std::string_view adasum_name = "adasum";
-constexpr std::string_view library_name = "nccl";
 
 std::span<const Pattern> patterns_of(CollectiveKind kind) {
     switch (kind) {
@@ -79,8 +78,8 @@ Algorithm parse_hierarchical(CollectiveKind kind, std::string_view text, std::st
 
 // "nccl", or "nccl(tree,simple)" with what it must take; "any" leaves one of them open.
 Algorithm parse_library(CollectiveKind kind, std::string_view text) {
-    Algorithm library{.name = std::string{library_name}};
-    if (text == library_name) return library;
+    Algorithm library{.name = std::string{first_word(text)}};
+    if (text == library.name) return library;
     const std::size_t open = text.find('('), comma = text.find(',');
     if (open == std::string_view::npos || comma == std::string_view::npos || !text.ends_with(')'))
         refuse(kind, text, "write it like nccl, or nccl(tree,simple): the algorithm and protocol that it must take");
@@ -156,7 +155,7 @@ Algorithm parse_algorithm(std::string_view text, CollectiveKind kind) {
     const std::size_t open = text.find('(');
     const std::string_view name = text.substr(0, open);
     check_name(kind, name, open == std::string_view::npos ? text : name, true);
-    if (name == library_name) return parse_library(kind, text);
+    if (of_library(name)) return parse_library(kind, text);
     const bool two_parts = name == hierarchical_name;
     if (open == std::string_view::npos && !two_parts) return {.name = std::string{name}};
     const std::size_t middle = text.find(two_parts ? ',' : 'x', std::min(open, text.size()));
@@ -179,7 +178,7 @@ Algorithm parse_algorithm(std::string_view text, CollectiveKind kind) {
 std::vector<AlgorithmName> algorithms(CollectiveKind kind) {
     std::vector<AlgorithmName> names;
     for (const Pattern& pattern : patterns_of(kind)) {
-        if (pattern.kind == kind && pattern.name != adasum_name && pattern.name != library_name)
+        if (pattern.kind == kind && pattern.name != adasum_name && !of_library(pattern.name))
             names.push_back({pattern.name, pattern.summary});
     }
     return names;
@@ -228,18 +227,18 @@ std::vector<Transfer> Collective::round(std::int64_t index) const {
     return transfers;
 }
 
-std::vector<Parcel> Collective::parcels(std::int64_t index) const {
+std::vector<Message> Collective::messages(std::int64_t index) const {
     require(index >= 0 && index < rounds(), "a round of this collective");
-    std::vector<Parcel> parcels;
+    std::vector<Message> messages;
     rounds_->transfers(index, [&](const Transfer& t) {
         if (t.begin >= t.end || t.from == t.to) return;
-        if (!parcels.empty() && parcels.back().from == t.from && parcels.back().to == t.to) {
-            parcels.back().elements += t.end - t.begin;
+        if (!messages.empty() && messages.back().from == t.from && messages.back().to == t.to) {
+            messages.back().elements += t.end - t.begin;
         } else {
-            parcels.push_back({t.from, t.to, t.end - t.begin, t.combine});
+            messages.push_back({t.from, t.to, t.end - t.begin, t.combine});
         }
     });
-    return parcels;
+    return messages;
 }
 
 Range Collective::chunk(std::int64_t rank) const { return rehearse::chunk(group_.size, {0, elements_}, rank); }

@@ -93,10 +93,10 @@ struct Transfer {
 };
 
 /// A message of a round: all transfers from one rank to another.
-struct Parcel {
+struct Message {
     std::int64_t from = 0, to = 0, elements = 0;
     Combine combine = Combine::copy;
-    bool operator==(const Parcel&) const = default;
+    bool operator==(const Message&) const = default;
 };
 
 /// Consecutive rounds that are alike: the same flows up to a renaming of ranges, the same sizes (to one element).
@@ -128,7 +128,7 @@ public:
     /// All transfers of a round; empty ranges are left out.
     std::vector<Transfer> round(std::int64_t index) const;
     /// The same as messages.
-    std::vector<Parcel> parcels(std::int64_t index) const;
+    std::vector<Message> messages(std::int64_t index) const;
 
     CollectiveKind kind() const { return kind_; }
     const Algorithm& algorithm() const { return algorithm_; }

@@ -5,13 +5,11 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/collectives/collective.hpp"
-#include "core/machine.hpp"
 
 namespace rehearse {
 
@@ -58,22 +56,33 @@ struct LibraryVersion {
     double posting = 0;  // us at least a step in a ring over several nodes; three times by Simple
     double plateau = 0;  // 0: the architecture's
     std::array<std::vector<double>, 3> tree_correction;  // by log2(bytes / 64)
+    std::array<std::vector<double>, 3> ring_correction;  // the same of rings; empty: 1
+    /// RCCL's: shares of the bus on two nodes and less and on more, in place of all limits; 0 in Simple's place: none.
+    /// A protocol with share 0 is not used.
+    std::array<ByProtocol, 2> tree_share{}, ring_share{};
+    std::string architecture;  // the only one that it is of; empty: all
     std::string source;
 };
 
 /// How messages travel between nodes.
 struct LibraryTransport {
     std::string name;
+    std::string like;            // another, whose figures stand in where nobody measured this one; empty: none
     double share = 1;            // of a NIC's rate that long messages reach
     double through_cpu = 1;      // the same again where GPU and NIC meet in the CPU
     double eager_kb = 0;         // messages up to here are sent at once
     double rendezvous = 0;       // us a step takes longer by a message of 1 KB; grows with its size to the power below
     double power = 1, most = 0;  // us at most
-    /// us that the thread of a NIC is busy for a message: eager, by LL beyond, by Simple for each 16 KB, and at most
-    double gap_eager = 0, gap_ll = 0, gap_16kb = 0, gap_most = 0;
-    double step = 1;            // how many times as long a step takes as the library's table says
-    double exchange_share = 1;  // of the rate above when everybody sends to everybody
-    double error = 0;           // of a prediction, one standard deviation
+    /// us that the thread of a NIC is busy for a message: eager, by LL beyond, by Simple for each 16 KB up to 32
+    double gap_eager = 0, gap_ll = 0, gap_16kb = 0;
+    double gap_tree_16kb = 0;         // ... of a tree, up to 64 KB: twice as many messages are under way
+    double window = 0;                // steps of a call whose receives stand ready, so that they cost as eager ones
+    double inject_b = 0, inject = 0;  // messages of an all-to-all up to so many bytes are stored by the CPU: us each
+    double unhidden = 1;              // share of a Simple ring's latency, by the library's table, that no data hide
+    double late_ll = 1;               // how many times as long a tree's step by LL takes from 2.19 on
+    double step = 1;                  // how many times as long a step takes as the library's table says
+    double exchange_share = 1;        // of the rate above when everybody sends to everybody
+    double error = 0;                 // of a prediction, one standard deviation
     std::string source;
 };
 
@@ -89,24 +98,13 @@ struct CollectiveLibrary {
     std::vector<LibraryTransport> transports;
 };
 
-/// The library of collectives that jobs on a machine use.
-struct CollectiveSoftware {
-    std::shared_ptr<const CollectiveLibrary> library;
-    std::int64_t version = 0;  // 0: the newest
-    std::string transport;     // empty: the library's first
-    bool sharp = false;        // switches between nodes sum
-    std::string nics_at;       // "cpu", "switch" or "gpu": where a GPU's way to its NIC turns; empty: as the links say
-    std::string source;        // empty: the machine file says nothing, and the default holds
-};
+/// Names of all-reduces that are a library's, as in models/libraries/.
+inline constexpr std::array<std::string_view, 2> library_names{"nccl", "rccl"};
 
 /// A library's collective, which chooses and is priced as a whole (sim/collective/libraries). Its rounds, where a
 /// prediction asks which links it uses and where it is run without the library, are those of its rings; `inside` and
 /// `across` are the algorithm and protocol that it must take, empty where it chooses.
-inline bool of_library(const Algorithm& algorithm) { return algorithm.name == "nccl"; }
-
-/// What the file that this machine was read from says about its library: kept beside the machines, by their origin.
-/// Without a library where nothing was told, as of a machine that was made without a file.
-CollectiveSoftware collectives_of(const Machine& machine);
-void tell_collectives(const Machine& machine, CollectiveSoftware software);
+inline bool of_library(std::string_view name) { return name == library_names[0] || name == library_names[1]; }
+inline bool of_library(const Algorithm& algorithm) { return of_library(algorithm.name); }
 
 }  // namespace rehearse

@@ -92,6 +92,7 @@ constexpr std::array table{
     Pattern{kind, "direct", "two rounds: each chunk straight to who sums it, and to all; in switches that sum", direct},
     Pattern{kind, "adasum", "vectors are combined by how far they agree: 2 log2 n rounds and dot products", adasum},
     Pattern{kind, "nccl", "as NCCL chooses; its rounds, where they are asked for, are those of rings", rings},
+    Pattern{kind, "rccl", "as RCCL, AMD's port of NCCL, chooses; its rounds likewise", rings},
     Pattern{kind, "torus", "torus(RxC): half the data by rings along rows then columns, half the other way", torus},
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/comm/by_mpi.hpp"
 
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "core/error.hpp"
@@ -11,7 +13,11 @@ namespace rehearse::kernels {
 namespace {
 
 int counted(std::int64_t count) {
-    require(count <= std::numeric_limits<int>::max(), "a message that MPI can count");
+    constexpr std::int64_t most = std::numeric_limits<int>::max();
+    if (count > most) {
+        throw InputError(
+            fmt::format("MPI's own collectives count elements to {}, not to {}: ask for smaller ones", most, count));
+    }
     return static_cast<int>(count);
 }
 

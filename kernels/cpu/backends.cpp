@@ -9,6 +9,7 @@
 #include "kernels/cpu/conv/im2col.hpp"
 #include "kernels/cpu/conv/winograd.hpp"
 #include "kernels/cpu/gemm/matmul.hpp"
+#include "kernels/cpu/general/general.hpp"
 #include "kernels/cpu/half/half.hpp"
 #include "kernels/cpu/rows/batchnorm.hpp"
 #include "kernels/cpu/rows/rows.hpp"
@@ -36,7 +37,7 @@ std::span<const Backend* const> backends() {
 }
 
 std::span<const Backend* const> preferred() {
-    static const std::vector<const Backend*> first{&flash(), &rows()};
+    static const std::vector<const Backend*> first{&flash(), &rows(), &general()};
     return first;
 }
 

@@ -147,7 +147,7 @@ private:
         start(task);
     }
 
-    void issue(const Pool2d& op, const Buffers& b) {
+    void issue(const Pool& op, const Buffers& b) {
         const Shape out = output_shape(Op{op});
         const Window& w = op.window;
         auto task = points<Pooling>(forward() ? count_of(b.dst) : count_of(b.diff_src[0]));

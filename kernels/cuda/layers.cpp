@@ -18,6 +18,7 @@ struct Refusal {
         return op.parts > 1 ? "normalizes on the GPU without sums of other ranks" : "";
     }
     std::string operator()(const Attention& op) const {
+        if (!has_own_keys(op)) return "attends on the GPU with keys and values of each head's own";
         if (op.head_size <= largest_head) return {};
         return fmt::format("attends on the GPU with heads of up to {} numbers, not {}", largest_head, op.head_size);
     }
@@ -25,7 +26,7 @@ struct Refusal {
     std::string operator()(const O& /*op*/) const {
         constexpr bool runs = std::is_same_v<O, Activation> || std::is_same_v<O, Concat> ||
                               std::is_same_v<O, ChannelPad> || std::is_same_v<O, Dropout> ||
-                              std::is_same_v<O, Flatten> || std::is_same_v<O, Bias> || std::is_same_v<O, Pool2d> ||
+                              std::is_same_v<O, Flatten> || std::is_same_v<O, Bias> || std::is_same_v<O, Pool> ||
                               std::is_same_v<O, LayerNorm> || std::is_same_v<O, Softmax> ||
                               std::is_same_v<O, SoftmaxLoss> || std::is_same_v<O, Embedding> ||
                               std::is_same_v<O, SgdUpdate> || std::is_same_v<O, AdamUpdate> ||

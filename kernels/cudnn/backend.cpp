@@ -28,6 +28,7 @@ struct Wanted {
 // Whatever the GPU.
 std::string refusal_of(const Problem& problem) {
     if (const auto* op = std::get_if<Attention>(&problem.op)) {
+        if (!has_own_keys(*op)) return "attends with keys and values of each head's own";
         if (problem.type == DataType::f32) return "attends in 16 bits only";
         if (op->causal && op->keys != op->queries) return "causal attention needs as many keys as queries";
         if (op->packed && op->heads * op->head_size % 8 != 0) return "packed parts must begin at whole 16 bytes";
@@ -128,7 +129,7 @@ private:
 std::int64_t engines(Engine& engine) {
     std::int64_t most = 0;
     for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
-        std::vector<Problem> problems{{Conv2d{8, 8, 8, 8, {}, 1, false}, pass, 1, DataType::f32}};
+        std::vector<Problem> problems{{Conv{8, 8, 8, 8, {}, 1, false}, pass, 1, DataType::f32}};
         if (pass != Pass::backward_weights) problems.push_back({Attention{1, 64, 64, 64}, pass, 1, DataType::f16});
         for (const Problem& problem : problems) {
             Graph graph = graph_of(problem);

@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "kernels/batchnorm.hpp"
 #include "kernels/buffers.hpp"
+#include "kernels/heads.hpp"
 #include "kernels/onednn/plans.hpp"
 #include "kernels/reference/backend.hpp"
 #include "kernels/storage.hpp"
@@ -36,11 +37,12 @@ struct RunsReference {
 };
 
 bool runs_reference(const Problem& problem) {
-    return problem.pass == Pass::update || std::visit(RunsReference{problem.pass}, problem.op);
+    return problem.pass == Pass::update || is_general(problem.op) ||
+           std::visit(RunsReference{problem.pass}, problem.op);
 }
 
 // A window can lie wholly in the padding, where oneDNN's largest value is the lowest float and its average 0 / 0.
-bool has_empty_window(const Pool2d& op) {
+bool has_empty_window(const Pool& op) {
     const Window& w = op.window;
     const std::int64_t extent_h = w.dilation_h * (w.kernel_h - 1) + 1;
     const std::int64_t extent_w = w.dilation_w * (w.kernel_w - 1) + 1;
@@ -50,7 +52,7 @@ bool has_empty_window(const Pool2d& op) {
 }
 
 std::string refusal(const Op& op) {
-    if (const auto* pool = std::get_if<Pool2d>(&op); pool != nullptr && has_empty_window(*pool)) {
+    if (const auto* pool = std::get_if<Pool>(&op); pool != nullptr && has_empty_window(*pool)) {
         return "oneDNN's pooling gives no number for a window that lies wholly in the padding";
     }
     if (const auto* norm = std::get_if<BatchNorm>(&op); norm != nullptr && norm->add) {
@@ -58,6 +60,9 @@ std::string refusal(const Op& op) {
     }
     if (const auto* norm = std::get_if<BatchNorm>(&op); norm != nullptr && norm->parts > 1) {
         return "oneDNN's batch normalization takes no sums of other ranks";
+    }
+    if (const auto* heads = std::get_if<Attention>(&op); heads != nullptr && !has_own_keys(*heads)) {
+        return "our attention of oneDNN's products takes keys and values of each head's own";
     }
     if (std::holds_alternative<GroupedMatMul>(op)) return "oneDNN 2 has no grouped products";
     if (const auto* lrn = std::get_if<Lrn>(&op); lrn != nullptr && lrn->size % 2 == 0) {
@@ -222,7 +227,7 @@ public:
         };
         if (!refusal(op).empty()) return 0;
         return converting_errors(op, [&] {
-            if (const auto* pool = std::get_if<Pool2d>(&op)) return floats(workspace_bytes(*pool, batch));
+            if (const auto* pool = std::get_if<Pool>(&op)) return floats(workspace_bytes(*pool, batch));
             if (const auto* lrn = std::get_if<Lrn>(&op)) return floats(workspace_bytes(*lrn, batch));
             if (const auto* attention = std::get_if<Attention>(&op)) return floats(workspace_bytes(*attention, batch));
             return reference::backend().workspace(op, batch);

@@ -15,7 +15,7 @@ enum class Way { faster_layout, direct, gemm, winograd };
 
 void plan(Program& program, const Conv& op, Pass pass, std::int64_t batch, Way way = Way::faster_layout);
 void plan(Program& program, const MatMul& op, Pass pass, std::int64_t batch);
-void plan(Program& program, const Pool2d& op, Pass pass, std::int64_t batch);
+void plan(Program& program, const Pool& op, Pass pass, std::int64_t batch);
 void plan(Program& program, const BatchNorm& op, Pass pass, std::int64_t batch);
 void plan(Program& program, const Lrn& op, Pass pass, std::int64_t batch);
 void plan(Program& program, const Activation& op, Pass pass, std::int64_t batch);
@@ -30,7 +30,7 @@ void plan(Program& program, const LayerNorm& op, Pass pass, std::int64_t batch);
 void plan(Program& program, const Attention& op, Pass pass, std::int64_t batch);
 
 /// Bytes of oneDNN's own workspace, from forward to backward.
-std::size_t workspace_bytes(const Pool2d& op, std::int64_t batch);
+std::size_t workspace_bytes(const Pool& op, std::int64_t batch);
 std::size_t workspace_bytes(const Lrn& op, std::int64_t batch);
 /// Of attention, the probabilities: what an implementation in separate steps keeps.
 std::size_t workspace_bytes(const Attention& op, std::int64_t batch);

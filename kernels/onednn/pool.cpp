@@ -14,13 +14,13 @@ struct Given {
     memory::dims strides, kernel, dilation, padding_l, padding_r;
 };
 
-dnnl::algorithm algorithm_of(const Pool2d& op) {
+dnnl::algorithm algorithm_of(const Pool& op) {
     if (op.kind == PoolKind::max) return dnnl::algorithm::pooling_max;
     return op.count_padding ? dnnl::algorithm::pooling_avg_include_padding
                             : dnnl::algorithm::pooling_avg_exclude_padding;
 }
 
-Given given(const Pool2d& op, std::int64_t batch) {
+Given given(const Pool& op, std::int64_t batch) {
     const Window& w = op.window;
     const memory::desc in = dense(behind(batch, input_shapes(op)[0]));
     const memory::desc out = dense(behind(batch, output_shape(op)));
@@ -53,11 +53,11 @@ dnnl::pooling_v2_forward::primitive_desc forward_desc(const Given& g) {
 
 }  // namespace
 
-std::size_t workspace_bytes(const Pool2d& op, std::int64_t batch) {
+std::size_t workspace_bytes(const Pool& op, std::int64_t batch) {
     return forward_desc(given(op, batch)).workspace_desc().get_size();
 }
 
-void plan(Program& program, const Pool2d& op, Pass pass, std::int64_t batch) {
+void plan(Program& program, const Pool& op, Pass pass, std::int64_t batch) {
     const Given g = given(op, batch);
     const auto forward = forward_desc(g);
     const memory::desc kept = forward.workspace_desc();

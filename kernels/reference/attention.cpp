@@ -49,7 +49,7 @@ void forward_head(const Attention& op, const Buffers& b, std::int64_t sample, st
     for (std::int64_t i = 0; i < op.queries; ++i) {
         Sums p = scores_of(op, q, k, i);
         const double log_sum = softmax(p);
-        for (std::int64_t c = 0; c < op.head_size; ++c) {
+        for (std::int64_t c = 0; c < value_size(op); ++c) {
             double sum = 0;
             for (std::size_t j = 0; j < p.size(); ++j) {
                 sum += p[j] * v.data[static_cast<std::int64_t>(j) * v.row + c];
@@ -60,10 +60,12 @@ void forward_head(const Attention& op, const Buffers& b, std::int64_t sample, st
     }
 }
 
-void store(const Sums& sums, HeadRows<float> to, std::int64_t rows, std::int64_t size) {
+// `again`: onto what an earlier head of those that share the rows left there.
+void store(const Sums& sums, HeadRows<float> to, std::int64_t rows, std::int64_t size, bool again = false) {
     if (to.data == nullptr) return;
     for (std::int64_t i = 0; i < rows * size; ++i) {
-        to.data[i / size * to.row + i % size] = static_cast<float>(sums[static_cast<std::size_t>(i)]);
+        float& value = to.data[i / size * to.row + i % size];
+        value = static_cast<float>((again ? static_cast<double>(value) : 0) + sums[static_cast<std::size_t>(i)]);
     }
 }
 
@@ -74,15 +76,15 @@ void backward_head(const Attention& op, const Buffers& b, std::int64_t sample, s
     const auto k = rows_of_head<const float>(op, b.src, Part::k, sample, head);
     const auto v = rows_of_head<const float>(op, b.src, Part::v, sample, head);
     const auto diff = rows_of_result<const float>(op, b.diff_dst, sample, head);
-    const std::int64_t size = op.head_size;
-    Sums diff_q(op.queries * size), diff_k(op.keys * size), diff_v(op.keys * size);
+    const std::int64_t size = op.head_size, values = value_size(op);
+    Sums diff_q(op.queries * size), diff_k(op.keys * size), diff_v(op.keys * values);
     for (std::int64_t i = 0; i < op.queries; ++i) {
         Sums p = scores_of(op, q, k, i);
         softmax(p);
         Sums diff_p;
         double common = 0;
         for (std::size_t j = 0; j < p.size(); ++j) {
-            diff_p.push_back(dot(diff.data + i * diff.row, v.data + static_cast<std::int64_t>(j) * v.row, size));
+            diff_p.push_back(dot(diff.data + i * diff.row, v.data + static_cast<std::int64_t>(j) * v.row, values));
             common += p[j] * diff_p[j];
         }
         for (std::int64_t j = 0; j < static_cast<std::int64_t>(p.size()); ++j) {
@@ -90,13 +92,14 @@ void backward_head(const Attention& op, const Buffers& b, std::int64_t sample, s
             for (std::int64_t c = 0; c < size; ++c) {
                 diff_q[i * size + c] += diff_score * k.data[j * k.row + c];
                 diff_k[j * size + c] += diff_score * q.data[i * q.row + c];
-                diff_v[j * size + c] += p[j] * diff.data[i * diff.row + c];
             }
+            for (std::int64_t c = 0; c < values; ++c) diff_v[j * values + c] += p[j] * diff.data[i * diff.row + c];
         }
     }
     store(diff_q, rows_of_head<float>(op, b.diff_src, Part::q, sample, head), op.queries, size);
-    store(diff_k, rows_of_head<float>(op, b.diff_src, Part::k, sample, head), op.keys, size);
-    store(diff_v, rows_of_head<float>(op, b.diff_src, Part::v, sample, head), op.keys, size);
+    const bool again = head % (op.heads / key_heads(op)) != 0;
+    store(diff_k, rows_of_head<float>(op, b.diff_src, Part::k, sample, head), op.keys, size, again);
+    store(diff_v, rows_of_head<float>(op, b.diff_src, Part::v, sample, head), op.keys, values, again);
 }
 
 }  // namespace

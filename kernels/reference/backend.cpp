@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "kernels/buffers.hpp"
+#include "kernels/general/places.hpp"
 #include "kernels/heads.hpp"
 #include "kernels/reference/loops.hpp"
 #include "kernels/storage.hpp"
@@ -61,6 +62,7 @@ public:
         if (const auto* dropout = std::get_if<Dropout>(&op)) return batch * elements(dropout->shape);
         if (const auto* attention = std::get_if<Attention>(&op)) return attention_workspace(*attention, batch);
         if (const auto* norm = std::get_if<LayerNorm>(&op)) return layer_norm_workspace(*norm, batch);
+        if (const auto* cells = std::get_if<Recurrent>(&op)) return general::recurrent_workspace(*cells, batch);
         return keeps_slope(op) ? batch * elements(output_shape(op)) : 0;
     }
 };

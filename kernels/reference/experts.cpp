@@ -71,7 +71,7 @@ private:
         for (std::int64_t which = 0; which < r_.top; ++which) {
             std::int64_t best = nowhere;
             for (std::int64_t e = 0; e < r_.experts; ++e) {
-                const bool free = which == 0 || choices_[token * r_.top].expert != e;
+                const bool free = !is_chosen(token, which, e);
                 if (free && (best == nowhere || score(token, e) > score(token, best))) best = e;
             }
             choices_[token * r_.top + which] = {best, nowhere, shares[best]};
@@ -80,6 +80,13 @@ private:
         for (std::int64_t which = 0; r_.top > 1 && which < r_.top; ++which) {
             choices_[token * r_.top + which].weight /= sum;
         }
+    }
+
+    bool is_chosen(std::int64_t token, std::int64_t before, std::int64_t expert) const {
+        for (std::int64_t which = 0; which < before; ++which) {
+            if (of(token, which).expert == expert) return true;
+        }
+        return false;
     }
 
     Routing r_;
@@ -91,8 +98,8 @@ void fill_zero(View values) {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0;
 }
 
-// Of the scores of one token from those of its weights: with top = 1 the weight is the softmax of all, with 2 that of
-// the two chosen.
+// Of the scores of one token from those of its weights: with top = 1 the weight is the softmax of all, else that of
+// those chosen.
 void give_scores(const Routing& r, const Choices& choices, std::int64_t token, const std::vector<double>& of_weight,
                  View diff_scores) {
     double mean = 0;

@@ -11,7 +11,7 @@ namespace rehearse::kernels::reference {
 
 void run(const Conv& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const MatMul& op, Pass pass, std::int64_t batch, const Buffers& buffers);
-void run(const Pool2d& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Pool& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const ChannelSums& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const BatchNorm& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const Lrn& op, Pass pass, std::int64_t batch, const Buffers& buffers);
@@ -39,6 +39,15 @@ void run(const CombineTokens& op, Pass pass, std::int64_t batch, const Buffers& 
 void run(const GroupedMatMul& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const AdamUpdate& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const LambUpdate& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Elementwise& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Reduction& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Rearrangement& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Gather& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const BatchedMatMul& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Recurrent& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Normalization& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const SoftmaxAlong& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run(const Parameter& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 
 /// An activation at x, and its slope there.
 double value(Nonlinearity kind, double x);

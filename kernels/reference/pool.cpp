@@ -12,7 +12,7 @@ namespace {
 
 // visit(dst index, pixels of the window as src indices) for each output.
 template <typename Visit>
-void for_each_window(const Pool2d& op, std::int64_t batch, Visit visit) {
+void for_each_window(const Pool& op, std::int64_t batch, Visit visit) {
     const Extent in{op.depth == 0 ? 1 : op.depth, op.height, op.width};
     const Extent out = extent(output_shape(op));
     std::vector<std::int64_t> pixels;
@@ -32,12 +32,12 @@ std::int64_t first_largest(std::span<const float> src, const std::vector<std::in
                              [&](std::int64_t a, std::int64_t b) { return src[a] < src[b]; });
 }
 
-double divisor(const Pool2d& op, const std::vector<std::int64_t>& pixels) {
+double divisor(const Pool& op, const std::vector<std::int64_t>& pixels) {
     if (op.count_padding) return static_cast<double>(op.window.taps());
     return static_cast<double>(pixels.size());
 }
 
-void forward(const Pool2d& op, std::int64_t batch, const Buffers& b) {
+void forward(const Pool& op, std::int64_t batch, const Buffers& b) {
     const auto src = b.src[0];
     for_each_window(op, batch, [&](std::int64_t dst, const std::vector<std::int64_t>& pixels) {
         double value = 0;
@@ -50,7 +50,7 @@ void forward(const Pool2d& op, std::int64_t batch, const Buffers& b) {
     });
 }
 
-void backward_data(const Pool2d& op, std::int64_t batch, const Buffers& b) {
+void backward_data(const Pool& op, std::int64_t batch, const Buffers& b) {
     if (b.diff_src[0].empty()) return;
     std::vector<double> sum(b.diff_src[0].size());
     for_each_window(op, batch, [&](std::int64_t dst, const std::vector<std::int64_t>& pixels) {
@@ -66,7 +66,7 @@ void backward_data(const Pool2d& op, std::int64_t batch, const Buffers& b) {
 
 }  // namespace
 
-void run(const Pool2d& op, Pass pass, std::int64_t batch, const Buffers& buffers) {
+void run(const Pool& op, Pass pass, std::int64_t batch, const Buffers& buffers) {
     if (pass == Pass::forward) forward(op, batch, buffers);
     if (pass == Pass::backward_data) backward_data(op, batch, buffers);
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <ranges>
 
 #include <fmt/format.h>
@@ -19,25 +18,8 @@
 namespace rehearse::models {
 namespace {
 
-constexpr int deepest = 32;                     // functions in functions
-constexpr std::size_t most_nodes = 200000;      // of a graph, functions put in
-constexpr std::int64_t largest_kept = 1 << 22;  // elements of a constant whose values are kept
-
-template <typename To, typename From>
-std::vector<double> as_doubles(const From& values) {
-    return std::vector<double>(values.begin(), values.end());
-}
-
-template <typename T>
-std::vector<double> from_raw(const std::string& raw) {
-    std::vector<double> values(raw.size() / sizeof(T));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        T one;
-        std::memcpy(&one, raw.data() + i * sizeof(T), sizeof(T));  // ONNX is little-endian, as are our hosts
-        values[i] = static_cast<double>(one);
-    }
-    return values;
-}
+constexpr int deepest = 32;                 // functions in functions
+constexpr std::size_t most_nodes = 200000;  // of a graph, functions put in
 
 }  // namespace
 
@@ -46,40 +28,8 @@ bool floating(int element) {
            element == onnx::TensorProto::BFLOAT16 || element == onnx::TensorProto::DOUBLE;
 }
 
-// Of what shapes, axes and constants are made of; half-precision numbers are not read.
-std::shared_ptr<const std::vector<double>> data_of(const onnx::TensorProto& tensor) {
-    double elements = 1;
-    for (const std::int64_t dim : tensor.dims()) elements *= static_cast<double>(std::max<std::int64_t>(dim, 0));
-    if (elements > static_cast<double>(largest_kept) || tensor.data_location() == onnx::TensorProto::EXTERNAL)
-        return nullptr;
-    std::vector<double> values;
-    const std::string& raw = tensor.raw_data();
-    switch (tensor.data_type()) {
-        case onnx::TensorProto::FLOAT:
-            values = raw.empty() ? as_doubles<double>(tensor.float_data()) : from_raw<float>(raw);
-            break;
-        case onnx::TensorProto::DOUBLE:
-            values = raw.empty() ? as_doubles<double>(tensor.double_data()) : from_raw<double>(raw);
-            break;
-        case onnx::TensorProto::INT64:
-            values = raw.empty() ? as_doubles<double>(tensor.int64_data()) : from_raw<std::int64_t>(raw);
-            break;
-        case onnx::TensorProto::INT32:
-            values = raw.empty() ? as_doubles<double>(tensor.int32_data()) : from_raw<std::int32_t>(raw);
-            break;
-        case onnx::TensorProto::BOOL:
-        case onnx::TensorProto::UINT8:
-            values = raw.empty() ? as_doubles<double>(tensor.int32_data()) : from_raw<std::uint8_t>(raw);
-            break;
-        default:
-            return nullptr;
-    }
-    if (static_cast<double>(values.size()) != elements) return nullptr;  // weights that were left out
-    return std::make_shared<const std::vector<double>>(std::move(values));
-}
-
 OnnxGraph::OnnxGraph(const std::string& path, const ImportOptions& options, Samples samples)
-    : path_(path), samples_(samples) {
+    : path_(path), keeps_values_(options.values), samples_(samples) {
     read();
     inline_functions();
     check_attributes();

@@ -44,6 +44,10 @@ struct Value {
     std::int64_t lead = 1;        // of that dimension, what lies outside of the samples: L of L * N
     std::shared_ptr<const std::vector<double>> data{};  // of a small constant
     std::vector<std::string> weights{};                 // of a constant: the initializers that it has a slope in
+    /// Whether it is nothing but elements of the one initializer of `weights`, and which of them each is; null: as they
+    /// lie.
+    bool moved = false;
+    std::shared_ptr<const std::vector<double>> places{};
     const onnx::NodeProto* maker = nullptr;
 };
 
@@ -78,6 +82,10 @@ public:
     bool uniform(const std::string& value) const;
     /// A constant of integers whose values are known.
     std::optional<std::vector<std::int64_t>> numbers(const std::string& value) const;
+    /// Whether large tensors' values are kept, too, for who runs the network.
+    bool keeps_values() const { return keeps_values_; }
+    /// The size of dimension Value::batch, of a sample 1.
+    std::int64_t batch() const { return batch_; }
     /// How many nodes and outputs of the graph read it.
     int readers(const std::string& value) const;
     const std::vector<const onnx::NodeProto*>& readers_of(const std::string& value) const;
@@ -105,6 +113,7 @@ private:
     Value initializer(const onnx::TensorProto& tensor, bool trained) const;
 
     std::string path_;
+    bool keeps_values_ = false;
     onnx::ModelProto model_;
     std::deque<onnx::NodeProto> made_;  // of functions
     std::vector<const onnx::NodeProto*> nodes_;

@@ -43,18 +43,14 @@ bool makes_a_layer(const OnnxGraph& graph, const onnx::NodeProto& node) {
            });
 }
 
-constexpr std::string_view refused[] = {"If",
-                                        "Loop",
-                                        "Scan",
-                                        "NonZero",
-                                        "Compress",
-                                        "Unique",
-                                        "Optional",
-                                        "StringNormalizer",
-                                        "TfIdfVectorizer",
-                                        "NonMaxSuppression"};
+constexpr std::string_view refused[] = {"If",       "Loop",   "Scan",     "NonZero",
+                                        "Compress", "Unique", "Optional", "NonMaxSuppression"};
+constexpr std::string_view of_text[] = {"StringNormalizer", "TfIdfVectorizer", "RegexFullMatch",
+                                        "StringConcat",     "StringSplit",     "ImageDecoder"};
 
 void take_over(Import& import, const onnx::NodeProto& node) {
+    if (std::ranges::find(of_text, node.op_type()) != std::end(of_text))
+        import.graph.fail(node, "it works on text or encoded images, which no device of a training computes");
     for (const std::string& input : node.input()) {
         if (input.empty() || import.graph.value(input).kind != Value::Kind::unknown) continue;
         import.graph.fail(node, fmt::format("it reads '{}', which no node before it makes", input));
@@ -139,6 +135,13 @@ void say_what_was_seen(Import& import, Network& network) {
 
 namespace {
 
+// Whoever runs the network gets rotary embeddings in parts: no kernel turns them at once.
+template <typename Options>
+bool is_run(const Options& options) {
+    if constexpr (requires { options.values; }) return options.values;
+    return false;
+}
+
 Network import_graph(const std::string& path, const OnnxGraph& graph, const ImportOptions& options) {
     std::vector<std::string> floats;
     for (const std::string& input : graph.inputs())
@@ -156,7 +159,9 @@ Network import_graph(const std::string& path, const OnnxGraph& graph, const Impo
     Patterns patterns;
     find_normalizations(graph, patterns);
     find_functions(graph, patterns);
-    find_attention(graph, patterns);
+    const bool turns = !is_run(options);
+    find_attention(graph, patterns, turns);
+    if (turns) find_rotary(graph, patterns);
     for (const onnx::NodeProto* node : graph.nodes()) {
         if (patterns.inside.contains(node)) continue;
         const auto pattern = patterns.at.find(node);
@@ -168,6 +173,7 @@ Network import_graph(const std::string& path, const OnnxGraph& graph, const Impo
     }
     for (const std::string& output : graph.outputs()) end_in_loss(import, output, output == graph.outputs().front());
     Network network = import.builder.build();
+    import.give(network);
     say_what_was_seen(import, network);
     return network;
 }

@@ -2,6 +2,7 @@
 // Layers of an import under way: where values lie and how they are seen, whose weights they are, what they are called.
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -94,6 +95,74 @@ int Import::source(const onnx::NodeProto& node, int input, const Shape& shape) {
     return layer_of(node, node.input(input), shape);
 }
 
+namespace {
+
+// Which element of its one initializer each element of the sample takes that a weight is spread over.
+std::vector<std::int32_t> chosen(const Value& value, const Shape& own, const Shape& sample) {
+    std::vector<std::int32_t> places(static_cast<std::size_t>(elements(sample)));
+    std::int64_t inner = 1, within = 1;
+    std::vector<std::int64_t> at(places.size(), 0);
+    for (std::size_t d = sample.size(); d-- > 0; inner *= sample[d]) {
+        const std::size_t missing = sample.size() - own.size();
+        if (d < missing) break;
+        for (std::size_t i = 0; own[d - missing] > 1 && i < at.size(); ++i)
+            at[i] += static_cast<std::int64_t>(i) / inner % sample[d] * within;
+        within *= own[d - missing];
+    }
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        const auto place = static_cast<std::size_t>(at[i]);
+        places[i] = static_cast<std::int32_t>(value.places ? (*value.places)[place] : static_cast<double>(place));
+    }
+    return places;
+}
+
+}  // namespace
+
+// A tensor that training changes: where it broadcasts as it lies, or moved without loss, in the shape in which it is
+// read; else as it is stored, and the layer is told which elements are meant.
+void Import::take_weights(const onnx::NodeProto& node, const std::string& name, Operands& all) const {
+    const Value& value = graph.value(name);
+    const auto read = value.dims ? beside_samples(node, *value.dims) : std::nullopt;
+    for (const std::string& tensor : value.weights) {
+        const Shape dims = graph.dims(tensor).value_or(Shape{});
+        const bool all_of_it = value.weights.size() == 1 && read && elements(*read) == elements(dims);
+        const bool known = !graph.keeps_values() || (value.moved && read && value.weights.size() == 1);
+        bool once = all_of_it;
+        if (value.places) {
+            std::vector<double> sorted = *value.places;
+            std::ranges::sort(sorted);
+            once = once && std::ranges::adjacent_find(sorted) == sorted.end();
+        }
+        all.order += 'w';
+        all.tensors.push_back(tensor);
+        all.weights.push_back(once ? *read : dims.empty() ? Shape{1} : dims);
+        all.start.push_back(once ? name : tensor);
+        all.given.places.emplace_back();
+        if (!known) all.given.not_run = fmt::format("'{}' is computed from weights: no kernel takes its slope", name);
+        if (known && !once && graph.keeps_values())
+            all.given.places.back() = chosen(value, *read, *graph.sample(node.output(0)));
+    }
+}
+
+void Import::take_constant(const onnx::NodeProto& node, const std::string& name, Operands& all) const {
+    const Value& value = graph.value(name);
+    const bool side = value.kind == Value::Kind::side;
+    Shape dims = side ? sample(node, name) : value.dims.value_or(Shape{1});
+    const auto read = beside_samples(node, dims);
+    if (!side && read) dims = *read;
+    all.order += 'c';
+    all.constants.push_back(dims.empty() ? Shape{1} : dims);
+    all.given.fixed.emplace_back();
+    if (value.data && read && !side) {
+        // Infinity times zero is no number; the lowest float hides as well.
+        std::ranges::transform(*value.data, std::back_inserter(all.given.fixed.back()),
+                               [](double one) { return static_cast<float>(std::clamp(one, -1e38, 1e38)); });
+    }
+    if (side) all.given.not_run = fmt::format("'{}' is made of integers that are fed in", name);
+    if (graph.keeps_values() && !side && all.given.fixed.back().empty())
+        all.given.not_run = fmt::format("what '{}' holds is not known", name);
+}
+
 Operands Import::operands(const onnx::NodeProto& node) {
     Operands all;
     bool first = true;
@@ -105,19 +174,16 @@ Operands Import::operands(const onnx::NodeProto& node) {
         if (first) all.layer_first = layer;
         first = false;
         if (layer) {
+            all.order += 'x';
             all.layers.push_back(source(node, i));
             all.inputs.push_back(builder.shape(all.layers.back()));
         } else if (const auto number = graph.scalar(name); number && value.weights.empty()) {
+            all.order += 'n';
             all.numbers.push_back(*number);
         } else if (!value.weights.empty()) {
-            for (const std::string& tensor : value.weights) {
-                const Shape dims = *graph.dims(tensor);
-                all.weights.push_back(dims.empty() ? Shape{1} : dims);
-                all.tensors.push_back(tensor);
-            }
+            take_weights(node, name, all);
         } else {
-            Shape dims = value.kind == Value::Kind::side ? sample(node, name) : value.dims.value_or(Shape{1});
-            all.constants.push_back(dims.empty() ? Shape{1} : dims);
+            take_constant(node, name, all);
         }
     }
     return all;
@@ -160,6 +226,7 @@ int Import::put(const onnx::NodeProto& node, Op op, std::vector<int> inputs, std
         if (of >= 0) owner = of;
     }
     bool shared = false;
+    std::string trained_elsewhere;
     if (owner >= 0) {
         const std::vector<WeightTensor> theirs = rehearse::weights(builder.at(owner).op);
         auto* dense = std::get_if<MatMul>(&op);
@@ -172,6 +239,7 @@ int Import::put(const onnx::NodeProto& node, Op op, std::vector<int> inputs, std
         } else if (auto* each = std::get_if<Elementwise>(&op)) {
             for (std::size_t i = tensors.size(); i-- > 0;) {
                 if (!owners.contains(tensors[i]) || graph.uniform(tensors[i]) || i >= each->weights.size()) continue;
+                trained_elsewhere = tensors[i];
                 each->constants.push_back(each->weights[i]);
                 each->weights.erase(each->weights.begin() + static_cast<std::ptrdiff_t>(i));
             }
@@ -186,6 +254,10 @@ int Import::put(const onnx::NodeProto& node, Op op, std::vector<int> inputs, std
         graph.fail(node, error.what());
     }
     if (shared) builder.at(layer).weights_of = owner;
+    if (!trained_elsewhere.empty())
+        not_run(layer, fmt::format("its weights '{}' are another layer's, too, in another form", trained_elsewhere));
+    if (!shared && !tensors.empty())
+        for (const std::string& tensor : tensors) starts[layer].push_back({tensor});
     for (const std::string& tensor : own) owners.emplace(tensor, layer);
     const auto expected = graph.sample(node.output(output));
     if (expected && elements(*expected) != elements(builder.shape(layer)))

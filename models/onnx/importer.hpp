@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -26,13 +27,23 @@ struct Place {
     std::string via{};  // the node that sees it so, for the layer that does, where one is needed
 };
 
-/// Operands of a node that no layer makes.
+/// Operands of a node, as Elementwise has them.
 struct Operands {
     std::vector<int> layers;
     std::vector<Shape> inputs, weights, constants;
     std::vector<double> numbers;
     std::vector<std::string> tensors;  // the initializers behind `weights`
     bool layer_first = true;
+    std::string order{};               // see Elementwise
+    Given given{};                     // what the constants hold, and where weights are taken from
+    std::vector<std::string> start{};  // what is known of the values that `weights` begin with; see Start
+};
+
+/// A value of the graph that a trainable tensor of a layer begins as; `turned` where it is a matrix that the layer has
+/// the other way round.
+struct Start {
+    std::string value;
+    bool turned = false;
 };
 
 struct Import {
@@ -47,6 +58,8 @@ struct Import {
     bool ends_in_softmax = false;                // left out: the loss takes its place
     int folded = 0;                              // convolutions that a batch normalization went into
     std::map<std::string, int> notes{};          // and how often
+    std::map<int, Given> given{};                // by layer
+    std::map<int, std::vector<Start>> starts{};  // of its tensors, one after the other
 
     /// The layer behind a node's input, with the shape of one sample; InputError when nothing before the node makes it.
     int source(const onnx::NodeProto& node, int input);
@@ -56,6 +69,8 @@ struct Import {
     /// Of an input's sample.
     Shape sample(const onnx::NodeProto& node, const std::string& value) const;
     Operands operands(const onnx::NodeProto& node);
+    void take_weights(const onnx::NodeProto& node, const std::string& name, Operands& all) const;
+    void take_constant(const onnx::NodeProto& node, const std::string& name, Operands& all) const;
     /// The sizes of a constant input; InputError when it is absent, not constant or of another rank.
     Shape weights(const onnx::NodeProto& node, int input, std::size_t rank) const;
     /// Adds a layer named after the node for its output `output`; InputError when it has another number of elements
@@ -69,7 +84,17 @@ struct Import {
     [[noreturn]] void mixed(const onnx::NodeProto& node, const std::string& what) const;
     std::string name_for(const onnx::NodeProto& node, const std::vector<std::string>& tensors = {});
     std::vector<std::string> tensors(const onnx::NodeProto& node, int first, int last) const;
+    /// A layer that is priced, but that nobody runs as the file means it; the first reason stays.
+    void not_run(int layer, const std::string& why);
+    /// The sizes of a constant beside samples of what the node makes: without the dimension of the samples.
+    /// Nothing where it has more than one of these.
+    std::optional<Shape> beside_samples(const onnx::NodeProto& node, const Shape& dims) const;
+    /// What the file says of each layer's values, once all are there.
+    void give(Network& network) const;
 };
+
+/// Dimension `axis` of a value in that of one sample; -1 where it is the samples'.
+std::int64_t in_sample(const Value& value, const Shape& sample, std::int64_t axis);
 
 /// Empty when the node was taken over; else why this form of the operator is unknown to us.
 using Translate = std::string (*)(Import& import, const onnx::NodeProto& node);
@@ -83,7 +108,12 @@ struct Patterns {
 };
 void find_functions(const OnnxGraph& graph, Patterns& patterns);
 void find_normalizations(const OnnxGraph& graph, Patterns& patterns);
-void find_attention(const OnnxGraph& graph, Patterns& patterns);
+/// `turns`: rotary embeddings become a layer before it; else attention that has them stays in the general form.
+void find_attention(const OnnxGraph& graph, Patterns& patterns, bool turns);
+void find_rotary(const OnnxGraph& graph, Patterns& patterns);
+
+/// Of ops_rare.cpp.
+Translate rare_translation(std::string_view op_type);
 
 // ops_*.cpp, for the table in ops.cpp.
 std::string elementwise(Import& import, const onnx::NodeProto& node);

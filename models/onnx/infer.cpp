@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <string_view>
 
 namespace rehearse::models {
 namespace {
 
-constexpr std::int64_t largest_kept = 1 << 22;
 constexpr std::array integers{"Shape", "Size",  "ArgMax",   "ArgMin",     "Equal",     "Greater",     "GreaterOrEqual",
                               "Less",  "Not",   "And",      "Or",         "Xor",       "LessOrEqual", "NonZero",
                               "IsNaN", "IsInf", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor",  "BitwiseNot"};
@@ -107,7 +107,7 @@ void Inference::infer(const onnx::NodeProto& node) {
     for (int i = 0; i < node.output_size(); ++i) {
         const std::string& name = node.output(i);
         if (name.empty()) continue;
-        Value value{.element = element_of(node, i, in(node, 0)), .maker = &node};
+        Value value{.element = element_of(node, i, in(node, node.op_type() == "OneHot" ? 2 : 0)), .maker = &node};
         // Ids that pick rows of weights make an activation; so do numbers of theirs that meet weights.
         const bool meets = side && !weights.empty();
         value.kind = of_shape                  ? Value::Kind::constant
@@ -131,15 +131,52 @@ void Inference::infer(const onnx::NodeProto& node) {
         }
         if (value.kind == Value::Kind::constant) {
             if (floating(value.element) && !of_shape && !makes_integers(node)) value.weights = weights;
-            if (i == 0 && value.dims && product <= static_cast<double>(largest_kept))
-                value.data = values(node, *value.dims);
+            if (value.dims && product <= most_kept(value, product)) value.data = values(node, *value.dims, i);
             if (value.data && value.data->size() != static_cast<std::size_t>(product)) value.data = nullptr;
+            if (graph_.keeps_values() && value.dims && value.weights.size() == 1) follow(node, i, value);
         } else if (value.dims) {
             value.batch = batch_of(node, i, *value.dims, value.lead);
         }
         graph_.values_[name] = std::move(value);
     }
     if (!why_.empty()) graph_.why_[&node] = why_;
+}
+
+// Of weights all is kept for who runs the network, but not once a sample.
+double Inference::most_kept(const Value& value, double product) const {
+    constexpr double most_for_running = 1 << 26;
+    if (!graph_.keeps_values()) return static_cast<double>(largest_kept);
+    const bool samples = graph_.open_batch_ && std::ranges::any_of(*value.dims, [&](std::int64_t dim) {
+                             return dim > 0 && dim % graph_.batch_ == 0;
+                         });
+    return samples || value.weights.empty() ? most_for_running : product;
+}
+
+// Moves the numbers of the initializer's elements as the node moves the elements.
+void Inference::follow(const onnx::NodeProto& node, int output, Value& value) {
+    if (!is_one_of(node.op_type(), {"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Slice", "Gather",
+                                    "Expand", "Concat", "Identity", "Cast", "Split", "Tile"}))
+        return;
+    Value* from = nullptr;
+    for (const std::string& input : node.input()) {
+        const auto found = graph_.values_.find(input);
+        if (found == graph_.values_.end() || found->second.weights.empty()) continue;
+        if (from != nullptr) return;
+        from = &found->second;
+    }
+    if (from == nullptr || !from->moved || !from->dims) return;
+    std::vector<double> numbers(static_cast<std::size_t>(elements(*from->dims)));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    const Data kept = from->data;
+    from->data = from->places ? from->places : std::make_shared<const std::vector<double>>(numbers);
+    const Data places = values(node, *value.dims, output);
+    from->data = kept;
+    if (!places || places->size() != static_cast<std::size_t>(elements(*value.dims))) return;
+    value.moved = true;
+    const Shape tensor = graph_.dims(value.weights.front()).value_or(Shape{});
+    numbers.resize(static_cast<std::size_t>(elements(tensor)));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    if (*places != numbers) value.places = places;
 }
 
 }  // namespace rehearse::models

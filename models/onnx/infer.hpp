@@ -17,8 +17,11 @@ namespace rehearse::models {
 
 constexpr double largest_tensor = 1e13;  // elements: beyond it a size is a mistake, and products could overflow
 
-/// The values of a tensor of the file; null where it is large, external or without values.
-std::shared_ptr<const std::vector<double>> data_of(const onnx::TensorProto& tensor);
+constexpr std::int64_t largest_kept = 1 << 22;  // elements of a constant whose values are kept in any case
+
+/// The values of a tensor of the file; null where it is without values. Large ones, and those that lie in a file of
+/// their own, are read only for who names the network's file; InputError where they are not where they should be.
+std::shared_ptr<const std::vector<double>> data_of(const onnx::TensorProto& tensor, const std::string& path = {});
 
 inline std::int64_t to_integer(double value) {
     constexpr double most = 9e18;
@@ -75,9 +78,19 @@ private:
     std::optional<Shape> picked(const onnx::NodeProto& node) const;
     std::optional<Shape> windows(const onnx::NodeProto& node) const;
 
+    // infer_rare.cpp; nothing for an operator that is not among them.
+    std::optional<std::vector<std::optional<Shape>>> shapes_of_rare(const onnx::NodeProto& node) const;
+    std::optional<Shape> shape_of_fourier(const onnx::NodeProto& node) const;
+    std::optional<Shape> shape_of_frames(const onnx::NodeProto& node) const;
+
     // infer_values.cpp
-    Data values(const onnx::NodeProto& node, const Shape& shape) const;
+    Data values(const onnx::NodeProto& node, const Shape& shape, int output = 0) const;
     Data values_by_element(const onnx::NodeProto& node, const Shape& shape) const;
+    Data values_joined(const onnx::NodeProto& node, const Shape& shape) const;
+    Data values_picked(const onnx::NodeProto& node, const Shape& shape) const;
+    Data value_of_piece(const onnx::NodeProto& node, const Shape& shape, int output) const;
+    double most_kept(const Value& value, double product) const;
+    void follow(const onnx::NodeProto& node, int output, Value& value);
     Data values_moved(const onnx::NodeProto& node, const Shape& shape) const;
 
     // infer_batch.cpp

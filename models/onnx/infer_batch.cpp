@@ -75,6 +75,11 @@ int Inference::batch_of(const onnx::NodeProto& node, int output, const Shape& sh
         const std::size_t at = begin + static_cast<std::size_t>(batch);
         axis = at < terms.size() && made.find(terms[at]) != std::string::npos ? static_cast<int>(made.find(terms[at]))
                                                                               : -1;
+    } else if (type == "OneHot") {
+        const auto beside = axis_of(node, static_cast<std::size_t>(rank_in) + 1, -1).value_or(0);
+        axis = batch + (static_cast<int>(beside) <= batch ? 1 : 0);
+    } else if (is_one_of(type, {"Col2Im", "AffineGrid", "STFT"})) {
+        axis = batch;
     } else if (rank > rank_in) {
         axis = rank - rank_in + batch;  // broadcast, expanded
     }

@@ -79,6 +79,7 @@ std::vector<std::optional<Shape>> Inference::shapes(const onnx::NodeProto& node)
     const std::string& type = node.op_type();
     if (!node.domain().empty() && node.domain() != "ai.onnx") return {};
     const std::optional<Shape> x = in(node, 0).dims;
+    if (auto rare = shapes_of_rare(node)) return *std::move(rare);
     if (is_one_of(type, {"Conv", "ConvInteger", "QLinearConv"})) return {shape_of_window(node, false)};
     if (is_one_of(type, {"MaxPool", "AveragePool", "LpPool"})) {
         const auto made = shape_of_window(node, true);
@@ -207,35 +208,9 @@ std::vector<std::optional<Shape>> Inference::shapes(const onnx::NodeProto& node)
         if (text(node, "reduction", "mean") == "none") return {in(node, 1).dims, x};
         return {Shape{}, x};
     }
-    if (is_one_of(type, {"NonZero",
-                         "Compress",
-                         "Unique",
-                         "NonMaxSuppression",
-                         "If",
-                         "Loop",
-                         "Scan",
-                         "Optional",
-                         "SequenceConstruct",
-                         "StringNormalizer",
-                         "TfIdfVectorizer",
-                         "Det",
-                         "DFT",
-                         "STFT",
-                         "Col2Im",
-                         "SequenceAt",
-                         "SplitToSequence",
-                         "ConcatFromSequence",
-                         "SequenceEmpty",
-                         "SequenceInsert",
-                         "LabelEncoder",
-                         "CenterCropPad",
-                         "AffineGrid",
-                         "MaxUnpool",
-                         "BlackmanWindow",
-                         "HannWindow",
-                         "HammingWindow",
-                         "MelWeightMatrix",
-                         "OptionalGetElement",
+    if (is_one_of(type, {"NonZero", "Compress", "Unique", "NonMaxSuppression", "If", "Loop", "Scan", "Optional",
+                         "SequenceConstruct", "StringNormalizer", "TfIdfVectorizer", "SequenceAt", "SplitToSequence",
+                         "ConcatFromSequence", "SequenceEmpty", "SequenceInsert", "LabelEncoder", "OptionalGetElement",
                          "OptionalHasElement"})) {
         return {};
     }

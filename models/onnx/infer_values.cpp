@@ -66,11 +66,14 @@ std::function<double(double)> function_of_one(const std::string& type) {
 
 }  // namespace
 
-Inference::Data Inference::values(const onnx::NodeProto& node, const Shape& shape) const {
+Inference::Data Inference::values(const onnx::NodeProto& node, const Shape& shape, int output) const {
     const std::string& type = node.op_type();
     if (!node.domain().empty() && node.domain() != "ai.onnx") return nullptr;
+    if (type == "Split") return value_of_piece(node, shape, output);
+    if (output > 0) return nullptr;
     if (type == "Constant") {
-        if (const auto* value = tensor(node, "value")) return data_of(*value);
+        if (const auto* value = tensor(node, "value"))
+            return data_of(*value, graph_.keeps_values() ? graph_.path_ : std::string{});
         Values made;
         for (const auto& attribute : node.attribute()) {
             if (attribute.name() == "value_ints") made.assign(attribute.ints().begin(), attribute.ints().end());
@@ -156,18 +159,19 @@ Inference::Data Inference::values_moved(const onnx::NodeProto& node, const Shape
         for (std::size_t i = 0; i < count; ++i) made[i] = (*x)[at[i]];
         return std::make_shared<const Values>(std::move(made));
     }
-    if (type == "Concat" && shape.size() == 1) {
-        Values made;
-        for (int i = 0; i < node.input_size(); ++i)
-            made.insert(made.end(), in(node, i).data->begin(), in(node, i).data->end());
-        return std::make_shared<const Values>(std::move(made));
-    }
-    if (type == "Gather" && from.size() == 1) {
-        Values made;
-        for (const double index : *in(node, 1).data) {
-            const std::int64_t at = to_integer(index) + (index < 0 ? from[0] : 0);
-            if (at < 0 || at >= from[0]) return nullptr;
-            made.push_back((*x)[static_cast<std::size_t>(at)]);
+    if (type == "Concat") return values_joined(node, shape);
+    if (type == "Gather") return values_picked(node, shape);
+    if (type == "Tile") {
+        Values made(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            std::size_t rest = i, at = 0, stride = 1;
+            for (std::size_t d = shape.size(); d-- > 0;) {
+                const auto size = static_cast<std::size_t>(from[d]);
+                at += rest % static_cast<std::size_t>(shape[d]) % size * stride;
+                rest /= static_cast<std::size_t>(shape[d]);
+                stride *= size;
+            }
+            made[i] = (*x)[at];
         }
         return std::make_shared<const Values>(std::move(made));
     }
@@ -228,6 +232,66 @@ Inference::Data Inference::values_moved(const onnx::NodeProto& node, const Shape
         }
         if (at < 0 || at >= static_cast<std::int64_t>(x->size())) return nullptr;
         made[i] = (*x)[static_cast<std::size_t>(at)];
+    }
+    return std::make_shared<const Values>(std::move(made));
+}
+
+// Whole lines behind the axis lie one after the other in each operand.
+Inference::Data Inference::values_joined(const onnx::NodeProto& node, const Shape& shape) const {
+    const auto axis = axis_of(node, shape.size(), 1);
+    if (!axis || *axis >= shape.size()) return nullptr;
+    const std::int64_t outer = elements(Shape(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(*axis)));
+    Values made;
+    for (std::int64_t i = 0; i < outer; ++i) {
+        for (int k = 0; k < node.input_size(); ++k) {
+            const Values& part = *in(node, k).data;
+            const auto size = static_cast<std::ptrdiff_t>(part.size() / static_cast<std::size_t>(outer));
+            made.insert(made.end(), part.begin() + i * size, part.begin() + (i + 1) * size);
+        }
+    }
+    return std::make_shared<const Values>(std::move(made));
+}
+
+Inference::Data Inference::values_picked(const onnx::NodeProto& node, const Shape& shape) const {
+    const Shape& from = *in(node, 0).dims;
+    const auto axis = axis_of(node, from.size(), 0);
+    if (!axis || *axis >= from.size()) return nullptr;
+    const auto along = static_cast<std::ptrdiff_t>(*axis);
+    const std::int64_t outer = elements(Shape(from.begin(), from.begin() + along));
+    const std::int64_t inner = elements(Shape(from.begin() + along + 1, from.end()));
+    Values made;
+    made.reserve(static_cast<std::size_t>(elements(shape)));
+    for (std::int64_t i = 0; i < outer; ++i) {
+        for (const double index : *in(node, 1).data) {
+            const std::int64_t at = positive_modulo(to_integer(index), from[*axis]);
+            if (at < 0 || at >= from[*axis]) return nullptr;
+            const auto first = in(node, 0).data->begin() + (i * from[*axis] + at) * inner;
+            made.insert(made.end(), first, first + inner);
+        }
+    }
+    return std::make_shared<const Values>(std::move(made));
+}
+
+// One of the pieces that a Split makes.
+Inference::Data Inference::value_of_piece(const onnx::NodeProto& node, const Shape& shape, int output) const {
+    const Value& whole = in(node, 0);
+    if (!whole.data || !whole.dims) return nullptr;
+    const auto axis = axis_of(node, shape.size(), 0);
+    if (!axis || *axis >= shape.size()) return nullptr;
+    const auto along = static_cast<std::ptrdiff_t>(*axis);
+    const std::vector<std::optional<Shape>> made_shapes = shapes_of_split(node);
+    if (static_cast<std::size_t>(output) >= made_shapes.size()) return nullptr;
+    std::int64_t first = 0;
+    for (int i = 0; i < output; ++i) {
+        if (!made_shapes[static_cast<std::size_t>(i)]) return nullptr;
+        first += (*made_shapes[static_cast<std::size_t>(i)])[*axis];
+    }
+    const std::int64_t outer = elements(Shape(shape.begin(), shape.begin() + along));
+    const std::int64_t inner = elements(Shape(shape.begin() + along + 1, shape.end()));
+    Values made;
+    for (std::int64_t i = 0; i < outer; ++i) {
+        const auto begin = whole.data->begin() + (i * (*whole.dims)[*axis] + first) * inner;
+        made.insert(made.end(), begin, begin + shape[*axis] * inner);
     }
     return std::make_shared<const Values>(std::move(made));
 }

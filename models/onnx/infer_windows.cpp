@@ -13,7 +13,7 @@ std::optional<Shape> Inference::shape_of_window(const onnx::NodeProto& node, boo
     const auto& x = in(node, 0).dims;
     if (!x || x->size() < 3) return std::nullopt;
     const std::size_t spatial = x->size() - 2;
-    const auto& w = in(node, 1).dims;
+    const auto& w = in(node, node.op_type() == "QLinearConv" ? 3 : 1).dims;
     if (!pool && (!w || w->size() != x->size())) return std::nullopt;
     const Sizes kernel = pool ? graph_.integers(node, "kernel_shape", spatial, 0) : Sizes(w->begin() + 2, w->end());
     const Sizes strides = graph_.integers(node, "strides", spatial, 1);

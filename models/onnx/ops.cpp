@@ -68,9 +68,7 @@ constexpr std::array table{
     Entry{"BatchNormalization", batch_norm},
     Entry{"Concat", concat},
     Entry{"Conv", conv},
-    Entry{"ConvTranspose", conv_transpose},
     Entry{"Dropout", dropout},
-    Entry{"Einsum", einsum},
     Entry{"Flatten", reshape},
     Entry{"GRU", recurrent},
     Entry{"Gather", gather},
@@ -85,9 +83,7 @@ constexpr std::array table{
     Entry{"LSTM", recurrent},
     Entry{"LogSoftmax", softmax},
     Entry{"MatMul", product},
-    Entry{"MaxPool", max_pool},
     Entry{"NegativeLogLikelihoodLoss", loss},
-    Entry{"OneHot", nullptr},
     Entry{"RNN", recurrent},
     Entry{"Relu", activation<Nonlinearity::relu>},
     Entry{"Reshape", reshape},
@@ -176,7 +172,7 @@ Translate translation(std::string_view op_type) {
         return reduce;
     if (op_type.starts_with("Scatter")) return scatter;
     const auto* const found = std::ranges::find(table, op_type, &Entry::op_type);
-    return found == table.end() ? nullptr : found->translate;
+    return found == table.end() ? rare_translation(op_type) : found->translate;
 }
 
 }  // namespace rehearse::models

@@ -64,17 +64,17 @@ constexpr std::array names{
     Name{"Ceil", "ceil"},
     Name{"Round", "round"},
     Name{"Sign", "sign"},
-    Name{"Equal", "compare"},
-    Name{"Greater", "compare"},
-    Name{"GreaterOrEqual", "compare"},
-    Name{"Less", "compare"},
-    Name{"LessOrEqual", "compare"},
-    Name{"IsNaN", "compare"},
-    Name{"IsInf", "compare"},
-    Name{"Not", "logic"},
-    Name{"And", "logic"},
-    Name{"Or", "logic"},
-    Name{"Xor", "logic"},
+    Name{"Equal", "equal"},
+    Name{"Greater", "greater"},
+    Name{"GreaterOrEqual", "greaterequal"},
+    Name{"Less", "less"},
+    Name{"LessOrEqual", "lessequal"},
+    Name{"IsNaN", "isnan"},
+    Name{"IsInf", "isinf"},
+    Name{"Not", "not"},
+    Name{"And", "and"},
+    Name{"Or", "or"},
+    Name{"Xor", "xor"},
     Name{"BitShift", "logic"},
     Name{"BitwiseAnd", "logic"},
     Name{"BitwiseOr", "logic"},
@@ -117,6 +117,7 @@ bool is_bias(Import& import, const onnx::NodeProto& node, int constant) {
     for (const std::string& tensor : import.graph.value(value).weights)
         import.owners.emplace(tensor, place->second.layer);
     import.places[node.output(0)] = place->second;
+    import.starts[place->second.layer].push_back({value});
     return true;
 }
 
@@ -126,10 +127,59 @@ void settle(Elementwise& op, const Operands& from) {
     if (turned && op.function == "sub") op.function = "rsub";
     if (turned && op.function == "div") op.function = "rdiv";
     if (turned && op.function == "pow") op.function = "rpow";
-    if (op.function == "pow" && op.numbers == std::vector<double>{2}) op.function = "square", op.numbers.clear();
-    if (op.function == "pow" && op.numbers == std::vector<double>{0.5}) op.function = "sqrt", op.numbers.clear();
-    if (op.function == "rdiv" && op.numbers == std::vector<double>{1}) op.function = "reciprocal", op.numbers.clear();
-    std::erase_if(op.numbers, [](double number) { return !(number > -1e300 && number < 1e300); });  // no bound, a mask
+    if (op.function.starts_with('r') && turned) std::ranges::reverse(op.order);
+    const bool one = op.inputs.size() == 1 && op.weights.empty() && op.constants.empty();
+    if (one && op.function == "pow" && op.numbers == std::vector<double>{2}) op.function = "square", op.numbers.clear();
+    if (one && op.function == "pow" && op.numbers == std::vector<double>{0.5}) op.function = "sqrt", op.numbers.clear();
+    if (one && op.function == "rdiv" && op.numbers == std::vector<double>{1})
+        op.function = "reciprocal", op.numbers.clear();
+    for (double& number : op.numbers) number = std::clamp(number, -1e38, 1e38);  // infinity: no bound, a mask
+    if (op.numbers.empty()) std::erase(op.order, 'n');
+    const bool any_order = op.function == "add" || op.function == "mul" || op.function == "min" ||
+                           op.function == "max" || op.function == "mean";
+    if (any_order ||
+        std::ranges::is_sorted(op.order, {}, [](char kind) { return std::string_view("xwcn").find(kind); }))
+        op.order.clear();
+}
+
+struct Default {
+    std::string_view function, attribute;
+    double otherwise;
+};
+// Numbers that a function takes from its node's attributes, in our order, with ONNX's defaults.
+constexpr std::array defaults{
+    Default{"leakyrelu", "alpha", 0.01},
+    Default{"thresholdedrelu", "alpha", 1},
+    Default{"hardsigmoid", "alpha", 0.2},
+    Default{"hardsigmoid", "beta", 0.5},
+    Default{"shrink", "lambd", 0.5},
+    Default{"shrink", "bias", 0},
+    Default{"elu", "alpha", 1},
+    Default{"selu", "alpha", 1.67326319217681884765625},
+    Default{"selu", "gamma", 1.05070102214813232421875},
+    Default{"celu", "alpha", 1},
+};
+
+// Both bounds, from attributes or inputs.
+void clip(const Import& import, const onnx::NodeProto& node, Elementwise& op) {
+    if (!op.inputs.empty() && op.inputs.size() + op.numbers.size() != op.order.size()) return;
+    op.numbers.clear();
+    op.order = "xnn";
+    for (const int i : {1, 2}) {
+        const double otherwise = number(node, i == 1 ? "min" : "max", i == 1 ? -1e38 : 1e38);
+        const bool here = i < node.input_size() && !node.input(i).empty();
+        op.numbers.push_back(here ? import.graph.scalar(node.input(i)).value_or(otherwise) : otherwise);
+    }
+}
+
+// What a cast or a function does that ours does not; empty where it is ours.
+std::string unlike_ours(const Import& import, const onnx::NodeProto& node) {
+    const std::string& type = node.op_type();
+    if (type == "ReverseSequence") return "samples are turned by lengths of their own";
+    if (type == "Mod" && integer(node, "fmod", 0) != 0) return "its remainder has the dividend's sign";
+    if (!type.starts_with("Cast")) return "";
+    const bool from = floating(import.graph.value(node.input(0)).element);
+    return from && !floating(import.graph.value(node.output(0)).element) ? "it makes integers of numbers" : "";
 }
 
 }  // namespace
@@ -148,10 +198,21 @@ std::string elementwise(Import& import, const onnx::NodeProto& node) {
         import.alias(node, node.output(0), node.input(0));
         return "";
     }
-    for (const std::string_view attribute : {"min", "max", "alpha", "beta", "gamma", "lambd", "bias"})
-        if (has(node, attribute)) op.numbers.push_back(number(node, attribute, 0));
+    op.order = from.order;
+    if (op.function == "clip") clip(import, node, op);
+    for (const Default& each : defaults) {
+        if (each.function != op.function) continue;
+        op.numbers.push_back(number(node, each.attribute, each.otherwise));
+        op.order += 'n';
+    }
     settle(op, from);
-    import.put(node, std::move(op), std::move(from.layers), std::move(from.tensors));
+    const std::string other = unlike_ours(import, node);
+    std::vector<Start> starts;
+    for (const std::string& start : from.start) starts.push_back({start});
+    const int layer = import.put(node, std::move(op), std::move(from.layers), std::move(from.tensors));
+    if (!import.starts[layer].empty()) import.starts[layer] = std::move(starts);
+    if (import.given[layer].not_run.empty()) import.given[layer] = std::move(from.given);
+    if (!other.empty()) import.not_run(layer, other);
     return "";
 }
 

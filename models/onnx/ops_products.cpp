@@ -10,15 +10,19 @@ namespace rehearse::models {
 namespace {
 
 // Rows of an activation times a matrix of weights.
-std::string dense(Import& import, const onnx::NodeProto& node, const Shape& weights, bool bias) {
+std::string dense(Import& import, const onnx::NodeProto& node, const Shape& weights, bool bias, bool turned) {
     const Shape sample = import.sample(node, node.input(0));
     const std::int64_t rows = elements(sample) / weights[0];
     if (elements(sample) != rows * weights[0])
         import.graph.fail(node, fmt::format("weights for {} features cannot read {}", weights[0], to_string(sample)));
     const Shape shape = rows == 1 ? Shape{weights[0]} : Shape{rows, weights[0]};
     const int from = import.source(node, 0, shape);
-    import.put(node, MatMul{.m = rows, .n = weights[1], .k = weights[0], .bias = bias}, {from},
-               import.tensors(node, 1, bias ? 2 : 1));
+    const int layer = import.put(node, MatMul{.m = rows, .n = weights[1], .k = weights[0], .bias = bias}, {from},
+                                 import.tensors(node, 1, bias ? 2 : 1));
+    import.starts[layer] = {{ node.input(1), turned }};
+    if (bias) import.starts[layer].push_back({node.input(2)});
+    if (number(node, "alpha", 1) != 1 || (bias && number(node, "beta", 1) != 1))
+        import.not_run(layer, "it multiplies its product or its bias by a number of its own");
     return "";
 }
 
@@ -39,16 +43,21 @@ Shape operand(Import& import, const onnx::NodeProto& node, int i) {
 
 std::string stack(Import& import, const onnx::NodeProto& node, BatchedMatMul op) {
     std::vector<int> layers;
-    std::vector<std::string> tensors;
+    std::vector<std::string> tensors, starts;
     for (const int i : {0, 1}) {
         if (import.graph.constant(node.input(i))) {
             op.trained = i + 1;
             tensors = import.tensors(node, i, i);
+            starts.push_back(node.input(i));
         } else {
             layers.push_back(import.source(node, i, i == 0 ? op.a : op.b));
         }
     }
-    import.put(node, std::move(op), std::move(layers), std::move(tensors));
+    const bool fixed = !starts.empty() && tensors.empty();
+    const int layer = import.put(node, std::move(op), std::move(layers), std::move(tensors));
+    for (const std::string& start : starts) import.starts[layer].assign(1, {start});
+    if (fixed) import.not_run(layer, "one of its operands is neither trained nor made by a layer");
+    if (node.op_type() == "Einsum") import.not_run(layer, "the order of its axes is only priced");
     return "";
 }
 
@@ -65,13 +74,14 @@ std::string gemm(Import& import, const onnx::NodeProto& node) {
         if (b) std::swap(weights[0], weights[1]);
         const auto bias = third ? import.graph.dims(node.input(2)) : std::nullopt;
         const bool fits = bias && elements(*bias) == weights[1] && import.graph.constant(node.input(2));
-        if (!third || fits) return dense(import, node, weights, third);
+        if (!third || fits) return dense(import, node, weights, third, b);
     }
     BatchedMatMul op{operand(import, node, 0), operand(import, node, 1)};
     if (a) std::swap(op.a[0], op.a[1]);
     if (b) std::swap(op.b[0], op.b[1]);
     if (third) ++import.notes["a Gemm of two activations leaves out its third operand"];
     std::vector<int> layers;
+    const bool layers_of_both = !import.graph.constant(node.input(0)) && !import.graph.constant(node.input(1));
     for (const int i : {0, 1}) {
         if (import.graph.constant(node.input(i))) {
             op.trained = i + 1;
@@ -88,7 +98,9 @@ std::string gemm(Import& import, const onnx::NodeProto& node) {
             }
         }
     }
-    import.put(node, std::move(op), std::move(layers), import.tensors(node, 0, 1));
+    const int layer = import.put(node, std::move(op), std::move(layers), import.tensors(node, 0, 1));
+    const bool plain = !third && number(node, "alpha", 1) == 1 && layers_of_both;
+    if (!plain) import.not_run(layer, "it is a Gemm with more than a product of two activations");
     return "";
 }
 
@@ -96,7 +108,7 @@ std::string product(Import& import, const onnx::NodeProto& node) {
     if (node.input_size() < 2) import.graph.fail(node, "it has no input 1");
     const auto right = import.graph.dims(node.input(1));
     if (import.graph.constant(node.input(1)) && right && right->size() <= 2)
-        return dense(import, node, matrix(*right, false), false);
+        return dense(import, node, matrix(*right, false), false, false);
     return stack(import, node, {operand(import, node, 0), operand(import, node, 1)});
 }
 
@@ -135,7 +147,16 @@ std::string einsum(Import& import, const onnx::NodeProto& node) {
     }
     if (import.graph.constant(node.input(1)) && batch == 1) {
         const int from = import.source(node, 0, m == 1 ? Shape{k} : Shape{m, k});
-        import.put(node, MatMul{.m = m, .n = n, .k = k, .bias = false}, {from}, import.tensors(node, 1, 1));
+        const int layer =
+            import.put(node, MatMul{.m = m, .n = n, .k = k, .bias = false}, {from}, import.tensors(node, 1, 1));
+        // {.., k} x {k, n}, the letters in that order: the weights as they lie.
+        const auto dims = import.graph.dims(node.input(1));
+        const bool plain = right.size() == 2 && left.back() == right.front() && made.back() == right.back() &&
+                           left.substr(0, left.size() - 1) == made.substr(0, made.size() - 1);
+        const bool turned = right.size() == 2 && left.back() == right.back() && made.back() == right.front() &&
+                            left.substr(0, left.size() - 1) == made.substr(0, made.size() - 1);
+        import.starts[layer] = {{ node.input(1), turned }};
+        if ((!plain && !turned) || !dims) import.not_run(layer, "the order of its axes is only priced");
         return "";
     }
     return stack(import, node, {{batch, m, k}, {batch, k, n}});

@@ -11,37 +11,51 @@
 namespace rehearse::models {
 namespace {
 
-// Dimension `axis` of the file's shape, in that of one sample; -1 where it is the samples'.
-std::int64_t in_sample(const Value& value, const Shape& sample, std::int64_t axis) {
-    const auto rank = static_cast<std::int64_t>(value.dims->size());
-    if (axis < 0) axis += rank;
-    if (static_cast<std::int64_t>(sample.size()) == rank) return axis;
-    const std::int64_t gone = value.batch >= 0 ? value.batch : 0;
-    if (axis == gone) return -1;
-    return axis > gone ? axis - 1 : axis;
-}
-
 struct Name {
     std::string_view onnx, ours;
 };
 constexpr std::array reductions{
-    Name{"ReduceSum", "sum"},
-    Name{"ReduceMean", "mean"},
-    Name{"ReduceMax", "max"},
-    Name{"ReduceMin", "min"},
-    Name{"ReduceProd", "prod"},
-    Name{"ReduceL1", "l1"},
-    Name{"ReduceL2", "l2"},
-    Name{"ReduceLogSumExp", "logsumexp"},
-    Name{"ReduceLogSum", "logsumexp"},
-    Name{"ReduceSumSquare", "l2"},
-    Name{"ArgMax", "argmax"},
-    Name{"ArgMin", "argmin"},
-    Name{"TopK", "topk"},
-    Name{"CumSum", "cumsum"},
+    Name{"ReduceSum", "sum"},       Name{"ReduceMean", "mean"},
+    Name{"ReduceMax", "max"},       Name{"ReduceMin", "min"},
+    Name{"ReduceProd", "prod"},     Name{"ReduceL1", "l1"},
+    Name{"ReduceL2", "l2"},         Name{"ReduceLogSumExp", "logsumexp"},
+    Name{"ReduceLogSum", "logsum"}, Name{"ReduceSumSquare", "sumsquare"},
+    Name{"ArgMax", "argmax"},       Name{"ArgMin", "argmin"},
+    Name{"TopK", "topk"},           Name{"CumSum", "cumsum"},
 };
 
+// The axis of a sample in which the file has the samples, too; -1 where they have one of their own.
+std::int64_t merged_samples(const Value& value, const Shape& sample) {
+    return sample.size() == value.dims->size() ? value.batch : -1;
+}
+
 double stored(double value) { return std::stod(fmt::format("{}", static_cast<float>(value))); }
+
+// What ONNX's cells may do and ours do not; sets what they do. Empty where nothing is left.
+std::string unlike_ours(const Import& import, const onnx::NodeProto& node, Recurrent& op) {
+    if (has(node, "clip") || integer(node, "input_forget", 0) != 0) return "it clips, or couples its gates";
+    for (const auto& attribute : node.attribute()) {
+        if (attribute.name() != "activations") continue;
+        const std::vector<std::string> given(attribute.strings().begin(), attribute.strings().end());
+        std::vector<std::string> usual;
+        for (std::int64_t d = 0; d < op.directions; ++d) {
+            if (op.cell != "rnn") usual.push_back("Sigmoid");
+            usual.push_back("Tanh");
+            if (op.cell == "lstm") usual.push_back("Tanh");
+        }
+        op.relu = op.cell == "rnn" && std::ranges::all_of(given, [](const auto& each) { return each == "Relu"; });
+        if (!op.relu && given != usual) return "its gates have other functions than sigmoid and tanh";
+    }
+    if (node.input_size() > 4 && !node.input(4).empty()) return "its samples have lengths of their own";
+    for (const int i : {5, 6, 7}) {
+        if (i >= node.input_size() || node.input(i).empty()) continue;
+        const std::string& name = node.input(i);
+        const auto& data = import.graph.value(name).data;
+        if (!data || !import.graph.uniform(name) || data->front() != 0)
+            return i == 7 ? "it has peepholes" : "it does not begin with zeros";
+    }
+    return "";
+}
 
 }  // namespace
 
@@ -59,15 +73,19 @@ std::string reduce(Import& import, const onnx::NodeProto& node) {
         axes.resize(value.dims->size());
         std::iota(axes.begin(), axes.end(), 0);
     }
+    bool samples = false;
     for (const std::int64_t axis : axes) {
         const std::int64_t at = in_sample(value, shape, axis);
         if (at >= 0) op.axes.push_back(at);
+        samples = samples || at < 0 || at == merged_samples(value, shape);
     }
     std::ranges::sort(op.axes);
     if (node.op_type() == "TopK") {
         for (int i = 0; i < node.output_size(); ++i) {
             if (import.graph.readers(node.output(i)) == 0) continue;
-            import.put(node, Rearrangement{"pack", {shape}, import.sample(node, node.output(i))}, {from}, {}, i);
+            import.not_run(
+                import.put(node, Rearrangement{"pack", {shape}, import.sample(node, node.output(i))}, {from}, {}, i),
+                "no kernel sorts");
         }
         return "";
     }
@@ -76,16 +94,19 @@ std::string reduce(Import& import, const onnx::NodeProto& node) {
     // The mean of each channel of an image is its global average pool.
     if (op.function == "mean" && images == 3 && shape.size() == 3 && op.axes == std::vector<std::int64_t>{1, 2}) {
         import.put(node,
-                   Pool2d{PoolKind::average,
-                          shape[0],
-                          shape[1],
-                          shape[2],
-                          {.kernel_h = shape[1],
-                           .kernel_w = shape[2] }},
+                   Pool{PoolKind::average,
+                        shape[0],
+                        shape[1],
+                        shape[2],
+                        {.kernel_h = shape[1],
+                         .kernel_w = shape[2] }},
                    {from});
         return "";
     }
-    import.put(node, std::move(op), {from});
+    const bool turned = integer(node, "exclusive", 0) != 0 || integer(node, "reverse", 0) != 0;
+    const int layer = import.put(node, std::move(op), {from});
+    if (samples && import.graph.batch() != 1) import.not_run(layer, "it brings samples together");
+    if (turned) import.not_run(layer, "it sums from the end, or without the element itself");
     return "";
 }
 
@@ -119,7 +140,9 @@ std::string softmax(Import& import, const onnx::NodeProto& node) {
         // PyTorch's exporter puts the axis last, so that both readings agree.
         if (at + 1 != static_cast<std::int64_t>(shape.size())) op.shape = {rows, elements(shape) / rows}, op.axis = 1;
     }
-    import.put(node, op, {import.source(node, 0, op.shape)});
+    const bool samples = in_sample(value, shape, axis) < 0 && import.graph.batch() != 1;
+    const int layer = import.put(node, op, {import.source(node, 0, op.shape)});
+    if (samples) import.not_run(layer, "it brings samples together");
     return "";
 }
 
@@ -135,15 +158,20 @@ std::string batch_norm(Import& import, const onnx::NodeProto& node) {
     // Stored as f32: what was meant is the shortest number that gives it.
     const double epsilon = stored(number(node, "epsilon", 1e-5));
     const double momentum = std::round((1 - stored(number(node, "momentum", 0.9))) * 1e9) / 1e9;
-    import.put(node,
-               BatchNorm{.channels = shape[0],
-                         .height = shape[rank - 2],
-                         .width = shape.back(),
-                         .depth = rank == 4 ? shape[1] : 0,
-                         .epsilon = epsilon,
-                         .momentum = momentum},
-               {import.source(node, 0, shape)}, import.tensors(node, 1, 2));
+    const int layer = import.put(node,
+                                 BatchNorm{.channels = shape[0],
+                                           .height = shape[rank - 2],
+                                           .width = shape.back(),
+                                           .depth = rank == 4 ? shape[1] : 0,
+                                           .epsilon = epsilon,
+                                           .momentum = momentum},
+                                 {import.source(node, 0, shape)}, import.tensors(node, 1, 2));
     import.builder.add_state(2 * shape[0]);
+    for (const int i : {3, 4}) {
+        const auto& data = import.graph.value(node.input(i)).data;
+        if (data) import.given[layer].state.insert(import.given[layer].state.end(), data->begin(), data->end());
+    }
+    import.starts[layer] = {{node.input(1)}, { node.input(2) }};
     return "";
 }
 
@@ -186,7 +214,9 @@ std::string normalize(Import& import, const onnx::NodeProto& node) {
             return "";
         }
     }
-    import.put(node, std::move(op), {from}, std::move(tensors));
+    const bool other = type == "LpNormalization" || type == "MeanVarianceNormalization";
+    const int layer = import.put(node, std::move(op), {from}, std::move(tensors));
+    if (other) import.not_run(layer, fmt::format("no kernel does what {} does", type));
     return "";
 }
 
@@ -198,7 +228,10 @@ std::string recurrent(Import& import, const onnx::NodeProto& node) {
     const bool bias = node.input_size() > 3 && !node.input(3).empty() && import.graph.constant(node.input(3));
     std::string cell = node.op_type();
     std::ranges::transform(cell, cell.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    const Recurrent op{cell, steps, inputs, r[2], r[0], bias};
+    Recurrent op{cell, steps, inputs, r[2], r[0], bias};
+    op.reverse = text(node, "direction", "forward") == "reverse";
+    op.reset_after = integer(node, "linear_before_reset", 0) != 0;
+    const std::string other = unlike_ours(import, node, op);
     const Shape shape{steps, inputs};
     if (import.graph.sample(node.input(0)) && elements(*import.graph.sample(node.input(0))) != steps * inputs)
         return "its samples are not its batch";
@@ -208,10 +241,25 @@ std::string recurrent(Import& import, const onnx::NodeProto& node) {
     tensors.erase(std::unique(tensors.begin(), tensors.end()), tensors.end());
     const int from = import.source(node, 0, shape);
     const int layer = import.put(node, op, {from}, std::move(tensors));
+    import.starts[layer] = {{node.input(1)}, { node.input(2) }};
+    if (bias) import.starts[layer].push_back({node.input(3)});
+    if (!other.empty()) import.not_run(layer, other);
     for (int i = 1; i < node.output_size(); ++i) {  // the last states
         if (node.output(i).empty() || import.graph.readers(node.output(i)) == 0) continue;
-        import.put(node, Rearrangement{"slice", {import.builder.shape(layer)}, import.sample(node, node.output(i))},
-                   {layer}, {}, i);
+        const int last =
+            import.put(node, Rearrangement{"pack", {import.builder.shape(layer)}, import.sample(node, node.output(i))},
+                       {layer}, {}, i);
+        if (i > 1) {
+            import.not_run(last, "the last cells of an LSTM are read: no kernel gives them out");
+            continue;
+        }
+        std::vector<std::int32_t> places;  // in {steps, directions, hidden}
+        for (std::int64_t d = 0; d < op.directions; ++d) {
+            const std::int64_t step = op.reverse || d == 1 ? 0 : steps - 1;
+            for (std::int64_t j = 0; j < op.hidden; ++j)
+                places.push_back(static_cast<std::int32_t>((step * op.directions + d) * op.hidden + j));
+        }
+        import.given[last].places = {std::move(places)};
     }
     return "";
 }

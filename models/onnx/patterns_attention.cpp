@@ -5,20 +5,35 @@
 //   k {M, h d} -- Reshape, Transpose, (Mul) -- MatMul -- (Div) -- (Add or Where: a causal mask) -- Softmax -- MatMul --
 //   v {M, h d} -- Reshape, Transpose ---------------------------------------------------------------------+   |
 //                                                                     out {L, h d} -- Reshape, Transpose ----------+
-// What it cannot say (masks of data, biases of positions, shared keys) stays in the general form.
+// Of keys that several heads share (grouped queries: Ainslie et al. 2023), also
+//
+//   k {M, g d} -- Reshape, Transpose, Unsqueeze, Expand {g, h / g, M, d}, Reshape {h, M, d} -- MatMul
+//
+// or, of one head, a product that broadcasts it. Rotary embeddings of queries and keys (patterns_rotary.cpp) become
+// layers before the attention. What it cannot say (masks of data, biases of positions) stays in the general form.
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <utility>
 
 #include "models/onnx/importer.hpp"
+#include "models/onnx/patterns_rotary.hpp"
 
 namespace rehearse::models {
 namespace {
 
 using Node = const onnx::NodeProto*;
 
+// Where rows of heads come from, whether they were turned on the way, and how many heads they hold.
+struct Source {
+    std::string value;
+    std::optional<Rotary> turned{};
+    std::int64_t heads = 0;
+};
+
 class Finder {
 public:
-    explicit Finder(const OnnxGraph& graph) : graph_(graph) {}
+    Finder(const OnnxGraph& graph, bool turns) : graph_(graph), turns_(turns) {}
 
     void find(Node softmax, Patterns& patterns) {
         if (softmax->op_type() != "Softmax") return;
@@ -28,14 +43,15 @@ public:
         if (patterns.at.contains(softmax) || patterns.inside.contains(softmax)) return;
         queries_ = (*dims)[dims->size() - 2], keys_ = dims->back();
         causal_ = false;
+        scale_ = 1;
         Node scores = products_before(softmax->input(0));
         if (scores == nullptr) return;
         Node values = softmax;
         inside_.push_back(softmax);
         bool dropped = false;
         values = only_reader(values);
-        if (values != nullptr && values->op_type() == "Dropout") {
-            dropped = true;
+        while (values != nullptr && (values->op_type() == "Dropout" || values->op_type() == "Cast")) {
+            dropped = dropped || values->op_type() == "Dropout";
             inside_.push_back(values);
             values = only_reader(values);
         }
@@ -49,10 +65,14 @@ public:
         heads_ = elements(*graph_.sample(values->output(0))) / std::max<std::int64_t>(1, queries_ * size_);
         const auto& left = graph_.value(scores->input(0)).dims;
         if (!left || left->back() != size_ || heads_ < 1) return;
-        const std::array sources{trace(scores->input(0), queries_), trace(scores->input(1), keys_),
-                                 trace(values->input(1), keys_)};
-        for (const std::string& source : sources)
-            if (source.empty()) return;
+        Source queries = trace(scores->input(0), queries_), keys = trace(scores->input(1), keys_);
+        const double of_scores = std::exchange(scale_, 1);
+        const std::array sources{std::move(queries), std::move(keys), trace(values->input(1), keys_)};
+        value_scale_ = std::exchange(scale_, of_scores);
+        for (const Source& source : sources)
+            if (source.value.empty()) return;
+        if (sources[0].heads != heads_ || sources[1].heads != sources[2].heads || sources[2].turned) return;
+        if (heads_ % sources[1].heads != 0) return;
         Node last = forward(values);
         if (last == nullptr) return;
         for (Node node : inside_)
@@ -67,15 +87,16 @@ private:
     }
 
     Node only_reader(Node node) const {
-        const auto& readers = graph_.readers_of(node->output(0));
-        return graph_.readers(node->output(0)) == 1 && readers.size() == 1 ? readers.front() : nullptr;
+        const auto readers = computing_readers(graph_, node->output(0));
+        return readers && readers->size() == 1 ? readers->front() : nullptr;
     }
 
     // The product behind what softmax reads, past a scale and a causal mask.
     Node products_before(std::string value) {
         for (int i = 0; i < 5; ++i) {
             Node node = graph_.value(value).maker;
-            if (node == nullptr || graph_.readers(value) != 1 || !graph_.activation(value)) return nullptr;
+            const auto readers = computing_readers(graph_, value);
+            if (node == nullptr || !readers || readers->size() != 1 || !graph_.activation(value)) return nullptr;
             inside_.push_back(node);
             const std::string& type = node->op_type();
             if (type == "MatMul")
@@ -93,12 +114,20 @@ private:
             if (node->input_size() != 2) return nullptr;
             const int at = graph_.activation(node->input(0)) ? 0 : 1;
             if (graph_.activation(node->input(1 - at))) return nullptr;
-            if (type == "Add" ? !causal(node->input(1 - at), Hides::low)
-                              : (type != "Div" && type != "Mul") || !graph_.scalar(node->input(1 - at)))
-                return nullptr;
+            if (type == "Add" ? !causal(node->input(1 - at), Hides::low) : !scales(*node, at)) return nullptr;
             value = node->input(at);
         }
         return nullptr;
+    }
+
+    // A product with a number, or a quotient by one; operand `at` is what it scales.
+    bool scales(const onnx::NodeProto& node, int at) {
+        if (node.input_size() != 2) return false;
+        const auto number = graph_.scalar(node.input(1 - at));
+        const bool divides = node.op_type() == "Div" && at == 0;
+        if (!number || *number == 0 || (node.op_type() != "Mul" && !divides)) return false;
+        scale_ *= divides ? 1 / *number : *number;
+        return true;
     }
 
     enum class Hides { zero, other, low };
@@ -119,27 +148,61 @@ private:
         return true;
     }
 
-    // Back past what only moves or scales, to rows of `rows` x heads * size; empty where it does not come from there.
-    std::string trace(std::string value, std::int64_t rows) {
+    // Back past what only moves, scales or turns, to rows of `rows` x heads * size; empty where it does not come from
+    // there. Heads that are repeated for those of the queries count once.
+    Source trace(std::string value, std::int64_t rows) {
         std::vector<Node> passed;
-        for (int i = 0; i < 8; ++i) {
+        Source source;
+        const auto operand = graph_.sample(value);
+        if (!operand) return {};
+        std::int64_t numbers = elements(*operand);
+        for (int i = 0; i < 12; ++i) {
             const auto sample = graph_.sample(value);
             if (!passed.empty() && sample && sample->size() <= 2 && sample->front() == rows &&
-                elements(*sample) == rows * heads_ * size_) {
+                elements(*sample) == numbers && numbers % (rows * size_) == 0) {
                 inside_.insert(inside_.end(), passed.begin(), passed.end());
-                return value;
+                source.value = value;
+                source.heads = numbers / (rows * size_);
+                return source;
             }
             Node node = graph_.value(value).maker;
-            if (node == nullptr || graph_.readers(value) != 1) return "";
+            if (node == nullptr || !read_inside(value, source, passed)) return {};
             const std::string& type = node->op_type();
+            if (type == "Add" && !source.turned) {
+                if (turns_) source.turned = rotary_at(graph_, *node);
+                if (!source.turned) return {};
+                passed.insert(passed.end(), source.turned->nodes.begin(), source.turned->nodes.end());
+                value = source.turned->from;
+                continue;
+            }
             const bool moves = type == "Transpose" || type == "Reshape" || type == "Squeeze" || type == "Unsqueeze";
-            const bool scales =
-                (type == "Mul" || type == "Div") && node->input_size() == 2 && graph_.scalar(node->input(1));
-            if (!moves && !scales) return "";
+            const std::int64_t times = type == "Expand" ? repeats(*node) : 1;
+            if ((!moves && type != "Expand" && !scales(*node, 0)) || times < 1) return {};
+            numbers /= times;
             passed.push_back(node);
             value = node->input(0);
         }
-        return "";
+        return {};
+    }
+
+    // Only by one node, or by those that turn it.
+    bool read_inside(const std::string& value, const Source& source, const std::vector<Node>& passed) const {
+        const auto readers = computing_readers(graph_, value);
+        if (!readers) return false;
+        if (readers->size() == 1) return true;
+        return source.turned && source.turned->from == value && std::ranges::all_of(*readers, [&](Node reader) {
+                   return std::ranges::find(passed, reader) != passed.end();
+               });
+    }
+
+    // {..., g, 1, M, d} -> {..., g, n, M, d}: n; 0 where it is expanded otherwise.
+    std::int64_t repeats(const onnx::NodeProto& node) const {
+        const auto from = graph_.dims(node.input(0)), to = graph_.dims(node.output(0));
+        if (!from || !to || from->size() != to->size() || to->size() < 4) return 0;
+        const std::size_t at = to->size() - 3;
+        for (std::size_t i = 0; i < to->size(); ++i)
+            if (i != at && (*from)[i] != (*to)[i]) return 0;
+        return (*from)[at] == 1 ? (*to)[at] : (*from)[at] == (*to)[at] ? 1 : 0;
     }
 
     Node forward(Node node) {
@@ -155,51 +218,68 @@ private:
         return nullptr;
     }
 
-    void take(Node last, const std::array<std::string, 3>& sources, bool dropped, Patterns& patterns) {
+    // Three pieces of one dense layer's rows are attention over them as they lie.
+    Node packed_by(const std::array<Source, 3>& sources) const {
+        Node cut = graph_.value(sources[0].value).maker;
+        if (cut == nullptr || cut->op_type() != "Split" || cut->output_size() != 3 || queries_ != keys_ ||
+            queries_ <= 1 || sources[0].turned || sources[1].turned || sources[1].heads != heads_)
+            return nullptr;
+        for (int i = 0; i < 3; ++i) {
+            if (cut->output(i) != sources[static_cast<std::size_t>(i)].value || graph_.readers(cut->output(i)) != 1)
+                return nullptr;
+        }
+        return graph_.sample(cut->input(0)) == Shape{queries_, 3 * heads_ * size_} ? cut : nullptr;
+    }
+
+    void take(Node last, const std::array<Source, 3>& sources, bool dropped, Patterns& patterns) {
         for (Node node : inside_)
             if (node != last) patterns.inside.insert(node);
-        // Three pieces of one dense layer's rows are attention over them as they lie.
-        std::string packed;
-        Node cut = graph_.value(sources[0]).maker;
-        if (cut != nullptr && cut->op_type() == "Split" && cut->output_size() == 3 && queries_ == keys_ &&
-            queries_ > 1) {
-            bool all = true;
-            for (int i = 0; i < 3; ++i)
-                all = all && cut->output(i) == sources[static_cast<std::size_t>(i)] &&
-                      graph_.readers(cut->output(i)) == 1;
-            const auto sample = graph_.sample(cut->input(0));
-            if (all && sample == Shape{queries_, 3 * heads_ * size_}) packed = cut->input(0);
-        }
-        if (!packed.empty()) patterns.inside.insert(cut);
-        const Attention op{heads_, queries_, keys_, size_, causal_, !packed.empty()};
-        patterns.at[last] = [last, op, sources, packed, dropped](Import& import) {
+        // Ours are divided by sqrt(size); what the file multiplies by besides goes onto queries and values.
+        const std::array<double, 3> factors{scale_ * std::sqrt(static_cast<double>(size_)), 1, value_scale_};
+        const auto plain = [](double factor) { return std::abs(factor - 1) < 1e-5; };
+        Node cut = std::ranges::all_of(factors, plain) ? packed_by(sources) : nullptr;
+        if (cut != nullptr) patterns.inside.insert(cut);
+        Attention op{heads_, queries_, keys_, size_, causal_, cut != nullptr};
+        if (sources[1].heads != heads_) op.key_heads = sources[1].heads;
+        patterns.at[last] = [last, op, sources, cut, dropped, factors, plain](Import& import) {
             if (dropped) ++import.notes["dropout of attention's probabilities is left out"];
             std::vector<int> layers;
             const auto read = [&](const std::string& value, std::int64_t rows, std::int64_t width) {
                 layers.push_back(import.layer_of(*last, value, rows == 1 ? Shape{width} : Shape{rows, width}));
             };
-            const std::int64_t width = op.heads * op.head_size;
-            if (packed.empty()) {
-                read(sources[0], op.queries, width);
-                read(sources[1], op.keys, width);
-                read(sources[2], op.keys, width);
+            if (cut != nullptr) {
+                read(cut->input(0), op.queries, 3 * query_width(op));
             } else {
-                read(packed, op.queries, 3 * width);
+                const std::array<std::int64_t, 3> rows{op.queries, op.keys, op.keys};
+                const std::array<std::int64_t, 3> widths{query_width(op), key_width(op), value_width(op)};
+                for (std::size_t i = 0; i < sources.size(); ++i) {
+                    read(sources[i].value, rows[i], widths[i]);
+                    if (sources[i].turned) layers.back() = put_rotary(import, *sources[i].turned, layers.back());
+                    if (plain(factors[i])) continue;
+                    const Shape shape = import.builder.shape(layers.back());
+                    onnx::NodeProto named;
+                    named.set_name(sources[i].value + ".scale");
+                    Elementwise scaled{"mul", shape, {shape}};
+                    scaled.numbers = {factors[i]};
+                    layers.back() = import.builder.layer(import.name_for(named), scaled, {layers.back()});
+                }
             }
             import.put(*last, op, layers);
         };
     }
 
     const OnnxGraph& graph_;
+    bool turns_;
     std::vector<Node> inside_;
     std::int64_t queries_ = 0, keys_ = 0, heads_ = 0, size_ = 0;
     bool causal_ = false;
+    double scale_ = 1, value_scale_ = 1;  // that numbers in the graph multiply scores and values by
 };
 
 }  // namespace
 
-void find_attention(const OnnxGraph& graph, Patterns& patterns) {
-    Finder finder{graph};
+void find_attention(const OnnxGraph& graph, Patterns& patterns, bool turns) {
+    Finder finder{graph, turns};
     for (Node node : graph.nodes()) finder.find(node, patterns);
 }
 

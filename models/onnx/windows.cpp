@@ -65,7 +65,7 @@ std::vector<std::int64_t> flat(std::vector<std::int64_t> sizes, std::int64_t row
 
 Op pool_of(PoolKind kind, const Shape& image, const Window& window, bool count_padding) {
     const std::int64_t depth = image.size() == 4 ? image[1] : 0;
-    return Pool2d{kind, image[0], image[image.size() - 2], image.back(), window, count_padding, depth};
+    return Pool{kind, image[0], image[image.size() - 2], image.back(), window, count_padding, depth};
 }
 
 std::string pool(Import& import, const onnx::NodeProto& node, PoolKind kind, bool count_padding) {
@@ -170,6 +170,8 @@ std::string conv(Import& import, const onnx::NodeProto& node) {
     const std::int64_t depth = shape.size() == 4 ? shape[1] : 0;
     Op op = Conv{shape[0], shape[shape.size() - 2], shape.back(), count, window, groups, bias, false, depth};
     const int layer = import.put(node, std::move(op), {from}, unfold ? std::vector<std::string>{tensors[0]} : tensors);
+    import.starts[layer] = {{ node.input(1) }};
+    if (bias) import.starts[layer].push_back({node.input(2)});
     if (!unfold) return "";
     const Shape made = import.builder.shape(layer);
     onnx::NodeProto norm;
@@ -199,7 +201,9 @@ std::string conv_transpose(Import& import, const onnx::NodeProto& node) {
     op.output_pad_d = volume ? outside[0] : 0;
     op.output_pad_h = outside[outside.size() - 2];
     op.output_pad_w = outside.back();
-    import.put(node, op, {from}, import.tensors(node, 1, bias ? 2 : 1));
+    const int layer = import.put(node, op, {from}, import.tensors(node, 1, bias ? 2 : 1));
+    import.starts[layer] = {{ node.input(1) }};
+    if (bias) import.starts[layer].push_back({node.input(2)});
     return "";
 }
 
@@ -229,7 +233,8 @@ std::string resize(Import& import, const onnx::NodeProto& node) {
     Shape to = import.sample(node, node.output(0));
     if (to.size() == 2 && shape.size() == 3) to.insert(to.begin() + 1, 1);
     if (to.size() != shape.size() || to[0] != shape[0]) {
-        import.put(node, Rearrangement{"pack", {shape}, to}, {from});
+        import.not_run(import.put(node, Rearrangement{"pack", {shape}, to}, {from}),
+                       "it resizes other axes than an image's");
         return "";
     }
     if (to == shape) {
@@ -250,10 +255,13 @@ std::string resize(Import& import, const onnx::NodeProto& node) {
             mode, where)];
     const bool volume = shape.size() == 4;
     const std::size_t h = shape.size() - 2;
-    import.put(node,
-               Resize{linear ? Interpolation::linear : Interpolation::nearest, shape[0], shape[h], shape.back(), to[h],
-                      to.back(), volume ? shape[1] : 0, volume ? to[1] : 0, where == "align_corners"},
-               {from});
+    const int layer =
+        import.put(node,
+                   Resize{linear ? Interpolation::linear : Interpolation::nearest, shape[0], shape[h], shape.back(),
+                          to[h], to.back(), volume ? shape[1] : 0, volume ? to[1] : 0, where == "align_corners"},
+                   {from});
+    if (!ours)
+        import.not_run(layer, fmt::format("interpolation of mode {} at {} coordinates has no kernel", mode, where));
     return "";
 }
 

@@ -8,17 +8,10 @@
 #include "core/file.hpp"
 #include "core/text.hpp"
 #include "models/reader/machine_files.hpp"
+#include "models/reader/toml.hpp"
 
 namespace rehearse::models {
 namespace {
-
-toml::table parse_toml(std::string_view text, const std::string& origin) {
-    try {
-        return toml::parse(text, origin);
-    } catch (const toml::parse_error& error) {
-        throw InputError(fmt::format("{}:{}: not TOML: {}", origin, error.source().begin.line, error.description()));
-    }
-}
 
 struct File {
     std::string text, origin;

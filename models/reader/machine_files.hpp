@@ -17,6 +17,7 @@ std::span<const MachineFile> device_files();
 std::span<const MachineFile> software_files();
 std::span<const MachineFile> framework_files();
 std::span<const MachineFile> library_files();
+std::span<const MachineFile> mpi_files();
 /// models/devices.toml: devices that several machines have.
 std::string_view device_catalog();
 /// models/software.toml: how software drives devices.

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "core/collectives/library.hpp"
 #include "core/text.hpp"
 #include "models/models.hpp"
+#include "models/reader/machine_charge.hpp"
 #include "models/reader/machine_extends.hpp"
 #include "prices/tile_model.hpp"
 
@@ -130,7 +130,7 @@ Machine parse_machine_with(std::string_view text, const std::string& origin, std
     machine.name = top.text("name");
     machine.summary = top.text("summary", "");
     machine.origin = origin;
-    tell_collectives(machine, parse_collectives(top));
+    machine.collectives = parse_collectives(top);
     const bool detected = top.has("host");
     machine.software = parse_software(top);
     parse_devices(top, machine);
@@ -151,6 +151,7 @@ Machine parse_machine_with(std::string_view text, const std::string& origin, std
         refuse_twins(machine.storage, reader, "storage tiers");
     }
     parse_host(top);
+    parse_charge(top);  // of no prediction: models/charge.hpp
     top.done();
     return machine;
 }

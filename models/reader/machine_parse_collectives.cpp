@@ -81,6 +81,17 @@ LibraryVersion parse_version(Reader reader) {
     v.plateau = number_or(reader, "plateau", 0);
     v.tree_correction = {reader.numbers("correction_ll"), reader.numbers("correction_ll128"),
                          reader.numbers("correction_simple")};
+    if (reader.has("ring_correction_ll"))
+        v.ring_correction = {reader.numbers("ring_correction_ll"), reader.numbers("ring_correction_ll128"),
+                             reader.numbers("ring_correction_simple")};
+    if (reader.has("ring_share")) {
+        v.tree_share = {fixed<3>(reader, "tree_share"), fixed<3>(reader, "tree_share_more")};
+        v.ring_share = {fixed<3>(reader, "ring_share"), fixed<3>(reader, "ring_share_more")};
+        if (!reader.yes("ll128", true)) {
+            for (std::size_t more = 0; more < 2; ++more) v.tree_share[more][1] = v.ring_share[more][1] = 0;
+        }
+    }
+    v.architecture = reader.text("architecture", "");
     v.source = reader.source();
     reader.done();
     return v;
@@ -89,6 +100,7 @@ LibraryVersion parse_version(Reader reader) {
 LibraryTransport parse_library_transport(Reader reader) {
     LibraryTransport t;
     t.name = reader.text("name");
+    t.like = reader.text("like", "");
     t.share = reader.number("share");
     t.through_cpu = number_or(reader, "through_cpu", 1);
     t.eager_kb = number_or(reader, "eager_kb", 0);
@@ -98,7 +110,12 @@ LibraryTransport parse_library_transport(Reader reader) {
     t.gap_eager = number_or(reader, "gap_eager", 0);
     t.gap_ll = number_or(reader, "gap_ll", 0);
     t.gap_16kb = number_or(reader, "gap_16kb", 0);
-    t.gap_most = number_or(reader, "gap_most", 0);
+    t.gap_tree_16kb = number_or(reader, "gap_tree_16kb", t.gap_16kb);
+    t.window = number_or(reader, "window", 0);
+    t.inject_b = number_or(reader, "inject_b", 0);
+    t.inject = number_or(reader, "inject", 0);
+    t.unhidden = number_or(reader, "unhidden", 1);
+    t.late_ll = number_or(reader, "late_ll", 1);
     t.step = number_or(reader, "step", 1);
     t.exchange_share = number_or(reader, "exchange_share", 1);
     t.error = reader.number("error");

@@ -140,7 +140,7 @@ void parse_device(Reader& reader, DeviceClass& device) {
     parse_price_model(reader, device);
     if (const std::string board = reader.text("kernels", ""); !board.empty()) {
         try {
-            device.model = with_board(device.model, board);
+            device.model = with_board(device.model, board, device);
         } catch (const InputError& error) {
             reader.fail("kernels", error.what());
         }

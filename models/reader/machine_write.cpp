@@ -164,7 +164,7 @@ std::string messaging(std::string_view where, const Messaging& m) {
 }
 
 std::string collectives(const Machine& machine) {
-    const CollectiveSoftware c = collectives_of(machine);
+    const CollectiveSoftware& c = machine.collectives;
     if (c.source.empty()) return "";
     std::string out = fmt::format("\n[collectives]\nlibrary = {}\n", in_quotes(c.library->name));
     if (c.version > 0)

@@ -9,8 +9,10 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "models/huggingface/huggingface.hpp"
 #include "models/models.hpp"
 #include "models/zoo/transformer.hpp"
+#include "models/zoo/zoo_images.hpp"
 
 namespace rehearse::models {
 namespace {
@@ -27,6 +29,22 @@ struct Name {
 template <Name name>
 Network published() {
     return *load_transformer(name.text);
+}
+
+// The same, of a network of models/huggingface/published.json.
+template <Name name>
+Network configured() {
+    return *load_published_config(name.text);
+}
+
+template <int which>
+Network efficientnet_b() {
+    return efficientnet(which);
+}
+
+template <Name name>
+Network regnet_of() {
+    return regnet(name.text);
 }
 
 constexpr std::array networks{
@@ -93,6 +111,63 @@ constexpr std::array networks{
               "Yang et al. 2021 (M6-T), mixtures of 512 experts, 512 tokens; gpt-h512-a8-l4-e16: of any size",
               published<"m6-100b">},
     ModelName{"m6-1t", "Yang et al. 2021 (M6-T), mixtures of 960 experts, 512 tokens of 21128", published<"m6-1t">},
+    ModelName{"mobilenet-v2", "Sandler et al. 2018, 3x224x224, 1000 classes", mobilenet_v2},
+    ModelName{"mobilenet-v3-large", "Howard et al. 2019, 3x224x224, 1000 classes", mobilenet_v3_large},
+    ModelName{"mobilenet-v3-small", "Howard et al. 2019, 3x224x224, 1000 classes", mobilenet_v3_small},
+    ModelName{"resnext50-32x4d", "Xie et al. 2017, 3x224x224, 1000 classes", resnext50_32x4d},
+    ModelName{"resnext101-32x8d", "Xie et al. 2017, 3x224x224, 1000 classes", resnext101_32x8d},
+    ModelName{"resnext101-64x4d", "Xie et al. 2017, 3x224x224, 1000 classes", resnext101_64x4d},
+    ModelName{"efficientnet-b0", "Tan and Le 2019, 3x224x224, 1000 classes", efficientnet_b<0>},
+    ModelName{"efficientnet-b1", "Tan and Le 2019, 3x240x240, 1000 classes", efficientnet_b<1>},
+    ModelName{"efficientnet-b2", "Tan and Le 2019, 3x288x288, 1000 classes", efficientnet_b<2>},
+    ModelName{"efficientnet-b3", "Tan and Le 2019, 3x300x300, 1000 classes", efficientnet_b<3>},
+    ModelName{"efficientnet-b4", "Tan and Le 2019, 3x380x380, 1000 classes", efficientnet_b<4>},
+    ModelName{"efficientnet-b5", "Tan and Le 2019, 3x456x456, 1000 classes", efficientnet_b<5>},
+    ModelName{"efficientnet-b6", "Tan and Le 2019, 3x528x528, 1000 classes", efficientnet_b<6>},
+    ModelName{"efficientnet-b7", "Tan and Le 2019, 3x600x600, 1000 classes", efficientnet_b<7>},
+    ModelName{"regnet-x-400mf", "Radosavovic et al. 2020, 3x224x224, 1000 classes", regnet_of<"regnet-x-400mf">},
+    ModelName{"regnet-x-800mf", "Radosavovic et al. 2020, 3x224x224, 1000 classes", regnet_of<"regnet-x-800mf">},
+    ModelName{"regnet-x-1.6gf", "Radosavovic et al. 2020, 3x224x224, 1000 classes", regnet_of<"regnet-x-1.6gf">},
+    ModelName{"regnet-x-3.2gf", "Radosavovic et al. 2020, 3x224x224, 1000 classes", regnet_of<"regnet-x-3.2gf">},
+    ModelName{"regnet-x-8gf", "Radosavovic et al. 2020, 3x224x224, 1000 classes", regnet_of<"regnet-x-8gf">},
+    ModelName{"regnet-x-16gf", "Radosavovic et al. 2020, 3x224x224, 1000 classes", regnet_of<"regnet-x-16gf">},
+    ModelName{"regnet-x-32gf", "Radosavovic et al. 2020, 3x224x224, 1000 classes", regnet_of<"regnet-x-32gf">},
+    ModelName{"regnet-y-400mf", "Radosavovic et al. 2020, 3x224x224, 1000 classes", regnet_of<"regnet-y-400mf">},
+    ModelName{"regnet-y-800mf", "Radosavovic et al. 2020, 3x224x224, 1000 classes", regnet_of<"regnet-y-800mf">},
+    ModelName{"regnet-y-1.6gf", "Radosavovic et al. 2020, 3x224x224, 1000 classes", regnet_of<"regnet-y-1.6gf">},
+    ModelName{"regnet-y-3.2gf", "Radosavovic et al. 2020, 3x224x224, 1000 classes", regnet_of<"regnet-y-3.2gf">},
+    ModelName{"regnet-y-8gf", "Radosavovic et al. 2020, 3x224x224, 1000 classes", regnet_of<"regnet-y-8gf">},
+    ModelName{"regnet-y-16gf", "Radosavovic et al. 2020, 3x224x224, 1000 classes", regnet_of<"regnet-y-16gf">},
+    ModelName{"regnet-y-32gf", "Radosavovic et al. 2020, 3x224x224, 1000 classes", regnet_of<"regnet-y-32gf">},
+    ModelName{"convnext-tiny", "Liu et al. 2022, 3x224x224, 1000 classes", convnext_tiny},
+    ModelName{"convnext-small", "Liu et al. 2022, 3x224x224, 1000 classes", convnext_small},
+    ModelName{"convnext-base", "Liu et al. 2022, 3x224x224, 1000 classes", convnext_base},
+    ModelName{"convnext-large", "Liu et al. 2022, 3x224x224, 1000 classes", convnext_large},
+    ModelName{"vit-b-16", "Dosovitskiy et al. 2021, 3x224x224, 1000 classes", configured<"vit-b-16">},
+    ModelName{"vit-l-16", "Dosovitskiy et al. 2021, 3x224x224, 1000 classes", configured<"vit-l-16">},
+    ModelName{"vit-h-14", "Dosovitskiy et al. 2021, 3x224x224, 1000 classes", configured<"vit-h-14">},
+    ModelName{"swin-t", "Liu et al. 2021, windows of 7x7, 3x224x224, 1000 classes", configured<"swin-t">},
+    ModelName{"swin-s", "Liu et al. 2021, windows of 7x7, 3x224x224, 1000 classes", configured<"swin-s">},
+    ModelName{"swin-b", "Liu et al. 2021, windows of 7x7, 3x224x224, 1000 classes", configured<"swin-b">},
+    ModelName{"stable-diffusion-unet", "Rombach et al. 2022, version 1.x, 4x64x64 latents, 77 rows of text",
+              stable_diffusion_unet},
+    ModelName{"llama3-8b", "Llama 3 (Meta 2024), 8192 tokens of 128256; llama3-8b@2048: 2048 tokens",
+              configured<"llama3-8b">},
+    ModelName{"llama3-70b", "Llama 3 (Meta 2024), 8192 tokens of 128256", configured<"llama3-70b">},
+    ModelName{"llama3-405b", "Llama 3.1 (Meta 2024), 8192 tokens of 128256", configured<"llama3-405b">},
+    ModelName{"mixtral-8x7b", "Jiang et al. 2024, mixtures of 8 experts, 8192 tokens of 32000",
+              configured<"mixtral-8x7b">},
+    ModelName{"deepseek-v2", "DeepSeek-AI 2024, mixtures of 160 experts, 8192 tokens of 102400",
+              configured<"deepseek-v2">},
+    ModelName{"deepseek-v3", "DeepSeek-AI 2024, mixtures of 256 experts, 8192 tokens of 129280",
+              configured<"deepseek-v3">},
+    ModelName{"qwen3-0.6b", "Qwen3 (Yang et al. 2025), 8192 tokens of 151936", configured<"qwen3-0.6b">},
+    ModelName{"qwen3-8b", "Qwen3 (Yang et al. 2025), 8192 tokens of 151936", configured<"qwen3-8b">},
+    ModelName{"qwen3-32b", "Qwen3 (Yang et al. 2025), 8192 tokens of 151936", configured<"qwen3-32b">},
+    ModelName{"qwen3-30b-a3b", "Qwen3 (Yang et al. 2025), mixtures of 128 experts, 8192 tokens of 151936",
+              configured<"qwen3-30b-a3b">},
+    ModelName{"qwen3-235b-a22b", "Qwen3 (Yang et al. 2025), mixtures of 128 experts, 8192 tokens of 151936",
+              configured<"qwen3-235b-a22b">},
     ModelName{"dlrm-small", "Naumov et al. 2019, 8 tables of a million rows, 512 dense features", dlrm_small},
     ModelName{"dlrm-large", "Kalamkar et al. 2020, 64 tables of 6 million rows of 256, 100 lookups each", dlrm_large},
     ModelName{"dlrm-mlperf", "MLPerf's DLRM on Criteo, 26 tables of 7.2 million rows of 128 on average", dlrm_mlperf},
@@ -109,10 +184,14 @@ Network load_network(const std::string& name_or_file, const ImportOptions& optio
         if (network.name == name_or_file) return network.build();
         names.push_back(network.name);
     }
+    if (std::optional<Network> network = load_published_config(name_or_file, options)) return *std::move(network);
+    if (is_config(name_or_file)) return load_config(name_or_file, options);
     if (name_or_file.ends_with(".onnx") || name_or_file.find('/') != std::string::npos)
         return import_onnx(name_or_file, options);
-    throw InputError(fmt::format("unknown network '{}'{}; choose one of {}, or give the path of an .onnx file",
-                                 name_or_file, did_you_mean(name_or_file, names), join(names)));
+    throw InputError(
+        fmt::format("unknown network '{}'{}; choose one of {}, or give the path of an .onnx file "
+                    "or of a config.json",
+                    name_or_file, did_you_mean(name_or_file, names), join(names)));
 }
 
 std::vector<Network> load_suite(const std::string& name_or_file) {

@@ -20,12 +20,21 @@ struct Board {
     double processors = 1;
     Bytes element{4};
     bool small_image_blocks = false;  // libraries have fused Winograd kernels for blocks of several small images
+    // Clocks over that of `peak`: before the power limit acts, and under dense products of real values, which take more
+    // power than the zeros that `peak` is for.
+    double rested = 1, loaded = 1;
 };
 
 /// The clock that a board sustains under dense arithmetic, as a share of its boost clock. Power grows with clock and
 /// the square of voltage, which grows with the clock too: about clock^2.5. A board with less than 16 W a TFLOP/s of
 /// f32 (chips of 16 and 12 nm; the T4 has 8.6, the P4 13.8) runs as fast as its limit allows.
-double sustained_clock(double watts, FlopRate peak_f32);
+/// `energy`: of a multiply-add on the chip's process, over that of 16 and 12 nm.
+double sustained_clock(double watts, FlopRate peak_f32, double energy = 1);
+/// The same under dense products of values that are not zeros: every bit that flips takes power, and below the lowest
+/// voltage only the clock gives way. It takes 15 W a TFLOP/s at the boost clock on chips of 16 and 12 nm.
+double loaded_clock(double watts, FlopRate peak_f32, double energy = 1);
+/// 0.4 on 4 and 5 nm (the L4's 72 W hold a third of its boost clock), 0.65 between (assumed), 1 from 12 nm.
+double energy_of(double nanometres);
 
 /// What one family would take, and how it fills the board.
 struct FamilyTime {

@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "core/methods/lag.hpp"
 #include "kernels/comm/idle.hpp"
 #include "run/pieces.hpp"
 
@@ -63,6 +64,7 @@ void visit(LayerState& whole, const Placed& places, const Use& use) {
     use(whole.momentum, places.weights);
     if (!whole.second_moment.empty()) use(whole.second_moment, places.weights);
     if (!whole.lagged.empty()) use(whole.lagged, places.weights);
+    if (!whole.gradients.empty()) use(whole.gradients, places.weights);
     use(whole.statistics, places.statistics);
 }
 
@@ -71,7 +73,8 @@ void append(std::vector<float>& all, const std::vector<float>& more) {
 }
 
 /// What this rank has, layer by layer in the order of `placed`.
-std::vector<float> own_numbers(const Schedule& schedule, Program& program, const std::vector<Placed>& layers) {
+std::vector<float> own_numbers(const Schedule& schedule, Program& program, const std::vector<Placed>& layers,
+                               With with) {
     const float made_scale = program.state().made_scale;
     std::vector<float> numbers;
     for (const Placed& each : layers) {
@@ -80,10 +83,15 @@ std::vector<float> own_numbers(const Schedule& schedule, Program& program, const
         append(numbers, floats_of(own.weights));
         append(numbers, floats_of(own.momentum));
         if (moments(schedule.optimizer) > 1) append(numbers, floats_of(own.second_moment));
-        if (schedule.lag > 0) {
+        if (schedule.methods.get<Lag>().steps > 0) {
             std::vector<float> lagged = floats_of(own.applied);
             for (float& gradient : lagged) gradient /= made_scale;
             append(numbers, lagged);
+        }
+        if (with == With::gradients) {
+            std::vector<float> gradients = floats_of(own.applied);
+            for (float& gradient : gradients) gradient /= made_scale;
+            append(numbers, gradients);
         }
         const std::span<const float> state = program.tensors().layer(each.layer).state;
         numbers.insert(numbers.end(), state.begin(), state.end());
@@ -130,7 +138,7 @@ void join_shards(const kernels::Communicator& world, const Schedule& schedule, P
         join_pieces(group, bucket.weights);
         join_pieces(group, bucket.momentum);
         if (!bucket.second_moment.empty()) join_pieces(group, bucket.second_moment);
-        if (schedule.lag > 0 && own_sums_only(own)) join_pieces(group, bucket.applied);
+        if (schedule.methods.get<Lag>().steps > 0 && own_sums_only(own)) join_pieces(group, bucket.applied);
     }
 }
 
@@ -139,6 +147,12 @@ void share(const kernels::Communicator& world, std::vector<float>& values) {
 }
 
 }  // namespace
+
+std::string group_name(const std::string& layer) {
+    std::string name = layer;
+    std::ranges::replace(name, '/', '.');
+    return name;
+}
 
 std::map<int, kernels::Communicator> groups_of_buckets(const kernels::Communicator& world, const Schedule& schedule) {
     std::set<int> axes;
@@ -159,30 +173,32 @@ void join_pieces(kernels::Communicator& group, kernels::View pieces) {
     group.run({whole, group.rank()}, {pieces.type(), {static_cast<std::byte*>(pieces.bytes()), pieces.size_bytes()}});
 }
 
-Checkpoint empty_checkpoint(const Schedule& schedule) {
+Checkpoint empty_checkpoint(const Schedule& schedule, With with) {
     Checkpoint empty{.network = schedule.network.name,
                      .optimizer = std::string{to_string(schedule.optimizer)},
                      .global_batch = global_batch(schedule)};
     for (const Layer& layer : schedule.network.layers) {
         LayerState& state = empty.layers.emplace_back();
+        empty.names.push_back(layer.name);
         state.statistics.resize(at(statistics(layer.op)));
         if (layer.weights_of >= 0) continue;
         const std::size_t count = at(parameters(layer.op));
         state.weights.resize(count);
         state.momentum.resize(count);
         if (moments(schedule.optimizer) > 1) state.second_moment.resize(count);
-        if (schedule.lag > 0) state.lagged.resize(count);
+        if (schedule.methods.get<Lag>().steps > 0) state.lagged.resize(count);
+        if (with == With::gradients) state.gradients.resize(count);
     }
     return empty;
 }
 
-Checkpoint gather(const kernels::Communicator& world, const Schedule& schedule, Program& program) {
+Checkpoint gather(const kernels::Communicator& world, const Schedule& schedule, Program& program, With with) {
     join_shards(world, schedule, program);
-    Checkpoint checkpoint = empty_checkpoint(schedule);
+    Checkpoint checkpoint = empty_checkpoint(schedule, with);
     checkpoint.program = program.state();
     std::vector<float> numbers;
     if (is_first_copy(schedule, world.rank())) {
-        numbers = own_numbers(schedule, program, placed(schedule, world.rank()));
+        numbers = own_numbers(schedule, program, placed(schedule, world.rank()), with);
     }
     const std::vector<std::vector<std::byte>> all = world.gather(std::as_bytes(std::span{numbers}));
     for (std::size_t rank = 0; rank < all.size(); ++rank) {

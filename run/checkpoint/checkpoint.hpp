@@ -21,6 +21,7 @@ struct LayerState {
     std::vector<float> weights, momentum, second_moment;  // the last empty where the optimizer has one moment
     std::vector<float> statistics;                        // BatchNorm: running mean and variance
     std::vector<float> lagged;                            // summed gradients that wait for their update, with lag=1
+    std::vector<float> gradients;                         // of the last step, where asked for; in no checkpoint
 };
 
 struct Checkpoint {
@@ -30,6 +31,7 @@ struct Checkpoint {
     std::uint64_t seed = 0;
     ProgramState program{};
     std::vector<LayerState> layers{};  // of the network's layers
+    std::vector<std::string> names{};  // theirs
 };
 
 /// The state of a training whose ranks have states of their own (models of their own and averages, servers, what few
@@ -41,8 +43,10 @@ struct RankStates {
     std::vector<std::vector<float>> ranks{};
 };
 
+/// Whether a state has the last step's gradients, too.
+enum class With { state, gradients };
 /// All sizes as the network says, all numbers 0.
-Checkpoint empty_checkpoint(const Schedule& schedule);
+Checkpoint empty_checkpoint(const Schedule& schedule, With with = With::state);
 
 /// Collective: by the axis of a bucket, the ranks that share it with this one, whichever buckets each of them has.
 std::map<int, kernels::Communicator> groups_of_buckets(const kernels::Communicator& world, const Schedule& schedule);
@@ -51,7 +55,8 @@ void join_pieces(kernels::Communicator& group, kernels::View pieces);
 
 /// Collective. On rank 0 the state of all ranks, elsewhere nothing of use. Running statistics, which no training step
 /// reads, are those of the first copy of the network along the data axis.
-Checkpoint gather(const kernels::Communicator& world, const Schedule& schedule, Program& program);
+Checkpoint gather(const kernels::Communicator& world, const Schedule& schedule, Program& program,
+                  With with = With::state);
 
 /// Collective. Each rank takes its part of what rank 0 has.
 void scatter(const kernels::Communicator& world, const Schedule& schedule, Checkpoint& checkpoint, Program& program);
@@ -63,6 +68,14 @@ std::optional<std::string> why_no_checkpoints();
 /// that fails. The newest two of a folder are kept.
 void save(const std::filesystem::path& folder, const Checkpoint& checkpoint);
 void save(const std::filesystem::path& folder, const RankStates& states);
+
+/// The group of a layer in a file: its name, '/' as '.', as HDF5 has it for groups in groups.
+std::string group_name(const std::string& layer);
+
+/// One group a layer that has weights, in it one data set a tensor (weights, bias, gamma, ...), with its shape: of the
+/// weights and running statistics, or of the gradients. BackendError when it cannot be written.
+void save_weights(const std::filesystem::path& file, const Network& network, const Checkpoint& checkpoint);
+void save_gradients(const std::filesystem::path& file, const Network& network, const Checkpoint& checkpoint);
 
 /// The newest of a folder; nothing where there is none.
 std::optional<std::filesystem::path> newest(const std::filesystem::path& folder);

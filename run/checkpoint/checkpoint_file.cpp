@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 #include "core/error.hpp"
 #include "run/checkpoint/checkpoint.hpp"
@@ -18,10 +20,11 @@ namespace rehearse::run {
 
 namespace {
 
-// Version 2 has checksums; files of version 1, which have none, are read as well.
+// Version 2 has checksums; files of version 1, which have none, are read as well. Version 3 names groups by layers;
+// those before, whose groups are numbered, are read as well.
 constexpr std::string_view schema = "rehearse.checkpoint/";
 constexpr std::string_view schema_of_ranks = "rehearse.checkpoint-of-ranks/";
-constexpr int version = 2;
+constexpr int version = 3;
 constexpr std::size_t kept = 2;
 constexpr const char* unfinished = ".part";
 
@@ -35,7 +38,7 @@ constexpr Kind kinds[] = {{"weights", &LayerState::weights},
                           {"lagged_gradients", &LayerState::lagged},
                           {"statistics", &LayerState::statistics}};
 
-std::string group_name(std::size_t layer) { return fmt::format("layer{:04}", layer); }
+std::string numbered_group(std::size_t layer) { return fmt::format("layer{:04}", layer); }
 
 [[noreturn]] void fail(const std::filesystem::path& path, const char* what) {
     throw BackendError(fmt::format("{}: {}: {}", path.string(), what, std::strerror(errno)));
@@ -105,7 +108,7 @@ void write_file(const std::filesystem::path& path, const Checkpoint& checkpoint)
     write_attribute(file, "steps_begun", checkpoint.program.begun);
     write_attribute(file, "lagged_scale", static_cast<double>(checkpoint.program.made_scale));
     for (std::size_t i = 0; i < checkpoint.layers.size(); ++i) {
-        const H5 group = make_group(file, group_name(i));
+        const H5 group = make_group(file, group_name(checkpoint.names.at(i)));
         for (const Kind& kind : kinds) {
             const std::vector<float>& numbers = checkpoint.layers[i].*kind.numbers;
             if (!numbers.empty()) write(group, kind.name, numbers);
@@ -138,7 +141,9 @@ std::vector<std::filesystem::path> checkpoints(const std::filesystem::path& fold
 bool is_of(const H5& file, const std::string& where, std::string_view kind) {
     const std::string found = text_attribute(file, "schema", where);
     if (!found.starts_with(kind)) return false;
-    if (found == fmt::format("{}{}", kind, version) || found == fmt::format("{}1", kind)) return true;
+    for (int known = 1; known <= version; ++known) {
+        if (found == fmt::format("{}{}", kind, known)) return true;
+    }
     throw InputError(fmt::format("{}: is of schema '{}', which this version does not know: it reads up to {}{}", where,
                                  found, kind, version));
 }
@@ -147,16 +152,6 @@ void expect_kind(const H5& file, const std::string& where, std::string_view kind
     if (is_of(file, where, kind)) return;
     throw InputError(fmt::format("{}: is of schema '{}', not of '{}{}'", where, text_attribute(file, "schema", where),
                                  kind, version));
-}
-
-/// What HDF5 could not do with a file is the file's fault here: it is not whole, or not as it was written.
-template <typename Read>
-auto reading(const std::string& where, const Read& read) {
-    try {
-        return read();
-    } catch (const BackendError& error) {
-        throw InputError(fmt::format("{}: is damaged ({})", where, error.what()));
-    }
 }
 
 void expect(const H5& file, const std::string& where, const char* name, const std::string& right) {
@@ -178,7 +173,11 @@ template <typename State>
 void save_file(const std::filesystem::path& folder, const State& state) {
     const std::filesystem::path file = folder / fmt::format("step-{:06}.h5", state.steps);
     const UnfinishedFile written{file};
-    write_file(written.path(), state);
+    try {
+        write_file(written.path(), state);
+    } catch (const BackendError& error) {
+        throw BackendError(fmt::format("{}: {}", file.string(), error.what()));
+    }
     flush(written.path());
     if (std::rename(written.path().c_str(), file.c_str()) != 0) fail(file, "cannot be renamed to");
     flush(folder);
@@ -219,6 +218,14 @@ void read_program(const H5& file, const std::string& where, ProgramState& progra
     program.updates = integer_attribute(file, "updates", where);
     program.begun = integer_attribute(file, "steps_begun", where);
     program.made_scale = static_cast<float>(number_attribute(file, "lagged_scale", where));
+    const auto is_scale = [](float scale) { return std::isfinite(scale) && scale > 0; };
+    if (!is_scale(program.loss_scale) || !is_scale(program.made_scale)) {
+        throw InputError(fmt::format("{}: scales its losses by {} and {}: both are above 0", where, program.loss_scale,
+                                     program.made_scale));
+    }
+    const bool counts = program.good_steps >= 0 && program.good_steps <= std::numeric_limits<int>::max() &&
+                        program.updates >= 0 && program.begun >= 0;
+    if (!counts) throw InputError(fmt::format("{}: its counts of steps and updates are none", where));
 }
 
 void read_layer(const H5& group, const std::string& where, std::string_view layer, LayerState& state) {
@@ -252,9 +259,11 @@ Checkpoint load(const std::filesystem::path& path, const Schedule& schedule) {
         read_header(file, where, checkpoint);
         read_program(file, where, checkpoint.program);
         for (std::size_t i = 0; i < checkpoint.layers.size(); ++i) {
-            const H5 group = find(file, group_name(i));
-            if (!group) throw InputError(fmt::format("{}: has no layer {}", where, i));
-            read_layer(group, where, schedule.network.layers[i].name, checkpoint.layers[i]);
+            const std::string& name = schedule.network.layers[i].name;
+            H5 group = find(file, group_name(name));
+            if (!group) group = find(file, numbered_group(i));
+            if (!group) throw InputError(fmt::format("{}: has no layer '{}'", where, name));
+            read_layer(group, where, name, checkpoint.layers[i]);
         }
         return checkpoint;
     });

@@ -49,6 +49,17 @@ LabelledFile open_idx(const std::filesystem::path& folder, const Shape& sample, 
 /// needed. InputError where file and network do not fit; BackendError where this build has no HDF5.
 LabelledFile open_h5(const std::filesystem::path& file, const Shape& sample, const SoftmaxLoss& loss);
 
+/// Sequences of integers that can be read one by one.
+struct TokenFile {
+    std::int64_t count = 0;
+    std::function<void(std::int64_t place, std::span<std::int32_t> ids, std::span<std::int32_t> labels)> read;
+};
+
+/// Data set "tokens" of an HDF5 file: {samples, tokens}, with "labels" {samples} or {samples, tokens}; or without
+/// labels, of a network whose loss asks for what follows each token, {samples, tokens + 1}, or one text {any number}
+/// that is cut into samples. InputError where file and network do not fit, or an id is none of the vocabulary's.
+TokenFile open_tokens(const std::filesystem::path& file, const Input& input, const SoftmaxLoss& loss);
+
 /// InputError unless each of them is one of the classes.
 void check_labels(std::span<const std::int32_t> labels, std::int64_t classes, const std::string& where);
 

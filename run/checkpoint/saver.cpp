@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/methods/lag.hpp"
 #include "kernels/comm/idle.hpp"
 
 namespace rehearse::run {
@@ -50,6 +51,16 @@ State checked(State state, const Options& options, std::int64_t global_batch, co
     return state;
 }
 
+/// `counts`: how many numbers each rank has. InputError where the file has others.
+void check_counts(const RankStates& states, const std::vector<double>& counts, const std::filesystem::path& file) {
+    for (std::size_t rank = 0; rank < counts.size(); ++rank) {
+        const auto found = static_cast<double>(states.ranks[rank].size());
+        if (found == counts[rank]) continue;
+        throw InputError(fmt::format("{}: has {} numbers of rank {}, which has {}: it is of another network",
+                                     file.string(), found, rank, counts[rank]));
+    }
+}
+
 bool saves_after(const Options& options, int step) {
     if (options.checkpoint.empty()) return false;
     return (step + 1) % options.checkpoint_every == 0 || step + 1 == options.steps;
@@ -74,12 +85,12 @@ int NetworkSaver::begin() {
 void NetworkSaver::after(int step) {
     if (!saves_after(options_, step)) return;
     const std::vector<float> applied = floats_of(program_.tensors().applied());
-    if (schedule_.lag > 0) {  // what the next step would do first
+    if (schedule_.methods.get<Lag>().steps > 0) {  // what the next step would do first
         program_.tensors().keep_gradients();
         executor_.sum_kept_gradients();
     }
     Checkpoint state = gather(world_, schedule_, program_);
-    if (schedule_.lag > 0) assign(program_.tensors().applied(), applied);
+    if (schedule_.methods.get<Lag>().steps > 0) assign(program_.tensors().applied(), applied);
     if (world_.rank() != 0) return;
     state.steps = step + 1;
     state.seed = options_.seed;
@@ -105,14 +116,19 @@ std::vector<float> RankSaver::own() const {
 int RankSaver::begin() {
     if (options_.checkpoint.empty()) return 0;
     RankStates states = empty();
+    std::vector<float> numbers = own();
+    const auto count = static_cast<double>(numbers.size());
+    const std::vector<double> counts = job_.all_gather({&count, 1});
     if (job_.rank() == 0) {
         check_folder(options_);
         const auto file = options_.resume ? newest(options_.checkpoint) : std::nullopt;
-        if (file) states = checked(load(*file, empty()), options_, global_batch(schedule_), *file);
+        if (file) {
+            states = checked(load(*file, empty()), options_, global_batch(schedule_), *file);
+            check_counts(states, counts, *file);
+        }
     }
     job_.broadcast(std::as_writable_bytes(std::span{&states.steps, 1}), 0, kernels::considerate());
     if (states.steps == 0) return 0;
-    std::vector<float> numbers = own();
     for (std::int64_t rank = 1; rank < job_.size(); ++rank) {
         if (job_.rank() == 0) job_.send(std::as_bytes(std::span{states.ranks[static_cast<std::size_t>(rank)]}), rank);
         if (job_.rank() == rank) job_.receive(std::as_writable_bytes(std::span{numbers}), 0);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/op.hpp"
 
 namespace rehearse::run {
@@ -47,6 +48,8 @@ H5 find(const H5& parent, const std::string& name);
 
 /// One data set, in chunks with checksums (Fletcher's, of 32 bits): reading it finds what has changed on the disk.
 void write(const H5& parent, const std::string& name, std::span<const float> values);
+/// The same with sizes; `shape` has as many elements.
+void write(const H5& parent, const std::string& name, std::span<const float> values, const Shape& shape);
 void write_attribute(const H5& parent, const std::string& name, const std::string& text);
 void write_attribute(const H5& parent, const std::string& name, double value);
 void write_attribute(const H5& parent, const std::string& name, std::int64_t value);
@@ -66,5 +69,16 @@ void read_rows(const H5& data_set, std::int64_t first, std::int64_t count, std::
                const std::string& where);
 void read_rows(const H5& data_set, std::int64_t first, std::int64_t count, std::span<std::int32_t> to,
                const std::string& where);
+
+/// What `read` returns. What HDF5 could not do with a file is the file's fault here, an InputError: it is not whole, or
+/// not as it was written.
+template <typename Read>
+auto reading(const std::string& where, const Read& read) {
+    try {
+        return read();
+    } catch (const BackendError& error) {
+        throw InputError(where + ": is damaged (" + error.what() + ")");
+    }
+}
 
 }  // namespace rehearse::run

@@ -91,7 +91,8 @@ IdxFile read_idx(const std::filesystem::path& path) {
     constexpr std::uint32_t unsigned_bytes = 8, most_sizes = 4;
     const std::string where = path.string();
     std::ifstream file{path, std::ios::binary};
-    if (!file) throw InputError(fmt::format("{}: no such file, or it cannot be read (unpack .gz files first)", where));
+    if (!file || !std::filesystem::is_regular_file(path))
+        throw InputError(fmt::format("{}: no such file, or it cannot be read (unpack .gz files first)", where));
     const std::uint32_t magic = big_endian(file);
     if (!file || magic >> 8 != unsigned_bytes || (magic & 0xFF) == 0 || (magic & 0xFF) > most_sizes) {
         throw InputError(fmt::format("{}: not an IDX file of unsigned bytes", where));

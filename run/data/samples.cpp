@@ -11,21 +11,24 @@
 
 namespace rehearse::run {
 
-Samples::Samples(const Network& network, std::uint64_t seed, const std::string& source)
+Samples::Samples(const Network& network, std::uint64_t seed, const std::string& source, bool shuffle)
     : loss_(loss_of(network)), seed_(seed) {
     if (source == "synthetic") {
         make_up(network);
         return;
     }
     const auto* input = std::get_if<Input>(&network.layers.front().op);
-    if (input == nullptr || input->vocabulary > 0) {
-        throw InputError(
-            fmt::format("--data {}: network '{}' takes integers; these data are numbers", source, network.name));
-    }
-    open(source, input->shape);
+    if (input == nullptr) throw InputError(fmt::format("--data {}: network '{}' reads nothing", source, network.name));
+    open(source, *input, shuffle);
 }
 
-void Samples::open(const std::string& source, const Shape& sample) {
+void Samples::open(const std::string& source, const Input& input, bool shuffle) {
+    const bool h5 = source.ends_with(".h5") || source.ends_with(".hdf5");
+    if (input.vocabulary > 0 && !h5) {
+        throw InputError(fmt::format(
+            "--data {}: the network takes integers: give them as FILE.h5 with a data set 'tokens'", source));
+    }
+    const Shape& sample = input.shape;
     if (source == "climate") {
         climate_.emplace(sample, seed_);
         if (loss_.image == Shape{sample[1], sample[2]} && loss_.classes == 3) return;
@@ -33,14 +36,22 @@ void Samples::open(const std::string& source, const Shape& sample) {
             "--data climate: labels each pixel with one of 3 classes: choose deeplabv3plus-small or "
             "tiramisu-small");
     }
-    if (source.starts_with("idx:")) {
-        file_ = open_idx(source.substr(4), sample, loss_);
-    } else if (source.ends_with(".h5") || source.ends_with(".hdf5")) {
-        file_ = open_h5(source, sample, loss_);
+    std::int64_t count = 0;
+    if (input.vocabulary > 0) {
+        text_ = open_tokens(source, input, loss_);
+        count = text_->count;
+    } else if (source.starts_with("idx:") || h5) {
+        file_ = h5 ? open_h5(source, sample, loss_) : open_idx(source.substr(4), sample, loss_);
+        count = file_->count;
     } else {
         throw InputError(fmt::format("--data {}: there are synthetic, climate, idx:FOLDER and FILE.h5", source));
     }
-    shuffle_.emplace(file_->count, seed_);
+    if (shuffle) shuffle_.emplace(count, seed_);
+}
+
+// Which of the file's samples the training's is.
+std::int64_t Samples::place(std::int64_t sample) {
+    return shuffle_ ? shuffle_->place(sample) : sample % (text_ ? text_->count : file_->count);
 }
 
 void Samples::make_up(const Network& network) {
@@ -66,7 +77,8 @@ void Samples::make_up(const Network& network) {
 void Samples::fill(std::int64_t sample, std::span<float> input, std::span<std::int32_t> ids,
                    std::span<std::int32_t> labels) {
     if (climate_) return climate_->fill(sample, input, labels);
-    if (file_) return file_->read(shuffle_->place(sample), input, labels);
+    if (file_) return file_->read(place(sample), input, labels);
+    if (text_) return text_->read(place(sample), ids, labels);
     if (pictures_ && !input.empty()) pictures_->fill(sample, input);
     if (loss_.rows > 1) return tokens_->fill(sample, ids.empty() ? std::span{ids_} : ids, labels);
     if (pictures_) pictures_->fill_labels(sample, labels);

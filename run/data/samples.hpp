@@ -18,14 +18,16 @@ namespace rehearse::run {
 class Samples {
 public:
     /// What the network takes and what its loss asks for, from `source`: "synthetic", "climate", "idx:FOLDER" or
-    /// "FILE.h5". InputError where there is no such source, or it has not that.
-    Samples(const Network& network, std::uint64_t seed, const std::string& source = "synthetic");
+    /// "FILE.h5". InputError where there is no such source, or it has not that. Samples of files come shuffled, or as
+    /// they lie, over and over.
+    Samples(const Network& network, std::uint64_t seed, const std::string& source = "synthetic", bool shuffle = true);
 
     /// `input` and `ids` are empty where nobody reads them.
     void fill(std::int64_t sample, std::span<float> input, std::span<std::int32_t> ids, std::span<std::int32_t> labels);
 
 private:
-    void open(const std::string& source, const Shape& sample);
+    void open(const std::string& source, const Input& input, bool shuffle);
+    std::int64_t place(std::int64_t sample);
     void make_up(const Network& network);
 
     SoftmaxLoss loss_;
@@ -34,6 +36,7 @@ private:
     std::optional<SyntheticTokens> tokens_;
     std::optional<Climate> climate_;
     std::optional<LabelledFile> file_;
+    std::optional<TokenFile> text_;
     std::optional<Shuffle> shuffle_;
     std::vector<std::int32_t> ids_;  // of one sample, where only the labels are of use
 };

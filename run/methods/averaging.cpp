@@ -2,6 +2,7 @@
 #include "run/methods/averaging.hpp"
 
 #include <utility>
+#include "core/methods/averaging.hpp"
 
 namespace rehearse::run {
 
@@ -69,7 +70,7 @@ void AveragingMethod::complete(std::span<ReadyStep> steps) {
 // The average moves with it.
 void AveragingMethod::pull_together(int bucket) {
     Average& of = averages_.at(bucket);
-    const Averaging& by = rank_.schedule.averaging;
+    const Averaging& by = rank_.schedule.methods.get<Averaging>();
     const auto share = static_cast<float>(by.elastic);
     const std::span<float> weights = rank_.tensors.bucket(bucket).weights;
     for (std::size_t i = 0; i < weights.size(); ++i) weights[i] -= share * of.own[i];
@@ -85,5 +86,14 @@ void AveragingMethod::visit_state(const UseNumbers& use) {
         use(of.last);
     }
 }
+
+Reference train_models;            // run/reference/single_rank_averaging.cpp
+extern const MethodRow averaging;  // a row of methods.cpp
+constinit const MethodRow averaging{.name = "averaging",
+                                    .used = [](const Schedule& s) { return s.methods.get<Averaging>().period > 0; },
+                                    .make = make_method<AveragingMethod>,
+                                    .sums_gradients = false,
+                                    .own_state = true,
+                                    .reference = train_models};
 
 }  // namespace rehearse::run

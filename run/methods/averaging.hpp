@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "core/methods/averaging.hpp"
 #include "run/methods/method.hpp"
 
 namespace rehearse::run {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/methods/compression.hpp"
 
 namespace rehearse::run {
 
@@ -86,7 +87,8 @@ bool CompressionMethod::prepare(ReadyStep& ready) {
     const Schedule& schedule = rank_.schedule;
     const std::span<float> gradients = rank_.tensors.bucket(communicate->bucket()).applied;
     const std::int64_t ranks = size_of(schedule.mesh, communicate->axis);
-    const std::size_t each = at(compressed_words(schedule.compression, static_cast<std::int64_t>(gradients.size())));
+    const std::size_t each =
+        at(compressed_words(schedule.methods.get<Compression>(), static_cast<std::int64_t>(gradients.size())));
     require(communicate->elements == ranks * static_cast<std::int64_t>(each), "a rank's words after the other's");
     std::vector<float>& left = left_out_[communicate->bucket()];
     std::vector<float>& words = words_[communicate->bucket()];
@@ -94,11 +96,11 @@ bool CompressionMethod::prepare(ReadyStep& ready) {
     words.resize(each * at(ranks));
     ready.data = std::span<float>{words};
     const std::size_t own = at(place_on(schedule.mesh, communicate->axis, rank_.rank));
-    ready.before = [&by = schedule.compression, &left, &words, gradients, each, own] {
+    ready.before = [&by = schedule.methods.get<Compression>(), &left, &words, gradients, each, own] {
         for (std::size_t i = 0; i < left.size(); ++i) left[i] += gradients[i];
         compress(by, left, std::span{words}.subspan(own * each, each));
     };
-    ready.after = [&by = schedule.compression, &words, gradients, each] {
+    ready.after = [&by = schedule.methods.get<Compression>(), &words, gradients, each] {
         std::ranges::fill(gradients, 0.0F);
         for (std::size_t from = 0; from < words.size(); from += each) {
             add_compressed(by, std::span{words}.subspan(from, each), gradients);
@@ -110,5 +112,16 @@ bool CompressionMethod::prepare(ReadyStep& ready) {
 void CompressionMethod::visit_state(const UseNumbers& use) {
     for (auto& [bucket, left] : left_out_) use(left);
 }
+
+Reference train_compressed;          // run/reference/single_rank_compression.cpp
+extern const MethodRow compression;  // a row of methods.cpp
+constinit const MethodRow compression{
+    .name = "compression",
+    .used = [](const Schedule& s) { return s.methods.get<Compression>() != Compression{}; },
+    .make = make_method<CompressionMethod>,
+    .sums_gradients = false,
+    .own_state = true,
+    .by_bits = true,
+    .reference = train_compressed};
 
 }  // namespace rehearse::run

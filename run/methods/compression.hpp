@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/schedule.hpp"
+#include "core/methods/compression.hpp"
 #include "run/methods/method.hpp"
 
 namespace rehearse::run {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/curvature.hpp"
+#include "core/methods/curvature.hpp"
 #include "run/methods/factors.hpp"
 
 namespace rehearse::run {
@@ -44,7 +44,7 @@ bool CurvatureMethod::prepare(ReadyStep& ready) {
 
 // Who owns more layers than the rank with most to do (small ones) does the rest of them with the last that both have.
 void CurvatureMethod::prepare_owned(ReadyStep& ready, const Precondition& step) {
-    const std::vector<std::int64_t>& owners = rank_.schedule.curvature.owners;
+    const std::vector<std::int64_t>& owners = rank_.schedule.methods.get<Curvature>().owners;
     const std::vector<int> owned =
         owned_by(rank_.part(), owners, rank_.coordinates[at(axis_index(rank_.schedule.mesh, "data"))]);
     const bool last = step.place + 1 == static_cast<int>(most_owned(rank_.part(), owners).size());
@@ -68,9 +68,8 @@ std::vector<float>& CurvatureMethod::inverse(int bucket, Side side) {
 }
 
 std::function<void()> CurvatureMethod::inversion(int bucket, Side side) {
-    return [packed = factor(bucket, side), damping = rank_.schedule.curvature.damping, &made = inverse(bucket, side)] {
-        invert_factor(packed, damping, made);
-    };
+    return [packed = factor(bucket, side), damping = rank_.schedule.methods.get<Curvature>().damping,
+            &made = inverse(bucket, side)] { invert_factor(packed, damping, made); };
 }
 
 std::function<void()> CurvatureMethod::direction(int bucket, Side side) {
@@ -139,5 +138,13 @@ void CurvatureMethod::prepare_factor(ReadyStep& ready, const Precondition& step)
     ready.after = [&sums, values, size, bias = inputs && dense.bias, share = inputs ? 1 / losses : of_errors,
                    packed = factor(step.bucket, step.side)] { pack_factor(sums, values, size, bias, share, packed); };
 }
+
+Reference train_by_curvature;      // run/reference/single_rank_curvature.cpp
+extern const MethodRow curvature;  // a row of methods.cpp
+constinit const MethodRow curvature{.name = "curvature",
+                                    .used = [](const Schedule& s) { return s.methods.get<Curvature>().period > 0; },
+                                    .make = make_method<CurvatureMethod>,
+                                    .sums_gradients = false,
+                                    .reference = train_by_curvature};
 
 }  // namespace rehearse::run

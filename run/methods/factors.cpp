@@ -8,7 +8,7 @@
 
 namespace rehearse::run {
 
-void unfold(const Conv2d& conv, std::span<const float> images, std::span<float> rows) {
+void unfold(const Conv& conv, std::span<const float> images, std::span<float> rows) {
     const Window& w = conv.window;
     const Shape out = output_shape(Op{conv});
     const std::int64_t image = conv.channels * conv.height * conv.width;

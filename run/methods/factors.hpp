@@ -13,7 +13,7 @@ namespace rehearse::run {
 
 /// What lies under a convolution's filters, a row {channels, kernel} for each pixel of its output: of {samples,
 /// channels, height, width} {samples * pixels, channels * taps}, zero outside of the image.
-void unfold(const Conv2d& conv, std::span<const float> images, std::span<float> rows);
+void unfold(const Conv& conv, std::span<const float> images, std::span<float> rows);
 /// {samples, channels, pixels} to {samples * pixels, channels}.
 void pixels_to_rows(std::span<const float> images, std::int64_t channels, std::int64_t pixels, std::span<float> rows);
 /// A convolution's filters {n, k} and, behind them, perhaps its bias {n}, as the matrix {k, n} with the bias as its

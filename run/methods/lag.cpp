@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "core/methods/lag.hpp"
+
 namespace rehearse::run {
 
 void LagMethod::begin_step() {
@@ -20,5 +22,10 @@ void LagMethod::restore(const ProgramState& state) {
     begun_ = state.begun;
     if (rank_.scale.on()) made_scale_ = state.made_scale;
 }
+
+extern const MethodRow lag;  // a row of methods.cpp
+constinit const MethodRow lag{.name = "lag",
+                              .used = [](const Schedule& s) { return s.methods.get<Lag>().steps > 0; },
+                              .make = make_method<LagMethod>};
 
 }  // namespace rehearse::run

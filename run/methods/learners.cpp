@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/methods/lag.hpp"
 #include "core/precision.hpp"
 #include "run/clock.hpp"
 #include "run/data/samples.hpp"
@@ -23,7 +24,7 @@ void check(const Schedule& schedule, const Options& options) {
     if (options.check_gradients) refuse("no --check-gradients: compare losses with as many ranks");
     if (!options.checkpoint.empty()) refuse("no --checkpoint");
     if (scales_loss(schedule.precision)) refuse("fp32 or bf16 only: each learner would find its own loss scale");
-    if (schedule.classes.size() != 1 || !is_whole(schedule) || schedule.lag > 0) {
+    if (schedule.classes.size() != 1 || !is_whole(schedule) || schedule.methods.get<Lag>().steps > 0) {
         refuse(fmt::format("the plan must be data parallelism of whole networks, not '{}'", schedule.plan));
     }
     for (const Step& step : schedule.classes.front().steps) {

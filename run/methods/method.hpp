@@ -56,8 +56,10 @@ public:
 
 class SingleRank;
 struct Trained;
+/// What a training of `single` means for `rank`; from changed weights (check_part) where `perturbation` is not 0.
+using Reference = Trained(const SingleRank& single, std::int64_t rank, int perturbation);
 
-/// One row a method: all that is asked about methods is answered here.
+/// One row a method, at the end of its file: all that is asked about methods is answered here.
 struct MethodRow {
     std::string_view name;
     bool (*used)(const Schedule& schedule);
@@ -66,11 +68,21 @@ struct MethodRow {
     bool sums_gradients = true;
     /// Whether ranks have numbers of their own from step to step, so that only the same plan goes on from a checkpoint.
     bool own_state = false;
+    /// Whether what is applied jumps with the last bit of a gradient (signs, the largest): how far changed first
+    /// weights carry then says nothing of how exact a training has to be.
+    bool by_bits = false;
     /// What the method means, written out for one rank (run/reference); null: as the sum over the whole batch.
-    Trained (*reference)(const SingleRank& single, std::int64_t rank, int perturbation) = nullptr;
+    Reference* reference = nullptr;
 };
+
+/// How most methods are made.
+template <typename Made>
+std::unique_ptr<Method> make_method(RankContext& rank) {
+    return std::make_unique<Made>(rank);
+}
+
 /// In the order in which their steps, and what they make of loss_batch, are asked for.
-std::span<const MethodRow> methods();
+std::span<const MethodRow* const> methods();
 /// The rows that a schedule uses.
 std::vector<const MethodRow*> methods_of(const Schedule& schedule);
 

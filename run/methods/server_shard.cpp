@@ -7,6 +7,8 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "core/methods/averaging.hpp"
+#include "core/methods/servers.hpp"
 #include "kernels/comm/idle.hpp"
 #include "kernels/comm/operation.hpp"
 #include "run/checkpoint/saver.hpp"
@@ -19,10 +21,10 @@ namespace rehearse::run {
 
 namespace {
 
-std::vector<const Trade*> pushes_to(const Schedule& schedule, int server) {
-    std::vector<const Trade*> pushes;
+std::vector<const PushPull*> pushes_to(const Schedule& schedule, int server) {
+    std::vector<const PushPull*> pushes;
     for (const Step& step : schedule.classes.front().steps) {
-        const auto* push_pull = std::get_if<Trade>(&step.action);
+        const auto* push_pull = std::get_if<PushPull>(&step.action);
         if (push_pull != nullptr && push_pull->server == server) pushes.push_back(push_pull);
     }
     return pushes;
@@ -32,20 +34,21 @@ std::vector<const Trade*> pushes_to(const Schedule& schedule, int server) {
 class Worker {
 public:
     /// Of steps [first, end).
-    Worker(std::int64_t rank, kernels::Communicator& link, const std::vector<const Trade*>& pushes, int first, int end)
+    Worker(std::int64_t rank, kernels::Communicator& link, const std::vector<const PushPull*>& pushes, int first,
+           int end)
         : rank_(rank),
           link_(link),
           pushes_(pushes),
           first_(first),
           left_((end - first) * static_cast<std::int64_t>(pushes.size())) {
-        for (const Trade* push_pull : pushes) {
+        for (const PushPull* push_pull : pushes) {
             memory_.resize(std::max(memory_.size(), at(std::max(push_pull->sent, push_pull->received))));
         }
         expect();
     }
 
     bool is_through() const { return left_ == 0; }
-    const Trade& next() const { return *pushes_[taken_ % pushes_.size()]; }
+    const PushPull& next() const { return *pushes_[taken_ % pushes_.size()]; }
     Served served() const { return {rank_, first_ + static_cast<int>(taken_ / pushes_.size()), next().bucket}; }
     std::span<float> memory() { return std::span{memory_}.first(at(next().sent)); }
     std::span<float> answer() { return std::span{memory_}.first(at(next().received)); }
@@ -76,7 +79,7 @@ private:
 
     std::int64_t rank_;
     kernels::Communicator& link_;
-    const std::vector<const Trade*>& pushes_;
+    const std::vector<const PushPull*>& pushes_;
     int first_;
     std::int64_t left_;
     std::size_t taken_ = 0;
@@ -91,7 +94,7 @@ class Products {
 public:
     explicit Products(const Wish& wish) : wish_(wish) {}
 
-    void multiply(const Trade& push_pull, std::span<const float> factors, kernels::View gradient) {
+    void multiply(const PushPull& push_pull, std::span<const float> factors, kernels::View gradient) {
         const Problem& problem = push_pull.work.front();
         const std::size_t inputs = at(problem.batch * elements(input_shapes(problem.op).front()));
         kernels::Buffers buffers;
@@ -114,7 +117,7 @@ private:
 /// A server with its shard of the weights: what it does for whoever comes.
 class ServerShard {
 public:
-    ServerShard(const Schedule& schedule, Program& program, const Wish& wish, std::vector<const Trade*> pushes,
+    ServerShard(const Schedule& schedule, Program& program, const Wish& wish, std::vector<const PushPull*> pushes,
                 ServerLinks& links)
         : schedule_(schedule), program_(program), products_(wish), pushes_(std::move(pushes)), links_(links) {
         for (ReadyStep& ready : program.steps()) update_of_[std::get<Update>(ready.step->action).bucket] = &ready;
@@ -148,8 +151,8 @@ private:
     void take(Worker& worker) {
         log_.push_back(worker.served());
         const BucketTensors& bucket = program_.tensors().bucket(worker.next().bucket);
-        if (schedule_.averaging.period > 0) {
-            pull_average(schedule_.averaging.elastic, worker.memory(), bucket.weights);
+        if (schedule_.methods.get<Averaging>().period > 0) {
+            pull_average(schedule_.methods.get<Averaging>().elastic, worker.memory(), bucket.weights);
         } else {
             if (sends_factors(worker.next())) {
                 products_.multiply(worker.next(), worker.memory(), bucket.applied);
@@ -165,7 +168,7 @@ private:
     const Schedule& schedule_;
     Program& program_;
     Products products_;
-    std::vector<const Trade*> pushes_;
+    std::vector<const PushPull*> pushes_;
     ServerLinks& links_;
     std::map<int, ReadyStep*> update_of_;  // by bucket
     std::vector<Served> log_;
@@ -177,7 +180,7 @@ std::vector<std::int64_t> pushing_ranks(const Schedule& schedule) {
     std::vector<std::int64_t> result;
     for (std::int64_t rank = 0; rank < ranks(schedule.mesh); ++rank) {
         const bool first = std::ranges::any_of(schedule.classes.front().steps, [&](const Step& step) {
-            const auto* push_pull = std::get_if<Trade>(&step.action);
+            const auto* push_pull = std::get_if<PushPull>(&step.action);
             return push_pull != nullptr &&
                    (push_pull->group < 0 || place_on(schedule.mesh, push_pull->group, rank) == 0);
         });
@@ -190,7 +193,7 @@ Schedule kept_by_server(const Schedule& schedule, int server) {
     require(schedule.classes.size() == 1, "workers have one program");
     Schedule kept = schedule;
     kept.mesh = {{{"data", 1}}};
-    kept.servers = {};
+    kept.methods.edit<Servers>() = {};
     kept.micro_batches = 1;
     kept.batch_per_rank = 1;
     RankClass& all = kept.classes.front();
@@ -198,8 +201,10 @@ Schedule kept_by_server(const Schedule& schedule, int server) {
     all.slots = 1;
     for (Bucket& bucket : all.part.buckets) bucket.axis = -1;
     for (const Step& step : schedule.classes.front().steps) {
-        const auto* push_pull = std::get_if<Trade>(&step.action);
-        if (push_pull == nullptr || (server >= 0 && push_pull->server != server) || kept.averaging.period > 0) continue;
+        const auto* push_pull = std::get_if<PushPull>(&step.action);
+        if (push_pull == nullptr || (server >= 0 && push_pull->server != server) ||
+            kept.methods.get<Averaging>().period > 0)
+            continue;
         all.steps.push_back({step.name, Stream::compute, Update{push_pull->bucket, push_pull->work.back()}, {}});
     }
     return kept;
@@ -209,7 +214,7 @@ ServerLinks link_servers(const kernels::Communicator& job, const Schedule& sched
     ServerLinks links;
     const std::int64_t first_server = ranks(schedule.mesh), own = job.rank();
     for (const std::int64_t rank : pushing_ranks(schedule)) {
-        for (std::int64_t server = 0; server < schedule.servers.count; ++server) {
+        for (std::int64_t server = 0; server < schedule.methods.get<Servers>().count; ++server) {
             const bool serves = own == first_server + server, member = serves || own == rank;
             kernels::Communicator pair = job.split(member ? 1 : 0, serves ? 1 : 0);
             if (member) links.emplace(std::pair{rank, server}, std::move(pair));
@@ -218,7 +223,7 @@ ServerLinks link_servers(const kernels::Communicator& job, const Schedule& sched
     return links;
 }
 
-kernels::RankProgram push_pull_rounds(const Trade& push_pull) {
+kernels::RankProgram push_pull_rounds(const PushPull& push_pull) {
     kernels::RankProgram rounds = kernels::RankProgram::message(1, true, push_pull.sent);
     kernels::RankProgram back = kernels::RankProgram::message(1, false, push_pull.received);
     rounds.elements = std::max(push_pull.sent, push_pull.received);
@@ -244,7 +249,7 @@ std::vector<Served> serve(const kernels::Communicator& job, const Schedule& sche
 
 ServerLogs share_logs(const kernels::Communicator& job, const Schedule& schedule, const std::vector<Served>& own) {
     ServerLogs logs;
-    for (std::int64_t server = 0; server < schedule.servers.count; ++server) {
+    for (std::int64_t server = 0; server < schedule.methods.get<Servers>().count; ++server) {
         const std::int64_t root = ranks(schedule.mesh) + server;
         std::vector<Served>& log = logs.emplace_back();
         if (job.rank() == root) log = own;

@@ -34,7 +34,7 @@ using ServerLinks = std::map<std::pair<std::int64_t, std::int64_t>, kernels::Com
 ServerLinks link_servers(const kernels::Communicator& job, const Schedule& schedule);
 
 /// A push and its pull, as their rank sends and receives them.
-kernels::RankProgram push_pull_rounds(const Trade& push_pull);
+kernels::RankProgram push_pull_rounds(const PushPull& push_pull);
 
 /// Updates by what every pushing rank sends in all steps; to be called by each server of the job. Returns in which
 /// order.

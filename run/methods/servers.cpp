@@ -4,11 +4,13 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/methods/averaging.hpp"
+#include "core/methods/servers.hpp"
 
 namespace rehearse::run {
 
 bool ServersMethod::prepare(ReadyStep& ready) {
-    if (const auto* push_pull = std::get_if<Trade>(&ready.step->action)) {
+    if (const auto* push_pull = std::get_if<PushPull>(&ready.step->action)) {
         sends_factors(*push_pull) ? prepare_factors(ready, *push_pull) : prepare_push_pull(ready, *push_pull);
         return true;
     }
@@ -19,14 +21,15 @@ bool ServersMethod::prepare(ReadyStep& ready) {
     return in_group;
 }
 
-void ServersMethod::prepare_push_pull(ReadyStep& ready, const Trade& push_pull) {
+void ServersMethod::prepare_push_pull(ReadyStep& ready, const PushPull& push_pull) {
     const BucketTensors& bucket = rank_.tensors.bucket(push_pull.bucket);
-    const kernels::ConstView pushed = rank_.schedule.averaging.period > 0 ? bucket.weights : bucket.applied;
+    const kernels::ConstView pushed =
+        rank_.schedule.methods.get<Averaging>().period > 0 ? bucket.weights : bucket.applied;
     ready.data = pulled(push_pull.bucket);
     ready.before = [pushed, data = ready.data] { std::ranges::copy(std::span<const float>{pushed}, data.begin()); };
 }
 
-void ServersMethod::prepare_factors(ReadyStep& ready, const Trade& push_pull) {
+void ServersMethod::prepare_factors(ReadyStep& ready, const PushPull& push_pull) {
     const int index = rank_.part().buckets[at(push_pull.bucket)].layers.front();
     const kernels::ConstView inputs = rank_.tensors.layer(rank_.part().network.layers[at(index)].inputs.front()).output;
     const kernels::ConstView errors = rank_.tensors.layer(index).diff;
@@ -46,7 +49,7 @@ kernels::View ServersMethod::pulled(int bucket) {
 
 // Each set of samples whose gradients are pushed together, of a group or of a rank, is an update of its own.
 std::int64_t ServersMethod::loss_batch(std::int64_t batch) const {
-    if (rank_.schedule.averaging.period > 0) return batch;
+    if (rank_.schedule.methods.get<Averaging>().period > 0) return batch;
     const int groups = axis_index(rank_.schedule.mesh, "groups");
     const std::int64_t pushing = groups < 0 ? shards(rank_.schedule.mesh) : size_of(rank_.schedule.mesh, groups);
     return batch / std::max<std::int64_t>(1, pushing);
@@ -55,12 +58,21 @@ std::int64_t ServersMethod::loss_batch(std::int64_t batch) const {
 void ServersMethod::end_step() {
     for (const auto& [bucket, memory] : pulled_) {
         const kernels::View weights = rank_.tensors.bucket(bucket).weights;
-        if (rank_.schedule.averaging.period == 0) {
+        if (rank_.schedule.methods.get<Averaging>().period == 0) {
             std::ranges::copy(memory, weights.begin());
             continue;
         }
         for (std::size_t i = 0; i < memory.size(); ++i) weights.data()[i] -= memory[i];
     }
 }
+
+Reference train_by_servers;      // run/reference/single_rank_servers.cpp
+extern const MethodRow servers;  // a row of methods.cpp
+constinit const MethodRow servers{.name = "servers",
+                                  .used = [](const Schedule& s) { return s.methods.get<Servers>().count > 0; },
+                                  .make = make_method<ServersMethod>,
+                                  .sums_gradients = false,
+                                  .own_state = true,
+                                  .reference = train_by_servers};
 
 }  // namespace rehearse::run

@@ -12,7 +12,7 @@ namespace rehearse::run {
 
 /// Whether a server makes a dense layer's gradient itself, from the sufficient factors that workers push: the inputs of
 /// all rows, then their errors.
-inline bool sends_factors(const Trade& push_pull) { return push_pull.sent != push_pull.received; }
+inline bool sends_factors(const PushPull& push_pull) { return push_pull.sent != push_pull.received; }
 
 /// Pushes and pulls, and the broadcasts of what came among a group of which only the first rank pulls.
 class ServersMethod : public Method {
@@ -24,8 +24,8 @@ public:
     void end_step() override;
 
 private:
-    void prepare_push_pull(ReadyStep& ready, const Trade& push_pull);
-    void prepare_factors(ReadyStep& ready, const Trade& push_pull);
+    void prepare_push_pull(ReadyStep& ready, const PushPull& push_pull);
+    void prepare_factors(ReadyStep& ready, const PushPull& push_pull);
     kernels::View pulled(int bucket);
 
     RankContext& rank_;

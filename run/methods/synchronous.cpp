@@ -135,4 +135,8 @@ std::int64_t SynchronousMethod::loss_batch(std::int64_t batch) const {
     return combines_gradients(rank_.rank_class) ? rank_.schedule.batch_per_rank : batch;
 }
 
+extern const MethodRow synchronous;  // a row of methods.cpp
+constinit const MethodRow synchronous{
+    .name = "synchronous", .used = [](const Schedule&) { return true; }, .make = make_method<SynchronousMethod>};
+
 }  // namespace rehearse::run

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "core/methods/averaging.hpp"
 #include "kernels/threads.hpp"
 #include "run/clock.hpp"
 
@@ -16,12 +17,13 @@ namespace {
 
 /// What one learner does with one part of the batch, and its update.
 Schedule of_one_part(const Schedule& schedule) {
-    require(schedule.classes.size() == 1 && schedule.averaging.period > 0, "ranks with whole models of their own");
+    require(schedule.classes.size() == 1 && schedule.methods.get<Averaging>().period > 0,
+            "ranks with whole models of their own");
     Schedule part = schedule;
     part.mesh = {{{"data", 1}}};
     part.batch_per_rank = micro_batch_size(schedule);
     part.micro_batches = 1;
-    part.averaging = {};
+    part.methods.edit<Averaging>() = {};
     RankClass& all = part.classes.front();
     all.steps.clear();
     all.slots = 1;
@@ -38,7 +40,7 @@ Schedule of_one_part(const Schedule& schedule) {
 }
 
 int threads_of(const Schedule& schedule, const Options& options) {
-    return options.unlocked > 0 ? options.unlocked : schedule.averaging.learners;
+    return options.unlocked > 0 ? options.unlocked : schedule.methods.get<Averaging>().learners;
 }
 
 }  // namespace
@@ -68,7 +70,7 @@ WorkerThreads::WorkerThreads(const Schedule& schedule, const Options& options, c
     for (std::size_t i = 0; i < learners_.size(); ++i) {
         Learner& learner = learners_[i];
         learner.program = std::make_unique<Program>(one_part_, 0, wish, weights_seed, hyperparameters);
-        learner.share = schedule.averaging.elastic;
+        learner.share = schedule.methods.get<Averaging>().elastic;
         if (i < options.learner_paces.size()) learner.pace = options.learner_paces[i];
     }
     if (options.unlocked > 0) model_ = floats_of(learners_.front().program->tensors().weights());

@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "core/methods/averaging.hpp"
 #include "kernels/comm/idle.hpp"
 #include "run/checkpoint/saver.hpp"
 #include "run/clock.hpp"
@@ -35,7 +36,7 @@ public:
           threads_(schedule, options, wish_of(options, nullptr), hyperparameters_of(options),
                    key(options.seed, weights_of)),
           first_sample_(first_sample(schedule, shard_of(schedule.mesh, world.rank()))),
-          feed_(schedule, key(options.seed, data_of), options.data, first_sample_),
+          feed_(schedule, key(options.seed, data_of), options.data, options.shuffle, first_sample_),
           average_(floats_of(first_program().tensors().weights())),
           last_(average_),
           sum_(average_.size()) {
@@ -62,7 +63,7 @@ public:
     }
 
 private:
-    bool elastic() const { return schedule_.averaging.elastic > 0; }
+    bool elastic() const { return schedule_.methods.get<Averaging>().elastic > 0; }
     Program& first_program() { return *threads_.learners().front().program; }
 
     void visit_state(const UseNumbers& use) {
@@ -156,13 +157,13 @@ private:
     // Who has taken no part of this step gives up its share now.
     void bring_together() {
         if (!elastic()) return replace();
-        const auto share = static_cast<float>(schedule_.averaging.elastic);
+        const auto share = static_cast<float>(schedule_.methods.get<Averaging>().elastic);
         for (WorkerThreads::Learner& learner : threads_.learners()) {
             if (learner.pulled) continue;
             const std::span<float> weights = learner.program->tensors().weights();
             for (std::size_t i = 0; i < weights.size(); ++i) weights[i] -= share * learner.apart[i];
         }
-        move_average(schedule_.averaging, sum_, average_, last_);
+        move_average(schedule_.methods.get<Averaging>(), sum_, average_, last_);
     }
     void replace() {
         sum_up(threads_.model());

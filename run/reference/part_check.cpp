@@ -54,7 +54,7 @@ GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& o
     const SingleRank whole{schedule, single, options};
     const Trained expected = whole.train(rank, 0);
     std::vector<Trained> changed;
-    const bool by_bits = schedule.compression != Compression{};
+    const bool by_bits = std::ranges::any_of(methods_of(schedule), &MethodRow::by_bits);
     for (int i = 1; i <= perturbations && !by_bits; ++i) changed.push_back(whole.train(rank, i));
     const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
     // What is sent in 16 bits is rounded once by each rank, and by each of their additions.
@@ -67,7 +67,7 @@ GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& o
     const double floor = std::max(least, rounding);
     std::set<int> by_server;  // layers whose gradients servers make
     for (const Step& step : schedule.classes[at(class_of(schedule, rank))].steps) {
-        const auto* push_pull = std::get_if<Trade>(&step.action);
+        const auto* push_pull = std::get_if<PushPull>(&step.action);
         if (push_pull != nullptr && sends_factors(*push_pull)) {
             by_server.insert(own.part().buckets[at(push_pull->bucket)].layers.front());
         }

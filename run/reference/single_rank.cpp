@@ -6,6 +6,7 @@
 
 #include "core/half.hpp"
 #include "core/index.hpp"
+#include "core/methods/lag.hpp"
 #include "core/precision.hpp"
 #include "core/weight_versions.hpp"
 #include "run/methods/method.hpp"
@@ -51,14 +52,14 @@ Trained SingleRank::train_together(int perturbation) const {
         } else {
             sum_gradients(program, step, 0, global_batch(schedule_), micro_batch_size(schedule_));
         }
-        if (schedule_.lag > 0) {
+        if (schedule_.methods.get<Lag>().steps > 0) {
             std::vector<float> made = floats_of(program.tensors().gradients());
             assign(program.tensors().gradients(), before);
             before = std::move(made);
         }
         if (last(step)) trained.gradients = result(program).gradients;
         const bool skipped = options_.skipped.size() > at(step) && options_.skipped[at(step)];
-        if (!asynchronous() && step >= schedule_.lag && !skipped) update(program);
+        if (!asynchronous() && step >= schedule_.methods.get<Lag>().steps && !skipped) update(program);
     }
     trained.weights = result(program).weights;
     return trained;

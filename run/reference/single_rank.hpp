@@ -63,10 +63,4 @@ private:
     const ReferenceOptions& options_;
 };
 
-/// What methods mean that do not sum the gradients of one model (run/methods/method.hpp): as train() says.
-Trained train_models(const SingleRank& single, std::int64_t rank, int perturbation);
-Trained train_by_servers(const SingleRank& single, std::int64_t rank, int perturbation);
-Trained train_compressed(const SingleRank& single, std::int64_t rank, int perturbation);
-Trained train_by_curvature(const SingleRank& single, std::int64_t rank, int perturbation);
-
 }  // namespace rehearse::run

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What models of the ranks' own, and their average, mean: local SGD, elastic averaging, learners.
 #include "core/index.hpp"
+#include "core/methods/averaging.hpp"
 #include "run/reference/single_rank.hpp"
 
 namespace rehearse::run {
@@ -60,15 +61,15 @@ struct Models {
 Trained train_models(const SingleRank& single, std::int64_t rank, int perturbation) {
     const Schedule& schedule = single.schedule();
     const ReferenceOptions& options = single.options();
-    Models all{schedule.averaging};
-    const std::int64_t learners = schedule.averaging.learners;
+    Models all{schedule.methods.get<Averaging>()};
+    const std::int64_t learners = schedule.methods.get<Averaging>().learners;
     for (std::int64_t i = 0; i < learners * shards(schedule.mesh); ++i)
         all.models.push_back(single.model(perturbation));
     all.begin();
-    const bool elastic = schedule.averaging.elastic > 0;
+    const bool elastic = schedule.methods.get<Averaging>().elastic > 0;
     const std::int64_t size = micro_batch_size(schedule), parts = schedule.micro_batches;
     const auto takes = [&](std::int64_t shard, int step, std::int64_t part, std::int64_t learner) {
-        if (options.taken.empty()) return part / schedule.averaging.period == learner;
+        if (options.taken.empty()) return part / schedule.methods.get<Averaging>().period == learner;
         return options.taken[at(shard)][at(step)][at(part)] == learner;
     };
     for (int step = 0; step < options.steps; ++step) {

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "core/index.hpp"
+#include "core/methods/compression.hpp"
 #include "run/methods/compression.hpp"
 #include "run/reference/single_rank.hpp"
 
@@ -34,9 +35,10 @@ Trained train_compressed(const SingleRank& single, std::int64_t /*rank*/, int pe
                 auto& own = left[at(rank)];
                 if (own.size() <= b) own.emplace_back(gradients.size());
                 std::ranges::transform(own[b], gradients, own[b].begin(), std::plus<>{});
-                std::vector<float> words(at(compressed_words(schedule.compression, buckets[b].elements)));
-                compress(schedule.compression, own[b], words);
-                add_compressed(schedule.compression, words, sums[b]);
+                std::vector<float> words(
+                    at(compressed_words(schedule.methods.get<Compression>(), buckets[b].elements)));
+                compress(schedule.methods.get<Compression>(), own[b], words);
+                add_compressed(schedule.methods.get<Compression>(), words, sums[b]);
             }
         }
         for (std::size_t b = 0; b < buckets.size(); ++b) {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include "core/curvature.hpp"
 #include "core/index.hpp"
+#include "core/methods/curvature.hpp"
 #include "run/random.hpp"
 #include "run/reference/single_rank.hpp"
 
@@ -86,7 +86,7 @@ void add_rows(Program& program, int index, const MatMul& dense, Factors& factors
 }
 
 /// What the filters see of sample n at row y and column x of the output, channel by channel.
-std::vector<double> seen(const Conv2d& conv, std::span<const float> images, std::int64_t n, std::int64_t y,
+std::vector<double> seen(const Conv& conv, std::span<const float> images, std::int64_t n, std::int64_t y,
                          std::int64_t x) {
     const Window& w = conv.window;
     std::vector<double> patch;
@@ -105,7 +105,7 @@ std::vector<double> seen(const Conv2d& conv, std::span<const float> images, std:
 }
 
 /// Grosse and Martens 2016: A the mean over samples of the sum over pixels, G the mean over both.
-void add_pixels(Program& program, int index, const Conv2d& conv, Factors& factors) {
+void add_pixels(Program& program, int index, const Conv& conv, Factors& factors) {
     const int input = program.part().network.layers[at(index)].inputs.front();
     const std::vector<float> images = floats_of(program.tensors().layer(input).output);
     const std::vector<float> errors = floats_of(program.tensors().layer(index).diff);
@@ -211,7 +211,7 @@ Trained train_by_curvature(const SingleRank& single, std::int64_t /*rank*/, int 
             }
             std::ranges::transform(sum, gradients.begin(), [](double value) { return static_cast<float>(value); });
             for (const auto& [i, of] : factors) {
-                precondition(of, schedule.curvature.damping, layers[at(i)].op, rounding,
+                precondition(of, schedule.methods.get<Curvature>().damping, layers[at(i)].op, rounding,
                              program.tensors().layer(i).gradients);
             }
             if (single.last(step) && m + 1 == schedule.micro_batches)

@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "core/methods/averaging.hpp"
 #include "run/methods/server_shard.hpp"
 #include "run/reference/single_rank.hpp"
 
@@ -85,7 +86,7 @@ Trained train_by_elastic_servers(const SingleRank& single, std::int64_t rank, in
     }
     const auto make = [&](std::int64_t worker, Own& own) {
         own.made = true;
-        for (int m = 0; m < schedule.averaging.period; ++m) {
+        for (int m = 0; m < schedule.methods.get<Averaging>().period; ++m) {
             const std::int64_t first =
                 shard_of(schedule.mesh, worker) * schedule.batch_per_rank + m * micro_batch_size(schedule);
             single.sum_gradients(*own.model, own.step, first, first + 1, 1);
@@ -100,7 +101,7 @@ Trained train_by_elastic_servers(const SingleRank& single, std::int64_t rank, in
             std::vector<double>& gives_up = own.gives_up[at(layer)];
             gives_up.resize(weights.size());
             for (std::size_t i = 0; i < weights.size(); ++i) {
-                gives_up[i] = schedule.averaging.elastic * (weights[i] - average[at(layer)][i]);
+                gives_up[i] = schedule.methods.get<Averaging>().elastic * (weights[i] - average[at(layer)][i]);
                 average[at(layer)][i] += gives_up[i];
             }
         }
@@ -126,7 +127,7 @@ Trained train_by_elastic_servers(const SingleRank& single, std::int64_t rank, in
 // of a worker at the weights that it got by its pulls of the step before.
 Trained train_by_servers(const SingleRank& single, std::int64_t rank, int perturbation) {
     const Schedule& schedule = single.schedule();
-    if (schedule.averaging.period > 0) return train_by_elastic_servers(single, rank, perturbation);
+    if (schedule.methods.get<Averaging>().period > 0) return train_by_elastic_servers(single, rank, perturbation);
     const ReferenceOptions& options = single.options();
     const std::vector<Bucket>& buckets = schedule.classes.front().part.buckets;
     const std::unique_ptr<Program> model = single.model(perturbation);

@@ -86,7 +86,9 @@ kernels::View GradientSums::part_of_scratch(std::size_t size, DataType type) {
 // those of all micro-batches when the last of them has reached the owner.
 void GradientSums::add_ties(ReadyStep& ready, const Compute& compute) const {
     const bool last = compute.micro_batch + 1 == rank_.schedule.micro_batches;
-    if (!last || compute.problem.pass != Pass::backward_weights) return;
+    const bool makes = compute.problem.pass == Pass::backward_weights ||
+                       (compute.problem.pass == Pass::backward_data && gradients_together(compute.problem.op));
+    if (!last || !makes) return;
     const kernels::View own = rank_.tensors.layer(compute.layer).gradients;
     const auto& layers = rank_.part().network.layers;
     for (std::size_t i = 0; i < layers.size(); ++i) {

@@ -11,7 +11,7 @@ namespace rehearse::run {
 KernelSet::KernelSet(const Schedule& schedule, const RankClass& rank_class, const Wish& wish) : wish_(wish) {
     for (const Layer& layer : rank_class.part.network.layers) {
         const bool computes = has_pass(layer.op, Pass::forward) && !std::holds_alternative<Communication>(layer.op);
-        layers_.push_back(computes ? kernels::choose_passes(layer.op, micro_batch_size(schedule, rank_class),
+        layers_.push_back(computes ? kernels::choose_passes(computed(layer.op), micro_batch_size(schedule, rank_class),
                                                             compute_type(schedule.precision, layer.op), wish)
                                    : kernels::PassChoices{});
     }

@@ -56,19 +56,24 @@ void LayerSteps::prepare_kernel(ReadyStep& ready, const Compute& compute) {
     const LayerTensors own = rank_.tensors.layer(compute.layer, compute.micro_batch);
     kernels::Buffers& buffers = ready.buffers;
     ready.kernel = &rank_.kernels.of_layer(compute.layer, compute.problem);
-    if (reads_integers(layer.op)) buffers.indices = rank_.tensors.indices(compute.micro_batch);
+    const Op& op = computed(layer.op);
+    if (reads_integers(op)) buffers.indices = rank_.tensors.indices(compute.micro_batch);
     for (const int input : layer.inputs) {
-        if (reads_integers(layer.op)) break;
+        if (reads_integers(op)) break;
         buffers.src.emplace_back(rank_.tensors.layer(input, compute.micro_batch).output);
     }
     buffers.weights = versions_.of(own.weights, compute.micro_batch);
     buffers.workspace = own.workspace;
+    if (const Given* given = given_of(compute.layer)) {
+        buffers.fixed = given->fixed;
+        buffers.chosen = given->places;
+    }
     if (!ready.step->recomputed) buffers.state = own.state;  // the statistics of a batch count once
     buffers.labels = rank_.tensors.labels(compute.micro_batch);
     // A mean over a block's pixels is a part of the mean over all.
     buffers.loss_batch = loss_batch_ * losses_of_whole(rank_, compute.layer);
     buffers.first_row = first_row(rank_, compute.layer);
-    if (const auto* dropout = std::get_if<Dropout>(&layer.op)) place_dropout(buffers, compute.layer, *dropout);
+    if (const auto* dropout = std::get_if<Dropout>(&op)) place_dropout(buffers, compute.layer, *dropout);
     const bool loss = is_loss(layer.op);
     ready.is_loss = loss && compute.problem.pass == Pass::forward;
     if (compute.problem.pass == Pass::forward) {
@@ -84,6 +89,12 @@ void LayerSteps::prepare_kernel(ReadyStep& ready, const Compute& compute) {
         buffers.diff_src.emplace_back(gradients_.give(ready, compute.layer, input, compute.micro_batch));
     }
     if (loss) compute_loss_in_f32(ready);
+}
+
+// What the file says of a layer that is whole; null: nothing.
+const Given* LayerSteps::given_of(int layer) const {
+    const int whole = rank_.part().origins[at(layer)].layer;
+    return whole < 0 ? nullptr : rank_.schedule.network.layers[at(whole)].given.get();
 }
 
 // Its input, and the gradient of that, lie in 16 bits.

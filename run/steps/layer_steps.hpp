@@ -29,6 +29,7 @@ private:
     void prepare_kernel(ReadyStep& ready, const Compute& compute);
     void prepare_take(ReadyStep& ready, const Compute& compute);
     void compute_loss_in_f32(ReadyStep& ready) const;
+    const Given* given_of(int layer) const;
     void place_dropout(kernels::Buffers& buffers, int layer, const Dropout& dropout);
 
     RankContext& rank_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/convert.hpp"
+#include "run/train.hpp"
 
 namespace rehearse::run {
 
@@ -35,8 +36,8 @@ void Updates::prepare(ReadyStep& ready, const Update& update) {
     if (!bucket.second_moment.empty()) ready.buffers.second_moment = mine(bucket.second_moment);
     if (optimizer == Optimizer::lamb) ready.buffers.tensor_sizes = bucket.tensor_sizes;
     ready.buffers.second_factor = rank_.hyperparameters.second_factor;
-    // Kingma and Ba 2015; You et al. 2020.
-    ready.buffers.epsilon = optimizer == Optimizer::lamb ? 1e-6F : 1e-8F;
+    const float epsilon = rank_.hyperparameters.epsilon;
+    ready.buffers.epsilon = epsilon > 0 ? epsilon : default_epsilon(optimizer);
     ready.buffers.update_count = 0;
     ready.buffers.learning_rate = rank_.hyperparameters.learning_rate;
     ready.buffers.momentum_factor = rank_.hyperparameters.momentum;

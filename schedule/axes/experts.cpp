@@ -25,7 +25,9 @@ public:
                 share(i, *experts);
                 ++shared;
             } else if (is_between_experts(i)) {
-                add(i, network_.layers[at(i)].op, {held_[at(network_.layers[at(i)].inputs.front())].shared}, true);
+                std::vector<int> inputs;
+                for (const int from : network_.layers[at(i)].inputs) inputs.push_back(held_[at(from)].shared);
+                add(i, network_.layers[at(i)].op, std::move(inputs), true);
             } else {
                 add(i, network_.layers[at(i)].op, own_inputs(i), false);
             }
@@ -45,7 +47,10 @@ private:
 
     bool is_between_experts(int i) const {
         const Layer& layer = network_.layers[at(i)];
-        return std::holds_alternative<Activation>(layer.op) && held_[at(layer.inputs.front())].own < 0;
+        const auto* each = std::get_if<Elementwise>(&layer.op);
+        const bool elementwise = std::holds_alternative<Activation>(layer.op) ||
+                                 (each != nullptr && each->weights.empty() && each->constants.empty());
+        return elementwise && std::ranges::all_of(layer.inputs, [&](int from) { return held_[at(from)].own < 0; });
     }
 
     void share(int i, const GroupedMatMul& whole) {
@@ -59,11 +64,11 @@ private:
         mine.sources *= parts_;
         Held& input = held_[at(layer.inputs.front())];
         input.group = whole.group;
-        if (input.shared < 0) input.shared = exchange(layer.name + ".dispatch", input.own, whole.group);
+        if (input.shared < 0) input.shared = exchange(Label{layer}.with(".dispatch"), input.own, whole.group);
         std::vector<Cut> cuts;
         if (parts_ > 1) cuts.push_back({0, 0, axis_, 1});
         if (parts_ > 1 && whole.bias) cuts.push_back({1, 0, axis_, 1});
-        const int made = append(layer.name, mine, {input.shared}, {i, 0, std::move(cuts), {}});
+        const int made = append(layer, mine, {input.shared}, {i, 0, std::move(cuts), {}});
         held_.push_back(parts_ > 1 ? Held{-1, made, whole.group} : Held{made, made, whole.group});
     }
 
@@ -72,7 +77,8 @@ private:
         std::vector<int> inputs;
         for (const int from : network_.layers[at(i)].inputs) {
             Held& held = held_[at(from)];
-            if (held.own < 0) held.own = exchange(network_.layers[at(from)].name + ".combine", held.shared, held.group);
+            if (held.own < 0)
+                held.own = exchange(Label{network_.layers[at(from)]}.with(".combine"), held.shared, held.group);
             inputs.push_back(held.own);
         }
         return inputs;
@@ -83,22 +89,22 @@ private:
         Origin origin{i, 0, {}, {}};
         if (parts_ > 1 && weights_read(op) > 0) origin.summed = {axis_};
         const std::int64_t group = inputs.empty() || layer.inputs.empty() ? 1 : held_[at(layer.inputs.front())].group;
-        const int made = append(layer.name, op, std::move(inputs), std::move(origin));
+        const int made = append(layer, op, std::move(inputs), std::move(origin));
         if (layer.weights_of >= 0) part_.network.layers.back().weights_of = held_[at(layer.weights_of)].own;
         held_.push_back(shared ? Held{-1, made, group} : Held{made, -1, 1});
     }
 
-    int exchange(std::string name, int from, std::int64_t group) {
+    int exchange(Label label, int from, std::int64_t group) {
         if (parts_ == 1) return from;
         const Shape shape = part_.network.layers[at(from)].output;
         if (shape.size() != 2) {
-            throw InputError(fmt::format("'{}' of network '{}': a sample has one slot, which ranks cannot share", name,
-                                         network_.name));
+            throw InputError(fmt::format("'{}' of network '{}': a sample has one slot, which ranks cannot share",
+                                         label.name, network_.name));
         }
         return append(
-            std::move(name),
+            std::move(label),
             Communication{
-                .movement = Movement::exchange, .axis = axis_name_, .shape = shape, .parts = parts_, .group = group},
+                .movement = Movement::all_to_all, .axis = axis_name_, .shape = shape, .parts = parts_, .group = group},
             {from}, {});
     }
 

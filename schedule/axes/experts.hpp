@@ -16,8 +16,9 @@ namespace rehearse::schedule {
 ///     rank 1   dispatch ─► slots of all experts ─┘          └─► experts 2 3, slots of both ─┘          └─► combine
 ///
 /// Backward the same exchanges, mirrored. Gradients of experts are whole where they are made; those of all other
-/// weights are summed along the axis, too (Origin::summed). Elementwise activations between two layers of experts stay
-/// with these. InputError when the network has no GroupedMatMul, or one whose experts the ranks cannot share evenly.
+/// weights are summed along the axis, too (Origin::summed). Elementwise operators between two layers of experts
+/// (activations, the product of a gate) stay with these. InputError when the network has no GroupedMatMul, or one whose
+/// experts the ranks cannot share evenly.
 Part share_experts(const Network& network, const std::string& axis_name, int axis, std::int64_t parts);
 
 /// InputError when a micro-batch of a rank class is no whole number of the groups whose tokens compete for experts.

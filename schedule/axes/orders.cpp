@@ -23,7 +23,7 @@ Order alternating(const Order& forwards, const Order& backwards, int warm_up) {
 
 }  // namespace
 
-Order gpipe(int /*stage*/, PipelineShape shape) {
+Order gpipe(StageIndex /*stage*/, PipelineShape shape) {
     Order order;
     for (const bool forward : {true, false}) {
         for (int i = 0; i < shape.micro_batches; ++i) order.push_back({forward, i, 0});
@@ -31,7 +31,7 @@ Order gpipe(int /*stage*/, PipelineShape shape) {
     return order;
 }
 
-Order one_f_one_b(int stage, PipelineShape shape) {
+Order one_f_one_b(StageIndex stage, PipelineShape shape) {
     Order forwards, backwards;
     for (int i = 0; i < shape.micro_batches; ++i) {
         forwards.push_back({true, i, 0});
@@ -40,9 +40,9 @@ Order one_f_one_b(int stage, PipelineShape shape) {
     return alternating(forwards, backwards, std::min(shape.stages - 1 - stage, shape.micro_batches));
 }
 
-Order pipedream(int stage, PipelineShape shape) { return one_f_one_b(stage, shape); }
+Order pipedream(StageIndex stage, PipelineShape shape) { return one_f_one_b(stage, shape); }
 
-Order interleaved(int stage, PipelineShape shape) {
+Order interleaved(StageIndex stage, PipelineShape shape) {
     const int in_round = shape.stages * shape.chunks;
     const int total = shape.micro_batches * shape.chunks;
     Order forwards, backwards;

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/index.hpp"
+
 namespace rehearse::schedule {
 
 struct PipelineShape {
@@ -25,24 +27,24 @@ struct Item {
 using Order = std::vector<Item>;
 
 /// All forwards, then all backwards in the same order (Huang et al. 2019, "GPipe").
-Order gpipe(int stage, PipelineShape shape);
+Order gpipe(StageIndex stage, PipelineShape shape);
 
 /// 1F1B, also called PipeDream-flush (Narayanan et al. 2021, figure 3): stage s keeps at most stages - s micro-batches,
 /// so memory does not grow with their number.
-Order one_f_one_b(int stage, PipelineShape shape);
+Order one_f_one_b(StageIndex stage, PipelineShape shape);
 
 /// Interleaved 1F1B (Narayanan et al. 2021, figure 4): each stage holds `chunks` parts that lie apart, micro-batches go
 /// round in groups of `stages`. The bubble shrinks by the number of chunks.
-Order interleaved(int stage, PipelineShape shape);
+Order interleaved(StageIndex stage, PipelineShape shape);
 
 /// PipeDream (Narayanan et al. 2019): the order of 1F1B, but each stage updates its weights after each backward. The
 /// backward pass of a micro-batch uses the weights that its forward pass used ("weight stashing"): those after
 /// max(0, m - (stages - 1 - stage)) updates, for micro-batch m. A step still begins with an empty pipeline.
-Order pipedream(int stage, PipelineShape shape);
+Order pipedream(StageIndex stage, PipelineShape shape);
 
 struct PipelineStrategy {
     std::string_view name, summary;
-    Order (*order)(int stage, PipelineShape shape);
+    Order (*order)(StageIndex stage, PipelineShape shape);
     bool asynchronous = false;  // each micro-batch updates the weights
 };
 std::span<const PipelineStrategy> pipeline_strategies();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,10 +12,25 @@
 
 namespace rehearse::schedule {
 
+/// What a layer of a part is called, for people, and the block it belongs to: those of the layer that it is of.
+struct Label {
+    std::string name;
+    int block = -1;
+
+    Label(const Layer& of) : name(of.name), block(of.block) {}  // NOLINT: a layer is what it is called after
+    /// For a layer of its own beside that layer: `what` follows its name.
+    Label with(std::string_view what) const {
+        Label more = *this;
+        more.name += what;
+        return more;
+    }
+};
+
 /// One layer more; its index in the part.
-inline int append_layer(Part& part, std::string name, Op op, std::vector<int> inputs, Origin origin) {
+inline int append_layer(Part& part, Label label, Op op, std::vector<int> inputs, Origin origin) {
     Shape output = output_shape(op);
-    part.network.layers.push_back({std::move(name), std::move(op), std::move(inputs), std::move(output)});
+    part.network.layers.push_back(
+        {std::move(label.name), std::move(op), std::move(inputs), std::move(output), -1, label.block});
     part.origins.push_back(std::move(origin));
     return static_cast<int>(part.network.layers.size()) - 1;
 }
@@ -29,8 +45,8 @@ public:
     }
 
 protected:
-    int append(std::string name, Op op, std::vector<int> inputs, Origin origin) {
-        return append_layer(part_, std::move(name), std::move(op), std::move(inputs), std::move(origin));
+    int append(Label label, Op op, std::vector<int> inputs, Origin origin) {
+        return append_layer(part_, std::move(label), std::move(op), std::move(inputs), std::move(origin));
     }
 
     const Network& network_;

@@ -9,7 +9,6 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
-#include "schedule/axes/part_maker.hpp"
 #include "schedule/axes/spatial_splitter.hpp"
 
 namespace rehearse::schedule {
@@ -78,22 +77,21 @@ std::vector<Cut> SpatialSplitter::cuts_of_sample(unsigned cut, int first_dim) co
     return cuts;
 }
 
-int SpatialSplitter::append(std::string name, Op op, std::vector<int> inputs, Origin origin) {
-    return append_layer(part_, std::move(name), std::move(op), std::move(inputs), std::move(origin));
+int SpatialSplitter::append(Label label, Op op, std::vector<int> inputs, Origin origin) {
+    return append_layer(part_, std::move(label), std::move(op), std::move(inputs), std::move(origin));
 }
 
-int SpatialSplitter::communicate(const std::string& name, Communication op, int from) {
+int SpatialSplitter::communicate(Label label, Communication op, int from) {
     op.shape = part_.network.layers[at(from)].output;
-    return append(name, std::move(op), {from}, {});
+    return append(std::move(label), std::move(op), {from}, {});
 }
 
 int SpatialSplitter::moved(Movement movement, std::size_t axis, int from) {
     const SpatialAxis& along = axes_[axis];
-    const std::string name =
-        fmt::format("{}.{}{}", part_.network.layers[at(from)].name, to_string(movement), along.dim);
+    const Label label{part_.network.layers[at(from)]};
     Communication op{movement, along.name, {}, along.parts};
     op.dim = along.dim;
-    return communicate(name, std::move(op), from);
+    return communicate(label.with(fmt::format(".{}{}", to_string(movement), along.dim)), std::move(op), from);
 }
 
 int SpatialSplitter::lying(Held& held, unsigned cut) {
@@ -110,18 +108,18 @@ int SpatialSplitter::lying(Held& held, unsigned cut) {
     return held.at.at(cut);
 }
 
-int SpatialSplitter::over_grid(Movement movement, const std::string& name, unsigned cut, int from) {
-    const std::string text = fmt::format("{}.{}", name, to_string(movement));
-    if (cut == all_) return communicate(text, Communication{movement, grid_, {}, parts(cut)}, from);
+int SpatialSplitter::over_grid(Movement movement, unsigned cut, int from) {
+    const Label label = Label{layer()}.with(fmt::format(".{}", to_string(movement)));
+    if (cut == all_) return communicate(label, Communication{movement, grid_, {}, parts(cut)}, from);
     for (const std::size_t a : axes_of(cut)) {
-        from = communicate(fmt::format("{}{}", text, axes_[a].dim),
+        from = communicate(label.with(std::to_string(axes_[a].dim)),
                            Communication{movement, axes_[a].name, {}, axes_[a].parts}, from);
     }
     return from;
 }
 
 auto SpatialSplitter::made(Op op, std::vector<int> inputs, unsigned cut, std::vector<Cut> cuts) -> Held {
-    return {cut, {{cut, append(layer().name, std::move(op), std::move(inputs), origin(cut, std::move(cuts)))}}};
+    return {cut, {{cut, append(layer(), std::move(op), std::move(inputs), origin(cut, std::move(cuts)))}}};
 }
 
 auto SpatialSplitter::on_all() -> Held {

@@ -116,16 +116,16 @@ auto SpatialSplitter::split_windows(const Windows& op, bool lowest, unsigned ref
         halo.dim = axes_[a].dim;
         halo.halo = halos[a];
         halo.lowest = lowest;
-        from = communicate(fmt::format("{}.halo{}", layer().name, axes_[a].dim), std::move(halo), from);
+        from = communicate(Label{layer()}.with(fmt::format(".halo{}", axes_[a].dim)), std::move(halo), from);
     }
     Held held = made(mine, {from}, cut);
     require(part_.network.layers.back().output == block_of(whole, cut), "each rank computes its block");
     return held;
 }
 
-auto SpatialSplitter::split(const Pool2d& op) -> Held {
+auto SpatialSplitter::split(const Pool& op) -> Held {
     const bool average = op.kind == PoolKind::average;
-    Pool2d whole = op;
+    Pool whole = op;
     bool all_of_it = average;
     unsigned refused = 0;
     for (const std::size_t a : axes_of(source(0).cut)) {
@@ -139,7 +139,7 @@ auto SpatialSplitter::split(const Pool2d& op) -> Held {
 }
 
 /// Each rank's part of the mean is its block's sum over the whole's size: a window that hangs over the block.
-auto SpatialSplitter::split_mean(Pool2d op) -> Held {
+auto SpatialSplitter::split_mean(Pool op) -> Held {
     const unsigned cut = source(0).cut;
     op.count_padding = true;
     for (const std::size_t a : axes_of(cut)) {
@@ -148,8 +148,8 @@ auto SpatialSplitter::split_mean(Pool2d op) -> Held {
         window_along(op.window, is_volume(op), axes_[a].dim).after = size - own;
         size = own;
     }
-    const int own = append(layer().name, op, {lying(source(0), cut)}, origin(0, {}));
-    return {0, {{0, over_grid(Movement::sum, layer().name, cut, own)}}};
+    const int own = append(layer(), op, {lying(source(0), cut)}, origin(0, {}));
+    return {0, {{0, over_grid(Movement::sum, cut, own)}}};
 }
 
 auto SpatialSplitter::split(const BatchNorm& op) -> Held {
@@ -160,9 +160,9 @@ auto SpatialSplitter::split(const BatchNorm& op) -> Held {
     mine.parts = parts(cut);
     std::vector<int> inputs = inputs_lying(cut);
     const ChannelSums sums{mine.channels, mine.height, mine.width, mine.depth};
-    int from = append(layer().name + ".sums", sums, {inputs.front()}, {});
-    from = over_grid(Movement::sum, layer().name, cut, from);
-    if (needed_[index_]) from = over_grid(Movement::copy, layer().name, cut, from);
+    int from = append(Label{layer()}.with(".sums"), sums, {inputs.front()}, {});
+    from = over_grid(Movement::sum, cut, from);
+    if (needed_[index_]) from = over_grid(Movement::copy, cut, from);
     inputs.push_back(from);
     return made(mine, std::move(inputs), cut);
 }
@@ -173,7 +173,7 @@ auto SpatialSplitter::split(const SoftmaxLoss& op) -> Held {
     if (op.image.empty() || cut == 0) return on_all();
     SoftmaxLoss mine = op;
     for (const std::size_t a : axes_of(cut)) mine.image[at(axes_[a].dim - 1)] /= axes_[a].parts;
-    const int own = append(layer().name, mine, {lying(source(0), cut)}, origin(0, cuts_of_sample(cut, 0)));
+    const int own = append(layer(), mine, {lying(source(0), cut)}, origin(0, cuts_of_sample(cut, 0)));
     return {0, {{0, own}}};
 }
 

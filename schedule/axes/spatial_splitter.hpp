@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/schedule.hpp"
+#include "schedule/axes/part_maker.hpp"
 #include "schedule/axes/spatial.hpp"
 
 namespace rehearse::schedule {
@@ -38,13 +39,13 @@ private:
     /// How a sample that begins with images' dimension `first_dim` is cut.
     std::vector<Cut> cuts_of_sample(unsigned cut, int first_dim) const;
 
-    int append(std::string name, Op op, std::vector<int> inputs, Origin origin);
-    int communicate(const std::string& name, Communication op, int from);
+    int append(Label label, Op op, std::vector<int> inputs, Origin origin);
+    int communicate(Label label, Communication op, int from);
     int moved(Movement movement, std::size_t axis, int from);
     /// The layer that gives it cut like this.
     int lying(Held& held, unsigned cut);
     /// A sum or copy among all ranks that share a block's image.
-    int over_grid(Movement movement, const std::string& name, unsigned cut, int from);
+    int over_grid(Movement movement, unsigned cut, int from);
 
     Held made(Op op, std::vector<int> inputs, unsigned cut, std::vector<Cut> cuts = {});
     /// Every rank computes the layer as it is.
@@ -55,7 +56,7 @@ private:
     Held split(const Input& op);
     Held split(const Conv& op) { return split_windows(op); }
     Held split(const ConvTranspose& op) { return split_windows(op); }
-    Held split(const Pool2d& op);
+    Held split(const Pool& op);
     Held split(const BatchNorm& op);
     Held split(const SoftmaxLoss& op);
     Held split(const Resize& op);
@@ -72,7 +73,7 @@ private:
     Held split_shaped(Shaped op);
     template <typename Pixels>
     Held split_pixels(Pixels op);
-    Held split_mean(Pool2d op);
+    Held split_mean(Pool op);
 
     const Network& network_;
     std::span<const SpatialAxis> axes_;

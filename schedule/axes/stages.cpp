@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "core/error.hpp"
@@ -44,7 +45,7 @@ public:
         for (std::size_t i = 0; i < piece_of.size(); ++i) {
             const int owner = part_.network.layers[i].weights_of;
             const int stage = piece_of[i] % stages_;
-            if (owner >= 0 && piece_of[at(owner)] % stages_ != stage) other_stages_[owner].push_back(stage);
+            if (owner >= 0 && piece_of[at(owner)] % stages_ != stage) other_stages_[owner].insert(stage);
         }
         begin = 0;
         for (int piece = 0; piece < pieces_; ++piece) {
@@ -54,8 +55,8 @@ public:
         for (const auto& [layer, copy] : copies_) {
             const Place owner = placed_.at(layer);
             const std::int64_t table = parameters(made_[at(copy.stage)].part.network.layers[at(copy.layer)].op);
-            made_[at(owner.stage)].ties[owner.layer] = {copy.stage, table};
-            made_[at(copy.stage)].ties[copy.layer] = {owner.stage, table};
+            made_[at(owner.stage)].ties[owner.layer] = {StageIndex{copy.stage}, table};
+            made_[at(copy.stage)].ties[copy.layer] = {StageIndex{owner.stage}, table};
         }
         return std::move(made_);
     }
@@ -92,14 +93,42 @@ private:
             layer.weights_of = owner.layer;
             return;
         }
-        const bool tied = tie_ && other_stages_[whole].size() == 1;
+        if (tie_) check_places(layer, whole);
+        const auto copy = copies_.find(whole);
+        if (copy != copies_.end()) return share_copy(layer, made_[at(stage)].part.network, copy->second.layer);
         layer.weights_of = -1;
         if (auto* dense = std::get_if<MatMul>(&layer.op)) dense->tied = false;
         layer.op = Op{computed(layer.op)};
-        if (!tied) return;
+        if (!tie_) return;
         copies_[whole] = {stage, static_cast<int>(made_[at(stage)].part.network.layers.size())};
         const Origin& table = part_.origins[at(whole)];
         origin = {table.layer, table.tensor, table.cuts, origin.summed, true};
+    }
+
+    /// Two stages sum their parts of a shared gradient; more have no axis to do it along.
+    void check_places(const Layer& layer, int owner) const {
+        const std::set<int>& others = other_stages_.at(owner);
+        if (others.size() < 2) return;
+        throw InputError(fmt::format(
+            "network '{}': '{}' and layers on {} other stages share the weights of '{}', whose gradient is summed over "
+            "two stages at most: take fewer stages, or cut=... so that no more than two have them",
+            part_.network.name, layer.name, others.size(), part_.network.layers[at(owner)].name));
+    }
+
+    /// A further layer of the stage takes the weights of the copy that is there.
+    static void share_copy(Layer& layer, const Network& network, int copy) {
+        const Op& there = network.layers[at(copy)].op;
+        layer.weights_of = copy;
+        Op mine = computed(layer.op);
+        auto* dense = std::get_if<MatMul>(&mine);
+        const bool turned = dense != nullptr && dense->tied;
+        if (turned && !std::holds_alternative<MatMul>(there)) return;  // the transpose of the table, as before
+        if (turned) dense->tied = false;                               // the copy is the transpose already
+        if (weights(mine) != weights(there)) {
+            throw InputError(fmt::format("network '{}': on its stage '{}' cannot take the weights that '{}' has copied",
+                                         network.name, layer.name, network.layers[at(copy)].name));
+        }
+        layer.op = Shared{std::make_shared<const SharedOp>(SharedOp{std::move(mine)})};
     }
 
     int hand_over(Stage& stage, int piece, int layer, Movement movement, std::vector<int> inputs) {
@@ -117,7 +146,7 @@ private:
         const std::string name = fmt::format("{}.{}{}", handed.name, to_string(movement),
                                              pieces_ > stages_ ? fmt::format("{}", boundary) : "");
         Shape output = op.shape;
-        return append(stage, {name, std::move(op), std::move(inputs), std::move(output)}, {});
+        return append(stage, {name, std::move(op), std::move(inputs), std::move(output), -1, handed.block}, {});
     }
 
     static int append(Stage& stage, Layer layer, Origin origin) {
@@ -132,9 +161,9 @@ private:
 
     const Part& part_;
     bool tie_;
-    std::map<int, Place> placed_;                   // layers of the whole
-    std::map<int, std::vector<int>> other_stages_;  // by layer of the whole: of each that shares its weights from afar
-    std::map<int, Place> copies_;                   // of its weights, on the only such stage
+    std::map<int, Place> placed_;                // layers of the whole
+    std::map<int, std::set<int>> other_stages_;  // by layer of the whole: of those that share its weights from afar
+    std::map<int, Place> copies_;                // of its weights, on the only such stage
     int stages_, pieces_;
     std::string axis_name_;
     std::vector<Stage> made_;
@@ -194,8 +223,8 @@ std::optional<std::vector<int>> balance(std::span<const std::vector<double>> cos
 
 namespace {
 
-/// What ranks gather for one reader stays with the reader: a piece of it crosses to the next stage, not the whole, whose
-/// memory the next gather takes (gathers_again).
+/// What ranks gather for one reader stays with the reader: a piece of it crosses to the next stage, not the whole,
+/// whose memory the next gather takes (gathers_again).
 std::vector<int> cut_before_gathers(const Network& network, std::span<const int> ends) {
     std::vector<int> moved(ends.begin(), ends.end());
     const auto layers = static_cast<int>(network.layers.size());

@@ -34,7 +34,7 @@ struct Chunk {
 
 /// Of a table of words (the first of a layer's weights): another stage that has it, too.
 struct Tie {
-    int stage = 0;
+    StageIndex stage{0};
     std::int64_t elements = 0;
 };
 
@@ -47,7 +47,8 @@ struct Stage {
 /// Cuts a part after `ends` (stages * chunks of them): piece c * stages + s is chunk c of stage s. Where a piece needs
 /// what an earlier one made, it receives it from the piece before, which hands it on if need be. Where two stages share
 /// a table (the words of GPT-2), each has it, the later one transposed; with `tie` as Megatron-LM does, whose first and
-/// last stage sum their parts of its gradient, else as two tables with lives of their own.
+/// last stage sum their parts of its gradient, else as two tables with lives of their own. InputError where more than
+/// two stages would have to sum: a tie is never lost unsaid.
 std::vector<Stage> cut_stages(const Part& part, std::span<const int> ends, int stages, const std::string& axis_name,
                               bool tie = true);
 

@@ -51,9 +51,9 @@ private:
             } else if (const EmbeddingBag* reader = read_by_bag(i)) {
                 Input ids = std::get<Input>(layer.op);
                 ids.shape = input_shapes(Op{of_rank(*reader)}).front();
-                append(layer.name, ids, {}, {i, 0, {}, {}});
+                append(layer, ids, {}, {i, 0, {}, {}});
             } else {
-                append(layer.name, bottom_[at(i)] ? of_all(layer) : layer.op, inputs_of(layer), {i, 0, {}, {}});
+                append(layer, bottom_[at(i)] ? of_all(layer) : layer.op, inputs_of(layer), {i, 0, {}, {}});
                 if (layer.weights_of >= 0) part_.network.layers.back().weights_of = made_[at(layer.weights_of)];
             }
             made_[at(i)] = static_cast<int>(part_.network.layers.size()) - 1;
@@ -77,7 +77,7 @@ private:
         for (int i = 0; i < static_cast<int>(network_.layers.size()); ++i) {
             const Layer& layer = network_.layers[at(i)];
             if (!bottom_[at(i)] || is_input(layer.op)) continue;
-            append(layer.name, of_all(layer), inputs_of(layer), {i, 0, {}, {}});
+            append(layer, of_all(layer), inputs_of(layer), {i, 0, {}, {}});
             made_[at(i)] = static_cast<int>(part_.network.layers.size()) - 1;
             if (is_read_outside(i)) send_to_all(i);
         }
@@ -96,9 +96,9 @@ private:
         const Layer& layer = network_.layers[at(index)];
         const std::int64_t all = parts_ * elements(layer.output);
         const Shape made = part_.network.layers.back().output;
-        const int row = append(layer.name + ".rows", Flatten{made}, {made_[at(index)]}, {});
-        made_[at(index)] = append(layer.name + ".exchange",
-                                  Communication{.movement = Movement::exchange,
+        const int row = append(Label{layer}.with(".rows"), Flatten{made}, {made_[at(index)]}, {});
+        made_[at(index)] = append(Label{layer}.with(".exchange"),
+                                  Communication{.movement = Movement::all_to_all,
                                                 .axis = axis_name_,
                                                 .shape = {all},
                                                 .parts = parts_,
@@ -166,11 +166,11 @@ private:
         }
         const EmbeddingBag mine = of_rank(whole);
         const Cut cut{0, 0, axis_, 1};
-        append(layer.name, mine, inputs_of(layer), {index, 0, parts_ > 1 ? std::vector{cut} : std::vector<Cut>{}, {}});
+        append(layer, mine, inputs_of(layer), {index, 0, parts_ > 1 ? std::vector{cut} : std::vector<Cut>{}, {}});
         if (parts_ == 1) return;
         const std::int64_t all = parts_ * mine.tables;
-        append(layer.name + ".exchange",
-               Communication{.movement = Movement::exchange,
+        append(Label{layer}.with(".exchange"),
+               Communication{.movement = Movement::all_to_all,
                              .axis = axis_name_,
                              .shape = output_shape(Op{mine}),
                              .parts = parts_,

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "schedule/axes/part_maker.hpp"
 #include "schedule/axes/tensor_splitter.hpp"
 
 namespace rehearse::schedule {
@@ -50,34 +49,34 @@ Origin TensorSplitter::origin(std::vector<Cut> cuts, int tensor) const {
     return {static_cast<int>(index_), tensor, std::move(cuts), {}};
 }
 
-int TensorSplitter::append(std::string name, Op op, std::vector<int> inputs, Origin origin) {
-    return append_layer(part_, std::move(name), std::move(op), std::move(inputs), std::move(origin));
+int TensorSplitter::append(Label label, Op op, std::vector<int> inputs, Origin origin) {
+    return append_layer(part_, std::move(label), std::move(op), std::move(inputs), std::move(origin));
 }
 
-int TensorSplitter::communicate(Movement movement, const std::string& name, int from, std::int64_t dim) {
+int TensorSplitter::communicate(Movement movement, const Label& label, int from, std::int64_t dim) {
     const Shape& shape = part_.network.layers[static_cast<std::size_t>(from)].output;
     const Communication op{movement, axis_.name, shape, parts_, dim < 0 ? feature_dim(shape) : dim, 0};
-    return append(fmt::format("{}.{}", name, to_string(movement)), op, {from}, {});
+    return append(label.with(fmt::format(".{}", to_string(movement))), op, {from}, {});
 }
 
 int TensorSplitter::whole(Held& held) {
     if (held.lies == Lies::whole) return held.at;
     require(held.blocks == 1, "what lies in blocks has one reader, who takes it in pieces");
     if (held.gathered < 0) {
-        const std::string name = part_.network.layers[static_cast<std::size_t>(held.at)].name;
-        held.gathered = communicate(Movement::gather, name, held.at, held.lies == Lies::rows ? 0 : -1);
+        const Label label{part_.network.layers[static_cast<std::size_t>(held.at)]};
+        held.gathered = communicate(Movement::gather, label, held.at, held.lies == Lies::rows ? 0 : -1);
     }
     return held.gathered;
 }
 
 int TensorSplitter::features(Held& held) {
-    return held.lies == Lies::features ? held.at : communicate(Movement::slice, layer().name, whole(held));
+    return held.lies == Lies::features ? held.at : communicate(Movement::slice, layer(), whole(held));
 }
 
 TensorSplitter::Held TensorSplitter::on_all() {
     std::vector<int> inputs;
     for (std::size_t i = 0; i < layer().inputs.size(); ++i) inputs.push_back(whole(source(i)));
-    const Held made{append(layer().name, layer().op, std::move(inputs), origin())};
+    const Held made{append(layer(), layer().op, std::move(inputs), origin())};
     computed_[index_] = made.at;
     const int owner = layer().weights_of;
     require(owner < 0 || !tables_cut_.contains(static_cast<std::size_t>(owner)), "who shares a cut table is cut");
@@ -90,38 +89,43 @@ TensorSplitter::Held TensorSplitter::by_piece(Op op, std::vector<Cut> cuts, Lies
     for (std::size_t i = 0; i < layer().inputs.size(); ++i) inputs.push_back(source(i).at);
     Origin from = origin(std::move(cuts));
     if (lies == Lies::rows && parameters(op) > 0) from.summed = {axis_.index};
-    return {append(layer().name, std::move(op), std::move(inputs), std::move(from)), lies};
+    return {append(layer(), std::move(op), std::move(inputs), std::move(from)), lies};
 }
 
 TensorSplitter::Held TensorSplitter::by_columns(Op op, std::vector<Cut> cuts) {
-    int input =
-        source(0).lies == Lies::rows ? communicate(Movement::spread, layer().name, source(0).at, 0) : whole(source(0));
-    if (needed_[index_] && source(0).lies != Lies::rows) input = communicate(Movement::copy, layer().name, input);
+    // Layers that read the same tensor (queries, keys and values; gate and up) share its gathering, and the sum of its
+    // gradients: those of a rank are added before the ranks', as one dense layer of all columns would.
+    Held& from = source(0);
+    const bool rows = from.lies == Lies::rows;
+    if (from.copied < 0) {
+        from.copied = rows ? communicate(Movement::all_gather, layer(), from.at, 0) : whole(from);
+        if (needed_[index_] && !rows) from.copied = communicate(Movement::copy, layer(), from.copied);
+    }
     cut_any_ = true;
-    return {append(layer().name, std::move(op), {input}, origin(std::move(cuts))), Lies::features};
+    return {append(layer(), std::move(op), {from.copied}, origin(std::move(cuts))), Lies::features};
 }
 
 TensorSplitter::Held TensorSplitter::by_rows(Op op, Cut rows, bool bias) {
     cut_any_ = true;
-    Held made = summed(layer().name, append(layer().name, std::move(op), {features(source(0))}, origin({rows})));
+    Held made = summed(layer(), append(layer(), std::move(op), {features(source(0))}, origin({rows})));
     if (!bias) return made;
     const Shape& shape = part_.network.layers[static_cast<std::size_t>(made.at)].output;
     Origin from = origin({}, 1);
     if (made.lies == Lies::rows) from.summed = {axis_.index};
-    made.at = append(layer().name + ".bias", Bias{shape, feature_dim(shape)}, {made.at}, std::move(from));
+    made.at = append(Label{layer()}.with(".bias"), Bias{shape, feature_dim(shape)}, {made.at}, std::move(from));
     return made;
 }
 
-TensorSplitter::Held TensorSplitter::summed(const std::string& name, int partial) {
+TensorSplitter::Held TensorSplitter::summed(const Label& label, int partial) {
     const Shape& shape = part_.network.layers[static_cast<std::size_t>(partial)].output;
-    if (has_rows(shape)) return {communicate(Movement::scatter, name, partial, 0), Lies::rows};
-    return {communicate(Movement::sum, name, partial)};
+    if (has_rows(shape)) return {communicate(Movement::reduce_scatter, label, partial, 0), Lies::rows};
+    return {communicate(Movement::sum, label, partial)};
 }
 
 TensorSplitter::Held TensorSplitter::to_rows(Held made) {
     if (made.lies != Lies::whole || !has_rows(part_.network.layers[static_cast<std::size_t>(made.at)].output))
         return made;
-    return {communicate(Movement::slice, layer().name, made.at, 0), Lies::rows};
+    return {communicate(Movement::slice, layer(), made.at, 0), Lies::rows};
 }
 
 bool TensorSplitter::has_rows(const Shape& shape) const {

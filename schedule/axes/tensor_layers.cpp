@@ -7,6 +7,15 @@
 
 namespace rehearse::schedule {
 
+namespace {
+
+bool is_rotary(const Op& op) {
+    const auto* turned = std::get_if<Elementwise>(&op);
+    return turned != nullptr && turned->function == "rotary";
+}
+
+}  // namespace
+
 auto TensorSplitter::split(const Conv& op) -> TensorSplitter::Held {
     if (op.depth > 0) return on_all();
     Conv mine = op;
@@ -53,10 +62,18 @@ auto TensorSplitter::split(const MatMul& op) -> TensorSplitter::Held {
 
 /// 3 where the layer makes queries, keys and values for heads that the ranks can share.
 std::int64_t TensorSplitter::blocks_of_output() const {
-    const std::vector<int>& readers = readers_[index_];
-    if (readers.size() != 1) return 1;
-    const auto* heads = std::get_if<Attention>(&network_.layers[static_cast<std::size_t>(readers[0])].op);
-    return heads != nullptr && heads->packed && heads->heads % parts_ == 0 ? 3 : 1;
+    std::size_t at = index_;
+    const auto reader = [&]() -> const Op* {
+        if (readers_[at].size() != 1) return nullptr;
+        at = static_cast<std::size_t>(readers_[at].front());
+        return &network_.layers[at].op;
+    };
+    const Op* op = reader();
+    if (op != nullptr && is_rotary(*op)) op = reader();
+    const auto* heads = op == nullptr ? nullptr : std::get_if<Attention>(op);
+    const bool alike = heads != nullptr && heads->packed && query_width(*heads) == key_width(*heads) &&
+                       key_width(*heads) == value_width(*heads);
+    return alike && heads->heads % parts_ == 0 ? 3 : 1;
 }
 
 /// Each rank scores the words of its share of the table.
@@ -78,9 +95,9 @@ auto TensorSplitter::split(const Embedding& op) -> TensorSplitter::Held {
     Embedding mine = op;
     mine.vocabulary = share;
     mine.parts = parts_;
-    tables_cut_[index_] = append(layer().name, mine, {source(0).at}, origin({cut(0, 0)}));
+    tables_cut_[index_] = append(layer(), mine, {source(0).at}, origin({cut(0, 0)}));
     cut_any_ = true;
-    return summed(layer().name, tables_cut_[index_]);
+    return summed(layer(), tables_cut_[index_]);
 }
 
 // Whoever shares the table takes all of its words. Where they do not share it evenly, rows that no word has fill it up
@@ -107,9 +124,10 @@ bool TensorSplitter::is_for_loss(std::size_t layer) const {
 
 /// Each rank attends with its heads.
 auto TensorSplitter::split(const Attention& op) -> TensorSplitter::Held {
-    if (!all_lie(Lies::features) || op.heads % parts_ != 0) return on_all();
+    if (!all_lie(Lies::features) || op.heads % parts_ != 0 || key_heads(op) % parts_ != 0) return on_all();
     Attention mine = op;
     mine.heads /= parts_;
+    if (mine.key_heads > 0) mine.key_heads /= parts_;
     return by_piece(mine, {}, Lies::features);
 }
 
@@ -118,9 +136,9 @@ auto TensorSplitter::split(const SoftmaxLoss& op) -> TensorSplitter::Held {
     if (!features_in_pieces(0) || !op.image.empty() || !op.class_weights.empty()) return on_all();
     const std::int64_t share = part_.network.layers[static_cast<std::size_t>(source(0).at)].output.back();
     const SoftmaxTerms terms{share, op.rows, parts_, share * parts_ == op.classes ? 0 : op.classes};
-    const int own = append(layer().name + ".terms", terms, {source(0).at}, origin());
-    const int all = communicate(Movement::gather, layer().name, own);
-    return {append(layer().name, TermsLoss{op.rows, parts_}, {all}, origin())};
+    const int own = append(Label{layer()}.with(".terms"), terms, {source(0).at}, origin());
+    const int all = communicate(Movement::gather, layer(), own);
+    return {append(layer(), TermsLoss{op.rows, parts_}, {all}, origin())};
 }
 
 auto TensorSplitter::split(const BatchNorm& op) -> TensorSplitter::Held {
@@ -138,9 +156,60 @@ auto TensorSplitter::split(const LayerNorm& op) -> TensorSplitter::Held {
     return by_piece(mine, {}, Lies::rows);
 }
 
-auto TensorSplitter::split(const Pool2d& op) -> TensorSplitter::Held {
+auto TensorSplitter::split(const Normalization& op) -> TensorSplitter::Held {
+    if (op.shape.size() != 2 || op.inner != 1) return on_all();
+    Normalization mine = op;
+    const bool of_heads = op.sets % op.shape.front() == 0 && op.sets / op.shape.front() % parts_ == 0;
+    if (source(0).lies == Lies::features && of_heads) {  // each rank its heads, all with the same gamma
+        mine.shape.back() /= parts_;
+        mine.sets /= parts_;
+        Origin from = origin();
+        if (parameters(op) > 0) from.summed = {axis_.index};
+        return {append(layer(), mine, {source(0).at}, std::move(from)), Lies::features};
+    }
+    if (source(0).lies != Lies::rows || op.sets != op.shape.front()) return on_all();
+    mine.shape.front() /= parts_;
+    mine.sets /= parts_;
+    return by_piece(mine, {}, Lies::rows);
+}
+
+/// Numbers beside those of each head, the same for all: each rank puts them beside those of its heads.
+auto TensorSplitter::split(const Rearrangement& op) -> TensorSplitter::Held {
+    const bool by_head = op.kind == "pack" && op.numbers.size() == 1 && op.inputs.size() == 2 && op.output.size() == 2;
+    if (!by_head || op.numbers.front() % parts_ != 0 || source(0).lies != Lies::features) return on_all();
+    Rearrangement mine = op;
+    mine.inputs.front().back() /= parts_;
+    mine.output.back() /= parts_;
+    mine.numbers.front() /= parts_;
+    const int common = communicate(Movement::copy, layer(), whole(source(1)));
+    return {append(layer(), mine, {source(0).at, common}, origin()), Lies::features};
+}
+
+/// Operands of one shape and no trainable tensors: each rank takes its piece. What turns heads turns each rank's heads,
+/// by the same angles.
+auto TensorSplitter::split(const Elementwise& op) -> TensorSplitter::Held {
+    const bool alike = std::ranges::all_of(op.inputs, [&](const Shape& shape) { return shape == op.shape; });
+    if (!alike || op.inputs.empty() || !op.weights.empty()) return on_all();
+    if (is_rotary(op)) {
+        if (!all_lie(Lies::features)) return on_all();
+        Elementwise mine = op;
+        mine.inputs = {mine.shape = piece_of(op.shape, feature_dim(op.shape), parts_)};
+        for (double& turned : mine.numbers) turned /= static_cast<double>(parts_);
+        Held made = by_piece(mine, {}, Lies::features);
+        made.blocks = source(0).blocks;
+        return made;
+    }
+    const bool rows = all_lie(Lies::rows);
+    if (!op.constants.empty() || (!rows && !all_lie(Lies::features))) return on_all();
+    Elementwise mine = op;
+    mine.shape = piece_of(op.shape, rows ? 0 : feature_dim(op.shape), parts_);
+    for (Shape& input : mine.inputs) input = mine.shape;
+    return by_piece(mine, {}, rows ? Lies::rows : Lies::features);
+}
+
+auto TensorSplitter::split(const Pool& op) -> TensorSplitter::Held {
     if (!all_lie(Lies::features)) return on_all();
-    Pool2d mine = op;
+    Pool mine = op;
     mine.channels /= parts_;
     return by_piece(mine, {}, Lies::features);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/schedule.hpp"
+#include "schedule/axes/part_maker.hpp"
 #include "schedule/axes/tensor.hpp"
 
 namespace rehearse::schedule {
@@ -28,6 +29,7 @@ private:
         Lies lies = Lies::whole;
         std::int64_t blocks = 1;  // in pieces of so many tensors that lie one after the other: q, k and v
         int gathered = -1;        // the layer that gives the whole, when it has been asked for
+        int copied = -1;          // the layer behind which each rank's columns read it, their gradients summed once
     };
 
     const Layer& layer() const { return network_.layers[index_]; }
@@ -37,8 +39,8 @@ private:
     Cut cut(int tensor, int dim, std::int64_t blocks = 1) const { return {tensor, dim, axis_.index, blocks}; }
     Origin origin(std::vector<Cut> cuts = {}, int tensor = 0) const;
 
-    int append(std::string name, Op op, std::vector<int> inputs, Origin origin);
-    int communicate(Movement movement, const std::string& name, int from, std::int64_t dim = -1);
+    int append(Label label, Op op, std::vector<int> inputs, Origin origin);
+    int communicate(Movement movement, const Label& label, int from, std::int64_t dim = -1);
     int whole(Held& held);
     /// Each rank's features: those that it has, or its piece of all.
     int features(Held& held);
@@ -54,7 +56,7 @@ private:
     /// Some of the layer's rows or channels on each rank; the ranks add up, then comes the bias.
     Held by_rows(Op op, Cut rows, bool bias);
     /// A part of a sum, to be added up over the ranks: all of it on each, or each one's rows.
-    Held summed(const std::string& name, int partial);
+    Held summed(const Label& label, int partial);
     /// With sequence parallelism, what every rank has of a sequence goes on as each one's rows.
     Held to_rows(Held made);
     bool has_rows(const Shape& shape) const;
@@ -64,14 +66,20 @@ private:
     Held split_scores(MatMul mine);
     Held split(const Embedding& op);
     Held split(const Attention& op);
+    Held split(const Elementwise& op);
+    Held split(const Normalization& op);
+    Held split(const Rearrangement& op);
     Held split(const SoftmaxLoss& op);
     Held split(const BatchNorm& op);
     Held split(const LayerNorm& op);
-    Held split(const Pool2d& op);
+    Held split(const Pool& op);
     Held split(const Dropout& op);
     Held split(const Activation& op) { return split_elementwise(op); }
     Held split(const Add& op) { return split_elementwise(op); }
-    Held split(const Flatten& op) { return op.shape.size() == 2 ? on_all() : split_elementwise(op); }
+    // A piece of what is seen in another shape is no piece of that shape.
+    Held split(const Flatten& op) {
+        return op.shape.size() == 2 || !op.to.empty() ? on_all() : split_elementwise(op);
+    }
     Held split(const auto&) { return on_all(); }
     template <typename Elementwise>
     Held split_elementwise(Elementwise op);

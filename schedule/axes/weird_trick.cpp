@@ -57,17 +57,17 @@ public:
     }
 
 private:
-    void append(std::string name, Op op, Origin origin) {
-        last_ = PartMaker::append(std::move(name), std::move(op), {last_}, std::move(origin));
+    void append(Label label, Op op, Origin origin) {
+        last_ = PartMaker::append(std::move(label), std::move(op), {last_}, std::move(origin));
     }
 
     void communicate(Movement movement, std::string_view name, Shape shape, std::int64_t dim) {
-        append(fmt::format("{}.{}", network_.layers[at(index_)].name, name),
+        append(Label{network_.layers[at(index_)]}.with(fmt::format(".{}", name)),
                Communication{movement, axis_name_, std::move(shape), parts_, dim, 0}, {});
     }
 
     void as_it_is(Op op, std::vector<Cut> cuts) {
-        append(network_.layers[at(index_)].name, std::move(op), {index_, 0, std::move(cuts), {}});
+        append(network_.layers[at(index_)], std::move(op), {index_, 0, std::move(cuts), {}});
     }
 
     /// What is there: this rank's sample {features}, or {samples of all ranks, its columns of them}.
@@ -86,9 +86,9 @@ private:
             return as_it_is(op, {});
         }
         if (in_columns_) {
-            communicate(Movement::spread, "spread", {parts_, features() / parts_}, 1);
+            communicate(Movement::all_gather, "spread", {parts_, features() / parts_}, 1);
         } else {
-            communicate(Movement::spread, "spread", {1, features()}, 0);
+            communicate(Movement::all_gather, "spread", {1, features()}, 0);
         }
         MatMul mine = op;
         mine.m = parts_;

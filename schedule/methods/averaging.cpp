@@ -5,6 +5,8 @@
 #include <array>
 
 #include "core/error.hpp"
+#include "core/methods/averaging.hpp"
+#include "core/methods/servers.hpp"
 #include "core/precision.hpp"
 #include "schedule/axes/tables.hpp"
 #include "schedule/bucket_steps.hpp"
@@ -17,15 +19,17 @@ namespace rehearse::schedule {
 namespace {
 
 void read_local(Plan& plan, std::string_view value) {
-    plan.averaging.period = read_count("local", value, most_micro_batches);
+    plan.methods.edit<Averaging>().period = read_count("local", value, most_micro_batches);
 }
-void read_elastic(Plan& plan, std::string_view value) { plan.averaging.elastic = read_share("elastic", value, 1); }
+void read_elastic(Plan& plan, std::string_view value) {
+    plan.methods.edit<Averaging>().elastic = read_share("elastic", value, 1);
+}
 void read_learners(Plan& plan, std::string_view value) {
-    plan.averaging.learners = read_count("learners", value, 1000);
-    if (plan.averaging.elastic == 0) plan.averaging.elastic = one_of_all_models;
+    plan.methods.edit<Averaging>().learners = read_count("learners", value, 1000);
+    if (plan.methods.get<Averaging>().elastic == 0) plan.methods.edit<Averaging>().elastic = one_of_all_models;
 }
 void read_average_momentum(Plan& plan, std::string_view value) {
-    plan.averaging.momentum = read_share("average_momentum", value, 0.9999);
+    plan.methods.edit<Averaging>().momentum = read_share("average_momentum", value, 0.9999);
 }
 
 constexpr std::array words{
@@ -64,34 +68,35 @@ constexpr std::array needs_elastic{
     Need{"elastic", "elastic=X", "the average that goes on is what models are pulled to"}};
 
 bool averages(const Plan& plan) {
-    return plan.averaging.period > 0 || plan.averaging.learners > 1 || plan.averaging.elastic == one_of_all_models;
+    return plan.methods.get<Averaging>().period > 0 || plan.methods.get<Averaging>().learners > 1 ||
+           plan.methods.get<Averaging>().elastic == one_of_all_models;
 }
 
 constexpr std::array features{
     Feature{"local", "data:local=2", [](const Asked& a) { return averages(a.plan); }, conflicts},
     Feature{"elastic",
             "data:local=2:elastic=0.5",
-            [](const Asked& a) { return a.plan.averaging.elastic != 0; },
+            [](const Asked& a) { return a.plan.methods.get<Averaging>().elastic != 0; },
             {},
             needs_local},
-    Feature{"learners", "data:learners=2", [](const Asked& a) { return a.plan.averaging.learners > 1; }},
+    Feature{"learners", "data:learners=2", [](const Asked& a) { return a.plan.methods.get<Averaging>().learners > 1; }},
     Feature{"average_momentum",
             "data:local=2:elastic=0.5:average_momentum=0.9",
-            [](const Asked& a) { return a.plan.averaging.momentum > 0; },
+            [](const Asked& a) { return a.plan.methods.get<Averaging>().momentum > 0; },
             {},
             needs_elastic},
 };
 
 void complete(Plan& plan) {
     if (!averages(plan)) return;
-    plan.averaging.period = std::max(plan.averaging.period, 1);
-    plan.micro_batches = plan.averaging.period * plan.averaging.learners;
+    plan.methods.edit<Averaging>().period = std::max(plan.methods.get<Averaging>().period, 1);
+    plan.micro_batches = plan.methods.get<Averaging>().period * plan.methods.get<Averaging>().learners;
 }
 
 void describe(const Plan& plan, Schedule& schedule) {
-    schedule.averaging = plan.averaging;
-    if (plan.averaging.elastic != one_of_all_models) return;
-    schedule.averaging.elastic = 1.0 / static_cast<double>(plan.averaging.learners * shards(schedule.mesh));
+    if (plan.methods.get<Averaging>().elastic != one_of_all_models) return;
+    schedule.methods.edit<Averaging>().elastic =
+        1.0 / static_cast<double>(plan.methods.get<Averaging>().learners * shards(schedule.mesh));
 }
 
 class AveragingSteps : public MethodSteps {
@@ -104,14 +109,17 @@ public:
     bool sum(int /*bucket*/) override { return true; }  // each rank has its own
     void updated(int step) override { context_.last_compute = step; }
     void end() override {
-        if (!elastic() && context_.schedule.servers.count == 0) {
+        if (!elastic() && context_.schedule.methods.get<Servers>().count == 0) {
             bring_together(Content::weights, {context_.last_compute});
         }
     }
 
 private:
     /// All together: an average that servers keep is pulled at rank by rank.
-    bool elastic() const { return context_.schedule.averaging.elastic > 0 && context_.schedule.servers.count == 0; }
+    bool elastic() const {
+        return context_.schedule.methods.get<Averaging>().elastic > 0 &&
+               context_.schedule.methods.get<Servers>().count == 0;
+    }
 
     void bring_together(Content content, const std::vector<int>& after) {
         for (int b = 0; b < buckets_.count(); ++b) {
@@ -119,21 +127,26 @@ private:
             Communicate action = buckets_.message(b, CollectiveKind::all_reduce);
             action.content = content;
             action.type = DataType::f32;
+            if (content == Content::differences) {  // of each model from the average one
+                const int learners = context_.schedule.methods.get<Averaging>().learners;
+                action.beside.push_back({sum_of(context_.part.buckets[at(b)].elements), learners});
+            }
             context_.ready_by[at(b)] = buckets_.append(std::move(action), after);
         }
     }
 };
 
 std::unique_ptr<MethodSteps> steps(StepContext& context, BucketSteps& buckets) {
-    return context.schedule.averaging.period > 0 ? std::make_unique<AveragingSteps>(context, buckets) : nullptr;
+    return context.schedule.methods.get<Averaging>().period > 0 ? std::make_unique<AveragingSteps>(context, buckets)
+                                                                : nullptr;
 }
 
 /// The models of further learners, with what their updates and backward passes keep; where ranks keep the average, that
 /// model, what this rank's is apart from it, and the average's last step.
 void add_memory(const Schedule& schedule, const RankClass& rank_class, MemoryUse& use) {
-    const Averaging& of = schedule.averaging;
+    const Averaging& of = schedule.methods.get<Averaging>();
     const DataType update = update_type(schedule.precision), compute = compute_type(schedule.precision);
-    const bool average = of.elastic > 0 && schedule.servers.count == 0;
+    const bool average = of.elastic > 0 && schedule.methods.get<Servers>().count == 0;
     const int more = of.learners - 1, kept = more + (average ? of.momentum > 0 ? 3 : 2 : 0);
     for (const Bucket& bucket : rank_class.part.buckets) {
         if (updates_directly(rank_class.part.network, bucket)) continue;
@@ -149,12 +162,13 @@ void add_memory(const Schedule& schedule, const RankClass& rank_class, MemoryUse
 }  // namespace
 
 extern const Method averaging;  // a row of table.cpp
-constinit const Method averaging{.name = "averaging",
-                                 .summary = "ranks train models of their own and average them",
-                                 .vocabulary = {words, features, complete},
-                                 .describe = describe,
-                                 .updates_often = [](const Plan& plan) { return plan.averaging.period > 0; },
-                                 .add_memory = add_memory,
-                                 .steps = steps};
+constinit const Method averaging{
+    .name = "averaging",
+    .summary = "ranks train models of their own and average them",
+    .vocabulary = {words, features, complete},
+    .describe = describe,
+    .updates_often = [](const Plan& plan) { return plan.methods.get<Averaging>().period > 0; },
+    .add_memory = add_memory,
+    .steps = steps};
 
 }  // namespace rehearse::schedule

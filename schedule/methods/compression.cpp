@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/error.hpp"
+#include "core/methods/compression.hpp"
 #include "core/precision.hpp"
 #include "schedule/axes/tables.hpp"
 #include "schedule/bucket_steps.hpp"
@@ -21,11 +22,11 @@ using Kind = Compression::Kind;
 
 void read_compress(Plan& plan, std::string_view value) {
     if (value == "1bit") {
-        plan.compression = {Kind::one_bit, 0};
+        plan.methods.edit<Compression>() = {Kind::one_bit, 0};
     } else if (value.starts_with("top(") && value.ends_with(")")) {
-        plan.compression = {Kind::top, read_share("top", value.substr(4, value.size() - 5), 1)};
+        plan.methods.edit<Compression>() = {Kind::top, read_share("top", value.substr(4, value.size() - 5), 1)};
     } else if (value == "fp16" || value == "bf16") {
-        plan.compress = value == "fp16" ? DataType::f16 : DataType::bf16;
+        plan.methods.edit<Rounding>().type = value == "fp16" ? DataType::f16 : DataType::bf16;
     } else {
         throw InputError(
             fmt::format("compress={}: write fp16 or bf16, what gradients are rounded to, 1bit, or the share of them "
@@ -52,11 +53,12 @@ constexpr std::array conflicts{
     Conflict{"spatial", When::later, "what a rank leaves out is of the whole network"},
 };
 constexpr std::array features{
-    Feature{"compress=fp16", "data:compress=fp16", [](const Asked& a) { return a.plan.compress.has_value(); }},
+    Feature{"compress=fp16", "data:compress=fp16",
+            [](const Asked& a) { return a.plan.methods.get<Rounding>().type.has_value(); }},
     Feature{"compress=1bit", "data:compress=1bit",
-            [](const Asked& a) { return a.plan.compression.kind == Kind::one_bit; }, conflicts},
+            [](const Asked& a) { return a.plan.methods.get<Compression>().kind == Kind::one_bit; }, conflicts},
     Feature{"compress=top", "data:compress=top(0.25)",
-            [](const Asked& a) { return a.plan.compression.kind == Kind::top; }, conflicts},
+            [](const Asked& a) { return a.plan.methods.get<Compression>().kind == Kind::top; }, conflicts},
 };
 
 class CompressedSteps : public MethodSteps {
@@ -66,24 +68,29 @@ public:
     bool sum(int bucket) override {
         const std::int64_t ranks = buckets_.sharing(bucket);
         if (ranks == 1) return true;
+        const auto& by = context_.schedule.methods.get<Compression>();
+        const std::int64_t whole = context_.part.buckets[at(bucket)].elements;
         Communicate action = buckets_.message(bucket, CollectiveKind::all_gather);
         action.content = Content::compressed;
         action.type = DataType::f32;
-        action.elements =
-            ranks * compressed_words(context_.schedule.compression, context_.part.buckets[at(bucket)].elements);
+        action.elements = ranks * compressed_words(by, whole);
+        // Gradients and what was left out; what is chosen of them; what all ranks send.
+        action.beside = {{sum_of(whole), 2}};
+        action.beside.push_back(by.kind == Kind::one_bit ? Work{sum_of(whole), ranks} : Work{sum_of(action.elements)});
         context_.ready_by[at(bucket)] = buckets_.append(std::move(action), {context_.last_compute});
         return true;
     }
 };
 
 std::unique_ptr<MethodSteps> steps(StepContext& context, BucketSteps& buckets) {
-    return context.schedule.compression == Compression{} ? nullptr
-                                                         : std::make_unique<CompressedSteps>(context, buckets);
+    return context.schedule.methods.get<Compression>() == Compression{}
+               ? nullptr
+               : std::make_unique<CompressedSteps>(context, buckets);
 }
 
 /// What has not been sent yet.
 void add_memory(const Schedule& schedule, const RankClass& rank_class, MemoryUse& use) {
-    if (schedule.compression == Compression{}) return;
+    if (schedule.methods.get<Compression>() == Compression{}) return;
     for (const Bucket& bucket : rank_class.part.buckets) {
         if (updates_directly(rank_class.part.network, bucket)) continue;
         use.gradients += static_cast<double>(bucket.elements) * size_of(wire_type(schedule.precision));
@@ -93,12 +100,10 @@ void add_memory(const Schedule& schedule, const RankClass& rank_class, MemoryUse
 }  // namespace
 
 extern const Method compression;  // a row of table.cpp
-constinit const Method compression{
-    .name = "compression",
-    .summary = "gradients travel in fewer bits",
-    .vocabulary = {words, features},
-    .describe = [](const Plan& plan, Schedule& schedule) { schedule.compression = plan.compression; },
-    .add_memory = add_memory,
-    .steps = steps};
+constinit const Method compression{.name = "compression",
+                                   .summary = "gradients travel in fewer bits",
+                                   .vocabulary = {words, features},
+                                   .add_memory = add_memory,
+                                   .steps = steps};
 
 }  // namespace rehearse::schedule

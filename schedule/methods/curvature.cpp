@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // K-FAC: factors beside the backward pass of the first update of a step, inverses after it, directions before updates.
-#include "core/curvature.hpp"
+#include "core/methods/curvature.hpp"
 
 #include <fmt/format.h>
 
@@ -21,9 +21,11 @@ using Side = Precondition::Side;
 using Work = Precondition::Work;
 
 void read_kfac(Plan& plan, std::string_view value) {
-    plan.curvature.period = read_count("kfac", value, most_micro_batches);
+    plan.methods.edit<Curvature>().period = read_count("kfac", value, most_micro_batches);
 }
-void read_damping(Plan& plan, std::string_view value) { plan.curvature.damping = read_share("damping", value, 1e6); }
+void read_damping(Plan& plan, std::string_view value) {
+    plan.methods.edit<Curvature>().damping = read_share("damping", value, 1e6);
+}
 
 constexpr std::array words{
     Word{{"kfac", "N",
@@ -51,16 +53,17 @@ constexpr std::array conflicts{
 };
 constexpr std::array needs_kfac{Need{"kfac", "kfac=N", "it is what factors are damped by"}};
 constexpr std::array features{
-    Feature{"kfac", "data:kfac=2", [](const Asked& a) { return a.plan.curvature.period > 0; }, conflicts},
+    Feature{"kfac", "data:kfac=2", [](const Asked& a) { return a.plan.methods.get<Curvature>().period > 0; },
+            conflicts},
     Feature{"damping",
             "data:kfac=2:damping=0.1",
-            [](const Asked& a) { return a.plan.curvature.damping != Curvature{}.damping; },
+            [](const Asked& a) { return a.plan.methods.get<Curvature>().damping != Curvature{}.damping; },
             {},
             needs_kfac},
 };
 
 void complete(Plan& plan) {
-    if (plan.curvature.period > 0) plan.micro_batches = plan.curvature.period;
+    if (plan.methods.get<Curvature>().period > 0) plan.micro_batches = plan.methods.get<Curvature>().period;
 }
 
 constexpr std::string_view name(Side side) { return side == Side::inputs ? "inputs" : "errors"; }
@@ -76,9 +79,9 @@ public:
         const MatMul dense = dense_of(context_.part, b);
         for (const Side side : {Side::inputs, Side::errors}) {
             const Problem problem = factor_problem(dense, side, context_.samples);
-            context_.last_compute =
-                context_.append(context_.name_of(layer, fmt::format("factor_of_{}", name(side)), ""), Stream::compute,
-                                Precondition{.work = Work::factor, .side = side, .bucket = BucketIndex{b}, .problem = problem}, {});
+            context_.last_compute = context_.append(
+                context_.name_of(layer, fmt::format("factor_of_{}", name(side)), ""), Stream::compute,
+                Precondition{.work = Work::factor, .side = side, .bucket = BucketIndex{b}, .problem = problem}, {});
         }
         if (buckets_.sharing(b) == 1) return;
         Communicate action = buckets_.message(b, CollectiveKind::all_reduce);
@@ -103,17 +106,17 @@ public:
             Communicate action = buckets_.message(b, CollectiveKind::broadcast);
             action.content = Content::directions;
             action.algorithm = {.name = "tree"};
-            action.root = context_.schedule.curvature.owners[at(b)];
+            action.root = context_.schedule.methods.get<Curvature>().owners[at(b)];
             context_.ready_by[at(b)] = buckets_.append(std::move(action), {made});
         }
     }
 
 private:
-    bool preconditioned(int b) const { return context_.schedule.curvature.owners[at(b)] >= 0; }
+    bool preconditioned(int b) const { return context_.schedule.methods.get<Curvature>().owners[at(b)] >= 0; }
 
     void precondition(std::string_view what, Work work, std::vector<int> after) {
         int place = 0;
-        for (const int b : most_owned(context_.part, context_.schedule.curvature.owners)) {
+        for (const int b : most_owned(context_.part, context_.schedule.methods.get<Curvature>().owners)) {
             const MatMul dense = dense_of(context_.part, b);
             for (const Side side : {Side::inputs, Side::errors}) {
                 Precondition action{
@@ -134,27 +137,29 @@ private:
 };
 
 std::unique_ptr<MethodSteps> steps(StepContext& context, BucketSteps& buckets) {
-    return context.schedule.curvature.period > 0 ? std::make_unique<CurvatureSteps>(context, buckets) : nullptr;
+    return context.schedule.methods.get<Curvature>().period > 0 ? std::make_unique<CurvatureSteps>(context, buckets)
+                                                                : nullptr;
 }
 
 std::vector<int> bucket_begins(const Plan& plan, const Stage& stage, const Schedule& /*schedule*/) {
-    return plan.curvature.period > 0 ? preconditioned_alone(stage.part.network) : std::vector<int>{};
+    return plan.methods.get<Curvature>().period > 0 ? preconditioned_alone(stage.part.network) : std::vector<int>{};
 }
 
 void settle(const Part& part, Schedule& schedule) {
-    if (schedule.curvature.period > 0) schedule.curvature.owners = owners_of(part, shards(schedule.mesh));
+    if (schedule.methods.get<Curvature>().period > 0)
+        schedule.methods.edit<Curvature>().owners = owners_of(part, shards(schedule.mesh));
 }
 
 /// Both factors of all layers, and the inverses of the rank that owns most.
 void add_memory(const Schedule& schedule, const RankClass& rank_class, MemoryUse& use) {
-    if (schedule.curvature.period == 0) return;
+    if (schedule.methods.get<Curvature>().period == 0) return;
     const Part& part = rank_class.part;
     double sum = 0;
     for (std::size_t b = 0; b < part.buckets.size(); ++b) {
-        if (schedule.curvature.owners[b] < 0) continue;
+        if (schedule.methods.get<Curvature>().owners[b] < 0) continue;
         sum += static_cast<double>(factor_elements(dense_of(part, static_cast<int>(b))));
     }
-    for (const int b : most_owned(part, schedule.curvature.owners)) {
+    for (const int b : most_owned(part, schedule.methods.get<Curvature>().owners)) {
         const MatMul dense = dense_of(part, b);
         sum += static_cast<double>(input_rows(dense) * input_rows(dense) + dense.n * dense.n);
     }
@@ -168,8 +173,7 @@ constinit const Method curvature{
     .name = "curvature",
     .summary = "gradients are multiplied with inverses of K-FAC's factors",
     .vocabulary = {words, features, complete},
-    .describe = [](const Plan& plan, Schedule& schedule) { schedule.curvature = plan.curvature; },
-    .updates_often = [](const Plan& plan) { return plan.curvature.period > 1; },
+    .updates_often = [](const Plan& plan) { return plan.methods.get<Curvature>().period > 1; },
     .bucket_begins = bucket_begins,
     .settle = settle,
     .add_memory = add_memory,

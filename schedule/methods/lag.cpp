@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/error.hpp"
+#include "core/methods/lag.hpp"
 #include "core/precision.hpp"
 #include "schedule/bucket_steps.hpp"
 #include "schedule/memory.hpp"
@@ -18,7 +19,7 @@ namespace {
 
 void read_lag(Plan& plan, std::string_view value) {
     if (value != "0" && value != "1") throw InputError(fmt::format("lag={}: write 0 or 1", value));
-    plan.lag = value.front() - '0';
+    plan.methods.edit<Lag>().steps = value.front() - '0';
 }
 
 constexpr std::array words{
@@ -32,7 +33,7 @@ constexpr std::array conflicts{
     Conflict{"pipedream", When::never, "schedule=pipedream updates after every micro-batch"},
 };
 constexpr std::array features{
-    Feature{"lag=1", "data:lag=1", [](const Asked& a) { return a.plan.lag > 0; }, conflicts},
+    Feature{"lag=1", "data:lag=1", [](const Asked& a) { return a.plan.methods.get<Lag>().steps > 0; }, conflicts},
 };
 
 class LagSteps : public MethodSteps {
@@ -43,12 +44,12 @@ public:
 };
 
 std::unique_ptr<MethodSteps> steps(StepContext& context, BucketSteps& buckets) {
-    return context.schedule.lag > 0 ? std::make_unique<LagSteps>(context, buckets) : nullptr;
+    return context.schedule.methods.get<Lag>().steps > 0 ? std::make_unique<LagSteps>(context, buckets) : nullptr;
 }
 
 /// The gradients of the step before.
 void add_memory(const Schedule& schedule, const RankClass& rank_class, MemoryUse& use) {
-    use.gradients += schedule.lag * static_cast<double>(parameters(rank_class.part.network)) *
+    use.gradients += schedule.methods.get<Lag>().steps * static_cast<double>(parameters(rank_class.part.network)) *
                      size_of(wire_type(schedule.precision));
 }
 
@@ -58,7 +59,6 @@ extern const Method lag;  // a row of table.cpp
 constinit const Method lag{.name = "lag",
                            .summary = "a step updates by the gradients of the step before it",
                            .vocabulary = {words, features},
-                           .describe = [](const Plan& plan, Schedule& schedule) { schedule.lag = plan.lag; },
                            .add_memory = add_memory,
                            .steps = steps};
 

@@ -53,7 +53,7 @@ protected:
 struct Method {
     std::string_view name, summary;
     Vocabulary vocabulary;
-    /// Writes what executors, simulators and memory need to know of the plan into the schedule, whose mesh is known.
+    /// Fills in, of what the plan has left in Schedule::methods, what depends on the mesh, which is known by then.
     void (*describe)(const Plan& plan, Schedule& schedule) = nullptr;
     /// Whether weights change after each micro-batch.
     bool (*updates_often)(const Plan& plan) = nullptr;

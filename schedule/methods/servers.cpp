@@ -8,6 +8,8 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "core/methods/averaging.hpp"
+#include "core/methods/servers.hpp"
 #include "core/precision.hpp"
 #include "schedule/axes/stages.hpp"
 #include "schedule/bucket_steps.hpp"
@@ -19,16 +21,21 @@ namespace rehearse::schedule {
 namespace {
 
 void read_servers(Plan& plan, std::string_view value) {
-    plan.servers.count = value.empty() ? unknown_servers : read_count("server", value, most_micro_batches);
+    plan.methods.edit<Servers>().count =
+        value.empty() ? unknown_servers : read_count("server", value, most_micro_batches);
 }
 void read_groups(Plan& plan, std::string_view size) { add_axis(plan, "groups", size); }
 void read_place(Plan& plan, std::string_view value) {
-    plan.servers.shared = read_choice("place", value, "apart", "beside");
+    plan.methods.edit<Servers>().shared = read_choice("place", value, "apart", "beside");
 }
-void read_copies(Plan& plan, std::string_view value) { plan.servers.copies = read_count("copies", value, 100); }
-void read_quorum(Plan& plan, std::string_view value) { plan.servers.quorum = read_share("quorum", value, 1); }
+void read_copies(Plan& plan, std::string_view value) {
+    plan.methods.edit<Servers>().copies = read_count("copies", value, 100);
+}
+void read_quorum(Plan& plan, std::string_view value) {
+    plan.methods.edit<Servers>().quorum = read_share("quorum", value, 1);
+}
 void read_dense(Plan& plan, std::string_view value) {
-    plan.send_vectors = read_choice("dense", value, "gradients", "vectors");
+    plan.methods.edit<Servers>().factors = read_choice("dense", value, "gradients", "vectors");
 }
 
 constexpr std::array words{
@@ -80,24 +87,28 @@ constexpr std::array needs_of_groups{Need{"server", "server=N", "what the groups
                                      Need{"data", "data=N", "the ranks of a group"}};
 
 constexpr std::array features{
-    Feature{"server", "server=1,data", [](const Asked& a) { return a.plan.servers.count != 0; }, conflicts},
+    Feature{"server", "server=1,data", [](const Asked& a) { return a.plan.methods.get<Servers>().count != 0; },
+            conflicts},
     Feature{"groups",
             "server=1,groups=2,data",
             [](const Asked& a) { return has_axis(a.plan, "groups"); },
             {},
             needs_of_groups},
-    Feature{"dense=vectors", "server=1:dense=vectors,data", [](const Asked& a) { return a.plan.send_vectors; },
-            conflicts_of_vectors},
+    Feature{"dense=vectors", "server=1:dense=vectors,data",
+            [](const Asked& a) { return a.plan.methods.get<Servers>().factors; }, conflicts_of_vectors},
     Feature{"server+elastic", "server=1,data:local=2:elastic=0.5",
-            [](const Asked& a) { return a.plan.servers.count != 0 && a.plan.averaging.elastic != 0; },
+            [](const Asked& a) {
+                return a.plan.methods.get<Servers>().count != 0 && a.plan.methods.get<Averaging>().elastic != 0;
+            },
             conflicts_of_averages},
 };
 
 void complete(Plan& plan) {
-    if (plan.servers.count == unknown_servers) throw InputError("server needs a number, like server=2");
-    if (plan.servers.count > 0 && plan.servers.copies > plan.servers.count) {
-        throw InputError(fmt::format("copies={} of the weights need as many servers, there are {}", plan.servers.copies,
-                                     plan.servers.count));
+    if (plan.methods.get<Servers>().count == unknown_servers) throw InputError("server needs a number, like server=2");
+    if (plan.methods.get<Servers>().count > 0 &&
+        plan.methods.get<Servers>().copies > plan.methods.get<Servers>().count) {
+        throw InputError(fmt::format("copies={} of the weights need as many servers, there are {}",
+                                     plan.methods.get<Servers>().copies, plan.methods.get<Servers>().count));
     }
 }
 
@@ -105,23 +116,24 @@ class ServedSteps : public MethodSteps {
 public:
     ServedSteps(StepContext& context, BucketSteps& buckets)
         : MethodSteps(context, buckets),
-          server_of_(servers_of(context.part.buckets, context.schedule.servers.count)),
-          vectors_(with_vectors(context.plan.send_vectors, context.part, context.schedule.batch_per_rank)),
+          server_of_(servers_of(context.part.buckets, context.schedule.methods.get<Servers>().count)),
+          vectors_(
+              with_vectors(context.plan.methods.get<Servers>().factors, context.part, context.schedule.batch_per_rank)),
           traded_by_(context.part.buckets.size(), none) {}
 
     bool makes_gradient(int bucket) const override { return !vectors_[at(bucket)]; }
-    void summed(int bucket) override { trade(bucket); }
+    void summed(int bucket) override { push_pull(bucket); }
     bool update() override {
         if (averages()) return false;
         for (int b = 0; b < buckets_.count(); ++b) hand_on(b);
         return true;
     }
     void end() override {
-        for (int b = 0; b < buckets_.count() && averages(); ++b) trade(b);
+        for (int b = 0; b < buckets_.count() && averages(); ++b) push_pull(b);
     }
 
 private:
-    bool averages() const { return context_.schedule.averaging.period > 0; }
+    bool averages() const { return context_.schedule.methods.get<Averaging>().period > 0; }
 
     /// What a bucket's server computes for one trade.
     std::vector<Problem> work(int b) const {
@@ -139,7 +151,7 @@ private:
         return result;
     }
 
-    void trade(int b) {
+    void push_pull(int b) {
         const Bucket& bucket = context_.part.buckets[at(b)];
         std::int64_t sent = bucket.elements;
         std::vector<int> after{context_.last_compute, context_.ready_by[at(b)]};
@@ -150,13 +162,13 @@ private:
             const std::vector<int>& gradients = context_.gradient_by[at(layer)];
             after.insert(after.end(), gradients.begin(), gradients.end());
         }
-        Trade action{.bucket = BucketIndex{b},
-                     .server = server_of_[at(b)],
-                     .group = AxisIndex{buckets_.sharing(b) > 1 ? bucket.axis : none},
-                     .sent = sent,
-                     .received = bucket.elements,
-                     .type = wire_type(context_.schedule.precision),
-                     .work = work(b)};
+        PushPull action{.bucket = BucketIndex{b},
+                        .server = server_of_[at(b)],
+                        .group = AxisIndex{buckets_.sharing(b) > 1 ? bucket.axis : none},
+                        .sent = sent,
+                        .received = bucket.elements,
+                        .type = wire_type(context_.schedule.precision),
+                        .work = work(b)};
         traded_by_[at(b)] = context_.append(fmt::format("bucket{}:trade", b), Stream::send_gradients, std::move(action),
                                             std::move(after));
     }
@@ -177,11 +189,12 @@ private:
 };
 
 std::unique_ptr<MethodSteps> steps(StepContext& context, BucketSteps& buckets) {
-    return context.schedule.servers.count > 0 ? std::make_unique<ServedSteps>(context, buckets) : nullptr;
+    return context.schedule.methods.get<Servers>().count > 0 ? std::make_unique<ServedSteps>(context, buckets)
+                                                             : nullptr;
 }
 
 std::vector<int> bucket_begins(const Plan& plan, const Stage& stage, const Schedule& schedule) {
-    if (!plan.send_vectors) return {};
+    if (!plan.methods.get<Servers>().factors) return {};
     return alone_in_buckets(stage.part.network, schedule.batch_per_rank);
 }
 
@@ -192,8 +205,7 @@ constinit const Method servers{
     .name = "servers",
     .summary = "servers keep the weights, ranks or groups trade with them",
     .vocabulary = {words, features, complete},
-    .describe = [](const Plan& plan, Schedule& schedule) { schedule.servers = plan.servers; },
-    .alone = [](const Plan& plan) { return plan.servers.count > 0 && !has_axis(plan, "groups"); },
+    .alone = [](const Plan& plan) { return plan.methods.get<Servers>().count > 0 && !has_axis(plan, "groups"); },
     .bucket_begins = bucket_begins,
     .steps = steps};
 

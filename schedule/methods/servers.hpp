@@ -9,7 +9,8 @@
 
 namespace rehearse::schedule {
 
-/// Of `count` servers, that of each bucket. The largest bucket first, each to the server that has least by then (as TensorFlow's greedy placement by size).
+/// Of `count` servers, that of each bucket. The largest bucket first, each to the server that has least by then (as
+/// TensorFlow's greedy placement by size).
 std::vector<int> servers_of(const std::vector<Bucket>& buckets, std::int64_t count);
 
 /// Whether the K (M + N) inputs and errors of a dense layer of M x N weights are fewer than these, K samples a step

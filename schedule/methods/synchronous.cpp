@@ -6,9 +6,12 @@
 
 #include <array>
 
+#include "core/collectives/library.hpp"
 #include "core/error.hpp"
+#include "core/methods/synchronous.hpp"
 #include "core/precision.hpp"
 #include "core/text.hpp"
+#include "models/mpi_libraries.hpp"
 #include "schedule/axes/stages.hpp"
 #include "schedule/methods/method.hpp"
 
@@ -22,18 +25,25 @@ Bytes read_positive_size(std::string_view value) {
     return bytes;
 }
 
-// Who executes or predicts the schedule settles `auto`, bucket by bucket; here it is as if nothing had been said.
+// Who executes or predicts the schedule settles `auto`, bucket by bucket, and make_schedule an MPI library's choice;
+// here it is as if nothing had been said.
 void read_all_reduce(Plan& plan, std::string_view value) {
-    plan.all_reduce = value == "auto" ? Algorithm{.name = "auto"} : parse_algorithm(value);
+    if (value == "auto" || models::is_mpi_library(value)) {
+        if (value != "auto") models::mpi_library(value);  // a version that is known
+        plan.all_reduce = Algorithm{.name = std::string{value}};
+        return;
+    }
+    plan.all_reduce = parse_algorithm(value);
 }
 // algo and proto say what NCCL must take: allreduce=nccl:algo=tree:proto=simple is allreduce=nccl(tree,simple).
 void read_nccl(Plan& plan, std::string_view word, std::string_view value, bool algorithm) {
-    if (!plan.all_reduce || plan.all_reduce->name != "nccl")
-        throw InputError(fmt::format("{}={}: it is of allreduce=nccl, which stands before it", word, value));
+    if (!plan.all_reduce || !of_library(*plan.all_reduce))
+        throw InputError(fmt::format("{}={}: it is of allreduce=nccl or rccl, which stands before it", word, value));
     const auto or_any = [](const std::string& said) { return said.empty() ? std::string{"any"} : said; };
     const std::string other = or_any(algorithm ? plan.all_reduce->across : plan.all_reduce->inside);
-    plan.all_reduce = parse_algorithm(algorithm ? fmt::format("nccl({},{})", value, other)
-                                                : fmt::format("nccl({},{})", other, value));
+    const std::string& name = plan.all_reduce->name;
+    plan.all_reduce = parse_algorithm(algorithm ? fmt::format("{}({},{})", name, value, other)
+                                                : fmt::format("{}({},{})", name, other, value));
 }
 void read_nccl_algorithm(Plan& plan, std::string_view value) { read_nccl(plan, "algo", value, true); }
 void read_nccl_protocol(Plan& plan, std::string_view value) { read_nccl(plan, "proto", value, false); }
@@ -51,7 +61,7 @@ void read_zero(Plan& plan, std::string_view value) {
 
 void read_control(Plan& plan, std::string_view value) {
     if (value == "none" || value == "star") {
-        plan.control = value == "star" ? 1 : 0;
+        plan.methods.edit<Synchronous>().control = value == "star" ? 1 : 0;
         return;
     }
     if (!value.starts_with("tree(") || !value.ends_with(')')) {
@@ -60,23 +70,26 @@ void read_control(Plan& plan, std::string_view value) {
     }
     value.remove_prefix(std::string_view{"tree("}.size());
     value.remove_suffix(1);
-    plan.control = read_count("control: tree", value, 1000);
-    if (plan.control < 2) throw InputError("control=tree(1): a rank of a tree has 2 children or more");
+    plan.methods.edit<Synchronous>().control = read_count("control: tree", value, 1000);
+    if (plan.methods.get<Synchronous>().control < 2)
+        throw InputError("control=tree(1): a rank of a tree has 2 children or more");
 }
 
 void read_variables(Plan& plan, std::string_view value) {
-    plan.whole_variables = read_choice("variables", value, "cut", "whole");
+    plan.methods.edit<Synchronous>().whole_variables = read_choice("variables", value, "cut", "whole");
 }
 
 constexpr std::array words{
-    Word{
-        {"allreduce",
-         "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|doubletree|rings|direct|torus[(RxC)]|adasum|nccl|auto",
-         "how gradients are summed (adasum: combined, a bucket a vector); default direct in switches that sum, "
-         "hierarchical(ring,halving) across full nodes, else ring; auto: what the machine's prices say is fastest; "
-         "nccl: what NCCL chooses, priced as NCCL",
-         "data"},
-        read_all_reduce},
+    Word{{"allreduce",
+          "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|doubletree|rings|direct|torus[(RxC)]|adasum|nccl|"
+          "rccl|LIBRARY|auto",
+          "how gradients are summed (adasum: combined, a bucket a vector); default direct in switches that sum, "
+          "hierarchical(ring,halving) across full nodes, else ring; auto: what the machine's prices say is fastest; "
+          "nccl, rccl: what NCCL or RCCL chooses, priced as it; LIBRARY: what openmpi, mpich or cray-mpich, or such a "
+          "version as "
+          "openmpi(4.0), chooses for each bucket",
+          "data"},
+         read_all_reduce},
     Word{{"algo", "ring|tree|nvls|nvlstree|collnet", "what allreduce=nccl must take; default its own choice", "data"},
          read_nccl_algorithm},
     Word{{"proto", "ll|ll128|simple", "likewise", "data"}, read_nccl_protocol},
@@ -114,6 +127,7 @@ constexpr std::array conflicts_of_zero3{
     Conflict{"overlap=off", When::never, "it sums gradients as soon as they are made"},
 };
 constexpr std::string_view whole_gradients = "it combines whole gradients of one network, in f32";
+constexpr std::string_view gathered_instead = "gradients are gathered in few bits and added, nothing is combined";
 constexpr std::array conflicts_of_adasum{
     Conflict{"tensor", When::later, whole_gradients},
     Conflict{"spatial", When::never, whole_gradients},
@@ -126,6 +140,10 @@ constexpr std::array conflicts_of_adasum{
     Conflict{"dense=shared", When::later, whole_gradients},
     Conflict{"tables=shared", When::later, whole_gradients},
     Conflict{"16-bit gradients", When::never, whole_gradients, {}, "choose --precision fp32"},
+    Conflict{"compress=1bit", When::never, gathered_instead},
+    Conflict{"compress=top", When::never, gathered_instead},
+    Conflict{"local", When::never, "no gradients are brought together: models are, to their mean"},
+    Conflict{"server", When::never, "ranks bring no gradients together: each gives its own to the servers"},
 };
 constexpr std::array needs_zero2{Need{"zero=2", "zero=2", "it says where gradients are brought together"}};
 
@@ -136,10 +154,11 @@ constexpr std::array features{
     Feature{"zero=3", "data:zero=3", [](const Asked& a) { return a.plan.zero == 3; }, conflicts_of_zero3},
     Feature{"allreduce=adasum", "data:allreduce=adasum",
             [](const Asked& a) { return a.plan.all_reduce && !is_sum(*a.plan.all_reduce); }, conflicts_of_adasum},
-    Feature{"control", "data:control=star", [](const Asked& a) { return a.plan.control > 0; }},
+    Feature{"control", "data:control=star",
+            [](const Asked& a) { return a.plan.methods.get<Synchronous>().control > 0; }},
     Feature{"variables=whole",
             "data:zero=2:variables=whole",
-            [](const Asked& a) { return a.plan.whole_variables; },
+            [](const Asked& a) { return a.plan.methods.get<Synchronous>().whole_variables; },
             {},
             needs_zero2},
     Feature{"--optimizer lamb",
@@ -172,18 +191,12 @@ std::vector<int> bucket_begins(const Plan& plan, const Stage& stage, const Sched
     return begins;
 }
 
-void describe(const Plan& plan, Schedule& schedule) {
-    schedule.control = plan.control;
-    schedule.whole_variables = plan.whole_variables;
-}
-
 }  // namespace
 
 extern const Method synchronous;  // a row of table.cpp
 constinit const Method synchronous{.name = "synchronous",
                                    .summary = "ranks sum their gradients, in step",
                                    .vocabulary = {words, features},
-                                   .describe = describe,
                                    .bucket_begins = bucket_begins};
 
 }  // namespace rehearse::schedule

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/index.hpp"
+#include "core/methods/servers.hpp"
 #include "sim/check/bounds.hpp"
 #include "sim/check/link_certificate.hpp"
 #include "sim/check/nic_needs.hpp"
@@ -135,8 +136,8 @@ private:
             const Seconds latency = wiring_.route(event.rank, event.rank + apart, hops_);
             for (const Hop& hop : hops_) slowest = std::max(slowest, hop.cost);
             at_least(event, latency + slowest * send->bytes, "its slowest link", slack_);
-        } else if (const auto* trade = std::get_if<Trade>(&action)) {
-            trades_well(*trade, event);
+        } else if (const auto* push_pull = std::get_if<PushPull>(&action)) {
+            trades_well(*push_pull, event);
         } else if (const auto* load = std::get_if<Load>(&action)) {
             const StorageTier& tier = storage_tier(wiring_.machine(), load->tier);
             const Bandwidth most = most_of_tier(wiring_, tier, TierUse::read, wiring_.node_of(event.rank));
@@ -145,13 +146,13 @@ private:
     }
 
     /// There, the server's work, and back.
-    void trades_well(const Trade& trade, const Event& event) {
-        ++trades_[{event.iteration, trade.bucket}];
-        const std::int64_t device = device_of_server(steps_.schedule(), trade.server);
-        if (trade.group >= 0 && place_on(steps_.schedule().mesh, trade.group, event.rank) != 0) return;
+    void trades_well(const PushPull& push_pull, const Event& event) {
+        ++trades_[{event.iteration, push_pull.bucket}];
+        const std::int64_t device = device_of_server(steps_.schedule(), push_pull.server);
+        if (push_pull.group >= 0 && place_on(steps_.schedule().mesh, push_pull.group, event.rank) != 0) return;
         Seconds least;
-        for (const Problem& problem : trade.work) least += least_time(problem, wiring_.device_class(device));
-        const Bytes each = size_of(trade.type);
+        for (const Problem& problem : push_pull.work) least += least_time(problem, wiring_.device_class(device));
+        const Bytes each = size_of(push_pull.type);
         const auto transfer = [&](std::int64_t from, std::int64_t to, std::int64_t elements) {
             if (from == to) return;
             hops_.clear();
@@ -160,8 +161,8 @@ private:
             for (const Hop& hop : hops_) slowest = std::max(slowest, hop.cost);
             least += slowest * (each * static_cast<double>(elements));
         };
-        transfer(event.rank, device, trade.sent);
-        transfer(device, event.rank, trade.received);
+        transfer(event.rank, device, push_pull.sent);
+        transfer(device, event.rank, push_pull.received);
         at_least(event, least, "its way to the server and back", slack_);
     }
 
@@ -271,7 +272,8 @@ Bounds certify(const Timeline& timeline, const Steps& steps, const Wiring& wirin
         if (last == events.size() || events[last].iteration != events[first].iteration) certifier.iteration();
         first = last;
     }
-    if (steps.schedule().servers.count > 0) certify_servers(events, steps, wiring, certifier.trades(), slack);
+    if (steps.schedule().methods.get<Servers>().count > 0)
+        certify_servers(events, steps, wiring, certifier.trades(), slack);
     certify_links(timeline);
     return certifier.bounds();
 }

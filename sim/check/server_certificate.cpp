@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/methods/servers.hpp"
 #include "sim/check/bounds.hpp"
 #include "sim/check/refuse.hpp"
 
@@ -13,10 +14,10 @@ namespace rehearse::sim {
 
 namespace {
 
-const Trade& trade_of(const Event& event, const Steps& steps) {
+const PushPull& push_pull_of(const Event& event, const Steps& steps) {
     for (const Step& step : steps.schedule().classes.front().steps) {
-        const auto* trade = std::get_if<Trade>(&step.action);
-        if (trade != nullptr && fmt::format("bucket{}:serve", trade->bucket) == event.step) return *trade;
+        const auto* push_pull = std::get_if<PushPull>(&step.action);
+        if (push_pull != nullptr && push_pull->bucket == event.bucket) return *push_pull;
     }
     refuse(fmt::format("{} is no trade of the schedule", name(event)));
 }
@@ -29,12 +30,12 @@ void certify_servers(std::span<const Event> events, const Steps& steps, const Wi
     std::map<std::int64_t, std::vector<const Event*>> by_server;
     for (const Event& event : events) {
         if (event.rank < steps.ranks()) continue;
-        const Trade& trade = trade_of(event, steps);
+        const PushPull& push_pull = push_pull_of(event, steps);
         Seconds least;
         const std::int64_t device = device_of_server(steps.schedule(), event.rank - steps.ranks());
-        for (const Problem& problem : trade.work) least += least_time(problem, wiring.device_class(device));
+        for (const Problem& problem : push_pull.work) least += least_time(problem, wiring.device_class(device));
         at_least(event, least, "peak rate or memory of its server allow", slack);
-        ++served[{event.iteration, trade.bucket}];
+        ++served[{event.iteration, push_pull.bucket}];
         by_server[event.rank].push_back(&event);
     }
     for (const auto& [key, count] : trades) {

@@ -16,17 +16,17 @@ constexpr std::int64_t even_from = 8;
 // Among so many ranks that each has little to send, every rank having some is enough.
 constexpr std::int64_t even_among_many = 2;
 
-double mean_size(const std::vector<Parcel>& parcels) {
+double mean_size(const std::vector<Message>& messages) {
     double sum = 0;
-    for (const Parcel& p : parcels) sum += static_cast<double>(p.elements);
-    return parcels.empty() ? 0 : sum / static_cast<double>(parcels.size());
+    for (const Message& p : messages) sum += static_cast<double>(p.elements);
+    return messages.empty() ? 0 : sum / static_cast<double>(messages.size());
 }
 
-std::vector<Flow> flows_of(const Groups& groups, const std::vector<Parcel>& parcels) {
+std::vector<Flow> flows_of(const Groups& groups, const std::vector<Message>& messages) {
     std::vector<Flow> flows;
-    flows.reserve(parcels.size() * static_cast<std::size_t>(groups.count));
+    flows.reserve(messages.size() * static_cast<std::size_t>(groups.count));
     for (std::int64_t group = 0; group < groups.count; ++group) {
-        for (const Parcel& p : parcels) flows.push_back({groups.rank(group, p.from), groups.rank(group, p.to)});
+        for (const Message& p : messages) flows.push_back({groups.rank(group, p.from), groups.rank(group, p.to)});
     }
     return flows;
 }
@@ -34,18 +34,18 @@ std::vector<Flow> flows_of(const Groups& groups, const std::vector<Parcel>& parc
 }  // namespace
 
 Stage Collectives::make_stage(const Call& call, const Groups& groups, const Collective& rounds, Phase phase) {
-    const std::vector<Parcel> parcels = rounds.parcels(phase.first_round);
-    const std::vector<Flow> flows = flows_of(groups, parcels);
+    const std::vector<Message> messages = rounds.messages(phase.first_round);
+    const std::vector<Flow> flows = flows_of(groups, messages);
     Stage stage;
     stage.repeats = phase.repeats;
-    stage.share = call.elements == 0 ? 0 : mean_size(parcels) / static_cast<double>(call.elements);
-    stage.passes = parcels.empty() ? 0 : passes(parcels.front().combine);
-    if (equal_sizes(parcels, rounds.group())) {
+    stage.share = call.elements == 0 ? 0 : mean_size(messages) / static_cast<double>(call.elements);
+    stage.passes = messages.empty() ? 0 : passes(messages.front().combine);
+    if (equal_sizes(messages, rounds.group())) {
         stage.pattern = patterns_.of_equal(flows);
     } else {
         std::vector<Bytes> bytes;
         for (std::size_t i = 0; i < flows.size(); ++i) {
-            bytes.push_back(bytes_of(parcels[i % parcels.size()], call.type));
+            bytes.push_back(bytes_of(messages[i % messages.size()], call.type));
         }
         stage.pattern = patterns_.of_unequal(flows, bytes);
     }

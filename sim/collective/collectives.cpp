@@ -132,7 +132,7 @@ void Collectives::advance(const Stage& stage, Bytes bytes, Progress& progress) {
     end_.resize(count);
     double first = std::numeric_limits<double>::infinity(), last = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        const Message& m = pattern.messages[i];
+        const PatternMessage& m = pattern.messages[i];
         const double start = std::max(before_[at(m.from)], before_[at(m.to)]);
         first = std::min(first, start);
         last = std::max(last, start);
@@ -147,7 +147,7 @@ void Collectives::advance(const Stage& stage, Bytes bytes, Progress& progress) {
     }
     exact_ = exact_ && (count == 0 || last - first <= 1e-9 * last);
     for (std::size_t i = 0; i < count; ++i) {
-        const Message& m = pattern.messages[i];
+        const PatternMessage& m = pattern.messages[i];
         const Kind& kind = kinds_[at(m.cost)];
         const double sent = end_[i] + kind.afterwards;
         double& from = progress.ready[at(m.from)];

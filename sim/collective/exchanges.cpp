@@ -9,19 +9,19 @@ namespace rehearse::sim {
 
 namespace {
 
-// Sorts parcels by the members at their ends.
-void index(std::vector<std::int32_t>& of_member, std::vector<std::int32_t>& ends, const std::vector<Parcel>& parcels,
+// Sorts messages by the members at their ends.
+void index(std::vector<std::int32_t>& of_member, std::vector<std::int32_t>& ends, const std::vector<Message>& messages,
            std::int64_t members) {
     ends.assign(static_cast<std::size_t>(members) + 1, 0);
-    for (const Parcel& p : parcels) {
+    for (const Message& p : messages) {
         ++ends[static_cast<std::size_t>(p.from) + 1];
         ++ends[static_cast<std::size_t>(p.to) + 1];
     }
     for (std::size_t m = 1; m < ends.size(); ++m) ends[m] += ends[m - 1];
     std::vector<std::int32_t> next(ends.begin(), ends.end() - 1);
-    of_member.resize(2 * parcels.size());
-    for (std::size_t i = 0; i < parcels.size(); ++i) {
-        for (const std::int64_t m : {parcels[i].from, parcels[i].to}) {
+    of_member.resize(2 * messages.size());
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+        for (const std::int64_t m : {messages[i].from, messages[i].to}) {
             of_member[static_cast<std::size_t>(next[static_cast<std::size_t>(m)]++)] = static_cast<std::int32_t>(i);
         }
     }
@@ -60,29 +60,28 @@ std::vector<Exchange> Exchanges::of(std::int64_t round, std::int64_t rank) {
     const auto [entry, fresh] = open_.try_emplace(round);
     Round& made = entry->second;
     if (fresh) {
-        made.parcels = rounds_.parcels(round);
-        index(made.of_member, made.ends, made.parcels, groups_.shape.size);
+        made.messages = rounds_.messages(round);
+        index(made.of_member, made.ends, made.messages, groups_.shape.size);
     }
     const std::int64_t member = groups_.member_of(rank);
     const auto m = static_cast<std::size_t>(member);
     std::vector<Exchange> mine;
     for (auto i = static_cast<std::size_t>(made.ends[m]); i < static_cast<std::size_t>(made.ends[m + 1]); ++i) {
-        const Parcel& parcel = made.parcels[static_cast<std::size_t>(made.of_member[i])];
-        mine.push_back(seen_by_member(parcel, groups_.group_of(rank), parcel.from == member));
+        const Message& one = made.messages[static_cast<std::size_t>(made.of_member[i])];
+        mine.push_back(seen_by_member(one, groups_.group_of(rank), one.from == member));
     }
     if (++made.visits == visitors_) open_.erase(entry);
     return mine;
 }
 
-Exchange Exchanges::seen_by_member(const Parcel& parcel, std::int64_t group, bool sends) const {
-    const std::int64_t from = groups_.rank(group, parcel.from);
-    const std::int64_t to = groups_.rank(group, parcel.to);
+Exchange Exchanges::seen_by_member(const Message& one, std::int64_t group, bool sends) const {
+    const std::int64_t from = groups_.rank(group, one.from);
+    const std::int64_t to = groups_.rank(group, one.to);
     if (in_switch_) {
-        return {sends ? to : from, in_switch_->bytes * bytes_of(parcel, type_), sends,
+        return {sends ? to : from, in_switch_->bytes * bytes_of(one, type_), sends,
                 wiring_.stretched_inside(in_switch_->latency)};
     }
-    return message(wiring_, sends ? from : to, sends ? to : from, bytes_of(parcel, type_), sends,
-                   passes(parcel.combine));
+    return message(wiring_, sends ? from : to, sends ? to : from, bytes_of(one, type_), sends, passes(one.combine));
 }
 
 Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, std::int64_t rank, const Send& send) {

@@ -33,12 +33,12 @@ public:
 
 private:
     struct Round {
-        std::vector<Parcel> parcels;
-        std::vector<std::int32_t> of_member;  // indices into parcels, member after member
+        std::vector<Message> messages;
+        std::vector<std::int32_t> of_member;  // indices into messages, member after member
         std::vector<std::int32_t> ends;       // where each member's end
         std::int64_t visits = 0;
     };
-    Exchange seen_by_member(const Parcel& parcel, std::int64_t group, bool sends) const;
+    Exchange seen_by_member(const Message& one, std::int64_t group, bool sends) const;
 
     const Wiring& wiring_;
     DataType type_;

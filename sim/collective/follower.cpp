@@ -112,7 +112,7 @@ void FollowedRow::enter(State& state, std::int32_t number) {
     const std::size_t here = rank.stage;
     const SizedStage& stage = stages_[here];
     for (const std::int32_t i : messages) {
-        const Message& message = stage.track->pattern->messages[at(i)];
+        const PatternMessage& message = stage.track->pattern->messages[at(i)];
         const Rank& other = state.ranks[at(message.from == number ? message.to : message.from)];
         if (other.pending == 0 || other.stage != here || other.round != rank.round) continue;
         const double bytes = stage.bytes[at(message.cost)];
@@ -125,7 +125,7 @@ void FollowedRow::enter(State& state, std::int32_t number) {
 }
 
 void FollowedRow::over(State& state, std::size_t stage, std::int32_t number, double time) {
-    const Message& message = stages_[stage].track->pattern->messages[at(number)];
+    const PatternMessage& message = stages_[stage].track->pattern->messages[at(number)];
     free(state, message.from, time + stages_[stage].sent[at(message.cost)]);
     free(state, message.to, time + stages_[stage].received[at(message.cost)]);
 }

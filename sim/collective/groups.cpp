@@ -83,13 +83,13 @@ Collective rounds_of(const Call& call, const Groups& groups) {
     return Collective{call.kind, call.algorithm, shape_for(call, groups), call.elements, call.root};
 }
 
-bool equal_sizes(const std::vector<Parcel>& parcels, const Group& group) {
-    if (parcels.empty()) return true;
-    const auto [least, most] = std::ranges::minmax(parcels, {}, &Parcel::elements);
+bool equal_sizes(const std::vector<Message>& messages, const Group& group) {
+    if (messages.empty()) return true;
+    const auto [least, most] = std::ranges::minmax(messages, {}, &Message::elements);
     const std::int64_t parts = group.rings == nullptr ? 1 : std::ssize(*group.rings);  // of a chunk, each rounded
     return most.elements - least.elements <= parts;
 }
 
-Bytes bytes_of(const Parcel& parcel, DataType type) { return size_of(type) * static_cast<double>(parcel.elements); }
+Bytes bytes_of(const Message& message, DataType type) { return size_of(type) * static_cast<double>(message.elements); }
 
 }  // namespace rehearse::sim

@@ -50,7 +50,7 @@ Group shape_for(const Call& call, const Groups& groups);
 /// What each of these groups runs.
 Collective rounds_of(const Call& call, const Groups& groups);
 /// Whether the messages of one of its rounds are of one size but for rounding.
-bool equal_sizes(const std::vector<Parcel>& parcels, const Group& group);
-Bytes bytes_of(const Parcel& parcel, DataType type);
+bool equal_sizes(const std::vector<Message>& messages, const Group& group);
+Bytes bytes_of(const Message& message, DataType type);
 
 }  // namespace rehearse::sim

@@ -11,23 +11,26 @@ namespace rehearse::sim {
 
 namespace {
 
-double mean_share(const std::vector<Parcel>& parcels, std::int64_t elements) {
+double mean_share(const std::vector<Message>& messages, std::int64_t elements) {
     double sum = 0;
-    for (const Parcel& p : parcels) sum += static_cast<double>(p.elements);
-    return parcels.empty() || elements == 0 ? 0
-                                            : sum / static_cast<double>(parcels.size()) / static_cast<double>(elements);
+    for (const Message& p : messages) sum += static_cast<double>(p.elements);
+    return messages.empty() || elements == 0
+               ? 0
+               : sum / static_cast<double>(messages.size()) / static_cast<double>(elements);
 }
 
-double passes_of(const std::vector<Parcel>& parcels) { return parcels.empty() ? 0 : passes(parcels.front().combine); }
+double passes_of(const std::vector<Message>& messages) {
+    return messages.empty() ? 0 : passes(messages.front().combine);
+}
 
-std::int64_t sent_by(std::int64_t member, const std::vector<Parcel>& parcels) {
-    return std::ranges::count(parcels, member, &Parcel::from);
+std::int64_t sent_by(std::int64_t member, const std::vector<Message>& messages) {
+    return std::ranges::count(messages, member, &Message::from);
 }
 
 // Every member sends one message at most and receives one at most.
-bool one_each(const std::vector<Parcel>& parcels, std::int64_t members) {
+bool one_each(const std::vector<Message>& messages, std::int64_t members) {
     std::vector<char> sends(static_cast<std::size_t>(members)), receives(static_cast<std::size_t>(members));
-    for (const Parcel& p : parcels) {
+    for (const Message& p : messages) {
         char& out = sends[static_cast<std::size_t>(p.from)];
         char& in = receives[static_cast<std::size_t>(p.to)];
         if (out != 0 || in != 0) return false;
@@ -43,15 +46,15 @@ InStep::InStep(const Mesh& mesh, const Wiring& wiring) : mesh_(mesh), wiring_(wi
 // Rounds of a phase by the first `shown` groups.
 InStep::AlikeRounds InStep::counted(const Collective& collective, const Phase& phase, const Groups& groups,
                                     std::int64_t shown) {
-    const std::vector<Parcel> parcels = collective.parcels(phase.first_round);
+    const std::vector<Message> messages = collective.messages(phase.first_round);
     const std::int64_t elements = collective.elements();
-    const bool equal = equal_sizes(parcels, collective.group());
-    const double mean = mean_share(parcels, elements) * static_cast<double>(elements);
+    const bool equal = equal_sizes(messages, collective.group());
+    const double mean = mean_share(messages, elements) * static_cast<double>(elements);
     std::vector<Flow> flows;
     std::vector<double> sizes;
-    flows.reserve(parcels.size() * static_cast<std::size_t>(shown));
+    flows.reserve(messages.size() * static_cast<std::size_t>(shown));
     for (std::int64_t group = 0; group < shown; ++group) {
-        for (const Parcel& p : parcels) {
+        for (const Message& p : messages) {
             flows.push_back({groups.rank(group, p.from), groups.rank(group, p.to)});
             if (!equal) sizes.push_back(static_cast<double>(p.elements) / mean);
         }
@@ -59,9 +62,9 @@ InStep::AlikeRounds InStep::counted(const Collective& collective, const Phase& p
     return {.kinds = counter_.kinds(flows, sizes),
             .repeats = phase.repeats,
             .messages = static_cast<std::int64_t>(flows.size()),
-            .of_first = sent_by(0, parcels),
-            .share = mean_share(parcels, elements),
-            .passes = passes_of(parcels)};
+            .of_first = sent_by(0, messages),
+            .share = mean_share(messages, elements),
+            .passes = passes_of(messages)};
 }
 
 InStep::Rounds InStep::by_message(const Call& call, const Groups& groups) {
@@ -93,16 +96,16 @@ bool InStep::across_nodes(const Call& call, const Groups& groups, Rounds& rounds
     std::vector<Flow> flows;
     const std::int64_t first = wiring_.node_of(groups.rank(0, 0));
     for (const Phase& phase : lane.phases()) {
-        const std::vector<Parcel> parcels = lane.parcels(phase.first_round);
-        if (!one_each(parcels, nodes)) return false;
+        const std::vector<Message> messages = lane.messages(phase.first_round);
+        if (!one_each(messages, nodes)) return false;
         AlikeRounds round{.kinds = {},
                           .repeats = phase.repeats,
-                          .messages = static_cast<std::int64_t>(parcels.size()) * local,
-                          .of_first = sent_by(0, parcels),
-                          .share = mean_share(parcels, call.elements),
-                          .passes = passes_of(parcels)};
+                          .messages = static_cast<std::int64_t>(messages.size()) * local,
+                          .of_first = sent_by(0, messages),
+                          .share = mean_share(messages, call.elements),
+                          .passes = passes_of(messages)};
         std::vector<std::int64_t> seen;
-        for (const Parcel& p : parcels) {
+        for (const Message& p : messages) {
             const std::int64_t likeness = wiring_.likeness(first + p.from, first + p.to);
             if (std::ranges::find(seen, likeness) != seen.end()) continue;
             seen.push_back(likeness);

@@ -54,7 +54,7 @@ std::vector<Seconds> leave(const Wiring& wiring, std::span<const Flow> flows, st
 
 std::shared_ptr<const Pattern> Patterns::of_equal(std::span<const Flow> flows) {
     const std::uint64_t hash = hash_of(flows);
-    const auto same = [](const Message& m, const Flow& f) { return m.from == f.from && m.to == f.to; };
+    const auto same = [](const PatternMessage& m, const Flow& f) { return m.from == f.from && m.to == f.to; };
     for (auto [it, end] = known_.equal_range(hash); it != end; ++it) {
         if (std::ranges::equal(it->second->messages, flows, same)) return it->second;
     }
@@ -66,7 +66,7 @@ std::shared_ptr<const Pattern> Patterns::weighed(const std::shared_ptr<const Pat
     if (here != nullptr) return here;
     std::vector<Flow> flows;
     flows.reserve(elsewhere->messages.size());
-    for (const Message& m : elsewhere->messages) flows.push_back({m.from, m.to});
+    for (const PatternMessage& m : elsewhere->messages) flows.push_back({m.from, m.to});
     return here = std::make_shared<const Pattern>(count(flows));
 }
 

@@ -13,7 +13,7 @@
 
 namespace rehearse::sim {
 
-struct Message {
+struct PatternMessage {
     std::int32_t from = 0, to = 0;  // devices
     std::int32_t cost = 0;          // index into Pattern::costs
 };
@@ -27,7 +27,7 @@ struct MessageCost {
 
 /// Costs are of a byte of the round's mean message.
 struct Pattern {
-    std::vector<Message> messages;
+    std::vector<PatternMessage> messages;
     std::vector<MessageCost> costs;  // few: most messages are like others
     std::vector<Meeting> meetings;
     std::vector<std::int32_t> members;

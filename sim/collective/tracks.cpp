@@ -15,9 +15,9 @@ std::span<const std::int32_t> part(const std::vector<std::int32_t>& all, const s
 }
 
 // Sorts messages by the ranks at their ends.
-void by_rank(Tracks::Track& track, const std::vector<Message>& messages, std::int64_t ranks) {
+void by_rank(Tracks::Track& track, const std::vector<PatternMessage>& messages, std::int64_t ranks) {
     std::vector<std::int32_t> next(at(ranks) + 1, 0);
-    for (const Message& m : messages) {
+    for (const PatternMessage& m : messages) {
         ++next[at(m.from) + 1];
         ++next[at(m.to) + 1];
     }
@@ -45,7 +45,7 @@ const Tracks::Track& Tracks::of(const Pattern& pattern, std::int64_t ranks) {
     if (!fresh) return track;
     track.pattern = &pattern;
     std::vector<Hop> hops;
-    for (const Message& message : pattern.messages) {
+    for (const PatternMessage& message : pattern.messages) {
         hops.clear();
         wiring_.limiting_route(message.from, message.to, hops);
         PerByte alone;

@@ -55,10 +55,10 @@ private:
         Toll sum;
         for (const Phase& phase : rounds.phases()) {
             Toll of_round;
-            for (const Parcel& parcel : rounds.parcels(phase.first_round)) {
-                if (parcel.from != own && parcel.to != own) continue;
-                const Toll one = of_message(groups.rank(group, parcel.from), groups.rank(group, parcel.to),
-                                            bytes_of(parcel, call.type));
+            for (const Message& message : rounds.messages(phase.first_round)) {
+                if (message.from != own && message.to != own) continue;
+                const Toll one = of_message(groups.rank(group, message.from), groups.rank(group, message.to),
+                                            bytes_of(message, call.type));
                 of_round = {of_round.core + one.core, std::max(of_round.delay, one.delay), 1};
             }
             const auto times = static_cast<double>(phase.repeats);

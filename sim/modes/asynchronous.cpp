@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "core/methods/servers.hpp"
 #include "sim/check/bounds.hpp"
 #include "sim/collective/collectives.hpp"
 #include "sim/modes/program.hpp"
@@ -33,9 +34,9 @@ public:
         require(schedule_.classes.size() == 1, "ranks that trade have one program");
         make_groups(options);
         for (const Step& step : schedule_.classes.front().steps) {
-            const auto* trade = std::get_if<Trade>(&step.action);
-            if (trade == nullptr) continue;
-            for (const WorkerGroup& group : groups_) servers_.expect(group, *trade, iterations_);
+            const auto* push_pull = std::get_if<PushPull>(&step.action);
+            if (push_pull == nullptr) continue;
+            for (const WorkerGroup& group : groups_) servers_.expect(group, *push_pull, iterations_);
         }
         price_collectives();
     }
@@ -72,7 +73,7 @@ private:
 
     std::int64_t last_device() const {
         std::int64_t last = steps_.ranks() - 1;
-        for (std::int64_t s = 0; s < schedule_.servers.count; ++s) {
+        for (std::int64_t s = 0; s < schedule_.methods.get<rehearse::Servers>().count; ++s) {
             last = std::max(last, device_of_server(schedule_, s));
         }
         return last;
@@ -146,8 +147,8 @@ private:
         event.iteration = iteration;
         event.start = when;
         const Action& action = schedule_.classes.front().steps[i].action;
-        if (const auto* trade = std::get_if<Trade>(&action)) {
-            when = servers_.exchange(group, *trade, iteration, when);
+        if (const auto* push_pull = std::get_if<PushPull>(&action)) {
+            when = servers_.exchange(group, *push_pull, iteration, when);
         } else if (const auto* communicate = std::get_if<Communicate>(&action)) {
             event.bytes = collectives_.sent(call_of(*communicate), group.ranks.front());
             when = after_collective(group, collective_time_[i], when);

@@ -177,18 +177,19 @@ struct Calls::Messages {
 /// what has come from one class may be over while what goes to it is held up by the class's own messages. Of rounds
 /// that follow on each other, which wait for the slowest, all go at one.
 std::map<std::pair<int, int>, Calls::Messages> Calls::messages_of(const Phase& phase,
-                                                                  const std::vector<Parcel>& parcels,
+                                                                  const std::vector<rehearse::Message>& of_round,
                                                                   const Groups& groups, int lead) const {
     std::map<std::pair<int, int>, Messages> by_classes;
     for (std::int64_t group = 0; group < groups.count; ++group) {
         if (steps_.class_of(groups.rank(group, 0)) != lead) continue;
-        for (const Parcel& parcel : parcels) {
-            const Flow flow{groups.rank(group, parcel.from), groups.rank(group, parcel.to)};
+        for (const rehearse::Message& message : of_round) {
+            const Flow flow{groups.rank(group, message.from), groups.rank(group, message.to)};
             const bool apart = phase.repeats == 1;
             Messages& messages = by_classes[apart ? std::pair{steps_.class_of(flow.from), steps_.class_of(flow.to)}
                                                   : std::pair{lead, lead}];
             messages.flows.push_back(flow);
-            messages.combine = std::max(messages.combine, wiring_.combine(flow.from, flow.to) * passes(parcel.combine));
+            messages.combine =
+                std::max(messages.combine, wiring_.combine(flow.from, flow.to) * passes(message.combine));
         }
     }
     return by_classes;
@@ -208,17 +209,17 @@ void Calls::add_phases(int c, const Communicate& communicate, OfClass& of) {
     }
     const std::optional<InSwitch> summing = in_switch(call_of(communicate), groups, wiring_);
     for (const Phase& phase : rounds.phases()) {
-        const std::vector<Parcel> parcels = rounds.parcels(phase.first_round);
-        if (parcels.empty()) continue;
+        const std::vector<rehearse::Message> of_round = rounds.messages(phase.first_round);
+        if (of_round.empty()) continue;
         Bytes bytes;
         const auto times = static_cast<double>(phase.repeats);
-        for (const Parcel& parcel : parcels) {
-            bytes = std::max(bytes, bytes_of(parcel, communicate.type));
-            if (parcel.from == first) sent += times * bytes_of(parcel, communicate.type);
+        for (const rehearse::Message& message : of_round) {
+            bytes = std::max(bytes, bytes_of(message, communicate.type));
+            if (message.from == first) sent += times * bytes_of(message, communicate.type);
         }
         if (summing) bytes = summing->bytes * bytes;
         bool beside = false;
-        for (const auto& [classes, messages] : messages_of(phase, parcels, groups, lead)) {
+        for (const auto& [classes, messages] : messages_of(phase, of_round, groups, lead)) {
             const int aggregate = add_aggregate(messages.flows);
             const Seconds after = summing ? wiring_.stretched_inside(summing->latency)
                                           : aggregates_.latency(aggregate, bytes) + messages.combine * bytes;
@@ -260,7 +261,7 @@ const std::vector<std::pair<Collectives::Span, int>>& Calls::spans(OneCall& call
     std::vector<Flow> flows;
     for (const Collectives::Span& span : collectives_.spans(call.call)) {
         flows.clear();
-        for (const sim::Message& m : span.pattern->messages) flows.push_back({m.from, m.to});
+        for (const PatternMessage& m : span.pattern->messages) flows.push_back({m.from, m.to});
         call.spans->emplace_back(span, traffic_->aggregate(flows));
     }
     return *call.spans;

@@ -73,7 +73,8 @@ private:
     void add_message(int c, int step, const Send& send);
     void add_call(int c, int step, const Communicate& communicate);
     struct Messages;
-    std::map<std::pair<int, int>, Messages> messages_of(const Phase& phase, const std::vector<Parcel>& parcels,
+    std::map<std::pair<int, int>, Messages> messages_of(const Phase& phase,
+                                                        const std::vector<rehearse::Message>& of_round,
                                                         const Groups& groups, int lead) const;
     void add_phases(int c, const Communicate& communicate, OfClass& of);
     void stretch_library_calls();

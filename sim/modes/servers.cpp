@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/index.hpp"
+#include "core/methods/servers.hpp"
 #include "sim/check/bounds.hpp"
 
 namespace rehearse::sim {
@@ -14,18 +15,18 @@ namespace s4u = simgrid::s4u;
 
 Servers::Servers(const Steps& steps, const Wiring& wiring, Simulation& simulation, Timeline& timeline)
     : steps_(steps), schedule_(steps.schedule()), wiring_(wiring), simulation_(simulation), timeline_(timeline) {
-    for (std::int64_t s = 0; s < schedule_.servers.count; ++s) {
+    for (std::int64_t s = 0; s < schedule_.methods.get<rehearse::Servers>().count; ++s) {
         servers_.push_back({.device = device_of_server(schedule_, s)});
     }
 }
 
-bool Servers::trades(std::int64_t rank, const Trade& trade) const {
-    return trade.group < 0 || place_on(schedule_.mesh, trade.group, rank) == 0;
+bool Servers::trades(std::int64_t rank, const PushPull& push_pull) const {
+    return push_pull.group < 0 || place_on(schedule_.mesh, push_pull.group, rank) == 0;
 }
 
-void Servers::expect(const WorkerGroup& group, const Trade& trade, std::int64_t times) {
-    const auto traders = std::ranges::count_if(group.ranks, [&](std::int64_t rank) { return trades(rank, trade); });
-    servers_[at(trade.server)].requests += traders * times;
+void Servers::expect(const WorkerGroup& group, const PushPull& push_pull, std::int64_t times) {
+    const auto traders = std::ranges::count_if(group.ranks, [&](std::int64_t rank) { return trades(rank, push_pull); });
+    servers_[at(push_pull.server)].requests += traders * times;
 }
 
 void Servers::start() {
@@ -48,17 +49,17 @@ s4u::CommPtr Servers::send(std::int64_t from, std::int64_t to, Bytes bytes) {
                                    static_cast<std::uint64_t>(bytes.value));
 }
 
-Seconds Servers::exchange(WorkerGroup& group, const Trade& trade, int iteration, Seconds when) {
+Seconds Servers::exchange(WorkerGroup& group, const PushPull& push_pull, int iteration, Seconds when) {
     simulation_.sleep_until(when);
-    Server& server = servers_[at(trade.server)];
-    const Bytes each = size_of(trade.type);
+    Server& server = servers_[at(push_pull.server)];
+    const Bytes each = size_of(push_pull.type);
     std::vector<s4u::CommPtr> comms;
     std::vector<std::int64_t> from;
     for (const std::int64_t rank : group.ranks) {
-        if (!trades(rank, trade)) continue;
+        if (!trades(rank, push_pull)) continue;
         from.push_back(rank);
         if (rank != server.device) {
-            comms.push_back(send(rank, server.device, each * static_cast<double>(trade.sent)));
+            comms.push_back(send(rank, server.device, each * static_cast<double>(push_pull.sent)));
         }
     }
     const auto over = [&](Bytes bytes, bool back) {
@@ -72,19 +73,19 @@ Seconds Servers::exchange(WorkerGroup& group, const Trade& trade, int iteration,
         simulation_.sleep_until(last);
         comms.clear();
     };
-    over(each * static_cast<double>(trade.sent), false);
+    over(each * static_cast<double>(push_pull.sent), false);
     const s4u::SemaphorePtr done = s4u::Semaphore::create(0);
     for (std::size_t i = 0; i < from.size(); ++i) {
-        server.queue.push_back({&trade, &group, iteration, i == 0, done});
+        server.queue.push_back({&push_pull, &group, iteration, i == 0, done});
         server.waiting->release();
     }
     for (std::size_t i = 0; i < from.size(); ++i) done->acquire();
     for (const std::int64_t rank : from) {
         if (rank != server.device) {
-            comms.push_back(send(server.device, rank, each * static_cast<double>(trade.received)));
+            comms.push_back(send(server.device, rank, each * static_cast<double>(push_pull.received)));
         }
     }
-    over(each * static_cast<double>(trade.received), true);
+    over(each * static_cast<double>(push_pull.received), true);
     return simulation_.now();
 }
 
@@ -97,12 +98,13 @@ void Servers::serve(std::int64_t index) {
         server.queue.pop_front();
         Event event;
         event.rank = steps_.ranks() + index;
-        event.step = fmt::format("bucket{}:serve", request.trade->bucket);
-        event.layer = fmt::format("bucket{}", request.trade->bucket);
+        event.bucket = request.push_pull->bucket;
+        event.step = fmt::format("bucket{}:serve", request.push_pull->bucket);
+        event.layer = fmt::format("bucket{}", request.push_pull->bucket);
         event.pass = "update";
         event.iteration = request.iteration;
         event.start = event.end = simulation_.now();
-        for (const Problem& problem : request.trade->work) {
+        for (const Problem& problem : request.push_pull->work) {
             event.end += std::max(price(problem, device).time, least_time(problem, device));
             event.flops += flops(problem.op, problem.pass, problem.batch);
             event.bytes += bytes_moved(problem.op, problem.pass, problem.type, problem.batch);
@@ -110,7 +112,7 @@ void Servers::serve(std::int64_t index) {
         simulation_.sleep_until(event.end);
         timeline_.events.push_back(std::move(event));
         count(request);
-        replicate(index, *request.trade);
+        replicate(index, *request.push_pull);
         request.done->release();
     }
     for (const s4u::CommPtr& copy : server.copying) copy->wait();
@@ -118,8 +120,8 @@ void Servers::serve(std::int64_t index) {
 
 void Servers::count(const Request& request) {
     if (!request.counts) return;
-    std::int64_t& updates = updates_[request.trade->bucket];
-    std::int64_t& has = request.group->version[request.trade->bucket];
+    std::int64_t& updates = updates_[request.push_pull->bucket];
+    std::int64_t& has = request.group->version[request.push_pull->bucket];
     const auto stale = at(std::max<std::int64_t>(0, updates - has));
     if (stale_.size() <= stale) stale_.resize(stale + 1);
     ++stale_[stale];
@@ -127,12 +129,12 @@ void Servers::count(const Request& request) {
 }
 
 // The other servers that keep the bucket get its weights in the background.
-void Servers::replicate(std::int64_t index, const Trade& trade) {
-    const std::int64_t count = schedule_.servers.count;
-    for (int copy = 1; copy < schedule_.servers.copies; ++copy) {
+void Servers::replicate(std::int64_t index, const PushPull& push_pull) {
+    const std::int64_t count = schedule_.methods.get<rehearse::Servers>().count;
+    for (int copy = 1; copy < schedule_.methods.get<rehearse::Servers>().copies; ++copy) {
         const std::int64_t other = servers_[at((index + copy) % count)].device;
         if (other == servers_[at(index)].device) continue;
-        const Bytes bytes = size_of(trade.type) * static_cast<double>(trade.received);
+        const Bytes bytes = size_of(push_pull.type) * static_cast<double>(push_pull.received);
         servers_[at(index)].copying.push_back(send(servers_[at(index)].device, other, bytes));
     }
 }

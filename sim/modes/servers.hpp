@@ -30,10 +30,10 @@ public:
     Servers(const Steps& steps, const Wiring& wiring, Simulation& simulation, Timeline& timeline);
 
     /// A group will come with this trade so many times.
-    void expect(const WorkerGroup& group, const Trade& trade, std::int64_t times);
+    void expect(const WorkerGroup& group, const PushPull& push_pull, std::int64_t times);
     void start();
     /// Called by an actor of the group: all its ranks that trade push and pull, until the last of them has its weights.
-    Seconds exchange(WorkerGroup& group, const Trade& trade, int iteration, Seconds when);
+    Seconds exchange(WorkerGroup& group, const PushPull& push_pull, int iteration, Seconds when);
 
     std::int64_t flows() const { return flows_; }
     /// How many updates were by gradients at weights that 0, 1, 2, ... other updates had come after.
@@ -41,7 +41,7 @@ public:
 
 private:
     struct Request {
-        const Trade* trade = nullptr;
+        const PushPull* push_pull = nullptr;
         WorkerGroup* group = nullptr;
         int iteration = 0;
         bool counts = true;  // of several pieces of one bucket the first
@@ -54,12 +54,12 @@ private:
         std::int64_t requests = 0;  // that will come in all
         std::vector<simgrid::s4u::CommPtr> copying{};
     };
-    bool trades(std::int64_t rank, const Trade& trade) const;
+    bool trades(std::int64_t rank, const PushPull& push_pull) const;
     Seconds latency(std::int64_t from, std::int64_t to, Bytes bytes) const;
     simgrid::s4u::CommPtr send(std::int64_t from, std::int64_t to, Bytes bytes);
     void serve(std::int64_t index);
     void count(const Request& request);
-    void replicate(std::int64_t index, const Trade& trade);
+    void replicate(std::int64_t index, const PushPull& push_pull);
 
     const Steps& steps_;
     const Schedule& schedule_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/timeline.hpp"
 #include "core/units.hpp"
 
 namespace rehearse::sim {
@@ -25,6 +26,7 @@ struct Link {
     std::string name;  // "node0:link3:gpu0>gpu1", "node0:nic1:up", "switch1.0:up"
     std::string kind;  // "gpu>gpu", "nic:up", "switch1:up"
     Bandwidth bandwidth;
+    Crossing crossing{};
 };
 
 }  // namespace rehearse::sim

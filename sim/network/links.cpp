@@ -15,7 +15,8 @@ Link Wiring::node_link(const Kind& kind, std::int64_t id) const {
         const std::int64_t nic = (local - kind.nic_links) / 2;
         const Bandwidth bandwidth{1 / nic_cost_.value};
         const std::string_view direction = local % 2 == 0 ? "up" : "down";
-        return {fmt::format("node{}:nic{}:{}", node, nic, direction), fmt::format("nic:{}", direction), bandwidth};
+        return {fmt::format("node{}:nic{}:{}", node, nic, direction), fmt::format("nic:{}", direction), bandwidth,
+                local % 2 == 0 ? Crossing::into_fabric : Crossing::out_of_fabric};
     }
     const NodeLink& link = source.links[static_cast<std::size_t>(local / 2)];
     const bool forward = local % 2 == 0;

@@ -128,7 +128,7 @@ void Traffic::report_kinds(Timeline& timeline, const std::vector<double>& on_lin
         if (fresh) {
             const Link link = wiring_.sound_link(alike);
             entry->second = {link.kind, link.bandwidth.value};
-            const LinkUse unused{link.kind, link.kind, 0, link.bandwidth, Bytes{0}, Bytes{0}};
+            const LinkUse unused{link.kind, link.kind, 0, link.bandwidth, Bytes{0}, Bytes{0}, link.crossing};
             kinds.try_emplace(entry->second, Kind{unused, {}});
         }
         return kinds[entry->second];

@@ -36,10 +36,10 @@ const Window same{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pa
 
 // Every operator that can run, as small as it may be and not square.
 std::vector<Op> tiny_operators() {
-    return {Conv2d{2, 5, 4, 3, same, 1, true},
+    return {Conv{2, 5, 4, 3, same, 1, true},
             MatMul{.m = 1, .n = 3, .k = 5},
-            Pool2d{PoolKind::max, 2, 6, 4, {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}},
-            Pool2d{PoolKind::average, 2, 6, 4, {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}},
+            Pool{PoolKind::max, 2, 6, 4, {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}},
+            Pool{PoolKind::average, 2, 6, 4, {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}},
             BatchNorm{3, 4, 5},
             Lrn{7, 3, 2},
             Activation{Nonlinearity::relu, {3, 4, 5}},
@@ -97,7 +97,7 @@ TEST(Measure, TimesEveryPassOfEveryOperatorInEachCacheState) {
 }
 
 TEST(Measure, GivesJsonWhoseNamesReproduceTheProblems) {
-    const std::vector<Problem> problems{{Conv2d{2, 5, 4, 3, same}, Pass::backward_weights, 2},
+    const std::vector<Problem> problems{{Conv{2, 5, 4, 3, same}, Pass::backward_weights, 2},
                                         {SgdUpdate{33}, Pass::update, 1}};
     const Measurement measurement = measure(small(problems), quick());
     const json document = json::parse(measurement.json);

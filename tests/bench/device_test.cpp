@@ -44,7 +44,7 @@ TEST(DeviceBench, MeasuresEveryProblemAsRunWouldComputeIt) {
     std::vector<calibrate::Needed> needed;
     for (const DataType type : {DataType::f32, DataType::f16}) {
         for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
-            needed.push_back({{Conv2d{2, 5, 5, 3, same, 1, true}, pass, 2, type}, {}});
+            needed.push_back({{Conv{2, 5, 5, 3, same, 1, true}, pass, 2, type}, {}});
         }
         needed.push_back({{SoftmaxLoss{7}, Pass::forward, 2, type}, {}});
     }

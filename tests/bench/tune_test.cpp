@@ -40,7 +40,7 @@ protected:
             GTEST_SKIP() << "this build has one implementation";
         }
     }
-    std::vector<calibrate::Needed> conv_ = passes_of(Conv2d{3, 9, 8, 5, same, 1, true});
+    std::vector<calibrate::Needed> conv_ = passes_of(Conv{3, 9, 8, 5, same, 1, true});
 };
 
 TEST_F(Tune, NamesAnImplementationOfEachPass) {

@@ -24,7 +24,7 @@ MeasuredBoard board(std::string name, double factor) {
     for (const std::int64_t channels : {16, 64, 100, 256, 300, 512})
         for (const std::int64_t side : {5, 7, 11, 14, 28}) {
             for (const std::int64_t batch : {8, 32}) {
-                const Problem problem{Conv2d{channels, side, side, 64, Window{3, 3, 1, 1, 1, 1, 1, 1}}, Pass::forward,
+                const Problem problem{Conv{channels, side, side, 64, Window{3, 3, 1, 1, 1, 1, 1, 1}}, Pass::forward,
                                       batch, DataType::f32};
                 const Seconds bound = library_point(problem, *result.sheet.board)->bound;
                 result.kernels.push_back({{problem, bound * factor}, 2});

@@ -16,7 +16,7 @@ Network three_layers() {
     const Window window{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
     Network network{"three", {}, 0};
     network.layers = {{"input", Input{{3, 8, 8}}, {}, {3, 8, 8}},
-                      {"conv", Conv2d{3, 8, 8, 4, window}, {0}, {4, 8, 8}},
+                      {"conv", Conv{3, 8, 8, 4, window}, {0}, {4, 8, 8}},
                       {"norm", BatchNorm{4, 8, 8}, {1}, {4, 8, 8}},
                       {"flat", Flatten{{4, 8, 8}}, {2}, {256}},
                       {"dense", MatMul{.m = 1, .n = 10, .k = 256, .bias = false}, {3}, {10}},

@@ -11,7 +11,7 @@ namespace rehearse::calibrate {
 namespace {
 
 Problem conv(std::int64_t channels, std::int64_t batch, Pass pass) {
-    return {Conv2d{channels, 16, 16, 64, Window{3, 3, 1, 1, 1, 1, 1, 1}}, pass, batch, DataType::f32};
+    return {Conv{channels, 16, 16, 64, Window{3, 3, 1, 1, 1, 1, 1, 1}}, pass, batch, DataType::f32};
 }
 
 // 24 kernels that take twice their compute bound.

@@ -30,7 +30,7 @@ protected:
 };
 
 TEST_F(BadInput, OfCommandsAndOptions) {
-    expect_refused({{"", "there are predict, search, cluster, run, schedule, compare"},
+    expect_refused({{"", "there are predict, search, cluster, report, run, schedule, compare"},
                     {"predit", "did you mean 'predict'"},
                     {"models --frmat json", "did you mean '--format'"},
                     {"models --format yaml", "table, csv, json"},
@@ -120,7 +120,7 @@ TEST_F(BadInput, OfBenchmarksAndCalibrations) {
                     {"bench conv conv2d:n1", "conv2d:n1"},
                     {"bench conv --suite resnet51", "did you mean 'resnet50'"},
                     {"bench conv --suite deepbench-trane", "did you mean 'deepbench-train'"},
-                    {"bench conv --suite lenet5 --filter '('", "--filter ("},
+                    {"bench conv --suite lenet5 --filter '('", "--filter '('"},
                     {"bench conv --suite lenet5 --filter k77", "no problem matches"},
                     {"bench conv --suite lenet5 --roofline a.jpg", ".svg, .png or .pdf"},
                     {"bench gemm --suite lenet5 --winners a.svg", "--winners: not of bench gemm"},
@@ -171,6 +171,51 @@ TEST_F(BadInput, NeverOverwritesUnasked) {
     EXPECT_EQ(read("mine.txt"), "precious");
     EXPECT_EQ(run("models --output mine.txt --force").code, 0);
     EXPECT_THAT(read("mine.txt"), HasSubstr("resnet50"));
+}
+
+TEST_F(BadInput, OfFilesToWrite) {
+    std::filesystem::create_symlink(path("b"), path("a"));
+    std::filesystem::create_symlink(path("a"), path("b"));
+    const std::string longest(300, 'x');
+    expect_refused({{"models --output {}/a", "levels of symbolic links"},
+                    {("models --output {}/" + longest).c_str(), "name too long"},
+                    {"models {}/a", "levels of symbolic links"},
+                    {"schedule --model lenet5 --draw {}/x.svg --output {}/./x.svg", "--output and --draw both name"}});
+    EXPECT_EQ(run("models --output /dev/null").code, 0);
+    EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+// What could not be written is no success, of help either.
+TEST_F(BadInput, OfAFullDisk) {
+    if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+    for (const char* arguments : {"--help", "predict --help", "models", "models --format json"}) {
+        SCOPED_TRACE(arguments);
+        const Output output = run(std::string{arguments} + " > /dev/full 2> {}/err # and not to");
+        EXPECT_EQ(output.code, 3);
+        EXPECT_THAT(output.err, HasSubstr("stdout cannot be written"));
+    }
+}
+
+// CLI11 would read the first as 8 and the second as 16, take the third for 0 and the fourth for the largest there is.
+TEST_F(BadInput, OfNumbers) {
+    for (const char* number : {"010", "0x10", "''", "100000000000000000000000", "1e3", "+5", "' 5'", "5.0"}) {
+        SCOPED_TRACE(number);
+        const Output output = run(std::string{"models resnet50 --depth "} + number);
+        EXPECT_EQ(output.code, 2);
+        EXPECT_THAT(output.err, HasSubstr("a whole number, in decimal digits"));
+    }
+    expect_refused({{"schedule --batch 010", "a whole number, in decimal digits"},
+                    {"schedule --devices 0x2", "a whole number, in decimal digits"},
+                    {"schedule --batch -8", "at least 1"},
+                    {"schedule --batch 1000000001", "at most 1000000000"}});
+    EXPECT_EQ(run("schedule --model lenet5 --batch 8").code, 0);
+}
+
+// Bytes that turn a terminal's screen over, of a name or a file.
+TEST_F(BadInput, NeverReachesATerminalAsItIs) {
+    const Output output = run("models \"$(printf 'a\\033[2J\\377')\"");
+    EXPECT_EQ(output.code, 2);
+    EXPECT_THAT(output.err, HasSubstr("a\\x1b[2J\\xff"));
 }
 
 #if REHEARSE_HAS_SIM

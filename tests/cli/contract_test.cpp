@@ -35,6 +35,41 @@ TEST_F(Contract, ModelsListsParametersAndLayers) {
     EXPECT_GE(json("models")["networks"].size(), 9U);
 }
 
+TEST_F(Contract, ModelsReadAConfigOfHuggingFaceOrItsFolder) {
+    const std::string folder = REHEARSE_TEST_DATA "/huggingface/my-llama";
+    const Json network = json("models " + folder + "/config.json --sizes tokens=64");
+    EXPECT_EQ(network["parameters"], 1'100'048'384);  // TinyLlama's model card: 1.1 B; its safetensors file
+    EXPECT_EQ(network["input"], Json({64}));
+    EXPECT_EQ(json("models " + folder)["parameters"], network["parameters"]);
+    EXPECT_EQ(network["layers"][3]["name"], "model.layers.0.self_attn.q_proj");
+    const Output wrong = run("models " + folder + " --sizes words=64");
+    EXPECT_EQ(wrong.code, 2);
+    EXPECT_THAT(wrong.err, HasSubstr("it has tokens"));
+}
+
+TEST_F(Contract, ModelsCompareTwoNetworks) {
+    const Json same = json("models resnet50 resnet50");
+    EXPECT_EQ(same["schema"], "rehearse.difference/1");
+    EXPECT_TRUE(same["layers"].empty());
+    const Json other = json("models resnet50 resnet101");
+    EXPECT_EQ(other["totals"][0]["difference"], 44'549'160 - 25'557'032);
+    EXPECT_FALSE(other["layers"].empty());
+    for (const Json& layer : other["layers"]) EXPECT_EQ(layer["how"], "only in b");
+}
+
+#if REHEARSE_HAS_ONNX
+TEST_F(Contract, ModelsHoldAFileToWhatPyTorchCounted) {
+    const std::string folder = REHEARSE_TEST_DATA "/onnx/";
+    const Json checked = json("models " + folder + "attention_grouped.onnx --check");
+    ASSERT_EQ(checked["counts"].size(), 2U);
+    for (const Json& count : checked["counts"]) EXPECT_EQ(count["equal"], "yes") << count;
+    const Output silent = run("models " + folder + "light_resnet50.onnx --check");
+    EXPECT_EQ(silent.code, 2);
+    EXPECT_THAT(silent.err, HasSubstr("export_onnx.py"));
+    EXPECT_EQ(run("models resnet50 --check").code, 2);
+}
+#endif
+
 TEST_F(Contract, MachinesGiveASourceForEveryFigure) {
     for (const char* name : {"summit", "cori-knl", "adam-commodity", "titanx-server"}) {
         SCOPED_TRACE(name);
@@ -498,7 +533,7 @@ TEST_F(Contract, EveryImportedNetworkIsPredicted) {
         EXPECT_GT(points[2]["samples_per_s"], points[1]["samples_per_s"]);
         ++count;
     }
-    EXPECT_EQ(count, 6);
+    EXPECT_EQ(count, 11);
 }
 #endif
 #endif

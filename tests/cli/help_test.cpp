@@ -149,7 +149,7 @@ protected:
 
 TEST_F(Tables, FitIntoAHundredColumnsAndEachColumnIsDefined) {
     const std::vector<std::pair<const char*, const char*>> tables {
-        {"models", "name"}, {"models resnet50", "layer"}, {"machines", "name"}, {"machines summit", "of"},
+        {"models", "name"}, {"models resnet50", "layer"}, {"models resnet50 resnet101", "of the networks"}, {"machines", "name"}, {"machines summit", "of"},
             {"schedule --model vgg16 --plan pipe=4:microbatches=8", "class"},
             {"schedule --model lenet5 --plan pipe=2:schedule=interleaved:microbatches=4,data=2 --steps", "class"},
 #if REHEARSE_HAS_SIM

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 
 #include <fmt/format.h>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "tests/cli/process.hpp"
 
@@ -327,7 +329,7 @@ TEST_F(Validate, SaysWhatIsWrongWithARowOfTransformers) {
 
 // Convolutions of sizes that DeepBench has none of (docs/kernel_prices.md), with a tenth to spare.
 TEST_F(Validate, PricesConvolutionsOfBoardsThatItHasNotSeen) {
-    const Output output = run("validate --set neusight --format json -q");
+    const Output output = run("validate --set neusight --filter conv2d --format json -q");
     ASSERT_EQ(output.code, 0) << output.err;
     const Json json = Json::parse(output.out);
     int shipped = 0;
@@ -345,6 +347,45 @@ TEST_F(Validate, PricesConvolutionsOfBoardsThatItHasNotSeen) {
         }
     }
     EXPECT_EQ(shipped, 4);
+}
+
+// Products and rows: half of DeepBench's error at most, or what docs/kernel_prices.md says with a tenth to spare.
+TEST_F(Validate, PricesProductsAndRowsOfBoardsThatItHasNotSeen) {
+    const Output output = run("validate --set neusight --filter 'v100.*(matmul|softmax|layernorm)' --format json -q");
+    ASSERT_EQ(output.code, 0) << output.err;
+    std::map<std::string, double> deepbench;
+    int shipped = 0;
+    const Json json = Json::parse(output.out);
+    for (const Json& group : json["groups"]) {
+        const std::string kind = group["kind"], sizes = group["sizes"];
+        if (group["prices"] == "DeepBench") deepbench[sizes] = group["median_error"];
+        if (group["prices"] != "board") continue;
+        ++shipped;
+        EXPECT_LT(group["median_error"], kind == "matmul" ? deepbench.at(sizes) / 2 : 0.066) << group;
+        EXPECT_GT(group["in_band"], 0.84) << group;
+        EXPECT_FALSE(group.contains("family_right")) << "families are of convolutions";
+    }
+    EXPECT_EQ(shipped, 6) << "matmul and groupedmatmul of random and transformers' sizes, softmax, layernorm";
+}
+
+// Memory by kind and time by plan (docs/language_models.md).
+TEST_F(Validate, HoldsTransformersToTheirMemoryAndTime) {
+    const Output output = run("validate --set llm --rows --filter SimuMax --format json -q");
+    ASSERT_EQ(output.code, 0) << output.err;
+    const Json json = Json::parse(output.out);
+    ASSERT_EQ(json["groups"].size(), 2U);
+    for (const Json& group : json["groups"]) {
+        EXPECT_LT(group["memory_mean"], 0.03) << group;
+        EXPECT_LT(group["pilot_mean"], 0.06) << group;
+        EXPECT_GT(group["tau"], 0.9) << group;
+    }
+    EXPECT_EQ(json["rows"].size(), 43U);
+    double sum = 0;
+    for (const auto& [kind, bytes] : json["rows"][0]["memory"].items()) sum += kind == "stage" ? 0.0 : double{bytes};
+    EXPECT_DOUBLE_EQ(sum, json["rows"][0]["memory_bytes"]);
+    EXPECT_EQ(run("validate --set llm --filter abacus").code, 2);
+    EXPECT_EQ(run("validate --set llm --filter '('").code, 2);
+    EXPECT_THAT(run("validate --set llama").err, HasSubstr("did you mean 'llm'?"));
 }
 
 TEST_F(Validate, SaysWhatLeavingOutIsOfWhichSet) {

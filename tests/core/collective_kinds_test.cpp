@@ -179,14 +179,14 @@ TEST(EveryCollective, HasPhasesThatCoverItsRoundsAndAreAlike) {
             for (const Phase& phase : collective.phases()) {
                 ASSERT_EQ(phase.first_round, next);
                 next += phase.repeats;
-                const std::vector<Parcel> first = collective.parcels(phase.first_round);
+                const std::vector<Message> first = collective.messages(phase.first_round);
                 for (std::int64_t r = phase.first_round; r < next; ++r) {
-                    const std::vector<Parcel> parcels = collective.parcels(r);
-                    ASSERT_EQ(parcels.size(), first.size());
-                    for (std::size_t i = 0; i < parcels.size(); ++i) {
-                        EXPECT_EQ(parcels[i].combine, first[0].combine) << "a round sums or copies, not both";
-                        ASSERT_EQ(std::pair(parcels[i].from, parcels[i].to), std::pair(first[i].from, first[i].to));
-                        ASSERT_NEAR(double(parcels[i].elements), double(first[i].elements), 1);
+                    const std::vector<Message> messages = collective.messages(r);
+                    ASSERT_EQ(messages.size(), first.size());
+                    for (std::size_t i = 0; i < messages.size(); ++i) {
+                        EXPECT_EQ(messages[i].combine, first[0].combine) << "a round sums or copies, not both";
+                        ASSERT_EQ(std::pair(messages[i].from, messages[i].to), std::pair(first[i].from, first[i].to));
+                        ASSERT_NEAR(double(messages[i].elements), double(first[i].elements), 1);
                     }
                 }
             }
@@ -202,10 +202,10 @@ TEST(EveryCollective, SendsOneMessageFromARankToAnotherInARound) {
             for (std::int64_t round = 0; round < collective.rounds(); ++round) {
                 std::set<std::pair<std::int64_t, std::int64_t>> pairs;
                 std::int64_t sum = 0;
-                for (const Parcel& parcel : collective.parcels(round)) {
-                    EXPECT_NE(parcel.from, parcel.to);
-                    EXPECT_TRUE(pairs.insert({parcel.from, parcel.to}).second);
-                    sum += parcel.elements;
+                for (const Message& message : collective.messages(round)) {
+                    EXPECT_NE(message.from, message.to);
+                    EXPECT_TRUE(pairs.insert({message.from, message.to}).second);
+                    sum += message.elements;
                 }
                 for (const Transfer& t : collective.round(round)) sum -= t.from == t.to ? 0 : t.end - t.begin;
                 EXPECT_EQ(sum, 0);
@@ -221,7 +221,7 @@ TEST(EveryCollective, SendsWhatTheLiteratureSays) {
         const Collective collective{kind, parse_algorithm(algorithm, kind), {n, n}, 800};
         std::int64_t sum = 0;
         for (std::int64_t r = 0; r < collective.rounds(); ++r) {
-            for (const Parcel& p : collective.parcels(r)) sum += p.elements;
+            for (const Message& p : collective.messages(r)) sum += p.elements;
         }
         return sum;
     };
@@ -242,7 +242,7 @@ TEST(DoubleTree, LetsNoRankSendOrReceiveMoreThanItsShare) {
         const std::int64_t piece = (1 << 19) / pipeline_pieces(sum.algorithm(), 1 << 20);
         for (std::int64_t round = 0; round < sum.rounds(); ++round) {
             std::vector<std::int64_t> in(std::size_t(n), 0), out(std::size_t(n), 0);
-            for (const Parcel& p : sum.parcels(round)) {
+            for (const Message& p : sum.messages(round)) {
                 out[std::size_t(p.from)] += p.elements;
                 in[std::size_t(p.to)] += p.elements;
             }

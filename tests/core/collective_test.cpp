@@ -75,12 +75,12 @@ TEST(AllReduce, RingsKeepToTheLinksOfANode) {
         joined.emplace(order[(i + 1) % 8], order[i]);
     }
     std::map<std::int64_t, int> out, in;
-    for (const Parcel& parcel : sum.parcels(0)) {
-        if (parcel.from / 8 != parcel.to / 8) {
-            ++out[parcel.from];
-            ++in[parcel.to];
+    for (const Message& message : sum.messages(0)) {
+        if (message.from / 8 != message.to / 8) {
+            ++out[message.from];
+            ++in[message.to];
         } else {
-            EXPECT_TRUE(joined.contains({parcel.from % 8, parcel.to % 8})) << parcel.from << " to " << parcel.to;
+            EXPECT_TRUE(joined.contains({message.from % 8, message.to % 8})) << message.from << " to " << message.to;
         }
     }
     for (std::int64_t rank = 0; rank < 16; ++rank) {
@@ -174,9 +174,9 @@ TEST(AllReduce, RingsLeaveNodesByEveryRank) {
     for (std::int64_t round = 0; round < sum.rounds(); ++round) {
         std::set<std::pair<std::int64_t, std::int64_t>> pairs;
         std::set<std::int64_t> leave, arrive;
-        const std::vector<Parcel> parcels = sum.parcels(round);
-        EXPECT_EQ(parcels.size(), 32U);
-        for (const Parcel& p : parcels) {
+        const std::vector<Message> messages = sum.messages(round);
+        EXPECT_EQ(messages.size(), 32U);
+        for (const Message& p : messages) {
             EXPECT_EQ(p.elements, 100);
             EXPECT_TRUE(pairs.insert({p.from, p.to}).second) << p.from << " to " << p.to;
             if (p.from / 4 == p.to / 4) continue;

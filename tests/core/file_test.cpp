@@ -55,5 +55,16 @@ TEST(ReadFile, RefusesWhatMayNeverEnd) {
     std::filesystem::remove(pipe);
 }
 
+// A sparse file claims what no memory holds.
+TEST(ReadFile, RefusesWhatIsTooLarge) {
+    const std::string path = std::filesystem::temp_directory_path() / ("rehearse_large_" + std::to_string(getpid()));
+    replace_file(path, "x");
+    std::filesystem::resize_file(path, (std::uintmax_t{1} << 31U) + 1);
+    EXPECT_THROW(read_file(path), InputError);
+    std::filesystem::resize_file(path, 3);
+    EXPECT_EQ(read_file(path), (std::string{"x\0\0", 3}));
+    std::filesystem::remove(path);
+}
+
 }  // namespace
 }  // namespace rehearse

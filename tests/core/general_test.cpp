@@ -71,7 +71,7 @@ TEST(GeneralOperators, AnLstmHasTheParametersOfPyTorch) {
 }
 
 TEST(GeneralOperators, ASharedOperatorCostsTheSameAndTrainsNothingOfItsOwn) {
-    const Op conv = Conv2d{4, 8, 8, 4, Window{}};
+    const Op conv = Conv{4, 8, 8, 4, Window{}};
     const Op shared = Shared{std::make_shared<const SharedOp>(SharedOp{conv})};
     EXPECT_EQ(parameters(shared), 0);
     EXPECT_EQ(weights_read(shared), parameters(conv));

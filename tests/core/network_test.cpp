@@ -10,7 +10,7 @@ namespace {
 
 // input -> conv -> relu -> add(conv, relu) -> loss-less end; small enough to count by hand.
 Network residual() {
-    const Conv2d conv{2, 4, 4, 2, Window{3, 3, 1, 1, 1, 1, 1, 1}, 1, true};
+    const Conv conv{2, 4, 4, 2, Window{3, 3, 1, 1, 1, 1, 1, 1}, 1, true};
     const Shape image{2, 4, 4};
     return {"residual",
             {{"input", Input{image}, {}, image},

@@ -10,9 +10,9 @@ namespace rehearse {
 namespace {
 
 // ResNet-50's first layer: 3 x 224 x 224 -> 64 x 112 x 112, 7 x 7, stride 2, padding 3.
-const Conv2d conv1{3, 224, 224, 64, Window{7, 7, 2, 2, 3, 3, 3, 3}};
+const Conv conv1{3, 224, 224, 64, Window{7, 7, 2, 2, 3, 3, 3, 3}};
 
-TEST(Conv2d, HasTheShapeAndCostOfResNetsFirstLayer) {
+TEST(Conv, HasTheShapeAndCostOfResNetsFirstLayer) {
     EXPECT_EQ(output_shape(conv1), (Shape{64, 112, 112}));
     EXPECT_EQ(parameters(conv1), 64 * 3 * 7 * 7);
     // 112 * 112 * 64 outputs, 3 * 7 * 7 multiply-adds each: 118,013,952 MAC.
@@ -24,13 +24,13 @@ TEST(Conv2d, HasTheShapeAndCostOfResNetsFirstLayer) {
     EXPECT_EQ(bytes_moved(conv1, Pass::forward, DataType::f16, 2), Bytes{2.0 * (2 * (150528 + 802816) + 9408)});
 }
 
-TEST(Conv2d, CountsGroupsDilationAndUnevenPadding) {
-    const Conv2d depthwise{32, 9, 9, 32, Window{3, 3, 1, 1, 1, 1, 1, 1}, 32};
+TEST(Conv, CountsGroupsDilationAndUnevenPadding) {
+    const Conv depthwise{32, 9, 9, 32, Window{3, 3, 1, 1, 1, 1, 1, 1}, 32};
     EXPECT_EQ(parameters(depthwise), 32 * 9);
     EXPECT_EQ(flops(depthwise, Pass::forward), Flops{2.0 * 32 * 81 * 9});
-    const Conv2d atrous{1, 9, 9, 1, Window{3, 3, 1, 1, 0, 0, 0, 0, 2, 2}};  // a window of 5 in 9
+    const Conv atrous{1, 9, 9, 1, Window{3, 3, 1, 1, 0, 0, 0, 0, 2, 2}};  // a window of 5 in 9
     EXPECT_EQ(output_shape(atrous), (Shape{1, 5, 5}));
-    const Conv2d uneven{1, 8, 8, 1, Window{3, 3, 2, 2, 0, 1, 1, 0}};  // 8 + 1 = 9: 4 windows each way
+    const Conv uneven{1, 8, 8, 1, Window{3, 3, 2, 2, 0, 1, 1, 0}};  // 8 + 1 = 9: 4 windows each way
     EXPECT_EQ(output_shape(uneven), (Shape{1, 4, 4}));
 }
 
@@ -48,7 +48,7 @@ TEST(ConvTranspose, IsTheMirroredConvolutionsWayBack) {
     const ConvTranspose up{64, 14, 9, 32, Window{3, 3, 2, 2, 1, 1, 1, 1}, 1, true, 0, 0, 1, 0};
     EXPECT_EQ(output_shape(up), (Shape{32, 28, 17}));
     const Op mirror = mirrored(up);
-    EXPECT_EQ(mirror, (Op{Conv2d{32, 28, 17, 64, up.window}}));
+    EXPECT_EQ(mirror, (Op{Conv{32, 28, 17, 64, up.window}}));
     EXPECT_EQ(output_shape(mirror), (Shape{64, 14, 9}));
     EXPECT_EQ(weights(up)[0].shape, weights(mirror)[0].shape);
     EXPECT_EQ(parameters(up), 64 * 32 * 9 + 32);
@@ -59,14 +59,14 @@ TEST(ConvTranspose, IsTheMirroredConvolutionsWayBack) {
 TEST(Window, OverDepthNeedsAVolume) {
     Window w;
     w.kernel_d = 2;
-    EXPECT_THROW(output_shape(Conv2d{1, 8, 8, 1, w}), InputError);
-    EXPECT_EQ(output_shape(Pool2d{PoolKind::max, 1, 8, 8, w, false, 5}), (Shape{1, 4, 8, 8}));
+    EXPECT_THROW(output_shape(Conv{1, 8, 8, 1, w}), InputError);
+    EXPECT_EQ(output_shape(Pool{PoolKind::max, 1, 8, 8, w, false, 5}), (Shape{1, 4, 8, 8}));
 }
 
 TEST(OutputShape, RefusesWhatDoesNotFit) {
-    EXPECT_THROW(output_shape(Conv2d{1, 2, 2, 1, Window{3, 3}}), InputError);
-    EXPECT_THROW(output_shape(Conv2d{3, 8, 8, 4, Window{1, 1}, 2}), InputError);
-    EXPECT_THROW(output_shape(Conv2d{1, 8, 8, 1, Window{3, 3, 0, 1}}), InputError);
+    EXPECT_THROW(output_shape(Conv{1, 2, 2, 1, Window{3, 3}}), InputError);
+    EXPECT_THROW(output_shape(Conv{3, 8, 8, 4, Window{1, 1}, 2}), InputError);
+    EXPECT_THROW(output_shape(Conv{1, 8, 8, 1, Window{3, 3, 0, 1}}), InputError);
     EXPECT_THROW(output_shape(Add{{4}}, {{4}}), InputError);
     EXPECT_THROW(output_shape(Add{{4}}, {{4}, {5}}), InputError);
     EXPECT_EQ(output_shape(Add{{4}}, {{4}, {4}}), (Shape{4}));
@@ -88,7 +88,7 @@ TEST(Concat, AddsChannels) {
 // 4 x 6 x 6 = 144 values in and out, 4 * 4 + 4 weights.
 TEST(Fused, OperatorsMoveEachTensorOnce) {
     const auto floats = [](const Op& op, Pass pass) { return bytes_moved(op, pass, DataType::f32, 2).value / 4; };
-    const Conv2d conv{4, 6, 6, 4, {}, 1, true}, relu{4, 6, 6, 4, {}, 1, true, true};
+    const Conv conv{4, 6, 6, 4, {}, 1, true}, relu{4, 6, 6, 4, {}, 1, true, true};
     EXPECT_EQ(floats(relu, Pass::forward), floats(conv, Pass::forward));
     EXPECT_EQ(floats(relu, Pass::backward_data), 2 * 3 * 144 + 20);  // diff_dst, dst -> diff_src; weights
     EXPECT_EQ(floats(relu, Pass::backward_weights), 2 * 3 * 144 + 20);
@@ -137,6 +137,32 @@ TEST(Attention, CountsThePairsThatAreSeen) {
     EXPECT_FALSE(has_pass(whole, Pass::backward_weights));
 }
 
+// Six heads in pairs share three of keys and values; keys of five numbers, values of two.
+TEST(Attention, CountsSharedKeysOnce) {
+    Attention op{6, 4, 7, 5};
+    op.key_heads = 3;
+    op.value_size = 2;
+    EXPECT_EQ(input_shapes(op), (std::vector<Shape>{{4, 30}, {7, 15}, {7, 6}}));
+    EXPECT_EQ(output_shape(op), (Shape{4, 12}));
+    EXPECT_EQ(flops(op, Pass::forward), Flops{6.0 * 4 * 7 * (2 * 5 + 2 * 2 + 4)});
+    EXPECT_EQ(flops(op, Pass::backward_data), Flops{6.0 * 4 * 7 * (4 * 5 + 4 * 2 + 4)});
+    EXPECT_EQ(multiply_adds(op), 6.0 * 4 * 7 * (5 + 2));
+    EXPECT_EQ(bytes_moved(op, Pass::forward, DataType::f16), Bytes{2.0 * (4 * 30 + 7 * 15 + 7 * 6 + 4 * 12)});
+    op.key_heads = 4;
+    EXPECT_THROW((void)output_shape(op), InputError);
+}
+
+// Three operations a number that is turned, of a row of 8 the first 6; what is compound takes what it says.
+TEST(Elementwise, CountsWhatIsTurnedAndWhatIsCompound) {
+    Elementwise turned{"rotary", {4, 8}, {{4, 8}}, {}, {{4, 2}}};
+    EXPECT_EQ(flops(turned, Pass::forward), Flops{3.0 * 32});
+    turned.numbers = {6};
+    EXPECT_EQ(flops(turned, Pass::forward), Flops{3.0 * 24});
+    const Elementwise compound{"compound", {3}, {{5, 7}}, {}, {}, {11}};
+    EXPECT_EQ(flops(compound, Pass::forward), Flops{3.0 * 11});
+    EXPECT_EQ(bytes_moved(compound, Pass::forward, DataType::f32), Bytes{4.0 * (35 + 3)});
+}
+
 TEST(Embedding, TouchesTheRowsThatItPicksAndClearsTheWholeGradient) {
     const Embedding table{4, 1000, 8, 6, 2};
     EXPECT_EQ(parameters(table), 8 * (1000 + 6 + 2));
@@ -171,7 +197,7 @@ TEST(Routing, GivesEachSampleItsShareOfTheSlots) {
     EXPECT_EQ(input_shapes(CombineTokens{routing}), (std::vector<Shape>{{2, 5}, {3, 4}}));
     EXPECT_EQ(output_shape(CombineTokens{routing}), (Shape{3, 5}));
     EXPECT_EQ(flops(CombineTokens{routing}, Pass::forward), Flops{3 * (4 * 4 + 2 * 2 * 5)});
-    EXPECT_THROW(output_shape(DispatchTokens{{.experts = 4, .top = 3}}), InputError);
+    EXPECT_THROW(output_shape(DispatchTokens{{.experts = 4, .top = 5}}), InputError);
     EXPECT_THROW(output_shape(DispatchTokens{{.experts = 1, .top = 2}}), InputError);
     EXPECT_THROW(output_shape(DispatchTokens{{.experts = 3, .group = 2}}), InputError);
 }

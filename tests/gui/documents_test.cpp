@@ -148,6 +148,15 @@ TEST_F(Files, ThatAreBrokenAreToldApartFromThoseThatAreCutOff) {
     EXPECT_THAT(problem(write("broken.json", text)), HasSubstr("broken at byte"));
 }
 
+// A number that JSON may write and no double holds.
+TEST_F(Files, WithNumbersBeyondAllAreRefusedByName) {
+    for (const char* devices : {"1e999", "1e300"}) {
+        const std::string text =
+            std::string{R"({"schema": "rehearse.prediction/1", "points": [{"devices": )"} + devices + "}]}";
+        EXPECT_NE(problem(write("beyond.json", text)), "") << devices;
+    }
+}
+
 TEST_F(Files, ThatCannotBeShownSayWhy) {
     EXPECT_THAT(problem((folder_ / "missing.json").string()), HasSubstr("No such file"));
     EXPECT_THAT(problem(folder_.string()), HasSubstr("directory"));

@@ -17,7 +17,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-const Conv2d small_conv{.channels = 2, .height = 4, .width = 4, .filters = 2, .window = {}};
+const Conv small_conv{.channels = 2, .height = 4, .width = 4, .filters = 2, .window = {}};
 
 TEST(Backends, EndInTheReferenceAndHaveDifferentNames) {
     ASSERT_FALSE(backends().empty());

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 constexpr std::array conv_passes{Pass::forward, Pass::backward_data, Pass::backward_weights};
 const Window same{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
-const Conv2d conv{12, 40, 30, 20, same, 1, true};
+const Conv conv{12, 40, 30, 20, same, 1, true};
 
 const Backend* backend_named(std::string_view name) {
     for (const Backend* backend : backends()) {
@@ -125,7 +125,7 @@ TEST(ChoosePasses, DoNotFollowWhoNeedsTooMuchMemory) {
 
 // What one backend keeps for its backward pass means nothing to another one.
 TEST(ChoosePasses, DoNotMixBackendsThatKeepAWorkspace) {
-    const Op pool = Pool2d{PoolKind::max, 4, 8, 8, {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}};
+    const Op pool = Pool{PoolKind::max, 4, 8, 8, {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}};
     const Backend& untuned = choose(pool, 2, DataType::f32);
     if (untuned.workspace(pool, 2) == 0) GTEST_SKIP() << "this build's pooling keeps nothing";
     Wish wish;

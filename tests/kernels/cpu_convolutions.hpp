@@ -61,7 +61,7 @@ inline double largest_difference(const std::vector<float>& actual, const std::ve
 }
 
 /// The largest difference to the reference in each result.
-inline Largest differences(const Conv2d& op, std::int64_t batch, const Backend& backend) {
+inline Largest differences(const Conv& op, std::int64_t batch, const Backend& backend) {
     Tensors expected{op, batch, reference::backend()};
     Tensors actual{op, batch, backend};
     expected.run_forward_and_backward(reference::backend());

@@ -68,8 +68,8 @@ TEST_P(CpuProducts, StreamedMatricesAreExact) {
 }
 
 TEST_P(CpuProducts, ConvolutionsOfOnePixelAreExact) {
-    for (const Conv2d& op :
-         {Conv2d{300, 9, 8, 20, {}, 1, true}, Conv2d{5, 17, 19, 33, {}, 1, false}, Conv2d{12, 7, 7, 30, {}, 3, true}}) {
+    for (const Conv& op :
+         {Conv{300, 9, 8, 20, {}, 1, true}, Conv{5, 17, 19, 33, {}, 1, false}, Conv{12, 7, 7, 30, {}, 3, true}}) {
         const Largest largest = differences(op, 2, cpu_algorithm("im2col"));
         EXPECT_EQ(largest.dst, 0);
         EXPECT_EQ(largest.diff_src, 0);

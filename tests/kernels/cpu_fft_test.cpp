@@ -23,17 +23,17 @@ constexpr Window square(std::int64_t kernel, std::int64_t pad, std::int64_t dila
 
 // One pixel, even and flat kernels, images smaller than a tile, odd sizes, prime channels, padding of more than half
 // the kernel and more than the whole of it, dilation, a kernel as large as the tile.
-const std::vector<Conv2d> shapes{{1, 1, 1, 1, square(1, 0), 1, true},
-                                 {3, 9, 7, 5, square(3, 1), 1, true},
-                                 {17, 13, 12, 19, square(5, 2), 1, false},
-                                 {2, 20, 31, 3, square(4, 3), 1, true},
-                                 {16, 6, 5, 33, square(3, 4), 1, true},
-                                 {5, 11, 40, 7, {1, 7, 1, 1, 0, 3, 0, 3, 1, 1}, 1, false},
-                                 {3, 25, 24, 2, {9, 2, 1, 1, 3, 0, 5, 2, 1, 3}, 1, true},
-                                 {7, 14, 15, 16, square(3, 4, 4), 1, false},
-                                 {2, 35, 33, 4, square(11, 5), 1, true},
-                                 {1, 34, 40, 2, square(32, 3), 1, true},
-                                 {33, 6, 6, 67, square(7, 3), 1, true}};
+const std::vector<Conv> shapes{{1, 1, 1, 1, square(1, 0), 1, true},
+                               {3, 9, 7, 5, square(3, 1), 1, true},
+                               {17, 13, 12, 19, square(5, 2), 1, false},
+                               {2, 20, 31, 3, square(4, 3), 1, true},
+                               {16, 6, 5, 33, square(3, 4), 1, true},
+                               {5, 11, 40, 7, {1, 7, 1, 1, 0, 3, 0, 3, 1, 1}, 1, false},
+                               {3, 25, 24, 2, {9, 2, 1, 1, 3, 0, 5, 2, 1, 3}, 1, true},
+                               {7, 14, 15, 16, square(3, 4, 4), 1, false},
+                               {2, 35, 33, 4, square(11, 5), 1, true},
+                               {1, 34, 40, 2, square(32, 3), 1, true},
+                               {33, 6, 6, 67, square(7, 3), 1, true}};
 
 // The Fourier transform of N = n^2 numbers in f32 is off, root mean square, by at most a few 2^-24 log2 N of its root
 // mean square (Higham 2002, section 24.1: errors add up in L2, not entry by entry, since the transform is unitary).
@@ -47,7 +47,7 @@ double bound(std::int64_t n, std::int64_t image_pixels, std::int64_t filter_pixe
 }
 
 TEST_P(Fft, KeepsToTheBoundOfTheTransform) {
-    for (const Conv2d& op : shapes) {
+    for (const Conv& op : shapes) {
         for (const std::int64_t batch : {1, 3}) {
             SCOPED_TRACE(to_string(Problem{op, Pass::forward, batch, DataType::f32}));
             const Largest difference = differences(op, batch, cpu_algorithm("fft"));
@@ -68,7 +68,7 @@ TEST_P(Fft, KeepsToTheBoundOfTheTransform) {
 
 TEST(FftTile, GrowsWithTheKernel) {
     const auto size = [](std::int64_t kernel) {
-        const Conv2d op{64, 56, 56, 64, square(kernel, kernel / 2), 1, false};
+        const Conv op{64, 56, 56, 64, square(kernel, kernel / 2), 1, false};
         return cpu::fft_tile(cpu::correlation({op, Pass::forward, 8, DataType::f32})).size;
     };
     EXPECT_LE(size(3), 16);
@@ -81,10 +81,10 @@ TEST(FftBackend, RefusesWithAReason) {
     const auto reason = [](const Op& op) {
         return cpu_algorithm("fft").supports({op, Pass::forward, 1, DataType::f32}).reason;
     };
-    EXPECT_THAT(reason(Conv2d{4, 40, 40, 4, square(33, 0), 1, false}), HasSubstr("33 x 33 pixels, the largest tile"));
-    EXPECT_THAT(reason(Conv2d{4, 40, 40, 4, square(3, 0, 16), 1, false}), HasSubstr("33 x 33 pixels"));
-    EXPECT_THAT(reason(Conv2d{4, 8, 8, 4, square(3, 1), 2, false}), HasSubstr("one group, not 2"));
-    Conv2d op{4, 8, 8, 4, square(3, 1), 1, false};
+    EXPECT_THAT(reason(Conv{4, 40, 40, 4, square(33, 0), 1, false}), HasSubstr("33 x 33 pixels, the largest tile"));
+    EXPECT_THAT(reason(Conv{4, 40, 40, 4, square(3, 0, 16), 1, false}), HasSubstr("33 x 33 pixels"));
+    EXPECT_THAT(reason(Conv{4, 8, 8, 4, square(3, 1), 2, false}), HasSubstr("one group, not 2"));
+    Conv op{4, 8, 8, 4, square(3, 1), 1, false};
     op.window.stride_w = 3;
     EXPECT_THAT(reason(op), HasSubstr("stride 1, not 1 x 3"));
     EXPECT_THAT(reason(MatMul{1, 2, 3}), HasSubstr("fft runs conv2d, not matmul"));

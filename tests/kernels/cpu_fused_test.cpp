@@ -14,7 +14,7 @@ INSTANTIATE_TEST_SUITE_P(, CpuFused, testing::Combine(testing::ValuesIn(simd_tar
 
 TEST_P(CpuFused, ConvolutionsAndReluAreTheTwo) {
     for (const char* algorithm : {"direct", "im2col", "winograd2", "winograd4", "winograd6", "fft"}) {
-        for (const Conv2d& op : convolutions_with_relu) expect_exactly_as_chain(op, 2, cpu_algorithm(algorithm));
+        for (const Conv& op : convolutions_with_relu) expect_exactly_as_chain(op, 2, cpu_algorithm(algorithm));
     }
 }
 

@@ -78,7 +78,7 @@ constexpr Window square(std::int64_t kernel, std::int64_t pad, std::int64_t stri
 
 // Channels, height, width, filters, window, groups, bias. Shapes at which blocks of channels, tiles of pixels or the
 // padding leave something over.
-const std::vector<Conv2d> convolutions{
+const std::vector<Conv> convolutions{
     {1, 1, 1, 1, {}, 1, true},                                 // all ones
     {16, 5, 7, 8, {}, 1, true},                                // 1 x 1
     {35, 9, 11, 66, square(1, 0, 2), 1, false},                // 1 x 1, strided
@@ -102,7 +102,7 @@ const std::vector<Conv2d> convolutions{
 
 TEST_P(Cpu, ConvolvesExactly) {
     for (const char* name : {"direct", "im2col"}) {
-        for (const Conv2d& op : convolutions) {
+        for (const Conv& op : convolutions) {
             for (const std::int64_t batch : {1, 3}) expect_same(op, batch, algorithm(name));
         }
     }
@@ -132,11 +132,11 @@ TEST_P(Cpu, ConvolvesVolumesExactly) {
 }
 
 // Images of which one at a time is packed (512 Ki floats), and column matrices in several tiles.
-const std::vector<Conv2d> large{{130, 64, 64, 3, square(3, 1), 1, true}, {3, 64, 64, 130, square(3, 1), 1, false}};
+const std::vector<Conv> large{{130, 64, 64, 3, square(3, 1), 1, true}, {3, 64, 64, 130, square(3, 1), 1, false}};
 
 TEST_P(Cpu, ConvolvesImagesTooLargeToBePackedAtOnce) {
     for (const char* name : {"direct", "im2col"}) {
-        for (const Conv2d& op : large) expect_same(op, 2, algorithm(name));
+        for (const Conv& op : large) expect_same(op, 2, algorithm(name));
     }
 }
 
@@ -153,7 +153,7 @@ TEST_P(Cpu, SharesItsWorkAmongThreads) {
 
 TEST_P(Cpu, RunsAPreparedKernelAgain) {
     for (const char* name : {"direct", "im2col"}) {
-        for (const Conv2d& op : {convolutions[4], convolutions[13]}) {
+        for (const Conv& op : {convolutions[4], convolutions[13]}) {
             for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
                 const auto kernel = algorithm(name).prepare({op, pass, 2, DataType::f32});
                 for (const std::uint64_t seed : {11, 12}) {
@@ -262,7 +262,7 @@ TEST(ChooseAnAlgorithm, RunsWhatItCanAndLeavesTheRestToTheNextInTheList) {
 }
 
 TEST(ChooseAnAlgorithm, TakesAFamilysNameForItsFirst) {
-    const Conv2d op{8, 9, 9, 8, square(3, 1), 1, false};
+    const Conv op{8, 9, 9, 8, square(3, 1), 1, false};
     const Backend& winograd = choose(op, 2, DataType::f32, "cpu", "winograd");
     EXPECT_EQ(&winograd, &algorithm("winograd4"));
     EXPECT_TRUE(is_algorithm(algorithm("winograd2"), "winograd"));

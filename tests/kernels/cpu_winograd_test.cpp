@@ -24,7 +24,7 @@ constexpr Window padded(std::int64_t top, std::int64_t left, std::int64_t bottom
 // One pixel, one output pixel, images smaller than a tile, odd sizes, prime channels, channels over one panel, padding
 // of more than half the filter and more than the whole of it, lopsided padding, more filters than tiles, more channels
 // and more tiles than are taken at once.
-const std::vector<Conv2d> shapes{
+const std::vector<Conv> shapes{
     {1, 1, 1, 1, padded(1, 1, 1, 1), 1, true},      {1, 3, 3, 1, padded(0, 0, 0, 0), 1, false},
     {3, 5, 7, 2, padded(1, 1, 1, 1), 1, true},      {5, 8, 8, 7, padded(2, 2, 2, 2), 1, true},
     {2, 4, 3, 3, padded(4, 3, 3, 5), 1, false},     {17, 9, 11, 19, padded(0, 1, 2, 1), 1, true},
@@ -35,7 +35,7 @@ TEST_P(Winograd, OfTwoByTwoPixelsIsExact) {
     // The largest numbers on the way, in quarters: src 4 * 4 times filters 4 * 9/4, at most 131 channels, 9 of them in
     // an output: 16 * 9 * 131 * 9 * 4 = 679 104. Filters' gradients: 16 * 16 from each of at most 3 * 25 * 24 tiles, 4
     // of them in a tap: 256 * 1800 * 4 * 4 = 7 372 800. Both are below 2^24.
-    for (const Conv2d& op : shapes) {
+    for (const Conv& op : shapes) {
         for (const std::int64_t batch : {1, 3}) {
             SCOPED_TRACE(to_string(Problem{op, Pass::forward, batch, DataType::f32}));
             const Largest difference = differences(op, batch, cpu_algorithm("winograd2"));
@@ -74,7 +74,7 @@ double bound(double growth_1d, std::int64_t summed) {
 }
 
 template <typename Matrices>
-void expect_within_bound(const Conv2d& op, std::int64_t batch, const Backend& backend) {
+void expect_within_bound(const Conv& op, std::int64_t batch, const Backend& backend) {
     SCOPED_TRACE(std::string{backend.algorithm()} + to_string(Problem{op, Pass::forward, batch, DataType::f32}));
     const std::int64_t out = static_cast<std::int64_t>(Matrices::a[0].size());
     const Shape dst = output_shape(op);
@@ -87,7 +87,7 @@ void expect_within_bound(const Conv2d& op, std::int64_t batch, const Backend& ba
 }
 
 TEST_P(Winograd, OfMorePixelsKeepsToTheBoundOfItsMatrices) {
-    for (const Conv2d& op : shapes) {
+    for (const Conv& op : shapes) {
         for (const std::int64_t batch : {1, 3}) {
             expect_within_bound<cpu::Winograd4>(op, batch, cpu_algorithm("winograd4"));
             expect_within_bound<cpu::Winograd6>(op, batch, cpu_algorithm("winograd6"));
@@ -99,7 +99,7 @@ TEST_P(Winograd, IsOffByNoMoreThanTwiceWhatWasMeasured) {
     // 64 channels of 14 x 14 pixels, whole numbers up to 4; results are up to 611. Measured with and without fused
     // multiply-adds: F(4 x 4) at most 0.0030, F(6 x 6) at most 0.0059 in an image, 0.00031 and 0.00067 in the filters'
     // gradients of up to 348. Twice that is left to another order of the sums.
-    const Conv2d op{64, 14, 14, 64, padded(1, 1, 1, 1), 1, false};
+    const Conv op{64, 14, 14, 64, padded(1, 1, 1, 1), 1, false};
     for (const auto& [name, image, filters] :
          {std::tuple{"winograd4", 0.0060, 0.0007}, std::tuple{"winograd6", 0.012, 0.0014}}) {
         const Largest difference = differences(op, 1, cpu_algorithm(name));
@@ -113,7 +113,7 @@ TEST(WinogradBackend, RefusesWithAReason) {
     const auto reason = [](const Op& op) {
         return cpu_algorithm("winograd4").supports({op, Pass::forward, 1, DataType::f32}).reason;
     };
-    Conv2d op = shapes[3];
+    Conv op = shapes[3];
     op.window.kernel_w = 5;
     EXPECT_THAT(reason(op), HasSubstr("3 x 3 kernel, not 3 x 5"));
     op = shapes[3];

@@ -100,10 +100,10 @@ TEST_P(OnAnEngine, PoolsLopsidedOverlappingAndDilatedWindows) {
     deep.kernel_d = 2, deep.stride_d = 2, deep.pad_front = 1;
     for (const PoolKind kind : {PoolKind::max, PoolKind::average}) {
         const bool exact = kind == PoolKind::max;
-        compare_in_every_type(Pool2d{kind, 3, 9, 8, plain}, exact, *engine_);
-        compare_in_every_type(Pool2d{kind, 2, 7, 9, lopsided, true}, exact, *engine_);
-        compare_in_every_type(Pool2d{kind, 2, 8, 8, far}, exact, *engine_);  // windows without a pixel
-        compare_in_every_type(Pool2d{kind, 2, 5, 6, deep, false, 4}, exact, *engine_);
+        compare_in_every_type(Pool{kind, 3, 9, 8, plain}, exact, *engine_);
+        compare_in_every_type(Pool{kind, 2, 7, 9, lopsided, true}, exact, *engine_);
+        compare_in_every_type(Pool{kind, 2, 8, 8, far}, exact, *engine_);  // windows without a pixel
+        compare_in_every_type(Pool{kind, 2, 5, 6, deep, false, 4}, exact, *engine_);
     }
 }
 

@@ -26,20 +26,20 @@ std::vector<Op> awkward_shapes() {
     const Window flat{1, 7, 1, 2, 0, 3, 0, 3, 1, 1};
     Window deep = square(3, 1, 2);
     deep.kernel_d = 3, deep.stride_d = 2, deep.pad_front = 1, deep.pad_back = 0;
-    return {Conv2d{1, 1, 1, 1, {}, 1, true},
-            Conv2d{17, 16, 16, 5, {}, 1, true},
-            Conv2d{8, 8, 8, 70, square(1, 0, 2), 1, false},
-            Conv2d{3, 23, 23, 8, square(7, 3, 2), 1, true},
-            Conv2d{5, 7, 9, 19, lopsided, 1, true},
-            Conv2d{16, 11, 9, 16, square(3, 2, 1, 2), 1, false},
-            Conv2d{3, 13, 13, 4, square(3, 1, 3), 1, false},
-            Conv2d{4, 6, 13, 6, flat, 1, true},
-            Conv2d{8, 7, 7, 12, square(3, 1), 2, true},
-            Conv2d{7, 7, 9, 7, square(3, 1), 7, true},
-            Conv2d{13, 14, 15, 11, square(3, 1), 1, true},
-            Conv2d{2, 5, 5, 3, square(3, 2), 1, false},
-            Conv2d{3, 8, 9, 5, square(5, 2), 1, true},
-            Conv2d{2, 9, 7, 3, {4, 2, 1, 1, 0, 1, 3, 0, 2, 3}, 1, true},
+    return {Conv{1, 1, 1, 1, {}, 1, true},
+            Conv{17, 16, 16, 5, {}, 1, true},
+            Conv{8, 8, 8, 70, square(1, 0, 2), 1, false},
+            Conv{3, 23, 23, 8, square(7, 3, 2), 1, true},
+            Conv{5, 7, 9, 19, lopsided, 1, true},
+            Conv{16, 11, 9, 16, square(3, 2, 1, 2), 1, false},
+            Conv{3, 13, 13, 4, square(3, 1, 3), 1, false},
+            Conv{4, 6, 13, 6, flat, 1, true},
+            Conv{8, 7, 7, 12, square(3, 1), 2, true},
+            Conv{7, 7, 9, 7, square(3, 1), 7, true},
+            Conv{13, 14, 15, 11, square(3, 1), 1, true},
+            Conv{2, 5, 5, 3, square(3, 2), 1, false},
+            Conv{3, 8, 9, 5, square(5, 2), 1, true},
+            Conv{2, 9, 7, 3, {4, 2, 1, 1, 0, 1, 3, 0, 2, 3}, 1, true},
             conv3d(3, 5, 7, 6, 4, deep, 1, true),
             ConvTranspose{5, 4, 6, 3, square(3, 1, 2), 1, true},
             ConvTranspose{4, 5, 5, 6, square(2, 0), 2, false},
@@ -120,7 +120,7 @@ TEST_P(OnAnEngine, SaysWhatItDoesNotRun) {
         }
         return std::string{"no such algorithm"};
     };
-    const Conv2d five{3, 8, 8, 4, square(5, 2), 1, false};
+    const Conv five{3, 8, 8, 4, square(5, 2), 1, false};
     EXPECT_EQ(reason("winograd2", five, Pass::forward), "Winograd needs a 3 x 3 kernel, not 5 x 5");
     EXPECT_EQ(reason("gemm", Softmax{3}, Pass::forward), "runs convolutions and products, not softmax");
     EXPECT_EQ(reason("winograd2", MatMul{1, 2, 3}, Pass::forward), "Winograd runs 2-D convolutions only");
@@ -129,7 +129,7 @@ TEST_P(OnAnEngine, SaysWhatItDoesNotRun) {
 
 TEST_P(OnAnEngine, FillsLargeTilesOfManyWarps) {
     // More rows and columns than one large tile, and no multiple of it; -1, 0 and 1, so that f16 holds every sum.
-    const Op op = Conv2d{40, 13, 12, 131, square(3, 1), 1, true};
+    const Op op = Conv{40, 13, 12, 131, square(3, 1), 1, true};
     for (const auto& device : convolutions(*engine_)) {
         const auto backend = staged(*device, *engine_);
         const bool half = backend->supports({op, Pass::forward, 1, DataType::f16}).yes;

@@ -209,7 +209,7 @@ TEST(Cudnn, TakesTheDescriptionOfAttention) {
 
 TEST(Cudnn, ProposesEnginesForConvolutionsOfAGpuThatIsNotThere) {
     const Window window{3, 3, 1, 1, 1, 1, 1, 1, 1, 1};
-    const Conv2d op{64, 56, 56, 64, window, 1, false};
+    const Conv op{64, 56, 56, 64, window, 1, false};
     for (const auto& [name, gpu] : described_gpus()) {
         for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
             for (const DataType type : {DataType::f32, DataType::f16, DataType::bf16}) {

@@ -22,9 +22,9 @@ std::vector<Op> awkward_shapes() {
         third{3, 2, 3, 3, 1, 1, 0, 0, 1, 1};
     Window deep = lopsided;
     deep.kernel_d = 3, deep.stride_d = 2, deep.pad_front = 1, deep.dilation_d = 2;
-    return {Conv2d{1, 1, 1, 1, {}, 1, false},       Conv2d{5, 7, 9, 19, lopsided, 1, true},
-            Conv2d{16, 11, 9, 16, far, 1, false},   Conv2d{3, 13, 13, 4, third, 1, true},
-            Conv2d{8, 7, 7, 12, lopsided, 2, true}, Conv2d{7, 7, 9, 7, far, 7, false},
+    return {Conv{1, 1, 1, 1, {}, 1, false},       Conv{5, 7, 9, 19, lopsided, 1, true},
+            Conv{16, 11, 9, 16, far, 1, false},   Conv{3, 13, 13, 4, third, 1, true},
+            Conv{8, 7, 7, 12, lopsided, 2, true}, Conv{7, 7, 9, 7, far, 7, false},
             conv3d(4, 7, 7, 6, 4, deep, 2, true)};
 }
 
@@ -158,7 +158,7 @@ TEST(Cudnn, TakesTheDescriptionOfEveryPassAndType) {
 
 TEST(Cudnn, SaysThatThereIsNoGpu) {
     if (cuda::gpu().refusal().empty()) GTEST_SKIP() << "there is one";
-    const Problem problem{Conv2d{8, 8, 8, 8, {}, 1, false}, Pass::forward, 1, DataType::f32};
+    const Problem problem{Conv{8, 8, 8, 8, {}, 1, false}, Pass::forward, 1, DataType::f32};
     for (const auto& backend : cudnn::plans(cuda::gpu())) {
         EXPECT_NE(backend->supports(problem).reason.find("no GPU"), std::string::npos)
             << backend->supports(problem).reason;

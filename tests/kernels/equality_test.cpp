@@ -77,24 +77,24 @@ TEST_F(EveryBackend, ConvolvesExactly) {
     const Window lopsided{3, 3, 2, 1, 0, 1, 1, 2, 1, 1};
     const Window dilated{3, 3, 1, 1, 2, 2, 2, 2, 2, 2};
     const Window flat{1, 7, 1, 2, 0, 3, 0, 3, 1, 1};
-    const std::vector<Conv2d> ops{{1, 1, 1, 1, {}, 1, true},
-                                  {16, 5, 7, 8, {}, 1, true},
-                                  {16, 15, 14, 32, {}, 1, false},
-                                  {17, 16, 16, 5, {}, 1, true},
-                                  {16, 8, 8, 32, square(1, 0, 2), 1, false},
-                                  {1, 28, 28, 6, square(5, 2), 1, true},
-                                  {3, 9, 11, 16, square(3, 1), 1, false},
-                                  {16, 8, 8, 16, square(3, 1), 1, true},
-                                  {16, 9, 7, 32, square(3, 1, 2), 1, false},
-                                  {3, 23, 23, 8, square(7, 3, 2), 1, true},
-                                  {5, 7, 9, 19, lopsided, 1, true},
-                                  {16, 11, 9, 16, dilated, 1, false},
-                                  {4, 6, 13, 6, flat, 1, true},
-                                  {8, 7, 7, 12, square(3, 1), 2, true},
-                                  {32, 6, 6, 32, square(3, 1), 2, false},
-                                  {16, 7, 9, 16, square(3, 1), 16, false},
-                                  {6, 8, 8, 12, square(3, 1, 2), 6, true}};
-    for (const Conv2d& op : ops) {
+    const std::vector<Conv> ops{{1, 1, 1, 1, {}, 1, true},
+                                {16, 5, 7, 8, {}, 1, true},
+                                {16, 15, 14, 32, {}, 1, false},
+                                {17, 16, 16, 5, {}, 1, true},
+                                {16, 8, 8, 32, square(1, 0, 2), 1, false},
+                                {1, 28, 28, 6, square(5, 2), 1, true},
+                                {3, 9, 11, 16, square(3, 1), 1, false},
+                                {16, 8, 8, 16, square(3, 1), 1, true},
+                                {16, 9, 7, 32, square(3, 1, 2), 1, false},
+                                {3, 23, 23, 8, square(7, 3, 2), 1, true},
+                                {5, 7, 9, 19, lopsided, 1, true},
+                                {16, 11, 9, 16, dilated, 1, false},
+                                {4, 6, 13, 6, flat, 1, true},
+                                {8, 7, 7, 12, square(3, 1), 2, true},
+                                {32, 6, 6, 32, square(3, 1), 2, false},
+                                {16, 7, 9, 16, square(3, 1), 16, false},
+                                {6, 8, 8, 12, square(3, 1, 2), 6, true}};
+    for (const Conv& op : ops) {
         for (const std::int64_t batch : {1, 3}) expect_same(op, batch);
     }
 }
@@ -114,7 +114,7 @@ TEST_F(EveryBackend, TakesTheSameMaximaAmongEqualPixels) {
     const Window dilated{2, 2, 1, 1, 1, 1, 1, 1, 2, 2};
     for (const Window& w : {square(2, 0, 2), square(3, 1, 2), square(1, 0), sticks_out, lopsided, dilated}) {
         for (const std::int64_t channels : {1, 16, 19}) {
-            for (const std::int64_t batch : {1, 3}) expect_same(Pool2d{PoolKind::max, channels, 7, 8, w}, batch);
+            for (const std::int64_t batch : {1, 3}) expect_same(Pool{PoolKind::max, channels, 7, 8, w}, batch);
         }
     }
 }
@@ -128,11 +128,11 @@ TEST_F(EveryBackend, AveragesTheSameWindows) {
     for (const bool count_padding : {false, true}) {
         for (const Window& w : {square(2, 0, 2), square(3, 1, 2), square(3, 1), sticks_out, lopsided}) {
             for (const std::int64_t channels : {1, 16, 19}) {
-                expect_same(Pool2d{PoolKind::average, channels, 7, 8, w, count_padding}, 3, rounding);
+                expect_same(Pool{PoolKind::average, channels, 7, 8, w, count_padding}, 3, rounding);
             }
         }
     }
-    expect_same(Pool2d{PoolKind::average, 64, 8, 8, square(8, 0)}, 3);  // 1/64 is exact
+    expect_same(Pool{PoolKind::average, 64, 8, 8, square(8, 0)}, 3);  // 1/64 is exact
 }
 
 TEST_F(EveryBackend, NormalizesBatchesAlike) {
@@ -208,7 +208,7 @@ TEST_F(EveryBackend, TakesTheSameSoftmaxAndLoss) {
 
 TEST_F(EveryBackend, RunsAPreparedKernelOnOtherBuffersEachTime) {
     // 5 and 19 channels leave part of a block of channels empty.
-    const Conv2d op{5, 9, 9, 19, square(3, 1), 1, true};
+    const Conv op{5, 9, 9, 19, square(3, 1), 1, true};
     for (const Backend* backend : others()) {
         const auto kernel = backend->prepare({op, Pass::forward, 2, DataType::f32});
         for (const std::int64_t seed : {11, 12, 13, 14}) {
@@ -219,7 +219,7 @@ TEST_F(EveryBackend, RunsAPreparedKernelOnOtherBuffersEachTime) {
             expected.run(reference::backend(), Pass::forward);
             EXPECT_EQ(actual.dst, expected.dst);
             // A larger problem in between moves the memory that kernels may share, later only fills it.
-            Tensors larger{Conv2d{16, 8 * std::min<std::int64_t>(seed, 12), 64, 16, square(3, 1)}, 2, *backend};
+            Tensors larger{Conv{16, 8 * std::min<std::int64_t>(seed, 12), 64, 16, square(3, 1)}, 2, *backend};
             larger.run(*backend, Pass::forward);
         }
     }
@@ -227,7 +227,7 @@ TEST_F(EveryBackend, RunsAPreparedKernelOnOtherBuffersEachTime) {
 
 TEST_F(EveryBackend, RefusesOnlyWithAReasonAndThenTheReferenceIsChosen) {
     // A window wholly in the padding, and a neighbourhood of even size.
-    const Op empty_window = Pool2d{PoolKind::max, 2, 4, 4, {2, 2, 1, 1, 2, 0, 0, 0, 1, 1}};
+    const Op empty_window = Pool{PoolKind::max, 2, 4, 4, {2, 2, 1, 1, 2, 0, 0, 0, 1, 1}};
     const Op even = Lrn{.channels = 4, .height = 2, .width = 2, .size = 4};
     for (const Op& op : {empty_window, even}) {
         for (const Backend* backend : others()) {

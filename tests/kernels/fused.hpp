@@ -118,16 +118,16 @@ inline constexpr Window same3{
     .kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
 
 // Odd sizes, channels over one vector and over one panel, strides, groups, depthwise, 1 x 1, a large kernel, no bias.
-inline const std::vector<Conv2d> convolutions_with_relu{{3, 13, 11, 5, same3, 1, true, true},
-                                                        {17, 7, 9, 37, same3, 1, false, true},
-                                                        {33, 6, 6, 67, same3, 1, true, true},
-                                                        {130, 4, 5, 18, same3, 1, true, true},
-                                                        {16, 9, 7, 32, {3, 3, 2, 2, 1, 1, 1, 1}, 1, true, true},
-                                                        {16, 5, 7, 8, {}, 1, true, true},
-                                                        {16, 15, 14, 32, {}, 1, true, true},
-                                                        {19, 8, 10, 19, same3, 19, true, true},
-                                                        {6, 12, 15, 8, {3, 3, 1, 1, 2, 2, 2, 2, 2, 2}, 2, true, true},
-                                                        {4, 19, 18, 3, {7, 7, 1, 1, 3, 3, 3, 3}, 1, true, true}};
+inline const std::vector<Conv> convolutions_with_relu{{3, 13, 11, 5, same3, 1, true, true},
+                                                      {17, 7, 9, 37, same3, 1, false, true},
+                                                      {33, 6, 6, 67, same3, 1, true, true},
+                                                      {130, 4, 5, 18, same3, 1, true, true},
+                                                      {16, 9, 7, 32, {3, 3, 2, 2, 1, 1, 1, 1}, 1, true, true},
+                                                      {16, 5, 7, 8, {}, 1, true, true},
+                                                      {16, 15, 14, 32, {}, 1, true, true},
+                                                      {19, 8, 10, 19, same3, 19, true, true},
+                                                      {6, 12, 15, 8, {3, 3, 1, 1, 2, 2, 2, 2, 2, 2}, 2, true, true},
+                                                      {4, 19, 18, 3, {7, 7, 1, 1, 3, 3, 3, 3}, 1, true, true}};
 
 inline const std::vector<MatMul> products_with_relu{{1, 1, 1, true, Nonlinearity::relu},
                                                     {1, 33, 17, true, Nonlinearity::relu},

@@ -9,7 +9,7 @@ namespace {
 
 TEST(Fused, ConvolutionAndReluAreTheTwo) {
     for (const Backend* backend : backends()) {
-        for (const Conv2d& op : convolutions_with_relu) expect_exactly_as_chain(op, 2, *backend);
+        for (const Conv& op : convolutions_with_relu) expect_exactly_as_chain(op, 2, *backend);
     }
 }
 
@@ -39,7 +39,7 @@ TEST(Fused, NormalizationShortcutAndReluAreTheThree) {
 
 TEST(Fused, EveryOperatorHasABackendForAllItsPasses) {
     for (const BatchNorm& op : norms()) EXPECT_NO_THROW((void)choose(op, 2, DataType::f32));
-    for (const Conv2d& op : convolutions_with_relu) EXPECT_NO_THROW((void)choose(op, 2, DataType::f32));
+    for (const Conv& op : convolutions_with_relu) EXPECT_NO_THROW((void)choose(op, 2, DataType::f32));
     EXPECT_NO_THROW((void)choose(MatMul{1, 4, 4, true, Nonlinearity::gelu}, 2, DataType::f32));
 }
 

@@ -69,19 +69,19 @@ constexpr Window square(std::int64_t kernel, std::int64_t pad, std::int64_t stri
 }
 
 std::vector<Op> awkward_ops() {
-    return {Conv2d{1, 1, 1, 1, {}, 1, true},
-            Conv2d{17, 6, 5, 13, {}, 1, true},
-            Conv2d{67, 9, 11, 37, {}, 1, false},  // more channels than a vector or a panel, both prime
-            Conv2d{3, 9, 11, 16, square(3, 1), 1, false},
-            Conv2d{8, 5, 5, 16, square(1, 0, 2), 1, false},  // pixels that no output sees
-            Conv2d{5, 9, 8, 7, square(1, 1, 2), 1, true},
-            Conv2d{16, 9, 7, 32, square(3, 1, 2), 1, false},
-            Conv2d{5, 7, 9, 19, {3, 3, 2, 1, 0, 1, 1, 2, 1, 1}, 1, true},
-            Conv2d{4, 11, 10, 6, {5, 3, 3, 3, 4, 2, 4, 2, 1, 1}, 1, true},  // padding above half of the filter
-            Conv2d{2, 23, 23, 3, square(11, 5), 1, false},                  // more taps than a chunk
-            Conv2d{8, 7, 7, 12, {3, 3, 1, 1, 2, 2, 2, 2, 2, 2}, 2, true},
-            Conv2d{6, 8, 8, 12, square(3, 1, 2), 6, true},
-            Conv2d{4, 6, 5, 4, square(3, 1), 4, false},
+    return {Conv{1, 1, 1, 1, {}, 1, true},
+            Conv{17, 6, 5, 13, {}, 1, true},
+            Conv{67, 9, 11, 37, {}, 1, false},  // more channels than a vector or a panel, both prime
+            Conv{3, 9, 11, 16, square(3, 1), 1, false},
+            Conv{8, 5, 5, 16, square(1, 0, 2), 1, false},  // pixels that no output sees
+            Conv{5, 9, 8, 7, square(1, 1, 2), 1, true},
+            Conv{16, 9, 7, 32, square(3, 1, 2), 1, false},
+            Conv{5, 7, 9, 19, {3, 3, 2, 1, 0, 1, 1, 2, 1, 1}, 1, true},
+            Conv{4, 11, 10, 6, {5, 3, 3, 3, 4, 2, 4, 2, 1, 1}, 1, true},  // padding above half of the filter
+            Conv{2, 23, 23, 3, square(11, 5), 1, false},                  // more taps than a chunk
+            Conv{8, 7, 7, 12, {3, 3, 1, 1, 2, 2, 2, 2, 2, 2}, 2, true},
+            Conv{6, 8, 8, 12, square(3, 1, 2), 6, true},
+            Conv{4, 6, 5, 4, square(3, 1), 4, false},
             MatMul{1, 1, 1, true},
             MatMul{3, 5, 7, true},
             MatMul{17, 33, 65, false},
@@ -228,7 +228,7 @@ TEST(EmulatedF16, RoundsAMultiplyAddOnce) {
 TEST(NativeF16, GivesTheBitsOfTheEmulatedOne) {
     for (const HalfSums sums : {HalfSums::chunked, HalfSums::f16}) {
         if (cpu::native_f16(sums) == nullptr) GTEST_SKIP() << "this CPU has no AVX512-FP16";
-        Tensors native{Conv2d{19, 9, 7, 23, square(3, 1), 1, true}, 2, reference::backend()};
+        Tensors native{Conv{19, 9, 7, 23, square(3, 1), 1, true}, 2, reference::backend()};
         make_real(native.src[0], DataType::f16, 1);
         make_real(native.weights, DataType::f16, 2);
         Tensors emulated = native;

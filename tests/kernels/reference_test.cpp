@@ -25,8 +25,7 @@ TEST(ReferenceConv, SlidesACrossOverAPaddedImage) {
     // 4 5 6  *   1 1 1
     // 7 8 9      . 1 .
     Tensors t{
-        Conv2d{
-            1, 3, 3, 1, {.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1}},
+        Conv{1, 3, 3, 1, {.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1}},
         1, reference_loops()};
     t.src[0] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     t.weights = {0, 1, 0, 1, 1, 1, 0, 1, 0};
@@ -41,8 +40,8 @@ TEST(ReferenceConv, PadsOnlyTheSideItIsToldTo) {
     //   4 5 6 0
     //   7 8 9 0
     Tensors t{
-        Conv2d{1, 3, 3, 1, {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2, .pad_top = 1, .pad_right = 1}},
-        1, reference_loops()};
+        Conv{1, 3, 3, 1, {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2, .pad_top = 1, .pad_right = 1}}, 1,
+        reference_loops()};
     t.src[0] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     t.weights = {1, 2, 3, 4};
     t.run(reference_loops(), Pass::forward);
@@ -50,7 +49,7 @@ TEST(ReferenceConv, PadsOnlyTheSideItIsToldTo) {
 }
 
 TEST(ReferenceConv, DilatedTapsSkipPixels) {
-    Tensors t{Conv2d{1, 1, 5, 1, {.kernel_h = 1, .kernel_w = 3, .dilation_w = 2}}, 1, reference_loops()};
+    Tensors t{Conv{1, 1, 5, 1, {.kernel_h = 1, .kernel_w = 3, .dilation_w = 2}}, 1, reference_loops()};
     t.src[0] = {1, 2, 4, 8, 16};
     t.weights = {1, 10, 100};
     t.run(reference_loops(), Pass::forward);
@@ -59,7 +58,7 @@ TEST(ReferenceConv, DilatedTapsSkipPixels) {
 
 TEST(ReferenceConv, GroupsSeeOnlyTheirChannelsAndEachFilterItsBias) {
     // Filters 0 and 1 see channels 0 and 1, filters 2 and 3 see channels 2 and 3.
-    Tensors t{Conv2d{.channels = 4, .filters = 4, .window = {}, .groups = 2, .bias = true}, 2, reference_loops()};
+    Tensors t{Conv{.channels = 4, .filters = 4, .window = {}, .groups = 2, .bias = true}, 2, reference_loops()};
     t.src[0] = {1, 2, 3, 4, /* second sample */ 5, 6, 7, 8};
     t.weights = {1, 10, 0, 1, 100, 1000, 1, 0, /* bias */ 0.5, 0, 0.25, 0};
     t.diff_dst = {1, 0, 2, 1, /* second sample */ 3, 1, 4, 0};
@@ -82,7 +81,7 @@ TEST(ReferenceMatMul, MultipliesRowsOfSeveralSamples) {
 }
 
 TEST(ReferencePool, KeepsTheFirstOfTheLargestAndSendsItTheGradient) {
-    Tensors t{Pool2d{PoolKind::max, 1, 2, 4, {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}}, 1,
+    Tensors t{Pool{PoolKind::max, 1, 2, 4, {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}}, 1,
               reference_loops()};
     t.src[0] = {5, 5, -1, -2,  //
                 5, 1, -3, -1};
@@ -95,8 +94,7 @@ TEST(ReferencePool, KeepsTheFirstOfTheLargestAndSendsItTheGradient) {
 TEST(ReferencePool, AveragesWindowsThatStickOutWithOrWithoutTheirPadding) {
     // 8 | 4      a window of 2 x 2, stride 2, one column of padding at the right:
     // 4 | 8  .   windows {8 4 / 4 8} and {12 . / 16 .}
-    Pool2d pool{
-        PoolKind::average, 1, 2, 3, {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2, .pad_right = 1}};
+    Pool pool{PoolKind::average, 1, 2, 3, {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2, .pad_right = 1}};
     Tensors inside{pool, 1, reference_loops()};
     inside.src[0] = {8, 4, 12, 4, 8, 16};
     inside.diff_dst = {4, 4};
@@ -266,9 +264,9 @@ TEST(ReferenceDropout, MaskDoesNotDependOnHowTheBatchIsSplit) {
 }
 
 TEST(ReferenceBackwardData, LeavesOutAnInputThatNobodyNeeds) {
-    const std::vector<Op> ops{Conv2d{.channels = 2, .filters = 2, .window = {}},
+    const std::vector<Op> ops{Conv{.channels = 2, .filters = 2, .window = {}},
                               MatMul{1, 2, 3},
-                              Pool2d{},
+                              Pool{},
                               BatchNorm{},
                               Lrn{},
                               Activation{Nonlinearity::relu, {3}},

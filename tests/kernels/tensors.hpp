@@ -29,6 +29,8 @@ struct Tensors {
     std::vector<float> dst, diff_dst, weights, diff_weights, momentum, second_moment, workspace, state;
     std::vector<std::int32_t> labels, indices;
     std::vector<std::int64_t> tensor_sizes;
+    std::vector<std::vector<float>> fixed;
+    std::vector<std::vector<std::int32_t>> chosen;
     std::uint64_t seed = 1;
     std::int64_t first_sample = 0, first_row = 0;
 
@@ -96,6 +98,8 @@ struct Tensors {
         b.tensor_sizes = tensor_sizes;
         b.loss_batch = batch;
         b.seed = seed;
+        b.fixed = fixed;
+        b.chosen = chosen;
         b.first_sample = first_sample;
         b.first_row = first_row;
         return b;

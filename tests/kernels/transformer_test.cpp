@@ -117,6 +117,35 @@ TEST(AttentionByHand, ThatIsPackedIsThatOfTheThreeParts) {
     }
 }
 
+// Of four heads the first two and the last two read the same keys and values, whose gradients are the sums of both.
+TEST(AttentionByHand, OfSharedKeysIsThatOfKeysRepeated) {
+    Attention shared{4, 3, 5, 2, true};
+    shared.key_heads = 2;
+    Attention own = shared;
+    own.key_heads = 0;
+    const Backend& backend = reference::backend();
+    Tensors few{shared, 2, backend}, many{own, 2, backend};
+    many.src[0] = few.src[0];
+    const auto place = [](std::size_t i) { return i / 8 * 4 + i % 8 / 4 * 2 + i % 2; };  // of row i / 8, number i % 8
+    for (const std::size_t part : {1U, 2U}) {
+        for (std::size_t i = 0; i < many.src[part].size(); ++i) many.src[part][i] = few.src[part][place(i)];
+    }
+    few.run_forward_and_backward(backend);
+    many.run_forward_and_backward(backend);
+    EXPECT_EQ(few.dst, many.dst);
+    EXPECT_EQ(few.diff_src[0], many.diff_src[0]);
+    for (const std::size_t part : {1U, 2U}) {
+        std::vector<float> sums(few.diff_src[part].size());
+        for (std::size_t i = 0; i < many.diff_src[part].size(); ++i) sums[place(i)] += many.diff_src[part][i];
+        for (std::size_t i = 0; i < sums.size(); ++i) EXPECT_NEAR(few.diff_src[part][i], sums[i], 1e-5) << i;
+    }
+    for (const Backend* other : backends()) {
+        if (other == &backend) continue;
+        const Support support = other->supports({shared, Pass::forward, 1, DataType::f32});
+        EXPECT_TRUE(!support.yes || other->name() == backend.name()) << full_name(*other);
+    }
+}
+
 TEST(LayerNormByHand, OfMinusOneAndOneIsGammaAndBeta) {
     const LayerNorm op{1, 4};
     for (const Backend* backend : backends_of(op)) {
@@ -241,6 +270,19 @@ TEST(RoutingByHand, TakesFirstChoicesBeforeSecondOnes) {
         EXPECT_THAT(come.dst, ElementsAre(6, 0));
         EXPECT_FALSE(backend->supports({DispatchTokens{routing}, Pass::forward, 3, DataType::f32}).yes);
     }
+}
+
+// The three best of four experts: 3, 2 and 1 of the scores, none of which twice.
+TEST(RoutingByHand, SendsATokenToMoreThanTwoExperts) {
+    const Routing routing{.tokens = 1, .width = 1, .experts = 4, .top = 3, .capacity = 1};
+    Tensors go{DispatchTokens{routing}, 1, reference::backend()};
+    go.src = {{7}, {0, 5, 6, 4}};
+    go.run(reference::backend(), Pass::forward);
+    EXPECT_THAT(go.dst, ElementsAre(0, 7, 7, 7));
+    Tensors come{CombineTokens{routing}, 1, reference::backend()};
+    come.src = {{100, 3, 3, 3}, go.src[1]};
+    come.run(reference::backend(), Pass::forward);
+    EXPECT_THAT(come.dst, ElementsAre(FloatEq(3))) << "weights of the chosen sum to 1";
 }
 
 TEST(InteractionByHand, IsTheDenseVectorAndAllDotProducts) {

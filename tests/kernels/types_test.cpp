@@ -35,15 +35,15 @@ struct Case {
 };
 
 std::vector<Case> exact_cases() {
-    return {{Conv2d{1, 1, 1, 1, {}, 1, true}},
-            {Conv2d{17, 6, 5, 13, {}, 1, true}},
-            {Conv2d{3, 9, 11, 16, square(3, 1), 1, false}},
-            {Conv2d{16, 9, 7, 32, square(3, 1, 2), 1, false}},
-            {Conv2d{5, 7, 9, 19, {3, 3, 2, 1, 0, 1, 1, 2, 1, 1}, 1, true}},
-            {Conv2d{4, 11, 10, 6, {5, 3, 3, 3, 4, 2, 4, 2, 1, 1}, 1, true}},  // padding above half of the filter
-            {Conv2d{8, 7, 7, 12, {3, 3, 1, 1, 2, 2, 2, 2, 2, 2}, 2, true}},
-            {Conv2d{16, 7, 9, 16, square(3, 1), 16, false}},
-            {Conv2d{6, 8, 8, 12, square(3, 1, 2), 6, true}},
+    return {{Conv{1, 1, 1, 1, {}, 1, true}},
+            {Conv{17, 6, 5, 13, {}, 1, true}},
+            {Conv{3, 9, 11, 16, square(3, 1), 1, false}},
+            {Conv{16, 9, 7, 32, square(3, 1, 2), 1, false}},
+            {Conv{5, 7, 9, 19, {3, 3, 2, 1, 0, 1, 1, 2, 1, 1}, 1, true}},
+            {Conv{4, 11, 10, 6, {5, 3, 3, 3, 4, 2, 4, 2, 1, 1}, 1, true}},  // padding above half of the filter
+            {Conv{8, 7, 7, 12, {3, 3, 1, 1, 2, 2, 2, 2, 2, 2}, 2, true}},
+            {Conv{16, 7, 9, 16, square(3, 1), 16, false}},
+            {Conv{6, 8, 8, 12, square(3, 1, 2), 6, true}},
             {conv3d(3, 5, 6, 7, 18, cube(3, 1), 1, true)},
             {conv3d(18, 4, 5, 5, 6, cube(3, 2, 3), 2, false)},
             {ConvTranspose{5, 4, 6, 7, square(3, 1), 1, true}},
@@ -51,8 +51,8 @@ std::vector<Case> exact_cases() {
             {MatMul{1, 1, 1, true}},
             {MatMul{3, 5, 7, true}},
             {MatMul{17, 33, 64, false}},
-            {Pool2d{PoolKind::max, 19, 7, 8, square(3, 1, 2)}},
-            {Pool2d{PoolKind::average, 3, 8, 8, square(8, 0)}},
+            {Pool{PoolKind::max, 19, 7, 8, square(3, 1, 2)}},
+            {Pool{PoolKind::average, 3, 8, 8, square(8, 0)}},
             {Activation{Nonlinearity::relu, {37}}},
             {Add{{3, 5, 7}, 3}},
             {Concat{{16, 3, 8}, 5, 7}},
@@ -63,7 +63,7 @@ std::vector<Case> exact_cases() {
 
 std::vector<Case> rounded_cases() {
     const double some = 0x1p-18;
-    return {{Pool2d{PoolKind::average, 19, 7, 8, square(3, 1, 2), true}, some},
+    return {{Pool{PoolKind::average, 19, 7, 8, square(3, 1, 2), true}, some},
             {BatchNorm{5, 3, 5}, some},
             {Lrn{16, 4, 5, 5, 1.0, 0.75, 1.0}, some},
             {Activation{Nonlinearity::sigmoid, {37}}, some},

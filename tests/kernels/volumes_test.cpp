@@ -148,7 +148,7 @@ TEST(Reference, ConvolvesTransposedAsItIsDefined) {
 
 TEST(Reference, OfAVolumeOfOnePlaneIsThatOfAnImage) {
     const Window w{3, 2, 2, 1, 0, 1, 1, 2, 1, 2};
-    const Conv2d flat{4, 6, 7, 6, w, 2, true};
+    const Conv flat{4, 6, 7, 6, w, 2, true};
     Tensors image{flat, 2, reference::backend()};
     Tensors volume{as_volume(flat), 2, reference::backend()};
     image.run_forward_and_backward(reference::backend());
@@ -207,12 +207,11 @@ TEST(EveryBackend, PoolsVolumes) {
     sticks_out.pad_back = sticks_out.pad_bottom = sticks_out.pad_right = 1;
     for (const Window& w : {cube(2, 0, 2), cube(3, 1, 2), sticks_out}) {
         for (const std::int64_t channels : {1, 16, 19}) {
-            expect_same_everywhere(Pool2d{PoolKind::max, channels, 6, 7, w, false, 5}, 2);
+            expect_same_everywhere(Pool{PoolKind::max, channels, 6, 7, w, false, 5}, 2);
             // A quotient of whole numbers up to 27 * 4 by up to 27, below 4, maybe by a rounded inverse; the gradient
             // sums at most 27 of them: 27 * 4 * 2^-23.
             for (const bool count_padding : {false, true})
-                expect_same_everywhere(Pool2d{PoolKind::average, channels, 6, 7, w, count_padding, 5}, 2,
-                                       108 * 0x1p-23);
+                expect_same_everywhere(Pool{PoolKind::average, channels, 6, 7, w, count_padding, 5}, 2, 108 * 0x1p-23);
         }
     }
 }

@@ -33,9 +33,9 @@ std::map<std::string, std::vector<Class>> shipped_classes() {
 // Of convolutional networks and of transformers; software decides about the latter only.
 std::vector<Problem> problems_of_images(DataType type) {
     std::vector<Problem> problems;
-    const Conv2d conv{
+    const Conv conv{
         64, 56, 56, 64, {.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1}};
-    Conv2d grouped = conv;
+    Conv grouped = conv;
     grouped.groups = 32;
     for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights})
         for (const Op& op : {Op{conv}, Op{grouped}}) problems.push_back({op, pass, 32, type});

@@ -355,7 +355,7 @@ TEST(General, OperatorsOfTheStandardDomainHaveAForm) {
         {"Transpose", {"x"}, "rearrangement:5x6x4:transpose:from4x6x5:by2,1,0"},
         {"ReduceMean", {"x"}, "pool:c4h6w5r6s5:pad0:stride1:average"},
         {"ReduceMax", {"x"}, "reduction:4x6x5:max:axes1,2:keep"},
-        {"Pad", {"x", "pads"}, "rearrangement:4x8x7:pad:from4x6x5"},
+        {"Pad", {"x", "pads"}, "rearrangement:4x8x7:pad:from4x6x5:by0,1,1"},
         {"Expand", {"x", "more"}, "rearrangement:2x4x6x5:expand:from4x6x5"},
         {"InstanceNormalization", {"x", "four", "four2"}, "normalization:4x6x5:sets4:gamma4:beta4:inner30"},
     };

@@ -193,7 +193,7 @@ TEST(Padding, SameUpperPutsTheOddPixelAfter) {
         set(node, "kernel_shape", {3, 3});
         set(node, "strides", {2, 2});
         set_text(node, "auto_pad", word);
-        const auto pool = std::get<Pool2d>(import_onnx(file.save("same.onnx")).layers.back().op);
+        const auto pool = std::get<Pool>(import_onnx(file.save("same.onnx")).layers.back().op);
         EXPECT_EQ(pool.window.pad_top, before) << word;
         EXPECT_EQ(pool.window.pad_bottom, after) << word;
     }

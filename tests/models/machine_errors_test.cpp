@@ -242,5 +242,26 @@ TEST(GoodMachineFile, OfOneNodeNeedsNoFabric) {
     EXPECT_TRUE(std::holds_alternative<Star>(parse_machine(text, "one.toml").fabric.topology));
 }
 
+// Each part of a key is a table within the one before, and taken apart by a call of its own: 60,000 overflow the stack.
+TEST(MachineFile, WithKeysOfManyPartsIsRefusedWithItsLine) {
+    std::string key = "a";
+    for (int part = 1; part < 32; ++part) key += ".a";
+    const auto refusal = [](const std::string& text) -> std::string {
+        try {
+            parse_machine(text, "deep.toml");
+        } catch (const InputError& error) {
+            return error.what();
+        }
+        return "";
+    };
+    EXPECT_THAT(refusal(std::string{good} + key + " = 1\n"), testing::Not(HasSubstr("parts"))) << "32 may be";
+    EXPECT_THAT(refusal("x = 1\n" + key + ".a = 1\n"), HasSubstr("deep.toml:2: "));
+    EXPECT_THAT(refusal("[" + key + ".'a b']\n"), HasSubstr("more than 32 parts"));
+    EXPECT_THAT(refusal("x = [\"" + key + ".a\", 1.5" + std::string(40, ',') + "]\n"),
+                testing::Not(HasSubstr("parts")));
+    while (key.size() < 120'000) key += '.' + key;
+    EXPECT_THAT(refusal(key + " = 1\n"), HasSubstr("deep.toml:1: not TOML that is read here"));
+}
+
 }  // namespace
 }  // namespace rehearse::models

@@ -154,7 +154,7 @@ Machine with_everything() {
     machine.summary = "tab\tnewline\nµ";
     DeviceClass& device = machine.classes[0];
     const Problem problem{Activation{Nonlinearity::relu, {3, 8, 8}}, Pass::forward, 4, DataType::f32};
-    const Problem conv{Conv2d{3, 8, 8, 16, {.kernel_h = 3, .kernel_w = 3}, 1, true}, Pass::backward_data, 2,
+    const Problem conv{Conv{3, 8, 8, 16, {.kernel_h = 3, .kernel_w = 3}, 1, true}, Pass::backward_data, 2,
                        DataType::f16};
     device.measured[to_string(problem)] = {Seconds{1.0 / 3e6}, 1.0 / 7, 31, "measured, me"};
     device.measured[to_string(conv)] = {Seconds{2e-3}, 0, 1, "measured, \"you\""};

@@ -109,7 +109,7 @@ TEST(PriceModels, GrowWithTheBatch) {
         for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
             Seconds before;
             for (std::int64_t batch = 1; batch <= 256; batch *= 2) {
-                const Conv2d layer{128, 28, 28, 128, Window{3, 3, 1, 1, 1, 1, 1, 1}};
+                const Conv layer{128, 28, 28, 128, Window{3, 3, 1, 1, 1, 1, 1, 1}};
                 const auto answer = model->answer({layer, pass, batch, DataType::f32});
                 ASSERT_TRUE(answer);
                 EXPECT_GT(answer->time.value, 0.98 * before.value) << name << " batch " << batch;
@@ -127,7 +127,7 @@ TEST(PriceModels, KnowNoFastAlgorithmOfFiltersOfOneRow) {
     for (const Window& window : {Window{.kernel_h = 1, .kernel_w = 7, .pad_left = 3, .pad_right = 3},
                                  Window{.kernel_h = 7, .kernel_w = 1, .pad_top = 3, .pad_bottom = 3}}) {
         for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
-            const Conv2d layer{160, 17, 17, 160, window};
+            const Conv layer{160, 17, 17, 160, window};
             EXPECT_GT(model->answer({layer, pass, 64, DataType::f32})->time, flops(layer, pass, 64) / peak);
         }
     }
@@ -142,18 +142,18 @@ TEST(PriceModels, PriceVolumesAsTheirPlanesBelowEachOther) {
     for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
         // 62^3 outputs, as 62 x 62 rows of 62.
         const Price volume = time(conv3d(16, 63, 63, 63, 16, cube), pass);
-        EXPECT_EQ(volume.time, time(Conv2d{16, 62 * 62 + 3, 63, 16, tall}, pass).time);
+        EXPECT_EQ(volume.time, time(Conv{16, 62 * 62 + 3, 63, 16, tall}, pass).time);
         EXPECT_THAT(volume.source, HasSubstr("DeepBench"));
         // Of one plane, it is that plane.
         const Window flat{.kernel_h = 5, .kernel_w = 5};
-        EXPECT_EQ(time(conv3d(32, 1, 28, 28, 64, flat), pass).time, time(Conv2d{32, 28, 28, 64, flat}, pass).time);
+        EXPECT_EQ(time(conv3d(32, 1, 28, 28, 64, flat), pass).time, time(Conv{32, 28, 28, 64, flat}, pass).time);
     }
     cube.stride_d = cube.stride_h = cube.stride_w = 2;
     EXPECT_THAT(time(conv3d(16, 63, 63, 63, 16, cube), Pass::forward).source, HasSubstr("roofline"));
 }
 
 TEST(PriceModels, AreUsedByTheMachinesThatNameThem) {
-    const Problem layer{Conv2d{128, 28, 28, 128, Window{3, 3, 1, 1, 1, 1, 1, 1}}, Pass::forward, 32, DataType::f32};
+    const Problem layer{Conv{128, 28, 28, 128, Window{3, 3, 1, 1, 1, 1, 1, 1}}, Pass::forward, 32, DataType::f32};
     for (const char* name : {"summit", "cori-knl", "titanx-server"}) {
         const Machine machine = load_machine(name);
         EXPECT_THAT(price(layer, machine.classes.at(0)).source, HasSubstr("DeepBench")) << name;

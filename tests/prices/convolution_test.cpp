@@ -14,7 +14,7 @@ namespace {
 Problem conv(std::int64_t batch, std::int64_t channels, std::int64_t side, std::int64_t filters,
              std::int64_t kernel = 3, std::int64_t stride = 1, Pass pass = Pass::forward) {
     const std::int64_t pad = kernel / 2;
-    return {Conv2d{channels, side, side, filters, Window{kernel, kernel, stride, stride, pad, pad, pad, pad}}, pass,
+    return {Conv{channels, side, side, filters, Window{kernel, kernel, stride, stride, pad, pad, pad, pad}}, pass,
             batch, DataType::f32};
 }
 
@@ -56,7 +56,7 @@ TEST(Families, KnowWhatTheyCannotDo) {
     EXPECT_FALSE(fourier(shape_of(conv(8, 64, 28, 64, 1)), v100)) << "a product already";
     EXPECT_FALSE(fourier(shape_of(conv(8, 64, 28, 64, 5, 2)), v100)) << "skips pixels";
     Problem depthwise = conv(8, 64, 28, 64);
-    std::get<Conv2d>(depthwise.op).groups = 64;
+    std::get<Conv>(depthwise.op).groups = 64;
     EXPECT_FALSE(implicit_gemm(shape_of(depthwise), v100));
     EXPECT_TRUE(grouped(shape_of(depthwise), v100));
 }

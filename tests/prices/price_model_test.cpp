@@ -16,12 +16,12 @@ using namespace literals;
 const DeviceSheet sheet{10_TFLOPS, 100_GBps, 4, 1, 4_B};
 
 Problem conv(std::int64_t channels, std::int64_t filters, std::int64_t batch, Pass pass = Pass::forward) {
-    return {Conv2d{channels, 16, 16, filters, Window{3, 3, 1, 1, 1, 1, 1, 1}}, pass, batch, DataType::f32};
+    return {Conv{channels, 16, 16, filters, Window{3, 3, 1, 1, 1, 1, 1, 1}}, pass, batch, DataType::f32};
 }
 
 // 64 -> 128 channels of 16x16, batch 2: the table in kernel_point.hpp, by hand.
 TEST(KernelPoints, AreProductsAsLibrariesSeeThem) {
-    const Conv2d op = std::get<Conv2d>(conv(64, 128, 2).op);
+    const Conv op = std::get<Conv>(conv(64, 128, 2).op);
     const auto sizes = [&](Pass pass) {
         const ProductSizes p = product_sizes(op, pass, 2);
         return std::vector{p.m, p.n, p.k};
@@ -54,7 +54,7 @@ TEST(KernelPoints, HaveTheRooflinesOfTheirDevice) {
 
 TEST(KernelPoints, RefuseWhatWasNeverMeasured) {
     Problem grouped = conv(64, 64, 2);
-    std::get<Conv2d>(grouped.op).groups = 64;
+    std::get<Conv>(grouped.op).groups = 64;
     EXPECT_FALSE(kernel_point(grouped, sheet));
     EXPECT_FALSE(kernel_point({Activation{Nonlinearity::relu, {64}}, Pass::forward, 2, DataType::f32}, sheet));
     EXPECT_FALSE(kernel_point(conv(64, 64, 2, Pass::update), sheet));
@@ -80,7 +80,7 @@ MeasuredKernels steady(double factor) {
 
 TEST(PriceModel, LearnsAShareOfTheRooflineAndKnowsWhereItIsAStranger) {
     const KernelPrices prices{steady(3)};
-    const Problem between = conv(96, 200, 8), far = {Conv2d{3, 2000, 2000, 7, Window{11, 11, 7, 7}}, Pass::forward, 1};
+    const Problem between = conv(96, 200, 8), far = {Conv{3, 2000, 2000, 7, Window{11, 11, 7, 7}}, Pass::forward, 1};
     const auto near = prices.at(between), lost = prices.at(far);
     ASSERT_TRUE(near && lost);
     const double bound = kernel_point(between, sheet)->bounds.overlapped().value;
@@ -127,7 +127,7 @@ TEST(PriceModel, AddsABiasInAKernelOfItsOwn) {
     const auto more = [&](Pass pass, bool relu) {
         Problem problem = conv(64, 64, 8, pass);
         const Seconds without = price(problem, device).time;
-        auto& op = std::get<Conv2d>(problem.op);
+        auto& op = std::get<Conv>(problem.op);
         op.bias = true;
         op.relu = relu;
         return (price(problem, device).time - without).value;

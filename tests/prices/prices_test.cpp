@@ -24,7 +24,7 @@ DeviceClass device() {
 }
 
 // 64 x 64 filters of 1x1 on 100 x 100: 10^4 * 64 * 128 = 81.92 MFLOP a sample; 2 * 64 * 10^4 * 4 B + 16 kB = 5.13 MB.
-const Conv2d conv{64, 100, 100, 64, Window{}};
+const Conv conv{64, 100, 100, 64, Window{}};
 
 TEST(Roofline, TakesTheSlowerOfComputeAndMemory) {
     const Price p = price({conv, Pass::forward, 1, DataType::f32}, device());
@@ -32,7 +32,7 @@ TEST(Roofline, TakesTheSlowerOfComputeAndMemory) {
     EXPECT_DOUBLE_EQ(p.time.value, memory / 0.25 + 5e-6);
     EXPECT_EQ(p.error, 0.3);
     EXPECT_THAT(p.source, testing::HasSubstr("memory bound"));
-    const Conv2d big{512, 14, 14, 512, Window{3, 3, 1, 1, 1, 1, 1, 1}};
+    const Conv big{512, 14, 14, 512, Window{3, 3, 1, 1, 1, 1, 1, 1}};
     const Price q = price({big, Pass::backward_data, 32, DataType::f32}, device());
     EXPECT_DOUBLE_EQ(q.time.value, 32 * 2.0 * 512 * 196 * 512 * 9 / 10e12 / 0.5 + 5e-6);
     EXPECT_THAT(q.source, testing::HasSubstr("compute bound"));

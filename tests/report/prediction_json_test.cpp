@@ -23,7 +23,8 @@ predict::Prediction small() {
 }
 
 TEST(PredictionJson, ComesBackAsItWas) {
-    const predict::Prediction prediction = small();
+    predict::Prediction prediction = small();
+    prediction.points[1].guessed = 0.25;
     nlohmann::ordered_json document{{"schema", "rehearse.prediction/1"}, {"model", "lenet5"}, {"machine", "summit"}};
     for (const predict::Point& point : prediction.points) document["points"].push_back(json_of(point));
     for (const predict::Explained& part : explained(prediction)) document["explanation"].push_back(json_of(part));
@@ -37,6 +38,7 @@ TEST(PredictionJson, ComesBackAsItWas) {
         EXPECT_EQ(is.band.high, was.band.high);
         EXPECT_EQ(is.efficiency, was.efficiency);
         EXPECT_EQ(is.utilization, was.utilization);
+        EXPECT_EQ(is.guessed, was.guessed);
         EXPECT_EQ(is.mode, was.mode);
         EXPECT_EQ(is.nodes, was.nodes);
         EXPECT_EQ(is.memory.capacity, was.memory.capacity);
@@ -54,6 +56,21 @@ TEST(PredictionJson, OfOtherKindsIsRefused) {
     EXPECT_THAT(read("[]"), ThrowsMessage<InputError>(HasSubstr("x.json")));
     EXPECT_THAT(read(R"({"schema": "rehearse.prediction/1", "points": []})"),
                 ThrowsMessage<InputError>(HasSubstr("without points")));
+}
+
+// What was let in unknown stands beside the step; where nothing was, nothing is said.
+TEST(PredictionJson, SaysWhatShareIsGuessed) {
+    Network network{.name = "guess", .layers = {{"input", Input{{16}}, {}, {16}}}};
+    network.layers.push_back({"mystery", Unknown{"Mystery", 16, 0, {16}}, {0}, {16}});
+    network.layers.push_back({"fc", MatMul{.m = 1, .n = 4, .k = 16}, {1}, {4}});
+    network.layers.push_back({"loss", SoftmaxLoss{4}, {2}, {1}});
+    const predict::Prediction prediction = predict::predict({.network = network,
+                                                             .machine = models::load_machine("summit"),
+                                                             .plan = schedule::parse_plan("data"),
+                                                             .devices = {6}});
+    EXPECT_GT(guessed_share(network), 0.1);
+    EXPECT_EQ(json_of(prediction.points.front())["guessed_share"], guessed_share(network));
+    EXPECT_FALSE(json_of(small().points.front()).contains("guessed_share"));
 }
 
 // A share of all devices' peaks: one half of the operations of two devices that could each do all of them in the step.

@@ -259,6 +259,59 @@ TEST(Checkpoints, OfOtherPlansAreRefusedWhereRanksHaveStatesOfTheirOwn) {
     EXPECT_THAT(refusal("data", "data:local=2"), testing::HasSubstr("has one network's state"));
 }
 
+// By the names of layers; what a layer begins with is what was saved.
+TEST(WeightsFile, NamesLayersAndGivesThemBack) {
+    const Communicator world = Communicator::world();
+    const Folder folder;
+    const Schedule schedule = scheduled("data");
+    const std::string saved = folder.path() + "/saved.h5", again = folder.path() + "/again.h5";
+    Options options{.steps = 2, .learning_rate = 0.01F};
+    options.save = saved;
+    options.save_gradients = folder.path() + "/gradients.h5";
+    const Result result = train_on(world, schedule, options, {}, {});
+    world.barrier();
+    Schedule next = schedule;
+    give_weights(next.network, saved);
+    std::size_t given = 0;
+    for (const Layer& layer : next.network.layers) {
+        if (parameters(layer.op) == 0) continue;
+        ASSERT_NE(layer.given, nullptr) << layer.name;
+        given += layer.given->weights.size();
+    }
+    EXPECT_EQ(given, result.weights.size());
+    // A step of length 0 leaves them as they are.
+    options = {.steps = 1, .seed = 77, .learning_rate = 0};
+    options.save = again;
+    const Result kept = train_on(world, next, options, {}, {});
+    world.barrier();
+    EXPECT_EQ(kept.weights, result.weights);
+    Network of_gradients = schedule.network;
+    give_weights(of_gradients, folder.path() + "/gradients.h5");
+    std::vector<float> gradients;
+    for (const Layer& layer : of_gradients.layers)
+        if (parameters(layer.op) > 0)
+            gradients.insert(gradients.end(), layer.given->weights.begin(), layer.given->weights.end());
+    std::ranges::sort(gradients);
+    std::vector<float> right = result.gradients;
+    std::ranges::sort(right);
+    EXPECT_EQ(gradients, right);
+}
+
+TEST(WeightsFile, ACheckpointGivesWeightsToo) {
+    const Folder folder;
+    const Schedule schedule = scheduled("data");
+    const Checkpoint checkpoint = trained(schedule, folder.path(), 1, false);
+    Network network = schedule.network;
+    give_weights(network, newest(folder.path()).value());
+    for (std::size_t i = 0; i < network.layers.size(); ++i) {
+        if (parameters(network.layers[i].op) == 0) continue;
+        EXPECT_EQ(network.layers[i].given->weights, checkpoint.layers[i].weights);
+    }
+    network.layers.back().name = "other";
+    for (Layer& layer : network.layers) layer.name += "x";
+    EXPECT_THROW(give_weights(network, newest(folder.path()).value()), InputError);
+}
+
 }  // namespace
 }  // namespace rehearse::run
 

@@ -38,6 +38,16 @@ Network two_inputs() {
     return n;
 }
 
+// As the import of a file leaves what no kernel does.
+Network sorting() {
+    Network n{.name = "sorting", .layers = {}};
+    const int input = test::add(n, "input", Input{{4}}, {});
+    const int sorted = test::add(n, "largest", Rearrangement{"pack", {{4}}, {2}}, {input});
+    n.layers[at(sorted)].given = std::make_shared<const Given>(Given{.not_run = "no kernel sorts"});
+    test::add(n, "loss", SoftmaxLoss{3}, {test::add(n, "fc", MatMul{.m = 1, .n = 3, .k = 2}, {sorted})});
+    return n;
+}
+
 // The ids come first, the table that they are looked up in last.
 Network late_table() {
     Network n{.name = "late-table", .layers = {}};
@@ -69,6 +79,7 @@ std::vector<Case> cases() {
     const Schedule local = of("data:local=2");
     return {
         {"inputs of one kind", schedule_of(two_inputs(), "data", 1, 4)},
+        {"operators of a file in a form", schedule_of(sorting(), "data", 1, 4)},
         {"a pipeline whose later stage", schedule_of(late_table(), "pipe=2:microbatches=2", 2, 4)},
         {"weights that two stages share", schedule_of(tied, "pipe=2:schedule=pipedream:microbatches=2", 2, 4)},
         {"spatial with batch norm", in(Precision::mixed, test::images(), "spatial=2", 2)},
@@ -83,8 +94,11 @@ std::vector<Case> cases() {
         {"--precision fp8", in(Precision::fp8, dropping, "data", 2)},
         {"axes beside data", of("server=1,data=1,tensor=2", 3)},
         {"server with place", of("server=2:copies=2,data=1", 3)},
+        {"LAMB where ranks have pieces", schedule_of(dropping, "data=1,tensor=2", 2, 4, Optimizer::lamb)},
+        {"elastic with one model", schedule_of(dropping, "data=1:local=2:elastic=0.5", 1, 4)},
         {"tables that ranks do not share", schedule_of(dlrm, "data=2:tables=shared", 2, 4)},
         {"tables=shared with momentum", schedule_of(dlrm, "data=3:tables=shared", 3, 4), {.momentum = 0.9F}},
+        {"--save, --save-gradients", local, {.momentum = 0, .save = "trained.h5"}},
         {"--check-gradients with --resume", of("server=1,data=1"), {.check_gradients = true, .resume = true}},
         {"--assign, --learner-paces", of("data"), {.first_idle = true}},
         {"learners or --unlocked beside", of("data=1:local=2,tensor=2"), {.unlocked = 2, .momentum = 0}},

@@ -37,9 +37,10 @@ Result train_checked(const Network& network, std::string_view plan, std::int64_t
 }
 
 // Adam's first steps are as long where a gradient is rounding as where it is one: what is allowed then is more.
-void expect_as_written_out(const std::vector<const char*>& plans, Optimizer optimizer = Optimizer::sgd) {
+void expect_as_written_out(const std::vector<const char*>& plans, Optimizer optimizer = Optimizer::sgd,
+                           const std::vector<Network>& networks = {test::branches(), test::dropping()}) {
     const double most = optimizer == Optimizer::adam ? 0.05 : 1e-3;
-    for (const Network& network : {test::branches(), test::dropping()}) {
+    for (const Network& network : networks) {
         for (const char* plan : plans) {
             SCOPED_TRACE(network.name + ", " + plan);
             const Result result = train_checked(network, plan, 6, 3, optimizer);
@@ -55,6 +56,14 @@ TEST(Methods, ModelsAreAveragedAfterSomeUpdates) {
     if (ranks() == 8) GTEST_SKIP() << "on 2, 3 and 4 ranks: written out for 8 it takes long, and says nothing more";
     expect_as_written_out({"data:local=1", "data:local=3", "data:local=2:bucket=1kB"});
     expect_as_written_out({"data:local=2"}, Optimizer::adam);
+}
+
+// Bernstein et al. 2018: of 2, 3 and 4 votes, with ties and without; one bucket and several. A network without
+// normalization: behind it the gradient of a bias is 0, and its sign rounding.
+TEST(Methods, RanksVoteOnSigns) {
+    if (ranks() == 8) GTEST_SKIP() << "on 2, 3 and 4 ranks: written out for 8 it takes long, and says nothing more";
+    expect_as_written_out({"data:signs=vote", "data:signs=vote:bucket=1kB"}, Optimizer::sgd, {test::dropping()});
+    expect_as_written_out({"data:signs=vote"}, Optimizer::adam, {test::dropping()});
 }
 
 TEST(Methods, ModelsAndTheirAveragePullAtEachOther) {

@@ -16,7 +16,8 @@ namespace rehearse::test {
 
 inline int add(Network& network, std::string name, Op op, std::vector<int> inputs) {
     Shape output = output_shape(op);
-    network.layers.push_back({std::move(name), std::move(op), std::move(inputs), std::move(output)});
+    const int block = block_called(network, name);
+    network.layers.push_back({std::move(name), std::move(op), std::move(inputs), std::move(output), -1, block});
     return static_cast<int>(network.layers.size()) - 1;
 }
 
@@ -29,7 +30,7 @@ inline Network branches() {
     Network n{.name = "branches", .layers = {}};
     const Window same{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
     const auto conv = [&](std::int64_t channels) {
-        return Conv2d{.channels = channels, .height = 6, .width = 6, .filters = 4, .window = same, .bias = true};
+        return Conv{.channels = channels, .height = 6, .width = 6, .filters = 4, .window = same, .bias = true};
     };
     const int input = add(n, "input", Input{{2, 6, 6}}, {});
     const int a = add(n, "a", conv(2), {input});
@@ -38,7 +39,7 @@ inline Network branches() {
     const int b = add(n, "b", conv(4), {r});
     const int c = add(n, "c", conv(4), {r});
     const int sum = add(n, "sum", Add{{4, 6, 6}, 3}, {b, c, r});
-    const int pool = add(n, "pool", Pool2d{PoolKind::average, 2, 6, 6, same}, {input});
+    const int pool = add(n, "pool", rehearse::Pool{PoolKind::average, 2, 6, 6, same}, {input});
     const int cat = add(n, "cat", Concat{{4, 4, 2}, 6, 6}, {sum, r, pool});
     const int flat = add(n, "flatten", Flatten{{10, 6, 6}}, {cat});
     const int fc = add(n, "fc", MatMul{.m = 1, .n = 3, .k = 360}, {flat});

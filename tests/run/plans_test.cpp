@@ -38,7 +38,7 @@ Network convolutions() {
     Network n{.name = "convolutions", .layers = {}};
     const Window same{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
     const auto conv = [&](std::int64_t channels, std::int64_t size) {
-        return Conv2d{.channels = channels, .height = size, .width = size, .filters = 16, .window = same, .bias = true};
+        return Conv{.channels = channels, .height = size, .width = size, .filters = 16, .window = same, .bias = true};
     };
     const int input = add(n, "input", Input{{3, 8, 8}}, {});
     const int a = add(n, "a", conv(3, 8), {input});
@@ -47,7 +47,7 @@ Network convolutions() {
     const int rb = add(n, "rb", Activation{Nonlinearity::relu, {16, 8, 8}}, {b});
     const int sum = add(n, "sum", Add{{16, 8, 8}, 2}, {ra, rb});
     const Window half{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
-    const int pool = add(n, "pool", Pool2d{PoolKind::max, 16, 8, 8, half}, {sum});
+    const int pool = add(n, "pool", rehearse::Pool{PoolKind::max, 16, 8, 8, half}, {sum});
     const int c = add(n, "c", conv(16, 4), {pool});
     const int rc = add(n, "rc", Activation{Nonlinearity::relu, {16, 4, 4}}, {c});
     const int flat = add(n, "flatten", Flatten{{16, 4, 4}}, {rc});

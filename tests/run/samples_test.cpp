@@ -135,6 +135,66 @@ TEST_F(Files, Hdf5RowsAreSamples) {
     EXPECT_THAT(refusal([&] { Samples(models::load_network("lenet5"), 1, (folder_ / "text.h5").string()); }),
                 HasSubstr("not an HDF5 file"));
 }
+
+// A network that scores, behind each of four tokens of 9, the next one.
+Network of_words(std::int64_t rows = 4) {
+    Network network{"words",
+                    {{"input", Input{{4}, 9}, {}, {4}},
+                     {"table", Embedding{4, 9, 5}, {0}, {4, 5}},
+                     {"scores", MatMul{.m = 4, .n = 9, .k = 5}, {1}, {4, 9}}}};
+    if (rows == 4) network.layers.push_back({"loss", SoftmaxLoss{.classes = 9, .rows = 4}, {2}, {1}});
+    check(network);
+    return network;
+}
+
+class Tokens : public Files {
+protected:
+    void write_tokens(const std::vector<hsize_t>& sizes, const std::vector<int>& values, const char* name = "tokens") {
+        const hid_t file = std::filesystem::exists(path_)
+                               ? H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT)
+                               : H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+        const hid_t space = H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr);
+        const hid_t set = H5Dcreate2(file, name, H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+        H5Dwrite(set, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
+        H5Dclose(set);
+        H5Sclose(space);
+        H5Fclose(file);
+    }
+    std::vector<std::int32_t> read(int sample, Samples samples) {
+        std::vector<std::int32_t> ids(4), labels(4);
+        samples.fill(sample, {}, ids, labels);
+        ids.insert(ids.end(), labels.begin(), labels.end());
+        return ids;
+    }
+    std::string path_ = (folder_ / "words.h5").string();
+};
+
+TEST_F(Tokens, OfATextEachSampleIsFollowedByItsLabels) {
+    write_tokens({10}, {1, 2, 3, 4, 5, 6, 7, 8, 0, 1});
+    const auto samples = [&] { return Samples{of_words(), 1, path_, false}; };
+    EXPECT_THAT(read(0, samples()), ElementsAre(1, 2, 3, 4, 2, 3, 4, 5));
+    EXPECT_THAT(read(1, samples()), ElementsAre(5, 6, 7, 8, 6, 7, 8, 0));
+    EXPECT_THAT(read(2, samples()), ElementsAre(1, 2, 3, 4, 2, 3, 4, 5));  // over again, in the given order
+}
+
+TEST_F(Tokens, RowsHaveOneTokenMoreOrLabelsOfTheirOwn) {
+    write_tokens({2, 5}, {1, 2, 3, 4, 5, 6, 7, 8, 0, 1});
+    EXPECT_THAT(read(1, {of_words(), 1, path_, false}), ElementsAre(6, 7, 8, 0, 7, 8, 0, 1));
+    path_ = (folder_ / "both.h5").string();
+    write_tokens({1, 4}, {1, 2, 3, 4});
+    write_tokens({1, 4}, {8, 7, 6, 5}, "labels");
+    EXPECT_THAT(read(0, {of_words(), 1, path_, false}), ElementsAre(1, 2, 3, 4, 8, 7, 6, 5));
+}
+
+TEST_F(Tokens, WhatIsNoSampleIsRefused) {
+    write_tokens({2, 6}, std::vector<int>(12, 1));
+    EXPECT_THAT(refusal([&] { Samples(of_words(), 1, path_); }),
+                HasSubstr("tokens of 2x6 and no labels; the network takes"));
+    path_ = (folder_ / "large.h5").string();
+    write_tokens({5}, {1, 2, 9, 4, 5});
+    EXPECT_THAT(refusal([&] { read(0, {of_words(), 1, path_, false}); }), HasSubstr("is 9"));
+    EXPECT_THAT(refusal([&] { Samples(of_words(), 1, "climate"); }), HasSubstr("a data set 'tokens'"));
+}
 #endif
 
 TEST(FloodFill, ReachesNeighboursAndNothingElse) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks every cell of the table: two features go together and make a schedule, or are refused with the table's reason.
 #include "schedule/compatibility.hpp"
+#include "core/methods/averaging.hpp"
+#include "core/methods/servers.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,8 +50,9 @@ Network tower() {
 }
 
 const std::vector<Network>& networks() {
-    static const std::vector<Network> all{tower(), test::images(), test::tiny_transformer(models::TransformerKind::decoder),
-                                          test::tiny_dlrm(), mixture()};
+    static const std::vector<Network> all{tower(), test::images(),
+                                          test::tiny_transformer(models::TransformerKind::decoder), test::tiny_dlrm(),
+                                          mixture()};
     return all;
 }
 
@@ -85,8 +88,8 @@ void expect_updates(const Schedule& schedule) {
         std::vector<int> updates(rank_class.part.buckets.size());
         for (const Step& step : rank_class.steps) {
             if (const auto* update = std::get_if<Update>(&step.action)) ++updates[at(update->bucket)];
-            const auto* trade = std::get_if<Trade>(&step.action);
-            if (trade != nullptr && schedule.averaging.period == 0) ++updates[at(trade->bucket)];
+            const auto* push_pull = std::get_if<PushPull>(&step.action);
+            if (push_pull != nullptr && schedule.methods.get<Averaging>().period == 0) ++updates[at(push_pull->bucket)];
         }
         std::set<int> counts;
         for (std::size_t b = 0; b < updates.size(); ++b) {
@@ -107,7 +110,7 @@ Made make_all(const std::string& text, Job job) {
     Made made;
     const Plan plan = parse_plan(text);
     for (const std::int64_t ranks : {2, 4, 8}) {
-        job.devices = ranks + (plan.servers.shared ? 0 : plan.servers.count);
+        job.devices = ranks + (plan.methods.get<Servers>().shared ? 0 : plan.methods.get<Servers>().count);
         job.batch_per_device = 8;
         for (const Network& network : networks()) {
             try {

@@ -14,7 +14,8 @@ namespace rehearse::schedule {
 
 inline int add(Network& network, std::string name, Op op, std::vector<int> inputs) {
     Shape output = output_shape(op);
-    network.layers.push_back({std::move(name), std::move(op), std::move(inputs), std::move(output)});
+    const int block = block_called(network, name);
+    network.layers.push_back({std::move(name), std::move(op), std::move(inputs), std::move(output), -1, block});
     return static_cast<int>(network.layers.size()) - 1;
 }
 
@@ -37,7 +38,7 @@ inline Network residual() {
     const Window same{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
     const int input = add(n, "input", Input{{2, 3, 3}}, {});
     const int bn = add(n, "bn", BatchNorm{2, 3, 3}, {input});
-    const int c = add(n, "c", Conv2d{.channels = 2, .height = 3, .width = 3, .filters = 2, .window = same}, {bn});
+    const int c = add(n, "c", Conv{.channels = 2, .height = 3, .width = 3, .filters = 2, .window = same}, {bn});
     const int sum = add(n, "sum", Add{{2, 3, 3}, 2}, {bn, c});
     const int flat = add(n, "flatten", Flatten{{2, 3, 3}}, {sum});
     const int drop = add(n, "drop", Dropout{{18}, 0.5}, {flat});

@@ -23,6 +23,12 @@ std::string refusal(const Network& network, const Machine& machine, std::string_
     return "accepted";
 }
 
+TEST(MakeSchedule, RefusesMorePassesThanAScheduleHolds) {
+    const Job job{.devices = 2, .batch_per_device = 1'000'000};
+    EXPECT_THAT(refusal(residual(), sixes(), "pipe=2:microbatches=1000000", job),
+                HasSubstr("1000000 micro-batches through 8 layers are more than the 5000000 passes"));
+}
+
 TEST(MakeSchedule, RefusesAPlanThatCannotBeAndSaysWhy) {
     struct Case {
         std::string_view plan;
@@ -40,7 +46,13 @@ TEST(MakeSchedule, RefusesAPlanThatCannotBeAndSaysWhy) {
         {"data", {.devices = 2, .global_batch = -2}, {"--global-batch -2"}},
         {"data", {.devices = 12, .global_batch = 100}, {"100 % 12 = 4", "96 or 108"}},
         {"data", {.devices = 12, .global_batch = 5}, {"5 % 12 = 5", "; 12 would do"}},
-        {"data", {.devices = 2, .global_batch = max_int}, {"% 2 = 1", "; 9223372036854775806 would do"}},
+        {"data", {.devices = 2, .global_batch = max_int}, {"a step has at most 1000000000 samples"}},
+        {"data", {.devices = 1, .global_batch = 1'000'000'001}, {"a step has at most 1000000000 samples"}},
+        {"data", {.devices = 2, .batch_per_device = 500'000'001}, {"a step has at most 1000000000"}},
+        {"data", {.devices = 2, .global_batch = 999'999'999}, {"% 2 = 1", "; 999999998 or 1000000000 would do"}},
+        {"data", {.devices = 3, .global_batch = 1'000'000'000}, {"% 3 = 1", "; 999999999 would do"}},
+        // 4,294,967,300 of one sample are 4 in 32 bits.
+        {"pipe=2:microbatch=1", {.devices = 2, .batch_per_device = 1'000'001}, {"1000001 micro-batches", "at most"}},
         {"data=8", {.devices = 12}, {"--plan 'data=8'", "8 ranks", "--devices is 12", "data=12"}},
         {"data=2,tensor=3", {.devices = 12}, {"data=2,tensor=3 makes 6 ranks", "--devices is 12"}},
         {"data,tensor", {.devices = 12}, {"data and tensor have no size"}},

@@ -60,7 +60,7 @@ TEST(Memory, OfFusedActivationsCountedByHand) {
 //   sum:backward_data    input c                     sum c s              360   the fullest
 TEST(Memory, OfAShortcutFusedToBatchNormIsNotKeptForTheBackwardPass) {
     Network n{.name = "fused", .layers = {}};
-    const Conv2d conv{.channels = 2, .height = 3, .width = 3, .filters = 2, .window = {}};
+    const Conv conv{.channels = 2, .height = 3, .width = 3, .filters = 2, .window = {}};
     const int input = add(n, "input", Input{{2, 3, 3}}, {});
     const int c = add(n, "c", conv, {input});
     const int s = add(n, "s", conv, {input});
@@ -122,8 +122,8 @@ TEST(Memory, OfPoolsOverAForkHoldsBothGradientsAndWhatTheKindNeeds) {
     const auto forked = [](PoolKind kind) {
         Network n{.name = "forked", .layers = {}};
         const int input = add(n, "input", Input{{1, 4, 4}}, {});
-        const int c = add(n, "c", Conv2d{.channels = 1, .height = 4, .width = 4, .filters = 1, .window = {}}, {input});
-        const Pool2d pool{kind, 1, 4, 4, {.kernel_h = 4, .kernel_w = 4}};
+        const int c = add(n, "c", Conv{.channels = 1, .height = 4, .width = 4, .filters = 1, .window = {}}, {input});
+        const Pool pool{kind, 1, 4, 4, {.kernel_h = 4, .kernel_w = 4}};
         const int p1 = add(n, "p1", pool, {c});
         const int sum = add(n, "sum", Add{{1, 1, 1}, 2}, {p1, add(n, "p2", pool, {c})});
         add(n, "loss", SoftmaxLoss{1}, {add(n, "flatten", Flatten{{1, 1, 1}}, {sum})});
@@ -142,7 +142,7 @@ TEST(Memory, OfPoolsOverAForkHoldsBothGradientsAndWhatTheKindNeeds) {
 TEST(Memory, OfAFlattenIsThatOfItsInput) {
     Network n{.name = "views", .layers = {}};
     const int input = add(n, "input", Input{{1, 2, 4}}, {});
-    const int c = add(n, "c", Conv2d{.channels = 1, .height = 2, .width = 4, .filters = 1, .window = {}}, {input});
+    const int c = add(n, "c", Conv{.channels = 1, .height = 2, .width = 4, .filters = 1, .window = {}}, {input});
     const int f = add(n, "f", MatMul{.m = 1, .n = 8, .k = 8}, {add(n, "flat_c", Flatten{{1, 2, 4}}, {c})});
     const int relu = add(n, "relu", Activation{Nonlinearity::relu, {1, 2, 4}}, {c});
     const int flat = add(n, "flat_relu", Flatten{{1, 2, 4}}, {relu});

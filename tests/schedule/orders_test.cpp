@@ -11,9 +11,10 @@
 namespace rehearse::schedule {
 namespace {
 
-std::string picture(Order (*order)(int, PipelineShape), PipelineShape shape) {
+std::string picture(Order (*order)(StageIndex, PipelineShape), PipelineShape shape) {
     std::string rows;
-    for (int stage = 0; stage < shape.stages; ++stage) rows += draw(order(stage, shape), shape.chunks) + "\n";
+    for (int stage = 0; stage < shape.stages; ++stage)
+        rows += draw(order(StageIndex{stage}, shape), shape.chunks) + "\n";
     return rows;
 }
 
@@ -43,16 +44,16 @@ TEST(Interleaved, TwoStagesOfTwoChunksDrawnByHand) {
 
 // Figure 4 of Narayanan et al. 2021: the first device, until its first two backwards.
 TEST(Interleaved, FourStagesAsInNarayanan2021Figure4) {
-    const std::string first = draw(interleaved(0, {.stages = 4, .micro_batches = 8, .chunks = 2}), 2);
+    const std::string first = draw(interleaved(StageIndex{0}, {.stages = 4, .micro_batches = 8, .chunks = 2}), 2);
     EXPECT_TRUE(first.starts_with("F0a F1a F2a F3a F0b F1b F2b F3b F4a F5a F6a B0b F7a B1b ")) << first;
 }
 
 /// When each item ends if a forward of one chunk takes `forward`, a backward `backward`, and messages nothing: an item
 /// waits for its stage and for the neighbour that feeds it.
-double makespan(Order (*order)(int, PipelineShape), PipelineShape shape, double forward, double backward) {
+double makespan(Order (*order)(StageIndex, PipelineShape), PipelineShape shape, double forward, double backward) {
     std::map<std::tuple<bool, int, int>, double> ends;  // of (forward, micro-batch, piece)
     std::vector<Order> orders;
-    for (int stage = 0; stage < shape.stages; ++stage) orders.push_back(order(stage, shape));
+    for (int stage = 0; stage < shape.stages; ++stage) orders.push_back(order(StageIndex{stage}, shape));
     std::vector<std::size_t> next(orders.size());
     std::vector<double> free(orders.size());
     const int last = shape.stages * shape.chunks - 1;
@@ -104,7 +105,7 @@ TEST(AnyPipeline, RunsEachPassOnceAndForwardFirst) {
             const PipelineShape shape{p, 2 * p, v};
             for (int stage = 0; stage < p; ++stage) {
                 std::map<std::pair<int, int>, std::string> seen;
-                for (const Item& item : strategy.order(stage, shape)) {
+                for (const Item& item : strategy.order(StageIndex{stage}, shape)) {
                     seen[{item.micro_batch, item.chunk}] += item.forward ? 'F' : 'B';
                 }
                 EXPECT_EQ(static_cast<int>(seen.size()), shape.micro_batches * v) << strategy.name;
@@ -116,8 +117,8 @@ TEST(AnyPipeline, RunsEachPassOnceAndForwardFirst) {
 
 TEST(OneFOneB, HoldsNoMoreMicroBatchesThanStagesFromHere) {
     for (int stage = 0; stage < 4; ++stage) {
-        EXPECT_EQ(most_in_flight(one_f_one_b(stage, {4, 16}), 1), 4 - stage);
-        EXPECT_EQ(most_in_flight(gpipe(stage, {4, 16}), 1), 16);
+        EXPECT_EQ(most_in_flight(one_f_one_b(StageIndex{stage}, {4, 16}), 1), 4 - stage);
+        EXPECT_EQ(most_in_flight(gpipe(StageIndex{stage}, {4, 16}), 1), 16);
     }
 }
 

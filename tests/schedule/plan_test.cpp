@@ -114,7 +114,7 @@ TEST(Plan, IsRefusedWithTheReasonAndWhatWouldBeRight) {
         {"data=-4", {"at least one rank"}},
         {"data=four", {"'four' is not a whole number"}},
         {"data=4.5", {"'4.5' is not a whole number"}},
-        {"data=99999999999999999999", {"not a whole number"}},
+        {"data=99999999999999999999", {"beyond what is counted here"}},
         {"data=", {"'data=' has no size", "data alone"}},
         {"data=2,data=4", {"'data' is given twice"}},
         {"data:lag=2", {"lag=2: write 0 or 1"}},

@@ -33,10 +33,10 @@ using models::square;
 Network pictures() {
     Network n{.name = "pictures", .layers = {}};
     int at = add(n, "input", Input{{2, 8, 8}}, {});
-    at = add(n, "c", Conv2d{.channels = 2, .height = 8, .width = 8, .filters = 4, .window = square(3, 1, 1)}, {at});
+    at = add(n, "c", Conv{.channels = 2, .height = 8, .width = 8, .filters = 4, .window = square(3, 1, 1)}, {at});
     at = add(n, "bn", BatchNorm{4, 8, 8}, {at});
-    at = add(n, "pool", Pool2d{PoolKind::max, 4, 8, 8, square(3, 2, 1)}, {at});
-    at = add(n, "half", Conv2d{.channels = 4, .height = 4, .width = 4, .filters = 4, .window = square(1, 2, 0)}, {at});
+    at = add(n, "pool", Pool{PoolKind::max, 4, 8, 8, square(3, 2, 1)}, {at});
+    at = add(n, "half", Conv{.channels = 4, .height = 4, .width = 4, .filters = 4, .window = square(1, 2, 0)}, {at});
     at = add(n, "flatten", Flatten{{4, 2, 2}}, {at});
     at = add(n, "f", MatMul{.m = 1, .n = 3, .k = 16}, {at});
     add(n, "loss", SoftmaxLoss{3}, {at});
@@ -80,7 +80,7 @@ TEST(Spatial, MovesRows) {
         if (action == nullptr || action->kind != CollectiveKind::halo || action->pass != Pass::forward) continue;
         const Collective rounds{action->kind, action->algorithm, {2, 2}, action->elements};
         ASSERT_EQ(rounds.rounds(), 1);
-        for (const Parcel& parcel : rounds.parcels(0)) moved += parcel.elements;
+        for (const Message& message : rounds.messages(0)) moved += message.elements;
     }
     EXPECT_EQ(moved, 10 * (2 * 2 * 8 + 4 * 8));
 }
@@ -90,8 +90,7 @@ TEST(Spatial, SendsGradientsOfRowsBesideTheGradientOfTheWeights) {
     Network n{.name = "two", .layers = {}};
     int at = add(n, "input", Input{{2, 8, 8}}, {});
     for (const char* name : {"a", "b"}) {
-        at =
-            add(n, name, Conv2d{.channels = 2, .height = 8, .width = 8, .filters = 2, .window = square(3, 1, 1)}, {at});
+        at = add(n, name, Conv{.channels = 2, .height = 8, .width = 8, .filters = 2, .window = square(3, 1, 1)}, {at});
     }
     at = add(n, "flatten", Flatten{{2, 8, 8}}, {at});
     at = add(n, "f", MatMul{.m = 1, .n = 3, .k = 128}, {at});

@@ -207,5 +207,44 @@ TEST(CutStages, ChunksOfAStageLieApart) {
     EXPECT_EQ(offset(stages[0], 3), 1) << "which receives from the last";
 }
 
+// A table whose words an encoder reads, then a decoder, and whose transpose scores them, as in T5.
+Network three_readers() {
+    Network n{.name = "tied", .layers = {}};
+    const int ids = add(n, "input", Input{{4}, 6}, {});
+    const int table = add(n, "table", Embedding{4, 6, 8}, {ids});
+    const int more = add(n, "more", Input{{4}, 6}, {});
+    const int again = add(n, "again", Shared{std::make_shared<const SharedOp>(SharedOp{Embedding{4, 6, 8}})}, {more});
+    n.layers.back().weights_of = table;
+    const int sum = add(n, "sum", Add{{4, 8}, 2}, {table, again});
+    const int scores = add(n, "scores", MatMul{.m = 4, .n = 6, .k = 8, .bias = false, .tied = true}, {sum});
+    n.layers.back().weights_of = table;
+    add(n, "loss", SoftmaxLoss{.classes = 6, .rows = 4}, {scores});
+    check(n);
+    return n;
+}
+
+TEST(CutStages, LayersOfOneStageShareOneCopyOfAFarTable) {
+    const std::vector<Stage> stages = cut_stages(whole(three_readers()), std::vector{2, 7}, 2, "pipe");
+    for (const Stage& stage : stages) {
+        EXPECT_NO_THROW(check(stage.part.network));
+        EXPECT_EQ(parameters(stage.part.network), 6 * 8);
+        EXPECT_EQ(stage.ties.size(), 1);
+    }
+    const Network& second = stages[1].part.network;
+    const int copy = find_layer(second, "again").value();
+    EXPECT_EQ(second.layers[at(find_layer(second, "scores").value())].weights_of, copy);
+    EXPECT_EQ(stages[1].part.origins[at(copy)].layer, 1) << "the table's weights, of layer 1 of the whole";
+}
+
+TEST(CutStages, SayThatMoreThanTwoStagesCannotShareWeights) {
+    EXPECT_THAT(
+        [] {
+            (void)cut_stages(whole(three_readers()), std::vector{2, 5, 7}, 3, "pipe");
+        },
+        testing::ThrowsMessage<InputError>(testing::HasSubstr("share the weights of 'table'")));
+    EXPECT_NO_THROW((void)cut_stages(whole(three_readers()), std::vector{2, 5, 7}, 3, "pipe", false))
+        << "asynchronous stages have tables with lives of their own";
+}
+
 }  // namespace
 }  // namespace rehearse::schedule

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "core/error.hpp"
+#include "core/methods/curvature.hpp"
+#include "core/methods/servers.hpp"
 #include "schedule/draw.hpp"
 #include "schedule/methods/servers.hpp"
 #include "tests/schedule/examples.hpp"
@@ -42,11 +44,28 @@ TEST(DataParallel, CompressedGradientsAreGathered) {
     }
 }
 
+// Bernstein et al. 2018: a bit of each of 23 gradients is a word, and four ranks send one each.
+TEST(DataParallel, SignsAreGathered) {
+    const Schedule schedule = schedule_of(two_dense(), "data:signs=vote:bucket=1TB:first=1TB", 4);
+    int gathers = 0;
+    for (const Step& step : schedule.classes[0].steps) {
+        const auto* gather = std::get_if<Communicate>(&step.action);
+        if (gather == nullptr) continue;
+        ++gathers;
+        EXPECT_EQ(gather->kind, CollectiveKind::all_gather);
+        EXPECT_EQ(gather->elements, 4);
+        ASSERT_EQ(gather->beside.size(), 1U);
+        EXPECT_EQ(gather->beside[0].times, 5) << "signs are taken once, and counted of each rank";
+        EXPECT_EQ(elements(std::get<Add>(gather->beside[0].problem.op).shape), 23);
+    }
+    EXPECT_EQ(gathers, 1);
+}
+
 // Osawa et al. 2019: factors beside the backward pass; each of two ranks inverts those of one of the two layers, the
 // larger one of a is what a step waits for, and has its directions sent to the other.
 TEST(DataParallel, CurvatureIsInvertedByItsOwner) {
     const Schedule schedule = schedule_of(two_dense(), "data:kfac=1", 2);
-    EXPECT_EQ(schedule.curvature.owners, (std::vector<std::int64_t>{1, 0}));  // of b, of a
+    EXPECT_EQ(schedule.methods.get<Curvature>().owners, (std::vector<std::int64_t>{1, 0}));  // of b, of a
     EXPECT_EQ(draw(schedule),
               "compute: a:forward relu:forward b:forward loss:forward"
               " loss:backward_data b:backward_weights b:factor_of_inputs b:factor_of_errors b:backward_data"
@@ -160,11 +179,11 @@ TEST(Servers, GetVectorsOfDenseLayersWhereTheseAreFewer) {
             const bool by_server = sends_vectors(network.layers[static_cast<std::size_t>(compute->layer)].op, 1);
             EXPECT_FALSE(by_server && compute->problem.pass == Pass::backward_weights) << "that is the server's work";
         }
-        const auto* trade = std::get_if<Trade>(&step.action);
-        if (trade == nullptr || trade->work.size() == 1) continue;
+        const auto* push_pull = std::get_if<PushPull>(&step.action);
+        if (push_pull == nullptr || push_pull->work.size() == 1) continue;
         ++vectors;
-        EXPECT_LT(trade->sent, trade->received);
-        EXPECT_EQ(trade->work.front().pass, Pass::backward_weights);
+        EXPECT_LT(push_pull->sent, push_pull->received);
+        EXPECT_EQ(push_pull->work.front().pass, Pass::backward_weights);
     }
     EXPECT_GT(vectors, 0);
 }

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "core/methods/synchronous.hpp"
 #include "schedule/axes/tensor.hpp"
 #include "schedule/draw.hpp"
 #include "schedule/methods/servers.hpp"
@@ -65,8 +66,8 @@ TEST(DataParallel, WholeVariablesMakeTheLargestDecide) {
     EXPECT_EQ(sent("data:first=1B:bucket=1B:zero=2:variables=whole", 8), 96);
     EXPECT_EQ(sent("data:first=1B:bucket=1B:zero=2", 8), 23);
     EXPECT_EQ(sent("data:first=1B:bucket=1B:zero=2:variables=cut", 8), 23);
-    EXPECT_EQ(schedule_of(two_dense(), "data:control=star", 2).control, 1);
-    EXPECT_EQ(schedule_of(two_dense(), "data:control=tree(4)", 2).control, 4);
+    EXPECT_EQ(schedule_of(two_dense(), "data:control=star", 2).methods.get<Synchronous>().control, 1);
+    EXPECT_EQ(schedule_of(two_dense(), "data:control=tree(4)", 2).methods.get<Synchronous>().control, 4);
 }
 
 // Kurth et al. 2018: what the step before has left is summed beside the whole of this one.

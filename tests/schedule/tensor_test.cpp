@@ -48,6 +48,20 @@ TEST(SplitTensor, ColumnsThenRowsCostOneSum) {
     EXPECT_EQ(part.origins[4].layer, -1);
 }
 
+// As imported networks see patches of an image as rows: all ranks get the whole first.
+TEST(SplitTensor, WhatIsSeenInAnotherShapeIsWhole) {
+    Network network{"patches", {{"input", Input{{3, 4, 4}}, {}, {3, 4, 4}}}};
+    network.layers.push_back({"conv", Conv{3, 4, 4, 8, {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}}, {0}, {8, 2, 2}});
+    network.layers.push_back({"view", Flatten{{8, 2, 2}, {8, 4}}, {1}, {8, 4}});
+    network.layers.push_back({"turned", Rearrangement{"transpose", {{8, 4}}, {4, 8}, {1, 0}}, {2}, {4, 8}});
+    network.layers.push_back({"dense", MatMul{.m = 4, .n = 6, .k = 8}, {3}, {4, 6}});
+    network.layers.push_back({"loss", SoftmaxLoss{.classes = 6, .rows = 4}, {4}, {1}});
+    check(network);
+    const Part part = split_tensor(network, {"tensor", 0, 2});
+    check(part.network);
+    EXPECT_THAT(picture(part), testing::HasSubstr("conv 4x3x2x2 < input\nconv.gather < conv\nview < conv.gather\n"));
+}
+
 // Layer 0 is cut by columns, 1 by rows and so on; the input of 2 has a gradient, so it is copied; the loss needs three
 // numbers of each rank's classes.
 TEST(SplitTensor, CutsColumnsAndRowsInTurn) {
@@ -206,17 +220,18 @@ TEST(SplitTensor, OnSequencesGivesEachRankItsRows) {
 }
 
 /// Collectives of one layer of one micro-batch, by kind, each of so many elements.
-std::map<CollectiveKind, int> collectives_of_layer(const char* plan, std::int64_t elements) {
+std::map<CollectiveKind, int> collectives_of_layer(const char* plan, std::int64_t elements,
+                                                   const Network& network = two_blocks(),
+                                                   const std::string& block = "layer1.") {
     Machine machine;
     machine.name = "host";
     machine.nodes.push_back({"host", 1, {}, {}});
     for (int i = 0; i < 2; ++i) machine.nodes[0].vertices.push_back({"gpu", VertexKind::device, 0});
-    const Schedule schedule =
-        make_schedule(two_blocks(), machine, parse_plan(plan), {.devices = 2, .batch_per_device = 6});
+    const Schedule schedule = make_schedule(network, machine, parse_plan(plan), {.devices = 2, .batch_per_device = 6});
     std::map<CollectiveKind, int> count;
     for (const Step& step : schedule.classes[0].steps) {
         const auto* action = std::get_if<Communicate>(&step.action);
-        if (action == nullptr || !step.name.starts_with("layer1.") || action->micro_batch != 1) continue;
+        if (action == nullptr || !step.name.starts_with(block) || action->micro_batch != 1) continue;
         EXPECT_EQ(action->elements, elements) << step.name;
         ++count[action->kind];
     }
@@ -235,6 +250,21 @@ TEST(SplitTensor, CommunicatesAsOftenAsMegatron) {
     EXPECT_EQ(collectives_of_layer("tensor=2:sequence=on,data=1:microbatch=3", bsh),
               (Count{{reduce_scatter, 4}, {all_gather, 6}}))
         << "section 4.2.2: rows are gathered again for the gradients of both layers that are cut by columns";
+}
+
+// The same where queries, keys and values, and gate and up, are layers of their own that read the same rows.
+TEST(SplitTensor, CommunicatesAsOftenForLayersThatReadTheSameRows) {
+    using enum CollectiveKind;
+    using Count = std::map<CollectiveKind, int>;
+    const Network network =
+        models::load_network(REHEARSE_TEST_DATA "/huggingface/my-llama", {.sizes = {{"tokens", 16}}});
+    const std::int64_t bsh = 3 * 16 * 2048;
+    const std::string block = "model.layers.7.";
+    EXPECT_EQ(collectives_of_layer("tensor=2,data=1:microbatch=3", bsh, network, block), (Count{{all_reduce, 4}}));
+    EXPECT_EQ(collectives_of_layer("tensor=2:recompute=blocks,data=1:microbatch=3", bsh, network, block),
+              (Count{{all_reduce, 6}}));
+    EXPECT_EQ(collectives_of_layer("tensor=2:sequence=on,data=1:microbatch=3", bsh, network, block),
+              (Count{{reduce_scatter, 4}, {all_gather, 6}}));
 }
 
 // Section 4.2.2: what is gathered again comes while the gradient of the input is made, and this leaves while that of
@@ -344,6 +374,57 @@ TEST(LayerSums, GoAsGradientsWhereNodesShareALayer) {
     EXPECT_EQ(sum_of("data=4:allreduce=tree,tensor=6"), "ring");  // each group lies in a node
     EXPECT_EQ(sum_of("data=2:allreduce=tree,tensor=12"), "hierarchical(ring,halving)");
     EXPECT_EQ(sum_of("data=2,tensor=12:allreduce=doubling"), "doubling");
+}
+
+// Of a block of Llama 3 on 8 ranks, each has 4 of 32 heads and 1 of the 8 that these share; queries, keys and values
+// read the same copied rows, as gate and up do, so that backward sums twice a block, and forward as often.
+TEST(SplitTensor, SharedKeysGoWithTheirHeadsAndReadersShareOneSum) {
+    const Network network = models::load_network("llama3-8b@16");
+    const Part part = split_tensor(network, {"tensor", 0, 8});
+    check(part.network);
+    const auto op_of = [&](std::string_view name) {
+        return part.network.layers[static_cast<std::size_t>(find_layer(part.network, name).value())].op;
+    };
+    const std::string self = "model.layers.3.self_attn.";
+    EXPECT_EQ(op_of(self + "k_proj"), Op(MatMul{16, 128, 4096, false}));
+    Attention heads{4, 16, 16, 128, true};
+    heads.key_heads = 1;
+    EXPECT_EQ(op_of(self + "attention"), Op(heads));
+    EXPECT_EQ(op_of("model.layers.3.mlp.gated"), Op(Elementwise{"mul", {16, 1792}, {{16, 1792}, {16, 1792}}}));
+    std::map<Movement, int> in_block;
+    for (const Layer& layer : part.network.layers) {
+        const auto* moved = std::get_if<Communication>(&layer.op);
+        if (moved != nullptr && layer.name.starts_with("model.layers.3.")) ++in_block[moved->movement];
+    }
+    EXPECT_EQ(in_block, (std::map<Movement, int>{{Movement::copy, 2}, {Movement::sum, 2}}));
+    const Part rows = split_tensor(network, {.name = "tensor", .index = 0, .parts = 8, .sequence = true});
+    check(rows.network);
+    in_block.clear();
+    for (const Layer& layer : rows.network.layers) {
+        const auto* moved = std::get_if<Communication>(&layer.op);
+        if (moved != nullptr && layer.name.starts_with("model.layers.3.")) ++in_block[moved->movement];
+    }
+    EXPECT_EQ(in_block, (std::map<Movement, int>{{Movement::all_gather, 2}, {Movement::reduce_scatter, 2}}));
+}
+
+// Latent attention: what is narrow is on all ranks, what heads own is on theirs.
+TEST(SplitTensor, CutsTheHeadsOfLatentAttention) {
+    const Network network = models::load_network("deepseek-v2@16");
+    const Part part = split_tensor(network, {"tensor", 0, 8});
+    check(part.network);
+    const int at = find_layer(part.network, "model.layers.1.self_attn.attention").value();
+    Attention heads{16, 16, 16, 192, true};
+    heads.value_size = 128;
+    EXPECT_EQ(part.network.layers[static_cast<std::size_t>(at)].op, Op(heads));
+}
+
+TEST(Segments, AreTheBlocksThatModulePathsNumber) {
+    const Network network = models::load_network("llama3-8b@16");
+    int blocks = 0;
+    for (const Chunk& segment : segments(network, {0, static_cast<int>(network.layers.size())}))
+        blocks += is_block(network, segment) ? 1 : 0;
+    EXPECT_EQ(blocks, 32);
+    EXPECT_EQ(even_blocks(network, 4).size(), 4);
 }
 
 }  // namespace

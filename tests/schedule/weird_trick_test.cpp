@@ -28,7 +28,7 @@ Network dense_end() {
     Network n{.name = "dense-end", .layers = {}};
     const Window same{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
     int at = add(n, "input", Input{{2, 3, 3}}, {});
-    at = add(n, "c", Conv2d{.channels = 2, .height = 3, .width = 3, .filters = 2, .window = same}, {at});
+    at = add(n, "c", Conv{.channels = 2, .height = 3, .width = 3, .filters = 2, .window = same}, {at});
     at = add(n, "flatten", Flatten{{2, 3, 3}}, {at});
     at = add(n, "f1", MatMul{.m = 1, .n = 8, .k = 18}, {at});
     at = add(n, "relu", Activation{Nonlinearity::relu, {8}}, {at});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that trade with parameter servers, on machines whose times can be worked out by hand.
 #include "sim/modes/asynchronous.hpp"
+#include "core/methods/servers.hpp"
 
 #include <gmock/gmock.h>
 
@@ -24,15 +25,15 @@ const Seconds way{2e-6 + 40e6 / 10e9};
 Schedule trading(Machine& machine, std::int64_t ranks, Seconds compute, Seconds served,
                  Servers servers = {.count = 1}) {
     const Step served_as = compute_step(machine, "served", served);
-    const Trade trade{.bucket = BucketIndex{0},
-                      .server = 0,
-                      .sent = elements,
-                      .received = elements,
-                      .work = {std::get<Compute>(served_as.action).problem}};
+    const PushPull push_pull{.bucket = BucketIndex{0},
+                             .server = 0,
+                             .sent = elements,
+                             .received = elements,
+                             .work = {std::get<Compute>(served_as.action).problem}};
     Schedule schedule = data_schedule(
-        ranks, {compute_step(machine, "work", compute), {"bucket0:trade", Stream::send_gradients, trade, {0}}});
+        ranks, {compute_step(machine, "work", compute), {"bucket0:trade", Stream::send_gradients, push_pull, {0}}});
     schedule.classes[0].part.buckets = {{{0}, elements, -1}};
-    schedule.servers = servers;
+    schedule.methods.edit<Servers>() = servers;
     schedule.plan = "trading";
     return schedule;
 }

@@ -149,7 +149,7 @@ TEST(Certificate, KnowsWhatMustCross) {
                 const Collective rounds{kind, parse_algorithm(one.name, kind), {n, n}, 840};
                 double moved = 0;
                 for (std::int64_t r = 0; r < rounds.rounds(); ++r) {
-                    for (const Parcel& parcel : rounds.parcels(r)) moved += static_cast<double>(parcel.elements);
+                    for (const Message& message : rounds.messages(r)) moved += static_cast<double>(message.elements);
                 }
                 EXPECT_GE(moved, least_crossing(kind, n, Bytes{840}).value) << one.name << " " << n;
             }
@@ -159,8 +159,7 @@ TEST(Certificate, KnowsWhatMustCross) {
 
 TEST(Certificate, LetsConvolutionsUseFewerOperationsButNotNone) {
     DeviceClass device = plain_device();
-    const Conv2d conv{
-        .channels = 64, .height = 56, .width = 56, .filters = 64, .window = {.kernel_h = 3, .kernel_w = 3}};
+    const Conv conv{.channels = 64, .height = 56, .width = 56, .filters = 64, .window = {.kernel_h = 3, .kernel_w = 3}};
     const Problem problem{.op = conv, .pass = Pass::forward, .batch = 8, .type = DataType::f32};
     const double direct = flops(problem.op, problem.pass, problem.batch).value / 1e12;
     EXPECT_DOUBLE_EQ(least_time(problem, device).value, direct / 9);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/modes/folded.hpp"
+#include "core/methods/synchronous.hpp"
 
 #include <gmock/gmock.h>
 
@@ -197,7 +198,7 @@ TEST(Control, ComesBeforeASum) {
     Schedule schedule = data_schedule(4, {all_reduce_step(0, 1'000'000, {})});
     const Op dense = MatMul{.m = 1, .n = 3, .k = 4};
     schedule.classes[0].part.network.layers[0] = {"layer", dense, {}, output_shape(dense)};
-    schedule.control = 1;
+    schedule.methods.edit<Synchronous>().control = 1;
     const double expected = 6e-6 + 3 * 2e-6 + 6 * (2e-6 + 1e6 / 10e9);
     for (const Mode mode : {Mode::folded, Mode::exact}) {
         EXPECT_NEAR(step_time(simulate(schedule, machine, {.mode = mode}).timeline).value / expected, 1, 1e-6);

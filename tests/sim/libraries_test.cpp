@@ -29,7 +29,7 @@ std::vector<int> first(int count) {
 
 LibraryTimes times(const std::string& name, std::int64_t nodes, int devices) {
     const Machine machine = models::load_machine(name);
-    return {machine, collectives_of(machine), 0, nodes, first(devices)};
+    return {machine, machine.collectives, 0, nodes, first(devices)};
 }
 
 double bus(const LibraryTimes& times, double bytes) {
@@ -67,7 +67,7 @@ TEST(NcclRings, AreTheCyclesOfACubeMesh) {
     const std::int64_t expected[] = {1, 2, 4, 0, 2, 4, 6};
     const Machine machine = models::load_machine("dgx1-v100");
     for (int k = 2; k <= 8; ++k) {
-        const NodeView view = view_of(machine, collectives_of(machine), machine.nodes[0], first(k));
+        const NodeView view = view_of(machine, machine.collectives, machine.nodes[0], first(k));
         EXPECT_EQ(rings_inside(view, 20), expected[k - 2]) << k << " GPUs";
     }
 }
@@ -111,6 +111,37 @@ TEST(NcclTimes, GrowWithTheSizeByEachAlgorithmAndNeverBeatTheWires) {
             }
         }
     }
+}
+
+// Polaris: 32 ranks, two rings of two blocks each through two cards. 1 MiB by LL is a message of 16 KiB a step, 62
+// steps, each sent and received by a card for both blocks, 5 us each: 1,240 us, and 8.6 us for the call and to begin.
+TEST(NcclTimes, OfRingsByLlBetweenNodesAreWhatTheirMessagesTakeToPost) {
+    const LibraryTimes eight = times("polaris", 8, 4);
+    const auto time = [&](CollectiveKind kind, double bytes) {
+        return eight.price(kind, Bytes{bytes}, "ring", "ll").time;
+    };
+    EXPECT_NEAR(time(CollectiveKind::all_reduce, mebi).value * 1e6, 8.6 + 62 * 2 * 2 * 5, 0.5);
+    EXPECT_NEAR(time(CollectiveKind::all_gather, mebi).value * 1e6, 8.6 + 31 * 2 * 2 * 5, 0.5);
+    // Four times the data are two turns, each of chunks of 32 KiB.
+    EXPECT_NEAR(time(CollectiveKind::all_reduce, 8 * mebi).value * 1e6, 8.6 + 2 * 62 * 2 * 2 * 5, 0.5);
+}
+
+// On two nodes an all-gather has 7 steps and NCCL 8 slots, so that all receives stand ready; an all-reduce has 14.
+TEST(NcclTimes, OfCallsOfFewStepsFindTheirReceivesPosted) {
+    const LibraryTimes two = times("polaris", 2, 4);
+    const Bytes bytes{128 * 1024.0};
+    const Seconds gather = two.price(CollectiveKind::all_gather, bytes, "ring", "ll").time;
+    const Seconds reduce = two.price(CollectiveKind::all_reduce, bytes, "ring", "ll").time;
+    EXPECT_LT(gather, Seconds{60e-6});
+    EXPECT_GT(reduce, gather * 4.0);
+}
+
+// 192 bytes to each of four ranks on the other node, or more: the CPU stores the former, 12 us each.
+TEST(NcclTimes, OfTinyMessagesToAllAreStoredByTheCpu) {
+    const LibraryTimes two = times("polaris", 2, 4);
+    const Seconds tiny = two.price(CollectiveKind::all_to_all, Bytes{8 * 192.0}).time;
+    const Seconds small = two.price(CollectiveKind::all_to_all, Bytes{8 * 193.0}).time;
+    EXPECT_NEAR((tiny - small).value * 1e6, 4 * 12, 0.1);
 }
 
 // What was wrong: one ring through one of four network cards.
@@ -205,7 +236,72 @@ TEST(NcclCalls, AreOfMachinesByEveryTransport) {
     EXPECT_GT(collective_time(call, Mesh{{{"data", 8}}}, machine, Mode::folded), Seconds{0});
 }
 
+constexpr std::string_view two_dies = R"(
+schema = "rehearse.machine/1"
+name = "dies"
+summary = "nodes of one MI250X"
+[[device]]
+name = "mi250x"
+like = "mi250x"
+[[node]]
+name = "node"
+count = 4
+devices = [{ class = "mi250x", name = "gpu", count = 2 }]
+nics = [{ name = "nic" }]
+bridges = [{ name = "card" }]
+[[node.link]]
+from = ["gpu0"]
+to = "gpu1"
+bandwidth = { value = "200GBps", source = "test" }
+[[node.link]]
+from = ["gpu0", "gpu1", "nic"]
+to = "card"
+bandwidth = { value = "50GBps", source = "test" }
+[fabric]
+link = { value = "25GBps", source = "test" }
+latency = { value = "1us", source = "test" }
+hop_latency = { value = "0.1us", source = "test" }
+[fabric.fat-tree]
+down = [4]
+taper = [1]
+[messaging.inside]
+overhead = { value = "1us", source = "test" }
+fraction = { value = 1.0, source = "test" }
+reduce = { value = "100GBps", source = "test" }
+error = 0.1
+[messaging.across]
+overhead = { value = "1us", source = "test" }
+fraction = { value = 1.0, source = "test" }
+reduce = { value = "100GBps", source = "test" }
+error = 0.1
+[collectives]
+library = "rccl"
+transport = "slingshot"
+nics_at = "switch"
+source = "test"
+)";
+
+// Two nodes of two dies and one card of 25 GB/s: one channel of 24. At 64 MiB (place 20 of its tables) the ring by
+// Simple has 0.9 of that, 4/6 for the data, the tree 1.61 x 0.6 of it, half for the data; LL128 has a table on these
+// chips.
+TEST(RcclEstimates, AreTheTableOfItsChip) {
+    const Machine machine = models::parse_machine(two_dies, "dies.toml");
+    const LibraryTimes two{machine, machine.collectives, 0, 2, first(2)};
+    const std::vector<Estimate> all = estimates(two.communicator(), CollectiveKind::all_reduce, 64 * mebi);
+    const Estimate ring = chosen(all, "ring", "simple"), tree = chosen(all, "tree", "simple");
+    EXPECT_NEAR(ring.bandwidth, 24 * 0.9 * 4 / 6, 1e-9);
+    EXPECT_NEAR(ring.latency, 17 + 4 * 6 + 2 * 209.2, 1e-9);
+    EXPECT_NEAR(tree.bandwidth, 24 * 1.61 * 0.6 / 2, 1e-9);
+    EXPECT_NEAR(tree.latency, 17 + 2 * (2.5 + 47.6), 1e-9);
+    EXPECT_NEAR(chosen(all, "ring", "ll128").bandwidth, 24 * 0.41 * 4 / 6, 1e-9);
+    const Call call{.elements = 1 << 20, .algorithm = parse_algorithm("rccl")};
+    EXPECT_GT(collective_time(call, Mesh{{{"data", 8}}}, machine, Mode::folded), Seconds{0});
+    const Call other{.elements = 1 << 20, .algorithm = parse_algorithm("nccl")};
+    EXPECT_THROW(collective_time(other, Mesh{{{"data", 8}}}, machine, Mode::folded), InputError);
+}
+
 TEST(NcclWords, AreReadAndWritten) {
+    EXPECT_EQ(to_string(parse_algorithm("rccl(ring,ll128)")), "rccl(ring,ll128)");
     EXPECT_EQ(to_string(parse_algorithm("nccl")), "nccl");
     EXPECT_EQ(to_string(parse_algorithm("nccl(tree,any)")), "nccl(tree,any)");
     EXPECT_EQ(parse_algorithm("nccl(tree,any)").across, "");

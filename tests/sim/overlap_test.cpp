@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What computation and communication cost each other, and the band of a prediction, against sums by hand.
+// What computation and communication cost each other against sums by hand.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "fixture.hpp"
-#include "sim/band.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::sim {
@@ -171,50 +170,6 @@ TEST_P(Overlapped, MessagesAreLateBesideARankOnTheSameCore) {
 
 INSTANTIATE_TEST_SUITE_P(Modes, Overlapped, testing::Values(Mode::exact, Mode::folded),
                          [](const auto& mode) { return std::string{to_string(mode.param)}; });
-
-TEST(Band, TakesErrorsOfDifferentMeasurementsAsIndependent) {
-    Machine machine = one_device_nodes(1, Star{});
-    std::vector<Step> steps{compute_step(machine, "a", Seconds{3e-3}), compute_step(machine, "b", Seconds{4e-3})};
-    for (auto& [name, measured] : machine.classes[0].measured) measured.error = 0.1;
-    const Schedule schedule = data_schedule(1, steps);
-    EXPECT_NEAR(computation_error(schedule, machine), 0.5 / 7, 1e-12);  // 0.3 and 0.4 ms: 0.5 ms
-    const Band measured = band(schedule, machine, {}, Seconds{7e-3});
-    EXPECT_NEAR(measured.high.value, 7e-3 * (1 + 1.645 * 0.5 / 7), 1e-10);
-    EXPECT_NEAR(measured.low.value, 7e-3 / (1 + 1.645 * 0.5 / 7), 1e-10);
-}
-
-// The same samples say how much a step differs from the next; a step that was hardly measured says nothing.
-TEST(Band, TellsTheNoiseOfAStepFromItsKernels) {
-    Machine machine = one_device_nodes(1, Star{});
-    std::vector<Step> steps{compute_step(machine, "a", Seconds{3e-3}), compute_step(machine, "b", Seconds{4e-3})};
-    for (auto& [name, measured] : machine.classes[0].measured) measured.error = 0.1;
-    const Schedule schedule = data_schedule(1, steps);
-    EXPECT_NEAR(measured_noise(schedule, machine).value(), 0.5 / 7, 1e-12);
-    DeviceClass& device = machine.classes[0];
-    device.measured.erase(to_string(*problem_of(steps[1])));
-    device.peak[DataType::f32] = {FlopRate{1e9}, "test"};
-    device.memory_bandwidth = {Bandwidth{1e6}, "test"};
-    const double b = price(*problem_of(steps[1]), device).time.value;
-    ASSERT_GT(b, 3e-3);
-    EXPECT_EQ(measured_noise(schedule, machine), std::nullopt);
-}
-
-TEST(Band, AddsTheBiasInSituToComputationAndNoiseToTheWhole) {
-    Machine machine = one_device_nodes(1, Star{});
-    const Schedule schedule = data_schedule(1, {compute_step(machine, "a", Seconds{5e-3})});
-    machine.in_situ = {0.03, 0.04, "test"};
-    const Band wide = band(schedule, machine, {}, Seconds{5e-3});
-    EXPECT_NEAR(wide.high.value, 5e-3 * (1 + 1.645 * 0.05), 1e-10);
-}
-
-TEST(Band, OfMessagesIsWhatTheStepTakesWithSlowerOnes) {
-    Machine machine = pair_that_overlaps();
-    machine.across.overlap = {};
-    machine.across.error = 0.1;
-    const Schedule schedule = data_schedule(2, {all_reduce_step(0, elements, parse_algorithm("ring"))});
-    const Band messages = band(schedule, machine, {}, Seconds{alone});
-    EXPECT_NEAR(messages.high.value, alone * (1 + 1.645 * 0.1), 1e-9);
-}
 
 }  // namespace
 }  // namespace rehearse::sim

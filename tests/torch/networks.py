@@ -282,6 +282,4 @@ LOST = {
     "encoder.eval": "layers that are untrained copies of each other are stored once",
     "encoder_gelu_prenorm.eval": "layers that are untrained copies of each other are stored once",
     "encoder_sequence_first.eval": "layers that are untrained copies of each other are stored once",
-    "llama_block": "a file does not say which tensors are buffers (here cosines and sines)",
-    "llama_block.eval": "a file does not say which tensors are buffers (here cosines and sines)",
 }

@@ -113,7 +113,7 @@ TEST(ReplayRules, RefuseWhatTheyMustNotDo) {
     EXPECT_THAT(add("[[rule]]\nwhy = \"x\"\nwhen = { id = 'a' }\nplan = \"data\"\n"),
                 ThrowsMessage<InputError>(HasSubstr("must not look at the id")));
     EXPECT_THAT(add("[[rule]]\nwhy = \"x\"\nwhen = { model = 'a(' }\n"),
-                ThrowsMessage<InputError>(HasSubstr("r.toml:3: rule: when: 'a(' is not a regular expression")));
+                ThrowsMessage<InputError>(HasSubstr("r.toml:3: rule: when: model 'a(': not a regular expression")));
     EXPECT_THAT(add("[[rule]]\nwhy = \"x\"\nwhen = { model = 'a' }\nnetwrok = \"b\"\n"),
                 ThrowsMessage<InputError>(HasSubstr("did you mean 'network'?")));
     EXPECT_THAT(add("[[rule]]\nwhen = { model = 'a' }\n"), ThrowsMessage<InputError>(HasSubstr("'why' is missing")));

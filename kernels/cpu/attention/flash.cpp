@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/algorithm.hpp"
+#include "kernels/heads.hpp"
 
 namespace rehearse::kernels::cpu {
 namespace {
@@ -82,7 +83,9 @@ public:
 
 private:
     std::string refusal(const Problem& problem) const override {
-        if (std::holds_alternative<Attention>(problem.op)) return {};
+        if (const auto* op = std::get_if<Attention>(&problem.op)) {
+            return has_own_keys(*op) ? "" : "flash attends with keys and values of each head's own";
+        }
         return fmt::format("flash runs attention, not {}", kind_of(problem.op));
     }
     std::int64_t kept(const Op& op, std::int64_t batch) const override {

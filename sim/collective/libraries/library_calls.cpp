@@ -66,7 +66,10 @@ const LibraryCalls::Placed& LibraryCalls::placed(const Call& call, const Mesh& m
     if (known != placed_.end()) return known->second;
     const Groups groups = groups_along(mesh, call.axis, {}, wiring_);
     const Machine& machine = wiring_.machine();
-    const CollectiveSoftware software = collectives_of(machine);
+    const CollectiveSoftware& software = machine.collectives;
+    if (software.library && software.library->name != call.algorithm.name)
+        throw InputError(fmt::format("{}: machine '{}' has {}, not {}: [collectives] library says which",
+                                     machine.origin, machine.name, software.library->name, call.algorithm.name));
     const Spread spread = spread_of(groups, 0, wiring_);
     std::vector<int> devices;
     const DeviceAt first = locate(machine, groups.rank(0, 0));

@@ -19,7 +19,9 @@ constexpr double kibi = 1024;
 constexpr double ring_chunk = 2048 * kibi;      // Simple, of which a slice is half (src/enqueue.cc)
 constexpr double tree_chunk_most = 512 * kibi;  // Simple
 constexpr double tree_chunk_least = 32 * kibi;  // Simple and LL128
-constexpr double ll_chunk = 32 * kibi;          // what a thread block sends at once
+constexpr double ll_chunk = 32 * kibi;          // what a thread block sends at once, flags apart
+constexpr double ll128_chunk_most = 576 * kibi;
+constexpr std::int64_t faster_ll = 21900;  // the version
 constexpr std::int64_t most_blocks = 64;
 
 /// Bytes on the wire for one of data: LL has 4 bytes of flag for 4 of data, LL128 8 for 120.
@@ -65,12 +67,16 @@ LibraryTimes::LibraryTimes(const Machine& machine, const CollectiveSoftware& sai
     communicator_.nodes = nodes;
     library_ = said.library;
     const CollectiveLibrary& library = *library_;
-    communicator_.version = &library.versions.front();
     communicator_.ll_across = library.ll_across;
     communicator_.sharp = said.sharp;
     for (const LibraryVersion& each : library.versions) {
-        if (said.version == 0 || each.since <= said.version) communicator_.version = &each;
+        const bool ours = each.architecture.empty() || each.architecture == communicator_.view.architecture->name;
+        if (ours && (said.version == 0 || each.since <= said.version)) communicator_.version = &each;
     }
+    if (communicator_.version == nullptr)
+        throw InputError(fmt::format("{}: machine '{}': {} of this version knows no {}", machine.origin, machine.name,
+                                     library.name, communicator_.view.architecture->name));
+    since_ = communicator_.version->since;
     if (nodes > 1 && communicator_.view.rails == 0) {
         throw InputError(
             fmt::format("{}: machine '{}': {} nodes without network cards", machine.origin, machine.name, nodes));
@@ -78,7 +84,6 @@ LibraryTimes::LibraryTimes(const Machine& machine, const CollectiveSoftware& sai
     communicator_.channels = channels_of(communicator_.view, nodes);
     const auto named = std::ranges::find(library.transports, said.transport, &LibraryTransport::name);
     transport_ = named == library.transports.end() ? &library.transports.front() : &*named;
-    call_ = library.call;
 }
 
 double LibraryTimes::wire() const {
@@ -99,19 +104,26 @@ double LibraryTimes::rendezvous(double message) const {
 double LibraryTimes::gap(double message, Protocol q) const {
     if (message <= 2 * kibi) return transport_->gap_eager;
     if (q != Protocol::simple) return transport_->gap_ll;
-    return std::clamp(transport_->gap_16kb * message / (16 * kibi), transport_->gap_eager, transport_->gap_most);
+    return std::max(transport_->gap_eager, transport_->gap_16kb * std::min(message, 32 * kibi) / (16 * kibi));
+}
+
+double LibraryTimes::tree_gap(double message) const {
+    return std::max(transport_->gap_eager, transport_->gap_tree_16kb * std::min(message, 64 * kibi) / (16 * kibi));
 }
 
 /// All chunks go round at once, each from rank to rank: what takes longest is the wire, one chunk's way round the ring,
-/// or the thread that posts every message of a network card; before that, the first chunk's way is not hidden by any
-/// other.
+/// or the thread that posts every message of a network card; before the wire, the first chunks' way is not hidden by
+/// any other. A call of few steps finds all of its receives posted.
 double LibraryTimes::ring_time(CollectiveKind kind, double bytes, Estimate estimate, std::int64_t blocks) const {
     const Communicator& c = communicator_;
     const Protocol q = estimate.protocol;
     const auto n = static_cast<double>(c.ranks()), nodes = static_cast<double>(c.nodes),
                b = static_cast<double>(blocks), rails = static_cast<double>(c.view.rails);
     const RingSteps steps = ring_steps(kind, c.ranks(), c.nodes);
-    const double chunk = std::min(bytes / b / n, ring_chunk);
+    const double most = q == Protocol::simple ? ring_chunk : q == Protocol::ll ? ll_chunk : ll128_chunk_most;
+    // LL's chunks are so small that each turn waits for the one before; larger ones overlap.
+    const double loops = q == Protocol::ll ? std::max(1.0, std::ceil(bytes / b / n / most)) : 1;
+    const double chunk = std::min(bytes / b / n / loops, most);
     const double slice = q == Protocol::simple ? chunk / 2 : chunk;
     const double message = slice * on_wire(q);
     const double rate =
@@ -123,11 +135,12 @@ double LibraryTimes::ring_time(CollectiveKind kind, double bytes, Estimate estim
     const double block_rate = c.view.architecture->tree[0] / 2 / on_wire(q);
     const double trip = nodes * (network + rendezvous(message) + slice * on_wire(q) * b / 1000 / wire()) +
                         (n - nodes) * (inside + slice / 1000 / block_rate);
-    const double posted = 2 * steps.all * std::max(1.0, b / rails) * (q == Protocol::simple ? 2 : 1) * gap(message, q);
-    const double first = (steps.all * (n - nodes) / n * inside + steps.all * nodes / n * network) / 2;
+    const bool ready = q != Protocol::simple && steps.all * loops <= transport_->window;
+    const double messages = 2 * steps.all * loops * std::max(1.0, b / rails) * (q == Protocol::simple ? 2 : 1);
+    const double posted = messages * (ready ? transport_->gap_eager : gap(message, q));
     const double base = c.version->ring_base[static_cast<std::size_t>(q)];
-    const double many = q == Protocol::simple ? first : 0;
-    return base + std::max({many + through, steps.all / n * trip, posted});
+    const double first = q == Protocol::simple ? transport_->unhidden * (estimate.latency - base) : 0;
+    return base + std::max({first + through, loops * steps.all / n * trip, posted});
 }
 
 /// Up a chain in each node and a double tree between nodes, and down again, in pieces.
@@ -142,17 +155,21 @@ double LibraryTimes::tree_time(double bytes, Estimate estimate, std::int64_t blo
                          : q == Protocol::ll128 ? ll128_chunk(each, levels, static_cast<double>(c.view.devices))
                                                 : std::min(each, ll_chunk);
     const double message = std::min(chunk, tree_chunk_least) * on_wire(q);
-    const double latency =
-        estimate.latency + 2 * levels * (network_step(c, true, q) * (transport_->step - 1) + rendezvous(message));
+    const double late = q == Protocol::ll && since_ >= faster_ll ? transport_->late_ll : 1;
+    const double step = network_step(c, true, q);
+    const double latency = estimate.latency +
+                           2 * levels * (step * (transport_->step * late - 1) + rendezvous(message) * late) +
+                           2 * static_cast<double>(c.view.devices - 1) * through_switch();
     // A node sends and gets all data twice, once to and from above and once below; of two nodes, once.
     const double both = c.nodes == 2 ? 1 : 2;
     const double through = bytes / 1000 / std::min(estimate.bandwidth, wire() / both / on_wire(q));
     const double pieces = bytes / std::max(chunk, 1.0);
-    const double posted = pieces * 2 * both / rails * gap(chunk * on_wire(q), Protocol::simple);
+    const double posted = pieces * 2 * both / rails * tree_gap(chunk * on_wire(q)) * late;
     return latency + std::max(through, posted);
 }
 
-/// Each rank sends to all others, those of its node over their links, the others by its network card.
+/// Each rank sends to all others, those of its node over their links, the others by its network card. There is one
+/// message to each, whose receive stands ready.
 double LibraryTimes::exchange_time(double bytes) const {
     const Communicator& c = communicator_;
     const auto n = static_cast<double>(c.ranks()), p = static_cast<double>(c.view.devices);
@@ -162,12 +179,35 @@ double LibraryTimes::exchange_time(double bytes) const {
     if (c.nodes == 1) return inside + c.version->ring_base[2] + inside_step(c, false, Protocol::simple);
     const double leaving = bytes * p * (n - p) / n;
     const double through = leaving / 1000 / (wire() * transport_->exchange_share);
-    const double message = bytes / n;
-    const double posted = 2 * (n - p) * p / static_cast<double>(c.view.rails) *
-                          (message <= 2 * kibi ? transport_->gap_eager : transport_->gap_ll / 2);
-    const double first =
-        c.version->ring_base[0] + network_step(c, true, Protocol::simple) * transport_->step + rendezvous(message);
+    double posted = 2 * (n - p) * p / static_cast<double>(c.view.rails) * transport_->gap_eager;
+    if (bytes / n <= transport_->inject_b) posted += (n - p) * transport_->inject;
+    const double first = c.version->ring_base[0] + network_step(c, true, Protocol::simple) * transport_->step;
     return first + std::max({inside, through, posted});
+}
+
+double LibraryTimes::in_a_node(CollectiveKind kind, double bytes, Estimate best) const {
+    const Communicator& c = communicator_;
+    const LibraryArchitecture& a = *c.view.architecture;
+    const double reached = best.algorithm == nvls ? a.nvls_reached : c.view.linked() ? a.ring_reached : 1;
+    const double steps = best.algorithm == ring   ? ring_steps(kind, c.ranks(), 1).all
+                         : best.algorithm == tree ? 2 * static_cast<double>(c.view.devices - 1)
+                                                  : 0;
+    return best.latency + steps * through_switch() + bytes / 1000 / (best.bandwidth * reached);
+}
+
+double LibraryTimes::between_nodes(CollectiveKind kind, double bytes, Estimate best) const {
+    const Communicator& c = communicator_;
+    // How often all data cross a node's cards, each way.
+    const bool tree_like = best.algorithm == tree || best.algorithm == nvls_tree;
+    const double crossing = tree_like && c.nodes > 2 ? 2 : 1;
+    if (c.by_shares()) {
+        const double turns = ring_steps(kind, c.ranks(), c.nodes).all / static_cast<double>(c.ranks());
+        return std::max(best.time, bytes * (best.algorithm == ring ? turns : crossing) / 1000 / wire());
+    }
+    const std::int64_t blocks = thread_blocks(bytes, c.channels.count, c.ranks(), best.algorithm, best.protocol);
+    if (best.algorithm == ring) return ring_time(kind, bytes, best, blocks);
+    if (best.algorithm == tree) return tree_time(bytes, best, blocks);
+    return best.latency + bytes / 1000 / std::min(best.bandwidth, wire() / crossing);
 }
 
 LibraryPrice LibraryTimes::price(CollectiveKind kind, Bytes size, const std::string& algorithm,
@@ -187,24 +227,9 @@ LibraryPrice LibraryTimes::price(CollectiveKind kind, Bytes size, const std::str
         const Estimate best = chosen(estimates(c, kind, bytes), algorithm, protocol);
         price.algorithm = best.algorithm;
         price.protocol = best.protocol;
-        const std::int64_t blocks = thread_blocks(bytes, c.channels.count, c.ranks(), best.algorithm, best.protocol);
-        const LibraryArchitecture& a = *c.view.architecture;
-        if (best.algorithm == ring && c.nodes > 1) {
-            time = ring_time(kind, bytes, best, blocks);
-        } else if (best.algorithm == tree && c.nodes > 1) {
-            time = tree_time(bytes, best, blocks);
-        } else if (c.nodes > 1) {
-            const double both = c.nodes == 2 || best.algorithm != nvls_tree ? 1 : 2;
-            time = best.latency + bytes / 1000 / std::min(best.bandwidth, wire() / both);
-        } else {
-            const double reached = best.algorithm == nvls ? a.nvls_reached : c.view.linked() ? a.ring_reached : 1;
-            const double steps = best.algorithm == ring   ? ring_steps(kind, c.ranks(), 1).all
-                                 : best.algorithm == tree ? 2 * static_cast<double>(c.view.devices - 1)
-                                                          : 0;
-            time = best.latency + steps * through_switch() + bytes / 1000 / (best.bandwidth * reached);
-        }
+        time = c.nodes > 1 ? between_nodes(kind, bytes, best) : in_a_node(kind, bytes, best);
     }
-    price.time = Seconds{(call_ + time) * 1e-6};
+    price.time = Seconds{(library_->call + time) * 1e-6};
     return price;
 }
 
@@ -220,8 +245,8 @@ LibraryPrice LibraryTimes::send(Bytes size) const {
     const double step = c.nodes > 1 ? network_step(c, true, Protocol::simple) * transport_->step +
                                           rendezvous(std::min(size.value, 128 * kibi))
                                     : inside_step(c, false, Protocol::simple);
-    price.time =
-        Seconds{(call_ + c.version->ring_base[0] + step + size.value / 1000 / (c.nodes > 1 ? rail : links)) * 1e-6};
+    price.time = Seconds{
+        (library_->call + c.version->ring_base[0] + step + size.value / 1000 / (c.nodes > 1 ? rail : links)) * 1e-6};
     return price;
 }
 

@@ -46,6 +46,8 @@ public:
     const Communicator& communicator() const { return communicator_; }
 
 private:
+    double in_a_node(CollectiveKind kind, double bytes, Estimate best) const;
+    double between_nodes(CollectiveKind kind, double bytes, Estimate best) const;
     double ring_time(CollectiveKind kind, double bytes, Estimate estimate, std::int64_t blocks) const;
     double tree_time(double bytes, Estimate estimate, std::int64_t blocks) const;
     double exchange_time(double bytes) const;
@@ -53,11 +55,13 @@ private:
     double through_switch() const;  // us that a step over GPU-to-GPU links takes longer
     double rendezvous(double message) const;
     double gap(double message, LibraryProtocol protocol) const;
+    double tree_gap(double message) const;
 
     std::shared_ptr<const CollectiveLibrary> library_;
     Communicator communicator_;
     const LibraryTransport* transport_;
-    double call_, crowding_, most_;  // us; ; GB/s
+    double crowding_, most_;  // ; GB/s
+    std::int64_t since_ = 0;  // the version whose rules count
 };
 
 /// Of the groups of a schedule's collectives. Keeps a reference to the wiring.

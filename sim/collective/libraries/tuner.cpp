@@ -24,12 +24,20 @@ double log2_nodes(const Communicator& c) { return std::floor(std::log2(static_ca
 
 double log_size(double bytes) { return std::floor(std::log2(std::max(1.0, bytes / 64))); }
 
+// By which the library multiplies a bandwidth at this size; beyond its table NCCL by nothing, RCCL as at the end.
+double corrected(const std::vector<double>& correction, double bytes, bool goes_on) {
+    const double log = log_size(bytes);
+    if (log < static_cast<double>(correction.size())) return correction[static_cast<std::size_t>(log)];
+    return goes_on && !correction.empty() ? correction.back() : 1;
+}
+
 double ll_limit(const Communicator& c) {
     return c.nodes == 1 ? c.view.architecture->ll_inside : c.ll_across[c.by_nodes()];
 }
 
 // LL128 stores 128 bytes at once, which only GPU-to-GPU links and cards behind a PCIe switch keep together.
 bool has_ll128(const Communicator& c) {
+    if (c.by_shares() && !(c.version->ring_share[0][1] > 0)) return false;
     if (c.view.devices > 1 && !c.view.linked()) return false;
     return c.nodes == 1 || c.view.nic_at != NicTurn::in_cpu;
 }
@@ -38,9 +46,13 @@ Estimate ring_estimate(const Communicator& c, CollectiveKind kind, double bytes,
     const LibraryArchitecture& a = *c.view.architecture;
     const double bus = c.channels.bus(c.nodes);
     const auto count = static_cast<double>(c.channels.count);
-    const double carried = q == Protocol::ll      ? std::min(ll_limit(c), bus * c.version->ring_ll_share)
-                           : q == Protocol::ll128 ? std::min(0.92 * bus, count * a.ring_ll128)
-                                                  : bus;
+    double carried = q == Protocol::ll      ? std::min(ll_limit(c), bus * c.version->ring_ll_share)
+                     : q == Protocol::ll128 ? std::min(0.92 * bus, count * a.ring_ll128)
+                                            : bus;
+    if (c.by_shares()) {
+        carried = bus * c.version->ring_share[c.nodes > 2 ? 1 : 0][index(q)];
+        if (c.nodes > 1) carried *= corrected(c.version->ring_correction[index(q)], bytes, true);
+    }
     const RingSteps steps = ring_steps(kind, c.ranks(), c.nodes);
     double inside = inside_step(c, false, q);
     if (c.nodes > 1) inside = std::max(inside, c.version->posting * (q == Protocol::simple ? 3 : 1));
@@ -60,9 +72,8 @@ Estimate tree_estimate(const Communicator& c, double bytes, Protocol q) {
     if (q == Protocol::ll) carried = std::min(carried / 3.8, ll_limit(c));
     if (q == Protocol::ll128)
         carried = std::min(carried * (c.nodes == 1 ? 7.0 / 9 : 120.0 / 128), count * a.tree_ll128[c.by_nodes()]);
-    const std::vector<double>& correction = c.version->tree_correction[index(q)];
-    const double log = log_size(bytes);
-    if (log < static_cast<double>(correction.size())) carried *= correction[static_cast<std::size_t>(log)];
+    if (c.by_shares()) carried = c.channels.bus(c.nodes) * c.version->tree_share[c.nodes > 2 ? 1 : 0][index(q)];
+    carried *= corrected(c.version->tree_correction[index(q)], bytes, c.by_shares());
     const auto chain = static_cast<double>(c.view.devices - 1);
     const double latency = c.version->tree_base[index(q)] +
                            2 * (chain * inside_step(c, true, q) + log2_nodes(c) * network_step(c, true, q));
@@ -86,10 +97,7 @@ Estimate nvls_tree_estimate(const Communicator& c, double bytes) {
     const auto heads = static_cast<double>(c.view.rails);
     const double inside = c.view.total() / heads * a.nvls_efficiency * 2;
     double bus = heads * std::min({inside, c.channels.across * (c.nodes == 2 ? 2 : 1), a.nvls[c.by_nodes()]});
-    const std::vector<double>& correction = c.version->tree_correction[2];
-    const double log = log_size(bytes);
-    if (a.nvls[2] >= 80 && log < static_cast<double>(correction.size()))
-        bus *= correction[static_cast<std::size_t>(log)];
+    if (a.nvls[2] >= 80) bus *= corrected(c.version->tree_correction[2], bytes, false);
     return {nvls_tree, Protocol::simple, c.version->nvls_inside + 2 * log2_nodes(c) * c.version->nvls_network, bus / 2,
             0};
 }
@@ -146,6 +154,7 @@ std::vector<Estimate> estimates(const Communicator& c, CollectiveKind kind, doub
         const bool halves = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
         if (algorithm == pat && halves && c.view.devices == 1 && c.nodes > 1) all.push_back(pat_estimate(c));
     }
+    std::erase_if(all, [](const Estimate& each) { return !(each.bandwidth > 0); });
     for (Estimate& each : all) each.time = each.latency + bytes / (1000 * each.bandwidth);
     return all;
 }

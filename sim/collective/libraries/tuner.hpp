@@ -21,6 +21,8 @@ struct Communicator {
     Channels channels;
 
     std::int64_t ranks() const { return nodes * view.devices; }
+    /// RCCL: its tables are measured shares of the bus and steps, and stand for what a call takes, too.
+    bool by_shares() const { return version->ring_share[0][2] > 0; }
     /// 0: one node, 1: two, 2: more.
     std::size_t by_nodes() const { return nodes == 1 ? 0 : nodes == 2 ? 1 : 2; }
 };

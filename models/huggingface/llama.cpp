@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// A block of a decoder as Llama has it (Touvron et al. 2023), named as Hugging Face's modules:
+//
+//   x ─ input_layernorm ─ q_proj, k_proj, v_proj ─ rotary ─ attention ─ o_proj ─ + x ─ post_attention_layernorm ─ mlp ─
+//   +
+//
+// Mistral, Qwen2 and Qwen3 differ by biases and a normalization of each head's queries and keys; Mixtral, Qwen-MoE and
+// DeepSeek have a mixture of experts in place of the mlp (experts.cpp), DeepSeek latent attention (latent.cpp).
+#include "models/huggingface/llama.hpp"
+
+#include <fmt/format.h>
+
+#include "models/huggingface/families.hpp"
+
+namespace rehearse::models::huggingface {
+namespace {
+
+// What model types take where their config says nothing: their configuration classes' defaults.
+struct Habits {
+    bool qkv_bias = false, normed_heads = false, latent = false;
+    std::int64_t key_heads = 0, head_size = 0;  // 0: as many as heads; the width over the heads
+};
+
+Habits habits_of(const std::string& type) {
+    if (type == "mistral") return {.key_heads = 8};
+    if (type == "mixtral") return {.key_heads = 8};
+    if (type == "qwen2") return {.qkv_bias = true, .key_heads = 32};
+    if (type == "qwen2_moe") return {.qkv_bias = true, .key_heads = 16};
+    if (type == "qwen3") return {.normed_heads = true, .key_heads = 32, .head_size = 128};
+    if (type == "qwen3_moe") return {.normed_heads = true, .key_heads = 4};
+    if (type.starts_with("deepseek")) return {.latent = true};
+    return {};
+}
+
+class Decoder {
+public:
+    Decoder(const Request& request, std::int64_t tokens)
+        : request_(request),
+          c_(request.config),
+          type_(c_.text("model_type", "")),
+          habits_(habits_of(type_)),
+          b_(request.name, Input{{tokens}, c_.size("vocab_size")}),
+          rows_(c_, b_),
+          hidden_(c_.size("hidden_size")) {}
+
+    Network build() {
+        const Embedding table{b_.shape(0).front(), c_.size("vocab_size"), hidden_};
+        const int embedding = b_.layer("model.embed_tokens", table, {NetworkBuilder::input});
+        int x = embedding;
+        const std::int64_t layers = layers_of(c_, "num_hidden_layers");
+        for (std::int64_t i = 0; i < layers; ++i) x = block(fmt::format("model.layers.{}", i), i, x);
+        x = rows_.rms_norm("model.norm", x);
+        const bool tied = c_.flag("tie_word_embeddings", false);
+        rows_.word_loss(tied ? b_.tied_dense("lm_head", x, embedding)
+                             : rows_.dense("lm_head", x, c_.size("vocab_size"), false));
+        return b_.build();
+    }
+
+private:
+    int block(const std::string& name, std::int64_t index, int x) {
+        const int normed = rows_.rms_norm(name + ".input_layernorm", x);
+        const std::string self = name + ".self_attn";
+        x = b_.add(self + ".add", x,
+                   habits_.latent ? latent_attention(rows_, c_, self, normed) : attention(self, normed));
+        const int after = rows_.rms_norm(name + ".post_attention_layernorm", x);
+        const std::string mixture = mixture_name(c_, type_, index);
+        const int y = mixture.empty()
+                          ? rows_.gated(name + ".mlp", after, c_.size("intermediate_size"), c_.flag("mlp_bias", false))
+                          : experts(rows_, c_, type_, name + "." + mixture, after);
+        return b_.add(name + (mixture.empty() ? ".mlp" : "." + mixture) + ".add", x, y);
+    }
+
+    int attention(const std::string& name, int from) {
+        const std::int64_t heads = c_.size("num_attention_heads");
+        const std::int64_t key_heads =
+            c_.size("num_key_value_heads", habits_.key_heads == 0 ? heads : habits_.key_heads);
+        evenly(c_, heads, std::max<std::int64_t>(1, key_heads), "num_key_value_heads");
+        std::int64_t size = c_.size("head_dim", habits_.head_size);
+        if (size == 0) size = evenly(c_, hidden_, heads, "num_attention_heads");
+        const bool bias = c_.flag("attention_bias", habits_.qkv_bias);
+        int q = rows_.dense(name + ".q_proj", from, heads * size, bias);
+        int k = rows_.dense(name + ".k_proj", from, key_heads * size, bias);
+        const int v = rows_.dense(name + ".v_proj", from, key_heads * size, bias);
+        if (habits_.normed_heads) {
+            q = rows_.rms_norm(name + ".q_norm", q, size);
+            k = rows_.rms_norm(name + ".k_norm", k, size);
+        }
+        const int made = rows_.attention(name, q, k, v,
+                                         {.heads = heads,
+                                          .key_heads = key_heads,
+                                          .head_size = size,
+                                          .value_size = size,
+                                          .causal = true,
+                                          .rotary = size});
+        return rows_.dense(name + ".o_proj", made, hidden_, bias && !habits_.qkv_bias);
+    }
+
+    const Request& request_;
+    const Config& c_;
+    std::string type_;
+    Habits habits_;
+    NetworkBuilder b_;
+    Rows rows_;
+    std::int64_t hidden_;
+};
+
+// Attention of a window is costed as that of all tokens before: exact while a sample is no longer than the window.
+void say_windows(const Request& request, std::int64_t tokens) {
+    const bool used = request.config.flag("use_sliding_window", true);
+    const std::int64_t window = request.config.size("sliding_window", 0);
+    if (!used || window == 0 || window >= tokens) return;
+    request.notes.push_back(
+        fmt::format("attention sees all tokens before, not the last {} (sliding_window) alone: a bound", window));
+}
+
+}  // namespace
+
+Network llama(const Request& request) {
+    only_architectures(request, {"LlamaForCausalLM", "MistralForCausalLM", "MixtralForCausalLM", "Qwen2ForCausalLM",
+                                 "Qwen3ForCausalLM", "Qwen2MoeForCausalLM", "Qwen3MoeForCausalLM",
+                                 "DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM"});
+    const std::int64_t tokens = tokens_of(request, "max_position_embeddings");
+    say_windows(request, tokens);
+    if (const std::int64_t more = request.config.size("num_nextn_predict_layers", 0); more > 0) {
+        request.notes.push_back(
+            fmt::format("without the {} layers that predict tokens after the next (num_nextn_predict_layers)", more));
+    }
+    return Decoder(request, tokens).build();
+}
+
+}  // namespace rehearse::models::huggingface

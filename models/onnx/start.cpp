@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What running a network takes of its file beside its operators: the values that weights begin with, what masks and
+// tables hold, and which layers no kernel runs as the file means them.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "models/onnx/importer.hpp"
+
+namespace rehearse::models {
+namespace {
+
+// The values of one tensor of a layer; empty where the file does not have them.
+std::vector<float> values_of(const OnnxGraph& graph, const Start& start, std::int64_t count) {
+    const Value& value = graph.value(start.value);
+    if (!value.data || static_cast<std::int64_t>(value.data->size()) != count) return {};
+    std::vector<float> values(value.data->begin(), value.data->end());
+    if (!start.turned || !value.dims || value.dims->size() != 2) return values;
+    const auto rows = static_cast<std::size_t>((*value.dims)[0]), columns = static_cast<std::size_t>((*value.dims)[1]);
+    for (std::size_t i = 0; i < rows; ++i)
+        for (std::size_t j = 0; j < columns; ++j)
+            values[j * rows + i] = static_cast<float>((*value.data)[i * columns + j]);
+    return values;
+}
+
+}  // namespace
+
+std::int64_t in_sample(const Value& value, const Shape& sample, std::int64_t axis) {
+    const auto rank = static_cast<std::int64_t>(value.dims->size());
+    if (axis < 0) axis += rank;
+    if (static_cast<std::int64_t>(sample.size()) == rank) return axis;
+    const std::int64_t gone = value.batch >= 0 ? value.batch : 0;
+    if (axis == gone) return -1;
+    return axis > gone ? axis - 1 : axis;
+}
+
+void Import::not_run(int layer, const std::string& why) {
+    std::string& reason = given[layer].not_run;
+    if (reason.empty()) reason = why;
+}
+
+std::optional<Shape> Import::beside_samples(const onnx::NodeProto& node, const Shape& dims) const {
+    const Value& made = graph.value(node.output(0));
+    const auto sample = graph.sample(node.output(0));
+    if (!made.dims || !sample) return std::nullopt;
+    Shape own = dims;
+    if (sample->size() < made.dims->size()) {
+        const auto gone = made.batch >= 0 ? made.batch : 0;
+        const auto at = static_cast<std::ptrdiff_t>(own.size()) - static_cast<std::ptrdiff_t>(made.dims->size()) + gone;
+        if (at >= 0) {
+            if (own[static_cast<std::size_t>(at)] != 1) return std::nullopt;
+            own.erase(own.begin() + at);
+        }
+    }
+    while (own.size() > sample->size() && own.front() == 1) own.erase(own.begin());
+    if (own.empty()) own.push_back(1);
+    if (own.size() > sample->size()) return std::nullopt;
+    return own;
+}
+
+void Import::give(Network& network) const {
+    std::map<std::string, std::int64_t> taken;  // of each initializer, by all layers that train some of it
+    for (std::size_t i = 0; i < network.layers.size(); ++i) {
+        Layer& layer = network.layers[i];
+        Given all;
+        if (const auto found = given.find(static_cast<int>(i)); found != given.end()) all = found->second;
+        const auto start = starts.find(static_cast<int>(i));
+        if (start != starts.end() && graph.keeps_values() && layer.weights_of < 0) {
+            const std::vector<WeightTensor> tensors = rehearse::weights(layer.op);
+            for (std::size_t k = 0; k < tensors.size() && k < start->second.size(); ++k) {
+                const std::int64_t count = elements(tensors[k].shape);
+                const std::vector<float> values = values_of(graph, start->second[k], count);
+                all.weights.insert(all.weights.end(), values.begin(), values.end());
+                const std::vector<std::string>& behind = graph.value(start->second[k].value).weights;
+                if (behind.size() != 1 || graph.uniform(behind.front())) continue;
+                std::int64_t& sum = taken[behind.front()];
+                sum += count;
+                if (sum > elements(graph.dims(behind.front()).value_or(Shape{})) && all.not_run.empty())
+                    all.not_run =
+                        fmt::format("its weights '{}' are another layer's, too, in another form", behind.front());
+            }
+            if (static_cast<std::int64_t>(all.weights.size()) != parameters(layer.op)) all.weights.clear();
+        }
+        if (all.weights.empty() && all.state.empty() && all.fixed.empty() && all.places.empty() && all.not_run.empty())
+            continue;
+        layer.given = std::make_shared<const Given>(std::move(all));
+    }
+}
+
+}  // namespace rehearse::models

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/language_memory.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace rehearse::predict {
+
+namespace {
+
+double number(std::int64_t value) { return static_cast<double>(value); }
+
+// What the blocks and the loss of one stage keep, in values of the compute type and in bytes beside them.
+class Stage {
+public:
+    Stage(const LanguageModel& model, const LanguagePlan& plan) : m_(model), p_(plan) {
+        tokens_ = number(m_.sequence) / number(p_.context) * number(p_.microbatch);
+        tensor_ = number(p_.tensor);
+        // Rows between tensor-parallel regions lie in shares with sequence parallelism, else whole on every rank.
+        rows_ = tokens_ * number(m_.hidden) / (p_.sequence_parallel ? tensor_ : 1);
+        element_ = size_of(p_.type == DataType::fp8 ? DataType::bf16 : p_.type).value;
+    }
+
+    double block_bytes(std::int64_t block) const {
+        if (p_.recompute == Recomputation::full) return element_ * rows_;
+        double values = 4 * rows_;                                // what both normalizations read and give
+        double bytes = 4 * tokens_ * number(m_.heads) / tensor_;  // attention's logarithm of a sum a row, f32
+        values += m_.has_latent() ? latent_values() : attention_values();
+        if (p_.attention_kept) values += tokens_ * number(m_.sequence) * number(m_.heads) / tensor_;
+        if (m_.has_experts(block)) {
+            const double taken = tokens_ * number(m_.top);
+            values += ffn_values(number(m_.expert_ffn * m_.shared_experts), tokens_);
+            values += ffn_values(number(m_.expert_ffn), taken) + 2 * taken * number(m_.hidden);
+            bytes += 8 * tokens_ * number(m_.experts);  // the router's scores and probabilities, f32
+        } else {
+            values += ffn_values(number(m_.experts > 0 ? m_.dense_ffn : m_.ffn) / tensor_, tokens_);
+        }
+        return element_ * values + bytes;
+    }
+
+    // Scores and, in f32, what the fused cross-entropy makes of them; or, a moment later, their gradient while the
+    // gradient of the table is made, which is then added to its f32 sum.
+    double loss_bytes() const {
+        const double scores = tokens_ * number(m_.vocabulary) / tensor_;
+        const double table = number(m_.vocabulary) * number(m_.hidden) / tensor_;
+        return std::max((element_ + 4) * scores, element_ * (scores + table));
+    }
+
+    // Transformer Engine adds gradients to their f32 sums inside the product and hands autograd an empty one, which it
+    // keeps for each shape of weights.
+    double stand_in_bytes(const StageBlocks& blocks) const {
+        std::set<double> shapes;
+        double sum = 0;
+        const auto add = [&](double rows, double columns) {
+            if (shapes.insert(rows * 1e7 + columns).second) sum += rows * columns;
+        };
+        for (std::int64_t block = blocks.first; block < blocks.first + blocks.count; ++block) add_shapes(block, add);
+        return element_ * sum;
+    }
+
+    double message_bytes() const {
+        const double whole = element_ * tokens_ * number(m_.hidden);
+        if (p_.tensor > 1) return 3 * whole;  // gathered rows, their gradient, and what is being gathered
+        return p_.pipe > 1 || p_.experts > 1 || p_.context > 1 ? whole : 0;
+    }
+
+private:
+    double ffn_values(double width, double tokens) const { return (m_.gated ? 3 : 2) * tokens * width; }
+
+    // Queries, keys and values, and attention's result.
+    double attention_values() const {
+        return tokens_ * number(m_.head_size) * (2 * number(m_.heads) + 2 * number(m_.key_heads)) / tensor_;
+    }
+
+    // Both ranks before and after their normalization, queries and keys of all heads, values and the result twice,
+    // since they are joined and padded for the kernel.
+    double latent_values() const {
+        const double heads = number(m_.heads) / tensor_, q = number(m_.latent.query_rank);
+        const double kv = number(m_.latent.key_rank), rope = number(m_.latent.rope);
+        return tokens_ *
+               (2 * q + (kv + rope) + kv + 2 * heads * (number(m_.head_size) + rope + number(m_.latent.value_size)));
+    }
+
+    template <typename Add>
+    void add_shapes(std::int64_t block, const Add& add) const {
+        const double h = number(m_.hidden), heads = number(m_.heads) / tensor_, d = number(m_.head_size);
+        const double first = m_.gated ? 2 : 1;
+        if (m_.has_latent()) {
+            const double q = number(m_.latent.query_rank), kv = number(m_.latent.key_rank);
+            const double rope = number(m_.latent.rope), value = number(m_.latent.value_size);
+            add(q, h);
+            add(heads * (d + rope), q);
+            add(kv + rope, h);
+            add(heads * (d + value), kv);
+            add(h, heads * value);
+        } else {
+            add((heads + 2 * number(m_.key_heads) / tensor_) * d, h);
+            add(h, heads * d);
+        }
+        if (m_.has_experts(block)) {
+            for (const double width : {number(m_.expert_ffn * m_.shared_experts), number(m_.expert_ffn)}) {
+                add(first * width, h);
+                add(h, width);
+            }
+        } else {
+            const double width = number(m_.experts > 0 ? m_.dense_ffn : m_.ffn) / tensor_;
+            add(first * width, h);
+            add(h, width);
+        }
+    }
+
+    const LanguageModel& m_;
+    const LanguagePlan& p_;
+    double tokens_ = 0, tensor_ = 1, rows_ = 0, element_ = 2;
+};
+
+LanguageMemory of_stage(const LanguageModel& model, const LanguagePlan& plan, std::int64_t stage) {
+    const Stage use{model, plan};
+    const BlockWeights weights = stage_weights(model, plan, stage);
+    const double ranks = plan.ranks_of_weights();
+    const double replicas = std::max(1.0, ranks / static_cast<double>(plan.experts));  // of an expert
+    const bool mixed = plan.type != DataType::f32 && plan.type != DataType::tf32;
+    const double element = mixed ? 2 : 4, states = mixed ? 12 : 8;
+    const double shares = plan.zero >= 1 ? ranks : 1, expert_shares = plan.zero >= 1 ? replicas : 1;
+    LanguageMemory memory;
+    memory.stage = stage;
+    memory.weights = Bytes{
+        element * (weights.dense / (plan.zero == 3 ? ranks : 1) + weights.experts / (plan.zero == 3 ? replicas : 1))};
+    memory.gradients =
+        Bytes{4 * (weights.dense / (plan.zero >= 2 ? ranks : 1) + weights.experts / (plan.zero >= 2 ? replicas : 1))};
+    memory.optimizer = Bytes{states * (weights.dense / shares + weights.experts / expert_shares)};
+    const StageBlocks blocks = blocks_of(model, plan, stage);
+    double kept = 0;
+    for (std::int64_t block = blocks.first; block < blocks.first + blocks.count; ++block)
+        kept += use.block_bytes(block);
+    const std::int64_t begun = std::min(plan.pipe - stage, plan.microbatches);
+    memory.activations = Bytes{kept * static_cast<double>(begun)};
+    if (stage + 1 == plan.pipe) memory.loss = Bytes{use.loss_bytes()};
+    memory.stand_ins = Bytes{use.stand_in_bytes(blocks)};
+    memory.messages = Bytes{use.message_bytes()};
+    return memory;
+}
+
+}  // namespace
+
+Bytes total(const LanguageMemory& m) {
+    return m.weights + m.gradients + m.optimizer + m.activations + m.loss + m.stand_ins + m.messages;
+}
+
+LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& plan) {
+    LanguageMemory most = of_stage(model, plan, 0);
+    for (std::int64_t stage = 1; stage < plan.pipe; ++stage) {
+        const LanguageMemory some = of_stage(model, plan, stage);
+        if (total(some) > total(most)) most = some;
+    }
+    return most;
+}
+
+}  // namespace rehearse::predict

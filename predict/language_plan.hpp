@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A transformer of today by its sizes, and a plan that trains it: what language_memory and language_time are asked.
+#pragma once
+
+#include <cstdint>
+
+#include "core/op.hpp"
+
+namespace rehearse::predict {
+
+/// Multi-head latent attention (DeepSeek-V2 2024, section 2.1): ranks of queries and of keys and values, and the sizes
+/// of a head's parts. All 0: none.
+struct LatentAttention {
+    std::int64_t query_rank = 0, key_rank = 0, rope = 0, value_size = 0;
+};
+
+/// Decoder of `layers` blocks. `experts` 0: none; else the first `dense_layers` blocks have `dense_ffn`, the others a
+/// router, `shared_experts` and `experts` of `expert_ffn`, each token going to `top`. `gated`: two matrices before the
+/// product (SwiGLU), one where not.
+struct LanguageModel {
+    std::int64_t layers = 1, hidden = 1, heads = 1, key_heads = 1, head_size = 1, ffn = 1, vocabulary = 1, sequence = 1;
+    std::int64_t experts = 0, top = 0, expert_ffn = 0, shared_experts = 0, dense_ffn = 0, dense_layers = 0;
+    LatentAttention latent;
+    bool gated = true;
+
+    bool has_experts(std::int64_t layer) const { return experts > 0 && layer >= dense_layers; }
+    bool has_latent() const { return latent.key_rank > 0; }
+};
+
+enum class Recomputation { none, selective, full };
+
+/// tensor x pipe x data x context devices; `zero` 1: optimizer in shares over data x context; 3: weights, too, gathered
+/// before each use. `microbatches` of `microbatch` samples a step and replica. `overlap`: messages of data parallelism
+/// run beside computation.
+struct LanguagePlan {
+    std::int64_t tensor = 1, pipe = 1, chunks = 1, data = 1, context = 1, experts = 1;
+    int zero = 1;
+    bool sequence_parallel = false, overlap = true;
+    bool attention_kept = false;  // attention's probabilities lie in memory from forward to backward (no dropout)
+    Recomputation recompute = Recomputation::none;
+    std::int64_t microbatch = 1, microbatches = 1;
+    DataType type = DataType::bf16;
+
+    double ranks_of_weights() const { return static_cast<double>(data * context); }
+};
+
+/// Blocks of a stage: equally many, the first ones with one more.
+struct StageBlocks {
+    std::int64_t first = 0, count = 0;
+};
+StageBlocks blocks_of(const LanguageModel& model, const LanguagePlan& plan, std::int64_t stage);
+
+/// Weights of a block on one rank: those that all ranks of a tensor group share out, and those of its experts.
+struct BlockWeights {
+    double dense = 0, experts = 0;
+};
+BlockWeights weights_of(const LanguageModel& model, const LanguagePlan& plan, std::int64_t block);
+/// Of a stage, with the embedding on the first and the scores on the last.
+BlockWeights stage_weights(const LanguageModel& model, const LanguagePlan& plan, std::int64_t stage);
+
+}  // namespace rehearse::predict

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a GPU library's products take at best on a board: tiles dealt out to processors in waves, k cut where tiles are
+// few, the clock that power allows. docs/kernel_prices.md explains each part.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/op.hpp"
+#include "prices/convolution/families.hpp"
+
+namespace rehearse::prices {
+
+/// `count` products {m, n} = {m, k} x {k, n} as the library sees them (column-major: m are columns of the result).
+struct ProductShape {
+    double count = 1, m = 1, n = 1, k = 1;
+    bool batched = false;  // one call for many; libraries do not cut their k
+
+    double products() const { return count * m * n * k; }
+    double values() const { return count * (m * k + k * n + m * n); }
+};
+
+/// Of fewer rows libraries make products of a matrix and vectors, which no table of boards has.
+inline constexpr std::int64_t fewest_rows = 8;
+
+/// Of a dense layer, forward, and of the dense layers of experts; nothing for other operators and passes.
+std::optional<ProductShape> product_shape(const Problem& problem);
+
+struct ProductTime {
+    Seconds time;
+    double rows = 128, columns = 128;  // of the tile, along m and n
+    double parts = 1;                  // of k
+    double blocks = 1, waste = 1;      // work dealt out; multiplied over wanted results
+};
+/// The least over tiles and cuts of k.
+ProductTime product_bound(const ProductShape& shape, const Board& board);
+
+}  // namespace rehearse::prices

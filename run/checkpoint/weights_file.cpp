@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights and gradients under the names of their layers, for other programs, and back.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/index.hpp"
+#include "core/text.hpp"
+#include "run/checkpoint/checkpoint.hpp"
+#include "run/data/hdf5.hpp"
+#include "run/train.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+constexpr const char* statistics = "statistics";  // a BatchNorm's running mean, then variance
+
+void save_tensors(const std::filesystem::path& path, const Network& network, const Checkpoint& checkpoint,
+                  std::vector<float> LayerState::*which, const char* what) {
+    const H5 file = make_file(path);
+    write_attribute(file, "schema", fmt::format("rehearse.{}/1", what));
+    write_attribute(file, "network", network.name);
+    write_attribute(file, "steps", checkpoint.steps);
+    for (std::size_t i = 0; i < network.layers.size(); ++i) {
+        const Layer& layer = network.layers[i];
+        const std::span<const float> values = checkpoint.layers[i].*which;
+        if (values.empty()) continue;
+        const H5 group = make_group(file, group_name(layer.name));
+        std::size_t begin = 0;
+        for (const WeightTensor& tensor : weights(layer.op)) {
+            const std::size_t count = at(elements(tensor.shape));
+            write(group, tensor.name, values.subspan(begin, count), tensor.shape);
+            begin += count;
+        }
+        const std::vector<float>& running = checkpoint.layers[i].statistics;
+        if (which == &LayerState::weights && !running.empty()) write(group, statistics, running);
+    }
+}
+
+std::vector<float> tensor_in(const H5& group, const std::string& name, const Shape& shape, const std::string& where) {
+    const H5 stored = find(group, name);
+    if (!stored || !is_data_set(stored)) throw InputError(fmt::format("{}: has no '{}'", where, name));
+    const Shape found = shape_of(stored);
+    if (elements(found) != elements(shape)) {
+        throw InputError(
+            fmt::format("{}: '{}' is {}, the network has {}", where, name, to_string(found), to_string(shape)));
+    }
+    return floats_in(stored, fmt::format("{}: {}", where, name));
+}
+
+// Of a checkpoint all tensors lie one after the other in one data set.
+std::vector<float> all_weights(const H5& group, const Op& op, const std::string& where) {
+    const std::vector<WeightTensor> tensors = weights(op);
+    const H5 first = find(group, "weights");
+    if (first && is_data_set(first) && tensors.size() > 1 && elements(shape_of(first)) == parameters(op))
+        return floats_in(first, where);
+    std::vector<float> values;
+    for (const WeightTensor& tensor : tensors) {
+        const std::vector<float> more = tensor_in(group, tensor.name, tensor.shape, where);
+        values.insert(values.end(), more.begin(), more.end());
+    }
+    return values;
+}
+
+}  // namespace
+
+void save_weights(const std::filesystem::path& file, const Network& network, const Checkpoint& checkpoint) {
+    save_tensors(file, network, checkpoint, &LayerState::weights, "weights");
+}
+
+void save_gradients(const std::filesystem::path& file, const Network& network, const Checkpoint& checkpoint) {
+    save_tensors(file, network, checkpoint, &LayerState::gradients, "gradients");
+}
+
+void give_weights(Network& network, const std::filesystem::path& path) {
+    const H5 file = open_file(path);
+    for (Layer& layer : network.layers) {
+        if (parameters(layer.op) == 0) continue;
+        const std::string name = group_name(layer.name);
+        const H5 group = find(file, name);
+        if (!group) {
+            throw InputError(fmt::format("{}: has no layer '{}': one group a layer is needed, as --save writes them",
+                                         path.string(), name));
+        }
+        Given given = layer.given == nullptr ? Given{} : *layer.given;
+        const std::string where = fmt::format("{}: layer '{}'", path.string(), name);
+        given.weights = all_weights(group, layer.op, where);
+        const auto* norm = std::get_if<BatchNorm>(&layer.op);
+        if (norm != nullptr && find(group, statistics))
+            given.state = tensor_in(group, statistics, {2 * norm->channels}, where);
+        layer.given = std::make_shared<const Given>(std::move(given));
+    }
+}
+
+}  // namespace rehearse::run

@@ -1,0 +1,63 @@
+#!/bin/bash
+# Runs the fuzz targets (fuzz/README.md) one after the other, each with 2 GB of memory and 10 s an input at most, and
+# prints a line a target: executions, edges covered, inputs that it kept, and what it found.
+#
+#   scripts/fuzz.sh [MINUTES] [TARGET...]     MINUTES of all targets together (10); targets: all that are built
+#     --build-only                            builds the targets (preset fuzz: clang-16, libclang-rt-16-dev) and ends
+#
+# Inputs that reach something new are kept in build/fuzz/corpus/TARGET, what a target fell over in build/fuzz/found/TARGET:
+# replay it with build/fuzz/fuzz/fuzz_TARGET FILE, mend it, and put it into tests/data/fuzz/TARGET. Exit code 1 where there
+# was a finding, 2 for wrong arguments, 3 where clang is missing.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+die() { echo "fuzz.sh: $2" >&2; exit "$1"; }
+minutes=10 build_only=no targets=()
+while [ $# -gt 0 ]; do
+    case "$1" in
+        --build-only) build_only=yes ;;
+        -h | --help) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0"; exit 0 ;;
+        -*) die 2 "$1: unknown; --help lists the options" ;;
+        [0-9]*) [[ "$1" =~ ^[1-9][0-9]{0,4}$ ]] || die 2 "$1: whole minutes, from 1 to 99999"; minutes=$1 ;;
+        *) [ -f "fuzz/$1.cpp" ] || die 2 "$1: no target; there are $(sed -n 's/.*rehearse_fuzz(\([a-z]*\) .*/\1/p' fuzz/CMakeLists.txt | xargs)"
+           targets+=("$1") ;;
+    esac
+    shift
+done
+command -v clang++-16 > /dev/null || die 3 "clang++-16 is missing: apt-get install clang-16 libclang-rt-16-dev"
+[ -f build/fuzz/build.ninja ] || cmake --preset fuzz > build.log.fuzz 2>&1 || { cat build.log.fuzz >&2; exit 1; }
+rm -f build.log.fuzz
+wanted=()
+for target in ${targets[@]+"${targets[@]}"}; do wanted+=("fuzz_$target"); done
+cmake --build build/fuzz --target "${wanted[@]:-fuzz/all}" > build/fuzz/build.log 2>&1 || { tail -30 build/fuzz/build.log >&2; exit 1; }
+[ $build_only = no ] || exit 0
+if [ ${#targets[@]} -eq 0 ]; then
+    for program in build/fuzz/fuzz/fuzz_*; do [ -x "$program" ] && targets+=("${program##*fuzz_}"); done
+fi
+seconds=$((minutes * 60 / ${#targets[@]}))
+[ $seconds -ge 1 ] || seconds=1
+dictionary_of() {
+    case "$1" in
+        machine | framework | experiment | rules) echo toml ;;
+        chrome | samples) echo json ;;
+        plan | problem) echo "$1" ;;
+    esac
+}
+findings=0
+printf '%-12s %14s %9s %8s %9s\n' target executions coverage corpus findings
+for target in "${targets[@]}"; do
+    corpus=build/fuzz/corpus/$target found=build/fuzz/found/$target log=build/fuzz/$target.log
+    mkdir -p "$corpus" "$found"
+    options=(-max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 -artifact_prefix="$found/")
+    # A finding ends a target; forks go on after it, as long as there is time.
+    options+=(-fork=1 -ignore_crashes=1 -ignore_ooms=1 -ignore_timeouts=1)
+    dictionary=$(dictionary_of "$target")
+    [ -z "$dictionary" ] || options+=(-dict="fuzz/dictionaries/$dictionary.dict")
+    before=$(find "$found" -type f | wc -l)
+    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=0 "build/fuzz/fuzz/fuzz_$target" "${options[@]}" "$corpus" "tests/data/fuzz/$target" > "$log" 2>&1
+    new=$(($(find "$found" -type f | wc -l) - before))
+    findings=$((findings + new))
+    # In fork mode: "#123: cov: 45 ft: 67 corp: 8 exec/s: ..."
+    printf '%-12s %14s %9s %8s %9s\n' "$target" "$(sed -n 's/^#\([0-9]*\): cov.*/\1/p' "$log" | tail -1)" \
+        "$(sed -n 's/^#[0-9]*: cov: \([0-9]*\).*/\1/p' "$log" | tail -1)" "$(find "$corpus" -type f | wc -l)" "$new"
+done
+[ $findings -eq 0 ] || die 1 "$findings findings in build/fuzz/found"

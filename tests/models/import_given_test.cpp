@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// What running an imported network takes of its file: numbers of movements, the order of operands, values that weights
+// begin with, and why a form does not run.
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "core/error.hpp"
+#include "models/models.hpp"
+#include "tests/models/onnx_file.hpp"
+
+namespace rehearse::models {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// 0, 1, 2, ...
+void fill(OnnxFile& file, const std::string& name, const Dims& dims) {
+    file.weights(name, dims);
+    auto& tensor = *file.model.mutable_graph()->mutable_initializer(file.model.graph().initializer_size() - 1);
+    const std::int64_t count = std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>{});
+    for (std::int64_t i = 0; i < count; ++i) tensor.add_float_data(static_cast<float>(i));
+}
+
+Network imported(const OnnxFile& file) {
+    ImportOptions options;
+    options.values = true;
+    return import_onnx(file.save("given.onnx"), options);
+}
+
+const Given& given(const Network& network, int layer) {
+    static const Given nothing;
+    const auto& found = network.layers.at(static_cast<std::size_t>(layer)).given;
+    return found == nullptr ? nothing : *found;
+}
+
+TEST(Given, DenseWeightsAreTurnedWhereTheFileHasThemSo) {
+    OnnxFile file({-1, 3}, 13);
+    fill(file, "fc.weight", {2, 3});
+    fill(file, "fc.bias", {2});
+    set(file.node("Gemm", {"x", "fc.weight", "fc.bias"}, "y"), "transB", std::int64_t{1});
+    const Network network = imported(file);
+    EXPECT_EQ(network.layers[1].name, "fc");
+    EXPECT_THAT(given(network, 1).weights, ElementsAre(0, 3, 1, 4, 2, 5, 0, 1));
+}
+
+TEST(Given, WeightsBehindATranspositionAreThoseThatAreRead) {
+    OnnxFile file({-1, 4, 3}, 13);
+    fill(file, "fc.weight", {2, 3});
+    set(file.node("Transpose", {"fc.weight"}, "turned"), "perm", {1, 0});
+    file.node("MatMul", {"x", "turned"}, "y");
+    EXPECT_THAT(given(imported(file), 1).weights, ElementsAre(0, 3, 1, 4, 2, 5));
+}
+
+TEST(Given, ATableIsToldWhichOfItsRowsAreMeant) {
+    OnnxFile file({-1, 2, 3}, 13);
+    fill(file, "places", {4, 3});
+    file.integers("rows", {2, 1});
+    file.node("Gather", {"places", "rows"}, "picked");
+    file.node("Add", {"x", "picked"}, "y");
+    const Network network = imported(file);
+    EXPECT_EQ(to_string(network.layers[1].op), "elementwise:2x3:add:in2x3:weights4x3");
+    ASSERT_EQ(given(network, 1).places.size(), 1U);
+    EXPECT_THAT(given(network, 1).places[0], ElementsAre(6, 7, 8, 3, 4, 5));
+    EXPECT_EQ(given(network, 1).weights.size(), 12U);
+}
+
+TEST(Given, OperandsKeepTheirOrder) {
+    OnnxFile file({-1, 2, 3}, 13);
+    file.node("Transpose", {"x"}, "z");
+    set(*file.model.mutable_graph()->mutable_node(0), "perm", {0, 2, 1});
+    fill(file, "w", {2});
+    file.node("Div", {"w", "z"}, "y");
+    EXPECT_EQ(to_string(imported(file).layers[2].op), "elementwise:3x2:rdiv:in3x2:weights2");
+    OnnxFile two({-1, 3}, 13);
+    two.numbers("m", {1, 0, 2}).constant("low", -9);
+    two.node("Cast", {"m"}, "mask").add_attribute()->CopyFrom([] {
+        onnx::AttributeProto to;
+        to.set_name("to");
+        to.set_type(onnx::AttributeProto::INT);
+        to.set_i(onnx::TensorProto::BOOL);
+        return to;
+    }());
+    two.node("Where", {"mask", "x", "low"}, "y");
+    const Network network = imported(two);
+    EXPECT_EQ(to_string(network.layers[1].op), "elementwise:3:where:in3:fixed3:by-9:ordercxn");
+    EXPECT_THAT(given(network, 1).fixed.at(0), ElementsAre(1, 0, 1));
+}
+
+TEST(Given, MovementsHaveTheirNumbers) {
+    OnnxFile file({-1, 4, 6}, 13);
+    file.integers("from", {1, -1}).integers("to", {3, -100}).integers("axes", {1, 2}).integers("steps", {1, -2});
+    file.node("Slice", {"x", "from", "to", "axes", "steps"}, "y");
+    EXPECT_EQ(to_string(imported(file).layers[1].op), "rearrangement:2x3:slice:from4x6:by1,5,1,-2");
+    OnnxFile pieces({-1, 4, 6}, 11);
+    auto& split = pieces.node("Split", {"x"}, "a");
+    split.add_output("b");
+    set(split, "axis", std::int64_t{2});
+    set(split, "split", {2, 4});
+    pieces.node("Relu", {"b"}, "y");
+    EXPECT_EQ(to_string(imported(pieces).layers[1].op), "rearrangement:4x4:slice:from4x6:by0,2,1,1");
+    OnnxFile blocks({-1, 8, 2, 3}, 13);
+    set(blocks.node("DepthToSpace", {"x"}, "y"), "blocksize", std::int64_t{2});
+    const Network network = imported(blocks);
+    EXPECT_EQ(to_string(network.layers[2].op), "rearrangement:2x2x2x3x2:transpose:from2x2x2x2x3:by2,3,0,4,1");
+}
+
+TEST(Given, WhatDoesNotRunSaysWhy) {
+    OnnxFile sorted({-1, 6}, 13);
+    sorted.integers("k", {2});
+    sorted.node("TopK", {"x", "k"}, "y").add_output("which");
+    EXPECT_THAT(given(imported(sorted), 1).not_run, HasSubstr("sorts"));
+    OnnxFile mixed({-1, 6}, 13);
+    set(mixed.node("ReduceMean", {"x"}, "mean"), "axes", {0});
+    mixed.node("Sub", {"x", "mean"}, "y");
+    EXPECT_THAT(given(imported(mixed), 1).not_run, HasSubstr("samples"));
+    OnnxFile computed({-1, 3}, 13);
+    fill(computed, "w", {3});
+    computed.node("Exp", {"w"}, "e");
+    computed.node("Mul", {"x", "e"}, "y");
+    EXPECT_THAT(given(imported(computed), 1).not_run, HasSubstr("computed from weights"));
+    OnnxFile plain({-1, 3}, 13);
+    fill(plain, "w", {3});
+    plain.node("Mul", {"x", "w"}, "y");
+    EXPECT_THAT(given(imported(plain), 1).not_run, IsEmpty());
+}
+
+TEST(Given, AnExternalFileIsReadOrMissed) {
+    OnnxFile file({-1, 2}, 13);
+    file.weights("fc.weight", {2, 1});
+    auto& tensor = *file.model.mutable_graph()->mutable_initializer(0);
+    tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+    for (const auto& [key, value] : {std::pair{"location", "given.bin"}, {"offset", "4"}, {"length", "8"}}) {
+        auto& entry = *tensor.add_external_data();
+        entry.set_key(key);
+        entry.set_value(value);
+    }
+    file.node("MatMul", {"x", "fc.weight"}, "y");
+    EXPECT_THAT([&] { imported(file); }, testing::ThrowsMessage<InputError>(HasSubstr("absent or too short")));
+    const float values[] = {7, 0.5F, -2};
+    write_file("given.bin", {reinterpret_cast<const char*>(values), sizeof values});
+    EXPECT_THAT(given(imported(file), 1).weights, ElementsAre(0.5F, -2));
+}
+
+}  // namespace
+}  // namespace rehearse::models

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What several operators make together, in files that PyTorch 1.13 exported (tests/data/onnx): eight rows of 32 numbers
+// in four heads of eight, in Hugging Face's spelling.
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "models/models.hpp"
+
+namespace rehearse::models {
+namespace {
+
+std::string data(const std::string& name) { return REHEARSE_TEST_DATA "/onnx/" + name; }
+
+std::vector<std::string> operators(const Network& network) {
+    std::vector<std::string> all;
+    for (const Layer& layer : network.layers) all.push_back(to_string(layer.op));
+    return all;
+}
+
+std::vector<std::string> expected(const std::string& keys, const std::string& heads, const std::string& table) {
+    const std::string rows = "8x32:rotary:in8x32:fixed" + table + "+" + table;
+    const std::string fewer = "8x" + keys + ":rotary:in8x" + keys + ":fixed" + table + "+" + table;
+    return {
+        "input:8x32",          "matmul:m8n32k32",      "matmul:m8n" + keys + "k32",         "matmul:m8n" + keys + "k32",
+        "elementwise:" + rows, "elementwise:" + fewer, "attention:h4q8k8d8:causal" + heads, "matmul:m8n32k32"};
+}
+
+TEST(Patterns, GroupedQueriesWithRotaryEmbeddings) {
+    const Network network = import_onnx(data("attention_grouped.onnx"));
+    EXPECT_THAT(operators(network), testing::ElementsAreArray(expected("16", ":shared2", "8x8")));
+    EXPECT_EQ(parameters(network), 2 * 32 * 32 + 2 * 32 * 16);
+}
+
+TEST(Patterns, OneHeadOfKeysForAll) {
+    const Network network = import_onnx(data("attention_multi_query.onnx"));
+    EXPECT_THAT(operators(network), testing::ElementsAreArray(expected("8", ":shared1", "8x8")));
+}
+
+TEST(Patterns, RotaryEmbeddingsOfNeighbours) {
+    const Network network = import_onnx(data("attention_neighbours.onnx"));
+    EXPECT_THAT(operators(network), testing::ElementsAreArray(expected("32", "", "8x8")));
+}
+
+// 8 channels to 2 and back: the block's operators, each with its own counts.
+TEST(Patterns, SqueezeAndExcitation) {
+    const Network network = import_onnx(data("squeeze_excitation.onnx"));
+    EXPECT_THAT(operators(network),
+                testing::ElementsAre("input:8x4x4", "pool:c8h4w4r4s4:pad0:stride1:average",
+                                     "conv2d:c8h1w1k2r1s1:pad0:stride1:bias", "elementwise:2x1x1:silu:in2x1x1",
+                                     "conv2d:c2h1w1k8r1s1:pad0:stride1:bias", "activation:8x1x1:sigmoid",
+                                     "elementwise:8x4x4:mul:in8x4x4+8x1x1"));
+}
+
+// Every expert computes every token, as files without data-dependent shapes have it: 8 tokens, 4 experts, 16 to 32.
+TEST(Patterns, AGateOfAMixtureOfExperts) {
+    const Network network = import_onnx(data("mixture_gate.onnx"));
+    EXPECT_EQ(parameters(network), 16 * 4 + 2 * 4 * 16 * 32);
+    double products = 0;
+    for (const Layer& layer : network.layers) products += multiply_adds(layer.op);
+    EXPECT_EQ(products, 8 * 16 * 4 + 2 * 8 * 4 * 16 * 32);
+}
+
+}  // namespace
+}  // namespace rehearse::models

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "models/models.hpp"
+#include "predict/language_memory.hpp"
+#include "predict/language_time.hpp"
+
+namespace rehearse::predict {
+namespace {
+
+// A decoder whose sums can be made by hand: hidden 8, two heads of 4, one for keys; 16 wide; 32 words; 4 tokens.
+LanguageModel small() {
+    LanguageModel m;
+    m.layers = 2;
+    m.hidden = 8;
+    m.heads = 2;
+    m.key_heads = 1;
+    m.head_size = 4;
+    m.ffn = 16;
+    m.vocabulary = 32;
+    m.sequence = 4;
+    return m;
+}
+
+// A block: 8 x 4 x (2 x 2 + 2 x 1) of attention, 3 x 8 x 16, two gains of 8. Tables of 32 x 8 twice, the last gain.
+TEST(LanguageMemory, CountsWeightsGradientsAndOptimizer) {
+    const LanguageMemory one = language_memory(small(), {});
+    const double weights = 2 * (192 + 384 + 16) + 2 * 256 + 8;
+    EXPECT_DOUBLE_EQ(one.weights.value, 2 * weights);
+    EXPECT_DOUBLE_EQ(one.gradients.value, 4 * weights);
+    EXPECT_DOUBLE_EQ(one.optimizer.value, 12 * weights);
+    LanguagePlan shared;
+    shared.data = 4;
+    EXPECT_DOUBLE_EQ(language_memory(small(), shared).optimizer.value, 3 * weights);
+    EXPECT_DOUBLE_EQ(language_memory(small(), shared).gradients.value, 4 * weights);
+    shared.zero = 3;
+    EXPECT_DOUBLE_EQ(language_memory(small(), shared).weights.value, weights / 2);
+    LanguagePlan whole;
+    whole.type = DataType::f32;
+    EXPECT_DOUBLE_EQ(language_memory(small(), whole).optimizer.value, 8 * weights);
+}
+
+// 4 tokens: four rows of 8, queries, keys, values and result of 2 + 1 + 1 + 2 heads of 4, three of 16; a sum a head.
+TEST(LanguageMemory, CountsActivationsOfAllMicroBatchesInFlight) {
+    const double block = 2 * 4 * (4 * 8 + 6 * 4 + 3 * 16) + 4 * 4 * 2;
+    EXPECT_DOUBLE_EQ(language_memory(small(), {}).activations.value, 2 * block);
+    LanguagePlan stages;
+    stages.pipe = 2;
+    stages.microbatches = 8;
+    LanguageModel one_word = small();  // so that the loss does not make the last stage the fullest
+    one_word.vocabulary = 1;
+    const LanguageMemory first = language_memory(one_word, stages);
+    EXPECT_EQ(first.stage, 0);
+    EXPECT_DOUBLE_EQ(first.activations.value, 2 * block) << "one block, two micro-batches";
+    EXPECT_EQ(first.loss.value, 0);
+    LanguagePlan kept;
+    kept.attention_kept = true;
+    EXPECT_DOUBLE_EQ(language_memory(small(), kept).activations.value, 2 * (block + 2 * 4 * 4 * 2.0));
+    LanguagePlan again;
+    again.recompute = Recomputation::full;
+    EXPECT_DOUBLE_EQ(language_memory(small(), again).activations.value, 2 * 2.0 * 4 * 8);
+}
+
+// The gradient of scores beside that of their table, 2 x (4 x 32 + 32 x 8), is more than the scores in both types,
+// 6 x 4 x 32, and with 64 tokens less.
+TEST(LanguageMemory, HasTheFullerMomentOfTheLoss) {
+    EXPECT_DOUBLE_EQ(language_memory(small(), {}).loss.value, 6 * 4 * 32);
+    LanguageModel few = small();
+    few.sequence = 1;
+    EXPECT_DOUBLE_EQ(language_memory(few, {}).loss.value, 2 * (32 + 256));
+}
+
+// One stand-in a shape, however many blocks: 16 x 8, 8 x 8, 32 x 8, 8 x 16.
+TEST(LanguageMemory, HasOneStandInForEachShapeOfWeights) {
+    EXPECT_DOUBLE_EQ(language_memory(small(), {}).stand_ins.value, 2 * (128 + 64 + 256 + 128));
+}
+
+TEST(LanguageMemory, SharesExpertsAndRowsOut) {
+    LanguageModel m = small();
+    m.experts = 8;
+    m.top = 2;
+    m.expert_ffn = 4;
+    LanguagePlan plan;
+    plan.data = 4;
+    plan.experts = 4;
+    const BlockWeights weights = weights_of(m, plan, 0);
+    EXPECT_DOUBLE_EQ(weights.experts, 3 * 8 * 4 * 2.0) << "two of eight experts";
+    EXPECT_DOUBLE_EQ(weights.dense, 192 + 16 + 8 * 8) << "and the router";
+    LanguagePlan tensor;
+    tensor.tensor = 2;
+    const Bytes whole = language_memory(small(), tensor).activations;
+    tensor.sequence_parallel = true;
+    EXPECT_LT(language_memory(small(), tensor).activations, whole);
+}
+
+DeviceClass a100() { return models::load_machine("selene").classes.at(0); }
+const LanguageNode node{8, Bandwidth{230e9}, Bandwidth{20e9}, 8, 1, 1, false};
+
+LanguageModel large() {
+    LanguageModel m;
+    m.layers = 8;
+    m.hidden = 4096;
+    m.heads = 32;
+    m.key_heads = 8;
+    m.head_size = 128;
+    m.ffn = 14336;
+    m.vocabulary = 128256;
+    m.sequence = 4096;
+    return m;
+}
+
+// 6 operations a weight and token (but the embedding's), 3.5 times attention's 2 x 4096 x 4096 x 4096 / 2 x 2: at less
+// than the peak, and at more than a third of it.
+TEST(LanguageTime, IsBetweenThePeakAndAThirdOfIt) {
+    const DeviceClass device = a100();
+    const LanguageTime time = language_time(large(), {}, device, node);
+    const double weights = 8 * (4096.0 * 128 * 80 + 3 * 4096.0 * 14336) + 128256 * 4096.0;
+    const double work = 6 * weights * 4096 + 8 * 3.5 * 2 * 4096.0 * 4096 * 4096;
+    const Seconds best = Flops{work} / device.peak.at(DataType::bf16).value;
+    EXPECT_GT(time.compute, best);
+    EXPECT_LT(time.compute, 3 * best);
+    EXPECT_EQ(time.messages.value, 0);
+    EXPECT_EQ(time.bubble.value, 0);
+    EXPECT_EQ(time.gradients.value, 0);
+}
+
+TEST(LanguageTime, PaysForItsPlan) {
+    const DeviceClass device = a100();
+    LanguagePlan stages;
+    stages.pipe = 4;
+    stages.microbatches = 4;
+    const LanguageTime plain = language_time(large(), stages, device, node);
+    EXPECT_GT(plain.bubble.value, 0);
+    stages.chunks = 2;
+    EXPECT_NEAR(language_time(large(), stages, device, node).bubble / plain.bubble, 0.5, 1e-12);
+    LanguagePlan tensor;
+    tensor.tensor = 8;
+    EXPECT_GT(language_time(large(), tensor, device, node).messages.value, 0);
+    LanguagePlan again;
+    again.recompute = Recomputation::full;
+    EXPECT_GT(language_time(large(), again, device, node).compute,
+              1.2 * language_time(large(), {}, device, node).compute)
+        << "one pass of three and a half, the scores not";
+    LanguagePlan data;
+    data.data = 8;
+    data.overlap = false;
+    const LanguageTime seen = language_time(large(), data, device, node);
+    data.overlap = true;
+    EXPECT_GT(seen.gradients, language_time(large(), data, device, node).gradients);
+}
+
+TEST(LanguageTime, SaysWhatADeviceLacks) {
+    DeviceClass device = a100();
+    device.peak.erase(DataType::bf16);
+    EXPECT_THROW(language_time(large(), {}, device, node), InputError);
+}
+
+}  // namespace
+}  // namespace rehearse::predict

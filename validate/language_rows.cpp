@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/language_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "models/csv.hpp"
+#include "models/models.hpp"
+#include "validate/published_files.hpp"
+
+namespace rehearse::validate {
+
+namespace {
+
+using models::Csv;
+
+std::string_view shipped(std::string_view name) {
+    const auto files = language_files();
+    const auto file = std::ranges::find(files, name, &PublishedFile::name);
+    require(file != files.end(), "the tables are built in");
+    return file->text;
+}
+
+bool yes(const Csv& table, std::size_t row, std::string_view column) {
+    const std::string& word = table.text(row, column);
+    if (word != "yes" && word != "no") table.fail(row, fmt::format("{} is '{}': yes or no", column, word));
+    return word == "yes";
+}
+
+template <typename Value>
+Value chosen(const Csv& table, std::size_t row, std::string_view column,
+             const std::map<std::string, Value, std::less<>>& choices) {
+    const auto found = choices.find(table.text(row, column));
+    if (found != choices.end()) return found->second;
+    std::vector<std::string_view> words;
+    for (const auto& [word, value] : choices) words.emplace_back(word);
+    table.fail(row, fmt::format("{} is '{}': one of {}", column, table.text(row, column), join(words)));
+}
+
+predict::LanguageModel sizes_of(const Csv& table, std::size_t row) {
+    const auto one = [&](std::string_view column) { return table.whole(row, column, 1); };
+    const auto some = [&](std::string_view column) { return table.whole(row, column, 0); };
+    predict::LanguageModel m;
+    m.layers = one("layers");
+    m.hidden = one("hidden");
+    m.heads = one("heads");
+    m.key_heads = some("kv_heads");
+    m.head_size = one("head_size");
+    m.ffn = one("ffn");
+    m.vocabulary = one("vocabulary");
+    m.sequence = one("sequence");
+    m.experts = some("experts");
+    m.top = some("top_k");
+    m.expert_ffn = some("expert_ffn");
+    m.shared_experts = some("shared_experts");
+    m.dense_ffn = some("dense_ffn");
+    m.dense_layers = some("dense_layers");
+    m.latent = {some("query_rank"), some("key_rank"), some("rope"), some("value_size")};
+    m.gated = yes(table, row, "gated");
+    return m;
+}
+
+predict::LanguagePlan plan_of(const Csv& table, std::size_t row) {
+    using predict::Recomputation;
+    const auto one = [&](std::string_view column) { return table.whole(row, column, 1); };
+    predict::LanguagePlan p;
+    p.tensor = one("tensor");
+    p.pipe = one("pipe");
+    p.chunks = one("chunks");
+    p.data = one("data");
+    p.context = one("context");
+    p.experts = one("expert_parallel");
+    p.zero = static_cast<int>(table.whole(row, "zero", 0));
+    p.sequence_parallel = yes(table, row, "sequence_parallel");
+    p.attention_kept = chosen<bool>(table, row, "attention", {{"fused", false}, {"kept", true}});
+    p.recompute = chosen<Recomputation>(
+        table, row, "recompute",
+        {{"none", Recomputation::none}, {"selective", Recomputation::selective}, {"full", Recomputation::full}});
+    p.microbatch = one("microbatch");
+    p.microbatches = one("microbatches");
+    p.type = chosen<DataType>(
+        table, row, "precision",
+        {{"bf16", DataType::bf16}, {"fp8", DataType::fp8}, {"tf32", DataType::tf32}, {"fp32", DataType::f32}});
+    return p;
+}
+
+// What nodes.csv says of a device, and the device itself.
+struct Node {
+    DeviceClass device;
+    predict::LanguageNode node;
+};
+
+Node node_of(const Csv& nodes, std::size_t row) {
+    const std::string text = fmt::format(
+        "name = \"node\"\n[[device]]\nname = \"gpu\"\nlike = \"{}\"\nmemory_bandwidth = {{ value = \"{}\", source = "
+        "\"data "
+        "sheet\" }}\n[[node]]\nname = \"n\"\ndevices = [{{ class = \"gpu\", name = \"gpu\" }}]\n",
+        nodes.text(row, "like"), nodes.text(row, "memory_bandwidth"));
+    Node result;
+    result.device = models::parse_machine(text, "calibrate/llm/nodes.csv").classes.at(0);
+    result.node = {nodes.whole(row, "node_devices", 1),
+                   parse_quantity<Bandwidth>(nodes.text(row, "node")),
+                   parse_quantity<Bandwidth>(nodes.text(row, "network")),
+                   nodes.whole(row, "half", 1),
+                   nodes.positive(row, "across"),
+                   nodes.positive(row, "all_to_all"),
+                   yes(nodes, row, "shared")};
+    return result;
+}
+
+bool of_one_set(const LanguageRow& a, const LanguageRow& b) {
+    return a.source == b.source && a.device == b.device && a.model == b.model;
+}
+
+// Each other row of the set in turn is the one that was measured.
+void anchor(std::vector<LanguageAnswer>& answers) {
+    for (LanguageAnswer& each : answers) {
+        double sum = 0;
+        int count = 0;
+        for (const LanguageAnswer& pilot : answers) {
+            if (&pilot == &each || !of_one_set(pilot.row, each.row)) continue;
+            const Seconds time = predict::total(each.time) * (pilot.row.measured / predict::total(pilot.time));
+            if (!each.anchored) each.anchored = time;
+            sum += std::abs(time / each.row.measured - 1);
+            ++count;
+        }
+        if (count > 0) each.with_pilot = sum / count;
+    }
+}
+
+}  // namespace
+
+std::vector<LanguageRow> read_language_rows(std::string_view text, const std::string& origin) {
+    const Csv table{text, origin};
+    std::vector<LanguageRow> rows;
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        LanguageRow row;
+        row.id = table.text(i, "id");
+        row.source = table.text(i, "source");
+        row.device = table.text(i, "device");
+        row.model = table.text(i, "model");
+        row.sizes = sizes_of(table, i);
+        row.plan = plan_of(table, i);
+        row.devices = table.whole(i, "n_devices", 1);
+        row.batch = table.whole(i, "global_batch", 1);
+        row.measured = Seconds{table.positive(i, "step_time_s")};
+        if (!table.text(i, "memory_GiB").empty())
+            row.memory = Bytes{table.positive(i, "memory_GiB") * 1024 * 1024 * 1024};
+        // SimuMax had Megatron's overlap switched off.
+        row.plan.overlap = !row.source.starts_with("SimuMax");
+        const predict::LanguagePlan& p = row.plan;
+        if (p.tensor * p.pipe * p.data * p.context != row.devices) {
+            table.fail(i, fmt::format("tensor {} x pipe {} x data {} x context {} are not {} devices", p.tensor, p.pipe,
+                                      p.data, p.context, row.devices));
+        }
+        if (p.data * p.microbatch * p.microbatches != row.batch) {
+            table.fail(i, fmt::format("{} replicas' {} micro-batches of {} are not a batch of {}", p.data,
+                                      p.microbatches, p.microbatch, row.batch));
+        }
+        rows.push_back(std::move(row));
+    }
+    if (rows.empty()) throw InputError(origin + ": no row");
+    return rows;
+}
+
+std::vector<LanguageRow> shipped_language_rows() {
+    return read_language_rows(shipped("results"), "calibrate/llm/results.csv");
+}
+
+std::vector<LanguageAnswer> answer(const std::vector<LanguageRow>& rows) {
+    const Csv nodes{shipped("nodes"), "calibrate/llm/nodes.csv"};
+    std::map<std::string, Node> known;
+    for (std::size_t i = 0; i < nodes.size(); ++i) known.emplace(nodes.text(i, "device"), node_of(nodes, i));
+    std::vector<LanguageAnswer> answers;
+    for (const LanguageRow& row : rows) {
+        const auto node = known.find(row.device);
+        if (node == known.end()) {
+            std::vector<std::string_view> names;
+            for (const auto& [name, each] : known) names.emplace_back(name);
+            throw InputError(fmt::format("{}: unknown device '{}'{}; one of {}", row.id, row.device,
+                                         did_you_mean(row.device, names), join(names)));
+        }
+        answers.push_back({row,
+                           predict::language_time(row.sizes, row.plan, node->second.device, node->second.node),
+                           predict::language_memory(row.sizes, row.plan),
+                           {},
+                           {}});
+    }
+    anchor(answers);
+    return answers;
+}
+
+std::optional<double> rank_correlation(const std::vector<LanguageAnswer>& answers) {
+    constexpr double apart = 0.02;
+    int pairs = 0, agree = 0;
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+        for (std::size_t j = 0; j < i; ++j) {
+            const LanguageRow& a = answers[i].row;
+            const LanguageRow& b = answers[j].row;
+            if (!of_one_set(a, b) || a.devices != b.devices || a.sizes.sequence != b.sizes.sequence) continue;
+            const auto per_sample = [](const LanguageRow& row, Seconds step) {
+                return std::log(step.value / static_cast<double>(row.batch));
+            };
+            const double measured = per_sample(a, a.measured) - per_sample(b, b.measured);
+            if (std::abs(measured) < apart) continue;
+            const double predicted =
+                per_sample(a, predict::total(answers[i].time)) - per_sample(b, predict::total(answers[j].time));
+            ++pairs;
+            if (predicted != 0) agree += measured * predicted > 0 ? 1 : -1;
+        }
+    }
+    if (pairs == 0) return std::nullopt;
+    return static_cast<double>(agree) / pairs;
+}
+
+}  // namespace rehearse::validate

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a library's file has from measured rows, taken anew from the rows of other machines: errors as of a machine that
+// nobody has measured.
+#pragma once
+
+#include <vector>
+
+#include "validate/library_tables.hpp"
+
+namespace rehearse::validate {
+
+/// One answer a row, in their order, each by figures that no row of its machine has a part in, but those of other
+/// machines, `beside` among them. Shares, gaps and steps of a transport begin as if nothing were known (a wire's whole
+/// rate, no time of a thread's; what a way through the CPU leaves by the library's first transport, whose source is
+/// none of the rows), and are chosen one after the other by the least mean logarithmic error over the rows of all other
+/// machines with this transport or one that it is like; what those rows say nothing of stays as it began. The same
+/// holds for what rings and switches inside a node reach, by the generation of GPUs, and for the time of a call.
+/// InputError where a machine is not known.
+std::vector<LibraryAnswer> answer_left_out(const std::vector<LibraryRow>& rows,
+                                           const std::vector<LibraryRow>& beside = {});
+
+}  // namespace rehearse::validate
