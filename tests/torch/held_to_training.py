@@ -143,9 +143,17 @@ def torch_steps(module, make, inputs, marks, tokens, ranks):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     queue = torch.multiprocessing.get_context("fork").SimpleQueue()
-    torch.multiprocessing.start_processes(shard, (ranks, port, module, make, inputs, marks, tokens, queue), ranks,
-                                          start_method="fork")
-    return queue.get()
+    shards = torch.multiprocessing.start_processes(shard, (ranks, port, module, make, inputs, marks, tokens, queue), ranks,
+                                                   join=False, start_method="fork")
+    # What a pipe does not hold keeps its writer waiting, so it is read before the shards are waited for; of a shard that
+    # failed nothing comes.
+    while queue.empty():
+        if shards.join(0.05):
+            break
+    result = queue.get()
+    while not shards.join():
+        pass
+    return result
 
 
 def shard(rank, ranks, port, module, make, inputs, marks, tokens, queue):
