@@ -10,15 +10,17 @@ if(REHEARSE_LLD)
   add_link_options($<HOST_LINK:-fuse-ld=lld>)
 endif()
 
-# Parsing the standard library takes half of the time of most files. One header is parsed for all libraries, and one for all
-# tests; what compiles with other flags (OpenMP, Qt, a file with another -O) has one of its own or none: g++ takes no other's.
+# Parsing the standard library and the nouns takes half of the time of most files. One header is parsed for all libraries, and
+# one for all tests; what compiles with other flags (OpenMP, Qt, a file with another -O) has one of its own or none: g++ takes no other's.
 add_library(rehearse_precompiled OBJECT ${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp)
 target_link_libraries(rehearse_precompiled PRIVATE rehearse_warnings fmt::fmt)
+target_include_directories(rehearse_precompiled PRIVATE ${PROJECT_SOURCE_DIR})
 target_precompile_headers(rehearse_precompiled PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp)
 set_target_properties(rehearse_precompiled PROPERTIES POSITION_INDEPENDENT_CODE ${REHEARSE_PYTHON})
 if(REHEARSE_TESTS)
   add_library(rehearse_precompiled_tests OBJECT ${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp)
   target_link_libraries(rehearse_precompiled_tests PRIVATE rehearse_warnings fmt::fmt GTest::gmock GTest::gtest)
+  target_include_directories(rehearse_precompiled_tests PRIVATE ${PROJECT_SOURCE_DIR})
   target_precompile_headers(rehearse_precompiled_tests PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp <gmock/gmock.h> <gtest/gtest.h>)
 endif()
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nearly every file includes, parsed once for all. Every file still includes what it uses:
+// What nearly every file includes, parsed once for all: the standard library and the nouns. Every file still includes what
+// it uses:
 // -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON builds without this one.
 #pragma once
 
@@ -26,3 +27,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "core/error.hpp"
+#include "core/machine.hpp"
+#include "core/schedule.hpp"

@@ -11,6 +11,13 @@
 
 namespace rehearse {
 
+Op::Op() = default;
+Op::Op(const Op&) = default;
+Op::Op(Op&&) noexcept = default;
+Op& Op::operator=(const Op&) = default;
+Op& Op::operator=(Op&&) noexcept = default;
+Op::~Op() = default;
+
 std::int64_t elements(const Shape& shape) {
     return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
 }

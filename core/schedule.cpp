@@ -11,6 +11,13 @@
 
 namespace rehearse {
 
+Action::Action() = default;
+Action::Action(const Action&) = default;
+Action::Action(Action&&) noexcept = default;
+Action& Action::operator=(const Action&) = default;
+Action& Action::operator=(Action&&) noexcept = default;
+Action::~Action() = default;
+
 std::string_view to_string(Precision precision) { return types_of(precision).name; }
 
 std::string_view to_string(Optimizer optimizer) {

@@ -117,7 +117,19 @@ struct Precondition {
     Problem problem;  // that of the rank which has most to do
 };
 
-using Action = std::variant<Compute, Communicate, Send, Recv, Load, Update, PushPull, Precondition>;
+using AnyAction = std::variant<Compute, Communicate, Send, Recv, Load, Update, PushPull, Precondition>;
+
+/// What a step does. It copies, moves and ends in schedule.cpp, as Op does in op.cpp.
+struct Action : AnyAction {
+    using AnyAction::AnyAction;
+    using AnyAction::operator=;
+    Action();
+    Action(const Action& other);
+    Action(Action&& other) noexcept;
+    Action& operator=(const Action& other);
+    Action& operator=(Action&& other) noexcept;
+    ~Action();
+};
 
 struct Step {
     std::string name;  // "conv1:forward", "bucket0:allreduce", "bucket0:update"; the key by which timelines are matched
