@@ -55,7 +55,7 @@ TEST(LanguageMemory, CountsActivationsOfAllMicroBatchesInFlight) {
     EXPECT_DOUBLE_EQ(first.activations.value, 2 * block) << "one block, two micro-batches";
     EXPECT_EQ(first.loss.value, 0);
     LanguagePlan kept;
-    kept.attention_kept = true;
+    kept.attention = AttentionKernel::kept;
     EXPECT_DOUBLE_EQ(language_memory(small(), kept).activations.value, 2 * (block + 2 * 4 * 4 * 2.0));
     LanguagePlan again;
     again.recompute = Recomputation::full;
