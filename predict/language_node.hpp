@@ -21,6 +21,7 @@ struct LanguageBoard {
     AttentionShares flash, library;          // FlashAttention-2; the vendor's library (cuDNN)
     double wide = 1;                         // speed of attention with keys of more than 128 values over these
     std::int64_t cards = 8;                  // whose slowest the shares contain
+    Seconds issue{38e-6};                    // of an operator, by the host (models/software.toml: PyTorch on vTrain's)
 };
 
 /// Bytes a second that a ring moves past a device, each way.

@@ -65,13 +65,18 @@ predict::LanguageModel sizes_of(const Csv& table, std::size_t row) {
     return m;
 }
 
+bool has_word(const Csv& table, std::size_t row, std::string_view column, std::string_view word) {
+    return table.has(column) && table.text(row, column).find(word) != std::string::npos;
+}
+
 // The recipe of the software: columns that a table may lack. Without them weights that are gathered (ZeRO 3) are
-// PyTorch's, compiled, or llm-foundry's, scores that are kept Megatron-DeepSpeed's, all else Megatron's.
+// PyTorch's, or llm-foundry's with Triton's attention, scores that are kept Megatron-DeepSpeed's, all else Megatron's;
+// a column `extra` of free text may say torch.compile and AsyncTP, `precision` how 8-bit operands are scaled.
 void add_recipe(const Csv& table, std::size_t row, predict::LanguagePlan& p) {
     using predict::Float8Scaling;
     using predict::LanguageSoftware;
     const bool sharded = p.zero == 3, kept = p.attention == predict::AttentionKernel::kept;
-    const bool foundry = sharded && table.text(row, "source").find("llm-foundry") != std::string::npos;
+    const bool foundry = sharded && has_word(table, row, "source", "llm-foundry");
     const bool pytorch = sharded && !foundry;
     p.software = table.has("software")
                      ? chosen<LanguageSoftware>(table, row, "software",
@@ -83,10 +88,16 @@ void add_recipe(const Csv& table, std::size_t row, predict::LanguagePlan& p) {
                  : foundry ? LanguageSoftware::composer
                  : kept    ? LanguageSoftware::megatron_deepspeed
                            : LanguageSoftware::megatron;
-    p.compiled = table.has("compiled") ? yes(table, row, "compiled") : pytorch;
-    p.async_tensor = table.has("async_tensor") && yes(table, row, "async_tensor");
+    if (foundry && !table.has("software") && !kept) p.attention = predict::AttentionKernel::triton;
+    p.compiled = table.has("compiled") ? yes(table, row, "compiled")
+                 : table.has("extra")  ? has_word(table, row, "extra", "torch.compile")
+                                       : pytorch;
+    p.async_tensor =
+        table.has("async_tensor") ? yes(table, row, "async_tensor") : has_word(table, row, "extra", "AsyncTP");
     p.overlap = table.has("overlap") ? yes(table, row, "overlap") : sharded;
-    p.float8 = pytorch ? Float8Scaling::tensorwise : Float8Scaling::delayed;
+    p.float8 = has_word(table, row, "precision", "rowwise") ? Float8Scaling::rowwise
+               : pytorch                                    ? Float8Scaling::tensorwise
+                                                            : Float8Scaling::delayed;
     if (!table.has("float8")) return;
     const std::map<std::string, Float8Scaling, std::less<>> scalings{{"delayed", Float8Scaling::delayed},
                                                                      {"tensorwise", Float8Scaling::tensorwise},
@@ -120,9 +131,13 @@ predict::LanguagePlan plan_of(const Csv& table, std::size_t row) {
         {{"none", Recomputation::none}, {"selective", Recomputation::selective}, {"full", Recomputation::full}});
     p.microbatch = one("microbatch");
     p.microbatches = one("microbatches");
-    p.type = chosen<DataType>(
-        table, row, "precision",
-        {{"bf16", DataType::bf16}, {"fp8", DataType::fp8}, {"tf32", DataType::tf32}, {"fp32", DataType::f32}});
+    p.type = chosen<DataType>(table, row, "precision",
+                              {{"bf16", DataType::bf16},
+                               {"fp8", DataType::fp8},
+                               {"fp8 tensorwise", DataType::fp8},
+                               {"fp8 rowwise", DataType::fp8},
+                               {"tf32", DataType::tf32},
+                               {"fp32", DataType::f32}});
     add_recipe(table, row, p);
     return p;
 }
@@ -145,6 +160,7 @@ predict::LanguageBoard board_of(const Csv& nodes, std::size_t row) {
     board.library = {nodes.positive(row, "library"), nodes.positive(row, "library_backward")};
     board.wide = nodes.positive(row, "wide");
     board.cards = nodes.whole(row, "cards", 1);
+    board.issue = parse_quantity<Seconds>(nodes.text(row, "issue"));
     return board;
 }
 
