@@ -33,6 +33,7 @@ struct LanguageNode {
     double across = 1;             // of `inside`, rings
     double all_to_all_across = 1;  // of `inside`, all-to-alls
     bool shared = false;           // rings of several groups go the same way
+    double several_across = 1;     // of `inside`, such rings together
     LanguageBoard board{};
 };
 

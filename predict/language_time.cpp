@@ -67,7 +67,9 @@ public:
     // never faster than within the node; there, rings of all tensor groups may pass the same links.
     Seconds of_weights(double weights, double ranks, double bytes) const {
         if (ranks <= 1) return Seconds{0};
-        Bandwidth rate = node_.inside * (1 / (node_.shared ? tensor_ : 1));
+        const bool apart = p_.tensor * p_.data * p_.context > node_.half;
+        const double reached = !apart ? 1 : p_.tensor > 1 ? node_.several_across : node_.across;
+        Bandwidth rate = node_.inside * (reached / (node_.shared ? tensor_ : 1));
         if (p_.tensor * p_.pipe * p_.data * p_.context > node_.devices) {
             const double on_a_node = std::min(ranks, std::max(1.0, number(node_.devices) / tensor_));
             rate = std::min(node_.inside, on_a_node * node_.outside);

@@ -179,6 +179,7 @@ Node node_of(const Csv& nodes, std::size_t row) {
                    nodes.positive(row, "across"),
                    nodes.positive(row, "all_to_all"),
                    yes(nodes, row, "shared"),
+                   nodes.positive(row, "several"),
                    board_of(nodes, row)};
     return result;
 }

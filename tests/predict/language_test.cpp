@@ -95,7 +95,7 @@ TEST(LanguageMemory, SharesExpertsAndRowsOut) {
 }
 
 DeviceClass a100() { return models::load_machine("selene").classes.at(0); }
-const LanguageNode node{8, Bandwidth{230e9}, Bandwidth{20e9}, 8, 1, 1, false};
+const LanguageNode node{8, Bandwidth{230e9}, Bandwidth{20e9}, 8, 1, 1, false, 1};
 
 LanguageModel large() {
     LanguageModel m;

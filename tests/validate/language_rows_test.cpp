@@ -186,6 +186,7 @@ TEST(LanguageRows, OfOtherBoardsAreMetCold) {
     EXPECT_LT(mean("H100-80GB"), 0.08);
     EXPECT_LT(mean("B200"), 0.1);
     EXPECT_LT(mean("H100"), 0.12);
+    EXPECT_LT(mean("A100-PCIe-80GB"), 0.05);
     EXPECT_LT(mean("GH200-96GB"), 0.16);
     EXPECT_GT(rank_correlation(sets.at("H100-96GB-500W")).value(), 0.9)
         << "recipes that a plan alone does not tell apart";
