@@ -132,8 +132,8 @@ std::vector<Table> tables_of(bool rows) {
                        {"tau", "tau", Show::number},
                        {"cold_in_band", "in band", Show::percent},
                        {"cold_band", "reach", Show::percent},
-                       {"pilot_in_band", "with pilot", Show::percent},
-                       {"pilot_band", "reach", Show::percent},
+                       {"pilot_in_band", "pilot in band", Show::percent},
+                       {"pilot_band", "its reach", Show::percent},
                        {"memory_rows", "with memory", Show::count},
                        {"memory_mean", "memory", Show::percent},
                        {"memory_most", "most", Show::percent}}});
