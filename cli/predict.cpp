@@ -146,7 +146,13 @@ void require_memory(const Options& options, const predict::Job& job, const predi
     std::string text =
         fmt::format("batch {} does not fit: a device of class '{}' of {} has {}, it would take",
                     batch_of(schedule, fullest), device.name, options.machine, to_string(device.memory.value));
-    for (const schedule::MemoryRow& row : schedule::rows(tightest.use)) {
+    const auto& stages = prediction.setup.language_memory;
+    const auto less = [](const predict::LanguageMemory& a, const predict::LanguageMemory& b) {
+        return predict::total(a) < predict::total(b);
+    };
+    const auto kinds =
+        stages.empty() ? schedule::rows(tightest.use) : predict::rows(*std::ranges::max_element(stages, less));
+    for (const schedule::MemoryRow& row : kinds) {
         text += fmt::format("\n  {:<22} {:>10}", row.kind, to_string(row.bytes));
     }
     const std::vector<schedule::Remedy> remedies = schedule::remedies(

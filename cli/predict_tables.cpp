@@ -97,7 +97,16 @@ void add_memory(Report& report, const predict::Prediction& prediction) {
                 fmt::format("memory of a device, of {} devices, at its fullest moment", devices_of(prediction)),
                 {{"class", "class"}, {"kind", "kind"}, {"bytes", "bytes", Show::bytes}}};
     report.document["memory"] = Json::array();
+    const std::vector<predict::LanguageMemory>& stages = prediction.setup.language_memory;
+    if (!stages.empty()) table.title += ", as Megatron-Core allocates it (docs/language_models.md)";
+    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+        for (const schedule::MemoryRow& row : predict::rows(stages[stage])) {
+            report.document["memory"].push_back(
+                {{"class", fmt::format("stage {}", stage)}, {"kind", row.kind}, {"bytes", row.bytes.value}});
+        }
+    }
     for (const RankClass& rank_class : prediction.setup.schedule.classes) {
+        if (!stages.empty()) break;
         for (const schedule::MemoryRow& row :
              schedule::rows(schedule::memory_use(prediction.setup.schedule, rank_class))) {
             report.document["memory"].push_back(

@@ -27,6 +27,7 @@ constexpr std::array words{
     FrameworkWord{"zero", "what the ranks share out, unless the plan says it", true},
     FrameworkWord{"layout", "of images; nchw: 16-bit convolutions turn them"},
     FrameworkWord{"software", "of models/software.toml: values cross memory as often as under it"},
+    FrameworkWord{"memory", "whose accounting decoders' memory follows: megatron-core"},
     FrameworkWord{"issue", "that the host takes for an operator: kernels come no faster"},
     FrameworkWord{"sgd_passes", "how often SGD's kernels read or write a parameter"},
     FrameworkWord{"adam_passes", "the same of Adam"},

@@ -43,6 +43,10 @@ Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimi
         if (framework.issue < Seconds{})
             throw InputError(fmt::format("framework {}: issue '{}' is below 0", profile.name, issue));
     }
+    const std::string memory = profile.value("memory");
+    if (!memory.empty() && memory != "megatron-core")
+        throw InputError(fmt::format("framework {}: memory '{}' is not megatron-core", profile.name, memory));
+    framework.megatron_memory = !memory.empty();
     if (!software.empty()) framework.passes = models::load_software(software);
     return framework;
 }

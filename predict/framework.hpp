@@ -17,6 +17,7 @@ struct Framework {
     double update_passes = 0;          // how often its optimizer reads or writes a parameter; 0: one kernel for all
     std::optional<Software> passes{};  // values cross memory as often as under it; absent: under the machine's own
     Seconds issue{};                   // that the host takes for an operator: kernels come no faster
+    bool megatron_memory = false;      // decoders' memory is what Megatron-Core allocates (predict/language_memory.hpp)
     double error = framework_error;    // between it and others, of a step
     bool plain() const { return !channels_first && update_passes == 0 && issue == Seconds{}; }
 };

@@ -26,7 +26,7 @@ public:
         double values = 4 * rows_;                                // what both normalizations read and give
         double bytes = 4 * tokens_ * number(m_.heads) / tensor_;  // attention's logarithm of a sum a row, f32
         values += m_.has_latent() ? latent_values() : attention_values();
-        if (p_.attention_kept) values += tokens_ * number(m_.sequence) * number(m_.heads) / tensor_;
+        if (p_.attention == AttentionKernel::kept) values += tokens_ * number(m_.sequence) * number(m_.heads) / tensor_;
         if (m_.has_experts(block)) {
             const double taken = tokens_ * number(m_.top);
             values += ffn_values(number(m_.expert_ffn * m_.shared_experts), tokens_);
@@ -114,7 +114,9 @@ private:
     double tokens_ = 0, tensor_ = 1, rows_ = 0, element_ = 2;
 };
 
-LanguageMemory of_stage(const LanguageModel& model, const LanguagePlan& plan, std::int64_t stage) {
+}  // namespace
+
+LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& plan, std::int64_t stage) {
     const Stage use{model, plan};
     const BlockWeights weights = stage_weights(model, plan, stage);
     const double ranks = plan.ranks_of_weights();
@@ -141,16 +143,20 @@ LanguageMemory of_stage(const LanguageModel& model, const LanguagePlan& plan, st
     return memory;
 }
 
-}  // namespace
-
 Bytes total(const LanguageMemory& m) {
     return m.weights + m.gradients + m.optimizer + m.activations + m.loss + m.stand_ins + m.messages;
 }
 
+std::vector<schedule::MemoryRow> rows(const LanguageMemory& m) {
+    return {{"weights", m.weights},         {"gradients", m.gradients}, {"optimizer", m.optimizer},
+            {"activations", m.activations}, {"loss", m.loss},           {"stand-ins", m.stand_ins},
+            {"messages", m.messages},       {"total", total(m)}};
+}
+
 LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& plan) {
-    LanguageMemory most = of_stage(model, plan, 0);
+    LanguageMemory most = language_memory(model, plan, 0);
     for (std::int64_t stage = 1; stage < plan.pipe; ++stage) {
-        const LanguageMemory some = of_stage(model, plan, stage);
+        const LanguageMemory some = language_memory(model, plan, stage);
         if (total(some) > total(most)) most = some;
     }
     return most;

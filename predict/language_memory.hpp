@@ -3,8 +3,11 @@
 // by kind. docs/language_models.md explains each of them.
 #pragma once
 
+#include <vector>
+
 #include "core/units.hpp"
 #include "predict/language_plan.hpp"
+#include "schedule/memory.hpp"
 
 namespace rehearse::predict {
 
@@ -20,6 +23,10 @@ struct LanguageMemory {
 };
 Bytes total(const LanguageMemory& memory);
 
+/// For tables: one row a kind, the total last.
+std::vector<schedule::MemoryRow> rows(const LanguageMemory& memory);
+
+LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& plan, std::int64_t stage);
 /// Of the stage that has most.
 LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& plan);
 

@@ -27,7 +27,21 @@ struct LanguageModel {
     bool has_latent() const { return latent.key_rank > 0; }
 };
 
+/// selective: what the software calls so. Megatron computes attention again (Korthikanti et al. 2022, section 5),
+/// torchtitan every other product and all that lies between products (its policy of single operators).
 enum class Recomputation { none, selective, full };
+
+/// Who issues the step. megatron: Megatron-Core with Transformer Engine, neighbouring operators fused, attention by
+/// cuDNN. megatron_deepspeed: as of 2023, few operators fused. pytorch: torchtitan's model code and FSDP2. composer:
+/// llm-foundry's and FSDP1.
+enum class LanguageSoftware { megatron, megatron_deepspeed, pytorch, composer };
+
+/// fused: what the software uses on the device (cuDNN or FlashAttention-2). kept: probabilities lie in memory from
+/// forward to backward. triton: FlashAttention's first algorithm in Triton.
+enum class AttentionKernel { fused, kept, triton };
+
+/// How operands of 8-bit products are scaled: by a history of largest values, by the tensor's own, by each row's.
+enum class Float8Scaling { delayed, tensorwise, rowwise };
 
 /// tensor x pipe x data x context devices; `zero` 1: optimizer in shares over data x context; 3: weights, too, gathered
 /// before each use. `microbatches` of `microbatch` samples a step and replica. `overlap`: messages of data parallelism
@@ -36,12 +50,19 @@ struct LanguagePlan {
     std::int64_t tensor = 1, pipe = 1, chunks = 1, data = 1, context = 1, experts = 1;
     int zero = 1;
     bool sequence_parallel = false, overlap = true;
-    bool attention_kept = false;  // attention's probabilities lie in memory from forward to backward (no dropout)
+    bool compiled = false;      // by torch.compile: what lies between products is fused
+    bool async_tensor = false;  // messages of tensor groups go beside pieces of their products
+    LanguageSoftware software = LanguageSoftware::megatron;
+    AttentionKernel attention = AttentionKernel::fused;
+    Float8Scaling float8 = Float8Scaling::delayed;
     Recomputation recompute = Recomputation::none;
     std::int64_t microbatch = 1, microbatches = 1;
     DataType type = DataType::bf16;
 
     double ranks_of_weights() const { return static_cast<double>(data * context); }
+    bool is_pytorch() const { return software == LanguageSoftware::pytorch || software == LanguageSoftware::composer; }
+    /// Of rows, weights as they are multiplied outside of 8-bit products, and scores.
+    DataType row_type() const { return type == DataType::fp8 ? DataType::bf16 : type; }
 };
 
 /// Blocks of a stage: equally many, the first ones with one more.

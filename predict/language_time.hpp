@@ -5,27 +5,16 @@
 #pragma once
 
 #include "core/machine.hpp"
+#include "predict/language_node.hpp"
 #include "predict/language_plan.hpp"
-#include "prices/tile_model.hpp"
 
 namespace rehearse::predict {
 
-/// Bytes a second that a ring moves past a device, each way.
-struct LanguageNode {
-    std::int64_t devices = 8;
-    Bandwidth inside;
-    Bandwidth outside;
-    std::int64_t half = 8;         // devices behind one root complex: groups of more reach less
-    double across = 1;             // of `inside`, rings
-    double all_to_all_across = 1;  // of `inside`, all-to-alls
-    bool shared = false;           // rings of several groups go the same way
-};
-
 struct LanguageTime {
-    Seconds compute;    // of a stage, all micro-batches
+    Seconds compute;    // of a stage, all micro-batches, on the slowest card
     Seconds messages;   // of tensor, context and expert groups and between stages, all micro-batches
     Seconds bubble;     // waiting for the first and the last micro-batch
-    Seconds gradients;  // gathers and sums over data parallelism that nothing hides
+    Seconds gradients;  // of data parallelism: what nothing hides, copies, and what hidden messages cost computation
     Seconds update;
 };
 Seconds total(const LanguageTime& time);

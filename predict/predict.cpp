@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/methods/servers.hpp"
 #include "core/precision.hpp"
+#include "predict/language_network.hpp"
 #include "predict/parts.hpp"
 #include "predict/spread.hpp"
 #include "schedule/memory.hpp"
@@ -59,6 +60,12 @@ Setup setup_of(const Job& job, std::int64_t devices) {
     if (job.plan.all_reduce && job.plan.all_reduce->name == "auto") {
         sim::choose_all_reduce(setup.schedule, setup.machine);
     }
+    if (job.framework.megatron_memory) {
+        setup.language_memory = language_memory_of_stages(job.plan, setup.schedule);
+        Bytes& most = setup.schedule.memory_peak;
+        if (!setup.language_memory.empty()) most = Bytes{};
+        for (const LanguageMemory& stage : setup.language_memory) most = std::max(most, total(stage));
+    }
     add_input(setup.schedule, setup.conditions, setup.machine);
     if (job.framework.passes) setup.machine = with_passes(std::move(setup.machine), *job.framework.passes);
     if (!job.framework.plain()) setup.priced = priced(setup.machine, setup.schedule, job.framework);
@@ -85,6 +92,13 @@ std::optional<double> utilization(const Setup& setup, const StepFigures& figures
     return figures.flops_per_s() / peak;
 }
 
+MemoryFit memory_of(const Setup& setup) {
+    const schedule::Tightest tightest = schedule::tightest(setup.schedule, setup.machine);
+    const Bytes capacity = tightest.device->memory.value;
+    const Bytes peak = setup.language_memory.empty() ? total(tightest.use) : setup.schedule.memory_peak;
+    return {peak, capacity, peak <= capacity};
+}
+
 }  // namespace
 
 Point point_of(const Job& job, const Setup& setup, Timeline& timeline) {
@@ -92,12 +106,11 @@ Point point_of(const Job& job, const Setup& setup, Timeline& timeline) {
     sim::Simulator simulator{setup.schedule, setup.simulated()};
     sim::Prediction middle = simulator.simulate(setup.options);
     const Summary summary = summarize(setup.schedule, middle.timeline);
-    const schedule::Tightest tightest = schedule::tightest(setup.schedule, setup.machine);
     Point point{.figures = figures_of(setup.schedule, summary),
                 .nodes = locate(setup.machine, setup.devices - 1).node + 1,
                 .mode = middle.mode,
                 .band = {summary.step, summary.step},
-                .memory = {total(tightest.use), tightest.device->memory.value, tightest.fits()},
+                .memory = memory_of(setup),
                 .flows = middle.flows,
                 .bounds = middle.bounds};
     point.figures.memory = point.memory.peak;

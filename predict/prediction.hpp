@@ -12,6 +12,7 @@
 #include "core/timeline.hpp"
 #include "core/units.hpp"
 #include "predict/conditions.hpp"
+#include "predict/language_memory.hpp"
 #include "predict/pilot.hpp"
 #include "predict/training.hpp"
 #include "predict/uncertainty.hpp"
@@ -95,6 +96,9 @@ struct Setup {
     std::optional<Machine> priced{};  // with the framework's overheads in each price, where it has any
     double framework_error = 0;       // between this framework and others
     std::optional<Anchor> anchor{};   // in `options`
+    /// What a rank of each stage takes by the framework's accounting; empty: it has none, or none of this network and
+    /// plan, and the schedule's counts.
+    std::vector<LanguageMemory> language_memory{};
     const Machine& simulated() const { return priced ? *priced : machine; }
 };
 

@@ -65,6 +65,51 @@ predict::LanguageModel sizes_of(const Csv& table, std::size_t row) {
     return m;
 }
 
+bool has_word(const Csv& table, std::size_t row, std::string_view column, std::string_view word) {
+    return table.has(column) && table.text(row, column).find(word) != std::string::npos;
+}
+
+// The recipe of the software: columns that a table may lack. Without them weights that are gathered (ZeRO 3) are
+// PyTorch's, or llm-foundry's with Triton's attention, scores that are kept Megatron-DeepSpeed's, all else Megatron's;
+// a column `extra` of free text may say torch.compile and AsyncTP, `precision` how 8-bit operands are scaled.
+void add_recipe(const Csv& table, std::size_t row, predict::LanguagePlan& p) {
+    using predict::Float8Scaling;
+    using predict::LanguageSoftware;
+    const bool sharded = p.zero == 3, kept = p.attention == predict::AttentionKernel::kept;
+    const bool foundry = sharded && has_word(table, row, "source", "llm-foundry");
+    const bool pytorch = sharded && !foundry;
+    p.software = table.has("software")
+                     ? chosen<LanguageSoftware>(table, row, "software",
+                                                {{"megatron", LanguageSoftware::megatron},
+                                                 {"megatron-deepspeed", LanguageSoftware::megatron_deepspeed},
+                                                 {"pytorch", LanguageSoftware::pytorch},
+                                                 {"composer", LanguageSoftware::composer}})
+                 : pytorch ? LanguageSoftware::pytorch
+                 : foundry ? LanguageSoftware::composer
+                 : kept    ? LanguageSoftware::megatron_deepspeed
+                           : LanguageSoftware::megatron;
+    if (foundry && !table.has("software") && !kept) p.attention = predict::AttentionKernel::triton;
+    p.compiled = table.has("compiled") ? yes(table, row, "compiled")
+                 : table.has("extra")  ? has_word(table, row, "extra", "torch.compile")
+                                       : pytorch;
+    p.async_tensor =
+        table.has("async_tensor") ? yes(table, row, "async_tensor") : has_word(table, row, "extra", "AsyncTP");
+    p.overlap = table.has("overlap") ? yes(table, row, "overlap") : sharded;
+    p.float8 = has_word(table, row, "precision", "rowwise") ? Float8Scaling::rowwise
+               : pytorch                                    ? Float8Scaling::tensorwise
+                                                            : Float8Scaling::delayed;
+    if (!table.has("float8")) return;
+    const std::map<std::string, Float8Scaling, std::less<>> scalings{{"delayed", Float8Scaling::delayed},
+                                                                     {"tensorwise", Float8Scaling::tensorwise},
+                                                                     {"rowwise", Float8Scaling::rowwise}};
+    if (p.type == DataType::fp8) {
+        p.float8 = chosen<Float8Scaling>(table, row, "float8", scalings);
+    } else if (table.text(row, "float8") != "none") {
+        table.fail(row, fmt::format("float8 is '{}' where precision is '{}': none was expected",
+                                    table.text(row, "float8"), table.text(row, "precision")));
+    }
+}
+
 predict::LanguagePlan plan_of(const Csv& table, std::size_t row) {
     using predict::Recomputation;
     const auto one = [&](std::string_view column) { return table.whole(row, column, 1); };
@@ -77,15 +122,23 @@ predict::LanguagePlan plan_of(const Csv& table, std::size_t row) {
     p.experts = one("expert_parallel");
     p.zero = static_cast<int>(table.whole(row, "zero", 0));
     p.sequence_parallel = yes(table, row, "sequence_parallel");
-    p.attention_kept = chosen<bool>(table, row, "attention", {{"fused", false}, {"kept", true}});
+    p.attention = chosen<predict::AttentionKernel>(table, row, "attention",
+                                                   {{"fused", predict::AttentionKernel::fused},
+                                                    {"kept", predict::AttentionKernel::kept},
+                                                    {"triton", predict::AttentionKernel::triton}});
     p.recompute = chosen<Recomputation>(
         table, row, "recompute",
         {{"none", Recomputation::none}, {"selective", Recomputation::selective}, {"full", Recomputation::full}});
     p.microbatch = one("microbatch");
     p.microbatches = one("microbatches");
-    p.type = chosen<DataType>(
-        table, row, "precision",
-        {{"bf16", DataType::bf16}, {"fp8", DataType::fp8}, {"tf32", DataType::tf32}, {"fp32", DataType::f32}});
+    p.type = chosen<DataType>(table, row, "precision",
+                              {{"bf16", DataType::bf16},
+                               {"fp8", DataType::fp8},
+                               {"fp8 tensorwise", DataType::fp8},
+                               {"fp8 rowwise", DataType::fp8},
+                               {"tf32", DataType::tf32},
+                               {"fp32", DataType::f32}});
+    add_recipe(table, row, p);
     return p;
 }
 
@@ -94,6 +147,22 @@ struct Node {
     DeviceClass device;
     predict::LanguageNode node;
 };
+
+predict::LanguageBoard board_of(const Csv& nodes, std::size_t row) {
+    const auto share = [&](std::string_view column) {
+        return nodes.text(row, column).empty() ? 0 : nodes.positive(row, column);
+    };
+    predict::LanguageBoard board;
+    board.products = share("products");
+    board.products_8bit = share("products_fp8");
+    board.memory = share("memory");
+    board.flash = {nodes.positive(row, "flash"), nodes.positive(row, "flash_backward")};
+    board.library = {nodes.positive(row, "library"), nodes.positive(row, "library_backward")};
+    board.wide = nodes.positive(row, "wide");
+    board.cards = nodes.whole(row, "cards", 1);
+    board.issue = parse_quantity<Seconds>(nodes.text(row, "issue"));
+    return board;
+}
 
 Node node_of(const Csv& nodes, std::size_t row) {
     const std::string text = fmt::format(
@@ -109,7 +178,9 @@ Node node_of(const Csv& nodes, std::size_t row) {
                    nodes.whole(row, "half", 1),
                    nodes.positive(row, "across"),
                    nodes.positive(row, "all_to_all"),
-                   yes(nodes, row, "shared")};
+                   yes(nodes, row, "shared"),
+                   nodes.positive(row, "several"),
+                   board_of(nodes, row)};
     return result;
 }
 
@@ -151,8 +222,7 @@ std::vector<LanguageRow> read_language_rows(std::string_view text, const std::st
         row.measured = Seconds{table.positive(i, "step_time_s")};
         if (!table.text(i, "memory_GiB").empty())
             row.memory = Bytes{table.positive(i, "memory_GiB") * 1024 * 1024 * 1024};
-        // SimuMax had Megatron's overlap switched off.
-        row.plan.overlap = !row.source.starts_with("SimuMax");
+        if (table.has("assumed")) row.assumed = table.text(i, "assumed");
         const predict::LanguagePlan& p = row.plan;
         if (p.tensor * p.pipe * p.data * p.context != row.devices) {
             table.fail(i, fmt::format("tensor {} x pipe {} x data {} x context {} are not {} devices", p.tensor, p.pipe,

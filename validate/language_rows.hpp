@@ -14,6 +14,7 @@ namespace rehearse::validate {
 
 struct LanguageRow {
     std::string id, source, device, model;
+    std::string assumed{};  // what of the recipe the source does not print, and what was taken for it
     predict::LanguageModel sizes;
     predict::LanguagePlan plan;
     std::int64_t devices = 1, batch = 1;  // of a step, samples

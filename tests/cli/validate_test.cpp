@@ -373,9 +373,13 @@ TEST_F(Validate, HoldsTransformersToTheirMemoryAndTime) {
     const Output output = run("validate --set llm --rows --filter SimuMax --format json -q");
     ASSERT_EQ(output.code, 0) << output.err;
     const Json json = Json::parse(output.out);
-    ASSERT_EQ(json["groups"].size(), 2U);
+    ASSERT_EQ(json["groups"].size(), 3U);
+    EXPECT_EQ(json["groups"][2]["set"], "all");
     for (const Json& group : json["groups"]) {
         EXPECT_LT(group["memory_mean"], 0.03) << group;
+        EXPECT_GT(group["cold_in_band"], 0.7) << group;
+        EXPECT_GT(group["pilot_in_band"], 0.8) << group;
+        EXPECT_LT(group["cold_band"], 0.3) << group;
         EXPECT_LT(group["pilot_mean"], 0.06) << group;
         EXPECT_GT(group["tau"], 0.9) << group;
     }
@@ -383,6 +387,9 @@ TEST_F(Validate, HoldsTransformersToTheirMemoryAndTime) {
     double sum = 0;
     for (const auto& [kind, bytes] : json["rows"][0]["memory"].items()) sum += kind == "stage" ? 0.0 : double{bytes};
     EXPECT_DOUBLE_EQ(sum, json["rows"][0]["memory_bytes"]);
+    const Json first = json["rows"][0];
+    EXPECT_LT(first["low_s"], first["predicted_s"]);
+    EXPECT_GT(first["high_s"], first["predicted_s"]);
     EXPECT_EQ(run("validate --set llm --filter abacus").code, 2);
     EXPECT_EQ(run("validate --set llm --filter '('").code, 2);
     EXPECT_THAT(run("validate --set llama").err, HasSubstr("did you mean 'llm'?"));

@@ -5,6 +5,7 @@
 #include "models/models.hpp"
 #include "predict/language_memory.hpp"
 #include "predict/language_time.hpp"
+#include "prices/tile_model.hpp"
 
 namespace rehearse::predict {
 namespace {
@@ -55,7 +56,7 @@ TEST(LanguageMemory, CountsActivationsOfAllMicroBatchesInFlight) {
     EXPECT_DOUBLE_EQ(first.activations.value, 2 * block) << "one block, two micro-batches";
     EXPECT_EQ(first.loss.value, 0);
     LanguagePlan kept;
-    kept.attention_kept = true;
+    kept.attention = AttentionKernel::kept;
     EXPECT_DOUBLE_EQ(language_memory(small(), kept).activations.value, 2 * (block + 2 * 4 * 4 * 2.0));
     LanguagePlan again;
     again.recompute = Recomputation::full;
@@ -95,7 +96,7 @@ TEST(LanguageMemory, SharesExpertsAndRowsOut) {
 }
 
 DeviceClass a100() { return models::load_machine("selene").classes.at(0); }
-const LanguageNode node{8, Bandwidth{230e9}, Bandwidth{20e9}, 8, 1, 1, false};
+const LanguageNode node{8, Bandwidth{230e9}, Bandwidth{20e9}, 8, 1, 1, false, 1};
 
 LanguageModel large() {
     LanguageModel m;
@@ -148,6 +149,102 @@ TEST(LanguageTime, PaysForItsPlan) {
     const LanguageTime seen = language_time(large(), data, device, node);
     data.overlap = true;
     EXPECT_GT(seen.gradients, language_time(large(), data, device, node).gradients);
+}
+
+LanguagePlan pytorch() {
+    LanguagePlan plan;
+    plan.software = LanguageSoftware::pytorch;
+    plan.compiled = true;
+    return plan;
+}
+
+DeviceClass h100() { return models::load_machine("eos").classes.at(0); }
+
+TEST(LanguageTime, TellsRecipesApart) {
+    const DeviceClass device = h100();
+    const auto compute = [&](const LanguagePlan& plan) { return language_time(large(), plan, device, node).compute; };
+    LanguagePlan eager = pytorch();
+    eager.compiled = false;
+    EXPECT_GT(compute(eager), compute(pytorch()));
+    LanguagePlan eight = pytorch();
+    eight.type = DataType::fp8;
+    eight.float8 = Float8Scaling::delayed;
+    const Seconds delayed = compute(eight);
+    eight.float8 = Float8Scaling::tensorwise;
+    const Seconds tensorwise = compute(eight);
+    eight.float8 = Float8Scaling::rowwise;
+    EXPECT_GT(compute(eight), tensorwise);
+    EXPECT_GT(tensorwise, delayed);
+    EXPECT_LT(tensorwise, compute(pytorch()));
+    LanguagePlan triton = pytorch();
+    triton.attention = AttentionKernel::triton;
+    EXPECT_GT(compute(triton), compute(pytorch()));
+}
+
+// 30 % of messages beside products of 16 bits, 15 % beside those of 8, whose operands are gathered in half the bytes.
+TEST(LanguageTime, HidesMessagesOfAsynchronousTensorGroups) {
+    const DeviceClass device = h100();
+    for (const DataType type : {DataType::bf16, DataType::fp8}) {
+        LanguagePlan plan = pytorch();
+        plan.tensor = 8;
+        plan.sequence_parallel = true;
+        plan.type = type;
+        plan.float8 = Float8Scaling::tensorwise;
+        const Seconds seen = language_time(large(), plan, device, node).messages;
+        plan.async_tensor = true;
+        const double left = type == DataType::fp8 ? 0.85 : 0.7;
+        EXPECT_NEAR(language_time(large(), plan, device, node).messages / seen, left, 1e-9);
+    }
+}
+
+// Of four ranks with consecutive parts of a causal sequence the last has 7 of 16 of all scores, not 4.
+TEST(LanguageTime, WaitsForTheLastPartOfACausalSequence) {
+    const DeviceClass device = h100();
+    LanguageModel longest = large();
+    longest.sequence = 16 * 1024 * 1024;
+    LanguagePlan plan = pytorch();
+    plan.context = 4;
+    const Seconds uneven = language_time(longest, plan, device, node).compute;
+    plan.software = LanguageSoftware::megatron;
+    EXPECT_NEAR(uneven / language_time(longest, plan, device, node).compute, 1.75, 0.02);
+}
+
+// Two nodes of eight: a node's eight adapters of 20 GB/s carry a group's 15/16 of 2 + 2 + 4 bytes a weight; copies
+// read and write 14 in memory. With tensor ranks a group has one adapter a node, and an eighth of the weights.
+TEST(LanguageTime, SendsWeightsByAllAdaptersOfANode) {
+    const DeviceClass device = h100();
+    LanguagePlan plan = pytorch();
+    plan.data = 16;
+    plan.zero = 3;
+    plan.overlap = false;
+    const BlockWeights weights = stage_weights(large(), plan, 0);
+    const double memory = device.memory_bandwidth.value.value * device.tiles->memory.value;
+    const double copied = 14 * weights.dense / memory;
+    EXPECT_NEAR(language_time(large(), plan, device, node).gradients.value,
+                8 * weights.dense * 15 / 16 / 160e9 + copied, 1e-9);
+    plan.data = 2;
+    plan.tensor = 8;
+    const BlockWeights share = stage_weights(large(), plan, 0);
+    EXPECT_NEAR(language_time(large(), plan, device, node).gradients.value,
+                8 * share.dense / 2 / 20e9 + 14 * share.dense / memory, 1e-9);
+}
+
+// A board's shares, and the slowest of eight cards where they are of one: 1.43 of a spread of 5 % over 2.85.
+TEST(LanguageTime, IsOfTheBoard) {
+    const DeviceClass device = h100();
+    LanguagePlan plan;
+    plan.data = 8;
+    LanguageNode slower = node;
+    const LanguageTime plain = language_time(large(), plan, device, node);
+    slower.board.cards = 1;
+    EXPECT_NEAR(language_time(large(), plan, device, slower).compute / plain.compute, 1 + 1.43 * 0.05 / 2.85, 1e-3);
+    slower.board = {};
+    slower.board.products = device.tiles->large_tile.value / 2;
+    EXPECT_GT(language_time(large(), plan, device, slower).compute, 1.5 * plain.compute);
+    EXPECT_LT(language_time(large(), plan, device, slower).compute, 2 * plain.compute);
+    slower.board = {};
+    slower.board.issue = Seconds{0.01};
+    EXPECT_NEAR(language_time(large(), plan, device, slower).compute.value, 8 * 3 * 24 * 0.01, 0.1) << "the host's";
 }
 
 TEST(LanguageTime, SaysWhatADeviceLacks) {

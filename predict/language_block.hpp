@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a board computes of a transformer's block by its plan: products by tiles, attention by its kernel, casts to
+// 8 bits and what lies between products by the bytes that it moves. docs/language_models.md explains it.
+#pragma once
+
+#include "core/machine.hpp"
+#include "predict/language_node.hpp"
+#include "predict/language_plan.hpp"
+#include "prices/tile_model.hpp"
+
+namespace rehearse::predict {
+
+struct Passes {
+    Seconds forward, backward;
+    Passes& operator+=(const Passes& other) {
+        forward += other.forward;
+        backward += other.backward;
+        return *this;
+    }
+    Seconds both() const { return forward + backward; }
+};
+
+class LanguageBlock {
+public:
+    /// `device` has tiles. All three outlive the block.
+    LanguageBlock(const LanguageModel& model, const LanguagePlan& plan, const DeviceClass& device,
+                  const LanguageBoard& board);
+
+    /// Of one micro-batch on one rank; what is computed again is part of the backward pass.
+    Passes block(std::int64_t index) const;
+    /// The product with the table of words, and the loss.
+    Passes scores() const;
+
+    Seconds moved(double bytes) const { return Bytes{bytes} / memory_; }
+    double tokens() const { return tokens_; }
+    double element() const { return element_; }  // bytes of a value of a row
+
+private:
+    struct Work;
+    /// Where a product's operands come from: rows gathered from, or results summed over a tensor group.
+    enum class Side { none, gathered, scattered };
+
+    Passes product(double rows, double columns, double depth, double count, DataType type) const;
+    void multiply(Work& work, double rows, double columns, double depth, double count, Side side) const;
+    double add_attention(Work& work) const;
+    void fused_attention(Work& work, double key, double value, double heads) const;
+    void kept_attention(Work& work, double size, double heads) const;
+    double feed_forward(Work& work, double rows, double width, double count) const;
+    double between_products(double own_rows, double rotated) const;
+    Passes with_recomputation(const Work& work, Passes between) const;
+
+    const LanguageModel& m_;
+    const LanguagePlan& p_;
+    const DeviceClass& device_;
+    const LanguageBoard& board_;
+    TileModel tiles_, tiles_8bit_;
+    Bandwidth memory_;
+    double tokens_ = 0, tensor_ = 1, element_ = 2;
+};
+
+}  // namespace rehearse::predict

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Oracle: sizes from the models' cards.
+#include "predict/language_network.hpp"
+
+#include <gmock/gmock.h>
+
+#include "models/models.hpp"
+#include "predict/predict.hpp"
+
+namespace rehearse::predict {
+namespace {
+
+Framework megatron_core() { return framework_of(models::load_framework("megatron-core"), Optimizer::adam); }
+
+Job job_of(const std::string& network, const std::string& plan, std::int64_t batch) {
+    return {.network = models::load_network(network),
+            .machine = models::load_machine("selene"),
+            .plan = schedule::parse_plan(plan),
+            .devices = {8},
+            .global_batch = batch,
+            .precision = Precision::bf16,
+            .optimizer = Optimizer::adam,
+            .framework = megatron_core()};
+}
+
+TEST(LanguageNetwork, IsToldByItsOperators) {
+    const auto llama = language_model_of(models::load_network("llama3-8b@4096"));
+    ASSERT_TRUE(llama.has_value());
+    EXPECT_EQ(llama->layers, 32);
+    EXPECT_EQ(llama->hidden, 4096);
+    EXPECT_EQ(llama->heads, 32);
+    EXPECT_EQ(llama->key_heads, 8);
+    EXPECT_EQ(llama->head_size, 128);
+    EXPECT_EQ(llama->ffn, 14336);
+    EXPECT_EQ(llama->vocabulary, 128256);
+    EXPECT_EQ(llama->sequence, 4096);
+    EXPECT_TRUE(llama->gated);
+    for (const char* other : {"resnet50", "bert-large", "mixtral-8x7b"})
+        EXPECT_FALSE(language_model_of(models::load_network(other)).has_value()) << other;
+}
+
+TEST(LanguageNetwork, TakesWhatItsStagesTake) {
+    const auto setup = setup_of(job_of("llama3-8b@4096", "pipe=2:microbatches=8,data=4:zero=1", 32), 8);
+    ASSERT_EQ(setup.language_memory.size(), 2U);
+    const Bytes most = std::max(total(setup.language_memory[0]), total(setup.language_memory[1]));
+    EXPECT_EQ(setup.schedule.memory_peak, most);
+    EXPECT_EQ(setup.language_memory[0].loss.value, 0);
+    EXPECT_GT(setup.language_memory[1].loss.value, 0);
+    EXPECT_GT(setup.language_memory[0].activations, setup.language_memory[1].activations) << "two in flight, not one";
+}
+
+// The schedule counts, where the framework has no accounting, or none of this plan, precision or optimizer.
+TEST(LanguageNetwork, LeavesOtherJobsToTheSchedule) {
+    Job job = job_of("llama3-8b@4096", "data=8:zero=1", 8);
+    EXPECT_FALSE(setup_of(job, 8).language_memory.empty());
+    job.precision = Precision::mixed;
+    EXPECT_TRUE(setup_of(job, 8).language_memory.empty());
+    job = job_of("llama3-8b@4096", "data=8:zero=1", 8);
+    job.optimizer = Optimizer::sgd;
+    EXPECT_TRUE(setup_of(job, 8).language_memory.empty());
+    job = job_of("llama3-8b@4096", "pipe=2:schedule=gpipe:microbatches=4,data=4:zero=1", 16);
+    EXPECT_TRUE(setup_of(job, 8).language_memory.empty());
+    job = job_of("llama3-8b@4096", "data=8:zero=1", 8);
+    job.framework = {};
+    const auto plain = setup_of(job, 8);
+    EXPECT_TRUE(plain.language_memory.empty());
+    EXPECT_EQ(plain.schedule.memory_peak, schedule::total(schedule::memory_use(plain.schedule)));
+}
+
+}  // namespace
+}  // namespace rehearse::predict
