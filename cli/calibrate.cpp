@@ -15,6 +15,7 @@
 #include "calibrate/shared_cores.hpp"
 #include "cli/calibrate_device.hpp"
 #include "cli/calibrate_report.hpp"
+#include "cli/calibrate_trace.hpp"
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
 #include "cli/job.hpp"
@@ -46,6 +47,9 @@ struct Options {
     std::string backend, algorithm, machine_out, samples_out, plot, fuse{default_fuse};
     std::vector<std::string> samples;  // files; then nothing is measured
     std::string machine;               // that they are of
+    std::vector<std::string> traces;   // profiles of training; then nothing is measured
+    Precision precision = Precision::fp32;
+    Optimizer optimizer = Optimizer::sgd;
     calibrate::Between between = calibrate::Between::nodes;
     std::int64_t ranks = 0;
     Seconds budget{0};  // 0: by --quick
@@ -286,6 +290,12 @@ Crew crew_of(const Options& options, const run::Session& session, const kernels:
 #endif
 
 int start(const Options& options) {
+    if (!options.traces.empty()) {
+        if (!options.samples.empty()) throw InputError("--trace and --samples: one at a time, with --machine-out between");
+        return calibrate_trace({options.traces, options.models, options.batches, options.fuse, options.machine,
+                                options.machine_out, options.precision, options.optimizer, options.between},
+                               options.common);
+    }
     if (options.device != "cpu") {
         check_writable(options.machine_out, options.common);
         return calibrate_device(
@@ -341,11 +351,17 @@ Run add_calibrate(CLI::App& app) {
            "measure nothing: take what these files hold (Google Benchmark's JSON, rehearse bench --out, the text "
            "of nccl-tests and OSU)")
         ->option_text("FILE...");
-    app.add_option("--machine", options->machine, "with --samples: the machine that they were measured on")
+    app.add_option("--trace", options->traces,
+                   "measure nothing: prices of the layers of --model at --batch out of PyTorch profiler traces, one a "
+                   "rank (Chrome JSON, gzip or not)")
+        ->option_text("FILE.json[.gz]...");
+    add_precision(app, options->precision);
+    add_optimizer(app, options->optimizer);
+    app.add_option("--machine", options->machine, "with --samples or --trace: the machine that they were measured on")
         ->option_text("NAME|FILE.toml");
     add_choice<calibrate::Between>(app, "--between", options->between,
                                    {{"nodes", calibrate::Between::nodes}, {"devices", calibrate::Between::devices}},
-                                   "with --samples: whose messages they are");
+                                   "with --samples or --trace: whose messages they are");
     app.add_option("--ranks", options->ranks, "with --samples: of OSU's all-reduce")->option_text("N");
     app.add_option("--machine-out", options->machine_out, "write the machine here, not to the place of this-host")
         ->option_text("FILE.toml");
