@@ -10,6 +10,7 @@
 
 #include "bench/compute.hpp"
 #include "bench/host.hpp"
+#include "calibrate/collective_times.hpp"
 #include "calibrate/problems.hpp"
 #include "calibrate/quick.hpp"
 #include "calibrate/shared_cores.hpp"
@@ -146,11 +147,12 @@ int read_and_apply(const Options& options) {
             "--samples: give --machine NAME|FILE.toml, whose figures the samples replace, and --machine-out");
     Machine machine = models::load_machine(options.machine);
     Report report{document("calibration", {{"machine", options.machine}, {"files", options.samples}}), {}, ""};
-    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array(), collectives = nlohmann::ordered_json::array();
     for (const std::string& path : options.samples) {
         const calibrate::FileSamples samples = calibrate::read_samples(read_file(path), path, options.ranks);
         for (const std::string& why : samples.skipped) talk(options.common, fmt::format("{}: skipped {}", path, why));
         machine = calibrate::apply(std::move(machine), samples, options.between);
+        for (const calibrate::CollectiveRow& row : samples.collectives) collectives.push_back(collective_row(path, row));
         rows.push_back({{"file", path},
                         {"where", samples.where},
                         {"problems", samples.compute.size()},
@@ -158,6 +160,7 @@ int read_and_apply(const Options& options) {
                         {"skipped", samples.skipped.size()}});
     }
     report.document["rows"] = rows;
+    report.document["collectives"] = collectives;
     report.document["file"] = options.machine_out;
     report.tables = {{"rows",
                       "samples",
@@ -166,8 +169,11 @@ int read_and_apply(const Options& options) {
                        {"problems", "problems", Show::count},
                        {"messages", "messages", Show::count},
                        {"skipped", "skipped", Show::count}}}};
+    if (!collectives.empty()) report.tables.push_back(collective_table());
     const Messaging& fitted = options.between == calibrate::Between::nodes ? machine.across : machine.inside;
-    report.footer = fmt::format("{}kept in {}", messaging_line("of these", fitted), options.machine_out);
+    report.footer =
+        fmt::format("{}{}kept in {}", collectives.empty() ? "" : std::string{calibrate::bandwidth_words} + "\n",
+                    messaging_line("of these", fitted), options.machine_out);
     replace_file(options.machine_out, models::to_toml(machine));
     print(report, options.common);
     return good;

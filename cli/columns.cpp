@@ -215,6 +215,7 @@ constexpr std::array columns{
     ColumnHelp{"calibrate", "calls", "in a step"},
     ColumnHelp{"calibrate", "collective", "as NCCL names it"},
     ColumnHelp{"calibrate", "ranks", "that take part"},
+    ColumnHelp{"calibrate", "in place", "whether result and data share a buffer"},
     ColumnHelp{"calibrate", "times", "how often it was recorded"},
     ColumnHelp{"calibrate", "shortest", "of these times, over steps and ranks"},
     ColumnHelp{"calibrate", "algbw B/s", "size over time"},
