@@ -152,7 +152,8 @@ int read_and_apply(const Options& options) {
         const calibrate::FileSamples samples = calibrate::read_samples(read_file(path), path, options.ranks);
         for (const std::string& why : samples.skipped) talk(options.common, fmt::format("{}: skipped {}", path, why));
         machine = calibrate::apply(std::move(machine), samples, options.between);
-        for (const calibrate::CollectiveRow& row : samples.collectives) collectives.push_back(collective_row(path, row));
+        for (const calibrate::CollectiveRow& row : samples.collectives)
+            collectives.push_back(collective_row(path, row));
         rows.push_back({{"file", path},
                         {"where", samples.where},
                         {"problems", samples.compute.size()},
@@ -297,7 +298,8 @@ Crew crew_of(const Options& options, const run::Session& session, const kernels:
 
 int start(const Options& options) {
     if (!options.traces.empty()) {
-        if (!options.samples.empty()) throw InputError("--trace and --samples: one at a time, with --machine-out between");
+        if (!options.samples.empty())
+            throw InputError("--trace and --samples: one at a time, with --machine-out between");
         return calibrate_trace({options.traces, options.models, options.batches, options.fuse, options.machine,
                                 options.machine_out, options.precision, options.optimizer, options.between},
                                options.common);
