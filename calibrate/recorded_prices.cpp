@@ -18,6 +18,7 @@ namespace rehearse::calibrate {
 namespace {
 
 constexpr const char* backend = "profile";
+constexpr double most_error = 1;  // as of prices between batches (prices/prices.cpp)
 
 // Of the optimizer: the share of the bytes' time that its kernels reached, whatever a bucket's size.
 std::optional<Efficiency> update_share(const std::vector<Sample>& prices, const DeviceClass& device) {
@@ -26,9 +27,8 @@ std::optional<Efficiency> update_share(const std::vector<Sample>& prices, const 
     for (const Sample& sample : prices) {
         if (sample.problem.pass != Pass::update) continue;
         if (first == nullptr) first = &sample;
-        const double count = 1;
-        bytes += count * bytes_moved(sample.problem.op, Pass::update, sample.problem.type, 1).value;
-        seconds += count * sample.median.value;
+        bytes += bytes_moved(sample.problem.op, Pass::update, sample.problem.type, 1).value;
+        seconds += sample.median.value;
         error = std::max(error, sample.error);
     }
     if (first == nullptr || !(seconds > 0) || device.memory_bandwidth.value <= Bandwidth{}) return std::nullopt;
@@ -61,7 +61,8 @@ std::vector<Sample> prices_of(const MatchedRecording& recording, const Schedule&
         sample.problem = problems.at(name);
         sample.backend = backend;
         sample.median = Seconds{times.seconds / times.places};
-        sample.error = times.error / times.seconds;
+        // A few steps of a busy host say that a price of microseconds is uncertain, not that it is off twentyfold.
+        sample.error = std::min(times.error / times.seconds, most_error);
         sample.count = static_cast<std::int64_t>(times.samples);
         samples.push_back(std::move(sample));
     }

@@ -197,6 +197,18 @@ TEST(Recorded, PricesAddUpToTheStep) {
     EXPECT_NEAR(sum, 64e-6, 1e-12);
 }
 
+// Every other step is longer by far: a price stays uncertain by no more than itself.
+TEST(Recorded, ErrorsOfPricesStayBelowThePrice) {
+    Recorder recorder(6);
+    for (RecordedCall& call : recorder.recording().calls) {
+        if (call.step % 2 == 1) call.busy *= call.part == Part::update ? 1 : 50 * call.step;
+    }
+    const Schedule schedule = network();
+    const MatchedRecording found = matched({&recorder.recording(), 1}, schedule, named_steps(schedule));
+    for (const Sample& sample : prices_of(found, schedule, device()))
+        EXPECT_LE(sample.error, 1) << to_string(sample.problem);
+}
+
 TEST(Recorded, TheOptimizersShareOfTheBandwidthGoesIntoTheMachine) {
     const Recorder recorder(4);
     const Schedule schedule = network();
