@@ -10,11 +10,13 @@
 
 #include "bench/compute.hpp"
 #include "bench/host.hpp"
+#include "calibrate/collective_times.hpp"
 #include "calibrate/problems.hpp"
 #include "calibrate/quick.hpp"
 #include "calibrate/shared_cores.hpp"
 #include "cli/calibrate_device.hpp"
 #include "cli/calibrate_report.hpp"
+#include "cli/calibrate_trace.hpp"
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
 #include "cli/job.hpp"
@@ -46,6 +48,9 @@ struct Options {
     std::string backend, algorithm, machine_out, samples_out, plot, fuse{default_fuse};
     std::vector<std::string> samples;  // files; then nothing is measured
     std::string machine;               // that they are of
+    std::vector<std::string> traces;   // profiles of training; then nothing is measured
+    Precision precision = Precision::fp32;
+    Optimizer optimizer = Optimizer::sgd;
     calibrate::Between between = calibrate::Between::nodes;
     std::int64_t ranks = 0;
     Seconds budget{0};  // 0: by --quick
@@ -142,11 +147,13 @@ int read_and_apply(const Options& options) {
             "--samples: give --machine NAME|FILE.toml, whose figures the samples replace, and --machine-out");
     Machine machine = models::load_machine(options.machine);
     Report report{document("calibration", {{"machine", options.machine}, {"files", options.samples}}), {}, ""};
-    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array(), collectives = nlohmann::ordered_json::array();
     for (const std::string& path : options.samples) {
         const calibrate::FileSamples samples = calibrate::read_samples(read_file(path), path, options.ranks);
         for (const std::string& why : samples.skipped) talk(options.common, fmt::format("{}: skipped {}", path, why));
         machine = calibrate::apply(std::move(machine), samples, options.between);
+        for (const calibrate::CollectiveRow& row : samples.collectives)
+            collectives.push_back(collective_row(path, row));
         rows.push_back({{"file", path},
                         {"where", samples.where},
                         {"problems", samples.compute.size()},
@@ -154,6 +161,7 @@ int read_and_apply(const Options& options) {
                         {"skipped", samples.skipped.size()}});
     }
     report.document["rows"] = rows;
+    report.document["collectives"] = collectives;
     report.document["file"] = options.machine_out;
     report.tables = {{"rows",
                       "samples",
@@ -162,8 +170,11 @@ int read_and_apply(const Options& options) {
                        {"problems", "problems", Show::count},
                        {"messages", "messages", Show::count},
                        {"skipped", "skipped", Show::count}}}};
+    if (!collectives.empty()) report.tables.push_back(collective_table());
     const Messaging& fitted = options.between == calibrate::Between::nodes ? machine.across : machine.inside;
-    report.footer = fmt::format("{}kept in {}", messaging_line("of these", fitted), options.machine_out);
+    report.footer =
+        fmt::format("{}{}kept in {}", collectives.empty() ? "" : std::string{calibrate::bandwidth_words} + "\n",
+                    messaging_line("of these", fitted), options.machine_out);
     replace_file(options.machine_out, models::to_toml(machine));
     print(report, options.common);
     return good;
@@ -286,6 +297,13 @@ Crew crew_of(const Options& options, const run::Session& session, const kernels:
 #endif
 
 int start(const Options& options) {
+    if (!options.traces.empty()) {
+        if (!options.samples.empty())
+            throw InputError("--trace and --samples: one at a time, with --machine-out between");
+        return calibrate_trace({options.traces, options.models, options.batches, options.fuse, options.machine,
+                                options.machine_out, options.precision, options.optimizer, options.between},
+                               options.common);
+    }
     if (options.device != "cpu") {
         check_writable(options.machine_out, options.common);
         return calibrate_device(
@@ -341,11 +359,17 @@ Run add_calibrate(CLI::App& app) {
            "measure nothing: take what these files hold (Google Benchmark's JSON, rehearse bench --out, the text "
            "of nccl-tests and OSU)")
         ->option_text("FILE...");
-    app.add_option("--machine", options->machine, "with --samples: the machine that they were measured on")
+    app.add_option("--trace", options->traces,
+                   "measure nothing: prices of the layers of --model at --batch out of PyTorch profiler traces, one a "
+                   "rank (Chrome JSON, gzip or not)")
+        ->option_text("FILE.json[.gz]...");
+    add_precision(app, options->precision);
+    add_optimizer(app, options->optimizer);
+    app.add_option("--machine", options->machine, "with --samples or --trace: the machine that they were measured on")
         ->option_text("NAME|FILE.toml");
     add_choice<calibrate::Between>(app, "--between", options->between,
                                    {{"nodes", calibrate::Between::nodes}, {"devices", calibrate::Between::devices}},
-                                   "with --samples: whose messages they are");
+                                   "with --samples or --trace: whose messages they are");
     app.add_option("--ranks", options->ranks, "with --samples: of OSU's all-reduce")->option_text("N");
     app.add_option("--machine-out", options->machine_out, "write the machine here, not to the place of this-host")
         ->option_text("FILE.toml");

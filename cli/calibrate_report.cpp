@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "calibrate/collective_times.hpp"
 #include "calibrate/fit.hpp"
 #include "core/error.hpp"
 #include "picture/chart.hpp"
@@ -167,6 +168,31 @@ Report report_of(const Calibration& made, Json configuration) {
     report.document["warnings"] = doubt.empty() ? Json::array() : Json::array({doubt});
     if (!doubt.empty()) report.footer += fmt::format("\nwarning, marked in that file: {}", doubt);
     return report;
+}
+
+nlohmann::ordered_json collective_row(const std::string& file, const calibrate::CollectiveRow& row) {
+    const Bandwidth algorithm = row.bytes / row.time;
+    const std::optional<calibrate::RingRounds> rounds = calibrate::ring_rounds(row.kind, row.ranks);
+    return {{"file", file},
+            {"collective", row.kind},
+            {"ranks", row.ranks},
+            {"bytes", row.bytes.value},
+            {"in_place", row.in_place},
+            {"time_s", row.time.value},
+            {"algbw_bytes_per_s", algorithm.value},
+            {"busbw_bytes_per_s", rounds ? algorithm.value * rounds->bus_factor() : 0}};
+}
+
+Table collective_table() {
+    return {"collectives",
+            "collectives",
+            {{"collective", "collective"},
+             {"ranks", "ranks", Show::count},
+             {"bytes", "size", Show::bytes},
+             {"in_place", "in place"},
+             {"time_s", "time", Show::seconds},
+             {"algbw_bytes_per_s", "algbw B/s", Show::number},
+             {"busbw_bytes_per_s", "busbw B/s", Show::number}}};
 }
 
 std::string residual_picture(const calibrate::Samples& samples, const Machine& host, const std::string& path) {

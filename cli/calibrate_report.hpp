@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "calibrate/checked_steps.hpp"
+#include "calibrate/read_samples.hpp"
 #include "calibrate/samples.hpp"
 #include "cli/report.hpp"
 #include "core/machine.hpp"
@@ -29,5 +30,9 @@ std::string messaging_line(std::string_view where, const Messaging& messaging);
 
 /// Messages as measured and as the machine's pieces say, in the format that the path's suffix names.
 std::string residual_picture(const calibrate::Samples& samples, const Machine& host, const std::string& path);
+
+/// A row of what a file says of a collective, with both bandwidths, and the table of such rows.
+nlohmann::ordered_json collective_row(const std::string& file, const calibrate::CollectiveRow& row);
+Table collective_table();
 
 }  // namespace rehearse::cli

@@ -4,8 +4,10 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "cli/command.hpp"
+#include "cli/recorded.hpp"
 #include "cli/report.hpp"
 #include "trace/compare.hpp"
 #include "trace/trace.hpp"
@@ -18,7 +20,8 @@ using Json = nlohmann::ordered_json;
 
 struct Options {
     Common common;
-    std::string predicted, measured, fail_over;
+    std::string predicted, measured, fail_over, model;
+    std::optional<std::int64_t> batch;
     bool steps = false;
 };
 
@@ -44,7 +47,9 @@ Table table(std::string key, std::string title) {
 
 int compare(const Options& options) {
     const double allowed = share_or_infinity("--fail-over", options.fail_over);
-    const trace::Comparison result = trace::compare(trace::read(options.predicted), trace::read(options.measured));
+    const Timeline predicted = trace::read(options.predicted);
+    const trace::Comparison result =
+        trace::compare(predicted, read_measured(options.measured, predicted, options.model, options.batch));
     Report report{document("comparison", {{"predicted", options.predicted}, {"measured", options.measured}}), {}, ""};
     report.document["statistic"] = trace::statistic;
     report.document["predicted_iterations"] = result.predicted.count;
@@ -77,7 +82,12 @@ int compare(const Options& options) {
 Run add_compare(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("PREDICTED", options->predicted, "timeline of rehearse predict --trace")->required();
-    app.add_option("MEASURED", options->measured, "timeline of rehearse run --trace")->required();
+    app.add_option("MEASURED", options->measured,
+                   "timeline of rehearse run --trace, or a trace of PyTorch's profiler (Chrome JSON, gzip or not)")
+        ->required();
+    app.add_option("--model", options->model, "of a profiler's trace: the network, matched by layer and pass")
+        ->option_text("NAME|FILE.onnx|config.json");
+    app.add_option("--batch", options->batch, "of a profiler's trace: samples of a step on one rank")->option_text("N");
     app.add_option("--fail-over", options->fail_over, "exit 1 when the step's error is larger")->option_text("20%");
     app.add_flag("--steps", options->steps, "also a row for every single step");
     add_common(app, options->common);

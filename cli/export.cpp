@@ -7,6 +7,7 @@
 
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
+#include "cli/recorded.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -70,7 +71,7 @@ int export_timelines(const Options& options) {
     check_writable(target, options.common);
     if (is_picture(options.to)) picture::check_suffix(options.to == To::svg ? ".svg" : ".png");
     std::vector<Timeline> timelines;
-    for (std::size_t i = 0; i + 1 < options.files.size(); ++i) timelines.push_back(trace::read(options.files[i]));
+    for (std::size_t i = 0; i + 1 < options.files.size(); ++i) timelines.push_back(read_any(options.files[i]));
     if (is_picture(options.to)) {
         const picture::Picture drawn = picture_of(timelines, options);
         constexpr std::array suffixes{".svg", ".png", ".pdf"};

@@ -29,17 +29,25 @@ void add_job(CLI::App& app, JobOptions& job) {
     app.add_option("--batch", job.batch, "samples of one step on one device")->option_text("N")->capture_default_str();
     app.add_option("--global-batch", job.global_batch, "samples of one step on all devices, instead of --batch")
         ->option_text("N");
+    add_precision(app, job.precision);
+    add_optimizer(app, job.optimizer);
+    add_fuse(app, job.fuse);
+}
+
+void add_precision(CLI::App& app, Precision& precision) {
     std::vector<std::pair<std::string_view, Precision>> known;
     std::string meanings;
     for (const PrecisionTypes& row : precisions()) {
         known.push_back({row.name, row.precision});
         meanings += fmt::format("{}{}: {}", meanings.empty() ? "" : "; ", row.name, row.summary);
     }
-    add_choice<Precision>(app, "--precision", job.precision, known, fmt::format("default fp32; {}", meanings));
-    add_choice<Optimizer>(app, "--optimizer", job.optimizer,
+    add_choice<Precision>(app, "--precision", precision, known, fmt::format("default fp32; {}", meanings));
+}
+
+void add_optimizer(CLI::App& app, Optimizer& optimizer) {
+    add_choice<Optimizer>(app, "--optimizer", optimizer,
                           {{"sgd", Optimizer::sgd}, {"adam", Optimizer::adam}, {"lamb", Optimizer::lamb}},
                           "SGD with momentum, Adam with decoupled weight decay, or LAMB");
-    add_fuse(app, job.fuse);
 }
 
 void add_fuse(CLI::App& app, std::string& fuse) {

@@ -23,6 +23,9 @@ namespace rehearse::cli {
 inline constexpr std::string_view default_fuse = "off";
 /// --fuse, on every command that makes or measures a network.
 void add_fuse(CLI::App& app, std::string& fuse);
+/// --precision and --optimizer.
+void add_precision(CLI::App& app, Precision& precision);
+void add_optimizer(CLI::App& app, Optimizer& optimizer);
 /// The network by name or file, fused.
 /// What a reader of the figures must know of an imported network goes to stderr: what was guessed, what an export lost.
 Network load_network(const std::string& name_or_file, std::string_view fuse, const models::ImportOptions& options = {});

@@ -76,7 +76,9 @@ constexpr std::array table{
             add_learners},
     Command{"calibrate", "measure this host, so that it can be predicted",
             "  mpirun -n 2 rehearse calibrate --quick\n"
-            "  rehearse calibrate --quick --model vgg16 --batch 8 --machine-out my-host.toml",
+            "  rehearse calibrate --quick --model vgg16 --batch 8 --machine-out my-host.toml\n"
+            "  rehearse calibrate --trace mlp.json.gz --model mlp --batch 16 --machine cori-haswell --machine-out "
+            "mine.toml",
             add_calibrate},
     Command{"validate", "how far prices are from kernels that they were not fitted on",
             "  rehearse validate --set deepbench --filter 'v100 f32'\n"

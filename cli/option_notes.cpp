@@ -59,7 +59,7 @@ constexpr std::array notes{
     OptionNote{"", "end", words, "a time with its unit, above 0s", "when the last job is complete"},
     OptionNote{"run", "machine", words, "", "stages are balanced by operations alone"},
     OptionNote{"schedule", "machine", words, "", "by operations alone"},
-    OptionNote{"calibrate", "machine", words, "", "needed with --samples"},
+    OptionNote{"calibrate", "machine", words, "", "needed with --samples and --trace"},
     OptionNote{"validate", "machine", words, "", "those that the tables are from"},
     OptionNote{"run", "learners", 1, "learner", {}, false, 1'000},
     OptionNote{"learners", "batches", 1, "sample"},
@@ -92,7 +92,10 @@ constexpr std::array notes{
     OptionNote{"explain", "step", words, "", "needed, or a PROBLEM"},
     OptionNote{"calibrate", "model", words, "", "those of the quick set"},
     OptionNote{"calibrate", "plan", words, "", "data"},
-    OptionNote{"calibrate", "ranks", 2, "rank", "needed for OSU's all-reduce"},
+    OptionNote{"calibrate", "trace", words, "", "measured here"},
+    OptionNote{"compare", "model", words, "", "that of the prediction's title"},
+    OptionNote{"compare", "batch", 1, "sample", "that of the prediction"},
+    OptionNote{"calibrate", "ranks", 2, "rank", "needed for OSU's collectives"},
     OptionNote{"calibrate", "between", words, "", "needed with messages among --samples"},
 };
 

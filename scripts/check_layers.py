@@ -49,6 +49,7 @@ OWNERS = {  # library: (how its headers begin, who may reach them)
     "ONNX": (r"onnx/", {"models"}),
     "protobuf": (r"google/protobuf/|.*\.pb\.h", {"models", "trace"}),
     "pybind11": (r"pybind11/|Python\.h", {"python"}),
+    "zlib": (r"zlib\.h", {"trace"}),
     "hwloc": (r"hwloc", {"models"}),
     "CLI11": (r"CLI/", {"cli"}),
     "Google Benchmark": (r"benchmark/", {"bench"}),

@@ -10,6 +10,7 @@
 #include "trace/chrome_sax.hpp"
 #include "trace/formats.hpp"
 #include "trace/layout.hpp"
+#include "trace/trace.hpp"
 
 namespace rehearse::trace {
 
@@ -44,8 +45,10 @@ private:
 
     void take(const ChromeElement& element) {
         if (!is_ours_) {
-            file_.is_not_a_trace(
-                fmt::format("a Chrome trace of another program (no schema {} before the first event)", schema));
+            throw OtherProgram(fmt::format(
+                "{}: not a trace of Rehearse: a Chrome trace of another program (no schema {} before the first event): "
+                "right would be a file that rehearse wrote, or a trace of PyTorch's profiler where one is asked for",
+                file_.path(), schema));
         }
         const std::string_view phase = need(element.fields.text("ph"), "ph");
         if (phase == "M") take_metadata(element);

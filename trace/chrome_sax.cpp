@@ -117,8 +117,10 @@ public:
         Where next = Where::elsewhere;
         if (path_.empty())
             next = Where::root;
-        else if (path_.back() == Where::root && key_ == "otherData")
+        else if (path_.back() == Where::root && (key_ == "otherData" || key_ == "distributedInfo")) {
             next = Where::head;
+            head_ = key_;
+        }
         else if (path_.back() == Where::elements) {
             next = Where::element;
             saw_elements_ = true;
@@ -135,7 +137,8 @@ public:
     bool end_object() {
         const Where ended = path_.back();
         path_.pop_back();
-        if (ended == Where::head) visitor_.head(element_.fields);
+        if (ended == Where::head && head_ == "otherData") visitor_.head(element_.fields);
+        if (ended == Where::head && head_ == "distributedInfo" && visitor_.job) visitor_.job(element_.fields);
         if (ended == Where::element) visitor_.element(element_);
         return true;
     }
@@ -152,7 +155,7 @@ public:
         if (!path_.empty() && path_.back() == Where::args) {
             list_ = &element_.args.add(key_);
             list_->kind = FlatObject::Value::Kind::text;
-            list_->text = "[";
+            list_->text.assign(1, '[');  // g++ 12 warns of = "[" (its bug 105329)
             path_.push_back(Where::list);
             return true;
         }
@@ -170,7 +173,7 @@ public:
     bool parse_error(std::size_t position, const std::string& /*token*/, const nlohmann::detail::exception& error) {
         // The end of the input counts as one more character, so an error behind the last byte is a file too short.
         const auto byte = static_cast<std::int64_t>(position) - 1;
-        if (byte >= file_.size()) file_.is_cut_off("its JSON does not end");
+        if (const auto size = file_.text_size(); size && byte >= *size) file_.is_cut_off("its JSON does not end");
         if (!saw_elements_ && path_.empty()) file_.is_not_a_trace(fmt::format("not JSON from byte {} on", byte));
         file_.is_broken(byte, error.what());
     }
@@ -205,7 +208,7 @@ private:
     InputFile& file_;
     const ChromeVisitor& visitor_;
     std::vector<Where> path_;
-    std::string key_;
+    std::string key_, head_;
     FlatObject::Value* list_ = nullptr;  // the list in the arguments that is being read
     ChromeElement element_;
     bool saw_elements_ = false;

@@ -55,6 +55,7 @@ struct ChromeElement {
 struct ChromeVisitor {
     std::function<void(const FlatObject&)> head;        // "otherData"
     std::function<void(const ChromeElement&)> element;  // of "traceEvents"
+    std::function<void(const FlatObject&)> job{};       // "distributedInfo" of PyTorch: rank, world_size, backend
 };
 
 /// InputError when the file is no JSON, cut off, or JSON without "traceEvents".

@@ -19,6 +19,7 @@ void write_csv(std::span<const Timeline> timelines, OutputFile& out);
 void write_links_csv(std::span<const Timeline> timelines, OutputFile& out);
 
 std::vector<Timeline> read_perfetto(InputFile& file);
+/// OtherProgram where the file is not ours.
 std::vector<Timeline> read_chrome(InputFile& file);
 
 }  // namespace rehearse::trace

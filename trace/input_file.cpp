@@ -13,9 +13,7 @@ namespace rehearse::trace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view right = "right would be a .pftrace or .json file that rehearse wrote";
-
-InputFile::InputFile(const std::string& path) : path_(path) {
+InputFile::InputFile(const std::string& path, std::string_view right) : path_(path), right_(right) {
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
     if (!fs::exists(status)) {
@@ -33,12 +31,46 @@ InputFile::InputFile(const std::string& path) : path_(path) {
     size_ = static_cast<std::int64_t>(fs::file_size(path, error));
     if (error) throw InputError(fmt::format("{}: cannot read: {}: {}", path, error.message(), right));
     if (size_ == 0) throw InputError(fmt::format("{}: the file is empty: {}", path, right));
+    look_for_gzip();
 }
 
-std::int64_t InputFile::position() { return stream_.rdbuf()->pubseekoff(0, std::ios::cur, std::ios::in); }
+void InputFile::look_for_gzip() {
+    if (head(2) != "\x1f\x8b") return;
+    gzip_ = std::make_unique<GzipBuffer>(
+        stream_, GzipBuffer::Failures{
+                     [this](std::string_view what) { is_cut_off(what); },
+                     [this](std::int64_t byte, std::string_view what) {
+                         throw InputError(fmt::format("{}: broken at byte {}: {}: copy it again", path_, byte, what));
+                     }});
+    text_ = std::make_unique<std::istream>(gzip_.get());
+}
+
+std::string InputFile::head(std::size_t count) {
+    if (gzip_) {
+        gzip_->sgetc();
+        return std::string{gzip_->buffered().substr(0, count)};
+    }
+    std::string bytes(count, '\0');
+    stream_.read(bytes.data(), static_cast<std::streamsize>(count));
+    bytes.resize(static_cast<std::size_t>(stream_.gcount()));
+    stream_.clear();
+    stream_.seekg(0);
+    return bytes;
+}
+
+std::int64_t InputFile::position() {
+    if (gzip_) return gzip_->text_position();
+    return stream_.rdbuf()->pubseekoff(0, std::ios::cur, std::ios::in);
+}
+
+std::optional<std::int64_t> InputFile::text_size() const {
+    if (!gzip_) return size_;
+    if (!gzip_->ended()) return std::nullopt;
+    return gzip_->text_position();
+}
 
 void InputFile::is_not_a_trace(std::string_view what) const {
-    throw InputError(fmt::format("{}: not a trace of Rehearse: {}: {}", path_, what, right));
+    throw InputError(fmt::format("{}: not a trace of Rehearse: {}: {}", path_, what, right_));
 }
 
 void InputFile::is_cut_off(std::string_view what) const {
@@ -46,7 +78,8 @@ void InputFile::is_cut_off(std::string_view what) const {
 }
 
 void InputFile::is_broken(std::int64_t offset, std::string_view what) const {
-    throw InputError(fmt::format("{}: broken at byte {}: {}: {}", path_, offset, what, right));
+    throw InputError(fmt::format("{}: broken at byte {}{}: {}: {}", path_, offset,
+                                 gzip_ ? " of the text inside gzip" : "", what, right_));
 }
 
 }  // namespace rehearse::trace

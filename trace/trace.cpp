@@ -26,12 +26,10 @@ constexpr std::array endings{Ending{".pftrace", Format::perfetto}, Ending{".perf
 
 // Perfetto's first byte is a newline (tag 0x0A), which only a strange JSON file has too: there its name decides.
 Format format_of_content(InputFile& file) {
-    std::array<char, 9> head{};
-    file.stream().read(head.data(), head.size());
-    file.stream().clear();
-    file.stream().seekg(0);
-    const std::string_view start(head.data(), head.size());
-    if (start.starts_with("\x1f\x8b")) file.is_not_a_trace("it is compressed: gunzip it first");
+    const std::string head = file.head(9);
+    const std::string_view start = head;
+    if (start.empty()) file.is_not_a_trace("there is nothing inside the gzip file");
+    if (start.front() == '\n' && file.is_gzip()) file.is_not_a_trace("a compressed Perfetto trace: gunzip it first");
     if (start == "timeline,") file.is_not_a_trace("CSV is for spreadsheets and is not read back");
     if (start[0] == '\n') return file.path().ends_with(".json") ? Format::chrome : Format::perfetto;
     if (std::string_view{"{[ \t\r"}.find(start[0]) != std::string_view::npos) return Format::chrome;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/dependencies.hpp"
+#include "core/error.hpp"
 #include "core/timeline.hpp"
 
 namespace rehearse::trace {
@@ -29,6 +30,10 @@ void write(const Timeline& timeline, std::span<const Dependencies> dependencies,
 /// "both.pftrace#measured" picks one by its label: "predicted" or "measured", "predicted 2" the second of a kind.
 /// InputError: missing, not a trace, cut off or broken (and at which byte), or more than one timeline and none picked.
 Timeline read(const std::string& path);
+/// A Chrome trace that we did not write: of a profiler, perhaps (trace/recording.hpp).
+struct OtherProgram : InputError {
+    using InputError::InputError;
+};
 /// All timelines of a file, in the order in which they were written.
 std::vector<Timeline> read_all(const std::string& path);
 

@@ -75,7 +75,7 @@ constexpr const char* all_reduce_perf =
 
 TEST(ReadSamples, TakesARingFromTheAllReduceOfNcclTests) {
     const FileSamples samples = read_samples(all_reduce_perf, "nccl.txt");
-    ASSERT_THAT(samples.messages, SizeIs(2));
+    ASSERT_THAT(samples.messages, SizeIs(4));  // out of place and in place
     EXPECT_EQ(samples.messages[0].size, Bytes{262144});  // a quarter on 4 ranks
     EXPECT_NEAR(samples.messages[0].one_way.value, 100e-6 / 6, 1e-15);
     EXPECT_EQ(samples.where, "nccl.txt");
@@ -114,6 +114,72 @@ TEST(ReadSamples, OfOsuAllReduceNeedTheNumberOfRanks) {
     EXPECT_DOUBLE_EQ(samples.messages.at(0).one_way.value, 20e-6);
 }
 
+// Both directions together: 30 MB/s are 15 MB/s each way.
+TEST(ReadSamples, TakesHalfOfOsuBidirectionalBandwidth) {
+    const FileSamples samples =
+        read_samples("# OSU MPI Bi-Directional Bandwidth Test v5.9\n# Size Bandwidth (MB/s)\n65536 30\n", "b");
+    ASSERT_THAT(samples.messages, SizeIs(1));
+    EXPECT_NEAR(samples.messages[0].one_way.value, 65536 / 15e6, 1e-12);
+}
+
+// Sizes of OSU's all-gather are one rank's piece: 4 ranks, 3 rounds of it.
+TEST(ReadSamples, TakesRoundsOfARingFromOsuCollectives) {
+    const FileSamples samples =
+        read_samples("# OSU MPI Allgather Latency Test v7.2\n# Size       Avg Latency(us)\n65536 60.0\n", "osu.txt", 4);
+    ASSERT_THAT(samples.messages, SizeIs(1));
+    EXPECT_EQ(samples.messages[0].size, Bytes{65536});
+    EXPECT_DOUBLE_EQ(samples.messages[0].one_way.value, 20e-6);
+    EXPECT_EQ(samples.collectives.at(0).kind, "all_gather");
+    EXPECT_EQ(samples.collectives.at(0).bytes, Bytes{4 * 65536});
+}
+
+// Which test it was is told by root, operation and busbw / algbw among 4 ranks: 3/4, 3/4, 1 with a root.
+TEST(ReadSamples, KnowsTheTestsOfNcclTestsApart) {
+    const std::string ranks = "# nThread 1\n#  Rank  0\n#  Rank  1\n#  Rank  2\n#  Rank  3\n"
+                              "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n";
+    const auto kind = [&](const std::string& row) {
+        const FileSamples samples = read_samples(ranks + row, "n");
+        EXPECT_THAT(samples.collectives, SizeIs(2)) << row;
+        return samples.collectives.at(0).kind;
+    };
+    EXPECT_EQ(kind("4000000 1000000 float none -1 100 40.0 30.0 0 100 40.0 30.0 0\n"), "all_gather");
+    EXPECT_EQ(kind("4000000 1000000 float sum -1 100 40.0 30.0 0 100 40.0 30.0 0\n"), "reduce_scatter");
+    EXPECT_EQ(kind("4000000 1000000 float none 0 100 40.0 40.0 0 100 40.0 40.0 0\n"), "broadcast");
+    EXPECT_EQ(kind("4000000 1000000 float sum 0 100 40.0 40.0 0 100 40.0 40.0 0\n"), "reduce");
+    EXPECT_EQ(kind("4000000 1000000 float sum -1 100 40.0 60.0 0 100 40.0 60.0 0\n"), "all_reduce");
+}
+
+TEST(ReadSamples, LeavesOutWhatALogSaysBesideRowsAndRowsWithWrongValues) {
+    const FileSamples samples = read_samples(R"(# Rank 0
+# Rank 1
+# size count type redop root time algbw busbw #wrong time algbw busbw #wrong
+host:1:2 [0] NCCL INFO Channel 00/02
+ 4000000 1000000 float sum -1 100 40.0 40.0 7 100 40.0 40.0 N/A
+host:1:2 [0] NCCL WARN Net : something
+# Out of bounds values : 1 FAILED
+)",
+                                             "n");
+    ASSERT_THAT(samples.collectives, SizeIs(1));
+    EXPECT_TRUE(samples.collectives[0].in_place);
+    ASSERT_THAT(samples.skipped, SizeIs(2));
+    EXPECT_THAT(samples.skipped[0], HasSubstr("n:5: 7 wrong values"));
+}
+
+// Two ranks' records of one collective: the shorter. A reduce-scatter's size is one rank's piece.
+TEST(ReadSamples, TakesNcclInspectorsRecords) {
+    const FileSamples samples = read_samples(
+        R"({"header":{"id":"0x9e","rank":0,"n_ranks":32,"nnodes":4},"metadata":{"inspector_output_format_version":"v4.0","hostname":"h"},"coll_perf":{"coll":"ReduceScatter","coll_sn":129,"coll_msg_size_bytes":65536,"coll_exec_time_us":110}}
+{"header":{"id":"0x9e","rank":1,"n_ranks":32,"nnodes":4},"coll_perf":{"coll":"ReduceScatter","coll_sn":129,"coll_msg_size_bytes":65536,"coll_exec_time_us":93}}
+)",
+        "i.log");
+    EXPECT_EQ(samples.where, "h");
+    ASSERT_THAT(samples.messages, SizeIs(1));
+    EXPECT_EQ(samples.messages[0].size, Bytes{65536});
+    EXPECT_NEAR(samples.messages[0].one_way.value, 3e-6, 1e-15);
+    EXPECT_THAT([] { read_samples("{\"header\":{},\"coll_perf\":{}}\n{\"header\"", "i.log"); },
+                ThrowsMessage<InputError>(HasSubstr("i.log:2: ")));
+}
+
 TEST(ReadSamples, SaysWhatIsWrongWithAFile) {
     const auto refused = [](std::string_view text, const char* why) {
         EXPECT_THAT([&] { read_samples(text, "f"); }, ThrowsMessage<InputError>(HasSubstr(why))) << text;
@@ -127,12 +193,12 @@ TEST(ReadSamples, SaysWhatIsWrongWithAFile) {
     refused(R"({"benchmarks": [{"name": "BM_x", "real_time": "long"}]})", "f: ");
     refused(R"({"benchmarks": [{"name": "BM_x", "real_time": 1}]})", "it holds no problem and no message");
     refused(R"({"benchmarks": [{"name": "BM_x", "real_time": 1, "time_unit": "weeks"}]})", "real_time in ns");
-    refused("# OSU MPI Bi-Directional Bandwidth Test v5.9\n# Size Bandwidth (MB/s)\n65536 30\n", "f:3: ");
+    refused("# OSU MPI Multiple Bandwidth / Message Rate Test v5.9\n# Size Bandwidth (MB/s)\n65536 30\n", "f:3: ");
     refused("# size count type redop root time algbw busbw\n 8 2 float sum -1 3 0.1 0.1\n", "f:2: the lines '# Rank");
     refused(
         "# Rank 0\n# Rank 1\n# Rank 2\n# Rank 3\n# size count type redop root time algbw busbw\n 8 2 float sum -1 3 "
-        "1.0 0.75\n",
-        "f:6: busbw / algbw is 0.75");
+        "1.0 0.40\n",
+        "f:6: busbw / algbw is 0.40");
 }
 
 TEST(ReadSamples, BecomePricesAndPiecesOfAMachine) {

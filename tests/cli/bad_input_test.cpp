@@ -43,14 +43,18 @@ TEST_F(BadInput, OfCommandsAndOptions) {
 
 TEST_F(BadInput, OfNamesAndFiles) {
     write("bad.json", "{\"traceEvents\": [");
-    expect_refused({{"models resnet51", "did you mean 'resnet50'"},
-                    {"machines sumit", "did you mean 'summit'"},
-                    {"machines no-such.toml", "no-such.toml"},
-                    {"compare no-such.json no-such.json", "no-such.json"},
-                    {"compare bad.json bad.json", "bad.json"},
-                    {"models --output /no/such/folder/x", "/no/such/folder"},
-                    {"models --output /proc/x", "cannot be written"},
-                    {"models --output {}", "directory"}});
+    expect_refused(
+        {{"models resnet51", "did you mean 'resnet50'"},
+         {"machines sumit", "did you mean 'summit'"},
+         {"machines no-such.toml", "no-such.toml"},
+         {"compare no-such.json no-such.json", "no-such.json"},
+         {"compare bad.json bad.json", "bad.json"},
+         {"calibrate --trace bad.json", "--machine-out"},
+         {"calibrate --trace bad.json --model mlp,vgg8 --machine cori-haswell --machine-out m.toml", "the one --model"},
+         {"calibrate --trace bad.json --model mlp --machine cori-haswell --machine-out m.toml", "cut off at byte 17"},
+         {"models --output /no/such/folder/x", "/no/such/folder"},
+         {"models --output /proc/x", "cannot be written"},
+         {"models --output {}", "directory"}});
 }
 
 #if REHEARSE_HAS_SIM

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of collectives' times: the text of nccl-tests (and rccl-tests) and of the OSU micro-benchmarks, the JSON lines
+// of NCCL Inspector. For read_samples.cpp alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "calibrate/read_samples.hpp"
+
+namespace rehearse::calibrate {
+
+/// All tests of nccl-tests, in and out of place; several in one log, with other lines between the rows. Which one it
+/// was is told by its operation, its root and busbw / algbw (doc/PERFORMANCE.md, github NVIDIA/nccl-tests).
+FileSamples read_nccl(std::string_view text, const std::string& origin);
+
+/// `ranks`: of collectives, which OSU's text does not tell.
+FileSamples read_osu(std::string_view text, const std::string& origin, std::int64_t ranks);
+
+/// Whether the first line is a record of NCCL Inspector (github NVIDIA/nccl, ext-profiler/inspector).
+bool is_inspector(std::string_view text);
+/// Of a collective on several ranks the shortest time counts: the rank that came last waited for nobody.
+FileSamples read_inspector(std::string_view text, const std::string& origin);
+
+}  // namespace rehearse::calibrate

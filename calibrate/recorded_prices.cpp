@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/recorded_prices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "calibrate/collective_times.hpp"
+#include "calibrate/fit.hpp"
+#include "calibrate/in_situ.hpp"
+#include "calibrate/quick.hpp"
+#include "core/error.hpp"
+
+namespace rehearse::calibrate {
+
+namespace {
+
+constexpr const char* backend = "profile";
+constexpr double most_error = 1;  // as of prices between batches (prices/prices.cpp)
+
+// Of the optimizer: the share of the bytes' time that its kernels reached, whatever a bucket's size.
+std::optional<Efficiency> update_share(const std::vector<Sample>& prices, const DeviceClass& device) {
+    double bytes = 0, seconds = 0, error = 0;
+    const Sample* first = nullptr;
+    for (const Sample& sample : prices) {
+        if (sample.problem.pass != Pass::update) continue;
+        if (first == nullptr) first = &sample;
+        bytes += bytes_moved(sample.problem.op, Pass::update, sample.problem.type, 1).value;
+        seconds += sample.median.value;
+        error = std::max(error, sample.error);
+    }
+    if (first == nullptr || !(seconds > 0) || device.memory_bandwidth.value <= Bandwidth{}) return std::nullopt;
+    Efficiency row;
+    row.kind = kind_of(first->problem.op);
+    row.pass = Pass::update;
+    row.fraction = bytes / device.memory_bandwidth.value.value / seconds;
+    row.error = error;
+    return row;
+}
+
+}  // namespace
+
+std::vector<Sample> prices_of(const MatchedRecording& recording, const Schedule& schedule, const DeviceClass& device) {
+    const RankClass& steps = schedule.classes.front();
+    InSituSteps in_situ;
+    in_situ.add(schedule, steps, recording.timeline, device, Seconds{recording.computing()});
+    std::map<std::string, Problem> problems;
+    const auto add = [&](const Problem& problem) { problems.emplace(to_string(problem), problem); };
+    for (const Step& step : steps.steps) {
+        if (const Problem* problem = problem_of(step)) add(*problem);
+    }
+    for (const auto& [name, times] : in_situ.times()) {
+        if (!problems.contains(name)) add(parse_problem(name));
+    }
+    std::vector<Sample> samples;
+    for (const auto& [name, times] : in_situ.times()) {
+        if (!(times.seconds > 0)) continue;
+        Sample sample;
+        sample.problem = problems.at(name);
+        sample.backend = backend;
+        sample.median = Seconds{times.seconds / times.places};
+        // A few steps of a busy host say that a price of microseconds is uncertain, not that it is off twentyfold.
+        sample.error = std::min(times.error / times.seconds, most_error);
+        sample.count = static_cast<std::int64_t>(times.samples);
+        samples.push_back(std::move(sample));
+    }
+    return samples;
+}
+
+Machine with_prices(Machine machine, const std::vector<Sample>& prices, const std::string& where) {
+    machine = apply(std::move(machine), FileSamples{where, prices, {}, {}}, Between::devices);
+    DeviceClass& device = machine.classes.front();
+    if (std::optional<Efficiency> row = update_share(prices, device)) {
+        row->source = fmt::format("measured, {}: the optimizer's step of the whole network", where);
+        std::erase_if(device.efficiencies,
+                      [&](const Efficiency& each) { return each.kind == row->kind && each.pass == row->pass; });
+        device.efficiencies.push_back(std::move(*row));
+    }
+    return machine;
+}
+
+std::vector<RecordedMessage> messages_of(std::span<const Recording> recordings) {
+    // The n-th collective of a step, by ranks: the shortest is that of the rank which came last.
+    std::map<std::pair<int, std::size_t>, RecordedCollective> shortest;
+    for (const Recording& recording : recordings) {
+        std::map<int, std::size_t> places;
+        for (const RecordedCollective& each : recording.collectives) {
+            const auto [place, fresh] = shortest.try_emplace({each.step, places[each.step]++}, each);
+            RecordedCollective& known = place->second;
+            if (!fresh && known.kind == each.kind && each.end - each.start < known.end - known.start) known = each;
+        }
+    }
+    std::map<std::tuple<std::string, double, std::int64_t>, std::vector<double>> times;
+    for (const auto& [place, each] : shortest) {
+        if (each.end <= each.start || !(each.bytes > Bytes{}) || each.ranks < 2) continue;
+        times[{each.kind, each.bytes.value, each.ranks}].push_back(static_cast<double>(each.end - each.start) * 1e-9);
+    }
+    std::vector<RecordedMessage> messages;
+    for (const auto& [key, seconds] : times) {
+        const auto& [kind, bytes, ranks] = key;
+        const std::optional<RingRounds> rounds = ring_rounds(kind, ranks);
+        RecordedMessage message{kind, Bytes{bytes}, ranks, std::ssize(seconds), Seconds{std::ranges::min(seconds)},
+                                {},   {},           {}};
+        message.algorithm = message.bytes / message.time;
+        if (rounds) {
+            message.bus = message.algorithm * rounds->bus_factor();
+            message.samples.push_back(rounds->message(message.bytes, message.time));
+        }
+        messages.push_back(std::move(message));
+    }
+    return messages;
+}
+
+}  // namespace rehearse::calibrate

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prices of a network's layers, and points of messages, out of recordings of its training.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calibrate/read_samples.hpp"
+#include "calibrate/recorded_timeline.hpp"
+#include "core/machine.hpp"
+
+namespace rehearse::calibrate {
+
+/// What the steps' problems took. All are stretched alike so that they add up to what a step computes (InSituSteps):
+/// what no layer was found for, and the time between operators, then is in them. InputError where the device has no
+/// figures that sums of gradients could be told from kernels by.
+std::vector<Sample> prices_of(const MatchedRecording& recording, const Schedule& schedule, const DeviceClass& device);
+
+/// `machine` with these prices as measured, and with the share of the roofline that the optimizer reached, for buckets
+/// of other sizes. InputError where it has several device classes.
+Machine with_prices(Machine machine, const std::vector<Sample>& prices, const std::string& where);
+
+/// A size of collective on which one was recorded; the shortest over steps, of each the shortest over ranks: who comes
+/// last does not wait.
+struct RecordedMessage {
+    std::string kind;
+    Bytes bytes{};
+    std::int64_t ranks = 0, count = 0;
+    Seconds time{};                // of the collective
+    Bandwidth algorithm{}, bus{};  // bytes / time, and what each link must have carried at least (nccl-tests' busbw)
+    std::vector<MessageSample> samples;  // as messages of a ring
+};
+std::vector<RecordedMessage> messages_of(std::span<const Recording> recordings);
+
+}  // namespace rehearse::calibrate

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/calibrate_trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "calibrate/collective_times.hpp"
+#include "calibrate/recorded_prices.hpp"
+#include "cli/command.hpp"
+#include "cli/job.hpp"
+#include "cli/recorded.hpp"
+#include "cli/tuned.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/text.hpp"
+#include "models/models.hpp"
+#include "trace/recording.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double much = 0.1;  // of a step, without a layer: worth a warning
+
+void check(const TraceCalibration& asked, const Common& common) {
+    if (asked.machine.empty() || asked.machine_out.empty()) {
+        throw InputError(
+            "--trace: give --machine NAME|FILE.toml, whose figures the profile replaces, and --machine-out FILE.toml");
+    }
+    if (asked.models.size() != 1 || asked.batches.size() != 1) {
+        throw InputError("--trace: give the one --model and the one --batch (samples a rank) that were profiled");
+    }
+    if (asked.batches.front() < 1) throw InputError(fmt::format("--batch {}: at least 1", asked.batches.front()));
+    check_writable(asked.machine_out, common);
+    check_writable(common.output, common);
+}
+
+std::vector<Recording> read_all(const TraceCalibration& asked, const Common& common) {
+    std::vector<Recording> recordings;
+    std::set<std::int64_t> ranks;
+    for (const std::string& path : asked.traces) {
+        recordings.push_back(trace::read_recording(path));
+        const Recording& read = recordings.back();
+        if (!ranks.insert(read.rank).second) {
+            throw InputError(
+                fmt::format("{}: rank {} was read before: right would be one trace of each rank", path, read.rank));
+        }
+        if (read.ranks != recordings.front().ranks) {
+            throw InputError(fmt::format("{}: of {} ranks, but {} is of {}", path, read.ranks, asked.traces.front(),
+                                         recordings.front().ranks));
+        }
+        talk(common, fmt::format("{}: rank {} of {}, {} steps, computing on the {}", path, read.rank, read.ranks,
+                                 read.steps.size(), read.on_device ? "device" : "host"));
+    }
+    return recordings;
+}
+
+Json share_rows(const calibrate::MatchedRecording& found) {
+    const calibrate::RecordedShares& shares = found.shares;
+    Json rows = Json::array();
+    const auto add = [&](const char* what, double seconds) {
+        rows.push_back(
+            {{"what", what}, {"seconds_s", seconds}, {"share", shares.step > 0 ? seconds / shares.step : 0}});
+    };
+    add("step", shares.step);
+    add("layers", shares.layers);
+    add("optimizer", shares.update);
+    add("without a layer", shares.unmatched);
+    add("idle between operators", shares.gaps);
+    add("collectives, exposed", shares.exposed);
+    add("collectives, beside computation", std::max(0.0, shares.collective - shares.exposed));
+    add("waiting for samples", shares.loader);
+    return rows;
+}
+
+Json layer_rows(const calibrate::MatchedRecording& found) {
+    Json rows = Json::array();
+    for (const calibrate::LayerTimes& layer : found.layers) {
+        rows.push_back({{"layer", layer.layer},
+                        {"calls", layer.calls},
+                        {"forward_s", layer.forward},
+                        {"backward_s", layer.backward},
+                        {"share", (layer.forward + layer.backward) / found.shares.step}});
+    }
+    return rows;
+}
+
+Json unmatched_rows(const calibrate::MatchedRecording& found) {
+    Json rows = Json::array();
+    for (const calibrate::UnmatchedCalls& calls : found.unmatched) {
+        rows.push_back({{"name", calls.name},
+                        {"pass", calls.pass},
+                        {"calls", calls.calls},
+                        {"seconds_s", calls.seconds},
+                        {"share", calls.seconds / found.shares.step}});
+    }
+    return rows;
+}
+
+Json message_rows(const std::vector<calibrate::RecordedMessage>& messages) {
+    Json rows = Json::array();
+    for (const calibrate::RecordedMessage& each : messages) {
+        rows.push_back({{"collective", each.kind},
+                        {"ranks", each.ranks},
+                        {"bytes", each.bytes.value},
+                        {"count", each.count},
+                        {"time_s", each.time.value},
+                        {"algbw_bytes_per_s", each.algorithm.value},
+                        {"busbw_bytes_per_s", each.bus.value}});
+    }
+    return rows;
+}
+
+Json copy_rows(const std::vector<Recording>& recordings) {
+    Json rows = Json::array();
+    for (const Recording& recording : recordings) {
+        for (const RecordedCopies& copies : recording.copies) {
+            rows.push_back({{"rank", recording.rank},
+                            {"direction", copies.direction},
+                            {"count", copies.count},
+                            {"bytes", copies.bytes.value},
+                            {"time_s", copies.time.value}});
+        }
+    }
+    return rows;
+}
+
+std::vector<Table> tables_of(const Json& document) {
+    std::vector<Table> tables{
+        {"steps",
+         "a training step",
+         {{"what", "part"}, {"seconds_s", "time", Show::seconds}, {"share", "of the step", Show::percent}}},
+        {"layers",
+         "layers",
+         {{"layer", "layer"},
+          {"calls", "operators"},
+          {"forward_s", "forward", Show::seconds},
+          {"backward_s", "backward", Show::seconds},
+          {"share", "of the step", Show::percent}}}};
+    const auto add = [&](const char* rows, const char* title, std::vector<Column> columns) {
+        if (!document[rows].empty()) tables.push_back({rows, title, std::move(columns)});
+    };
+    add("unmatched", "operators that no layer was found for",
+        {{"name", "operator"},
+         {"pass", "pass"},
+         {"calls", "calls", Show::count},
+         {"seconds_s", "time", Show::seconds},
+         {"share", "of the step", Show::percent}});
+    add("messages", "collectives",
+        {{"collective", "collective"},
+         {"ranks", "ranks", Show::count},
+         {"bytes", "size", Show::bytes},
+         {"count", "times", Show::count},
+         {"time_s", "shortest", Show::seconds},
+         {"algbw_bytes_per_s", "algbw B/s", Show::number},
+         {"busbw_bytes_per_s", "busbw B/s", Show::number}});
+    add("copies", "copies, of all steps",
+        {{"rank", "rank", Show::count},
+         {"direction", "direction"},
+         {"count", "copies", Show::count},
+         {"bytes", "bytes", Show::bytes},
+         {"time_s", "time", Show::seconds}});
+    return tables;
+}
+
+Json warnings_of(const calibrate::MatchedRecording& found, const std::vector<Recording>& recordings) {
+    Json warnings = Json::array();
+    const double without = found.shares.unmatched / found.shares.step;
+    if (without > much) {
+        warnings.push_back(fmt::format(
+            "{:.0f} % of the step is in operators that no layer was found for; it is in the prices of all layers, "
+            "stretched alike",
+            100 * without));
+    }
+    if (!found.by_shape) {
+        warnings.push_back(
+            "the profile has no shapes (record_shapes=True): operators were matched by order and kind alone, and "
+            "nothing "
+            "says that the network and the batch are those of the profile");
+    }
+    if (!found.missing.empty()) {
+        std::vector<std::string_view> names(
+            found.missing.begin(), found.missing.begin() + std::min<std::ptrdiff_t>(8, std::ssize(found.missing)));
+        warnings.push_back(fmt::format("{} layers without an operator, which keep the machine's own prices: {}{}",
+                                       found.missing.size(), join(names), found.missing.size() > 8 ? ", ..." : ""));
+    }
+    if (found.unlike > 0) {
+        warnings.push_back(fmt::format("{} steps called less of the network than the other {}; they are left out",
+                                       found.unlike, found.steps));
+    }
+    if (found.shares.loader > much * found.shares.step) {
+        warnings.push_back("waiting for samples is in no price: predict --loader models it");
+    }
+    if (recordings.front().ranks > std::ssize(recordings)) {
+        warnings.push_back(
+            fmt::format("traces of {} of {} ranks: a collective's time has the wait for the others in it",
+                        recordings.size(), recordings.front().ranks));
+    }
+    return warnings;
+}
+
+// Of calls that have a layer, and of the optimizer.
+double stretch_of(const calibrate::MatchedRecording& found) {
+    double priced = 0;
+    for (const calibrate::LayerTimes& layer : found.layers) priced += layer.forward + layer.backward;
+    priced += found.shares.update;
+    return priced > 0 ? found.computing() / priced : 1;
+}
+
+// Lines are drawn through three sizes or more.
+std::string add_messages(Machine& machine, const std::vector<calibrate::RecordedMessage>& messages,
+                         const std::string& where, calibrate::Between between) {
+    calibrate::FileSamples samples{where, {}, {}, {}};
+    for (const calibrate::RecordedMessage& each : messages) {
+        samples.messages.insert(samples.messages.end(), each.samples.begin(), each.samples.end());
+    }
+    constexpr std::size_t fewest = 3;
+    if (samples.messages.empty()) return "no collectives with a size: messages stay as the machine has them";
+    if (samples.messages.size() < fewest) {
+        return fmt::format("{} sizes of collectives are too few for a fit: messages stay as the machine has them",
+                           samples.messages.size());
+    }
+    machine = calibrate::apply(std::move(machine), samples, between);
+    return fmt::format("messages between {} fitted to {} sizes",
+                       between == calibrate::Between::nodes ? "nodes" : "devices", samples.messages.size());
+}
+
+}  // namespace
+
+int calibrate_trace(const TraceCalibration& asked, const Common& common) {
+    check(asked, common);
+    Machine machine = models::load_machine(asked.machine);
+    if (machine.classes.size() != 1) {
+        throw InputError(fmt::format("machine '{}' has {} device classes: a profile of one can be applied to one only",
+                                     machine.name, machine.classes.size()));
+    }
+    const Network network = load_network(asked.models.front(), asked.fuse);
+    const Schedule schedule = recorded_schedule(network, asked.batches.front(), asked.precision, asked.optimizer);
+    const std::vector<Recording> recordings = read_all(asked, common);
+    const calibrate::MatchedRecording found =
+        calibrate::matched(recordings, schedule, calibrate::named_steps(schedule));
+    const std::string where = fmt::format("profile {}, {}", recordings.front().path, today());
+    const std::vector<calibrate::Sample> prices = calibrate::prices_of(found, schedule, machine.classes.front());
+    const std::vector<calibrate::RecordedMessage> messages = calibrate::messages_of(recordings);
+    machine = calibrate::with_prices(std::move(machine), prices, where);
+    const std::string fitted = add_messages(machine, messages, where, asked.between);
+
+    Report report{document("calibration", {{"traces", asked.traces},
+                                           {"model", asked.models.front()},
+                                           {"batch", asked.batches.front()},
+                                           {"precision", to_string(asked.precision)},
+                                           {"optimizer", to_string(asked.optimizer)},
+                                           {"machine", asked.machine}}),
+                  {},
+                  ""};
+    Json& document = report.document;
+    document["iterations"] = found.steps;
+    document["steps"] = share_rows(found);
+    document["layers"] = layer_rows(found);
+    document["unmatched"] = unmatched_rows(found);
+    document["messages"] = message_rows(messages);
+    document["copies"] = copy_rows(recordings);
+    document["problems"] = prices.size();
+    document["missing"] = found.missing;
+    document["file"] = asked.machine_out;
+    document["warnings"] = warnings_of(found, recordings);
+    report.tables = tables_of(document);
+    report.footer = fmt::format(
+        "medians of {} steps; prices of {} problems, stretched by {:.3f} so that they add up to the "
+        "{} that a step computes\n{}\n{}kept in {}",
+        found.steps, prices.size(), stretch_of(found), to_string(Seconds{found.computing()}), fitted,
+        messages.empty() ? "" : std::string{calibrate::bandwidth_words} + "\n", asked.machine_out);
+    for (const Json& warning : document["warnings"]) talk(common, "warning: " + warning.get<std::string>());
+    replace_file(asked.machine_out, models::to_toml(machine));
+    print(report, common);
+    return good;
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/recorded.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "calibrate/quick.hpp"
+#include "calibrate/recorded_timeline.hpp"
+#include "cli/job.hpp"
+#include "core/error.hpp"
+#include "schedule/plan.hpp"
+#include "trace/recording.hpp"
+#include "trace/trace.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+// "resnet50" of "resnet50 on summit, data=384, predicted".
+std::string network_of(const Timeline& predicted) {
+    const std::size_t end = predicted.title.find(" on ");
+    return end == std::string::npos ? std::string{} : predicted.title.substr(0, end);
+}
+
+// Samples that the predicted operations are of.
+std::optional<std::int64_t> batch_of(const Timeline& predicted, const Network& network) {
+    for (const Event& event : predicted.events) {
+        if (event.pass != "forward" || !(event.flops > Flops{})) continue;
+        const std::optional<int> layer = find_layer(network, event.layer);
+        if (!layer) continue;
+        const Flops one = flops(network.layers[at(*layer)].op, Pass::forward, 1);
+        const double batch = event.flops / one;
+        if (one > Flops{} && std::abs(batch - std::round(batch)) < 1e-6 * batch) return std::llround(batch);
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+Schedule recorded_schedule(const Network& network, std::int64_t batch, Precision precision, Optimizer optimizer) {
+    const Machine one = calibrate::machine_of_one("device", "one device", Bytes{1e18});
+    schedule::Job job{.devices = 1, .batch_per_device = batch};
+    job.precision = precision;
+    job.optimizer = optimizer;
+    return schedule::make_schedule(network, one, schedule::parse_plan("data"), job);
+}
+
+Timeline read_any(const std::string& path) {
+    try {
+        return trace::read(path);
+    } catch (const trace::OtherProgram&) {
+        return trace::timeline_of(trace::read_recording(path));
+    }
+}
+
+Timeline read_measured(const std::string& path, const Timeline& predicted, const std::string& model,
+                       std::optional<std::int64_t> batch) {
+    try {
+        return trace::read(path);
+    } catch (const trace::OtherProgram&) {
+    }
+    const std::string name = model.empty() ? network_of(predicted) : model;
+    if (name.empty()) {
+        throw InputError(
+            fmt::format("{}: a profiler's trace: give the --model that it is of; the prediction's title, "
+                        "'{}', does not say it",
+                        path, predicted.title));
+    }
+    const Network network = load_network(name, default_fuse);
+    if (!batch) batch = batch_of(predicted, network);
+    if (!batch || *batch < 1) {
+        throw InputError(
+            fmt::format("{}: a profiler's trace: give its --batch, the samples of a step on one rank", path));
+    }
+    const Recording recording = trace::read_recording(path);
+    const Schedule schedule = recorded_schedule(network, *batch, Precision::fp32, Optimizer::sgd);
+    return calibrate::matched({&recording, 1}, schedule, calibrate::named_steps(predicted)).timeline;
+}
+
+}  // namespace rehearse::cli
