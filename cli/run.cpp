@@ -334,7 +334,8 @@ Run add_run(CLI::App& app) {
         ->option_text("X");
     app.add_option(
            "--data", options->run.data,
-           "synthetic, climate (16-channel weather maps for deeplabv3plus-small and tiramisu-small), idx:FOLDER "
+           "synthetic, climate (16-channel weather maps for deeplabv3plus-small, tiramisu-small, climatenet-small), "
+           "idx:FOLDER "
            "(MNIST's files), or an HDF5 file with data sets 'data' and 'labels', of networks that read integers "
            "'tokens'")
         ->capture_default_str()

@@ -26,12 +26,14 @@ constexpr std::array words{
     FrameworkWord{"control", "how ranks agree on what to sum, unless the plan says it", true},
     FrameworkWord{"zero", "what the ranks share out, unless the plan says it", true},
     FrameworkWord{"layout", "of images; nchw: 16-bit convolutions turn them"},
+    FrameworkWord{"transforms", "off: its convolutions go by no transform (Winograd, Fourier), but as products"},
     FrameworkWord{"software", "of models/software.toml: values cross memory as often as under it"},
     FrameworkWord{"memory", "whose accounting decoders' memory follows: megatron-core"},
     FrameworkWord{"issue", "that the host takes for an operator: kernels come no faster"},
     FrameworkWord{"sgd_passes", "how often SGD's kernels read or write a parameter"},
     FrameworkWord{"adam_passes", "the same of Adam"},
     FrameworkWord{"lamb_passes", "the same of LAMB"},
+    FrameworkWord{"update_rate", "of these: read and written, where not all cores of the device do it"},
     FrameworkWord{"loader", "of samples, as predict --loader has it"},
 };
 

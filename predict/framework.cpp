@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "models/models.hpp"
+#include "prices/kernel_point.hpp"
 #include "prices/tile_model.hpp"
 
 namespace rehearse::predict {
@@ -28,6 +29,18 @@ Seconds turned(const Problem& problem, const DeviceClass& device) {
     return copy({conv->channels, conv->height, conv->width}) + copy(output_shape(problem.op));
 }
 
+// The price of the product that a convolution is, no less than its own; of that a bias, which is a kernel of its own.
+Price as_product(Price known, const Problem& problem, const DeviceClass& device) {
+    Problem plain = without_transform(problem);
+    std::get<Conv>(plain.op).bias = false;
+    Op op = problem.op;
+    std::get<Conv>(op).bias = false;
+    const Seconds bias = known.time - price({op, problem.pass, problem.batch, problem.type}, device).time;
+    Price product = price(plain, device);
+    product.time += bias;
+    return product.time > known.time ? product : known;
+}
+
 }  // namespace
 
 Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimizer) {
@@ -37,7 +50,16 @@ Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimi
     if (!layout.empty() && layout != "nchw")
         throw InputError(fmt::format("framework {}: layout '{}' is not nchw", profile.name, layout));
     framework.channels_first = layout == "nchw";
+    const std::string transforms = profile.value("transforms");
+    if (!transforms.empty() && transforms != "off")
+        throw InputError(fmt::format("framework {}: transforms '{}' is not off", profile.name, transforms));
+    framework.transforms = transforms.empty();
     if (!passes.empty()) framework.update_passes = parse_number(passes, "passes");
+    if (const std::string rate = profile.value("update_rate"); !rate.empty() && !passes.empty()) {
+        framework.update_rate = parse_quantity<Bandwidth>(rate);
+        if (framework.update_rate <= Bandwidth{})
+            throw InputError(fmt::format("framework {}: update_rate '{}' is not above 0", profile.name, rate));
+    }
     if (const std::string issue = profile.value("issue"); !issue.empty()) {
         framework.issue = parse_quantity<Seconds>(issue);
         if (framework.issue < Seconds{})
@@ -64,11 +86,13 @@ Machine with_passes(Machine machine, const Software& passes) {
 }
 
 Price with_overheads(Price price, const Problem& problem, const DeviceClass& device, const Framework& framework) {
+    if (!framework.transforms && may_transform(problem)) price = as_product(std::move(price), problem, device);
     if (framework.channels_first) price.time += turned(problem, device);
     if (framework.update_passes > 0 && updated(problem.op)) {
         const double once = static_cast<double>(*updated(problem.op)) * size_of(problem.type).value;
         const Bytes moved = bytes_moved(problem.op, problem.pass, problem.type, problem.batch);
-        price.time = price.time * (framework.update_passes * once / moved.value);
+        price.time = framework.update_rate > Bandwidth{} ? Bytes{framework.update_passes * once} / framework.update_rate
+                                                         : price.time * (framework.update_passes * once / moved.value);
     }
     if (has_pass(problem.op, problem.pass)) price.time = std::max(price.time, framework.issue);
     return price;

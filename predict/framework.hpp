@@ -14,12 +14,14 @@ namespace rehearse::predict {
 
 struct Framework {
     bool channels_first = false;       // images lie channel by channel (NCHW): 16-bit convolutions turn them
+    bool transforms = true;            // its library may compute convolutions with fewer multiplications
     double update_passes = 0;          // how often its optimizer reads or writes a parameter; 0: one kernel for all
+    Bandwidth update_rate{};           // of these passes, where one core makes them; 0: of the whole device
     std::optional<Software> passes{};  // values cross memory as often as under it; absent: under the machine's own
     Seconds issue{};                   // that the host takes for an operator: kernels come no faster
     bool megatron_memory = false;      // decoders' memory is what Megatron-Core allocates (predict/language_memory.hpp)
     double error = framework_error;    // between it and others, of a step
-    bool plain() const { return !channels_first && update_passes == 0 && issue == Seconds{}; }
+    bool plain() const { return !channels_first && transforms && update_passes == 0 && issue == Seconds{}; }
 };
 
 /// What a profile says of a training with this optimizer. InputError for a value that cannot be.

@@ -89,18 +89,29 @@ std::vector<double> features(const ProductSizes& p, const Bounds& bounds, const 
             std::log2(std::max(square.waves, 1.0 / 64))};
 }
 
-bool was_measured(const Conv& op) {
-    const Window& w = op.window;
-    return op.groups == 1 && w.dilation_h == 1 && w.dilation_w == 1 && w.pad_top == w.pad_bottom &&
-           w.pad_left == w.pad_right;
+// With as much padding on one side as on the other, where there are as many windows then: as much work.
+Conv evened(const Conv& op) {
+    Conv even = op;
+    Window& w = even.window;
+    w.pad_top = w.pad_bottom = std::max(w.pad_top, w.pad_bottom);
+    w.pad_left = w.pad_right = std::max(w.pad_left, w.pad_right);
+    return output_shape(Op{even}) == output_shape(Op{op}) ? even : op;
 }
 
-// A filter of one row or column, which DeepBench has none of, goes neither by Winograd's nor by Fourier's transform.
-// What is left is the product that it is: of one pixel, and of as many more channels (backward: filters) as it has
-// taps.
+bool dilated(const Window& w) { return w.dilation_h != 1 || w.dilation_w != 1; }
+
+bool was_measured(const Conv& op) {
+    const Window& w = op.window;
+    return op.groups == 1 && w.pad_top == w.pad_bottom && w.pad_left == w.pad_right &&
+           (!dilated(w) || (w.stride_h == 1 && w.stride_w == 1));
+}
+
+// A filter of one row or column, or with gaps, of which DeepBench has none, goes neither by Winograd's nor by Fourier's
+// transform. What is left is the product that it is: of one pixel, and of as many more channels (backward: filters) as
+// it has taps.
 Conv as_product(const Conv& op, Pass pass) {
     const Window& w = op.window;
-    if ((w.kernel_h == 1) == (w.kernel_w == 1) || w.stride_h != 1 || w.stride_w != 1) return op;
+    if (w.stride_h != 1 || w.stride_w != 1) return op;
     const Shape out = output_shape(Op{op});
     const std::int64_t taps = w.taps();
     if (pass == Pass::backward_data) return {op.channels, op.height, op.width, op.filters * taps, Window{}};
@@ -108,6 +119,18 @@ Conv as_product(const Conv& op, Pass pass) {
 }
 
 }  // namespace
+
+bool may_transform(const Problem& problem) {
+    const Conv* conv = as_conv2d(problem.op);
+    if (conv == nullptr) return false;
+    const Window& w = conv->window;
+    return w.kernel_h > 1 && w.kernel_w > 1 && w.stride_h == 1 && w.stride_w == 1 && !dilated(w) && conv->groups == 1;
+}
+
+Problem without_transform(const Problem& problem) {
+    if (!may_transform(problem) || problem.pass == Pass::update) return problem;
+    return {as_product(*as_conv2d(problem.op), problem.pass), problem.pass, problem.batch, problem.type};
+}
 
 ProductSizes product_sizes(const Conv& op, Pass pass, std::int64_t batch) {
     const Shape out = output_shape(Op{op});
@@ -136,8 +159,9 @@ std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceShee
     }
     const int task = static_cast<int>(problem.pass);
     if (const Conv* asked = as_conv2d(problem.op)) {
-        if (!was_measured(*asked)) return std::nullopt;
-        const Conv conv = as_product(*asked, problem.pass);
+        const Conv even = evened(*asked);
+        if (!was_measured(even)) return std::nullopt;
+        const Conv conv = may_transform(problem) ? even : as_product(even, problem.pass);
         const Bounds at_best = bounds(conv, problem.pass, problem.batch, sheet);
         const ProductSizes sizes = product_sizes(conv, problem.pass, problem.batch);
         return KernelPoint{{features(conv, sizes, at_best, sheet), task}, at_best};

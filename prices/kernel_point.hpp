@@ -53,8 +53,16 @@ struct KernelPoint {
     Bounds bounds;
 };
 
+/// Whether a library may compute it with fewer multiplications, by Winograd's or Fourier's transform: of convolutions of
+/// images whose filters have several rows and columns, no stride and no gaps.
+bool may_transform(const Problem& problem);
+
+/// The problem as the product that it is where a library goes by no transform: of one pixel, and of as many more
+/// channels (backward: filters) as its filter has taps. Other problems as they are.
+Problem without_transform(const Problem& problem);
+
 /// Nothing when the problem is no convolution or product, is an update, or is of a kind that was never measured
-/// (groups, dilation, uneven padding).
+/// (groups, strides with dilation, padding that cannot be evened out).
 std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceSheet& sheet);
 
 /// The names of the features, in their order.

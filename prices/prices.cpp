@@ -103,10 +103,33 @@ Price roofline(const Problem& problem, const DeviceClass& device) {
 // there, too.
 Seconds of_bias(const Problem& problem, const DeviceClass& device) {
     const Conv* conv = as_conv2d(problem.op);
-    if (conv == nullptr || !conv->bias || conv->relu || problem.pass == Pass::backward_data) return Seconds{0};
+    const auto* transposed = std::get_if<ConvTranspose>(&problem.op);
+    const bool bias = conv != nullptr ? conv->bias && !conv->relu : transposed != nullptr && transposed->bias;
+    if (!bias || problem.pass == Pass::backward_data) return Seconds{0};
     const Op add = Bias{output_shape(problem.op), 0};
     const Seconds both = roofline({add, Pass::forward, problem.batch, problem.type}, device).time - device.launch.value;
     return both * (problem.pass == Pass::forward ? 1.0 : 0.5) + device.launch.value;
+}
+
+// What is between measured shapes is no faster than the peak where no transform saves multiplications.
+Seconds least_of(const Problem& problem, const DeviceClass& device, bool measured) {
+    const auto peak = device.peak.find(problem.type);
+    if (measured || peak == device.peak.end() || may_transform(problem)) return Seconds{0};
+    return flops(problem.op, problem.pass, problem.batch) / peak->second.value;
+}
+
+// A transposed convolution is run as the backward_data of the convolution that it mirrors, and its own backward_data as
+// that convolution: cuDNN, MKL and oneDNN have no other kernels for it. Nothing where the device has shares of its own
+// for it.
+std::optional<Problem> mirror_image(const Problem& problem, const DeviceClass& device) {
+    const auto* op = std::get_if<ConvTranspose>(&problem.op);
+    if (op == nullptr || problem.pass == Pass::update) return std::nullopt;
+    const Efficiency* row = efficiency_of(problem, device);
+    if (row != nullptr && row->kind != "*") return std::nullopt;
+    const Pass pass = problem.pass == Pass::forward         ? Pass::backward_data
+                      : problem.pass == Pass::backward_data ? Pass::forward
+                                                            : problem.pass;
+    return Problem{mirrored(*op), pass, problem.batch, problem.type};
 }
 
 // No sheet has 3-D convolutions. As products they are those of images of as many pixels, one plane below the other,
@@ -161,14 +184,20 @@ Price price(const Problem& problem, const DeviceClass& device) {
     }
     const auto others = other_batches(problem, device);
     if (!others.empty()) return interpolate(problem, others);
+    if (const auto image = mirror_image(problem, device)) {
+        Price of_image = price(*image, device);
+        of_image.time += of_bias(problem, device);
+        return of_image;
+    }
     const bool tiles_first = device.tiles != nullptr && device.tiles->before_model;
     if (tiles_first) {
         if (auto answer = tile_price(problem, device)) return *answer;
     }
     if (device.model != nullptr) {
         if (auto answer = device.model->answer(problem))
-            return {answer->time + device.launch.value + of_bias(problem, device), answer->error, answer->source,
-                    answer->sampled ? Basis::measured_on_class : Basis::modelled};
+            return {std::max(answer->time, least_of(problem, device, answer->sampled)) + device.launch.value +
+                        of_bias(problem, device),
+                    answer->error, answer->source, answer->sampled ? Basis::measured_on_class : Basis::modelled};
     }
     if (const std::optional<Conv> planes = as_planes(problem.op);
         planes && has_chip_kernels(device, "conv2d", problem.type)) {

@@ -11,6 +11,7 @@ Losses::Losses(const RankContext& rank)
     const SoftmaxLoss& loss = loss_of(rank.schedule.network);
     if (loss.image.empty()) return;
     pixel_classes_ = loss.classes;
+    class_weights_ = loss.class_weights;
     confusion_.resize(at(loss.classes * loss.classes));
 }
 
@@ -24,18 +25,20 @@ void Losses::count(const ReadyStep& ready) {
     if (pixel_classes_ > 0) count_pixels(ready);
 }
 
-// Scores are {samples, classes, pixels}; the first of equal ones wins.
+// Scores are {samples, classes, pixels}; the first of equal ones wins. Labels of no weight ask for nothing.
 void Losses::count_pixels(const ReadyStep& ready) {
     const float* const scores = ready.buffers.src.front().data();
     const auto classes = static_cast<std::size_t>(pixel_classes_);
     const std::size_t pixels = ready.buffers.src.front().size() / classes / static_cast<std::size_t>(micro_batch_);
     for (std::size_t i = 0; i < ready.buffers.labels.size(); ++i) {
+        const auto label = static_cast<std::size_t>(ready.buffers.labels[i]);
+        if (!class_weights_.empty() && class_weights_[label] == 0) continue;
         const float* const of_pixel = scores + i / pixels * classes * pixels + i % pixels;
         std::size_t best = 0;
         for (std::size_t c = 1; c < classes; ++c) {
             if (of_pixel[c * pixels] > of_pixel[best * pixels]) best = c;
         }
-        confusion_[static_cast<std::size_t>(ready.buffers.labels[i]) * classes + best] += 1;
+        confusion_[label * classes + best] += 1;
     }
 }
 

@@ -25,7 +25,8 @@ public:
     bool has_loss() const { return has_loss_; }
     /// Classes of the network's loss where it has one label a pixel; else 0.
     std::int64_t pixel_classes() const { return pixel_classes_; }
-    /// Of such: how many pixels of each class (rows) this rank's scores took for which (columns), since begin_step.
+    /// Of such: how many pixels of each class (rows) this rank's scores took for which (columns), since begin_step;
+    /// pixels whose label has no weight are left out.
     std::span<const double> confusion() const { return confusion_; }
 
 private:
@@ -34,6 +35,7 @@ private:
     double sum_ = 0;
     bool has_loss_ = false;
     std::int64_t micro_batch_, pixel_classes_ = 0;
+    std::vector<double> class_weights_;
     std::vector<double> confusion_;
 };
 

@@ -51,9 +51,13 @@ void complete(TrainingRun& run, const models::FrameworkProfile& framework) {
     if (run.loader.empty()) run.loader = framework.value("loader");
     if (run.layout.empty()) run.layout = framework.value("layout");
     if (run.software.empty()) run.software = framework.value("software");
+    run.transforms = framework.value("transforms") != "off";
     const std::string passes = framework.value(fmt::format("{}_passes", to_string(run.optimizer)));
     if (const std::string issue = framework.value("issue"); !issue.empty()) run.issue = parse_quantity<Seconds>(issue);
-    if (run.update_passes == 0 && !passes.empty()) run.update_passes = parse_number(passes, "passes");
+    if (run.update_passes > 0 || passes.empty()) return;
+    run.update_passes = parse_number(passes, "passes");
+    if (const std::string rate = framework.value("update_rate"); !rate.empty())
+        run.update_rate = parse_quantity<Bandwidth>(rate);
 }
 
 template <typename Value, std::size_t count>
@@ -162,7 +166,9 @@ predict::Job Replayer::job_of(const TrainingRun& run) {
                      .precision = run.precision,
                      .optimizer = run.optimizer,
                      .framework = {.channels_first = run.layout == "nchw",
+                                   .transforms = run.transforms,
                                    .update_passes = run.update_passes,
+                                   .update_rate = run.update_rate,
                                    .issue = run.issue,
                                    .error = run.framework_error},
                      .mode = sim::Mode::folded};

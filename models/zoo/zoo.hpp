@@ -32,6 +32,8 @@ Network deeplabv3plus_small();
 Network tiramisu();
 Network tiramisu_small();
 Network hep_cnn();
+Network climatenet();
+Network climatenet_small();
 
 /// Of the climate networks' loss.
 std::vector<double> climate_class_weights();

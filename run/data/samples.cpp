@@ -32,9 +32,12 @@ void Samples::open(const std::string& source, const Input& input, bool shuffle) 
     if (source == "climate") {
         climate_.emplace(sample, seed_);
         if (loss_.image == Shape{sample[1], sample[2]} && loss_.classes == 3) return;
+        boxes_ = box_grid(loss_, sample[1], sample[2]);
+        map_.resize(static_cast<std::size_t>(sample[1] * sample[2]));
+        if (boxes_) return;
         throw InputError(
-            "--data climate: labels each pixel with one of 3 classes: choose deeplabv3plus-small or "
-            "tiramisu-small");
+            "--data climate: labels each pixel with one of 3 classes, or boxes: choose deeplabv3plus-small, "
+            "tiramisu-small or climatenet-small");
     }
     std::int64_t count = 0;
     if (input.vocabulary > 0) {
@@ -76,6 +79,10 @@ void Samples::make_up(const Network& network) {
 
 void Samples::fill(std::int64_t sample, std::span<float> input, std::span<std::int32_t> ids,
                    std::span<std::int32_t> labels) {
+    if (boxes_) {
+        climate_->fill(sample, input, map_);
+        return box_labels(boxes_of(map_, boxes_->height, boxes_->width), *boxes_, labels);
+    }
     if (climate_) return climate_->fill(sample, input, labels);
     if (file_) return file_->read(place(sample), input, labels);
     if (text_) return text_->read(place(sample), ids, labels);

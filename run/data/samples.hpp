@@ -11,6 +11,7 @@
 #include "core/network.hpp"
 #include "run/checkpoint/files.hpp"
 #include "run/data/climate.hpp"
+#include "run/data/climate_boxes.hpp"
 #include "run/data/data.hpp"
 
 namespace rehearse::run {
@@ -35,6 +36,8 @@ private:
     std::optional<SyntheticTask> pictures_;
     std::optional<SyntheticTokens> tokens_;
     std::optional<Climate> climate_;
+    std::optional<BoxGrid> boxes_;   // of which the network is asked for
+    std::vector<std::int32_t> map_;  // labels of the pixels that they are put round
     std::optional<LabelledFile> file_;
     std::optional<TokenFile> text_;
     std::optional<Shuffle> shuffle_;

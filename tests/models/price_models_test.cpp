@@ -152,6 +152,39 @@ TEST(PriceModels, PriceVolumesAsTheirPlanesBelowEachOther) {
     EXPECT_THAT(time(conv3d(16, 63, 63, 63, 16, cube), Pass::forward).source, HasSubstr("roofline"));
 }
 
+// Twice as wide and high, as decoders have it: forward it is a convolution's gradient of the images, whose forward pass
+// is its own gradient. Its bias, 2 x 64 x 96 x 144 numbers that are read and written, comes on top.
+TEST(PriceModels, PriceTransposedConvolutionsAsWhatTheyMirror) {
+    const DeviceClass device = load_machine("summit").classes.at(0);
+    const Window twice{.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .pad_bottom = 1, .pad_right = 1};
+    const auto time = [&](const Op& op, Pass pass) { return price({op, pass, 2, DataType::f32}, device).time; };
+    ConvTranspose up{.channels = 128, .height = 48, .width = 72, .filters = 64, .window = twice};
+    Window even = twice;
+    even.pad_top = even.pad_left = 1;
+    const Conv image{64, 96, 144, 128, even};
+    EXPECT_EQ(time(up, Pass::forward), time(image, Pass::backward_data));
+    EXPECT_EQ(time(up, Pass::backward_data), time(image, Pass::forward));
+    EXPECT_EQ(time(up, Pass::backward_weights), time(image, Pass::backward_weights));
+    const Seconds without = time(up, Pass::forward);
+    up.bias = true;
+    EXPECT_NEAR((time(up, Pass::forward) - without) / time(Bias{{64, 96, 144}, 0}, Pass::forward), 1, 1e-6);
+}
+
+// A filter with gaps cannot go by Winograd's transform: it is a product of nine taps, slower than the filter without.
+TEST(PriceModels, PriceDilatedConvolutionsAsTheirProducts) {
+    const DeviceClass device = load_machine("summit").classes.at(0);
+    const auto time = [&](const Op& op, Pass pass) { return price({op, pass, 2, DataType::f32}, device); };
+    Conv gaps{256, 96, 144, 256, Window{3, 3, 1, 1, 4, 4, 4, 4, 4, 4}}, dense = gaps;
+    dense.window = Window{3, 3, 1, 1, 1, 1, 1, 1};
+    const Conv forward{9 * 256, 96, 144, 256, Window{}}, backward{256, 96, 144, 9 * 256, Window{}};
+    EXPECT_EQ(time(gaps, Pass::forward).time, time(forward, Pass::forward).time);
+    EXPECT_EQ(time(gaps, Pass::backward_data).time, time(backward, Pass::backward_data).time);
+    EXPECT_THAT(time(gaps, Pass::forward).source, HasSubstr("DeepBench"));
+    EXPECT_GT(time(gaps, Pass::forward).time, time(dense, Pass::forward).time);
+    gaps.window.stride_h = gaps.window.stride_w = 2;
+    EXPECT_THAT(time(gaps, Pass::forward).source, HasSubstr("roofline"));
+}
+
 TEST(PriceModels, AreUsedByTheMachinesThatNameThem) {
     const Problem layer{Conv{128, 28, 28, 128, Window{3, 3, 1, 1, 1, 1, 1, 1}}, Pass::forward, 32, DataType::f32};
     for (const char* name : {"summit", "cori-knl", "titanx-server"}) {

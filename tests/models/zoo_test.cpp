@@ -173,6 +173,24 @@ TEST_P(TrainedZoo, HasThePublishedSizeAndOperations) {
         EXPECT_FALSE(readers[i].empty()) << network.layers[i].name << " is made for nobody";
 }
 
+// Nine convolutions, five transposed ones, 302.1 MiB (Kurth et al. 2017, table 2). Multiply-adds by hand, in units of
+// 25 x 24^2: an encoder's layer reads and writes a quarter of the pixels that the one before it did.
+TEST(ClimateNet, HasThePublishedLayersAndSize) {
+    const Network network = load_network("climatenet");
+    const auto layers = [&](std::string_view kind) {
+        return std::ranges::count_if(network.layers, [&](const Layer& layer) { return kind_of(layer.op) == kind; });
+    };
+    EXPECT_EQ(layers("conv2d"), 9);
+    EXPECT_EQ(layers("convtranspose"), 5);
+    EXPECT_NEAR(static_cast<double>(parameters(network)) * 4 / 1048576, 302.1, 0.05);
+    const double encoder = 16 * 128 * 256.0 + 128 * 256 * 64.0 + 256 * 512 * 16.0 + 512 * 768 * 4.0 + 768 * 1024;
+    const double heads = 9 * 1024 * 1280.0 + 9 * 1280 * 10.0;
+    EXPECT_NEAR(giga_macs(network), 576e-9 * (2 * 25 * encoder + heads), 0.1);
+    EXPECT_EQ(shape_at(network, "relu5"), (Shape{1024, 24, 24}));
+    EXPECT_EQ(shape_at(network, "deconv1"), (Shape{16, 768, 768}));
+    EXPECT_EQ(shape_at(load_network("climatenet-small"), "deconv1"), (Shape{16, 48, 72}));
+}
+
 // 3-D U-Net: Cicek et al. 2016, section 3, exact; its batch norms are not counted there.
 // CosmoFlow: Mathuriya et al. 2018: 28.15 MB of f32; 69.33 GFLOP a sample, of which the layers' sizes account for 92 %.
 // CosmoFlow of MLPerf HPC: its code by hand: layer 1 has 27 * 4 * 32 multiply-adds a voxel of 128^3, layer i > 1

@@ -83,6 +83,11 @@ TEST(Predict, AFrameworkCostsWhatItMoves) {
     const Seconds slower = step_of(setup_of(job, 1)).time;
     EXPECT_GT(slower, plain);
     EXPECT_EQ(predict(job).points[0].figures.time.step, slower);
+    const double bytes = 40.0 * 4 * static_cast<double>(parameters(job.network));
+    job.framework.update_rate = Bandwidth{1e6};
+    const Seconds one_core = step_of(setup_of(job, 1)).time;
+    job.framework.update_rate = Bandwidth{2e6};
+    EXPECT_NEAR((one_core - step_of(setup_of(job, 1)).time).value, bytes / 2e6, 1e-3 * bytes / 2e6);
 }
 
 // Kernels of a network of a few thousand weights take less than a host needs to issue them.

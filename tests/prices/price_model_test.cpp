@@ -56,6 +56,9 @@ TEST(KernelPoints, RefuseWhatWasNeverMeasured) {
     Problem grouped = conv(64, 64, 2);
     std::get<Conv>(grouped.op).groups = 64;
     EXPECT_FALSE(kernel_point(grouped, sheet));
+    Problem lopsided = conv(64, 64, 2);
+    std::get<Conv>(lopsided.op).window.pad_top += 40;
+    EXPECT_FALSE(kernel_point(lopsided, sheet)) << "no padding of as much on both sides has as many windows";
     EXPECT_FALSE(kernel_point({Activation{Nonlinearity::relu, {64}}, Pass::forward, 2, DataType::f32}, sheet));
     EXPECT_FALSE(kernel_point(conv(64, 64, 2, Pass::update), sheet));
 }
