@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "calibrate/kernel_factors.hpp"
 #include "core/error.hpp"
 #include "prices/library_point.hpp"
 
@@ -169,30 +170,32 @@ std::vector<JudgedChoice> judge_left_out(std::span<const MeasuredBoard> boards, 
     // The constants of the bound of products are the mean of all boards already, which lie further apart.
     constexpr double between_products = 0.3;
     const double sheet_spread = alike ? between_boards : between_products;
-    double offset = alike ? mean(others.offsets) : 0, spread = sheet_spread, seen = 0;
+    const double offset = alike ? mean(others.offsets) : 0;
+    const auto cold = [&](const KernelSample& sample) {
+        KernelPrice result = price(sample);
+        result.log_time += offset;
+        result.deviation = std::min(band_limit, std::hypot(result.deviation, sheet_spread));
+        return result;
+    };
+    // As calibrate --kernels does it.
+    KernelFactor factor;
     std::set<std::size_t> measured;
     if (pilots > 0) {
-        std::vector<double> factors;
+        std::vector<KernelRatio> ratios;
         for (const std::size_t i : every(board.kernels.size(), pilots)) {
             measured.insert(i);
             const KernelSample& sample = board.kernels[i].sample;
-            factors.push_back(std::log(sample.time.value) - price(sample).log_time);
+            const KernelPrice before = cold(sample);
+            ratios.push_back({std::log(sample.time.value) - before.log_time, before.deviation});
         }
-        const double middle = median(factors);
-        // The mean of what the data sheet says and what the kernels do, each by how sure it is.
-        seen = spread_of(factors);
-        const double sure_of_sheet = 1 / (sheet_spread * sheet_spread);
-        const double sure_of_kernels = static_cast<double>(factors.size()) / std::max(1e-6, seen * seen);
-        offset = (offset * sure_of_sheet + middle * sure_of_kernels) / (sure_of_sheet + sure_of_kernels);
-        spread = std::sqrt(1 / (sure_of_sheet + sure_of_kernels));
+        factor = kernel_factor(ratios);
     }
     std::vector<JudgedChoice> rows;
     for (std::size_t i = 0; i < board.kernels.size(); ++i) {
         if (measured.contains(i)) continue;
-        KernelPrice result = price(board.kernels[i].sample);
-        result.log_time += offset;
-        // The kernels have also shown how far single ones lie from the factor.
-        result.deviation = std::min(band_limit, std::hypot(std::max(result.deviation, seen), spread));
+        KernelPrice result = cold(board.kernels[i].sample);
+        result.log_time += std::log(factor.factor);
+        if (pilots > 0) result.deviation = std::min(band_limit, error_after(factor, result.deviation));
         rows.push_back(priced(board.kernels[i], board, result));
     }
     return rows;

@@ -14,6 +14,7 @@
 #include "calibrate/quick.hpp"
 #include "calibrate/shared_cores.hpp"
 #include "cli/calibrate_device.hpp"
+#include "cli/calibrate_kernels.hpp"
 #include "cli/calibrate_report.hpp"
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
@@ -45,6 +46,7 @@ struct Options {
     std::vector<std::int64_t> batches{32};
     std::string backend, algorithm, machine_out, samples_out, plot, fuse{default_fuse};
     std::vector<std::string> samples;  // files; then nothing is measured
+    std::vector<std::string> kernels;  // files of a few measured kernels; nor then
     std::string machine;               // that they are of
     calibrate::Between between = calibrate::Between::nodes;
     std::int64_t ranks = 0;
@@ -293,6 +295,11 @@ int start(const Options& options) {
             options.common);
     }
     check(options);
+    if (!options.kernels.empty()) {
+        if (!options.samples.empty())
+            throw InputError("--kernels and --samples: one after the other, each with its own --machine-out");
+        return calibrate_kernels({options.kernels, options.machine, options.machine_out}, options.common);
+    }
     if (!options.samples.empty()) return read_and_apply(options);
 #if REHEARSE_HAS_MPI
     int argc = 0;
@@ -341,7 +348,12 @@ Run add_calibrate(CLI::App& app) {
            "measure nothing: take what these files hold (Google Benchmark's JSON, rehearse bench --out, the text "
            "of nccl-tests and OSU)")
         ->option_text("FILE...");
-    app.add_option("--machine", options->machine, "with --samples: the machine that they were measured on")
+    app.add_option("--kernels", options->kernels,
+                   "measure nothing: correct the prices of --machine by some 20 kernels that were measured on its "
+                   "devices, a factor a kind of operator (Google Benchmark's JSON, or CSV with problem,time_us)")
+        ->option_text("FILE.json|csv...");
+    app.add_option("--machine", options->machine,
+                   "with --samples and --kernels: the machine that they were measured on")
         ->option_text("NAME|FILE.toml");
     add_choice<calibrate::Between>(app, "--between", options->between,
                                    {{"nodes", calibrate::Between::nodes}, {"devices", calibrate::Between::devices}},

@@ -36,15 +36,22 @@ DeviceSheet sheet_of(FlopRate peak, Bandwidth bandwidth, const BoardSheet& board
                                 sheet.element,
                                 board.small_image_blocks,
                                 1 / sustained,
-                                prices::loaded_clock(board.watts, peak, energy) / sustained};
+                                prices::loaded_clock(board.watts, peak, energy) / sustained,
+                                board.reads};
     return sheet;
+}
+
+prices::Reads reads_of(std::string_view word) {
+    if (word == "contiguous") return prices::Reads::contiguous;
+    require(word == "strided" || word == "strided-odd", "boards.csv says how dense layers read");
+    return word == "strided" ? prices::Reads::strided : prices::Reads::strided_odd;
 }
 
 DeviceSheet sheet_of(const Csv& boards, std::size_t row) {
     return sheet_of(parse_quantity<FlopRate>(boards.text(row, "peak")),
                     parse_quantity<Bandwidth>(boards.text(row, "bandwidth")),
                     {boards.whole(row, "processors", 1), boards.positive(row, "watts"),
-                     boards.positive(row, "nanometres"), boards.text(row, "image_blocks") == "several"});
+                     boards.positive(row, "nanometres"), boards.text(row, "image_blocks") == "several", reads_of(boards.text(row, "dense"))});
 }
 
 BoardKernel kernel_of(const Csv& table, std::size_t row, const std::string& board) {
