@@ -163,7 +163,7 @@ std::vector<JudgedChoice> judge_left_out(std::span<const MeasuredBoard> boards, 
         if (!alike) return KernelPrice{std::log(point->bound.value), deviation};
         std::vector<Estimate> estimates;
         for (const GaussianProcess& process : processes) estimates.push_back(process.at(point->point));
-        KernelPrice result = combine(estimates, board.band, 1);
+        KernelPrice result = combine(estimates, board.kind_band, 1);
         result.log_time += std::log(point->bound.value);
         return result;
     };
@@ -221,6 +221,27 @@ Family learn_boards(std::span<const MeasuredBoard> boards, std::size_t count, in
         sets.push_back(std::move(kernels));
     }
     return learn_family(sets, std::nullopt, rounds);
+}
+
+double learn_band(const MeasuredBoard& board, const Family& family, std::size_t count) {
+    // Fewer say less of their board than all boards' kernels do.
+    constexpr std::size_t fewest_of_board = 60, fewest_of_part = 30;
+    if (board.kernels.size() < fewest_of_board) return family.band;
+    MeasuredKernels kernels = kernels_of(board, {});
+    kernels.experts = family.experts;
+    kernels.band = 1;
+    const std::vector<std::size_t> places = every(board.kernels.size(), count);
+    for (const std::size_t i : places) kernels.samples.push_back(board.kernels[i].sample);
+    const std::vector<Judged> judged = cross_validate(kernels, Leave::shape);
+    double band = 0;
+    for (const bool network : {false, true}) {
+        std::vector<Judged> part;
+        for (std::size_t row = 0; row < judged.size(); ++row) {
+            if (board.kernels[places[row]].network == network) part.push_back(judged[row]);
+        }
+        if (part.size() >= fewest_of_part) band = std::max(band, band_of(part));
+    }
+    return unseen_factor(board.kind) * band;
 }
 
 }  // namespace rehearse::calibrate

@@ -52,4 +52,11 @@ struct LearnedKind {
 };
 std::string lengths_table(const std::vector<LearnedKind>& kinds);
 
+/// bands.csv, of boards and kinds.
+struct LearnedBand {
+    std::string board, kind;
+    double band = 1;
+};
+std::string bands_table(const std::vector<LearnedBand>& bands);
+
 }  // namespace rehearse::models
