@@ -24,9 +24,7 @@ double square(double value) { return value * value; }
 struct Compared {
     Seconds measured;
     Price priced;
-    KernelRatio ratio() const {
-        return {std::log(measured / priced.time), std::max(priced.error, least_deviation)};
-    }
+    KernelRatio ratio() const { return {std::log(measured / priced.time), std::max(priced.error, least_deviation)}; }
 };
 
 double median_error(std::span<const Compared> kernels, double factor) {
@@ -47,10 +45,10 @@ Compared compare(const KernelSample& kernel, const DeviceClass& device) {
     constexpr double absurd = 100;
     const Compared compared{kernel.time, price(kernel.problem, device)};
     if (const double ratio = compared.measured / compared.priced.time; ratio > absurd || ratio < 1 / absurd)
-        throw InputError(fmt::format("{}: {:.4g} s is {:.3g} times its price on '{}', {:.4g} s: was it measured there, "
-                                     "and is the unit right?",
-                                     to_string(kernel.problem), kernel.time.value, ratio, device.name,
-                                     compared.priced.time.value));
+        throw InputError(
+            fmt::format("{}: {:.4g} s is {:.3g} times its price on '{}', {:.4g} s: was it measured there, "
+                        "and is the unit right?",
+                        to_string(kernel.problem), kernel.time.value, ratio, device.name, compared.priced.time.value));
     return compared;
 }
 
@@ -83,27 +81,30 @@ KernelFactor kernel_factor(std::span<const KernelRatio> ratios) {
 
 Factors fit_factors(std::span<const KernelSample> kernels, const DeviceClass& device, std::string_view source) {
     const DeviceClass cold = unmeasured(device);
-    std::map<std::string, std::vector<Compared>> by_kind;
+    std::map<std::pair<std::string, DataType>, std::vector<Compared>> by_kind;
     for (const KernelSample& kernel : kernels)
-        by_kind[std::string{kind_of(kernel.problem.op)}].push_back(compare(kernel, cold));
+        by_kind[{std::string{kind_of(kernel.problem.op)}, kernel.problem.type}].push_back(compare(kernel, cold));
     Factors result;
-    for (const auto& [kind, compared] : by_kind) {
+    for (const auto& [key, compared] : by_kind) {
+        const auto& [kind, type] = key;
         if (compared.size() < fewest_kernels) {
-            result.too_few.push_back(kind);
+            result.too_few.push_back(fmt::format("{} in {}", kind, to_string(type)));
             continue;
         }
         std::vector<KernelRatio> ratios;
         for (const Compared& kernel : compared) ratios.push_back(kernel.ratio());
         FactorFit fit{kernel_factor(ratios), median_error(compared, 1), 0};
         fit.factor.kind = kind;
+        fit.factor.type = type;
         fit.factor.source = source;
         fit.error_after = median_error(compared, fit.factor.factor);
         result.fits.push_back(std::move(fit));
     }
     if (result.fits.empty())
-        throw InputError(fmt::format("{}: no kind of operator has {} kernels; about 20 of those that a training step "
-                                     "spends its time in say how a board differs from its price",
-                                     source, fewest_kernels));
+        throw InputError(
+            fmt::format("{}: no kind of operator has {} kernels of one type; about 20 of those that a training step "
+                        "spends its time in say how a board differs from its price",
+                        source, fewest_kernels));
     return result;
 }
 
@@ -111,7 +112,9 @@ DeviceClass with_factors(DeviceClass device, std::span<const FactorFit> fits) {
     std::vector<KernelFactor> factors;
     if (device.model != nullptr) factors = device.model->factors();
     for (const FactorFit& fit : fits) {
-        std::erase_if(factors, [&](const KernelFactor& known) { return known.kind == fit.factor.kind; });
+        std::erase_if(factors, [&](const KernelFactor& known) {
+            return known.kind == fit.factor.kind && known.type == fit.factor.type;
+        });
         factors.push_back(fit.factor);
     }
     const PriceModel none{"", {}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A few measured kernels of a board in, one factor a kind of operator out.
+// A few measured kernels of a board in, one factor a kind of operator and type out.
 #pragma once
 
 #include <span>
@@ -24,8 +24,8 @@ struct KernelRatio {
 
 /// The factor is the median of the ratios, drawn towards one as far as prices are surer than the kernels: a mean of
 /// both, weighted by the inverse squares of the prices' usual deviation and of the median's. The scale is how far
-/// single kernels lie from it, in units of their prices' deviations, as if four more lay as far as expected. `kind` and
-/// `source` are left empty. At least one ratio, each with a deviation above zero.
+/// single kernels lie from it, in units of their prices' deviations, as if four more lay as far as expected. `kind`,
+/// `type` and `source` are left as they are. At least one ratio, each with a deviation above zero.
 KernelFactor kernel_factor(std::span<const KernelRatio> ratios);
 
 /// What was found of one kind, and what its kernels said before and after.
@@ -35,14 +35,14 @@ struct FactorFit {
 };
 struct Factors {
     std::vector<FactorFit> fits;
-    std::vector<std::string> too_few;  // kinds with fewer than fewest_kernels
+    std::vector<std::string> too_few;  // kinds and types with fewer than fewest_kernels
 };
 
 /// `kernels` against what `device` says of them without having measured them. InputError, which names the kernel, where
 /// one takes a hundred times its price or a hundredth of it (another unit?), and where no kind has enough of them.
 Factors fit_factors(std::span<const KernelSample> kernels, const DeviceClass& device, std::string_view source);
 
-/// `device` with these factors; other kinds keep theirs.
+/// `device` with these factors; other kinds and types keep theirs.
 DeviceClass with_factors(DeviceClass device, std::span<const FactorFit> fits);
 
 }  // namespace rehearse::calibrate

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "calibrate/kernel_factors.hpp"
@@ -51,6 +52,8 @@ std::vector<KernelSample> read_kernels(const std::string& path, const Common& co
     return json ? read_benchmarks(text, path, common) : read_table(text, path);
 }
 
+double rounded(double value) { return std::round(value * 1e4) / 1e4; }
+
 std::string names_of(const std::vector<std::string>& files) {
     std::string names;
     for (const std::string& file : files)
@@ -63,10 +66,11 @@ Report report_of(const KernelCalibration& asked, const calibrate::Factors& facto
     Json rows = Json::array();
     for (const calibrate::FactorFit& fit : factors.fits) {
         rows.push_back({{"kind", fit.factor.kind},
+                        {"type", to_string(fit.factor.type)},
                         {"kernels", fit.factor.kernels},
-                        {"factor", fit.factor.factor},
+                        {"factor", rounded(fit.factor.factor)},
                         {"factor_error", fit.factor.error},
-                        {"scale", fit.factor.scale},
+                        {"scale", rounded(fit.factor.scale)},
                         {"error_before", fit.error_before},
                         {"error_after", fit.error_after}});
     }
@@ -75,6 +79,7 @@ Report report_of(const KernelCalibration& asked, const calibrate::Factors& facto
     report.tables = {{"factors",
                       "measured over priced; the median of |priced - measured| / measured before and after",
                       {{"kind", "kind"},
+                       {"type", "type"},
                        {"kernels", "kernels", Show::count},
                        {"factor", "factor"},
                        {"factor_error", "known to", Show::percent},
@@ -96,9 +101,10 @@ int calibrate_kernels(const KernelCalibration& asked, const Common& common) {
     check_writable(asked.machine_out, common);
     Machine machine = models::load_machine(asked.machine);
     if (machine.classes.size() != 1)
-        throw InputError(fmt::format("--kernels: machine '{}' has {} device classes, and kernels do not say of which "
-                                     "they are; give a machine with one",
-                                     machine.name, machine.classes.size()));
+        throw InputError(
+            fmt::format("--kernels: machine '{}' has {} device classes, and kernels do not say of which "
+                        "they are; give a machine with one",
+                        machine.name, machine.classes.size()));
     std::vector<KernelSample> kernels;
     for (const std::string& path : asked.files) {
         const std::vector<KernelSample> some = read_kernels(path, common);

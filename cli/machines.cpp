@@ -88,7 +88,7 @@ void add_device(Figures& figures, const DeviceClass& device) {
     }
     if (device.model != nullptr) {
         for (const KernelFactor& f : device.model->factors()) {
-            figures.row(device.name, fmt::format("factor of {} on this board", f.kind),
+            figures.row(device.name, fmt::format("factor of {} in {} on this board", f.kind, to_string(f.type)),
                         fmt::format("{:.3g} ± {:.0f} %", f.factor, 100 * f.error), f.factor, f.source);
         }
     }

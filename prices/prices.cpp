@@ -144,7 +144,7 @@ Price from_sheet(Price price, const Problem& problem) {
 // What a few kernels of this very board said of such prices (prices/kernel_factor.hpp).
 Price on_this_board(Price price, const Problem& problem, const DeviceClass& device) {
     if (device.model == nullptr) return price;
-    const KernelFactor* factor = factor_of(device.model->factors(), kind_of(problem.op));
+    const KernelFactor* factor = factor_of(device.model->factors(), kind_of(problem.op), problem.type);
     if (factor == nullptr) return price;
     price.time = price.time * factor->factor;
     price.error = error_after(*factor, price.error);

@@ -67,8 +67,7 @@ Dealt deal(const ProductShape& s, const Tile& tile, double parts, const Board& b
     const Flops each{2 * tile.rows * tile.columns * (depth + start)};
     const FlopRate one = board.peak * (board.rested / board.processors);
     const double share = tile.share * (aligned(s) ? 1 : unaligned_share) * (one > wide_processor ? wide_share : 1);
-    const Seconds boosted =
-        (std::floor(waves) + last) * at_a_time * (each / (board.peak * (share / board.processors)));
+    const Seconds boosted = (std::floor(waves) + last) * at_a_time * (each / (board.peak * (share / board.processors)));
     dealt.computed = boosted * (1 / clock_after(boosted, board));
     dealt.loaded = dealt.blocks * (tile.rows + tile.columns) * depth;
     return dealt;

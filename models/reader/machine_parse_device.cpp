@@ -84,6 +84,7 @@ KernelFactor parse_factor(Reader reader) {
     KernelFactor factor;
     factor.kind = kind(reader);
     if (factor.kind == "*") reader.fail("kind", "kind is '*': kernels of one kind say nothing of another");
+    factor.type = named(reader, "type", data_types).value_or(DataType::f32);
     factor.factor = above_zero(reader, "factor");
     factor.error = relative_error(reader);
     if (reader.has("scale")) factor.scale = above_zero(reader, "scale");
@@ -98,8 +99,9 @@ void parse_factors(Reader& reader, DeviceClass& device) {
     std::vector<KernelFactor> factors;
     for (const Reader& row : reader.tables("factor", fmt::format("device '{}': factor", device.name))) {
         factors.push_back(parse_factor(row));
-        if (factor_of({factors.data(), factors.size() - 1}, factors.back().kind) != nullptr)
-            row.fail("kind", fmt::format("'{}' has two factors", factors.back().kind));
+        if (factor_of({factors.data(), factors.size() - 1}, factors.back().kind, factors.back().type) !=
+            nullptr)
+            row.fail("kind", fmt::format("'{}' in {} has two factors", factors.back().kind, to_string(factors.back().type)));
     }
     if (factors.empty()) return;
     const PriceModel none{"", {}};

@@ -20,13 +20,12 @@ DeviceClass card() {
     device.name = "card";
     device.peak[DataType::f32] = {FlopRate{1e12}, "sheet"};
     device.memory_bandwidth = {Bandwidth{1e11}, "sheet"};
-    device.efficiencies.push_back({.kind = "*", .pass = {}, .type = {}, .fraction = 0.5, .error = 0.2, .source = "half"});
+    device.efficiencies.push_back(
+        {.kind = "*", .pass = {}, .type = {}, .fraction = 0.5, .error = 0.2, .source = "half"});
     return device;
 }
 
-Problem dense(std::int64_t rows) {
-    return {MatMul{.m = 1, .n = 512, .k = 1024}, Pass::forward, rows, DataType::f32};
-}
+Problem dense(std::int64_t rows) { return {MatMul{.m = 1, .n = 512, .k = 1024}, Pass::forward, rows, DataType::f32}; }
 Problem relu(std::int64_t batch) { return {Activation{Nonlinearity::relu, {100000}}, Pass::forward, batch}; }
 
 std::vector<KernelSample> dense_layers(std::size_t count, double times) {
@@ -80,6 +79,7 @@ TEST(KernelFactors, CorrectOtherPricesOfTheirKindAlone) {
     EXPECT_LT(after.error, before.error / 2) << "20 kernels narrow the band";
     EXPECT_THAT(after.source, HasSubstr("(20 kernels, few.csv)"));
     EXPECT_EQ(price(relu(64), corrected).time, price(relu(64), card()).time);
+    EXPECT_EQ(factor_of(corrected.model->factors(), "matmul", DataType::f16), nullptr);
 }
 
 // Found again from corrected prices, a factor is not a factor of a factor.
@@ -91,11 +91,11 @@ TEST(KernelFactors, AreOfPricesThatHaveNone) {
 }
 
 TEST(KernelFactors, RefuseTooFewAndOtherUnits) {
-    EXPECT_THAT(message(dense_layers(2, 1.5)), HasSubstr("few.csv: no kind of operator has 3 kernels"));
+    EXPECT_THAT(message(dense_layers(2, 1.5)), HasSubstr("few.csv: no kind of operator has 3 kernels of one type"));
     EXPECT_THAT(message(dense_layers(5, 1000)), HasSubstr("is the unit right?"));
     std::vector<KernelSample> both = dense_layers(5, 1.1);
     both.push_back({relu(64), price(relu(64), card()).time});
-    EXPECT_THAT(fit_factors(both, card(), "few.csv").too_few, testing::ElementsAre("activation"));
+    EXPECT_THAT(fit_factors(both, card(), "few.csv").too_few, testing::ElementsAre("activation in f32"));
 }
 
 }  // namespace
