@@ -452,7 +452,7 @@ TEST_F(Contract, CalibratesFromTheTextOfOthers) {
 #if REHEARSE_HAS_BENCH
 TEST_F(Contract, CorrectsPricesByAFewKernels) {
     std::string rows = "problem,time_us\n";
-    for (int n = 1; n <= 20; ++n) rows += "matmul:n" + std::to_string(100 * n) + "m1n1000k1000:f32:forward,5000\n";
+    for (int n = 1; n <= 20; ++n) rows += "matmul:n" + std::to_string(100 * n) + "m1n1000k1000:f32:forward,100\n";
     write("few.csv", rows);
     const Json made = json("calibrate --kernels few.csv --machine azure-nc24rs-v3 --machine-out mine.toml");
     EXPECT_EQ(made["factors"][0]["kind"], "matmul");
