@@ -99,9 +99,9 @@ void parse_factors(Reader& reader, DeviceClass& device) {
     std::vector<KernelFactor> factors;
     for (const Reader& row : reader.tables("factor", fmt::format("device '{}': factor", device.name))) {
         factors.push_back(parse_factor(row));
-        if (factor_of({factors.data(), factors.size() - 1}, factors.back().kind, factors.back().type) !=
-            nullptr)
-            row.fail("kind", fmt::format("'{}' in {} has two factors", factors.back().kind, to_string(factors.back().type)));
+        if (factor_of({factors.data(), factors.size() - 1}, factors.back().kind, factors.back().type) != nullptr)
+            row.fail("kind",
+                     fmt::format("'{}' in {} has two factors", factors.back().kind, to_string(factors.back().type)));
     }
     if (factors.empty()) return;
     const PriceModel none{"", {}};
