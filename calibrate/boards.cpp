@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "calibrate/kernel_factors.hpp"
 #include "core/error.hpp"
 #include "prices/library_point.hpp"
 
@@ -162,37 +163,39 @@ std::vector<JudgedChoice> judge_left_out(std::span<const MeasuredBoard> boards, 
         if (!alike) return KernelPrice{std::log(point->bound.value), deviation};
         std::vector<Estimate> estimates;
         for (const GaussianProcess& process : processes) estimates.push_back(process.at(point->point));
-        KernelPrice result = combine(estimates, board.band, 1);
+        KernelPrice result = combine(estimates, board.kind_band, 1);
         result.log_time += std::log(point->bound.value);
         return result;
     };
     // The constants of the bound of products are the mean of all boards already, which lie further apart.
     constexpr double between_products = 0.3;
     const double sheet_spread = alike ? between_boards : between_products;
-    double offset = alike ? mean(others.offsets) : 0, spread = sheet_spread, seen = 0;
+    const double offset = alike ? mean(others.offsets) : 0;
+    const auto cold = [&](const KernelSample& sample) {
+        KernelPrice result = price(sample);
+        result.log_time += offset;
+        result.deviation = std::min(band_limit, std::hypot(result.deviation, sheet_spread));
+        return result;
+    };
+    // As calibrate --kernels does it.
+    KernelFactor factor;
     std::set<std::size_t> measured;
     if (pilots > 0) {
-        std::vector<double> factors;
+        std::vector<KernelRatio> ratios;
         for (const std::size_t i : every(board.kernels.size(), pilots)) {
             measured.insert(i);
             const KernelSample& sample = board.kernels[i].sample;
-            factors.push_back(std::log(sample.time.value) - price(sample).log_time);
+            const KernelPrice before = cold(sample);
+            ratios.push_back({std::log(sample.time.value) - before.log_time, before.deviation});
         }
-        const double middle = median(factors);
-        // The mean of what the data sheet says and what the kernels do, each by how sure it is.
-        seen = spread_of(factors);
-        const double sure_of_sheet = 1 / (sheet_spread * sheet_spread);
-        const double sure_of_kernels = static_cast<double>(factors.size()) / std::max(1e-6, seen * seen);
-        offset = (offset * sure_of_sheet + middle * sure_of_kernels) / (sure_of_sheet + sure_of_kernels);
-        spread = std::sqrt(1 / (sure_of_sheet + sure_of_kernels));
+        factor = kernel_factor(ratios);
     }
     std::vector<JudgedChoice> rows;
     for (std::size_t i = 0; i < board.kernels.size(); ++i) {
         if (measured.contains(i)) continue;
-        KernelPrice result = price(board.kernels[i].sample);
-        result.log_time += offset;
-        // The kernels have also shown how far single ones lie from the factor.
-        result.deviation = std::min(band_limit, std::hypot(std::max(result.deviation, seen), spread));
+        KernelPrice result = cold(board.kernels[i].sample);
+        result.log_time += std::log(factor.factor);
+        if (pilots > 0) result.deviation = std::min(band_limit, error_after(factor, result.deviation));
         rows.push_back(priced(board.kernels[i], board, result));
     }
     return rows;
@@ -218,6 +221,27 @@ Family learn_boards(std::span<const MeasuredBoard> boards, std::size_t count, in
         sets.push_back(std::move(kernels));
     }
     return learn_family(sets, std::nullopt, rounds);
+}
+
+double learn_band(const MeasuredBoard& board, const Family& family, std::size_t count) {
+    // Fewer say less of their board than all boards' kernels do.
+    constexpr std::size_t fewest_of_board = 60, fewest_of_part = 30;
+    if (board.kernels.size() < fewest_of_board) return family.band;
+    MeasuredKernels kernels = kernels_of(board, {});
+    kernels.experts = family.experts;
+    kernels.band = 1;
+    const std::vector<std::size_t> places = every(board.kernels.size(), count);
+    for (const std::size_t i : places) kernels.samples.push_back(board.kernels[i].sample);
+    const std::vector<Judged> judged = cross_validate(kernels, Leave::shape);
+    double band = 0;
+    for (const bool network : {false, true}) {
+        std::vector<Judged> part;
+        for (std::size_t row = 0; row < judged.size(); ++row) {
+            if (board.kernels[places[row]].network == network) part.push_back(judged[row]);
+        }
+        if (part.size() >= fewest_of_part) band = std::max(band, band_of(part));
+    }
+    return unseen_factor(board.kind) * band;
 }
 
 }  // namespace rehearse::calibrate

@@ -19,10 +19,6 @@ namespace {
 // either around the family with more data.
 constexpr double logarithm_prior = 1, logit_prior = 2, kin_prior = 2.2;
 
-// The band is measured at shapes that were left out, but with lengths that had seen them. With lengths learned without
-// a tenth of the shapes it must be this much wider to hold 90 % of those (docs/calibration.md).
-double unseen_factor(std::string_view kind) { return kind == "conv2d" ? 1.18 : 1; }
-
 double logit(double share) { return std::log(share / (1 - share)); }
 double share(double logit) { return 1 / (1 + std::exp(-logit)); }
 
@@ -97,6 +93,8 @@ std::vector<double> prior_deviations(const Covariance& model) {
 }
 
 }  // namespace
+
+double unseen_factor(std::string_view kind) { return kind == "conv2d" ? 1.18 : 1; }
 
 Covariance first_guess(Smoothness smoothness, std::size_t features) {
     return {smoothness,

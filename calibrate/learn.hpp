@@ -34,6 +34,10 @@ std::vector<double> parameters(const Covariance& model);
 Covariance with_parameters(Covariance model, std::span<const double> parameters);
 Objective objective(std::span<const TrainingSet> sets, const Covariance& model, const std::optional<Covariance>& kin);
 
+/// A band is measured at shapes that were left out, but with lengths that had seen them. With lengths learned without a
+/// tenth of the shapes it must be this much wider to hold 90 % of those (docs/calibration.md).
+double unseen_factor(std::string_view kind);
+
 /// Experts of `sets` (one family, one kind) learned together, and the band that then holds 90 % of shapes left out.
 struct Family {
     std::vector<Expert> experts;

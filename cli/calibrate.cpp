@@ -15,6 +15,7 @@
 #include "calibrate/quick.hpp"
 #include "calibrate/shared_cores.hpp"
 #include "cli/calibrate_device.hpp"
+#include "cli/calibrate_kernels.hpp"
 #include "cli/calibrate_report.hpp"
 #include "cli/calibrate_trace.hpp"
 #include "cli/choice.hpp"
@@ -47,6 +48,7 @@ struct Options {
     std::vector<std::int64_t> batches{32};
     std::string backend, algorithm, machine_out, samples_out, plot, fuse{default_fuse};
     std::vector<std::string> samples;  // files; then nothing is measured
+    std::vector<std::string> kernels;  // files of a few measured kernels; nor then
     std::string machine;               // that they are of
     std::vector<std::string> traces;   // profiles of training; then nothing is measured
     Precision precision = Precision::fp32;
@@ -298,8 +300,8 @@ Crew crew_of(const Options& options, const run::Session& session, const kernels:
 
 int start(const Options& options) {
     if (!options.traces.empty()) {
-        if (!options.samples.empty())
-            throw InputError("--trace and --samples: one at a time, with --machine-out between");
+        if (!options.samples.empty() || !options.kernels.empty())
+            throw InputError("--trace, --samples and --kernels: one at a time, with --machine-out between");
         return calibrate_trace({options.traces, options.models, options.batches, options.fuse, options.machine,
                                 options.machine_out, options.precision, options.optimizer, options.between},
                                options.common);
@@ -311,6 +313,11 @@ int start(const Options& options) {
             options.common);
     }
     check(options);
+    if (!options.kernels.empty()) {
+        if (!options.samples.empty())
+            throw InputError("--kernels and --samples: one after the other, each with its own --machine-out");
+        return calibrate_kernels({options.kernels, options.machine, options.machine_out}, options.common);
+    }
     if (!options.samples.empty()) return read_and_apply(options);
 #if REHEARSE_HAS_MPI
     int argc = 0;
@@ -365,7 +372,12 @@ Run add_calibrate(CLI::App& app) {
         ->option_text("FILE.json[.gz]...");
     add_precision(app, options->precision);
     add_optimizer(app, options->optimizer);
-    app.add_option("--machine", options->machine, "with --samples or --trace: the machine that they were measured on")
+    app.add_option("--kernels", options->kernels,
+                   "measure nothing: correct the prices of --machine by some 20 kernels that were measured on its "
+                   "devices, a factor a kind of operator (Google Benchmark's JSON, or CSV with problem,time_us)")
+        ->option_text("FILE.json|csv...");
+    app.add_option("--machine", options->machine,
+                   "with --samples, --trace or --kernels: the machine that they were measured on")
         ->option_text("NAME|FILE.toml");
     add_choice<calibrate::Between>(app, "--between", options->between,
                                    {{"nodes", calibrate::Between::nodes}, {"devices", calibrate::Between::devices}},

@@ -86,6 +86,12 @@ void add_device(Figures& figures, const DeviceClass& device) {
                         fmt::format("{} kernels", k.samples.size()), static_cast<double>(k.samples.size()), k.source);
         }
     }
+    if (device.model != nullptr) {
+        for (const KernelFactor& f : device.model->factors()) {
+            figures.row(device.name, fmt::format("factor of {} in {} on this board", f.kind, to_string(f.type)),
+                        fmt::format("{:.3g} ± {:.0f} %", f.factor, 100 * f.error), f.factor, f.source);
+        }
+    }
     if (device.tiles != nullptr) {
         const TileModel& tiles = *device.tiles;
         figures.add(device.name, "tiles: processors", tiles.processors);

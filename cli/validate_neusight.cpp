@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <utility>
@@ -187,11 +188,15 @@ void learn_neusight(const std::string& path) {
     std::map<std::string, std::vector<MeasuredBoard>> by_kind;
     for (MeasuredBoard& board : models::measured_boards()) by_kind[board.kind].push_back(std::move(board));
     std::vector<models::LearnedKind> learned;
+    std::vector<models::LearnedBand> bands;
     for (const auto& [kind, boards] : by_kind) {
         const calibrate::Family family = calibrate::learn_boards(boards, kernels, rounds);
         learned.push_back({kind, family.experts, family.band});
+        for (const MeasuredBoard& board : boards)
+            bands.push_back({board.name, kind, calibrate::learn_band(board, family, kernels)});
     }
     replace_file(path, models::lengths_table(learned));
+    replace_file(std::filesystem::path{path}.replace_filename("bands.csv").string(), models::bands_table(bands));
 }
 
 }  // namespace rehearse::cli

@@ -36,15 +36,22 @@ DeviceSheet sheet_of(FlopRate peak, Bandwidth bandwidth, const BoardSheet& board
                                 sheet.element,
                                 board.small_image_blocks,
                                 1 / sustained,
-                                prices::loaded_clock(board.watts, peak, energy) / sustained};
+                                prices::loaded_clock(board.watts, peak, energy) / sustained,
+                                board.reads};
     return sheet;
+}
+
+prices::Reads reads_of(std::string_view word) {
+    if (word == "contiguous") return prices::Reads::contiguous;
+    require(word == "strided" || word == "strided-odd", "boards.csv says how dense layers read");
+    return word == "strided" ? prices::Reads::strided : prices::Reads::strided_odd;
 }
 
 DeviceSheet sheet_of(const Csv& boards, std::size_t row) {
     return sheet_of(parse_quantity<FlopRate>(boards.text(row, "peak")),
                     parse_quantity<Bandwidth>(boards.text(row, "bandwidth")),
                     {boards.whole(row, "processors", 1), boards.positive(row, "watts"),
-                     boards.positive(row, "nanometres"), boards.text(row, "image_blocks") == "several"});
+                     boards.positive(row, "nanometres"), boards.text(row, "image_blocks") == "several", reads_of(boards.text(row, "dense"))});
 }
 
 BoardKernel kernel_of(const Csv& table, std::size_t row, const std::string& board) {
@@ -97,6 +104,13 @@ BoardKernel rows_of(const Csv& table, std::size_t row, const std::string& board,
     return {{{op, Pass::forward, rows, DataType::f32}, time_of(table, row, board) + hidden_start}};
 }
 
+std::optional<double> band_of(const Csv& bands, std::string_view board, std::string_view kind) {
+    for (std::size_t row = 0; row < bands.size(); ++row) {
+        if (bands.text(row, "board") == board && bands.text(row, "kind") == kind) return bands.positive(row, "band");
+    }
+    return std::nullopt;
+}
+
 // What a row of a table is of, in a table whose header says which operators it has.
 struct Reader {
     std::string_view kind;
@@ -128,6 +142,7 @@ std::vector<Reader> readers_of(const Csv& table) {
 std::vector<MeasuredBoard> measured_boards(std::string_view text, const std::string& origin) {
     const Csv table{text, origin};
     const Csv boards{kernel_file("boards"), "calibrate/neusight/boards.csv"};
+    const Csv bands{kernel_file("bands"), "calibrate/neusight/bands.csv"};
     std::vector<MeasuredBoard> all;
     for (const Reader& reader : readers_of(table)) {
         const LearnedExperts learned =
@@ -142,7 +157,8 @@ std::vector<MeasuredBoard> measured_boards(std::string_view text, const std::str
             board.sheet = sheet_of(boards, b);
             board.boost_peak = parse_quantity<FlopRate>(boards.text(b, "peak"));
             board.experts = learned.experts;
-            board.band = learned.band;
+            board.kind_band = learned.band;
+            board.band = band_of(bands, name, board.kind).value_or(learned.band);
             board.source = fmt::format("NeuSight (MIT) 6945927, {}, {}", name,
                                        reader.kind == "conv2d" ? "cuDNN 8.9.2" : "CUDA 12.1");
             for (std::size_t row = 0; row < table.size(); ++row) {
@@ -204,7 +220,7 @@ MeasuredKernels convolutions_by_sheet(const BoardSheet& board, const DeviceClass
                         here,
                         {},
                         boards.front().experts,
-                        boards.front().band,
+                        boards.front().kind_band,
                         fmt::format("NeuSight (MIT) 6945927, four boards, for {} by its data sheet", device.name)};
     all.transferred = true;
     for (const MeasuredBoard& known : boards) {
@@ -245,6 +261,16 @@ std::string lengths_table(const std::vector<LearnedKind>& kinds) {
            "learned by\n"
            "# rehearse validate --set neusight --learn FILE, which writes this table.\n" +
            covariance_table(all);
+}
+
+std::string bands_table(const std::vector<LearnedBand>& bands) {
+    std::string text =
+        "# SPDX-License-Identifier: Apache-2.0\n"
+        "# How wide the bands of prices from a board's own kernels must be to hold 90 % of its kernels left out, in units\n"
+        "# of what lengths.csv says: written beside it by rehearse validate --set neusight --learn FILE.\n"
+        "board,kind,band\n";
+    for (const LearnedBand& row : bands) text += fmt::format("{},{},{:.3g}\n", row.board, row.kind, row.band);
+    return text;
 }
 
 }  // namespace rehearse::models

@@ -33,6 +33,7 @@ struct BoardSheet {
     std::int64_t processors = 1;
     double watts = 0, nanometres = 0;
     bool small_image_blocks = false;  // as prices::Board
+    prices::Reads reads = prices::Reads::contiguous;
 };
 /// Of "108 processors, 400 W, 7 nm"; nothing of other text.
 std::optional<BoardSheet> board_sheet(std::string_view text);
@@ -50,5 +51,12 @@ struct LearnedKind {
     double band = 1;
 };
 std::string lengths_table(const std::vector<LearnedKind>& kinds);
+
+/// bands.csv, of boards and kinds.
+struct LearnedBand {
+    std::string board, kind;
+    double band = 1;
+};
+std::string bands_table(const std::vector<LearnedBand>& bands);
 
 }  // namespace rehearse::models

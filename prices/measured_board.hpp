@@ -26,7 +26,8 @@ struct MeasuredBoard {
     FlopRate boost_peak;
     std::vector<BoardKernel> kernels;
     std::vector<Expert> experts;  // what was learned about such boards
-    double band = 1;
+    double band = 1;              // of prices from its own kernels: boards that throttle are foretold less well
+    double kind_band = 1;         // of prices from any board's
     std::string source;
 };
 

@@ -91,8 +91,17 @@ std::optional<KernelPrice> KernelPrices::at(const Problem& problem) const {
     return combine(estimates, band_, prior);
 }
 
-PriceModel::PriceModel(std::string name, std::vector<MeasuredKernels> kernels, std::string board)
-    : name_(std::move(name)), board_(std::move(board)), kernels_(std::move(kernels)), conditioned_(kernels_.size()) {}
+PriceModel::PriceModel(std::string name, std::vector<MeasuredKernels> kernels, std::string board,
+                       std::vector<KernelFactor> factors)
+    : name_(std::move(name)),
+      board_(std::move(board)),
+      kernels_(std::move(kernels)),
+      factors_(std::move(factors)),
+      conditioned_(kernels_.size()) {}
+
+std::shared_ptr<const PriceModel> PriceModel::with_factors(std::vector<KernelFactor> factors) const {
+    return std::make_shared<const PriceModel>(name_, kernels_, board_, std::move(factors));
+}
 
 std::optional<PriceModel::Answer> PriceModel::answer(const Problem& problem) const {
     const std::string name = to_string(problem);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/op.hpp"
+#include "prices/kernel_factor.hpp"
 #include "prices/kernel_point.hpp"
 
 namespace rehearse {
@@ -76,10 +77,15 @@ private:
 class PriceModel {
 public:
     /// Of two kernel sets that know a problem, the earlier one answers. `board`: whose own kernels come first.
-    PriceModel(std::string name, std::vector<MeasuredKernels> kernels, std::string board = {});
+    /// `factors` are of all prices of the device, its answers among them; they are for who asks, and not in the answers.
+    PriceModel(std::string name, std::vector<MeasuredKernels> kernels, std::string board = {},
+               std::vector<KernelFactor> factors = {});
+    /// The same with other factors.
+    std::shared_ptr<const PriceModel> with_factors(std::vector<KernelFactor> factors) const;
     const std::string& name() const { return name_; }
     const std::string& board() const { return board_; }
     const std::vector<MeasuredKernels>& kernels() const { return kernels_; }
+    const std::vector<KernelFactor>& factors() const { return factors_; }
 
     struct Answer {
         Seconds time;
@@ -95,6 +101,7 @@ private:
 
     std::string name_, board_;
     std::vector<MeasuredKernels> kernels_;
+    std::vector<KernelFactor> factors_;
     mutable std::mutex mutex_;
     mutable std::vector<std::unique_ptr<const KernelPrices>> conditioned_;  // beside kernels_, empty until asked
     mutable std::map<std::string, std::optional<Answer>, std::less<>> answers_;

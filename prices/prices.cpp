@@ -164,6 +164,19 @@ Price from_sheet(Price price, const Problem& problem) {
     return price;
 }
 
+// What a few kernels of this very board said of such prices (prices/kernel_factor.hpp).
+Price on_this_board(Price price, const Problem& problem, const DeviceClass& device) {
+    if (device.model == nullptr) return price;
+    const KernelFactor* factor = factor_of(device.model->factors(), kind_of(problem.op), problem.type);
+    if (factor == nullptr) return price;
+    price.time = price.time * factor->factor;
+    price.error = error_after(*factor, price.error);
+    price.source = fmt::format("{}, times {:.3g} ({} kernels, {})", price.source, factor->factor, factor->kernels,
+                               factor->source);
+    price.basis = Basis::modelled;
+    return price;
+}
+
 // One expert's product after the other, by the prices of products.
 Price one_by_one(const GroupedMatMul& op, const Problem& problem, const DeviceClass& device) {
     const MatMul one{.m = rows_of_expert(op, problem.batch), .n = op.n, .k = op.k, .bias = op.bias};
@@ -191,13 +204,15 @@ Price price(const Problem& problem, const DeviceClass& device) {
     }
     const bool tiles_first = device.tiles != nullptr && device.tiles->before_model;
     if (tiles_first) {
-        if (auto answer = tile_price(problem, device)) return *answer;
+        if (auto answer = tile_price(problem, device)) return on_this_board(std::move(*answer), problem, device);
     }
     if (device.model != nullptr) {
         if (auto answer = device.model->answer(problem))
-            return {std::max(answer->time, least_of(problem, device, answer->sampled)) + device.launch.value +
-                        of_bias(problem, device),
-                    answer->error, answer->source, answer->sampled ? Basis::measured_on_class : Basis::modelled};
+            return on_this_board({std::max(answer->time, least_of(problem, device, answer->sampled)) +
+                                      device.launch.value + of_bias(problem, device),
+                                  answer->error, answer->source,
+                                  answer->sampled ? Basis::measured_on_class : Basis::modelled},
+                                 problem, device);
     }
     if (const std::optional<Conv> planes = as_planes(problem.op);
         planes && has_chip_kernels(device, "conv2d", problem.type)) {
@@ -206,9 +221,10 @@ Price price(const Problem& problem, const DeviceClass& device) {
     const auto* experts = std::get_if<GroupedMatMul>(&problem.op);
     if (experts != nullptr && has_chip_kernels(device, "matmul", problem.type))
         return one_by_one(*experts, problem, device);
-    if (auto answer = tile_price(problem, device)) return from_sheet(std::move(*answer), problem);
+    if (auto answer = tile_price(problem, device))
+        return on_this_board(from_sheet(std::move(*answer), problem), problem, device);
     if (experts != nullptr) return one_by_one(*experts, problem, device);
-    return from_sheet(roofline(problem, device), problem);
+    return on_this_board(from_sheet(roofline(problem, device), problem), problem, device);
 }
 
 std::string_view to_string(Basis basis) {

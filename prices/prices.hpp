@@ -30,8 +30,9 @@ struct Price {
 
 /// Measured, else interpolated between measured batches of the same op, pass and type, else from the device's price
 /// model (kernels of other shapes, prices/price_model.hpp) or its tiles (prices/tile_model.hpp; first where they say
-/// so), else max(flops / peak, bytes / memory bandwidth) / efficiency + launch (Williams et al. 2009). InputError when
-/// the device has neither samples nor the peak or bandwidth that the roofline needs.
+/// so), else max(flops / peak, bytes / memory bandwidth) / efficiency + launch (Williams et al. 2009). What was not
+/// measured is multiplied by the factor of its kind that a few kernels of the board gave, if any. InputError when the
+/// device has neither samples nor the peak or bandwidth that the roofline needs.
 Price price(const Problem& problem, const DeviceClass& device);
 
 /// Which end of the band to compute: every price at nominal * (1 + z * error), never below half of nominal.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "prices/kernel_point.hpp"
 
@@ -11,48 +12,100 @@ namespace rehearse::prices {
 
 namespace {
 
-// Fitted by least absolute errors on four boards' products at once (docs/kernel_prices.md). The share of the peak that
+// Fitted by least absolute errors on six boards' products at once (docs/kernel_prices.md). The share of the peak that
 // processors full of a tile reach; small tiles load more for each multiply-add.
 struct Tile {
     double rows, columns, share;
 };
-constexpr std::array tiles{Tile{128, 128, 0.92}, Tile{128, 64, 0.75}, Tile{64, 128, 0.75},
-                           Tile{64, 64, 0.83},   Tile{128, 32, 0.46}, Tile{32, 128, 0.46},
-                           Tile{64, 32, 0.46},   Tile{32, 64, 0.46},  Tile{32, 32, 0.25}};
-constexpr double start = 15;            // values of k in whose time a tile begins and ends
-constexpr double lone_block = 0.7;      // time of a block that has a processor to itself, over that of a full one
-constexpr double memory_share = 0.567;  // of the bandwidth
-constexpr double missed = 0.15;         // of what tiles load, the part that no cache has
+constexpr std::array tiles{Tile{128, 128, 0.984}, Tile{64, 64, 0.904}, Tile{128, 32, 0.31}, Tile{32, 128, 0.31},
+                           Tile{64, 32, 0.31},    Tile{32, 64, 0.31},  Tile{32, 32, 0.163}};
+// Of kernels that read rows of values that lie k apart (Reads::strided), as their names say.
+constexpr std::array strided_tiles{Tile{64, 64, 0.78}, Tile{32, 128, 0.808}};
+constexpr double start = 14.6;          // values of k in whose time a tile begins and ends
+constexpr double lone_block = 0.5;      // time of a block that has a processor to itself, over that of a full one
+constexpr double memory_share = 0.589;  // of the bandwidth
+constexpr double missed = 0.675;        // of what tiles load, the part that no cache has
+constexpr double unaligned_share = 0.95;
+// Processors of 128 lanes have the shared memory of those of 64: products of f32 wait for it.
+constexpr FlopRate wide_processor{350e9};
+constexpr double wide_share = 0.779;
 constexpr double most_parts = 16, least_depth = 64;
 constexpr Seconds launch{1.7e-6}, added_launch{1e-6};
 // The power limit acts on averages: what is shorter than the first runs at the boost clock, what is longer than the
 // second at the sustained one.
-constexpr Seconds short_run{46e-6}, long_run{3e-3};
+constexpr Seconds short_run{16e-6}, long_run{3e-3};
 
 double clock_after(Seconds run, const Board& board) {
     const double sustained = std::clamp(std::log(run / short_run) / std::log(long_run / short_run), 0.0, 1.0);
     return board.rested * std::pow(board.loaded / board.rested, sustained);
 }
 
-ProductTime in_tiles(const ProductShape& s, const Tile& tile, double parts, const Board& board) {
-    const double blocks = std::ceil(s.m / tile.rows) * std::ceil(s.n / tile.columns) * s.count;
-    const double at_a_time = 2 * std::clamp(128 * 64 / (tile.rows * tile.columns), 1.0, 2.0);
-    const double depth = s.k / parts;
-    const double waves = blocks * parts / (at_a_time * board.processors), rest = waves - std::floor(waves);
+// Loads of four values at a time need rows that begin at a multiple of 16 bytes.
+bool aligned(const ProductShape& s) {
+    return std::fmod(s.m, 4) == 0 && std::fmod(s.n, 4) == 0 && std::fmod(s.k, 4) == 0;
+}
+
+bool strided(const ProductShape& s, const Board& board) {
+    if (s.batched || board.reads == Reads::contiguous) return false;
+    const auto whole = [](double size) { return std::fmod(size, 64) == 0 ? 1 : 0; };
+    return board.reads == Reads::strided || whole(s.m) + whole(s.n) + whole(s.k) < 2;
+}
+
+// The work that a tile's size deals out.
+struct Dealt {
+    double across, blocks, loaded;  // tiles side by side; blocks with the parts of k; values that they load
+    Seconds computed;
+};
+
+Dealt deal(const ProductShape& s, const Tile& tile, double parts, const Board& board) {
+    Dealt dealt;
+    dealt.across = std::ceil(s.m / tile.rows);
+    dealt.blocks = dealt.across * std::ceil(s.n / tile.columns) * s.count * parts;
+    const double depth = s.k / parts, at_a_time = 2 * std::clamp(128 * 64 / (tile.rows * tile.columns), 1.0, 2.0);
+    const double waves = dealt.blocks / (at_a_time * board.processors), rest = waves - std::floor(waves);
     const double last = rest > 0 ? (rest * at_a_time <= 1 ? lone_block : 1) : 0;
     const Flops each{2 * tile.rows * tile.columns * (depth + start)};
-    const FlopRate one = board.peak * (tile.share / board.processors);
-    const Seconds boosted = (std::floor(waves) + last) * at_a_time * (each / one);
-    const Seconds computed = boosted * (1 / clock_after(boosted, board));
+    const FlopRate one = board.peak * (board.rested / board.processors);
+    const double share = tile.share * (aligned(s) ? 1 : unaligned_share) * (one > wide_processor ? wide_share : 1);
+    const Seconds boosted = (std::floor(waves) + last) * at_a_time * (each / (board.peak * (share / board.processors)));
+    dealt.computed = boosted * (1 / clock_after(boosted, board));
+    dealt.loaded = dealt.blocks * (tile.rows + tile.columns) * depth;
+    return dealt;
+}
+
+// Tiles whose rows lie k values apart read a sector of 32 bytes of each at a time: memory gives a fifth of its
+// bandwidth. The tiles of a wave share rows and columns, until rows lie a page apart, each beyond the reach of the
+// translation of addresses; the more of them, the sooner.
+Seconds read_strided(const ProductShape& s, const Tile& tile, const Dealt& dealt, const Board& board) {
+    constexpr double wave = 4, sector_share = 0.194;  // tiles a processor; of the bandwidth
+    constexpr double page = 92e3, sharpness = 1.83;   // bytes between rows at which half of what was shared is lost
+    constexpr double usual_rows = 3000, of_rows = 0.197;
+    const double at_once = std::min(wave * board.processors, dealt.blocks);
+    const double across = std::min(dealt.across, at_once);
+    const double rows = across * tile.rows + std::max(1.0, at_once / across) * tile.columns;
+    const double unique = std::min(1.0, rows / (at_once * (tile.rows + tile.columns)));
+    const double apart = s.k * board.element.value * std::pow((s.m + s.n) / usual_rows, of_rows);
+    const double lost = 1 / (1 + std::pow(page / apart, sharpness));
+    return dealt.loaded * (unique + (1 - unique) * lost) * board.element / (board.bandwidth * sector_share);
+}
+
+ProductTime in_tiles(const ProductShape& s, const Tile& tile, double parts, const Board& board, bool of_rows) {
+    const Dealt dealt = deal(s, tile, parts, board);
     const double sums = parts > 1 ? 2 * parts * s.count * s.m * s.n : 0;
-    const double loaded = blocks * parts * (tile.rows + tile.columns) * depth * missed;
-    const Seconds read = std::max(s.values() + sums, loaded) * board.element / (board.bandwidth * memory_share);
-    return {std::max(computed, read) + launch + (parts > 1 ? added_launch : Seconds{0}),
+    const auto moved = [&](double values) { return values * board.element / (board.bandwidth * memory_share); };
+    Seconds time = std::max(dealt.computed, moved(std::max(s.values() + sums, of_rows ? 0 : dealt.loaded * missed)));
+    if (of_rows) {
+        // Each block waits for its own loads, which others hide in part.
+        constexpr double hiding = 4;
+        const Seconds read = std::max(moved(s.values() + sums), read_strided(s, tile, dealt, board));
+        time = Seconds{std::pow(std::pow(dealt.computed.value, hiding) + std::pow(read.value, hiding), 1 / hiding)};
+    }
+    return {time + launch + (parts > 1 ? added_launch : Seconds{0}),
             tile.rows,
             tile.columns,
             parts,
-            blocks * parts,
-            blocks * tile.rows * tile.columns / (s.count * s.m * s.n)};
+            dealt.blocks,
+            dealt.blocks / parts * tile.rows * tile.columns / (s.count * s.m * s.n)};
 }
 
 }  // namespace
@@ -73,10 +126,12 @@ std::optional<ProductShape> product_shape(const Problem& problem) {
 
 ProductTime product_bound(const ProductShape& shape, const Board& board) {
     ProductTime best{Seconds{INFINITY}};
-    for (const Tile& tile : tiles) {
+    const bool of_rows = strided(shape, board);
+    const std::span<const Tile> usable = of_rows ? std::span<const Tile>{strided_tiles} : std::span<const Tile>{tiles};
+    for (const Tile& tile : usable) {
         for (double parts = 1; parts <= most_parts; parts *= 2) {
             if (parts > 1 && (shape.batched || shape.k / parts < least_depth)) break;
-            const ProductTime some = in_tiles(shape, tile, parts, board);
+            const ProductTime some = in_tiles(shape, tile, parts, board, of_rows);
             if (some.time < best.time) best = some;
         }
     }

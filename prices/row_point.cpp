@@ -44,7 +44,7 @@ std::optional<LibraryPoint> row_point(const Problem& problem, const prices::Boar
 
 std::size_t library_features(std::string_view kind) {
     if (kind == "conv2d") return 13;
-    if (kind == "matmul" || kind == "groupedmatmul") return 16;
+    if (kind == "matmul" || kind == "groupedmatmul") return 17;
     require(kind == "softmax" || kind == "layernorm", "boards have no kernels of other kinds");
     return 8;
 }

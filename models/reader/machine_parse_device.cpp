@@ -74,6 +74,40 @@ std::pair<std::string, Measured> parse_price(Reader reader) {
     return {std::move(problem), std::move(measured)};
 }
 
+double above_zero(Reader& reader, std::string_view key) {
+    const double value = reader.number(key);
+    if (value <= 0) reader.fail(key, fmt::format("{} is {}: it must be above zero", key, value));
+    return value;
+}
+
+KernelFactor parse_factor(Reader reader) {
+    KernelFactor factor;
+    factor.kind = kind(reader);
+    if (factor.kind == "*") reader.fail("kind", "kind is '*': kernels of one kind say nothing of another");
+    factor.type = named(reader, "type", data_types).value_or(DataType::f32);
+    factor.factor = above_zero(reader, "factor");
+    factor.error = relative_error(reader);
+    if (reader.has("scale")) factor.scale = above_zero(reader, "scale");
+    factor.kernels = reader.count("kernels");
+    factor.source = reader.source();
+    reader.done();
+    return factor;
+}
+
+// Those that are given here are the device's.
+void parse_factors(Reader& reader, DeviceClass& device) {
+    std::vector<KernelFactor> factors;
+    for (const Reader& row : reader.tables("factor", fmt::format("device '{}': factor", device.name))) {
+        factors.push_back(parse_factor(row));
+        if (factor_of({factors.data(), factors.size() - 1}, factors.back().kind, factors.back().type) != nullptr)
+            row.fail("kind",
+                     fmt::format("'{}' in {} has two factors", factors.back().kind, to_string(factors.back().type)));
+    }
+    if (factors.empty()) return;
+    const PriceModel none{"", {}};
+    device.model = (device.model == nullptr ? none : *device.model).with_factors(std::move(factors));
+}
+
 void parse_price_model(Reader& reader, DeviceClass& device) {
     auto table = reader.table("likeness", fmt::format("device '{}': likeness", device.name));
     Reader& asked = table ? *table : reader;
@@ -145,6 +179,7 @@ void parse_device(Reader& reader, DeviceClass& device) {
             reader.fail("kernels", error.what());
         }
     }
+    parse_factors(reader, device);
     if (auto tiles = reader.table("tiles", fmt::format("device '{}': tiles", device.name))) {
         device.tiles = std::make_shared<const TileModel>(parse_tiles(*tiles));
     }

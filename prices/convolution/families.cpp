@@ -26,14 +26,14 @@ constexpr std::array all{Family{"winograd", winograd_fused},
 
 }  // namespace
 
-double energy_of(double nanometres) { return nanometres >= 12 ? 1 : nanometres > 5 ? 0.65 : 0.4; }
+double energy_of(double nanometres) { return nanometres >= 12 ? 1 : nanometres > 5 ? 0.65 : 0.335; }
 
 double sustained_clock(double watts, FlopRate peak_f32, double energy) {
     return std::min(1.0, std::pow(watts / (peak_f32.value * 1e-12) / (full_power * energy), clock_of_power));
 }
 
 double loaded_clock(double watts, FlopRate peak_f32, double energy) {
-    constexpr double all_power = 15, clock_of_loaded = 1.4;
+    constexpr double all_power = 17.6, clock_of_loaded = 1.055;
     return std::min(1.0, std::pow(watts / (peak_f32.value * 1e-12) / (all_power * energy), clock_of_loaded));
 }
 

@@ -13,6 +13,13 @@
 
 namespace rehearse::prices {
 
+/// How a library's dense layers in f32 read operands whose rows lie k values apart.
+enum class Reads {
+    contiguous,   // kernels that turn them into whole lines
+    strided_odd,  // a sector of each row at a time, unless two of the three sizes are multiples of 64 (P4)
+    strided       // a sector of each row at a time (P100)
+};
+
 /// What the families need to know of a board: its data sheet, not its chip's.
 struct Board {
     FlopRate peak;        // of the type, at the clock that the board's power sustains
@@ -23,6 +30,7 @@ struct Board {
     // Clocks over that of `peak`: before the power limit acts, and under dense products of real values, which take more
     // power than the zeros that `peak` is for.
     double rested = 1, loaded = 1;
+    Reads reads = Reads::contiguous;
 };
 
 /// The clock that a board sustains under dense arithmetic, as a share of its boost clock. Power grows with clock and
@@ -31,9 +39,9 @@ struct Board {
 /// `energy`: of a multiply-add on the chip's process, over that of 16 and 12 nm.
 double sustained_clock(double watts, FlopRate peak_f32, double energy = 1);
 /// The same under dense products of values that are not zeros: every bit that flips takes power, and below the lowest
-/// voltage only the clock gives way. It takes 15 W a TFLOP/s at the boost clock on chips of 16 and 12 nm.
+/// voltage only the clock gives way. It takes 17.6 W a TFLOP/s at the boost clock on chips of 16 and 12 nm.
 double loaded_clock(double watts, FlopRate peak_f32, double energy = 1);
-/// 0.4 on 4 and 5 nm (the L4's 72 W hold a third of its boost clock), 0.65 between (assumed), 1 from 12 nm.
+/// 0.335 on 4 and 5 nm (the L4's 72 W hold two fifths of its boost clock), 0.65 between (assumed), 1 from 12 nm.
 double energy_of(double nanometres);
 
 /// What one family would take, and how it fills the board.

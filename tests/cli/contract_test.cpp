@@ -449,6 +449,32 @@ TEST_F(Contract, CalibratesFromTheTextOfOthers) {
 }
 #endif
 
+#if REHEARSE_HAS_BENCH
+TEST_F(Contract, CorrectsPricesByAFewKernels) {
+    std::string rows = "problem,time_us\n";
+    for (int n = 1; n <= 20; ++n) rows += "matmul:n" + std::to_string(100 * n) + "m1n1000k1000:f32:forward,100\n";
+    write("few.csv", rows);
+    const Json made = json("calibrate --kernels few.csv --machine azure-nc24rs-v3 --machine-out mine.toml");
+    EXPECT_EQ(made["factors"][0]["kind"], "matmul");
+    EXPECT_EQ(made["factors"][0]["kernels"], 20);
+    EXPECT_THAT(read("mine.toml"), HasSubstr("[[device.factor]]"));
+    EXPECT_EQ(run("predict --model vgg16 --machine mine.toml --devices 4").code, 0);
+    write("bad.csv", "problem,time_us\nmatmul:n8m1n9k9:f32:forward,12\nmatmull:n8m1n9k9:f32:forward,12\n");
+    write("slow.csv", "problem,time_us\nmatmul:n8m1n9k9:f32:forward,-12\n");
+    write("other.csv", "name,ms\na,1\n");
+    const auto refused = [&](const std::string& file, const std::string& why) {
+        const Output out = run("calibrate --machine summit --machine-out no.toml --kernels " + file);
+        EXPECT_EQ(out.code, 2) << file;
+        EXPECT_THAT(out.err, HasSubstr(why));
+    };
+    refused("bad.csv", "bad.csv:3: ");
+    refused("slow.csv", "slow.csv:2: ");
+    refused("other.csv", "other.csv:1: ");
+    refused("none.csv", "none.csv");
+    EXPECT_THAT(run("calibrate --kernels few.csv").err, HasSubstr("--machine"));
+}
+#endif
+
 TEST_F(Contract, CsvHasOneRowAPoint) {
     const Output output = run("predict --model lenet5 --machine cori-knl --devices 1,2,4 --format csv");
     EXPECT_EQ(output.code, 0) << output.err;

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <functional>
 
 #include "core/error.hpp"
@@ -116,6 +117,24 @@ TEST(MeasuredBoards, SpeakForABoardThatNobodyMeasured) {
     EXPECT_THAT(message([&] { with_board(nullptr, "20 processors, 75 W, 16 nm"); }), HasSubstr("peak of f32"));
     EXPECT_THAT(message([&] { with_board(nullptr, "20 processors", device); }),
                 HasSubstr("108 processors, 400 W, 7 nm"));
+}
+
+TEST(MachineFiles, HoldFactorsOfKernelsAndWriteThemBack) {
+    const std::string text =
+        "name = \"m\"\n[[device]]\nname = \"gpu\"\nlike = \"v100-sxm2\"\n[[device.factor]]\nkind = \"matmul\"\n"
+        "factor = 1.25\nerror = 0.02\nscale = 0.5\nkernels = 20\nsource = \"few.csv\"\n[[node]]\nname = \"n\"\n"
+        "devices = [{ class = \"gpu\", name = \"gpu\" }]\n";
+    std::string without = text;
+    without.erase(text.find("[[device.factor]]"), text.find("[[node]]") - text.find("[[device.factor]]"));
+    const Problem dense{MatMul{.m = 1, .n = 3001, .k = 701}, Pass::forward, 1000, DataType::f32};
+    const Price plain = price(dense, parse_machine(without, "m.toml").classes.at(0));
+    const Machine machine = parse_machine(text, "m.toml");
+    for (const Machine& each : {machine, parse_machine(to_toml(machine), "again")}) {
+        const Price corrected = price(dense, each.classes.at(0));
+        EXPECT_NEAR(corrected.time / plain.time, 1.25, 1e-9);
+        EXPECT_NEAR(corrected.error, std::hypot(0.5 * plain.error, 0.02), 1e-9);
+        EXPECT_THAT(corrected.source, HasSubstr("times 1.25 (20 kernels, few.csv"));
+    }
 }
 
 TEST(MeasuredBoards, AreNamedInMachineFilesAndWrittenBack) {
