@@ -31,7 +31,7 @@ float* thread_scratch(std::int64_t floats) {
 
 Support Algorithm::supports(const Problem& problem) const {
     if (Support any = supported_by_any(problem); !any.yes) return any;
-    if (is_mirrored(problem)) return supports(mirrored_problem(problem));
+    if (is_mirrored(problem)) return supports(mirrored_problem(in_f32(problem)));  // as made() makes it
     if (std::string reason = refusal(problem); !reason.empty()) return {.yes = false, .reason = std::move(reason)};
     return {};
 }
