@@ -40,8 +40,8 @@ std::vector<Judged> judged_of(std::span<const JudgedChoice> rows);
 /// Experts and band learned anew of all boards, from at most `count` kernels of each.
 Family learn_boards(std::span<const MeasuredBoard> boards, std::size_t count, int rounds);
 
-/// The band of one of these boards by itself, from as many of its kernels, random sizes or networks', whichever is wider;
-/// the family's where it has few.
+/// The band of one of these boards by itself, from as many of its kernels, random sizes or networks', whichever is
+/// wider; the family's where it has few.
 double learn_band(const MeasuredBoard& board, const Family& family, std::size_t count);
 
 }  // namespace rehearse::calibrate

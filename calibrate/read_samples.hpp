@@ -25,13 +25,14 @@ struct FileSamples {
     std::string where;  // "host7, 2024-05-01": what sources say; the file's name where it does not tell
     std::vector<Sample> compute;
     std::vector<MessageSample> messages;
-    std::vector<std::string> skipped;  // what stands in the file and is of no use here, with the reason
+    std::vector<std::string> skipped;          // what stands in the file and is of no use here, with the reason
     std::vector<CollectiveRow> collectives{};  // what `messages` were made of
 };
 
 /// A benchmark's name is a problem, "/" and who ran it; "p2p:n2:1024B:f32/comm/direct" is a message. A collective
 /// among n ranks (of nccl-tests, OSU, NCCL Inspector) counts as a ring's rounds (collective_times.hpp), sums included.
-/// `ranks`: of OSU's collectives, which do not tell. InputError "origin:line: ..." for a file that is none of these, or holds nothing that prices can be made of.
+/// `ranks`: of OSU's collectives, which do not tell. InputError "origin:line: ..." for a file that is none of these, or
+/// holds nothing that prices can be made of.
 FileSamples read_samples(std::string_view text, const std::string& origin, std::int64_t ranks = 0);
 
 }  // namespace rehearse::calibrate

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nearly every file includes, parsed once for all: the standard library and the nouns. Every file still includes what
-// it uses:
-// -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON builds without this one.
+// What nearly every file includes, parsed once for all: the standard library and the nouns. Every file still includes
+// what it uses: -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON builds without this one.
 #pragma once
 
 #include <fmt/format.h>

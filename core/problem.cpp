@@ -19,7 +19,8 @@ constexpr std::array<std::string_view, 44> kinds{
     "termsloss",     "channelsums",   "dispatch",      "combine",   "groupedmatmul", "elementwise",  "reduction",
     "rearrangement", "gather",        "batchedmatmul", "recurrent", "normalization", "softmaxalong", "parameter",
     "shared",        "conv3d"};
-static_assert(std::variant_size_v<AnyOp> + 1 == kinds.size(), "in the order of Op, then what a Conv of volumes is called");
+static_assert(std::variant_size_v<AnyOp> + 1 == kinds.size(),
+              "in the order of Op, then what a Conv of volumes is called");
 
 // "1" when all are equal, else "1x2".
 std::string short_list(std::initializer_list<std::int64_t> values) {

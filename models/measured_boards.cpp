@@ -48,10 +48,10 @@ prices::Reads reads_of(std::string_view word) {
 }
 
 DeviceSheet sheet_of(const Csv& boards, std::size_t row) {
-    return sheet_of(parse_quantity<FlopRate>(boards.text(row, "peak")),
-                    parse_quantity<Bandwidth>(boards.text(row, "bandwidth")),
-                    {boards.whole(row, "processors", 1), boards.positive(row, "watts"),
-                     boards.positive(row, "nanometres"), boards.text(row, "image_blocks") == "several", reads_of(boards.text(row, "dense"))});
+    return sheet_of(
+        parse_quantity<FlopRate>(boards.text(row, "peak")), parse_quantity<Bandwidth>(boards.text(row, "bandwidth")),
+        {boards.whole(row, "processors", 1), boards.positive(row, "watts"), boards.positive(row, "nanometres"),
+         boards.text(row, "image_blocks") == "several", reads_of(boards.text(row, "dense"))});
 }
 
 BoardKernel kernel_of(const Csv& table, std::size_t row, const std::string& board) {
@@ -266,7 +266,8 @@ std::string lengths_table(const std::vector<LearnedKind>& kinds) {
 std::string bands_table(const std::vector<LearnedBand>& bands) {
     std::string text =
         "# SPDX-License-Identifier: Apache-2.0\n"
-        "# How wide the bands of prices from a board's own kernels must be to hold 90 % of its kernels left out, in units\n"
+        "# How wide the bands of prices from a board's own kernels must be to hold 90 % of its kernels left out, in "
+        "units\n"
         "# of what lengths.csv says: written beside it by rehearse validate --set neusight --learn FILE.\n"
         "board,kind,band\n";
     for (const LearnedBand& row : bands) text += fmt::format("{},{},{:.3g}\n", row.board, row.kind, row.band);

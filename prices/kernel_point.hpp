@@ -53,8 +53,8 @@ struct KernelPoint {
     Bounds bounds;
 };
 
-/// Whether a library may compute it with fewer multiplications, by Winograd's or Fourier's transform: of convolutions of
-/// images whose filters have several rows and columns, no stride and no gaps.
+/// Whether a library may compute it with fewer multiplications, by Winograd's or Fourier's transform: of convolutions
+/// of images whose filters have several rows and columns, no stride and no gaps.
 bool may_transform(const Problem& problem);
 
 /// The problem as the product that it is where a library goes by no transform: of one pixel, and of as many more

@@ -77,7 +77,8 @@ private:
 class PriceModel {
 public:
     /// Of two kernel sets that know a problem, the earlier one answers. `board`: whose own kernels come first.
-    /// `factors` are of all prices of the device, its answers among them; they are for who asks, and not in the answers.
+    /// `factors` are of all prices of the device, its answers among them; they are for who asks, and not in the
+    /// answers.
     PriceModel(std::string name, std::vector<MeasuredKernels> kernels, std::string board = {},
                std::vector<KernelFactor> factors = {});
     /// The same with other factors.

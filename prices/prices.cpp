@@ -171,8 +171,8 @@ Price on_this_board(Price price, const Problem& problem, const DeviceClass& devi
     if (factor == nullptr) return price;
     price.time = price.time * factor->factor;
     price.error = error_after(*factor, price.error);
-    price.source = fmt::format("{}, times {:.3g} ({} kernels, {})", price.source, factor->factor, factor->kernels,
-                               factor->source);
+    price.source =
+        fmt::format("{}, times {:.3g} ({} kernels, {})", price.source, factor->factor, factor->kernels, factor->source);
     price.basis = Basis::modelled;
     return price;
 }
@@ -208,11 +208,11 @@ Price price(const Problem& problem, const DeviceClass& device) {
     }
     if (device.model != nullptr) {
         if (auto answer = device.model->answer(problem))
-            return on_this_board({std::max(answer->time, least_of(problem, device, answer->sampled)) +
-                                      device.launch.value + of_bias(problem, device),
-                                  answer->error, answer->source,
-                                  answer->sampled ? Basis::measured_on_class : Basis::modelled},
-                                 problem, device);
+            return on_this_board(
+                {std::max(answer->time, least_of(problem, device, answer->sampled)) + device.launch.value +
+                     of_bias(problem, device),
+                 answer->error, answer->source, answer->sampled ? Basis::measured_on_class : Basis::modelled},
+                problem, device);
     }
     if (const std::optional<Conv> planes = as_planes(problem.op);
         planes && has_chip_kernels(device, "conv2d", problem.type)) {

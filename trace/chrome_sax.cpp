@@ -120,8 +120,7 @@ public:
         else if (path_.back() == Where::root && (key_ == "otherData" || key_ == "distributedInfo")) {
             next = Where::head;
             head_ = key_;
-        }
-        else if (path_.back() == Where::elements) {
+        } else if (path_.back() == Where::elements) {
             next = Where::element;
             saw_elements_ = true;
         } else if (path_.back() == Where::element && key_ == "args")

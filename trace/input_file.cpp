@@ -37,11 +37,11 @@ InputFile::InputFile(const std::string& path, std::string_view right) : path_(pa
 void InputFile::look_for_gzip() {
     if (head(2) != "\x1f\x8b") return;
     gzip_ = std::make_unique<GzipBuffer>(
-        stream_, GzipBuffer::Failures{
-                     [this](std::string_view what) { is_cut_off(what); },
-                     [this](std::int64_t byte, std::string_view what) {
-                         throw InputError(fmt::format("{}: broken at byte {}: {}: copy it again", path_, byte, what));
-                     }});
+        stream_, GzipBuffer::Failures{[this](std::string_view what) { is_cut_off(what); },
+                                      [this](std::int64_t byte, std::string_view what) {
+                                          throw InputError(fmt::format("{}: broken at byte {}: {}: copy it again",
+                                                                       path_, byte, what));
+                                      }});
     text_ = std::make_unique<std::istream>(gzip_.get());
 }
 

@@ -89,9 +89,11 @@ std::string device(const DeviceClass& device) {
     if (device.model != nullptr) {
         for (const KernelFactor& row : device.model->factors())
             out += fmt::format(
-                "[[device.factor]]\nkind = {}\ntype = {}\nfactor = {:.5g}\nerror = {:.3g}\nscale = {:.4g}\nkernels = {}\n"
+                "[[device.factor]]\nkind = {}\ntype = {}\nfactor = {:.5g}\nerror = {:.3g}\nscale = {:.4g}\nkernels = "
+                "{}\n"
                 "source = {}\n",
-                in_quotes(row.kind), in_quotes(to_string(row.type)), row.factor, row.error, row.scale, row.kernels, in_quotes(row.source));
+                in_quotes(row.kind), in_quotes(to_string(row.type)), row.factor, row.error, row.scale, row.kernels,
+                in_quotes(row.source));
     }
     for (const auto& [problem, price] : device.measured)
         out +=

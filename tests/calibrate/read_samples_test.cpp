@@ -75,7 +75,7 @@ constexpr const char* all_reduce_perf =
 
 TEST(ReadSamples, TakesARingFromTheAllReduceOfNcclTests) {
     const FileSamples samples = read_samples(all_reduce_perf, "nccl.txt");
-    ASSERT_THAT(samples.messages, SizeIs(4));  // out of place and in place
+    ASSERT_THAT(samples.messages, SizeIs(4));            // out of place and in place
     EXPECT_EQ(samples.messages[0].size, Bytes{262144});  // a quarter on 4 ranks
     EXPECT_NEAR(samples.messages[0].one_way.value, 100e-6 / 6, 1e-15);
     EXPECT_EQ(samples.where, "nccl.txt");
@@ -135,8 +135,9 @@ TEST(ReadSamples, TakesRoundsOfARingFromOsuCollectives) {
 
 // Which test it was is told by root, operation and busbw / algbw among 4 ranks: 3/4, 3/4, 1 with a root.
 TEST(ReadSamples, KnowsTheTestsOfNcclTestsApart) {
-    const std::string ranks = "# nThread 1\n#  Rank  0\n#  Rank  1\n#  Rank  2\n#  Rank  3\n"
-                              "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n";
+    const std::string ranks =
+        "# nThread 1\n#  Rank  0\n#  Rank  1\n#  Rank  2\n#  Rank  3\n"
+        "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n";
     const auto kind = [&](const std::string& row) {
         const FileSamples samples = read_samples(ranks + row, "n");
         EXPECT_THAT(samples.collectives, SizeIs(2)) << row;

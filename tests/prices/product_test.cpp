@@ -53,8 +53,8 @@ TEST(ProductBound, IsNeverBelowArithmeticAndMemory) {
     }
 }
 
-// 70 W for 8.1 TFLOP/s, of which 17.6 W each are needed under load: (8.64 / 17.6)^1.055 = 0.472. What is over before the
-// limit acts runs at the boost clock.
+// 70 W for 8.1 TFLOP/s, of which 17.6 W each are needed under load: (8.64 / 17.6)^1.055 = 0.472. What is over before
+// the limit acts runs at the boost clock.
 TEST(LoadedClock, FallsWhereThePowerLimitIsLowAndTheKernelLong) {
     EXPECT_DOUBLE_EQ(loaded_clock(250, FlopRate{14.13e12}), 1);
     EXPECT_NEAR(loaded_clock(70, FlopRate{8.1e12}), 0.472, 0.001);
@@ -66,8 +66,8 @@ TEST(LoadedClock, FallsWhereThePowerLimitIsLowAndTheKernelLong) {
     EXPECT_NEAR(product_bound(lasting, limited).time / product_bound(lasting, v100).time, 2, 1e-3);
 }
 
-// Rows that lie 64 KB apart, of sizes that are no multiples of anything: a chip whose kernels read a sector of each at a
-// time takes several times as long as one that reads whole lines; a batch, and aligned sizes where only odd ones are
+// Rows that lie 64 KB apart, of sizes that are no multiples of anything: a chip whose kernels read a sector of each at
+// a time takes several times as long as one that reads whole lines; a batch, and aligned sizes where only odd ones are
 // read so, do not.
 TEST(ProductBound, WaitsForStridedRows) {
     Board odd = v100, all = v100;
