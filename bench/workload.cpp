@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "kernels/convert.hpp"
+#include "kernels/general/places.hpp"
 
 namespace rehearse::bench {
 
@@ -157,7 +158,7 @@ void Workload::make_given(kernels::Buffers& buffers) {
         fixed_.emplace_back(static_cast<std::size_t>(elements(shape)));
         for (std::size_t i = 0; i < fixed_.back().size(); ++i) fixed_.back()[i] = static_cast<float>(i % 2);
     }
-    if (!made && (picked != nullptr || (moved != nullptr && moved->kind == "pack"))) {
+    if (!made && (picked != nullptr || (moved != nullptr && kernels::general::is_told(*moved)))) {
         std::int64_t sources = picked != nullptr ? elements(picked->table) : 0;
         if (moved != nullptr)
             for (const Shape& shape : moved->inputs) sources += elements(shape);

@@ -2,6 +2,7 @@
 #include "calibrate/boards.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -99,6 +100,19 @@ Others others_of(std::span<const MeasuredBoard> boards, std::size_t out, std::si
     return others;
 }
 
+// How far one more board may lie from the mean of boards whose medians these are: their standard deviation, as few as
+// they are (Student's t at 90 % over the normal's).
+double between(const std::vector<double>& offsets) {
+    if (offsets.size() < 2) return band_limit;
+    constexpr std::array<double, 4> few{3.84, 1.78, 1.43, 1.30};  // 1 to 4 degrees of freedom
+    const auto n = static_cast<double>(offsets.size());
+    double squares = 0;
+    for (const double offset : offsets) squares += std::pow(offset - mean(offsets), 2);
+    const std::size_t freedom = offsets.size() - 1;
+    const double wider = freedom <= few.size() ? few.at(freedom - 1) : 1.2;
+    return wider * std::sqrt(squares / (n - 1) * (1 + 1 / n));
+}
+
 }  // namespace
 
 std::vector<JudgedChoice> judge_bound(const MeasuredBoard& board) {
@@ -169,7 +183,10 @@ std::vector<JudgedChoice> judge_left_out(std::span<const MeasuredBoard> boards, 
     };
     // The constants of the bound of products are the mean of all boards already, which lie further apart.
     constexpr double between_products = 0.3;
-    const double sheet_spread = alike ? between_boards : between_products;
+    const bool rows_alike = alike && board.kind != "conv2d";
+    const double sheet_spread = !alike       ? between_products
+                                : rows_alike ? std::max(between_boards, between(others.offsets))
+                                             : between_boards;
     const double offset = alike ? mean(others.offsets) : 0;
     const auto cold = [&](const KernelSample& sample) {
         KernelPrice result = price(sample);

@@ -9,6 +9,7 @@
 #include "calibrate/fit.hpp"
 #include "calibrate/pieces.hpp"
 #include "core/error.hpp"
+#include "prices/host_model.hpp"
 
 namespace rehearse::calibrate {
 
@@ -42,6 +43,7 @@ void apply_compute(DeviceClass& device, const Samples& samples) {
         fit.row.source = source(samples, fit.samples, fit.row.error);
         device.efficiencies.push_back(std::move(fit.row));
     }
+    device.model = host_model(device);
 }
 
 constexpr const char* in_overhead = "part of the measured overhead of a message";
@@ -81,7 +83,8 @@ Overlap overlap(const Samples& samples, const std::vector<OverlapSample>& measur
 
 Messaging messaging(const Samples& samples, const Messages& measured) {
     PieceFit fit = fit_pieces(measured.samples);
-    const std::string where = source(samples, fit.samples, fit.error);
+    const std::string over = measured.over.empty() ? "" : fmt::format(", {}", measured.over);
+    const std::string where = source(fmt::format("{}, {}{}", samples.host, samples.date, over), fit.samples, fit.error);
     for (MessagePiece& piece : fit.pieces) piece.source = where;
     Messaging result;
     result.overhead = {fit.pieces.front().overhead, where};

@@ -16,20 +16,6 @@ namespace {
 
 double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
-std::string_view pass_word(RecordedCall::Part part) {
-    switch (part) {
-        case RecordedCall::Part::forward:
-            return "forward";
-        case RecordedCall::Part::backward:
-            return "backward";
-        case RecordedCall::Part::update:
-            return "update";
-        case RecordedCall::Part::loader:
-            return "load";
-    }
-    return "";
-}
-
 // The schedule's steps of a layer, by pass.
 struct LayerSteps {
     const Step *forward = nullptr, *data = nullptr, *weights = nullptr;
@@ -192,7 +178,7 @@ private:
 
     void add_alone(std::string_view name, RecordedCall::Part part, Event made) {
         made.step = short_name(name);
-        made.pass = pass_word(part);
+        made.pass = to_string(part);
         UnmatchedCalls& calls = unmatched_[{made.step, made.pass}];
         calls.name = made.step;
         calls.pass = made.pass;

@@ -53,6 +53,7 @@ struct Messages {
     std::vector<MessageSample> samples;
     Figure<Bandwidth> reduce;  // incoming data added to a buffer
     std::vector<OverlapSample> overlap{};
+    std::string over{};  // what carried them, where that was not MPI: "sockets"
 };
 
 struct Samples {

@@ -11,6 +11,7 @@
 #include "bench/compute.hpp"
 #include "bench/host.hpp"
 #include "calibrate/collective_times.hpp"
+#include "calibrate/probes.hpp"
 #include "calibrate/problems.hpp"
 #include "calibrate/quick.hpp"
 #include "calibrate/shared_cores.hpp"
@@ -32,6 +33,7 @@
 #include "schedule/plan.hpp"
 #if REHEARSE_HAS_MPI
 #include "bench/messages.hpp"
+#include "bench/sockets.hpp"
 #include "cli/in_situ.hpp"
 #include "kernels/comm/idle.hpp"
 #include "run/train.hpp"
@@ -40,6 +42,9 @@
 namespace rehearse::cli {
 
 namespace {
+
+/// What carries messages between ranks: MPI, or the sockets of a framework that does without.
+enum class Transport { mpi, sockets };
 
 struct Options {
     Common common;
@@ -57,6 +62,7 @@ struct Options {
     std::int64_t ranks = 0;
     Seconds budget{0};  // 0: by --quick
     std::string device = "cpu";
+    Transport transport = Transport::mpi;
     Tune tune = Tune::on;
     Bytes scratch_limit = kernels::default_scratch_limit;
 };
@@ -226,7 +232,12 @@ Measured measured(const Options& options, const Crew& crew, const Machine& known
     measuring.scratch_limit = options.scratch_limit;
     measuring.tuned = tuned_choices(options, problems, crew.team, work);
     measuring.rounds.progress = work.part("kernels");
-    bench::Measurement measurement = bench::measure(problems, measuring);
+    std::vector<calibrate::Needed> timed = problems;
+    if (options.backend.empty() && options.algorithm.empty()) {
+        const std::vector<calibrate::Needed> more = calibrate::probes(problems);
+        timed.insert(timed.end(), more.begin(), more.end());
+    }
+    bench::Measurement measurement = bench::measure(timed, measuring);
     result.json = std::move(measurement.json);
     samples.compute = std::move(measurement.samples);
     std::erase_if(samples.compute, [](const calibrate::Sample& sample) { return sample.count == 0; });
@@ -270,14 +281,20 @@ int measure(const Options& options, const Crew& crew) {
 }
 
 #if REHEARSE_HAS_MPI
+calibrate::Messages messages_of(const Options& options, kernels::Communicator& ranks, const bench::Rounds& rounds) {
+    if (options.transport == Transport::mpi) return bench::measure_messages(ranks, rounds);
+    const auto exchange = [&](const std::string& mine) { return ranks.all_gather(mine); };
+    return bench::measure_sockets(bench::team_of(ranks), exchange, rounds);
+}
+
 // Messages inside a host among all its ranks, on all hosts at once; between hosts among the first ranks of each.
 void measure_messages(const Options& options, const kernels::Communicator& world, calibrate::Samples& samples) {
     const bench::Rounds rounds{.budget = budget_of(options) * 0.2};
     kernels::Communicator host = world.node();
     kernels::Communicator peers = world.split(host.rank(), world.rank());
-    if (host.size() > 1) samples.messages = bench::measure_messages(host, rounds);
+    if (host.size() > 1) samples.messages = messages_of(options, host, rounds);
     world.barrier(kernels::attentive());
-    if (peers.size() > 1 && host.rank() == 0) samples.across = bench::measure_messages(peers, rounds);
+    if (peers.size() > 1 && host.rank() == 0) samples.across = messages_of(options, peers, rounds);
     world.barrier(kernels::attentive());
 }
 
@@ -389,6 +406,10 @@ Run add_calibrate(CLI::App& app) {
         ->option_text("FILE.json");
     app.add_flag("--report", options->report, "also how far the fits are from what was measured");
     app.add_option("--plot", options->plot, "messages as measured and as fitted")->option_text("FILE.svg|png|pdf");
+    add_choice<Transport>(app, "--transport", options->transport,
+                          {{"mpi", Transport::mpi}, {"sockets", Transport::sockets}},
+                          "whose messages between ranks are measured: MPI's, or those of sockets as gloo sends them, "
+                          "PyTorch's library on processors");
     add_budget(app, options->budget);
     add_common(app, options->common);
     return [options] { return start(*options); };

@@ -36,6 +36,7 @@ Run add_export(CLI::App& app);
 Run add_learners(CLI::App& app);
 Run add_models(CLI::App& app);
 Run add_frameworks(CLI::App& app);
+Run add_machine(CLI::App& app);
 Run add_machines(CLI::App& app);
 Run add_completion(CLI::App& app);
 Run add_manual(CLI::App& app);

@@ -93,6 +93,7 @@ std::vector<Near> nearest(const Problem& wanted, const DeviceClass& device) {
             sample.source);
     if (device.model != nullptr) {
         for (const MeasuredKernels& kernels : device.model->kernels()) {
+            if (kernels.sheet.host) continue;  // those are the device's own, above
             const Basis basis = kernels.transferred ? Basis::modelled : Basis::measured_on_class;
             for (const KernelSample& sample : kernels.samples) add(sample.problem, sample.time, basis, kernels.source);
         }

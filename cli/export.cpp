@@ -22,7 +22,7 @@ namespace rehearse::cli {
 
 namespace {
 
-enum class To { perfetto, chrome, csv, links, svg, png, pdf };  // the first as trace::Format
+enum class To { perfetto, chrome, csv, links, svg, png, pdf, programs };  // the first as trace::Format
 enum class Drawn { timeline, pipeline, topology };
 
 struct Options {
@@ -64,6 +64,11 @@ picture::Picture picture_of(const std::vector<Timeline>& timelines, const Option
 }
 
 int export_timelines(const Options& options) {
+    if (options.to == To::programs) {
+        throw InputError(
+            "export: chakra, goal and smpi tell what ranks do, which a timeline does not hold: rehearse schedule "
+            "--model NAME --machine NAME --plan PLAN --devices N --to chakra --prefix PATH writes them");
+    }
     if (options.files.size() < 2) {
         throw InputError("export: one or more timelines and then the file to write, like a.json b.json both.pftrace");
     }
@@ -89,15 +94,20 @@ int export_timelines(const Options& options) {
 Run add_export(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("FILES", options->files, "timelines, and last the file to write")->required();
-    add_choice<To>(app, "--to", options->to,
-                   {{"perfetto", To::perfetto},
-                    {"chrome", To::chrome},
-                    {"csv", To::csv},
-                    {"links", To::links},
-                    {"svg", To::svg},
-                    {"png", To::png},
-                    {"pdf", To::pdf}},
-                   "what to write: a trace, a table of events (csv) or of a prediction's links, or a picture")
+    add_choice<To>(
+        app, "--to", options->to,
+        {{"perfetto", To::perfetto},
+         {"chrome", To::chrome},
+         {"csv", To::csv},
+         {"links", To::links},
+         {"svg", To::svg},
+         {"png", To::png},
+         {"pdf", To::pdf},
+         {"chakra", To::programs},
+         {"goal", To::programs},
+         {"smpi", To::programs}},
+        "what to write: a trace, a table of events (csv) or of a prediction's links, or a picture; chakra, goal "
+        "and smpi are written by rehearse schedule")
         ->required();
     add_choice<Drawn>(
         app, "--picture", options->drawn,

@@ -38,7 +38,15 @@ public:
         } else {
             left.resize(option_column, ' ');
         }
-        return left + wrapped(make_option_desc(option), option_column, most_columns) + '\n';
+        return left + wrapped(make_option_desc(option), option_column, most_columns()) + '\n';
+    }
+    std::string make_description(const CLI::App* app) const override {
+        return wrapped(CLI::Formatter::make_description(app), 0);
+    }
+    std::string make_subcommand(const CLI::App* sub) const override {
+        std::string left = "  " + sub->get_name();
+        left.resize(option_column, ' ');
+        return left + wrapped(sub->get_description(), option_column) + '\n';
     }
     std::string make_footer(const CLI::App* app) const override { return "\n" + app->get_footer() + "\n"; }
 };

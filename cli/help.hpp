@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "cli/screen.hpp"
+
 namespace CLI {
 class App;
 class FormatterBase;
@@ -14,11 +16,9 @@ class FormatterBase;
 
 namespace rehearse::cli {
 
-inline constexpr std::size_t most_columns = 100;  // of a line of help and of a table
-
-/// Lines of at most `most_columns` characters; those after the first begin with `indent` spaces. A word that is longer
-/// is broken behind a comma, bar, colon, slash or bracket.
-std::string wrapped(std::string_view text, std::size_t indent, std::size_t most = most_columns);
+/// Lines of at most `most` characters; those after the first begin with `indent` spaces. A word that is longer is
+/// broken behind a comma, bar, colon, slash or bracket.
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t most = most_columns());
 
 /// Options one below the other, their texts wrapped.
 std::shared_ptr<CLI::FormatterBase> help_formatter();

@@ -69,8 +69,30 @@ run::Options options_of(const InSituJob& job, int steps) {
 
 }  // namespace
 
-// A host is faster in some seconds and slower in others: the schedules take turns, and of the blocks of steps of each
-// the one in the middle counts.
+namespace {
+
+// All iterations of `blocks` but the first of each, which warms up: a block of a slow network has but one, which any
+// other process may have disturbed.
+Timeline joined(const std::vector<Timeline>& blocks) {
+    Timeline all;
+    int iterations = 0;
+    for (const Timeline& block : blocks) {
+        int most = 0;
+        for (Event event : block.events) {
+            most = std::max(most, event.iteration);
+            if (event.iteration == 0) continue;
+            event.iteration += iterations;
+            all.events.push_back(std::move(event));
+        }
+        iterations += most;
+    }
+    return all;
+}
+
+}  // namespace
+
+// A host is faster in some seconds and slower in others: the schedules take turns. How steps divide is told by all
+// blocks of steps of each, how long they are by the one in the middle.
 void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules, const Machine& machine,
                    std::vector<calibrate::Sample>& samples) {
     constexpr int rounds = 5;
@@ -94,11 +116,13 @@ void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules,
     }
     calibrate::InSituSteps own_rank, in_situ;
     for (std::size_t i = 0; i < schedules.size(); ++i) {
+        std::vector<Timeline> timelines;
+        for (const Block& block : blocks[i]) timelines.push_back(block.timeline);
         const auto middle = blocks[i].begin() + rounds / 2;
         std::nth_element(blocks[i].begin(), middle, blocks[i].end(),
                          [](const Block& a, const Block& b) { return a.step < b.step; });
         const int own = class_of(schedules[i], job.team.rank % ranks(schedules[i].mesh));
-        own_rank.add(schedules[i], schedules[i].classes[static_cast<std::size_t>(own)], middle->timeline, device,
+        own_rank.add(schedules[i], schedules[i].classes[static_cast<std::size_t>(own)], joined(timelines), device,
                      middle->step);
     }
     for (const std::string& text : kernels::Communicator::world().all_gather(own_rank.text())) in_situ.add(text);

@@ -37,7 +37,8 @@ search::LearnersRequest request_of(const Options& options) {
     if (options.job.global_batch) {
         throw InputError("--global-batch: it follows from --batches (of a learner) and the learners; leave it out");
     }
-    search::LearnersRequest request;  // member by member: g++ 12 destroys an aggregate twice where an initialiser throws
+    search::LearnersRequest
+        request;  // member by member: g++ 12 destroys an aggregate twice where an initialiser throws
     request.job.plan = schedule::parse_plan(options.job.plan);
     request.job.precision = options.job.precision;
     request.job.optimizer = options.job.optimizer;

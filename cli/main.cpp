@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/application.hpp"
+#include "cli/build_text.hpp"
 #include "cli/command.hpp"
 #include "cli/failure.hpp"
 #include "cli/help.hpp"
@@ -96,6 +97,11 @@ constexpr std::array table{
             add_models},
     Command{"frameworks", "what frameworks do beside their kernels, as predict --framework takes it",
             "  rehearse frameworks\n  rehearse frameworks chainermn", add_frameworks},
+    Command{"machine", "a machine file of an own cluster, by ten questions or what other tools print",
+            "  rehearse machine new --machine-out ours.toml\n"
+            "  rehearse machine new --machine-out ours.toml --no-questions --name ours --nodes 16 --device h100-sxm "
+            "--topo topo.txt --nic NDR --tree 8,2 --taper 2,1",
+            add_machine},
     Command{"machines", "the machines, or one with the source of every figure",
             "  rehearse machines\n  rehearse machines summit", add_machines},
     Command{"completion", "what bash, zsh or fish needs to complete commands, options and names",
@@ -156,9 +162,18 @@ int said(int code) {
     return code;
 }
 
+std::string version_text(bool verbose) {
+    const std::string version = std::string{"rehearse "} + REHEARSE_VERSION;
+    return verbose ? fmt::format("{}\n{}", version, build_text().substr(0, build_text().find_last_not_of('\n') + 1))
+                   : version;
+}
+
 int parse_and_run(int argc, char** argv) {
     CLI::App app{"Rehearse a deep-learning training run before you ask for the machine.", "rehearse"};
-    app.set_version_flag("--version", std::string{"rehearse "} + REHEARSE_VERSION);
+    bool verbose = false;
+    app.add_flag("--verbose", verbose, "with --version: compiler, libraries and options of the build");
+    app.set_version_flag(
+        "--version", [&] { return version_text(verbose); }, "the version; with --verbose, how it was built");
     app.require_subcommand(1);
     app.formatter(help_formatter());
     app.option_defaults()->always_capture_default();
@@ -177,6 +192,7 @@ int parse_and_run(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         return complain(explained(app, error, argc, argv), wrong_input);
     }
+    if (verbose) return complain("--verbose stands with --version", wrong_input);
     for (const auto& [sub, run] : runs) {
         if (!sub->parsed()) continue;
         check_outputs(*sub);

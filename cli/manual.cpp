@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <cctype>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "cli/command.hpp"
 #include "cli/option_words.hpp"
+#include "cli/reference.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -71,12 +73,15 @@ std::string page_of(const CLI::App& command) {
            ".SH SEE ALSO\n.BR rehearse (1)\n";
 }
 
-constexpr std::string_view ways_to_end =
-    ".SH EXIT STATUS\n.TP\n.B 0\ngood\n.TP\n.B 1\na check failed\n.TP\n.B 2\nwrong input\n.TP\n.B 3\na library or "
-    "device refused\n.TP\n.B 4\ndoes not fit in memory\n.TP\n.B 5\na bug of ours\n.TP\n.B 130, 143\nended by Ctrl\\-C "
-    "or SIGTERM; what was reached by then is printed, marked as partial\n.SH ENVIRONMENT\n.TP\n.B REHEARSE_HOME\n"
-    "folder of what calibrate and bench \\-\\-tune keep (else a folder rehearse in "
-    "XDG_DATA_HOME, else in ~/.local/share)\n";
+std::string listed(std::string_view title, std::span<const Meaning> rows) {
+    std::string text = fmt::format(".SH {}\n", title);
+    for (const Meaning& row : rows) {
+        std::string meaning{row.meaning};
+        std::erase(meaning, '`');
+        text += fmt::format(".TP\n.B {}\n{}\n", row.word, escaped(meaning));
+    }
+    return text;
+}
 
 std::string page_of_program(const CLI::App& program) {
     std::string text = head("rehearse", program.get_description()) +
@@ -86,7 +91,8 @@ std::string page_of_program(const CLI::App& program) {
         text += fmt::format(".TP\n.B {}\n{}\n", escaped(command->get_name()), escaped(command->get_description()));
         others += fmt::format("{}.BR rehearse\\-{} (1)", others.empty() ? "" : ",\n", escaped(command->get_name()));
     }
-    return text + std::string{ways_to_end} + ".SH SEE ALSO\n" + others + '\n';
+    return text + listed("EXIT STATUS", exit_codes()) + listed("ENVIRONMENT", environment_variables()) +
+           ".SH SEE ALSO\n" + others + '\n';
 }
 
 }  // namespace
@@ -94,15 +100,26 @@ std::string page_of_program(const CLI::App& program) {
 Run add_manual(CLI::App& app) {
     struct Options {
         Common common;
-        std::string command, folder;
+        std::string command, folder, reference;
     };
     const auto options = std::make_shared<Options>();
     app.add_option("COMMAND", options->command, "of the command; without it that of the program");
     app.add_option("--all", options->folder, "write all pages into this folder, as rehearse.1, rehearse-predict.1, ...")
         ->option_text("FOLDER");
+    app.add_option("--reference", options->reference,
+                   "write the reference pages of docs/reference into this folder, in Markdown")
+        ->option_text("FOLDER");
     add_output(app, options->common);
     return [&app, options] {
         const CLI::App& program = *app.get_parent();
+        if (!options->reference.empty()) {
+            for (const auto& [page, text] : reference_pages()) {
+                const std::string path = fmt::format("{}/{}", options->reference, page);
+                check_writable(path, options->common);
+                replace_file(path, text);
+            }
+            return good;
+        }
         if (!options->folder.empty()) {
             const auto write = [&](const std::string& page, const std::string& text) {
                 const std::string path = fmt::format("{}/{}.1", options->folder, page);

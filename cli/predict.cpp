@@ -209,6 +209,7 @@ Report report_of(const Options& options, const predict::Job& job, const predict:
     for (const predict::Point& point : prediction.points) report.document["points"].push_back(report::json_of(point));
     add_machine_notes(report, job.machine);
     add_faster_than_peak(report, prediction, options.common);
+    add_other_software(report, prediction, job, options.framework != models::default_framework, options.common);
     add_pilots(report, prediction, options.common);
     if (options.explain) add_explanation(report, prediction);
     if (options.memory) add_memory(report, prediction);

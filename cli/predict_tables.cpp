@@ -7,6 +7,7 @@
 
 #include "predict/explain.hpp"
 #include "predict/faster_than_peak.hpp"
+#include "predict/other_software.hpp"
 #include "prices/tile_model.hpp"
 #include "report/prediction_json.hpp"
 #include "schedule/memory.hpp"
@@ -71,6 +72,27 @@ void add_faster_than_peak(Report& report, const predict::Prediction& prediction,
             one.sample, one.peak, to_string(one.least));
         report.document["warnings"].push_back(text);
         talk(common, "warning: " + text);
+    }
+}
+
+void add_other_software(Report& report, const predict::Prediction& prediction, const predict::Job& job, bool foreign,
+                        const Common& common) {
+    const predict::OtherSoftware other = predict::other_software(prediction, foreign, job.framework.sockets);
+    const auto warn = [&](const std::string& text) {
+        report.document["warnings"].push_back(text);
+        talk(common, "warning: " + text);
+    };
+    if (other.own_kernels > 0.5) {
+        warn(
+            fmt::format("{:.0f} % of the computation are priced by measured kernels of this program, not of the "
+                        "framework, which may take half or twice as long: give a measured step (--pilot 1=TIME) or "
+                        "prices of your profile (calibrate --trace)",
+                        100 * other.own_kernels));
+    }
+    if (other.other_messages) {
+        warn(
+            "the framework's ranks talk over sockets, the machine's messages were measured of MPI: calibrate it with "
+            "--transport sockets");
     }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cli/report.hpp"
+#include "predict/job.hpp"
 #include "predict/prediction.hpp"
 
 namespace rehearse::cli {
@@ -12,6 +13,10 @@ namespace rehearse::cli {
 void add_machine_notes(Report& report, const Machine& machine);
 /// In "warnings" and on stderr: kernels that were measured to be faster than the machine's peaks allow.
 void add_faster_than_peak(Report& report, const predict::Prediction& prediction, const Common& common);
+/// In "warnings" and on stderr: that computation or messages are priced as of other software than a framework's;
+/// `foreign`: the framework is not this program.
+void add_other_software(Report& report, const predict::Prediction& prediction, const predict::Job& job, bool foreign,
+                        const Common& common);
 /// "explanation": what takes the step's time, at which price, from where; "bounds": what its certificate held it
 /// against.
 void add_explanation(Report& report, const predict::Prediction& prediction);

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "cli/choice.hpp"
 #include "cli/command.hpp"
 #include "cli/job.hpp"
 #include "cli/report.hpp"
@@ -15,6 +16,8 @@
 #include "picture/pipeline.hpp"
 #include "picture/write.hpp"
 #include "schedule/draw.hpp"
+#include "sim/rank_programs.hpp"
+#include "trace/programs.hpp"
 
 namespace rehearse::cli {
 
@@ -32,6 +35,8 @@ struct Options {
     std::vector<std::int64_t> ticks{1, 2};
     std::string draw;  // "-": as text
     bool steps = false;
+    std::optional<trace::ProgramFormat> to;  // what other simulators read
+    std::string prefix;                      // ... of its files
 };
 
 /// Any machine with that many devices, without prices: stages are balanced by operations.
@@ -173,7 +178,29 @@ schedule::Ticks ticks_of(const Options& options) {
     return {.forward = ticks[0], .again = ticks[0], .backward = ticks[1]};
 }
 
+void check_programs(const Options& options) {
+    if (!options.to) {
+        if (!options.prefix.empty()) throw InputError("--prefix: it is of the files that --to chakra|goal|smpi writes");
+        return;
+    }
+    if (options.prefix.empty()) throw InputError("--to: give --prefix, with which the names of its files begin");
+    if (options.machine.empty()) throw InputError("--to: give --machine, whose prices say how long computations take");
+}
+
+// Of every rank, with the times of the machine's prices.
+void write_programs(const Options& options, const Schedule& schedule, const Machine& machine) {
+    const bool calls = *options.to == trace::ProgramFormat::chakra;
+    const RankPrograms programs =
+        sim::rank_programs(schedule, machine, calls ? sim::Collectives_as::calls : sim::Collectives_as::messages);
+    const std::vector<std::string> files = trace::program_files(programs, options.prefix, *options.to);
+    for (const std::string& file : files) check_writable(file, options.common);
+    trace::write_programs(programs, options.prefix, *options.to);
+    talk(options.common, fmt::format("{} ranks: {}{}", programs.ranks.size(), files.front(),
+                                     files.size() > 1 ? fmt::format(" and {} more", files.size() - 1) : ""));
+}
+
 int show(const Options& options) {
+    check_programs(options);
     const schedule::Ticks ticks = ticks_of(options);
     const bool to_file = !options.draw.empty() && options.draw != as_text;
     if (to_file) {
@@ -188,6 +215,7 @@ int show(const Options& options) {
     const Schedule schedule = make_schedule(network, machine, plan, job_for(options.job, devices));
     const schedule::BoxChart chart = schedule::boxes(schedule, ticks);
     print(report_of(options, schedule, chart), options.common);
+    if (options.to) write_programs(options, schedule, machine);
     if (!to_file) return good;
     replace_file(options.draw, encoded(picture::pipeline_picture(drawing_of(schedule, chart)), options.draw));
     talk(options.common, fmt::format("picture: {}", options.draw));
@@ -211,6 +239,16 @@ Run add_schedule(CLI::App& app) {
         ->default_str(std::string{as_text})
         ->option_text("[FILE.svg|png|pdf]");
     app.add_flag("--steps", options->steps, "every step of every rank class, and what it waits for");
+    add_choice<std::optional<trace::ProgramFormat>>(
+        app, "--to", options->to,
+        {{"chakra", trace::ProgramFormat::chakra},
+         {"goal", trace::ProgramFormat::goal},
+         {"smpi", trace::ProgramFormat::smpi}},
+        "also what every rank does, for other simulators: Chakra execution traces (ASTRA-sim), GOAL (LogGOPSim), "
+        "time-independent traces (SimGrid's SMPI); default none");
+    app.add_option("--prefix", options->prefix,
+                   "of the files of --to, for which it is needed: PATH.0.et, PATH.goal, PATH.ti")
+        ->option_text("PATH");
     app.add_option("--ticks", options->ticks, "how long a forward and a backward pass of one chunk are drawn")
         ->delimiter(',')
         ->capture_default_str()

@@ -88,7 +88,7 @@ std::string take_sources_out(Columns& columns, const Table& table) {
         for (std::size_t i = 0; i < sources.size(); ++i) {
             const std::string number = fmt::format("[{}] ", i + 1);
             if (!sources[i].empty() && sources[i] != "-")
-                list += number + wrapped(sources[i], number.size(), most_columns) + '\n';
+                list += number + wrapped(sources[i], number.size(), most_columns()) + '\n';
         }
     }
     return list;
@@ -102,8 +102,8 @@ bool narrow(Columns& columns) {
         if (column.is_text && (widest == nullptr || column.widest() > widest->widest())) widest = &column;
     }
     const std::size_t others = widest == nullptr ? all : all - widest->widest();
-    if (widest == nullptr || others + least_text > most_columns) return false;
-    for (std::string& row : widest->rows) row = wrapped(row, 0, most_columns - others);
+    if (widest == nullptr || others + least_text > most_columns()) return false;
+    for (std::string& row : widest->rows) row = wrapped(row, 0, most_columns() - others);
     return true;
 }
 
@@ -124,21 +124,21 @@ std::size_t keys_of(const Columns& columns) {
 
 // Parts that fit, each with the keys in front. A part ends where the next column has no room or begins a part.
 std::vector<Columns> parts_of(Columns columns) {
-    if (width_of(columns) <= most_columns || narrow(columns)) return {std::move(columns)};
+    if (width_of(columns) <= most_columns() || narrow(columns)) return {std::move(columns)};
     const std::size_t keys = keys_of(columns);
     const Columns heads(columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(keys));
     std::vector<Columns> parts{heads};
     for (std::size_t c = keys; c < columns.size(); ++c) {
         Columns& part = parts.back();
         part.push_back(columns[c]);
-        const bool is_full = width_of(part) > most_columns || columns[c].begins_part;
+        const bool is_full = width_of(part) > most_columns() || columns[c].begins_part;
         if (part.size() == keys + 1 || !is_full) continue;
         part.pop_back();
         parts.push_back(heads);
         parts.back().push_back(columns[c]);
     }
     for (Columns& part : parts) {
-        if (width_of(part) > most_columns) narrow(part);
+        if (width_of(part) > most_columns()) narrow(part);
     }
     return parts;
 }

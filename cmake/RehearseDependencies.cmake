@@ -189,6 +189,18 @@ if(REHEARSE_TESTS)
   include(GoogleTest)
 endif()
 
+set(REHEARSE_LIBRARIES "fmt ${fmt_VERSION}, CLI11 ${CLI11_VERSION}, nlohmann-json ${nlohmann_json_VERSION}, \
+toml++ ${tomlplusplus_VERSION}, protobuf ${Protobuf_VERSION}, zlib ${ZLIB_VERSION_STRING}, hwloc ${hwloc_VERSION}, re2 ${re2_VERSION}")
+
+# What `rehearse --version --verbose` prints below its version: the compiler, the libraries that are always needed, and
+# the summary of this configuration.
+function(rehearse_build_text file)
+  get_property(REHEARSE_SUMMARY GLOBAL PROPERTY REHEARSE_SUMMARY)
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+  string(STRIP "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}}" REHEARSE_FLAGS)
+  configure_file(${PROJECT_SOURCE_DIR}/cli/build_text.cpp.in ${file} @ONLY)
+endfunction()
+
 function(rehearse_print_summary)
   get_property(summary GLOBAL PROPERTY REHEARSE_SUMMARY)
   message(STATUS "Rehearse ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}:\n${summary}")

@@ -18,6 +18,8 @@ file(WRITE ${OUTPUT} "// SPDX-License-Identifier: Apache-2.0
 
 #include \"${HEADER}\"
 
+#pragma GCC diagnostic ignored \"-Woverlength-strings\"  // more than the 65536 characters that compilers must take
+
 namespace ${NAMESPACE} {
 
 std::span<const ${TYPE}> ${FUNCTION}() {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` leaves for programs of others: the CMake package Rehearse (packaging/example uses it), and
-# Debian packages by `cpack -G DEB`. Programs, files and Python are installed where they are built.
+# What `cmake --install` leaves for programs of others: the CMake package Rehearse (packaging/example uses it). Programs,
+# files and Python are installed where they are built; RehearseDebian.cmake makes packages of all of it.
 include(CMakePackageConfigHelpers)
 
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/README.md
@@ -29,37 +29,4 @@ if(REHEARSE_SIM)
     DESTINATION ${folder} COMPONENT development)
 endif()
 
-set(CPACK_GENERATOR DEB)
-set(CPACK_PACKAGE_VENDOR "The Rehearse authors")
-set(CPACK_PACKAGE_CONTACT "The Rehearse authors <rehearse@localhost>")
-set(CPACK_STRIP_FILES ON)
-set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
-  OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
-set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_DEB_COMPONENT_INSTALL ON)
-set(CPACK_COMPONENTS_ALL rehearse)
-foreach(pair GUI:gui SIM:development PYTHON:python)
-  string(REPLACE ":" ";" pair ${pair})
-  list(GET pair 0 option)
-  list(GET pair 1 component)
-  if(REHEARSE_${option})
-    list(APPEND CPACK_COMPONENTS_ALL ${component})
-  endif()
-endforeach()
-set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_SECTION science)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_REHEARSE_PACKAGE_NAME rehearse)
-set(CPACK_DEBIAN_GUI_PACKAGE_NAME rehearse-gui)
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME librehearse-dev)
-set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-rehearse)
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
-set(CPACK_DEBIAN_REHEARSE_PACKAGE_SUGGESTS "rehearse-gui, openmpi-bin")
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libfmt-dev, libsimgrid-dev, libhwloc-dev, libprotobuf-dev, libonnx-dev, libsqlite3-dev, pkg-config")
-set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3 (>= 3.11), python3-numpy")
-set(CPACK_COMPONENT_REHEARSE_DESCRIPTION "rehearse deep-learning training runs on machines that one does not hold\n Predicts how a training job scales on a machine, runs the same schedule over\n MPI, and compares the two timelines.")
-set(CPACK_COMPONENT_GUI_DESCRIPTION "window of rehearse: timelines, predictions and machines on screen\n Shows what rehearse predicted and measured, and edits experiments.")
-set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "libraries and headers of rehearse\n For programs of one's own that predict: the CMake package Rehearse.")
-set(CPACK_COMPONENT_PYTHON_DESCRIPTION "predictions of training runs from Python\n The module rehearse: predictions, searches, schedules and timelines.")
-include(CPack)
+include(RehearseDebian)         # packages by cpack

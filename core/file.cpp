@@ -3,12 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <memory>
 
 #include "core/error.hpp"
 #include "core/output_file.hpp"
@@ -36,12 +37,17 @@ std::string read_file(const std::string& path) {
         throw InputError(fmt::format("{}: is of {} bytes; what is read here has at most {}", path, size, most));
     }
     errno = 0;
-    std::ifstream file{path, std::ios::binary};
-    if (!file) throw failure(path, "cannot be opened");
-    std::ostringstream content;
-    content << file.rdbuf();
-    if (file.bad() || content.bad()) throw failure(path, "cannot be read");
-    return std::move(content).str();
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{std::fopen(path.c_str(), "rbe"), &std::fclose};
+    if (file == nullptr) throw failure(path, "cannot be opened");
+    std::string content;
+    std::array<char, 1U << 16U> block;
+    while (std::feof(file.get()) == 0) {
+        content.append(block.data(), std::fread(block.data(), 1, block.size(), file.get()));
+        if (std::ferror(file.get()) == 0) continue;
+        if (errno != EINTR) throw failure(path, "cannot be read");
+        std::clearerr(file.get());
+    }
+    return content;
 }
 
 void replace_file(const std::string& path, std::string_view content) {

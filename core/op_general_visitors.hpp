@@ -10,6 +10,11 @@
 
 namespace rehearse::general {
 
+/// InputError where there is no such function.
+const ElementwiseFunction& row_of(const Elementwise& op);
+/// Whether where values go depends on what they are.
+bool by_data(const Rearrangement& op);
+
 struct Inputs {
     std::vector<Shape> operator()(const Elementwise& op) const { return op.inputs; }
     std::vector<Shape> operator()(const Reduction& op) const { return {op.shape}; }

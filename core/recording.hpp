@@ -29,6 +29,9 @@ struct RecordedCall {
     std::uint32_t inner = 0, inners = 0;  // of a node: its operators in Recording::inner
 };
 
+/// "forward", "backward", "update" or "load": as passes of events are named.
+std::string_view to_string(RecordedCall::Part part);
+
 /// An operator inside a node of the backward pass.
 struct RecordedInner {
     std::uint32_t name = 0, shapes = 0;

@@ -74,6 +74,7 @@ public:
             views_[i]->view_changed = [this, i] { follow(i); };
         }
         table_->setObjectName("differences");
+        waterfall_->setObjectName("waterfall_picture");
         verdict_->setObjectName("compare_verdict");
         auto* tabs = new QTabWidget;
         tabs->setObjectName("compare_tabs");

@@ -35,6 +35,7 @@ public:
         curve_ = new PictureView;
         curve_->setObjectName("curve");
         memory_ = new PictureView;
+        memory_->setObjectName("experiment_memory");
         right->addWidget(scrolled(curve_));
         right->addWidget(scrolled(memory_));
         right->setSizes({460, 240});

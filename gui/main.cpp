@@ -76,24 +76,44 @@ int finish(Window& window, const Wish& wish) {
     return complain(window.message(), 2);
 }
 
+QList<QCommandLineOption> options() {
+    return {{"open", "open this file (again and again)", "FILE"},
+            {"view",
+             "overview (at first), timeline, editor, scaling, pipeline, compare, topology, memory, kernels or runs; of "
+             "several, the first while files are read",
+             "NAME"},
+            {"screenshot", "write a picture of the window when all is read", "OUT.png"},
+            {"find", "select the first step with this text in its name", "TEXT"},
+            {"keys", "then press these keys in the timeline, as \"CFSS\"", "TEXT"},
+            {"tab", "show the tab of the screen whose name begins so", "NAME"},
+            {"beside", "show this screen beside the other", "NAME"},
+            {"theme", "light (at first) or dark", "NAME"},
+            {"size", "of the window in pixels, 800x600 or more; at first 1440x900", "WxH"},
+            {"exit", "end when all is read; exit code 2 when something went wrong"},
+            {"manual", "print the manual page, and nothing else"}};
+}
+
 void add_options(QCommandLineParser& parser) {
     parser.setApplicationDescription("Timelines, predictions and machines on screen");
     parser.addHelpOption();
     parser.addVersionOption();
     parser.addPositionalArgument("FILE", "what to open", "[FILE...]");
-    parser.addOptions({{"open", "open this file (again and again)", "FILE"},
-                       {"view",
-                        "overview (at first), timeline, editor, scaling, pipeline, compare, topology, memory, kernels "
-                        "or runs; of several, the first while files are read",
-                        "NAME"},
-                       {"screenshot", "write a picture of the window when all is read", "OUT.png"},
-                       {"find", "select the first step with this text in its name", "TEXT"},
-                       {"keys", "then press these keys in the timeline, as \"CFSS\"", "TEXT"},
-                       {"tab", "show the tab of the screen whose name begins so", "NAME"},
-                       {"beside", "show this screen beside the other", "NAME"},
-                       {"theme", "light (at first) or dark", "NAME"},
-                       {"size", "of the window in pixels, 800x600 or more; at first 1440x900", "WxH"},
-                       {"exit", "end when all is read; exit code 2 when something went wrong"}});
+    parser.addOptions(options());
+}
+
+// In roff (man 7), of the options of --help.
+QString manual() {
+    QString text = ".TH REHEARSE-GUI 1 \"\" \"rehearse " REHEARSE_VERSION
+                   "\" \"Rehearse\"\n.SH NAME\n"
+                   "rehearse-gui \\- timelines, predictions and machines on screen\n.SH SYNOPSIS\n.B rehearse-gui\n"
+                   "[\\fIoptions\\fR] [\\fIFILE\\fR...]\n.SH OPTIONS\n";
+    for (const QCommandLineOption& option : options()) {
+        const QString value = option.valueName().isEmpty() ? "" : " \\fI" + option.valueName() + "\\fR";
+        text += ".TP\n.B \\-\\-" + option.names().constFirst() + value + "\n" + option.description() + "\n";
+    }
+    return text +
+           ".SH EXIT STATUS\n.TP\n.B 0\ngood\n.TP\n.B 2\nwrong input\n.TP\n.B 3\nno display\n"
+           ".SH SEE ALSO\n.BR rehearse (1)\n";
 }
 
 // An empty one where it was not asked for; nothing when it is none.
@@ -116,6 +136,10 @@ std::optional<int> answer(int argc, char** argv) {
     if (!parser.parse(words)) return complain(parser.errorText() + "; see --help", 2);
     if (parser.isSet("help") || parser.isSet("help-all")) {
         std::fputs(qPrintable(parser.helpText()), stdout);
+        return 0;
+    }
+    if (parser.isSet("manual")) {
+        std::fputs(qPrintable(manual()), stdout);
         return 0;
     }
     if (parser.isSet("version")) {

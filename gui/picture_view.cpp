@@ -6,6 +6,7 @@
 #include <QContextMenuEvent>
 #include <QFileDialog>
 #include <QHelpEvent>
+#include <QKeyEvent>
 #include <QMenu>
 #include <QMessageBox>
 #include <QPainter>
@@ -100,7 +101,10 @@ void replay(QPainter& painter, const picture::Picture& picture, const QRectF& pa
     }
 }
 
-PictureView::PictureView(QWidget* parent) : QWidget(parent), points_(font().pointSizeF()) { setMouseTracking(true); }
+PictureView::PictureView(QWidget* parent) : QWidget(parent), points_(font().pointSizeF()) {
+    setMouseTracking(true);
+    setFocusPolicy(Qt::StrongFocus);
+}
 
 double PictureView::scale() const { return font().pointSizeF() / points_; }
 
@@ -121,6 +125,7 @@ void PictureView::remake() {
     const int room = parentWidget() != nullptr ? parentWidget()->height() : height();
     picture_ = maker_({width() / scale(), std::max(room, 120) / scale()}, theme_);
     setMinimumHeight(static_cast<int>(picture_.height * scale()));
+    at_ = -1;
     update();
 }
 
@@ -149,6 +154,12 @@ void PictureView::paintEvent(QPaintEvent* event) {
     painter.fillRect(rect(), qcolor(picture::palette(theme_).background));
     painter.scale(scale(), scale());
     replay(painter, picture_, painter.transform().inverted().mapRect(QRectF(event->rect())));
+    if (!hasFocus()) return;
+    painter.setBrush(Qt::NoBrush);
+    painter.setPen(QPen(palette().color(QPalette::Highlight), 2));
+    const picture::Mark* mark = current();
+    const QRectF frame(0, 0, width() / scale(), height() / scale());
+    painter.drawRect(mark != nullptr ? bounds_of(mark->shape).adjusted(-2, -2, 2, 2) : frame.adjusted(1, 1, -1, -1));
 }
 
 void PictureView::showEvent(QShowEvent* event) {
@@ -179,6 +190,55 @@ bool PictureView::event(QEvent* event) {
 bool PictureView::eventFilter(QObject* watched, QEvent* event) {
     if (event->type() == QEvent::Resize) remake();
     return QWidget::eventFilter(watched, event);
+}
+
+const picture::Mark* PictureView::current() const {
+    return at_ < 0 ? nullptr : &picture_.marks[static_cast<std::size_t>(at_)];
+}
+
+void PictureView::step(int direction) {
+    const auto end = static_cast<std::ptrdiff_t>(picture_.marks.size());
+    const std::string before = current() == nullptr ? std::string{} : current()->title;
+    std::ptrdiff_t at = at_ < 0 && direction < 0 ? end : at_;
+    for (at += direction; at >= 0 && at < end; at += direction) {
+        const picture::Mark& mark = picture_.marks[static_cast<std::size_t>(at)];
+        if (mark.title.empty() || mark.title == before || bounds_of(mark.shape).isEmpty()) continue;
+        at_ = at;
+        return say_current();
+    }
+}
+
+void PictureView::say_current() {
+    const picture::Mark& mark = *current();
+    const QRectF bounds = bounds_of(mark.shape);
+    const QPoint place = (bounds.bottomLeft() * scale()).toPoint();
+    setAccessibleDescription(QString::fromStdString(mark.title));
+    auto* area = parentWidget() != nullptr ? qobject_cast<QScrollArea*>(parentWidget()->parentWidget()) : nullptr;
+    if (area != nullptr) area->ensureVisible(place.x(), place.y());
+    QToolTip::showText(mapToGlobal(place), QString::fromStdString(mark.title), this);
+    update();
+}
+
+void PictureView::keyPressEvent(QKeyEvent* event) {
+    switch (event->key()) {
+        case Qt::Key_Right:
+        case Qt::Key_Down:
+            return step(1);
+        case Qt::Key_Left:
+        case Qt::Key_Up:
+            return step(-1);
+        case Qt::Key_Return:
+        case Qt::Key_Enter:
+            if (current() != nullptr && clicked) clicked(picture::Mark{*current()});  // which may make the picture anew
+            return;
+        default:
+            event->matches(QKeySequence::Copy) ? copy() : QWidget::keyPressEvent(event);
+    }
+}
+
+void PictureView::focusOutEvent(QFocusEvent* event) {
+    QWidget::focusOutEvent(event);
+    update();
 }
 
 void PictureView::mouseMoveEvent(QMouseEvent* event) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows a picture: replays its marks, shows their titles under the pointer, copies and saves it.
+// Shows a picture: replays its marks, shows their titles under the pointer or, by the arrow keys, one after the other;
+// copies and saves it.
 #pragma once
 
 #include <QWidget>
@@ -27,6 +28,8 @@ public:
     const picture::Picture& shown() const { return picture_; }
     /// The mark with a title under a place, or null.
     const picture::Mark* mark_at(QPointF at) const;
+    /// The mark with a title that the arrow keys have come to, or null; Enter is a click on it.
+    const picture::Mark* current() const;
     void copy() const;
     /// By the suffix: .svg, .png, .pdf. InputError, BackendError.
     void save(const QString& path) const;
@@ -39,6 +42,8 @@ protected:
     void resizeEvent(QResizeEvent* event) override;
     bool event(QEvent* event) override;
     bool eventFilter(QObject* watched, QEvent* event) override;
+    void keyPressEvent(QKeyEvent* event) override;
+    void focusOutEvent(QFocusEvent* event) override;
     void mouseMoveEvent(QMouseEvent* event) override;
     void mouseReleaseEvent(QMouseEvent* event) override;
     void contextMenuEvent(QContextMenuEvent* event) override;
@@ -46,12 +51,16 @@ protected:
 private:
     /// Of the text on screen, as the window's: with it the whole picture grows.
     double scale() const;
+    /// To the next mark with another title, forward (1) or back (-1); says it as a tool tip and to screen readers.
+    void step(int direction);
+    void say_current();
 
     Maker maker_;
     double points_;  // of the text at scale 1
     picture::Theme theme_ = picture::Theme::light;
     picture::Picture picture_;
     bool stale_ = true;
+    std::ptrdiff_t at_ = -1;  // of the picture's marks: the current one
 };
 
 /// A few words in the middle of an empty page.

@@ -43,6 +43,7 @@ public:
         row->setContentsMargins(0, 0, 0, 0);
         row->addWidget(what_ = new QComboBox);
         what_->setMinimumWidth(220);
+        what_->setObjectName("pipeline_shown");
         const auto spin = [&](const char* label, int value, int most) {
             auto* box = new QSpinBox;
             box->setRange(1, most);

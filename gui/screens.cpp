@@ -21,6 +21,7 @@ class Overview : public Screen {
 public:
     explicit Overview(Session& session) : Screen(session), points_(new QComboBox), view_(new PictureView) {
         view_->setObjectName("overview_picture");
+        points_->setObjectName("overview_points");
         auto* tools = new QHBoxLayout;
         tools->setContentsMargins(8, 6, 8, 0);
         tools->addWidget(points_);

@@ -18,7 +18,7 @@ std::vector<picture::Card> beginnings() {
     return {{"Open", "A file", "timelines, predictions, benchmarks", blue, "open: Ctrl+O"},
             {"Describe", "An experiment", "network, machine, plan, batch", blue, "editor: Alt+3"},
             {"Plan", "A pipeline", "stages, micro-batches, bubbles", blue, "pipeline: Alt+5"},
-            {"Look at", "A machine", "Summit, Selene, Cori, forty others", blue, "topology: Alt+7"}};
+            {"Look at", "A machine", "Summit, Selene, Cori, Frontier, ...", blue, "topology: Alt+7"}};
 }
 
 std::vector<picture::Card> cards_of_examples() {

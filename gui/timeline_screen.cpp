@@ -29,7 +29,9 @@ public:
         files_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
         files_->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
         files_->setMinimumWidth(110);  // its name is cut only where there is no room for it
+        files_->setObjectName("timeline_file");
         coloring_ = new QComboBox;
+        coloring_->setObjectName("timeline_coloring");
         coloring_->addItems({"coloured by activity", "heat: waiting", "heat: network"});
         search_ = new QLineEdit;
         search_->setObjectName("search");
@@ -160,6 +162,7 @@ private:
         if (path && tabs_->count() == 1) {
             auto* table = new Table;
             table->setObjectName("path");
+            table->setAccessibleName("Critical path");
             table->show(path_rows(*lanes, view_->slack(), view_->path()));
             table->activated_row = [this](int row) {
                 const auto at = view_->path()[static_cast<std::size_t>(row)].at;

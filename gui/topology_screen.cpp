@@ -41,6 +41,7 @@ public:
         machines_->setEditable(true);  // a file
         machines_->setInsertPolicy(QComboBox::NoInsert);
         machines_->setCurrentText(QString::fromStdString(session.experiment.machine));
+        machines_->setObjectName("topology_machine");
         load_->setObjectName("load");
         load_->addItems(
             {"links by their width", "links: mean load", "links: fullest moment", "links: load at the cursor"});

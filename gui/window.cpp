@@ -15,6 +15,7 @@
 #include <QThreadPool>
 #include <QToolButton>
 
+#include "gui/names.hpp"
 #include "gui/theme.hpp"
 
 namespace rehearse::gui {
@@ -54,6 +55,7 @@ Window::Window(bool remembers, const QString& program) : runner_(program), remem
     make_screens();
     make_docks();
     make_menus();
+    name_controls(*this);
     progress_ = new QProgressBar;
     progress_->setMaximumWidth(220);
     progress_->setRange(0, 1000);
@@ -86,6 +88,7 @@ void Window::make_message_bar(QWidget* parent) {
     row->addWidget(bar_text_, 1);
     auto* close = new QToolButton;
     close->setText(QString::fromUtf8("✕"));
+    close->setAccessibleName("Close the message");
     connect(close, &QToolButton::clicked, bar_, &QWidget::hide);
     row->addWidget(close);
     bar_->hide();

@@ -137,6 +137,7 @@ void Window::show_palette() {
     auto* input = new QLineEdit;
     input->setObjectName("palette_input");
     input->setPlaceholderText("Command");
+    input->setAccessibleName("Command");
     auto* list = new QListWidget;
     auto* column = new QVBoxLayout(dialog);
     column->addWidget(input);

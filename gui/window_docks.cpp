@@ -45,6 +45,7 @@ void Window::make_docks() {
         auto* widget = new QDockWidget(title, this);
         widget->setObjectName(name);
         list = new QListWidget;
+        list->setAccessibleName(title);
         list->setMinimumWidth(150);
         list->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
         list->setTextElideMode(Qt::ElideMiddle);
@@ -60,14 +61,16 @@ void Window::make_docks() {
     connect(names_, &QListWidget::currentRowChanged, this, [this](int row) {
         if (row >= 0) stack_->setCurrentIndex(row), screens_[static_cast<std::size_t>(row)].second->refresh();
     });
-    connect(files_, &QListWidget::itemClicked, this, [this](QListWidgetItem* item) {
+    const auto take = [this](QListWidgetItem* item) {
         const int i = files_->row(item);
         const Document& document = *session_.at(i);
         if (document.lanes != nullptr) session_.timeline = i;
         if (document.prediction != nullptr) session_.prediction = i, session_.point = -1;
         if (document.benchmarks != nullptr) session_.benchmarks = i;
         refresh();
-    });
+    };
+    connect(files_, &QListWidget::itemClicked, this, take);
+    connect(files_, &QListWidget::itemActivated, this, take);  // by Enter
     files_->setContextMenuPolicy(Qt::ActionsContextMenu);
     auto* close = new QAction("Close file", files_);
     connect(close, &QAction::triggered, this, [this] { close_document(files_->currentRow()); });

@@ -8,6 +8,8 @@
 #include <stdexcept>
 
 #include "core/error.hpp"
+#include "core/rotary.hpp"
+#include "kernels/general/places.hpp"
 
 namespace rehearse::kernels {
 namespace {
@@ -67,7 +69,9 @@ BufferSizes::BufferSizes(const Problem& problem, std::int64_t workspace)
 
 // What a network's file says of an operator beside its sizes.
 void BufferSizes::check_given(const Buffers& buffers) const {
-    if (const auto* each = std::get_if<Elementwise>(&problem_.op)) {
+    const auto* each = std::get_if<Elementwise>(&problem_.op);
+    const auto rotation = each == nullptr ? std::nullopt : rotation_of(*each);
+    if (each != nullptr && (!rotation || rotation->base == 0)) {
         expect(buffers.fixed, static_cast<std::int64_t>(each->constants.size()), "the list of fixed", problem_);
         for (std::size_t i = 0; i < each->constants.size(); ++i)
             expect(buffers.fixed[i], elements(each->constants[i]), "fixed", problem_);
@@ -75,7 +79,7 @@ void BufferSizes::check_given(const Buffers& buffers) const {
     }
     const auto* moved = std::get_if<Rearrangement>(&problem_.op);
     const auto* picked = std::get_if<Gather>(&problem_.op);
-    if (picked == nullptr && (moved == nullptr || moved->kind != "pack")) return;
+    if (picked == nullptr && (moved == nullptr || !general::is_told(*moved))) return;
     expect(buffers.chosen, 1, "the list of chosen", problem_);
     expect(buffers.chosen[0], elements(picked != nullptr ? picked->output : moved->output), "chosen", problem_);
 }

@@ -34,6 +34,9 @@ constexpr std::array words{
     FrameworkWord{"adam_passes", "the same of Adam"},
     FrameworkWord{"lamb_passes", "the same of LAMB"},
     FrameworkWord{"update_rate", "of these: read and written, where not all cores of the device do it"},
+    FrameworkWord{"bucket_copies", "of gradients between their tensors and the buffer that ranks sum, a step"},
+    FrameworkWord{"update", "after-sums: weights are updated when all gradients have been summed, none earlier"},
+    FrameworkWord{"transport", "sockets: ranks of processors talk as calibrate --transport sockets measures it"},
     FrameworkWord{"loader", "of samples, as predict --loader has it"},
 };
 

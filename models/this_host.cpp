@@ -88,6 +88,12 @@ Host host_of(hwloc_topology_t topology) {
     return {name.data(), cpu_model(topology), hwloc_get_nbobjs_by_type(topology, core_type(topology))};
 }
 
+/// In bytes. hwloc takes it from /sys, which some containers do not have.
+double memory_of(hwloc_topology_t topology) {
+    const auto seen = static_cast<double>(hwloc_get_root_obj(topology)->total_memory);
+    return seen > 0 ? seen : static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
 std::string folder(const char* variable) {
     const char* value = std::getenv(variable);
     return value == nullptr ? "" : value;
@@ -112,7 +118,7 @@ Machine detect_this_host() {
     DeviceClass core;
     core.name = "core";
     core.host = true;
-    const auto bytes = static_cast<double>(hwloc_get_root_obj(owned.get())->total_memory);
+    const double bytes = memory_of(owned.get());
     core.memory = {Bytes{bytes / static_cast<double>(host.cores)},
                    "hwloc, " + host.hostname + ", an equal share a core"};
     machine.classes.push_back(core);

@@ -41,6 +41,19 @@ Price as_product(Price known, const Problem& problem, const DeviceClass& device)
     return product.time > known.time ? product : known;
 }
 
+// Whether the gradients of the weights that this step updates have been summed over ranks.
+bool summed_before(const Step& step, const Schedule& schedule, const RankClass& rank_class) {
+    const auto* update = std::get_if<Update>(&step.action);
+    if (update == nullptr) return false;
+    const Bucket& bucket = rank_class.part.buckets[static_cast<std::size_t>(int{update->bucket})];
+    return bucket.axis >= 0 && size_of(schedule.mesh, bucket.axis) > 1;
+}
+
+Seconds copied(const Problem& update, const DeviceClass& device, double times) {
+    const double elements = static_cast<double>(updated(update.op).value_or(0));
+    return times * 2 * elements * size_of(update.type) / device.memory_bandwidth.value;
+}
+
 }  // namespace
 
 Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimizer) {
@@ -60,6 +73,19 @@ Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimi
         if (framework.update_rate <= Bandwidth{})
             throw InputError(fmt::format("framework {}: update_rate '{}' is not above 0", profile.name, rate));
     }
+    if (const std::string copies = profile.value("bucket_copies"); !copies.empty()) {
+        framework.bucket_copies = parse_number(copies, "bucket_copies");
+        if (!(framework.bucket_copies >= 0))
+            throw InputError(fmt::format("framework {}: bucket_copies '{}' is below 0", profile.name, copies));
+    }
+    const std::string update = profile.value("update");
+    if (!update.empty() && update != "after-sums")
+        throw InputError(fmt::format("framework {}: update '{}' is not after-sums", profile.name, update));
+    framework.update_after_sums = !update.empty();
+    const std::string transport = profile.value("transport");
+    if (!transport.empty() && transport != "sockets")
+        throw InputError(fmt::format("framework {}: transport '{}' is not sockets", profile.name, transport));
+    framework.sockets = !transport.empty();
     if (const std::string issue = profile.value("issue"); !issue.empty()) {
         framework.issue = parse_quantity<Seconds>(issue);
         if (framework.issue < Seconds{})
@@ -71,6 +97,20 @@ Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimi
     framework.megatron_memory = !memory.empty();
     if (!software.empty()) framework.passes = models::load_software(software);
     return framework;
+}
+
+void await_sums(Schedule& schedule) {
+    for (RankClass& rank_class : schedule.classes) {
+        const auto updates = [](const Step& step) { return std::holds_alternative<Update>(step.action); };
+        const auto first = std::ranges::find_if(rank_class.steps, updates);
+        if (first == rank_class.steps.end()) continue;
+        for (auto step = rank_class.steps.begin(); step != first; ++step) {
+            const auto* sum = std::get_if<Communicate>(&step->action);
+            const auto index = static_cast<int>(step - rank_class.steps.begin());
+            if (sum != nullptr && sum->of_bucket() && std::ranges::find(first->after, index) == first->after.end())
+                first->after.push_back(index);
+        }
+    }
 }
 
 Machine with_passes(Machine machine, const Software& passes) {
@@ -101,15 +141,16 @@ Price with_overheads(Price price, const Problem& problem, const DeviceClass& dev
 Machine priced(Machine machine, const Schedule& schedule, const Framework& framework) {
     for (DeviceClass& device : machine.classes) {
         std::map<std::string, Measured> prices;
-        const auto add = [&](const Problem& problem) {
+        const auto add = [&](const Problem& problem, bool summed) {
             std::string name = to_string(problem);
             if (prices.contains(name)) return;
-            const Price known = with_overheads(price(problem, device), problem, device, framework);
+            Price known = with_overheads(price(problem, device), problem, device, framework);
+            if (summed) known.time += copied(problem, device, framework.bucket_copies);
             prices.emplace(std::move(name), Measured{known.time, known.error, 1, known.source});
         };
         for (const RankClass& rank_class : schedule.classes) {
             for (const Step& step : rank_class.steps) {
-                if (const Problem* problem = problem_of(step)) add(*problem);
+                if (const Problem* problem = problem_of(step)) add(*problem, summed_before(step, schedule, rank_class));
             }
         }
         device.measured = std::move(prices);

@@ -18,14 +18,22 @@ struct Framework {
     double update_passes = 0;          // how often its optimizer reads or writes a parameter; 0: one kernel for all
     Bandwidth update_rate{};           // of these passes, where one core makes them; 0: of the whole device
     std::optional<Software> passes{};  // values cross memory as often as under it; absent: under the machine's own
+    double bucket_copies = 0;          // of a bucket's gradients, into its buffer and back, where ranks share them
+    bool update_after_sums = false;    // no weight is updated before all gradients have been summed
+    bool sockets = false;              // its ranks talk over sockets, which calibrate --transport sockets measures
     Seconds issue{};                   // that the host takes for an operator: kernels come no faster
     bool megatron_memory = false;      // decoders' memory is what Megatron-Core allocates (predict/language_memory.hpp)
     double error = framework_error;    // between it and others, of a step
-    bool plain() const { return !channels_first && transforms && update_passes == 0 && issue == Seconds{}; }
+    bool plain() const {
+        return !channels_first && transforms && update_passes == 0 && bucket_copies == 0 && issue == Seconds{};
+    }
 };
 
 /// What a profile says of a training with this optimizer. InputError for a value that cannot be.
 Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimizer);
+
+/// Lets the first update wait for all sums of gradients before it.
+void await_sums(Schedule& schedule);
 
 /// Values cross memory as often as under `passes`, where the machine's devices are priced by tiles.
 Machine with_passes(Machine machine, const Software& passes);
@@ -33,7 +41,8 @@ Machine with_passes(Machine machine, const Software& passes);
 /// What the framework makes of the price of a problem.
 Price with_overheads(Price price, const Problem& problem, const DeviceClass& device, const Framework& framework);
 
-/// Every problem of the schedule at the framework's price.
+/// Every problem of the schedule at the framework's price; updates of weights that ranks share with the copies of their
+/// gradients, each of which reads and writes them at the device's memory bandwidth.
 Machine priced(Machine machine, const Schedule& schedule, const Framework& framework);
 
 }  // namespace rehearse::predict

@@ -66,6 +66,7 @@ Setup setup_of(const Job& job, std::int64_t devices) {
         if (!setup.language_memory.empty()) most = Bytes{};
         for (const LanguageMemory& stage : setup.language_memory) most = std::max(most, total(stage));
     }
+    if (job.framework.update_after_sums) await_sums(setup.schedule);
     add_input(setup.schedule, setup.conditions, setup.machine);
     if (job.framework.passes) setup.machine = with_passes(std::move(setup.machine), *job.framework.passes);
     if (!job.framework.plain()) setup.priced = priced(setup.machine, setup.schedule, job.framework);

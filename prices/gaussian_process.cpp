@@ -44,10 +44,20 @@ Matrix covariances(const Covariance& model, std::span<const FeaturePoint> points
     return matrix;
 }
 
-GaussianProcess::GaussianProcess(Covariance model, std::vector<FeaturePoint> points, std::span<const double> values)
+namespace {
+
+Matrix with_errors(Matrix matrix, std::span<const double> errors) {
+    for (std::size_t i = 0; i < errors.size(); ++i) matrix(i, i) += errors[i] * errors[i];
+    return matrix;
+}
+
+}  // namespace
+
+GaussianProcess::GaussianProcess(Covariance model, std::vector<FeaturePoint> points, std::span<const double> values,
+                                 std::span<const double> errors)
     : model_(std::move(model)),
       points_(std::move(points)),
-      factor_(cholesky(covariances(model_, points_))),
+      factor_(cholesky(with_errors(covariances(model_, points_), errors))),
       weights_(solve(factor_, {values.begin(), values.end()})) {}
 
 Estimate GaussianProcess::at(const FeaturePoint& point) const {

@@ -49,8 +49,10 @@ struct Estimate {
 
 class GaussianProcess {
 public:
-    /// Conditions on values[i] at points[i]; n^3 / 3 multiply-adds.
-    GaussianProcess(Covariance model, std::vector<FeaturePoint> points, std::span<const double> values);
+    /// Conditions on values[i] at points[i]; n^3 / 3 multiply-adds. errors[i]: its standard deviation beside the
+    /// model's noise; empty: none.
+    GaussianProcess(Covariance model, std::vector<FeaturePoint> points, std::span<const double> values,
+                    std::span<const double> errors = {});
     Estimate at(const FeaturePoint& point) const;
     /// What a point far from all known ones would get as variance, about.
     double prior_variance() const;

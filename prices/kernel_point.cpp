@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "prices/host_point.hpp"
 #include "prices/library_point.hpp"
 
 namespace rehearse {
@@ -151,6 +152,7 @@ ProductSizes product_sizes(const MatMul& op, Pass pass, std::int64_t batch) {
 }
 
 std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceSheet& sheet) {
+    if (sheet.host) return host_point(problem, sheet);
     if (problem.pass == Pass::update) return std::nullopt;
     if (sheet.board) {
         auto library = library_point(problem, *sheet.board);

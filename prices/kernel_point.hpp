@@ -26,6 +26,8 @@ struct DeviceSheet {
     /// Where it is known, the bound of a convolution is the least over the algorithms of libraries, and its features
     /// are those of library_point; else a roofline.
     std::optional<prices::Board> board = {};
+    /// A core of a host whose own kernels were measured: features and bounds of host_point.
+    bool host = false;
 };
 
 /// The product that a problem is, as GPU libraries see it (column-major): {m, n} = {m, k} x {k, n}.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "prices/host_point.hpp"
 #include "prices/product_bound.hpp"
 
 namespace rehearse {
@@ -27,7 +28,7 @@ std::vector<GaussianProcess> condition(const MeasuredKernels& kernels) {
     std::vector<GaussianProcess> processes;
     for (const Expert& expert : kernels.experts) {
         TrainingSet set = training_set(kernels, expert);
-        processes.emplace_back(expert.covariance, std::move(set.points), set.values);
+        processes.emplace_back(expert.covariance, std::move(set.points), set.values, set.errors);
     }
     return processes;
 }
@@ -43,6 +44,15 @@ std::string expected_family(const Problem& problem, const MeasuredKernels& kerne
     const auto shape = prices::convolution_shape(problem);
     if (!shape) return {};
     return fmt::format(", by {}", prices::library_choice(*shape, *kernels.sheet.board).name());
+}
+
+}  // namespace
+
+namespace {
+
+bool speak_for(const MeasuredKernels& kernels, const Problem& problem) {
+    const std::string_view kind = kernels.sheet.host ? host_group(problem.op) : kind_of(problem.op);
+    return kernels.kind == kind && kernels.type == problem.type;
 }
 
 }  // namespace
@@ -70,6 +80,7 @@ TrainingSet training_set(const MeasuredKernels& kernels, const Expert& expert) {
         KernelPoint point = point_of(sample.problem, kernels.sheet);
         set.log_bounds.push_back(log_bound(point, expert));
         set.values.push_back(std::log(sample.time.value) - set.log_bounds.back());
+        set.errors.push_back(sample.error);
         set.points.push_back(std::move(point.point));
     }
     return set;
@@ -110,7 +121,7 @@ std::optional<PriceModel::Answer> PriceModel::answer(const Problem& problem) con
     if (known != answers_.end()) return known->second;
     std::optional<Answer> found;
     for (std::size_t i = 0; i < kernels_.size() && !found; ++i) {
-        if (kernels_[i].kind == kind_of(problem.op) && kernels_[i].type == problem.type) found = answer(problem, i);
+        if (speak_for(kernels_[i], problem)) found = answer(problem, i);
     }
     answers_.emplace(name, found);
     return found;
@@ -123,10 +134,12 @@ std::optional<PriceModel::Answer> PriceModel::answer(const Problem& problem, std
     const auto price = prices->at(problem);
     if (!price) return std::nullopt;
     const bool known_shape = std::ranges::find(known.samples, problem, &KernelSample::problem) != known.samples.end();
-    return Answer{Seconds{std::exp(price->log_time)}, price->deviation,
-                  fmt::format("{} {} {}: {}{}", price->beyond ? "beyond the shapes of" : "between the shapes of",
-                              known.samples.size(), kind_of(problem.op), known.source, expected_family(problem, known)),
-                  known_shape && !known.transferred};
+    return Answer{
+        Seconds{std::exp(price->log_time)}, price->deviation,
+        fmt::format("{} {} {}: {}{}", price->beyond ? "beyond the shapes of" : "between the shapes of",
+                    known.samples.size(), known.sheet.host ? std::string_view{known.kind} : kind_of(problem.op),
+                    known.source, expected_family(problem, known)),
+        known_shape && !known.transferred, known.sheet.host};
 }
 
 }  // namespace rehearse

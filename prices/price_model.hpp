@@ -20,6 +20,7 @@ namespace rehearse {
 struct KernelSample {
     Problem problem;
     Seconds time;
+    double error = 0;  // relative, of this measurement, beside what is the same of all
 };
 
 /// One of the processes whose mean is the model: which lower bound it starts from, how many features it sees.
@@ -28,7 +29,8 @@ struct Expert {
     Covariance covariance;
 };
 
-/// All measured kernels of one kind ("conv2d", "matmul") and type on one device, and what interpolates them.
+/// All measured kernels of one kind ("conv2d", "matmul"; of a host, a host_group) and type on one device, and what
+/// interpolates them.
 struct MeasuredKernels {
     std::string kind;
     DataType type = DataType::f32;
@@ -53,7 +55,7 @@ KernelPrice combine(std::span<const Estimate> estimates, double band, double pri
 /// The samples as what an expert learns from: points, and logarithms of time over the bound.
 struct TrainingSet {
     std::vector<FeaturePoint> points;
-    std::vector<double> values, log_bounds;
+    std::vector<double> values, log_bounds, errors;
 };
 TrainingSet training_set(const MeasuredKernels& kernels, const Expert& expert);
 double log_bound(const KernelPoint& point, const Expert& expert);
@@ -93,6 +95,7 @@ public:
         double error = 0;  // relative, one standard deviation
         std::string source;
         bool sampled = false;  // this very problem was measured on this device class
+        bool whole = false;    // with its bias and its start
     };
     /// Nothing when no kernel of the problem's kind and type was measured, or the problem is not of their sort.
     std::optional<Answer> answer(const Problem& problem) const;

@@ -207,12 +207,14 @@ Price price(const Problem& problem, const DeviceClass& device) {
         if (auto answer = tile_price(problem, device)) return on_this_board(std::move(*answer), problem, device);
     }
     if (device.model != nullptr) {
-        if (auto answer = device.model->answer(problem))
+        if (auto answer = device.model->answer(problem)) {
+            if (answer->whole) return on_this_board({answer->time, answer->error, answer->source}, problem, device);
             return on_this_board(
                 {std::max(answer->time, least_of(problem, device, answer->sampled)) + device.launch.value +
                      of_bias(problem, device),
                  answer->error, answer->source, answer->sampled ? Basis::measured_on_class : Basis::modelled},
                 problem, device);
+        }
     }
     if (const std::optional<Conv> planes = as_planes(problem.op);
         planes && has_chip_kernels(device, "conv2d", problem.type)) {

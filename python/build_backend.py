@@ -6,8 +6,11 @@ Python; without it one is made below build/. `--config-settings cmake-args=...` 
 """
 import base64
 import hashlib
+import os
 import pathlib
 import re
+import shlex
+import shutil
 import subprocess
 import sysconfig
 import tomllib
@@ -31,8 +34,11 @@ def _built(settings):
     if not (build / "CMakeCache.txt").exists():
         options = ["-DCMAKE_BUILD_TYPE=Release", "-DREHEARSE_PYTHON=ON"]
         options += [f"-DREHEARSE_{part}=OFF" for part in ("TESTS", "GUI", "CLI", "BENCH", "CUDA", "MPI", "ONEDNN", "CPU")]
-        subprocess.run(["cmake", "-S", ROOT, "-B", build, *options, *settings.get("cmake-args", "").split()], check=True)
-    subprocess.run(["cmake", "--build", build, "--target", "rehearse_python", "--parallel"], check=True)
+        if shutil.which("ninja"):
+            options += ["-G", "Ninja"]
+        subprocess.run(["cmake", "-S", ROOT, "-B", build, *options, *shlex.split(settings.get("cmake-args", ""))], check=True)
+    threads = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL") or str(os.cpu_count() or 1)  # make knows no bound of its own
+    subprocess.run(["cmake", "--build", build, "--target", "rehearse_python", "--parallel", threads], check=True)
     return build / "python" / "rehearse"
 
 

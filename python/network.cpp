@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks and machines by name, file or text.
+#include "core/error.hpp"
 #include "models/frameworks.hpp"
 #include "models/fuse.hpp"
 #include "models/models.hpp"
@@ -23,10 +24,57 @@ py::dict described(const Network& network, const Layer& layer) {
     row["name"] = layer.name;
     row["operator"] = to_string(layer.op);
     row["inputs"] = inputs;
+    if (layer.weights_of >= 0) row["weights_of"] = network.layers[static_cast<std::size_t>(layer.weights_of)].name;
     row["shape"] = py::tuple(py::cast(layer.output));
     row["parameters"] = layer.weights_of >= 0 ? 0 : parameters(layer.op);
     row["forward_flops"] = flops(layer.op, Pass::forward, 1).value;
     return row;
+}
+
+int layer_called(const Network& network, const std::string& name, const std::string& reader) {
+    const std::optional<int> found = find_layer(network, name);
+    if (!found) throw InputError("layer '" + reader + "': there is no layer '" + name + "' before it");
+    return *found;
+}
+
+/// "conv2d:c3h32w32k6r5s5:pad0:stride1" as an operator: a problem without batch, type and pass.
+Op operator_of(const std::string& text, const std::string& name) {
+    const std::size_t colon = std::min(text.find(':'), text.size());
+    const std::string rest = text.substr(std::min(colon + 1, text.size()));
+    const bool lettered = !rest.empty() && rest[0] >= 'a' && rest[0] <= 'z';
+    try {
+        return parse_problem(text.substr(0, colon) + ":n1" + (lettered ? "" : ":") + rest + ":f32:forward").op;
+    } catch (const InputError& error) {
+        throw InputError("layer '" + name + "': operator '" + text + "': " + error.what());
+    }
+}
+
+// Layers as `described` describes them; without `inputs` a layer reads the one before it.
+Network of_layers(const std::string& name, const std::vector<py::dict>& rows) {
+    Network network;
+    network.name = name;
+    for (const py::dict& row : rows) {
+        if (!row.contains("name") || !row.contains("operator"))
+            throw InputError("layer " + std::to_string(network.layers.size()) + ": it needs a name and an operator");
+        Layer layer;
+        layer.name = row["name"].cast<std::string>();
+        layer.op = operator_of(row["operator"].cast<std::string>(), layer.name);
+        if (row.contains("inputs")) {
+            for (const auto& input : row["inputs"].cast<std::vector<std::string>>())
+                layer.inputs.push_back(layer_called(network, input, layer.name));
+        } else if (!network.layers.empty()) {
+            layer.inputs = {static_cast<int>(network.layers.size()) - 1};
+        }
+        if (row.contains("weights_of"))
+            layer.weights_of = layer_called(network, row["weights_of"].cast<std::string>(), layer.name);
+        std::vector<Shape> shapes;
+        for (const int input : layer.inputs) shapes.push_back(network.layers[static_cast<std::size_t>(input)].output);
+        layer.output = output_shape(layer.op, shapes);
+        layer.block = block_called(network, layer.name);
+        network.layers.push_back(std::move(layer));
+    }
+    check(network);
+    return network;
 }
 
 py::list names_of(auto&& each) {
@@ -46,6 +94,11 @@ void bind_networks(py::module_& module) {
              "'off' or names joined by commas. `allow_unknown` prices unknown operators by the bytes they touch, "
              "`unfold` "
              "puts batch normalizations back that an export folded, `sizes` says how large open axes of a file are.")
+        .def_static(
+            "from_layers", &of_layers, py::arg("name"), py::arg("layers"),
+            "A network of dicts as `layers` gives them: name, operator ('conv2d:c3h32w32k6r5s5:pad0:stride1', as "
+            "`rehearse models NAME --format json` prints them), inputs by name (without: the layer before), "
+            "weights_of for tied weights. The first is an input: 'input:3x32x32'.")
         .def_readonly("name", &Network::name)
         .def_property_readonly("parameters", [](const Network& network) { return parameters(network); })
         .def_property_readonly(

@@ -2,6 +2,10 @@
 // Timelines as columns, and to and from files.
 #include "core/timeline.hpp"
 
+#include "picture/lanes.hpp"
+#include "picture/timeline_picture.hpp"
+#include "picture/write.hpp"
+#include "python/arrow.hpp"
 #include "python/bindings.hpp"
 #include "trace/trace.hpp"
 
@@ -59,6 +63,31 @@ py::dict columns_of(const Timeline& timeline) {
     return columns;
 }
 
+std::vector<ArrowColumn> arrow_columns_of(const Timeline& timeline) {
+    std::vector<ArrowColumn> columns;
+    const auto add = [&]<typename Value>(const char* name, Value, auto get) {
+        std::vector<Value> values;
+        values.reserve(timeline.events.size());
+        for (const Event& event : timeline.events) values.push_back(static_cast<Value>(get(event)));
+        columns.push_back({name, std::move(values)});
+    };
+    constexpr std::int64_t integer = 0;
+    constexpr double number = 0;
+    const std::string words;
+    add("rank", integer, [](const Event& e) { return e.rank; });
+    add("stream", words, [](const Event& e) { return std::string{to_string(e.stream)}; });
+    add("step", words, [](const Event& e) { return e.step; });
+    add("layer", words, [](const Event& e) { return e.layer; });
+    add("pass", words, [](const Event& e) { return e.pass; });
+    add("micro_batch", integer, [](const Event& e) { return e.micro_batch; });
+    add("iteration", integer, [](const Event& e) { return e.iteration; });
+    add("start_s", number, [](const Event& e) { return e.start.value; });
+    add("end_s", number, [](const Event& e) { return e.end.value; });
+    add("bytes", number, [](const Event& e) { return e.bytes.value; });
+    add("flops", number, [](const Event& e) { return e.flops.value; });
+    return columns;
+}
+
 }  // namespace
 
 void bind_timelines(py::module_& module) {
@@ -81,12 +110,37 @@ void bind_timelines(py::module_& module) {
             "A dict of columns of one length: rank, stream, step, layer, pass, micro_batch, iteration, start_s, end_s, "
             "bytes (on the wire, or moved), flops. Those of numbers serve numpy.asarray without a copy.")
         .def(
+            "__arrow_c_schema__", [](const Timeline&) { return arrow_schema(arrow_columns_of({})); },
+            "Names and types of the columns, by Arrow's C data interface.")
+        .def(
+            "__arrow_c_array__",
+            [](const Timeline& timeline, const py::object&) {
+                return arrow_array(arrow_columns_of(timeline), static_cast<std::int64_t>(timeline.events.size()));
+            },
+            py::arg("requested_schema") = py::none(),
+            "The columns by Arrow's C data interface, so that pyarrow.record_batch(timeline), polars and others take "
+            "them. Other types than these are not made on request.")
+        .def(
             "write",
             [](const Timeline& timeline, const std::string& path) {
                 const py::gil_scoped_release unlocked;
                 trace::write(timeline, path);
             },
             py::arg("path"), "To .pftrace (Perfetto), .json (Chrome) or .csv. Replaces the file.")
+        .def(
+            "to_perfetto",
+            [](const Timeline& timeline, const std::string& path) {
+                const py::gil_scoped_release unlocked;
+                trace::write({timeline}, path, trace::Format::perfetto);
+            },
+            py::arg("path"), "To a file of ui.perfetto.dev, whatever its name ends in. Replaces the file.")
+        .def(
+            "_repr_svg_",
+            [](const Timeline& timeline) {
+                const py::gil_scoped_release unlocked;
+                return picture::to_svg(picture::timeline_picture(picture::lanes_of(timeline)));
+            },
+            "A lane a rank and stream, for a notebook.")
         .def("__len__", [](const Timeline& timeline) { return timeline.events.size(); })
         .def("__repr__", [](const Timeline& timeline) {
             return "<rehearse.Timeline " + timeline.title + ", " + std::to_string(timeline.events.size()) + " events>";

@@ -54,7 +54,12 @@ int micro_batches(const Plan& plan, std::int64_t stages, std::int64_t batch) {
         throw InputError(
             fmt::format("--plan '{}': {} micro-batches; a step has at most {}", plan.text, count, most_micro_batches));
     }
-    if (plan.pipeline == "interleaved" && count % stages != 0) {
+    if (plan.pipeline != "interleaved") return static_cast<int>(count);
+    if (stages == 1) {
+        throw InputError(
+            fmt::format("--plan '{}': schedule=interleaved needs at least 2 stages, and pipe has 1", plan.text));
+    }
+    if (count % stages != 0) {
         throw InputError(
             fmt::format("--plan '{}': schedule=interleaved takes micro-batches in groups of pipe={}, but "
                         "{} % {} = {}",

@@ -44,6 +44,8 @@ COMMANDS = [
     "compare {}/predicted.json {}/measured.json",
     "bench conv conv2d:n1c8h8w8k8r3s3:pad1:stride1:f32:forward --budget 1",
     "bench nccl-table --machine selene --nodes 2",
+    "calibrate --samples ROOT/tests/docs/all_reduce_perf.txt --machine selene --machine-out {}/samples.toml",
+    "calibrate --trace ROOT/tests/data/profiles/mlp.json.gz --model mlp --batch 16 --machine cori-haswell --machine-out {}/trace.toml",
 ]
 PREPARE = [
     "predict --model resnet32 --machine titanx-server --devices 2 --batch 32 --trace {}/predicted.json",
@@ -55,7 +57,7 @@ UNITS = [("_per_s", "a second"), ("_s", "seconds"), ("_bytes", "bytes"), ("_flop
 
 
 def ask(binary, command, folder, *more):
-    words = [word.replace("{}", folder) for word in command.split()]
+    words = [word.replace("{}", folder).replace("ROOT", str(ROOT)) for word in command.split()]
     unmeasured = os.environ | {"REHEARSE_HOME": folder}  # what a host has measured adds keys
     done = subprocess.run([binary, *words, *more, "-q"], capture_output=True, text=True, cwd=folder, env=unmeasured)
     if done.returncode not in (0, 1):

@@ -9,8 +9,8 @@
 #   scripts/pytorch_accuracy.sh --networks dense --turns 1       a piece of it
 #
 # Options: --rehearse FILE (build/release/cli/rehearse), --python FILE (/usr/bin/python3, Debian's with python3-torch and
-# python3-onnx), --out FOLDER (build/pytorch), --machine FILE.toml (else `calibrate --quick` on two ranks), --batch N,
-# --steps N. Exit code 77 where there is no PyTorch. Keep everything else quiet meanwhile.
+# python3-onnx), --out FOLDER (build/pytorch), --machine FILE.toml (else `calibrate --quick --transport sockets` on
+# two ranks), --batch N, --steps N. Exit code 77 where there is no PyTorch. Keep everything else quiet meanwhile.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -31,18 +31,18 @@ mkdir -p "$out"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 if [[ -z $machine ]]; then
     machine=$out/host.toml
-    [[ -e $machine ]] || mpirun --oversubscribe -n 2 "$rehearse" calibrate --quick --model mlp --batch "$batch" --machine-out "$machine" -q > "$out/calibrate.txt"
+    [[ -e $machine ]] || mpirun --oversubscribe --bind-to none -n 2 "$rehearse" calibrate --quick --transport sockets --model mlp --batch "$batch" --machine-out "$machine" -q > "$out/calibrate.txt"
 fi
 
-train() { "$python" scripts/pytorch_train.py "$@" --batch "$batch" --steps "$steps"; }
+train() { timeout 300 "$python" scripts/pytorch_train.py "$@" --batch "$batch" --steps "$steps"; }
 step_of() { "$python" -c 'import json, sys; print(json.load(sys.stdin)["step_s"])'; }
 predicted() {
-    "$rehearse" predict --batch "$batch" --devices 2 --framework pytorch-ddp --format json -q "$@" |
+    "$rehearse" predict --batch "$batch" --devices 2 --framework pytorch-ddp-gloo --format json -q "$@" |
         "$python" -c 'import json, sys; print(json.load(sys.stdin)["points"][0]["step_s"])'
 }
 
 rows=$out/rows.csv
-echo "turn,network,one_s,measured_s,from_profile_s,from_pilot_s" > "$rows"
+echo "turn,network,load,one_s,measured_s,from_profile_s,from_pilot_s" > "$rows"
 for ((turn = 1; turn <= turns; ++turn)); do
     for network in ${networks//,/ }; do
         model=$out/$network.onnx trace=$out/$network.json.gz prices=$out/$network.toml
@@ -52,7 +52,7 @@ for ((turn = 1; turn <= turns; ++turn)); do
         profile=$(predicted --model "$model" --machine "$prices")
         pilot=$(predicted --model "$model" --machine "$machine" --pilot "1=${one}s")
         two=$(train "$network" --ranks 2 | step_of)
-        echo "$turn,$network,$one,$two,$profile,$pilot" >> "$rows"
+        echo "$turn,$network,$(cut -d ' ' -f 1 /proc/loadavg),$one,$two,$profile,$pilot" >> "$rows"
     done
 done
 "$python" - "$rows" <<'END'
@@ -72,6 +72,7 @@ for network in dict.fromkeys(row["network"] for row in rows):
         found.append(abs(error))
         texts.append(f"{middle(key) * 1e3:9.1f} ms ({error:+6.1%})")
     print(f"{network:8} {middle('one_s') * 1e3:9.1f} ms {middle('measured_s') * 1e3:11.1f} ms {texts[0]:>24} {texts[1]:>24}")
+print(f"load of the host: median {statistics.median(float(row['load']) for row in rows):.1f}")
 for key, found in errors.items():
     print(f"{key[:-2].replace('_', ' the ')}: median error {statistics.median(found):.1%}, worst {max(found):.1%}")
 END

@@ -185,10 +185,12 @@ def train(options):
     step_s = torch.tensor(statistics.median(times), dtype=torch.double)
     if ranks > 1:
         dist.all_reduce(step_s, dist.ReduceOp.MAX)
-        dist.destroy_process_group()
+        dist.barrier()
     if rank == 0:
         print(json.dumps({"network": options.network, "ranks": ranks, "batch": options.batch, "steps": len(times),
                           "step_s": step_s.item()}), flush=True)
+    if ranks > 1:
+        os._exit(0)  # gloo's threads may spin for ever where one rank is gone before the other takes leave
 
 
 def spawn(options, argv):
@@ -201,7 +203,15 @@ def spawn(options, argv):
     environment = dict(os.environ, WORLD_SIZE=str(options.ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     processes = [subprocess.Popen([sys.executable, __file__, *argv], env=dict(environment, RANK=str(rank)))
                  for rank in range(options.ranks)]
-    return max(abs(process.wait()) for process in processes)
+    # Where one ends badly the others would wait for it.
+    while True:
+        codes = [process.poll() for process in processes]
+        if all(code is not None for code in codes):
+            return max(map(abs, codes))
+        if any(codes):
+            for process in processes:
+                process.kill()
+        time.sleep(0.05)
 
 
 def main():

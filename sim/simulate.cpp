@@ -105,7 +105,23 @@ struct Simulator::Setting {
     }
 };
 
-Simulator::Simulator(const Schedule& schedule, const Machine& machine) : schedule_(schedule), machine_(machine) {}
+namespace {
+
+// A host that was calibrated on one rank: messages cannot be priced, and one rank has none.
+std::unique_ptr<const Machine> without_messages(const Schedule& schedule, const Machine& machine) {
+    if (ranks(schedule.mesh) > 1 || node_count(machine) > 1 || machine.inside.fraction.value != 0) return nullptr;
+    auto alone = std::make_unique<Machine>(machine);
+    alone->inside.fraction.value = 1;
+    for (NodeKind& node : alone->nodes) {
+        for (NodeLink& link : node.links) link.bandwidth.value = std::max(link.bandwidth.value, Bandwidth{1});
+    }
+    return alone;
+}
+
+}  // namespace
+
+Simulator::Simulator(const Schedule& schedule, const Machine& machine)
+    : schedule_(schedule), alone_(without_messages(schedule, machine)), machine_(alone_ ? *alone_ : machine) {}
 
 Simulator::~Simulator() = default;
 

@@ -76,6 +76,7 @@ private:
     Setting& setting(const Options& options);
 
     const Schedule& schedule_;
+    std::unique_ptr<const Machine> alone_;  // of one rank on a host whose messages nobody measured: it sends none
     const Machine& machine_;
     bool checked_ = false;
     std::vector<std::unique_ptr<Setting>> settings_;  // the first one's prices and rounds serve the others

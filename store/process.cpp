@@ -26,7 +26,8 @@ std::string here() {
 /// where there is none, or it has ended and nobody has asked how.
 std::string beginning(const std::string& number) {
     std::ifstream file{fmt::format("/proc/{}/stat", number)};
-    const std::string text{std::istreambuf_iterator<char>{file}, {}};
+    std::string text;
+    std::getline(file, text, '\0');  // names may have line breaks in them
     const std::size_t name_end = text.rfind(')');
     if (name_end == std::string::npos) return "";
     std::istringstream fields{text.substr(name_end + 1)};

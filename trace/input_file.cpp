@@ -13,7 +13,27 @@ namespace rehearse::trace {
 
 namespace fs = std::filesystem;
 
-InputFile::InputFile(const std::string& path, std::string_view right) : path_(path), right_(right) {
+ReadBuffer::int_type ReadBuffer::underflow() {
+    try {
+        return std::filebuf::underflow();
+    } catch (const std::ios_base::failure&) {
+        refuse();
+    }
+}
+
+std::streamsize ReadBuffer::xsgetn(char* to, std::streamsize count) {
+    try {
+        return std::filebuf::xsgetn(to, count);
+    } catch (const std::ios_base::failure&) {
+        refuse();
+    }
+}
+
+void ReadBuffer::refuse() const {
+    throw InputError(fmt::format("{}: cannot be read: {}", path_, std::generic_category().message(errno)));
+}
+
+InputFile::InputFile(const std::string& path, std::string_view right) : path_(path), right_(right), buffer_(path) {
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
     if (!fs::exists(status)) {
@@ -24,8 +44,8 @@ InputFile::InputFile(const std::string& path, std::string_view right) : path_(pa
     if (!fs::is_regular_file(status)) {
         throw InputError(fmt::format("{}: cannot read: it is a device or a pipe: {}", path, right));
     }
-    stream_.open(path, std::ios::binary);
-    if (!stream_) {
+    stream_.exceptions(std::ios::badbit);  // what refuse() throws comes out of istream::read, too
+    if (buffer_.open(path, std::ios::in | std::ios::binary) == nullptr) {
         throw InputError(fmt::format("{}: cannot read: {}: {}", path, std::generic_category().message(errno), right));
     }
     size_ = static_cast<std::int64_t>(fs::file_size(path, error));

@@ -8,10 +8,25 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "trace/gzip_stream.hpp"
 
 namespace rehearse::trace {
+
+/// A file of which a read that fails is told: InputError "path: cannot be read: Input/output error".
+class ReadBuffer : public std::filebuf {
+public:
+    explicit ReadBuffer(std::string path) : path_(std::move(path)) {}
+
+protected:
+    int_type underflow() override;
+    std::streamsize xsgetn(char* to, std::streamsize count) override;
+
+private:
+    [[noreturn]] void refuse() const;
+    std::string path_;
+};
 
 class InputFile {
 public:
@@ -45,7 +60,8 @@ private:
     void look_for_gzip();
 
     std::string path_, right_;
-    std::ifstream stream_;
+    ReadBuffer buffer_;
+    std::istream stream_{&buffer_};
     std::int64_t size_ = 0;
     std::unique_ptr<GzipBuffer> gzip_;
     std::unique_ptr<std::istream> text_;

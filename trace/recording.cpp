@@ -248,20 +248,6 @@ private:
     Recording recording_;
 };
 
-std::string_view part_name(RecordedCall::Part part) {
-    switch (part) {
-        case RecordedCall::Part::forward:
-            return "forward";
-        case RecordedCall::Part::backward:
-            return "backward";
-        case RecordedCall::Part::update:
-            return "update";
-        case RecordedCall::Part::loader:
-            return "load";
-    }
-    return "";
-}
-
 }  // namespace
 
 Recording read_recording(const std::string& path) {
@@ -290,7 +276,7 @@ Timeline timeline_of(const Recording& recording) {
         Event made = event(call.start, call.end, call.step,
                            call.part == RecordedCall::Part::loader ? Stream::io : Stream::compute);
         made.step = recording.name_of(call);
-        made.pass = part_name(call.part);
+        made.pass = to_string(call.part);
         timeline.events.push_back(std::move(made));
     }
     for (const RecordedCollective& each : recording.collectives) {

@@ -45,7 +45,7 @@ std::optional<double> deviation(const std::vector<LanguageAnswer>& answers, cons
 }
 
 std::optional<LanguageBand> band_of(const std::vector<LanguageAnswer>& answers, const LanguageAnswer& answer,
-                                    const Error& error, std::optional<Seconds> predicted) {
+                                    const Error& error, std::optional<Seconds> predicted, double host) {
     if (!predicted) return std::nullopt;
     const auto printed = [](const LanguageRow& row) { return row.assumed.empty(); };
     std::optional<double> off = deviation(answers, answer.row, error, printed);
@@ -55,7 +55,7 @@ std::optional<LanguageBand> band_of(const std::vector<LanguageAnswer>& answers, 
     }
     if (!off) return std::nullopt;
     LanguageBand band;
-    band.reach = prices::log_reach(*off);
+    band.reach = prices::log_reach(std::hypot(*off, host));
     band.band = prices::around(*predicted, band.reach);
     band.holds = band.band.contains(answer.row.measured);
     return band;
@@ -66,8 +66,8 @@ std::optional<LanguageBand> band_of(const std::vector<LanguageAnswer>& answers, 
 LanguageBands bands_of(const std::vector<LanguageAnswer>& answers) {
     LanguageBands bands;
     for (const LanguageAnswer& each : answers) {
-        bands.cold.push_back(band_of(answers, each, cold_error, predict::total(each.time)));
-        bands.anchored.push_back(band_of(answers, each, anchored_error, each.anchored));
+        bands.cold.push_back(band_of(answers, each, cold_error, predict::total(each.time), each.host));
+        bands.anchored.push_back(band_of(answers, each, anchored_error, each.anchored, each.anchored_host));
     }
     return bands;
 }

@@ -17,6 +17,7 @@ struct LanguageBand {
 /// Bands of each answer, cold and with a pilot, from the errors on all rows of other sources on other boards: nothing
 /// that was measured on the row's machine or by its source. Each source and board counts once, by the mean square of
 /// the logarithms of its errors; a recipe of which something was assumed has at least the band of other such recipes.
+/// Where a step waits for the host, whose speed nobody measured, the band is as much wider as that may change it.
 struct LanguageBands {
     std::vector<std::optional<LanguageBand>> cold, anchored;  // in the order of the answers; empty: nothing to tell by
 };

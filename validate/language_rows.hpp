@@ -34,6 +34,9 @@ struct LanguageAnswer {
     /// the first of them.
     std::optional<double> with_pilot;
     std::optional<Seconds> anchored;  // by the first other row
+    /// How much longer (a logarithm) the step is where the host takes one standard deviation longer for an operator,
+    /// cold and beyond what the first other row says of it.
+    double host = 0, anchored_host = 0;
     double cold() const { return predict::total(time) / row.measured - 1; }
 };
 /// InputError where a row's device is not in calibrate/llm/nodes.csv.

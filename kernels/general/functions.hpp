@@ -28,6 +28,7 @@ enum class Function {
     pow,
     rpow,
     mod,
+    fmod,
     min,
     max,
     mean,
@@ -158,6 +159,8 @@ T value(const Arguments<T>& args) {
         return std::pow(v[1], x);
     } else if constexpr (f == mod) {
         return x - v[1] * std::floor(x / v[1]);
+    } else if constexpr (f == fmod) {
+        return std::fmod(x, v[1]);
     } else if constexpr (f == clip) {
         return std::min(std::max(x, args.at(1, -1e30)), args.at(2, 1e30));
     } else if constexpr (f == relu) {
@@ -303,6 +306,8 @@ T slope(const Arguments<T>& args, std::size_t k) {
         return base == 0 ? T{0} : std::pow(base, power) * std::log(base);
     } else if constexpr (f == mod) {
         return k == 0 ? T{1} : -std::floor(x / v[1]);
+    } else if constexpr (f == fmod) {
+        return k == 0 ? T{1} : -std::trunc(x / v[1]);
     } else if constexpr (f == clip) {
         return static_cast<T>(k == 0 && x >= args.at(1, -1e30) && x <= args.at(2, 1e30));
     } else if constexpr (f == relu) {

@@ -9,7 +9,9 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "kernels/general/by_data.hpp"
 #include "kernels/general/functions.hpp"
+#include "kernels/general/rotary.hpp"
 
 namespace rehearse::kernels::general {
 namespace {
@@ -82,6 +84,25 @@ std::vector<std::int64_t> tiled_places(const Rearrangement& op) {
         for (std::size_t i = 0; i < places.size(); ++i) {
             places[i] += static_cast<std::int64_t>(i) / inner % op.output[d] % from[d - missing] * strides[d - missing];
         }
+    }
+    return places;
+}
+
+// Of each row, each head's own numbers, then the second row's, the same for all heads.
+std::vector<std::int64_t> places_beside_heads(const Rearrangement& op) {
+    expect(op.inputs.size() == 2 && op.numbers.size() == 1 && op.numbers[0] > 0, op,
+           "it joins rows of heads and a row");
+    const std::int64_t heads = op.numbers[0], rows = elements(op.output) / op.output.back();
+    const std::int64_t own = op.inputs[0].back() / heads, common = op.inputs[1].back(), size = own + common;
+    expect(elements(op.inputs[0]) == rows * heads * own && elements(op.inputs[1]) == rows * common &&
+               op.output.back() == heads * size,
+           op, "its rows do not fill the result's heads");
+    std::vector<std::int64_t> places(at(elements(op.output)));
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        const auto place = static_cast<std::int64_t>(i);
+        const std::int64_t row = place / op.output.back(), head = place / size % heads, within = place % size;
+        places[i] =
+            within < own ? (row * heads + head) * own + within : rows * heads * own + row * common + within - own;
     }
     return places;
 }
@@ -159,6 +180,8 @@ std::vector<std::int64_t> reduced_places(const Reduction& op) {
     return places;
 }
 
+bool is_told(const Rearrangement& op) { return op.kind == "pack" && op.numbers.empty(); }
+
 std::vector<std::int64_t> moved_places(const Rearrangement& op, std::span<const std::vector<std::int32_t>> chosen) {
     const Shape& from = op.inputs.front();
     const auto along = [&](const std::vector<std::int64_t>& strides, std::int64_t first) {
@@ -189,6 +212,7 @@ std::vector<std::int64_t> moved_places(const Rearrangement& op, std::span<const 
     if (op.kind == "tile") return tiled_places(op);
     if (op.kind == "join") return joined_places(op);
     if (op.kind != "pack") return padded_places(op);
+    if (!is_told(op)) return places_beside_heads(op);
     expect(!chosen.empty() && chosen.front().size() == at(elements(op.output)), op,
            "which elements it takes is not known");
     return {chosen.front().begin(), chosen.front().end()};
@@ -207,6 +231,7 @@ std::vector<Pair> pairs_of(const BatchedMatMul& op) {
 std::string why_not(const Op& op) {
     try {
         if (const auto* each = std::get_if<Elementwise>(&op)) {
+            if (each->function == "rotary") return why_not_turned(*each);
             const auto function = function_of(each->function);
             if (!function) return fmt::format("no kernel computes '{}'", each->function);
             const std::size_t count = operands_of(*each).size();
@@ -219,7 +244,8 @@ std::string why_not(const Op& op) {
         }
         if (const auto* reduction = std::get_if<Reduction>(&op); reduction != nullptr && reduction->function == "topk")
             return "no kernel sorts";
-        if (const auto* moved = std::get_if<Rearrangement>(&op); moved != nullptr && moved->kind != "pack") {
+        if (const auto* moved = std::get_if<Rearrangement>(&op); moved != nullptr && !is_told(*moved)) {
+            if (by_data(*moved)) return why_not_by_data(*moved);
             if (moved->inputs.empty()) return "it moves nothing";
             moved_places(*moved, {});
         }

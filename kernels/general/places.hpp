@@ -47,6 +47,9 @@ std::vector<Operand> operands_of(const Elementwise& op);
 
 /// Of a Reduction: which element of the result each element of the input goes to.
 std::vector<std::int64_t> reduced_places(const Reduction& op);
+/// Whether Layer::given says where its values come from. A "pack" of rows with one number, so many heads, puts the same
+/// second row beside the first one's part of each head.
+bool is_told(const Rearrangement& op);
 /// Of a Rearrangement: which element of the inputs, one after the other, each of the result is; -1: `fill`.
 std::vector<std::int64_t> moved_places(const Rearrangement& op, std::span<const std::vector<std::int32_t>> chosen);
 

@@ -48,6 +48,7 @@ std::vector<Read> reads_of(const Elementwise& op, const Buffers& b) {
 }  // namespace
 
 void run(const Elementwise& op, Pass pass, std::int64_t batch, const Buffers& b) {
+    if (op.function == "rotary") return run_rotary(op, pass, batch, b);
     const general::Function function = *general::function_of(op.function);
     const std::vector<Read> reads = reads_of(op, b);
     const std::int64_t count = elements(op.shape);

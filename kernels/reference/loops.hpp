@@ -48,6 +48,8 @@ void run(const Recurrent& op, Pass pass, std::int64_t batch, const Buffers& buff
 void run(const Normalization& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const SoftmaxAlong& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 void run(const Parameter& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run_by_data(const Rearrangement& op, Pass pass, std::int64_t batch, const Buffers& buffers);
+void run_rotary(const Elementwise& op, Pass pass, std::int64_t batch, const Buffers& buffers);
 
 /// An activation at x, and its slope there.
 double value(Nonlinearity kind, double x);

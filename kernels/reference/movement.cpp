@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "kernels/general/by_data.hpp"
 #include "kernels/general/places.hpp"
 #include "kernels/reference/loops.hpp"
 
@@ -50,6 +51,7 @@ void scatter(const Gather& op, Pass pass, std::int64_t batch, const Buffers& b) 
 }  // namespace
 
 void run(const Rearrangement& op, Pass pass, std::int64_t batch, const Buffers& b) {
+    if (general::by_data(op)) return run_by_data(op, pass, batch, b);
     const std::vector<std::int64_t> places = general::moved_places(op, b.chosen);
     const std::vector<Source> all = sources(op.inputs);
     const auto count = static_cast<std::int64_t>(places.size());

@@ -40,10 +40,10 @@ int neox_block(Rows& rows, const Config& c, const std::string& name, int x) {
     const int qkv =
         rows.dense(self + ".query_key_value", rows.layer_norm(name + ".input_layernorm", x), 3 * hidden, bias);
     const auto turned = static_cast<std::int64_t>(static_cast<double>(size) * c.number("rotary_pct", 0.25));
-    Elementwise rotary{"rotary", b.shape(qkv), {b.shape(qkv)}};
-    rotary.constants = {{rows.rows(qkv), turned}};
-    rotary.numbers = {static_cast<double>(2 * heads * turned)};  // of queries and keys
-    int y = packed_attention(rows, self, turned > 0 ? b.layer(self + ".rotary", rotary, {qkv}) : qkv, heads, size);
+    // Of queries and keys, which lie before the values.
+    const int rows_turned =
+        turned > 0 ? rows.rotary(self + ".rotary", qkv, {.size = size, .turned = turned}, 2 * heads) : qkv;
+    int y = packed_attention(rows, self, rows_turned, heads, size);
     y = rows.dropout(name + ".post_attention_dropout", rows.dense(self + ".dense", y, hidden, bias), dropped);
     const bool parallel = c.flag("use_parallel_residual", true);  // both halves read the same rows
     const int middle = parallel ? x : b.add(self + ".add", x, y);

@@ -26,11 +26,13 @@ int latent_attention(Rows& rows, const Config& config, const std::string& name, 
     } else {
         q = rows.dense(name + ".q_proj", from, heads * size, false);
     }
-    q = rows.rotary(name + ".rotary_q", q, size, turned);
+    // Neighbours, as DeepSeek's own code pairs them; the position lies behind what is plain.
+    const Rotation last{.size = size, .turned = turned, .first = plain, .neighbours = true};
+    q = rows.rotary(name + ".rotary_q", q, last);
     const int both = rows.dense(name + ".kv_a_proj_with_mqa", from, latent + turned, bias);
     const int row = rows.rms_norm(name + ".kv_a_layernorm", rows.slice(name + ".latent", both, 1, 0, latent));
-    const int position =
-        rows.rotary(name + ".rotary_k", rows.slice(name + ".position", both, 1, latent, turned), turned, turned);
+    const int position = rows.rotary(name + ".rotary_k", rows.slice(name + ".position", both, 1, latent, turned),
+                                     {.size = turned, .turned = turned, .neighbours = true});
     const int own = rows.dense(name + ".kv_b_proj.keys", row, heads * plain, false);
     const int v = rows.dense(name + ".kv_b_proj.values", row, heads * values, false);
     NetworkBuilder& b = rows.builder();

@@ -35,8 +35,7 @@ Habits habits_of(const std::string& type) {
 class Decoder {
 public:
     Decoder(const Request& request, std::int64_t tokens)
-        : request_(request),
-          c_(request.config),
+        : c_(request.config),
           type_(c_.text("model_type", "")),
           habits_(habits_of(type_)),
           b_(request.name, Input{{tokens}, c_.size("vocab_size")}),
@@ -95,7 +94,6 @@ private:
         return rows_.dense(name + ".o_proj", made, hidden_, bias && !habits_.qkv_bias);
     }
 
-    const Request& request_;
     const Config& c_;
     std::string type_;
     Habits habits_;

@@ -75,17 +75,18 @@ int Rows::multiply(const std::string& name, int a, int b) {
     return b_.layer(name, Elementwise{"mul", b_.shape(a), {b_.shape(a), b_.shape(b)}}, {a, b});
 }
 
-int Rows::rotary(const std::string& name, int from, std::int64_t head_size, std::int64_t turned) {
-    Elementwise op{"rotary", b_.shape(from), {b_.shape(from)}};
-    op.constants = {{rows(from), turned}};  // sine and cosine of each pair
-    if (turned != head_size) op.numbers = {static_cast<double>(width(from) / head_size * turned)};
-    return b_.layer(name, op, {from});
+int Rows::rotary(const std::string& name, int from, Rotation rotation, std::int64_t heads) {
+    if (rotation.base == 0) rotation.base = config_.number("rope_theta", config_.number("rotary_emb_base", 10000));
+    if (heads == 0) heads = width(from) / rotation.size;
+    // Read beside the rows: sine and cosine of each pair.
+    return b_.layer(name, rehearse::rotary(b_.shape(from), rotation, heads, {{rows(from), rotation.turned}}), {from});
 }
 
 int Rows::attention(const std::string& name, int q, int k, int v, const Heads& heads) {
     if (heads.rotary > 0) {
-        q = rotary(name + ".rotary_q", q, heads.head_size, heads.rotary);
-        k = rotary(name + ".rotary_k", k, heads.head_size, heads.rotary);
+        const Rotation rotation{.size = heads.head_size, .turned = heads.rotary};
+        q = rotary(name + ".rotary_q", q, rotation);
+        k = rotary(name + ".rotary_k", k, rotation);
     }
     Attention op{.heads = heads.heads,
                  .queries = rows(q),

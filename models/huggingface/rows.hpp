@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "core/rotary.hpp"
 #include "models/builder.hpp"
 #include "models/huggingface/config.hpp"
 
@@ -34,8 +35,9 @@ public:
     /// The function that config's `key` names, `otherwise` where it is absent.
     int function(const std::string& name, int from, std::string_view key, std::string_view otherwise);
     int multiply(const std::string& name, int a, int b);
-    /// Rotary embeddings (Su et al. 2021) of the first `turned` of each `head_size` numbers.
-    int rotary(const std::string& name, int from, std::int64_t head_size, std::int64_t turned);
+    /// Rotary embeddings (core/rotary.hpp) of the first `heads` heads of each row; 0: of all. `base`: of the angles, by
+    /// the config where it is 0.
+    int rotary(const std::string& name, int from, Rotation rotation, std::int64_t heads = 0);
     int attention(const std::string& name, int q, int k, int v, const Heads& heads);
     int dropout(const std::string& name, int from, double share);
     /// `count` numbers of an axis, from number `first` on; one row of rows is a vector.

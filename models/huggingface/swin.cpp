@@ -5,12 +5,15 @@
 //   q, k, v {rows, heads d} ─ to windows ─ {windows, heads, w^2, d} ─ q k^T / sqrt d ─ + bias (+ mask) ─ softmax ─ v ─
 //   back
 #include <cmath>
+#include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
 #include "core/error.hpp"
 #include "models/huggingface/families.hpp"
 #include "models/huggingface/rows.hpp"
+#include "models/huggingface/windows.hpp"
 
 namespace rehearse::models::huggingface {
 namespace {
@@ -73,8 +76,10 @@ private:
         // Windows no larger than the image, which is filled up to whole ones; of one window none is shifted.
         const std::int64_t window = std::min(c_.size("window_size"), side_);
         const std::int64_t along = (side_ + window - 1) / window, windows = along * along, seen = window * window;
-        const Shape all{windows, seen, width};
-        x = b_.layer(name + ".windows", Rearrangement{"pack", {b_.shape(x)}, {windows * seen, width}}, {x});
+        const bool shifted = shifts && windows > 1;
+        const Windows parts{side_, window, shifted ? window / 2 : 0};
+        x = told(b_.layer(name + ".windows", Rearrangement{"pack", {b_.shape(x)}, {windows * seen, width}}, {x}), parts,
+                 width, &Windows::cut);
         const bool bias = c_.flag("qkv_bias", true);
         const auto part = [&](const std::string& which, const std::vector<std::int64_t>& axes) {
             const int made = rows_.dense(name + ".self." + which, x, width, bias);
@@ -89,26 +94,41 @@ private:
             b_.layer(name + ".self.scale", Elementwise{"mul", scores, {scores}, {}, {}, {scale}}, {products});
         const std::int64_t apart = (2 * window - 1) * (2 * window - 1);
         const Gather picked{{apart, heads}, {seen * seen, heads}, seen * seen, true};
-        int distances = b_.layer(name + ".self.relative_position_bias_table", picked, {});
+        int distances =
+            told(b_.layer(name + ".self.relative_position_bias_table", picked, {}), parts, heads, &Windows::distances);
         distances = rows_.transpose(name + ".self.relative_position_bias.transpose", distances, {1, 0});
         distances = rows_.view(name + ".self.relative_position_bias", distances, {heads, seen, seen});
         Elementwise biased{"add", scores, {scores, b_.shape(distances)}};
-        if (shifts && windows > 1) biased.constants = {{windows, 1, seen, seen}};
+        if (shifted) biased.constants = {{windows, 1, seen, seen}};
         int p = b_.layer(name + ".self.bias", biased, {scaled, distances});
+        if (shifted) b_.at(p).given = parts.mask();
         p = b_.layer(name + ".self.softmax", SoftmaxAlong{scores, 3}, {p});
         int y = b_.layer(name + ".self.context", BatchedMatMul{scores, b_.shape(v)}, {p, v});
         y = rows_.view(name + ".self.context.view", rows_.transpose(name + ".self.context.transpose", y, {0, 2, 1, 3}),
                        {windows * seen, width});
         y = dropped(name + ".output.dropout", rows_.dense(name + ".output.dense", y, width, true));
-        return b_.layer(name + ".image", Rearrangement{"pack", {b_.shape(y)}, {side_ * side_, width}}, {y});
+        return told(b_.layer(name + ".image", Rearrangement{"pack", {b_.shape(y)}, {side_ * side_, width}}, {y}), parts,
+                    width, &Windows::joined);
+    }
+
+    // What blocks of one stage are told is kept once.
+    using Tell = Windows::Told (Windows::*)(std::int64_t) const;
+    int told(int layer, const Windows& parts, std::int64_t width, Tell tell) {
+        const auto order = std::tuple{tell == &Windows::cut, tell == &Windows::joined};
+        Windows::Told& known = told_[{parts.side, parts.window, parts.shift, width, order}];
+        if (known == nullptr) known = (parts.*tell)(width);
+        b_.at(layer).given = known;
+        return layer;
     }
 
     // Four neighbours side by side, an image of odd size filled up.
     int downsample(const std::string& name, int x) {
         const std::int64_t width = rows_.width(x);
+        const Windows before{side_};
         side_ = (side_ + 1) / 2;
         const Shape wide{side_ * side_, 4 * width};
         x = b_.layer(name + ".neighbours", Rearrangement{"pack", {b_.shape(x)}, wide}, {x});
+        b_.at(x).given = before.neighbours(width);
         return rows_.dense(name + ".reduction", rows_.layer_norm(name + ".norm", x), 2 * width, false);
     }
 
@@ -118,6 +138,8 @@ private:
     std::string prefix_;
     NetworkBuilder b_;
     Rows rows_;
+    std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::tuple<bool, bool>>, Windows::Told>
+        told_;
 };
 
 }  // namespace

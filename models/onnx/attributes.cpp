@@ -60,25 +60,26 @@ std::vector<std::int64_t> OnnxGraph::integers(const onnx::NodeProto& node, std::
 }
 
 void OnnxGraph::check_attributes() const {
-    for (const onnx::NodeProto* each : nodes_) {
-        const onnx::NodeProto& node = *each;
-        const std::string& type = node.op_type();
-        const bool alone =
-            type == "Constant" || type == "RandomNormal" || type == "RandomUniform" || type.starts_with("Sequence");
-        if (node.output_size() < 1) fail(node, "it makes nothing");
-        if (node.input_size() < 1 && !alone && node.domain().empty()) fail(node, "it has no inputs");
-        for (const std::string_view name : {"strides", "dilations", "kernel_shape", "group", "blocksize"}) {
-            const auto* found = find(node, name);
-            if (found == nullptr) continue;
-            std::vector<std::int64_t> values(found->ints().begin(), found->ints().end());
-            if (values.empty()) values.push_back(found->i());
-            for (const std::int64_t value : values)
-                if (value < 1 || value > largest) fail(node, fmt::format("'{}' of {} is impossible", name, value));
-        }
-        if (const auto* pads = find(node, "pads"))
-            for (const std::int64_t value : pads->ints())
-                if (value < -largest || value > largest) fail(node, fmt::format("'pads' of {} is impossible", value));
+    for (const onnx::NodeProto* node : nodes_) check_attributes(*node);
+}
+
+void OnnxGraph::check_attributes(const onnx::NodeProto& node) const {
+    const std::string& type = node.op_type();
+    const bool alone =
+        type == "Constant" || type == "RandomNormal" || type == "RandomUniform" || type.starts_with("Sequence");
+    if (node.output_size() < 1) fail(node, "it makes nothing");
+    if (node.input_size() < 1 && !alone && node.domain().empty()) fail(node, "it has no inputs");
+    for (const std::string_view name : {"strides", "dilations", "kernel_shape", "group", "blocksize"}) {
+        const auto* found = find(node, name);
+        if (found == nullptr) continue;
+        std::vector<std::int64_t> values(found->ints().begin(), found->ints().end());
+        if (values.empty()) values.push_back(found->i());
+        for (const std::int64_t value : values)
+            if (value < 1 || value > largest) fail(node, fmt::format("'{}' of {} is impossible", name, value));
     }
+    if (const auto* pads = find(node, "pads"))
+        for (const std::int64_t value : pads->ints())
+            if (value < -largest || value > largest) fail(node, fmt::format("'pads' of {} is impossible", value));
 }
 
 }  // namespace rehearse::models

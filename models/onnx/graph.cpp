@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <ranges>
 
 #include <fmt/format.h>
@@ -21,6 +22,22 @@ namespace {
 constexpr int deepest = 32;                 // functions in functions
 constexpr std::size_t most_nodes = 200000;  // of a graph, functions put in
 
+using Rename = std::function<void(std::string*)>;
+
+// Of a branch all values, its own too: a function is put in once a call.
+// NOLINTNEXTLINE(misc-no-recursion): branches have branches, no deeper than protobuf reads
+void rename_all(onnx::GraphProto& graph, const Rename& rename) {
+    for (auto& tensor : *graph.mutable_initializer()) rename(tensor.mutable_name());
+    for (auto& value : *graph.mutable_input()) rename(value.mutable_name());
+    for (auto& value : *graph.mutable_output()) rename(value.mutable_name());
+    for (auto& node : *graph.mutable_node()) {
+        for (auto& value : *node.mutable_input()) rename(&value);
+        for (auto& value : *node.mutable_output()) rename(&value);
+        for (auto& attribute : *node.mutable_attribute())
+            if (attribute.has_g()) rename_all(*attribute.mutable_g(), rename);
+    }
+}
+
 }  // namespace
 
 bool floating(int element) {
@@ -35,7 +52,6 @@ OnnxGraph::OnnxGraph(const std::string& path, const ImportOptions& options, Samp
     check_attributes();
     find_inputs(options);
     declare();
-    count_readers();
     infer();
     if (open_batch_ && mixes_samples()) {  // it cannot be seen by the size: one sample a file then
         open_batch_ = false;
@@ -46,6 +62,7 @@ OnnxGraph::OnnxGraph(const std::string& path, const ImportOptions& options, Samp
         batch_ = 1;
         infer();
     }
+    count_readers();
 }
 
 void OnnxGraph::read() {
@@ -106,6 +123,7 @@ void OnnxGraph::expand(const onnx::NodeProto& node, const std::string& prefix, i
         for (auto& value : *copy.mutable_output()) rename(&value);
         for (int i = copy.attribute_size() - 1; i >= 0; --i) {
             auto& attribute = *copy.mutable_attribute(i);
+            if (attribute.has_g()) rename_all(*attribute.mutable_g(), rename);
             if (attribute.ref_attr_name().empty()) continue;
             const auto given = std::ranges::find_if(
                 node.attribute(), [&](const auto& each) { return each.name() == attribute.ref_attr_name(); });
@@ -142,8 +160,45 @@ void OnnxGraph::declare() {
 void OnnxGraph::infer() {
     values_ = given_;
     why_.clear();
+    if (written_.empty()) written_ = nodes_;
+    nodes_.clear();
     Inference inference{*this};
-    for (const onnx::NodeProto* node : nodes_) inference.infer(*node);
+    std::vector<const onnx::NodeProto*> open(written_.rbegin(), written_.rend());
+    while (!open.empty()) {
+        const onnx::NodeProto* node = open.back();
+        open.pop_back();
+        if (node->op_type() == "If" && put_branch(*node, open)) continue;
+        if (nodes_.size() > most_nodes) fail(fmt::format("it has more than {} nodes", most_nodes));
+        inference.infer(*node);
+        nodes_.push_back(node);
+    }
+}
+
+// A branch whose condition follows from sizes, as PyTorch exports squeeze(), takes the place of its If: its nodes, then
+// its outputs by their outer names. False where the condition depends on data.
+bool OnnxGraph::put_branch(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open) {
+    if (node.input_size() != 1) return false;
+    const auto condition = scalar(node.input(0));
+    if (!condition) return false;
+    const std::string_view name = *condition != 0 ? "then_branch" : "else_branch";
+    const auto branch =
+        std::ranges::find_if(node.attribute(), [&](const auto& each) { return each.name() == name && each.has_g(); });
+    if (branch == node.attribute().end()) fail(node, fmt::format("it has no {}", name));
+    const onnx::GraphProto& graph = branch->g();
+    if (graph.output_size() < node.output_size()) fail(node, fmt::format("its {} makes too few outputs", name));
+    for (const auto& tensor : graph.initializer()) values_[tensor.name()] = initializer(tensor, true);
+    for (int i = node.output_size(); i-- > 0;) {
+        onnx::NodeProto& last = made_.emplace_back();
+        last.set_op_type("Identity");
+        last.add_input(graph.output(i).name());
+        last.add_output(node.output(i));
+        open.push_back(&last);
+    }
+    for (int i = graph.node_size(); i-- > 0;) {
+        check_attributes(graph.node(i));
+        open.push_back(&graph.node(i));
+    }
+    return true;
 }
 
 bool OnnxGraph::mixes_samples() const {

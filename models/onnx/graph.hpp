@@ -47,6 +47,7 @@ struct Value {
     /// Whether it is nothing but elements of the one initializer of `weights`, and which of them each is; null: as they
     /// lie.
     bool moved = false;
+    bool computed = false;  // of weights by more than moving them
     std::shared_ptr<const std::vector<double>> places{};
     const onnx::NodeProto* maker = nullptr;
 };
@@ -104,6 +105,8 @@ private:
     void inline_functions();
     void expand(const onnx::NodeProto& node, const std::string& prefix, int depth);
     void check_attributes() const;
+    void check_attributes(const onnx::NodeProto& node) const;
+    bool put_branch(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
     void find_inputs(const ImportOptions& options);
     void find_batch(const ImportOptions& options);
     void declare();
@@ -115,9 +118,10 @@ private:
     std::string path_;
     bool keeps_values_ = false;
     onnx::ModelProto model_;
-    std::deque<onnx::NodeProto> made_;  // of functions
-    std::vector<const onnx::NodeProto*> nodes_;
-    std::unordered_set<std::string> buffers_;  // initializers that the file says are not trained
+    std::deque<onnx::NodeProto> made_;             // of functions
+    std::vector<const onnx::NodeProto*> written_;  // functions put in
+    std::vector<const onnx::NodeProto*> nodes_;    // branches too
+    std::unordered_set<std::string> buffers_;      // initializers that the file says are not trained
     std::int64_t opset_ = 0;
     Samples samples_ = Samples::first;
     std::int64_t batch_ = 1;

@@ -135,17 +135,12 @@ void say_what_was_seen(Import& import, Network& network) {
 
 namespace {
 
-// Whoever runs the network gets rotary embeddings in parts: no kernel turns them at once.
-template <typename Options>
-bool is_run(const Options& options) {
-    if constexpr (requires { options.values; }) return options.values;
-    return false;
-}
-
 Network import_graph(const std::string& path, const OnnxGraph& graph, const ImportOptions& options) {
     std::vector<std::string> floats;
     for (const std::string& input : graph.inputs())
         if (graph.activation(input)) floats.push_back(input);
+    for (const std::string& input : floats)
+        if (!graph.sample(input)) graph.fail(fmt::format("input '{}' has an impossible size", input));
     const auto integers = first_integers(graph);
     if (floats.empty() && !integers) graph.fail("it reads no numbers, and no integers that pick rows of a table");
     Import import{graph, options,
@@ -159,9 +154,8 @@ Network import_graph(const std::string& path, const OnnxGraph& graph, const Impo
     Patterns patterns;
     find_normalizations(graph, patterns);
     find_functions(graph, patterns);
-    const bool turns = !is_run(options);
-    find_attention(graph, patterns, turns);
-    if (turns) find_rotary(graph, patterns);
+    find_attention(graph, patterns);
+    find_rotary(graph, patterns);
     for (const onnx::NodeProto* node : graph.nodes()) {
         if (patterns.inside.contains(node)) continue;
         const auto pattern = patterns.at.find(node);

@@ -118,6 +118,16 @@ std::vector<std::int32_t> chosen(const Value& value, const Shape& own, const Sha
 
 }  // namespace
 
+namespace {
+
+// Whether several nodes take a tensor, or one that cuts it.
+bool in_parts(const OnnxGraph& graph, const std::string& tensor) {
+    const auto& readers = graph.readers_of(tensor);
+    return readers.size() > 1 || (readers.size() == 1 && readers.front()->op_type() == "Split");
+}
+
+}  // namespace
+
 // A tensor that training changes: where it broadcasts as it lies, or moved without loss, in the shape in which it is
 // read; else as it is stored, and the layer is told which elements are meant.
 void Import::take_weights(const onnx::NodeProto& node, const std::string& name, Operands& all) const {
@@ -127,14 +137,17 @@ void Import::take_weights(const onnx::NodeProto& node, const std::string& name, 
         const Shape dims = graph.dims(tensor).value_or(Shape{});
         const bool all_of_it = value.weights.size() == 1 && read && elements(*read) == elements(dims);
         const bool known = !graph.keeps_values() || (value.moved && read && value.weights.size() == 1);
-        bool once = all_of_it;
+        // Who runs it may train a part of a tensor here, others elsewhere: a part goes by its first element.
+        const bool part = !all_of_it && graph.keeps_values() && known && value.places && !value.places->empty() &&
+                          in_parts(graph, tensor);
+        bool once = all_of_it || part;
         if (value.places) {
             std::vector<double> sorted = *value.places;
             std::ranges::sort(sorted);
             once = once && std::ranges::adjacent_find(sorted) == sorted.end();
         }
         all.order += 'w';
-        all.tensors.push_back(tensor);
+        all.tensors.push_back(part && once ? fmt::format("{}[{}]", tensor, value.places->front()) : tensor);
         all.weights.push_back(once ? *read : dims.empty() ? Shape{1} : dims);
         all.start.push_back(once ? name : tensor);
         all.given.places.emplace_back();
@@ -150,14 +163,12 @@ void Import::take_constant(const onnx::NodeProto& node, const std::string& name,
     Shape dims = side ? sample(node, name) : value.dims.value_or(Shape{1});
     const auto read = beside_samples(node, dims);
     if (!side && read) dims = *read;
+    auto known = side ? std::nullopt : values_beside(node, value);
+    if (known) dims = known->shape;
     all.order += 'c';
     all.constants.push_back(dims.empty() ? Shape{1} : dims);
     all.given.fixed.emplace_back();
-    if (value.data && read && !side) {
-        // Infinity times zero is no number; the lowest float hides as well.
-        std::ranges::transform(*value.data, std::back_inserter(all.given.fixed.back()),
-                               [](double one) { return static_cast<float>(std::clamp(one, -1e38, 1e38)); });
-    }
+    if (known) all.given.fixed.back() = std::move(known->values);
     if (side) all.given.not_run = fmt::format("'{}' is made of integers that are fed in", name);
     if (graph.keeps_values() && !side && all.given.fixed.back().empty())
         all.given.not_run = fmt::format("what '{}' holds is not known", name);

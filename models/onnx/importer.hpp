@@ -81,6 +81,9 @@ struct Import {
     void alias(const onnx::NodeProto& node, const std::string& value, const std::string& from);
     /// The integers that pick rows of a table of so many.
     int indices(const std::string& value, std::int64_t count, std::int64_t vocabulary);
+    /// A layer that has the same values for each sample, which no training changes. None: not known, and so not run.
+    int fixed_layer(const onnx::NodeProto& node, const std::string& what, const Shape& shape,
+                    std::vector<float> values);
     [[noreturn]] void mixed(const onnx::NodeProto& node, const std::string& what) const;
     std::string name_for(const onnx::NodeProto& node, const std::vector<std::string>& tensors = {});
     std::vector<std::string> tensors(const onnx::NodeProto& node, int first, int last) const;
@@ -89,12 +92,25 @@ struct Import {
     /// The sizes of a constant beside samples of what the node makes: without the dimension of the samples.
     /// Nothing where it has more than one of these.
     std::optional<Shape> beside_samples(const onnx::NodeProto& node, const Shape& dims) const;
+    /// The values of a constant beside one sample: those of one, where it is repeated for each. Nothing where they are
+    /// not known, or differ from sample to sample.
+    struct Beside {
+        Shape shape;
+        std::vector<float> values;
+    };
+    std::optional<Beside> values_beside(const onnx::NodeProto& node, const Value& value) const;
     /// What the file says of each layer's values, once all are there.
     void give(Network& network) const;
 };
 
 /// Dimension `axis` of a value in that of one sample; -1 where it is the samples'.
 std::int64_t in_sample(const Value& value, const Shape& sample, std::int64_t axis);
+
+/// The same of the sample's own axes; nothing where it is the samples'.
+std::optional<std::size_t> axis_of_sample(const Value& value, const Shape& sample, std::int64_t axis);
+
+/// A tensor of the file as a layer beside each sample: trained, or fixed; -1 where it is neither.
+int beside(Import& import, const onnx::NodeProto& node, int input);
 
 /// Empty when the node was taken over; else why this form of the operator is unknown to us.
 using Translate = std::string (*)(Import& import, const onnx::NodeProto& node);
@@ -108,8 +124,7 @@ struct Patterns {
 };
 void find_functions(const OnnxGraph& graph, Patterns& patterns);
 void find_normalizations(const OnnxGraph& graph, Patterns& patterns);
-/// `turns`: rotary embeddings become a layer before it; else attention that has them stays in the general form.
-void find_attention(const OnnxGraph& graph, Patterns& patterns, bool turns);
+void find_attention(const OnnxGraph& graph, Patterns& patterns);
 void find_rotary(const OnnxGraph& graph, Patterns& patterns);
 
 /// Of ops_rare.cpp.

@@ -32,6 +32,11 @@ int element_of(const onnx::NodeProto& node, int output, const Value& first) {
     return first.element;
 }
 
+bool moves_alone(const onnx::NodeProto& node) {
+    return is_one_of(node.op_type(), {"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Slice", "Gather",
+                                      "Expand", "Concat", "Identity", "Cast", "Split", "Tile"});
+}
+
 }  // namespace
 
 bool makes_integers(const onnx::NodeProto& node) {
@@ -88,13 +93,14 @@ std::optional<std::vector<std::int64_t>> Inference::axes_of(const onnx::NodeProt
 
 void Inference::infer(const onnx::NodeProto& node) {
     why_.clear();
-    bool constant = true, side = false;
+    bool constant = true, side = false, computed = false;
     std::vector<std::string> weights;
     for (const std::string& name : node.input()) {
         if (name.empty()) continue;
         const Value& value = graph_.value(name);
         constant = constant && value.kind == Value::Kind::constant;
         side = side || value.kind == Value::Kind::side;
+        computed = computed || value.computed;
         for (const std::string& weight : value.weights)
             if (std::ranges::find(weights, weight) == weights.end()) weights.push_back(weight);
     }
@@ -131,6 +137,7 @@ void Inference::infer(const onnx::NodeProto& node) {
         }
         if (value.kind == Value::Kind::constant) {
             if (floating(value.element) && !of_shape && !makes_integers(node)) value.weights = weights;
+            value.computed = !value.weights.empty() && (!moves_alone(node) || computed);
             if (value.dims && product <= most_kept(value, product)) value.data = values(node, *value.dims, i);
             if (value.data && value.data->size() != static_cast<std::size_t>(product)) value.data = nullptr;
             if (graph_.keeps_values() && value.dims && value.weights.size() == 1) follow(node, i, value);
@@ -154,9 +161,7 @@ double Inference::most_kept(const Value& value, double product) const {
 
 // Moves the numbers of the initializer's elements as the node moves the elements.
 void Inference::follow(const onnx::NodeProto& node, int output, Value& value) {
-    if (!is_one_of(node.op_type(), {"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Slice", "Gather",
-                                    "Expand", "Concat", "Identity", "Cast", "Split", "Tile"}))
-        return;
+    if (!moves_alone(node)) return;
     Value* from = nullptr;
     for (const std::string& input : node.input()) {
         const auto found = graph_.values_.find(input);

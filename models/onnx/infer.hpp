@@ -92,6 +92,8 @@ private:
     double most_kept(const Value& value, double product) const;
     void follow(const onnx::NodeProto& node, int output, Value& value);
     Data values_moved(const onnx::NodeProto& node, const Shape& shape) const;
+    // infer_tables.cpp
+    Data values_of_tables(const onnx::NodeProto& node, const Shape& shape) const;
 
     // infer_batch.cpp
     int batch_of(const onnx::NodeProto& node, int output, const Shape& shape, std::int64_t& lead) const;

@@ -61,6 +61,14 @@ std::function<double(double)> function_of_one(const std::string& type) {
     if (type == "Exp") return [](double a) { return std::exp(a); };
     if (type == "Reciprocal") return [](double a) { return 1 / a; };
     if (type == "Identity") return [](double a) { return a; };
+    if (type == "Sin") return [](double a) { return std::sin(a); };
+    if (type == "Cos") return [](double a) { return std::cos(a); };
+    if (type == "Log") return [](double a) { return std::log(a); };
+    if (type == "Tanh") return [](double a) { return std::tanh(a); };
+    if (type == "Sigmoid") return [](double a) { return 1 / (1 + std::exp(-a)); };
+    if (type == "Relu") return [](double a) { return std::max(a, 0.0); };
+    if (type == "Round") return [](double a) { return std::nearbyint(a); };
+    if (type == "Sign") return [](double a) { return static_cast<double>((a > 0) - (a < 0)); };
     return nullptr;
 }
 
@@ -112,7 +120,8 @@ Inference::Data Inference::values(const onnx::NodeProto& node, const Shape& shap
         if (!node.input(i).empty() && (!in(node, i).data || !in(node, i).dims)) return nullptr;
     if (node.input_size() == 0) return nullptr;
     if (Data made = values_by_element(node, shape)) return made;
-    return values_moved(node, shape);
+    if (Data made = values_moved(node, shape)) return made;
+    return values_of_tables(node, shape);
 }
 
 Inference::Data Inference::values_by_element(const onnx::NodeProto& node, const Shape& shape) const {
@@ -174,18 +183,6 @@ Inference::Data Inference::values_moved(const onnx::NodeProto& node, const Shape
             made[i] = (*x)[at];
         }
         return std::make_shared<const Values>(std::move(made));
-    }
-    if (type == "ReduceProd" || type == "ReduceSum" || type == "ReduceMax" || type == "ReduceMin") {
-        if (count != 1 || x->empty()) return nullptr;
-        double made = x->front();
-        for (std::size_t i = 1; i < x->size(); ++i) {
-            const double one = (*x)[i];
-            made = type == "ReduceProd"  ? made * one
-                   : type == "ReduceSum" ? made + one
-                   : type == "ReduceMax" ? std::max(made, one)
-                                         : std::min(made, one);
-        }
-        return std::make_shared<const Values>(Values{made});
     }
     if (type == "Trilu" && from.size() >= 2) {
         const auto k = node.input_size() > 1 ? to_integer(in(node, 1).data->front()) : 0;

@@ -176,7 +176,6 @@ void clip(const Import& import, const onnx::NodeProto& node, Elementwise& op) {
 std::string unlike_ours(const Import& import, const onnx::NodeProto& node) {
     const std::string& type = node.op_type();
     if (type == "ReverseSequence") return "samples are turned by lengths of their own";
-    if (type == "Mod" && integer(node, "fmod", 0) != 0) return "its remainder has the dividend's sign";
     if (!type.starts_with("Cast")) return "";
     const bool from = floating(import.graph.value(node.input(0)).element);
     return from && !floating(import.graph.value(node.output(0)).element) ? "it makes integers of numbers" : "";
@@ -199,6 +198,7 @@ std::string elementwise(Import& import, const onnx::NodeProto& node) {
         return "";
     }
     op.order = from.order;
+    if (op.function == "mod" && integer(node, "fmod", 0) != 0) op.function = "fmod";  // of the dividend's sign
     if (op.function == "clip") clip(import, node, op);
     for (const Default& each : defaults) {
         if (each.function != op.function) continue;

@@ -17,13 +17,6 @@ std::string reshape(Import& import, const onnx::NodeProto& node) {
 
 namespace {
 
-// A place that numbers of an axis go to: the axis of one sample; nothing where it is the samples' own.
-std::optional<std::size_t> axis_of_sample(const Value& value, const Shape& sample, std::int64_t axis) {
-    const std::int64_t found = in_sample(value, sample, axis);
-    if (found < 0 || static_cast<std::size_t>(found) >= sample.size()) return std::nullopt;
-    return static_cast<std::size_t>(found);
-}
-
 std::optional<std::vector<std::int64_t>> numbers_of(const Import& import, const onnx::NodeProto& node,
                                                     std::string_view attribute, int input) {
     if (auto values = list(node, attribute)) return values;
@@ -220,9 +213,6 @@ std::string split(Import& import, const onnx::NodeProto& node) {
     return "";
 }
 
-namespace {
-
-// A tensor of the file beside each sample: trained, or fixed; -1 where it is neither.
 int beside(Import& import, const onnx::NodeProto& node, int input) {
     const std::string& name = node.input(input);
     const Value& value = import.graph.value(name);
@@ -230,13 +220,8 @@ int beside(Import& import, const onnx::NodeProto& node, int input) {
     onnx::NodeProto named;
     named.set_name(tensors.empty() ? name : tensors.front());
     if (tensors.empty()) {
-        if (!value.dims || !value.data || !import.graph.keeps_values()) return -1;
-        const Shape dims = import.beside_samples(node, *value.dims).value_or(*value.dims);
-        Elementwise op{.function = "copy", .shape = dims.empty() ? Shape{1} : dims, .inputs = {}};
-        op.constants = {op.shape};
-        const int made = import.builder.layer(import.name_for(named), op, {});
-        import.given[made].fixed.emplace_back(value.data->begin(), value.data->end());
-        return made;
+        auto known = import.graph.keeps_values() ? import.values_beside(node, value) : std::nullopt;
+        return known ? import.fixed_layer(named, "values", known->shape, std::move(known->values)) : -1;
     }
     if (import.owners.contains(tensors.front()) && !import.graph.uniform(tensors.front())) return -1;
     Shape dims = *import.graph.dims(tensors.front());
@@ -251,8 +236,6 @@ int beside(Import& import, const onnx::NodeProto& node, int input) {
     for (const std::string& tensor : tensors) import.owners.emplace(tensor, made);
     return made;
 }
-
-}  // namespace
 
 std::string concat(Import& import, const onnx::NodeProto& node) {
     std::vector<int> from;
@@ -297,102 +280,6 @@ std::string concat(Import& import, const onnx::NodeProto& node) {
     const int layer = import.put(node, Rearrangement{"join", shapes, to, {axis}}, std::move(from));
     if (samples) import.not_run(layer, "it joins samples");
     if (!all) import.not_run(layer, "one of its pieces is neither trained here nor made by a layer");
-    return "";
-}
-
-namespace {
-
-// Which element of a sample of the table each of the result is, where whole slices along an axis are picked.
-std::vector<std::int32_t> picked(const Shape& table, std::size_t axis, const std::vector<std::int64_t>& indices) {
-    const auto along = static_cast<std::ptrdiff_t>(axis);
-    const std::int64_t outer = elements(Shape(table.begin(), table.begin() + along));
-    const std::int64_t inner = elements(Shape(table.begin() + along + 1, table.end()));
-    std::vector<std::int32_t> places;
-    for (std::int64_t i = 0; i < outer; ++i) {
-        for (const std::int64_t index : indices) {
-            const std::int64_t at = index < 0 ? index + table[axis] : index;
-            for (std::int64_t j = 0; j < inner; ++j)
-                places.push_back(static_cast<std::int32_t>((i * table[axis] + at) * inner + j));
-        }
-    }
-    return places;
-}
-
-}  // namespace
-
-std::string gather(Import& import, const onnx::NodeProto& node) {
-    if (node.input_size() < 2) import.graph.fail(node, "it has no input 1");
-    const Value& table = import.graph.value(node.input(0));
-    const Value& where = import.graph.value(node.input(1));
-    const Shape to = import.sample(node, node.output(0));
-    const auto dims = import.graph.sample(node.input(1));
-    const std::int64_t count = where.kind == Value::Kind::constant ? where.dims ? elements(*where.dims) : 1
-                               : dims                              ? elements(*dims)
-                                                                   : 1;
-    if (table.kind == Value::Kind::constant) {
-        const bool rows =
-            node.op_type() == "Gather" && integer(node, "axis", 0) == 0 && table.dims && table.dims->size() == 2;
-        if (rows && where.kind == Value::Kind::side) {
-            const std::int64_t vocabulary = (*table.dims)[0], width = (*table.dims)[1];
-            const int ids = import.indices(node.input(1), count, vocabulary);
-            import.put(node, Embedding{count, vocabulary, width}, {ids}, import.tensors(node, 0, 0));
-            return "";
-        }
-        const bool trained = !table.weights.empty();
-        Shape whole = table.dims.value_or(Shape{1});
-        if (whole.empty()) whole = {1};
-        const int layer = import.put(node, Gather{whole, to, count, trained}, {}, import.tensors(node, 0, 0));
-        import.not_run(layer, "which elements it takes depends on integers that are fed in");
-        return "";
-    }
-    const int from = import.source(node, 0);
-    const Shape shape = import.builder.shape(from);
-    if (elements(shape) == elements(to) && count == 1) {
-        import.alias(node, node.output(0), node.input(0));
-        return "";
-    }
-    const auto indices = import.graph.numbers(node.input(1));
-    const auto axis = axis_of_sample(table, shape, integer(node, "axis", 0));
-    const bool known = where.kind == Value::Kind::constant && node.op_type() == "Gather" && indices && axis;
-    if (where.kind == Value::Kind::constant && node.op_type() == "Gather" && count == 1) {
-        Rearrangement op{"slice", {shape}, to};
-        if (known) {  // the axis stays, of size 1
-            Shape one = shape;
-            one[*axis] = 1;
-            op.output = one;
-            op.numbers.assign(shape.size(), 0);
-            op.numbers[*axis] = indices->front() + (indices->front() < 0 ? shape[*axis] : 0);
-            op.numbers.resize(2 * shape.size(), 1);
-        }
-        const int layer = import.put(node, std::move(op), {from});
-        if (!known) import.not_run(layer, "which of its elements it takes is not known");
-        return "";
-    }
-    const int layer = import.put(node, Gather{shape, to, std::max<std::int64_t>(1, count)}, {from});
-    if (known) import.given[layer].places = {picked(shape, *axis, *indices)};
-    if (!known) import.not_run(layer, "which elements it takes depends on data, or is not known");
-    return "";
-}
-
-std::string scatter(Import& import, const onnx::NodeProto& node) {
-    const int updates = node.op_type() == "ScatterND" || node.op_type().starts_with("Scatter") ? 2 : 1;
-    if (node.input_size() <= updates) import.graph.fail(node, fmt::format("it has no input {}", updates));
-    const bool data = import.places.contains(node.input(0)), put = import.places.contains(node.input(updates));
-    const Shape to = import.sample(node, node.output(0));
-    if (!data || !put) {  // one of them is fixed: the other's values move
-        const int i = data ? 0 : updates;
-        if (!data && !put) return "it moves constants";
-        const int from = import.source(node, i);
-        import.not_run(import.put(node, Rearrangement{"pack", {import.builder.shape(from)}, to}, {from}),
-                       "where its values go is not known");
-        return "";
-    }
-    const int from = import.source(node, 0), values = import.source(node, updates);
-    const std::int64_t count = elements(import.builder.shape(values));
-    import.not_run(
-        import.put(node, Gather{import.builder.shape(from), import.builder.shape(values), count, false, true},
-                   {from, values}),
-        "where its values go depends on data, or is not known");
     return "";
 }
 

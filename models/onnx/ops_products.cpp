@@ -12,6 +12,8 @@ namespace {
 // Rows of an activation times a matrix of weights.
 std::string dense(Import& import, const onnx::NodeProto& node, const Shape& weights, bool bias, bool turned) {
     const Shape sample = import.sample(node, node.input(0));
+    if (weights.size() != 2 || weights[0] < 1 || weights[1] < 1)
+        import.graph.fail(node, fmt::format("weights of {} are impossible", to_string(weights)));
     const std::int64_t rows = elements(sample) / weights[0];
     if (elements(sample) != rows * weights[0])
         import.graph.fail(node, fmt::format("weights for {} features cannot read {}", weights[0], to_string(sample)));
@@ -41,11 +43,31 @@ Shape operand(Import& import, const onnx::NodeProto& node, int i) {
     return matrix(std::move(sample), i == 0);
 }
 
+// An operand that is the same for each sample, and that no training changes.
+bool is_fixed(const Import& import, const onnx::NodeProto& node, int i) {
+    const Value& value = import.graph.value(node.input(i));
+    // Some exporters write weights as constants of the program, and reshape them.
+    const onnx::NodeProto* made = value.maker;
+    for (int steps = 0;
+         steps < 8 && made != nullptr && (made->op_type() == "Reshape" || made->op_type() == "Transpose"); ++steps)
+        made = made->input_size() > 0 ? import.graph.value(made->input(0)).maker : nullptr;
+    const bool program = made != nullptr && (made->op_type() == "Constant" || made->op_type() == "ConstantOfShape");
+    return value.kind == Value::Kind::constant && value.weights.empty() && floating(value.element) && !program;
+}
+
+int fixed(Import& import, const onnx::NodeProto& node, int i, const Shape& shape) {
+    const auto& data = import.graph.value(node.input(i)).data;
+    return import.fixed_layer(node, i == 0 ? "left" : "right", shape,
+                              data ? std::vector<float>(data->begin(), data->end()) : std::vector<float>{});
+}
+
 std::string stack(Import& import, const onnx::NodeProto& node, BatchedMatMul op) {
     std::vector<int> layers;
     std::vector<std::string> tensors, starts;
     for (const int i : {0, 1}) {
-        if (import.graph.constant(node.input(i))) {
+        if (is_fixed(import, node, i)) {
+            layers.push_back(fixed(import, node, i, i == 0 ? op.a : op.b));
+        } else if (import.graph.constant(node.input(i))) {
             op.trained = i + 1;
             tensors = import.tensors(node, i, i);
             starts.push_back(node.input(i));
@@ -53,10 +75,8 @@ std::string stack(Import& import, const onnx::NodeProto& node, BatchedMatMul op)
             layers.push_back(import.source(node, i, i == 0 ? op.a : op.b));
         }
     }
-    const bool fixed = !starts.empty() && tensors.empty();
     const int layer = import.put(node, std::move(op), std::move(layers), std::move(tensors));
     for (const std::string& start : starts) import.starts[layer].assign(1, {start});
-    if (fixed) import.not_run(layer, "one of its operands is neither trained nor made by a layer");
     if (node.op_type() == "Einsum") import.not_run(layer, "the order of its axes is only priced");
     return "";
 }
@@ -69,7 +89,8 @@ std::string gemm(Import& import, const onnx::NodeProto& node) {
     const auto rows = import.graph.dims(node.input(0));
     if (rows && rows->size() != 2) import.graph.fail(node, fmt::format("it reads {}, not a matrix", to_string(*rows)));
     const bool third = node.input_size() > 2 && !node.input(2).empty();
-    if (!a && import.graph.constant(node.input(1)) && !import.graph.constant(node.input(0))) {
+    if (!a && import.graph.constant(node.input(1)) && !is_fixed(import, node, 1) &&
+        !import.graph.constant(node.input(0))) {
         Shape weights = import.weights(node, 1, 2);
         if (b) std::swap(weights[0], weights[1]);
         const auto bias = third ? import.graph.dims(node.input(2)) : std::nullopt;
@@ -83,12 +104,13 @@ std::string gemm(Import& import, const onnx::NodeProto& node) {
     std::vector<int> layers;
     const bool layers_of_both = !import.graph.constant(node.input(0)) && !import.graph.constant(node.input(1));
     for (const int i : {0, 1}) {
-        if (import.graph.constant(node.input(i))) {
+        if (import.graph.constant(node.input(i)) && !is_fixed(import, node, i)) {
             op.trained = i + 1;
         } else {
             const Shape& shape = i == 0 ? op.a : op.b;
             const bool turned = i == 0 ? a : b;
-            layers.push_back(import.source(node, i, turned ? Shape{shape[1], shape[0]} : shape));
+            const Shape lies = turned ? Shape{shape[1], shape[0]} : shape;
+            layers.push_back(is_fixed(import, node, i) ? fixed(import, node, i, lies) : import.source(node, i, lies));
             if (turned) {
                 onnx::NodeProto named;
                 named.set_name(import.name_for(node) + ".transpose");
@@ -107,59 +129,9 @@ std::string gemm(Import& import, const onnx::NodeProto& node) {
 std::string product(Import& import, const onnx::NodeProto& node) {
     if (node.input_size() < 2) import.graph.fail(node, "it has no input 1");
     const auto right = import.graph.dims(node.input(1));
-    if (import.graph.constant(node.input(1)) && right && right->size() <= 2)
+    if (import.graph.constant(node.input(1)) && right && right->size() <= 2 && !is_fixed(import, node, 1))
         return dense(import, node, matrix(*right, false), false, false);
     return stack(import, node, {operand(import, node, 0), operand(import, node, 1)});
-}
-
-// Of two operands: letters in all are stacks, letters of one of them its rows or columns, letters that vanish are
-// summed.
-std::string einsum(Import& import, const onnx::NodeProto& node) {
-    std::string equation = text(node, "equation", "");
-    std::erase(equation, ' ');
-    const std::size_t arrow = equation.find("->"), comma = equation.find(',');
-    if (node.input_size() != 2 || arrow == std::string::npos || comma == std::string::npos)
-        return "it is no product of two operands";
-    const std::string left = equation.substr(0, comma), right = equation.substr(comma + 1, arrow - comma - 1),
-                      made = equation.substr(arrow + 2);
-    std::int64_t batch = 1, m = 1, n = 1, k = 1;
-    const auto size_of = [&](char letter) {
-        const bool first = left.find(letter) != std::string::npos;
-        const Value& value = import.graph.value(node.input(first ? 0 : 1));
-        const auto at = static_cast<std::size_t>((first ? left : right).find(letter));
-        const Value& other = import.graph.value(node.input(1));
-        std::int64_t size = value.dims ? (*value.dims)[at] : 1;
-        const bool samples = value.batch == static_cast<int>(at) ||
-                             (other.batch >= 0 && right.find(letter) == static_cast<std::size_t>(other.batch));
-        const auto all = elements(value.dims.value_or(Shape{1}));
-        const auto one = elements(import.graph.sample(node.input(first ? 0 : 1)).value_or(Shape{1}));
-        if (samples && value.batch == static_cast<int>(at))
-            size /= std::max<std::int64_t>(1, all / std::max<std::int64_t>(1, one));
-        return size;
-    };
-    std::string seen;
-    for (const char letter : left + right) {
-        if (seen.find(letter) != std::string::npos) continue;
-        seen += letter;
-        const bool a = left.find(letter) != std::string::npos, b = right.find(letter) != std::string::npos,
-                   c = made.find(letter) != std::string::npos;
-        (a && b ? (c ? batch : k) : a ? (c ? m : k) : c ? n : k) *= size_of(letter);
-    }
-    if (import.graph.constant(node.input(1)) && batch == 1) {
-        const int from = import.source(node, 0, m == 1 ? Shape{k} : Shape{m, k});
-        const int layer =
-            import.put(node, MatMul{.m = m, .n = n, .k = k, .bias = false}, {from}, import.tensors(node, 1, 1));
-        // {.., k} x {k, n}, the letters in that order: the weights as they lie.
-        const auto dims = import.graph.dims(node.input(1));
-        const bool plain = right.size() == 2 && left.back() == right.front() && made.back() == right.back() &&
-                           left.substr(0, left.size() - 1) == made.substr(0, made.size() - 1);
-        const bool turned = right.size() == 2 && left.back() == right.back() && made.back() == right.front() &&
-                            left.substr(0, left.size() - 1) == made.substr(0, made.size() - 1);
-        import.starts[layer] = {{ node.input(1), turned }};
-        if ((!plain && !turned) || !dims) import.not_run(layer, "the order of its axes is only priced");
-        return "";
-    }
-    return stack(import, node, {{batch, m, k}, {batch, k, n}});
 }
 
 }  // namespace rehearse::models

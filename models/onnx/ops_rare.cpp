@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -161,7 +161,25 @@ std::string moved(Import& import, const onnx::NodeProto& node) {
 }
 
 std::string one_hot(Import& import, const onnx::NodeProto& node) {
-    return compound(import, node, 1);  // a comparison
+    if (node.input_size() < 3) import.graph.fail(node, "it has no depth and values");
+    const auto depth = import.graph.scalar(node.input(1));
+    const auto& values = import.graph.value(node.input(2)).data;
+    const Shape to = import.sample(node, node.output(0)), from = import.sample(node, node.input(0));
+    constexpr std::int64_t most_depth = 1 << 24;
+    const bool last =
+        integer(node, "axis", -1) == -1 && depth && !to.empty() && to.back() == *depth && to.back() <= most_depth;
+    if (!import.graph.keeps_values() || !last || !values || values->size() != 2 || (*values)[0] != 0 ||
+        (*values)[1] != 1 || !import.graph.activation(node.input(0)))
+        return compound(import, node, 1);  // a comparison
+    Shape column = to;
+    column.back() = 1;
+    if (elements(column) != elements(from)) return compound(import, node, 1);
+    Elementwise op{"equal", to, {column}, {}, {{to.back()}}};
+    const int layer = import.put(node, std::move(op), {import.source(node, 0, column)});
+    std::vector<float> numbers(static_cast<std::size_t>(to.back()));
+    std::iota(numbers.begin(), numbers.end(), 0.0F);
+    import.given[layer].fixed = {std::move(numbers)};
+    return "";
 }
 
 std::string multinomial(Import& import, const onnx::NodeProto& node) {
@@ -294,44 +312,6 @@ std::string transposed_to_size(Import& import, const onnx::NodeProto& node) {
     return conv_transpose(import, padded);
 }
 
-// A sum of products that is no product of two operands: for each combination of its letters the products of what it
-// reads, added up to what it makes.
-std::string any_einsum(Import& import, const onnx::NodeProto& node) {
-    if (std::string why = einsum(import, node); why.empty()) return "";
-    std::string equation = text(node, "equation", "");
-    std::erase(equation, ' ');
-    std::map<char, std::int64_t> sizes;
-    double around = 1;  // what "..." stands for
-    std::size_t begin = 0;
-    for (const std::string& input : node.input()) {
-        const std::size_t end = std::min(equation.find_first_of(",-", begin), equation.size());
-        const std::string letters = equation.substr(begin, end - begin);
-        begin = end + 1;
-        const Shape dims = import.graph.dims(input).value_or(Shape{});
-        const std::size_t dots = letters.find("...");
-        const std::size_t named = letters.size() - (dots == std::string::npos ? 0 : 3);
-        if (named > dims.size()) return fmt::format("its equation '{}' does not fit what it reads", equation);
-        const std::size_t hidden = dims.size() - named;
-        double others = 1;
-        std::size_t axis = 0;
-        for (std::size_t i = 0; i < letters.size(); ++i) {
-            if (i == dots) {
-                for (std::size_t h = 0; h < hidden; ++h) others *= static_cast<double>(dims[axis++]);
-                i += 2;
-                continue;
-            }
-            std::int64_t& size = sizes[letters[i]];
-            size = std::max(size, dims[axis++]);
-        }
-        around = std::max(around, others);
-    }
-    double all = around;
-    for (const auto& [letter, size] : sizes) all *= static_cast<double>(size);
-    const double made = count(import.graph.dims(node.output(0)).value_or(Shape{1}));
-    const double operations = all * (node.input_size() - 1) + std::max(0.0, all - made);
-    return compound(import, node, operations / std::max(1.0, made));
-}
-
 struct Entry {
     std::string_view op_type;
     Translate translate;
@@ -349,7 +329,7 @@ constexpr std::array table{
     Entry{"BitwiseNot", elementwise},
     Entry{"ConvTranspose", transposed_to_size},
     Entry{"DequantizeLinear", elementwise},
-    Entry{"Einsum", any_einsum},
+    Entry{"Einsum", einsum},
     Entry{"MaxPool", max_pool_and_places},
     Entry{"QuantizeLinear", elementwise},
     Entry{"EyeLike", moved},

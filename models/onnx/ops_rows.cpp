@@ -63,7 +63,9 @@ std::string reduce(Import& import, const onnx::NodeProto& node) {
     const int from = import.source(node, 0);
     const Shape shape = import.builder.shape(from);
     const Value& value = import.graph.value(node.input(0));
-    Reduction op{std::string{std::ranges::find(reductions, node.op_type(), &Name::onnx)->ours}, shape, {}};
+    const auto* const named = std::ranges::find(reductions, node.op_type(), &Name::onnx);
+    if (named == reductions.end()) return "the operator is unknown";
+    Reduction op{std::string{named->ours}, shape, {}};
     std::vector<std::int64_t> axes = list(node, "axes").value_or(std::vector<std::int64_t>{});
     if (axes.empty() && node.input_size() > 1 && node.op_type() != "TopK")
         axes = import.graph.numbers(node.input(1)).value_or(std::vector<std::int64_t>{});
@@ -83,9 +85,10 @@ std::string reduce(Import& import, const onnx::NodeProto& node) {
     if (node.op_type() == "TopK") {
         for (int i = 0; i < node.output_size(); ++i) {
             if (import.graph.readers(node.output(i)) == 0) continue;
-            import.not_run(
-                import.put(node, Rearrangement{"pack", {shape}, import.sample(node, node.output(i))}, {from}, {}, i),
-                "no kernel sorts");
+            const std::string kind = integer(node, "largest", 1) != 0 ? "largest" : "smallest";
+            Rearrangement sorted{i == 0 ? kind : kind + "at", {shape}, import.sample(node, node.output(i)), op.axes};
+            const int layer = import.put(node, std::move(sorted), {from}, {}, i);
+            if (samples) import.not_run(layer, "it sorts samples");
         }
         return "";
     }
@@ -167,6 +170,9 @@ std::string batch_norm(Import& import, const onnx::NodeProto& node) {
                                            .momentum = momentum},
                                  {import.source(node, 0, shape)}, import.tensors(node, 1, 2));
     import.builder.add_state(2 * shape[0]);
+    const Value& scale = import.graph.value(node.input(1));
+    if (scale.weights.empty() && (scale.maker == nullptr || scale.maker->op_type() == "Constant"))
+        import.not_run(layer, "its scale is not trained, and that of our normalization is");
     for (const int i : {3, 4}) {
         const auto& data = import.graph.value(node.input(i)).data;
         if (data) import.given[layer].state.insert(import.given[layer].state.end(), data->begin(), data->end());

@@ -33,7 +33,7 @@ struct Source {
 
 class Finder {
 public:
-    Finder(const OnnxGraph& graph, bool turns) : graph_(graph), turns_(turns) {}
+    explicit Finder(const OnnxGraph& graph) : graph_(graph) {}
 
     void find(Node softmax, Patterns& patterns) {
         if (softmax->op_type() != "Softmax") return;
@@ -169,7 +169,7 @@ private:
             if (node == nullptr || !read_inside(value, source, passed)) return {};
             const std::string& type = node->op_type();
             if (type == "Add" && !source.turned) {
-                if (turns_) source.turned = rotary_at(graph_, *node);
+                source.turned = rotary_at(graph_, *node);
                 if (!source.turned) return {};
                 passed.insert(passed.end(), source.turned->nodes.begin(), source.turned->nodes.end());
                 value = source.turned->from;
@@ -269,7 +269,6 @@ private:
     }
 
     const OnnxGraph& graph_;
-    bool turns_;
     std::vector<Node> inside_;
     std::int64_t queries_ = 0, keys_ = 0, heads_ = 0, size_ = 0;
     bool causal_ = false;
@@ -278,8 +277,8 @@ private:
 
 }  // namespace
 
-void find_attention(const OnnxGraph& graph, Patterns& patterns, bool turns) {
-    Finder finder{graph, turns};
+void find_attention(const OnnxGraph& graph, Patterns& patterns) {
+    Finder finder{graph};
     for (Node node : graph.nodes()) finder.find(node, patterns);
 }
 

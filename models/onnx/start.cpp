@@ -34,6 +34,12 @@ std::int64_t in_sample(const Value& value, const Shape& sample, std::int64_t axi
     return axis > gone ? axis - 1 : axis;
 }
 
+std::optional<std::size_t> axis_of_sample(const Value& value, const Shape& sample, std::int64_t axis) {
+    const std::int64_t found = in_sample(value, sample, axis);
+    if (found < 0 || static_cast<std::size_t>(found) >= sample.size()) return std::nullopt;
+    return static_cast<std::size_t>(found);
+}
+
 void Import::not_run(int layer, const std::string& why) {
     std::string& reason = given[layer].not_run;
     if (reason.empty()) reason = why;
@@ -58,8 +64,64 @@ std::optional<Shape> Import::beside_samples(const onnx::NodeProto& node, const S
     return own;
 }
 
+auto Import::values_beside(const onnx::NodeProto& node, const Value& value) const -> std::optional<Beside> {
+    const Value& made = graph.value(node.output(0));
+    if (!value.dims || !value.data || !made.dims) return std::nullopt;
+    const std::vector<double>& data = *value.data;
+    const auto at = static_cast<std::ptrdiff_t>(value.dims->size()) - static_cast<std::ptrdiff_t>(made.dims->size()) +
+                    std::max(0, made.batch);
+    const bool repeated = at >= 0 && made.batch >= 0 && graph.batch() > 1 && made.lead == 1 &&
+                          (*value.dims)[static_cast<std::size_t>(at)] == graph.batch();
+    Shape one = *value.dims;
+    std::vector<float> values;
+    if (repeated) {
+        one[static_cast<std::size_t>(at)] = 1;
+        const auto inner = static_cast<std::size_t>(elements(Shape(one.begin() + at, one.end())));
+        const std::size_t line = inner * static_cast<std::size_t>(graph.batch());
+        for (std::size_t i = 0; i < data.size(); ++i) {
+            const std::size_t first = i / line * line + i % inner;
+            if (data[i] != data[first]) return std::nullopt;
+            if (i == first) values.push_back(static_cast<float>(std::clamp(data[i], -1e38, 1e38)));
+        }
+    } else {  // infinity times zero is no number; the lowest float hides as well
+        for (const double each : data) values.push_back(static_cast<float>(std::clamp(each, -1e38, 1e38)));
+    }
+    const auto shape = beside_samples(node, one);
+    if (!shape) return std::nullopt;
+    return Beside{*shape, std::move(values)};
+}
+
+int Import::fixed_layer(const onnx::NodeProto& node, const std::string& what, const Shape& shape,
+                        std::vector<float> values) {
+    onnx::NodeProto named;
+    named.set_name(name_for(node) + "." + what);
+    Elementwise op{.function = "copy", .shape = shape, .inputs = {}};
+    op.constants = {shape};
+    const int made = builder.layer(name_for(named), std::move(op), {});
+    if (static_cast<std::int64_t>(values.size()) == elements(shape)) {
+        given[made].fixed = {std::move(values)};
+    } else if (graph.keeps_values()) {
+        not_run(made, "what it holds is not known");
+    }
+    return made;
+}
+
 void Import::give(Network& network) const {
     std::map<std::string, std::int64_t> taken;  // of each initializer, by all layers that train some of it
+    std::int64_t unseen = 0;                    // weights behind others, which no layer has
+    for (const auto& [layer, tensors] : starts) {
+        if (network.layers[static_cast<std::size_t>(layer)].weights_of >= 0) continue;
+        for (const Start& start : tensors) {
+            const Value& value = graph.value(start.value);
+            if (!value.computed || !value.dims) continue;
+            for (const std::string& each : value.weights) unseen += elements(graph.dims(each).value_or(Shape{}));
+            unseen -= elements(*value.dims);
+        }
+    }
+    if (unseen > 0)
+        network.notes.push_back(fmt::format(
+            "{} parameters are not counted: weights that are computed from several, as weight_norm does, count once",
+            unseen));
     for (std::size_t i = 0; i < network.layers.size(); ++i) {
         Layer& layer = network.layers[i];
         Given all;
@@ -69,6 +131,9 @@ void Import::give(Network& network) const {
             const std::vector<WeightTensor> tensors = rehearse::weights(layer.op);
             for (std::size_t k = 0; k < tensors.size() && k < start->second.size(); ++k) {
                 const std::int64_t count = elements(tensors[k].shape);
+                if (graph.value(start->second[k].value).computed && all.not_run.empty())
+                    all.not_run = fmt::format("its weights '{}' are computed from others: no kernel takes their slope",
+                                              start->second[k].value);
                 const std::vector<float> values = values_of(graph, start->second[k], count);
                 all.weights.insert(all.weights.end(), values.begin(), values.end());
                 const std::vector<std::string>& behind = graph.value(start->second[k].value).weights;

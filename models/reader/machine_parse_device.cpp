@@ -9,6 +9,7 @@
 #include "models/price_models.hpp"
 #include "models/reader/machine_files.hpp"
 #include "models/reader/machine_parse.hpp"
+#include "prices/host_model.hpp"
 #include "prices/tile_model.hpp"
 
 namespace rehearse::models {
@@ -191,6 +192,7 @@ void parse_device(Reader& reader, DeviceClass& device) {
         const auto [place, fresh] = device.measured.insert(parse_price(row));
         if (!fresh) row.fail("problem", fmt::format("'{}' has two prices", place->first));
     }
+    device.model = host_model(device);
     reader.done();
 }
 

@@ -27,6 +27,7 @@ Network densenet121();
 Network cosmoflow();
 Network cosmoflow_mlperf();
 Network unet3d();
+Network unet3d_small();
 Network deeplabv3plus();
 Network deeplabv3plus_small();
 Network tiramisu();

@@ -38,6 +38,8 @@ class Rehearse(CMakePackage):
     depends_on("cli11")
     depends_on("protobuf")
     depends_on("hwloc")
+    depends_on("re2")
+    depends_on("zlib-api")
     depends_on("simgrid@3.32:", when="+sim")
     depends_on("mpi", when="+mpi")
     depends_on("onednn@2.6:", when="+onednn")

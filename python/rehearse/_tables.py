@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Predictions and searches as dicts, data frames and HTML; timelines as arrays."""
 import html
+import json
+import os
+import tempfile
 
 from . import _rehearse
 
@@ -56,9 +59,36 @@ def _arrays(timeline):
     return {name: numpy.asarray(column) for name, column in timeline.columns().items()}
 
 
+def _toml(value):
+    """A value as TOML writes it on one line; JSON's strings are TOML's, too."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(str(key))} = {_toml(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _machine_of(tables, origin="machine"):
+    """A Machine of dicts and lists as in its TOML format; {"name": "ours", "extends": "eos", ...} changes a known one."""
+    lines = (f"{json.dumps(str(key))} = {_toml(value)}\n" for key, value in tables.items())
+    return _rehearse.Machine.from_toml("".join(lines), origin)
+
+
+def _network_of(data, name="network", **options):
+    """A Network out of the bytes of an .onnx file; the options are those of Network."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, name + ".onnx")
+        with open(path, "wb") as file:
+            file.write(data)
+        return _rehearse.Network(path, **options)
+
+
 def attach():
     """Adds what is easier said in Python to the classes of the bindings."""
     prediction, search, point, timeline = _rehearse.Prediction, _rehearse.Search, _rehearse.Point, _rehearse.Timeline
+    _rehearse.Machine.from_dict = staticmethod(_machine_of)
+    _rehearse.Network.from_onnx = staticmethod(_network_of)
+    _rehearse.Schedule._repr_html_ = lambda self: f"<pre>{html.escape(self.draw())}</pre>"
     point.to_dict = lambda self: _rows([self], POINT)[0]
     point.__repr__ = lambda self: f"<rehearse.Point {self.devices} devices, {_seconds(self.step_s)} a step, {self.basis}>"
     prediction.to_dicts = lambda self: _rows(self.points, POINT)

@@ -194,7 +194,7 @@ auto TensorSplitter::split(const Elementwise& op) -> TensorSplitter::Held {
         if (!all_lie(Lies::features)) return on_all();
         Elementwise mine = op;
         mine.inputs = {mine.shape = piece_of(op.shape, feature_dim(op.shape), parts_)};
-        for (double& turned : mine.numbers) turned /= static_cast<double>(parts_);
+        if (!mine.numbers.empty()) mine.numbers.front() /= static_cast<double>(parts_);  // the heads that are turned
         Held made = by_piece(mine, {}, Lies::features);
         made.blocks = source(0).blocks;
         return made;

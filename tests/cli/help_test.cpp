@@ -98,6 +98,53 @@ TEST_F(Help, FitsIntoAHundredColumns) {
     }
 }
 
+// On a terminal of 80 columns, or with COLUMNS=80, help and tables take no more; words that nobody can break stay
+// whole.
+TEST_F(Help, FitsIntoEightyColumnsWhereThoseAreAsked) {
+    ASSERT_EQ(setenv("COLUMNS", "80", 1), 0);
+    for (const char* command :
+         {"predict --model resnet50 --machine summit --devices 6,384 --batch 32 --explain --memory --links",
+          "search --model resnet32 --machine titanx-server --devices 8 --global-batch 256", "machines summit",
+          "models resnet32", "frameworks", "machines", "predict --help", "search --help", "run --help"}) {
+        for (const std::string& line : lines_of(run(command).out)) {
+            if (line.starts_with("Examples:")) break;
+            EXPECT_LE(width(line), 80U) << command << ": " << line;
+        }
+    }
+    unsetenv("COLUMNS");
+}
+
+// Figures end where the figures above and below them end.
+TEST_F(Help, AlignsFiguresAtTheRight) {
+    const std::vector<std::string> lines = lines_of(
+        run("predict --model resnet50 --machine summit --devices 6,384,27648 --batch 32 --precision mixed -q").out);
+    std::size_t end = 0, checked = 0;
+    for (const std::string& line : lines) {
+        if (const std::size_t at = line.find("devices "); at != std::string::npos && end == 0) end = at + 7;
+        if (end == 0 || line.size() <= end) continue;
+        for (const char* devices : {"6", "384", "27,648"}) {
+            const std::string cell = std::string(end - std::string_view{devices}.size(), ' ') + devices + " ";
+            if (line.starts_with(cell)) ++checked;
+        }
+    }
+    EXPECT_GE(checked, 3U) << run("predict --model resnet50 --machine summit --devices 6,384,27648 --batch 32").out;
+}
+
+// Nothing that is not on a terminal has control characters, and with NO_COLOR nothing on one has colours (there are
+// none).
+TEST_F(Help, PrintsNoColours) {
+    const std::string command = "predict --model resnet50 --machine summit --devices 6 --batch 32";
+    const Output output = run(command);
+    EXPECT_EQ((output.out + output.err).find('\033'), std::string::npos);
+    const std::string on_terminal = "NO_COLOR=1 REHEARSE_HOME='" + path("") +
+                                    "' script -q -e -c '" REHEARSE_BINARY " " + command + "' '" + path("typescript") +
+                                    "' > /dev/null";
+    if (std::system("command -v script > /dev/null") != 0) GTEST_SKIP() << "script (util-linux) is not installed";
+    ASSERT_EQ(std::system(on_terminal.c_str()), 0);
+    EXPECT_THAT(read("typescript"), HasSubstr("ms"));
+    EXPECT_FALSE(std::regex_search(read("typescript"), std::regex("\033\\[[0-9;]*m")));
+}
+
 TEST_F(Help, RangesAreChecked) {
     for (const char* wrong : {"predict --batch 0", "predict --global-batch 0", "predict --devices 6 --dataset 0",
                               "predict --devices 6 --baseline 0", "run --learning-rate 0", "run --weight-decay -1",
@@ -149,7 +196,8 @@ protected:
 
 TEST_F(Tables, FitIntoAHundredColumnsAndEachColumnIsDefined) {
     const std::vector<std::pair<const char*, const char*>> tables {
-        {"models", "name"}, {"models resnet50", "layer"}, {"models resnet50 resnet101", "of the networks"}, {"machines", "name"}, {"machines summit", "of"},
+        {"models", "name"}, {"models resnet50", "layer"}, {"models resnet50 resnet101", "of the networks"},
+            {"machines", "name"}, {"machines summit", "of"},
             {"schedule --model vgg16 --plan pipe=4:microbatches=8", "class"},
             {"schedule --model lenet5 --plan pipe=2:schedule=interleaved:microbatches=4,data=2 --steps", "class"},
 #if REHEARSE_HAS_SIM

@@ -58,7 +58,7 @@ def unmarked(page):
 
 
 def ask(build, *arguments):
-    return subprocess.run([build / "cli" / "rehearse", *arguments], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([build / "cli" / "rehearse" if build else "rehearse", *arguments], capture_output=True, text=True, check=True).stdout
 
 
 def examples_of_help(build):
@@ -101,10 +101,16 @@ class Rules:
         return command, None, codes, slow
 
 
+def of_build(text, build):
+    """An example that names a build folder, with the one that is tested; without one, what is installed."""
+    return re.sub(r"build/(release|dev)/", f"{build}/", text) if build else re.sub(r"build/(release|dev)/(cli|gui)/", "", text)
+
+
 def surroundings(build, folder):
     environment = dict(os.environ)
+    programs = f"{build}/cli:{build}/gui:" if build else ""
     environment.update(
-        PATH=f"{build}/cli:{build}/gui:{ROOT}/scripts:{os.environ['PATH']}", REHEARSE_HOME=str(folder / "home"), HOME=str(folder),
+        PATH=f"{programs}{ROOT}/scripts:{os.environ['PATH']}", REHEARSE_HOME=str(folder / "home"), HOME=str(folder),
         OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1",
         OMPI_MCA_mpi_yield_when_idle="1", OMPI_MCA_btl_vader_single_copy_mechanism="none",
         OMP_NUM_THREADS="1", QT_QPA_PLATFORM="offscreen")
@@ -122,7 +128,7 @@ def run(source, examples, rules, build, with_slow):
     with tempfile.TemporaryDirectory(prefix="rehearse_docs_") as name:
         folder = pathlib.Path(name)
         environment = surroundings(build, folder)
-        for link in ("scripts", "build"):  # what a checkout has
+        for link in ("scripts", "build", "tests", "packaging"):  # what a checkout has
             (folder / link).symlink_to(ROOT / link)
         for rule in rules.matching("prepare", source):
             done = shell(rule["run"], folder, environment | {"ROOT": str(ROOT)})
@@ -131,7 +137,7 @@ def run(source, examples, rules, build, with_slow):
         assigned = ""
         for example in examples:
             if ASSIGNMENT.match(example):
-                assigned += re.sub(r"build/(release|dev)/", f"{build}/", example) + "\n"
+                assigned += of_build(example, build) + "\n"
                 continue
             command, why, codes, slow = rules.apply(example)
             if why or slow != with_slow:
@@ -140,7 +146,7 @@ def run(source, examples, rules, build, with_slow):
             if command != example:
                 print(f"shortened: {example}")
             begin = time.monotonic()
-            done = shell(assigned + re.sub(r"build/(release|dev)/", f"{build}/", command), folder, environment)
+            done = shell(assigned + of_build(command, build), folder, environment)
             seconds = time.monotonic() - begin
             good = done.returncode in codes
             print(f"{'exit' if good else 'FAILED: exit'} {done.returncode} in {seconds:.1f} s: {command}", flush=True)
@@ -176,11 +182,12 @@ def check(rules, build, named):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "dev")
+    parser.add_argument("--installed", action="store_true", help="run the programs that are installed, not those of --build")
     parser.add_argument("--slow", action="store_true", help="those that rules.toml calls slow, and no others")
     parser.add_argument("source", nargs="+", help="help, a page, or check or slow and all of them")
     options = parser.parse_args()
     rules = Rules(HERE / "rules.toml")
-    build = options.build.resolve()
+    build = None if options.installed else options.build.resolve()
     if not shutil.which("mpirun"):
         sys.exit("mpirun is not here")
     if options.source[0] == "check":

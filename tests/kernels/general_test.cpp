@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/error.hpp"
 #include "kernels/general/functions.hpp"
 #include "tests/kernels/gradients.hpp"
 
@@ -84,6 +85,51 @@ TEST(GeneralKernels, AMaskHidesAndPassesOnWhatItSays) {
     t.run(reference::backend(), Pass::forward);
     EXPECT_EQ(t.dst, (std::vector<float>{1, -9, 3, 4, -9, 6}));
     expect_gradients(t, slope_of_line, 0);
+}
+
+// A mask that a layer makes chooses between two inputs, or an input and a number: gradients go where it points.
+TEST(GeneralKernels, AMaskThatALayerMakesIsReadBackwards) {
+    for (const Elementwise& op :
+         {Elementwise{"where", {4}, {{4}, {4}, {4}}}, Elementwise{"where", {4}, {{4}, {4}}, {}, {}, {3}}}) {
+        Tensors t = tensors_of(op, 1);
+        t.src[0] = {1, 0, 0, 1};
+        t.run_forward_and_backward(reference::backend());
+        EXPECT_EQ(t.diff_src[1], (std::vector<float>{t.diff_dst[0], 0, 0, t.diff_dst[3]}));
+        if (op.inputs.size() > 2) {
+            EXPECT_EQ(t.diff_src[2], (std::vector<float>{0, t.diff_dst[1], t.diff_dst[2], 0}));
+        }
+    }
+}
+
+TEST(GeneralKernels, SortingPicksTheFirstOfEachLine) {
+    Tensors t = tensors_of(Rearrangement{"largest", {{2, 3}}, {2, 2}, {1}}, 1);
+    t.src[0] = {5, 7, 6, 1, 3, 3};
+    t.run(reference::backend(), Pass::forward);
+    EXPECT_EQ(t.dst, (std::vector<float>{7, 6, 3, 3}));
+    t.src[0] = {5, 7, 6, 1, 3, 2};  // equal values have no slope
+    expect_gradients(
+        t, [](Tensors& each, float& value) { return (moved(each, value, 0.25F) - moved(each, value, -0.25F)) * 2; }, 0);
+    Tensors at = tensors_of(Rearrangement{"smallestat", {{3, 2}}, {1, 2}, {0}}, 1);
+    at.src[0] = {5, 1, 4, 1, 6, 0};
+    at.run(reference::backend(), Pass::forward);
+    EXPECT_EQ(at.dst, (std::vector<float>{1, 2}));
+}
+
+TEST(GeneralKernels, IndicesThatALayerMakesPickAndPut) {
+    Tensors t = tensors_of(Rearrangement{"takeeach", {{2, 3}, {2, 2}}, {2, 2}, {1}}, 1);
+    t.src = {{1, 2, 3, 4, 5, 6}, {2, 0, -1, -1}};
+    t.run_forward_and_backward(reference::backend());
+    EXPECT_EQ(t.dst, (std::vector<float>{3, 1, 6, 6}));
+    const std::vector<float>& g = t.diff_dst;
+    EXPECT_EQ(t.diff_src[0], (std::vector<float>{g[1], 0, g[0], 0, 0, g[2] + g[3]}));
+    Tensors u = tensors_of(Rearrangement{"puteach", {{2, 3}, {1, 2}, {1, 2}}, {2, 3}, {0}}, 1);
+    u.src = {{1, 2, 3, 4, 5, 6}, {1, 0}, {10, 20}};
+    u.run_forward_and_backward(reference::backend());
+    EXPECT_EQ(u.dst, (std::vector<float>{1, 20, 3, 10, 5, 6}));
+    EXPECT_EQ(u.diff_src[0], (std::vector<float>{u.diff_dst[0], 0, u.diff_dst[2], 0, u.diff_dst[4], u.diff_dst[5]}));
+    EXPECT_EQ(u.diff_src[2], (std::vector<float>{u.diff_dst[3], u.diff_dst[1]}));
+    u.src[1] = {2, 0};
+    EXPECT_THROW(u.run(reference::backend(), Pass::forward), BackendError);
 }
 
 TEST(GeneralKernels, ReductionsHaveTheirSlopes) {

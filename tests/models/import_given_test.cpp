@@ -3,7 +3,9 @@
 // begin with, and why a form does not run.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "core/error.hpp"
 #include "models/models.hpp"
@@ -107,11 +109,138 @@ TEST(Given, MovementsHaveTheirNumbers) {
     EXPECT_EQ(to_string(network.layers[2].op), "rearrangement:2x2x2x3x2:transpose:from2x2x2x2x3:by2,3,0,4,1");
 }
 
-TEST(Given, WhatDoesNotRunSaysWhy) {
-    OnnxFile sorted({-1, 6}, 13);
+TEST(Given, SortingGoesAlongItsAxis) {
+    OnnxFile sorted({-1, 6, 4}, 13);
     sorted.integers("k", {2});
-    sorted.node("TopK", {"x", "k"}, "y").add_output("which");
-    EXPECT_THAT(given(imported(sorted), 1).not_run, HasSubstr("sorts"));
+    auto& node = sorted.node("TopK", {"x", "k"}, "largest");
+    node.add_output("which");
+    set(node, "axis", std::int64_t{1});
+    sorted.node("Cast", {"which"}, "places").add_attribute()->CopyFrom([] {
+        onnx::AttributeProto to;
+        to.set_name("to");
+        to.set_type(onnx::AttributeProto::INT);
+        to.set_i(onnx::TensorProto::FLOAT);
+        return to;
+    }());
+    sorted.node("Mul", {"largest", "places"}, "y");
+    const Network network = imported(sorted);
+    EXPECT_EQ(to_string(network.layers[1].op), "rearrangement:2x4:largest:from6x4:by0");
+    EXPECT_EQ(to_string(network.layers[2].op), "rearrangement:2x4:largestat:from6x4:by0");
+    EXPECT_THAT(given(network, 1).not_run, IsEmpty());
+}
+
+// Of {2, 3} elements of each sample, the last of row 0 and the first of row 1.
+TEST(Given, ConstantIndicesNameTheSamePlacesOfEachSample) {
+    OnnxFile file({2, 2, 3}, 13);
+    auto& picked = *file.model.mutable_graph()->add_initializer();
+    picked.set_name("which");
+    picked.set_data_type(onnx::TensorProto::INT64);
+    for (const std::int64_t dim : {2, 2, 1}) picked.add_dims(dim);
+    for (const std::int64_t index : {2, 0, 2, -3}) picked.add_int64_data(index);
+    set(file.node("GatherElements", {"x", "which"}, "y"), "axis", std::int64_t{2});
+    EXPECT_THAT(given(imported(file), 1).places.at(0), ElementsAre(2, 3));
+    auto& other = *file.model.mutable_graph()->mutable_initializer(0);
+    other.set_int64_data(3, 1);  // of the second sample another place
+    EXPECT_THAT(given(imported(file), 1).not_run, HasSubstr("depends on data"));
+}
+
+TEST(Given, APartOfATensorBelongsToWhoReadsIt) {
+    OnnxFile file({-1, 2, 2}, 13);
+    fill(file, "both", {4});
+    for (const auto& [name, begin, end] : {std::tuple{"a", 0, 2}, {"b", 2, 4}}) {
+        const std::string part = name;
+        file.integers(part + "0", {begin}).integers(part + "1", {end});
+        file.node("Slice", {"both", part + "0", part + "1"}, part);
+    }
+    file.node("Mul", {"x", "a"}, "scaled");
+    file.node("Add", {"scaled", "b"}, "y");
+    const Network network = imported(file);
+    EXPECT_THAT(given(network, 1).weights, ElementsAre(0, 1));
+    EXPECT_THAT(given(network, 2).weights, ElementsAre(2, 3));
+    EXPECT_THAT(given(network, 2).not_run, IsEmpty());
+}
+
+// Angles of positions, as Hugging Face's rotary embeddings compute them: cos(i j).
+TEST(Given, TablesThatTheFileComputesAreKnown) {
+    OnnxFile file({-1, 3, 2}, 13);
+    for (const auto& [name, dims] : {std::pair{"rows", Dims{3, 1}}, {"columns", Dims{1, 2}}}) {
+        auto& attribute = *file.node("Constant", {}, name).add_attribute();
+        attribute.set_name("value");
+        attribute.set_type(onnx::AttributeProto::TENSOR);
+        auto& tensor = *attribute.mutable_t();
+        tensor.set_data_type(onnx::TensorProto::FLOAT);
+        for (const auto dim : dims) tensor.add_dims(dim);
+        for (int i = 0; i < std::max(dims[0], dims[1]); ++i) tensor.add_float_data(static_cast<float>(i));
+    }
+    file.node("MatMul", {"rows", "columns"}, "angles");
+    file.node("Cos", {"angles"}, "cosines");
+    file.node("Mul", {"x", "cosines"}, "y");
+    const std::vector<float> values = given(imported(file), 1).fixed.at(0);
+    ASSERT_EQ(values.size(), 6U);
+    EXPECT_EQ(values[0], 1);
+    EXPECT_NEAR(values[3], 0.5403, 1e-4);   // cos 1
+    EXPECT_NEAR(values[5], -0.4161, 1e-4);  // cos 2
+}
+
+TEST(Given, ATableThatNobodyTrainsIsNoWeight) {
+    OnnxFile file({-1, 4, 3}, 13);
+    fill(file, "table", {3, 2});
+    auto& entry = *file.model.add_metadata_props();
+    entry.set_key("rehearse.buffers");
+    entry.set_value("table");
+    file.node("MatMul", {"x", "table"}, "y");
+    const Network network = imported(file);
+    EXPECT_EQ(parameters(network), 0);
+    EXPECT_EQ(to_string(network.layers[2].op), "batchedmatmul:4x3:by3x2");
+    EXPECT_THAT(given(network, 1).fixed.at(0), ElementsAre(0, 1, 2, 3, 4, 5));
+}
+
+// squeeze() of a size that may be 1, as PyTorch exports it: the branch that the sizes choose.
+TEST(Given, ABranchThatSizesChooseIsTaken) {
+    OnnxFile file({-1, 4, 1}, 13);
+    file.node("Shape", {"x"}, "sizes");
+    file.integers("last", {2}).integers("one", {1});
+    file.node("Gather", {"sizes", "last"}, "size");
+    file.node("Equal", {"size", "one"}, "alone");
+    auto& branches = file.node("If", {"alone"}, "seen");
+    for (const std::string name : {"then_branch", "else_branch"}) {
+        auto& attribute = *branches.add_attribute();
+        attribute.set_name(name);
+        attribute.set_type(onnx::AttributeProto::GRAPH);
+        auto& node = *attribute.mutable_g()->add_node();
+        node.set_op_type(name == "then_branch" ? "Relu" : "Tanh");
+        node.add_input("x");
+        node.add_output(name + ".made");
+        attribute.mutable_g()->add_output()->set_name(name + ".made");
+    }
+    file.node("Neg", {"seen"}, "y");
+    const Network network = imported(file);
+    EXPECT_EQ(network.layers.size(), 3U);
+    EXPECT_THAT(to_string(network.layers[1].op), HasSubstr("relu"));
+}
+
+// Of 3 pixels 5.
+TEST(Given, InterpolationsThatAreNotOursAreProducts) {
+    OnnxFile file({-1, 2, 3, 3}, 13);
+    file.numbers("scales", {1, 1, 1, 5.0F / 3});
+    auto& node = file.node("Resize", {"x", "", "scales"}, "y");
+    set_text(node, "mode", "nearest");
+    set_text(node, "nearest_mode", "floor");
+    set_text(node, "coordinate_transformation_mode", "asymmetric");
+    const Network network = imported(file);
+    const auto matrix = std::ranges::find_if(
+        network.layers, [](const Layer& layer) { return layer.given != nullptr && !layer.given->fixed.empty(); });
+    ASSERT_NE(matrix, network.layers.end());  // pixel i is pixel floor(3 i / 5)
+    EXPECT_THAT(matrix->given->fixed[0], ElementsAre(1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 1));
+}
+
+TEST(Given, WhatDoesNotRunSaysWhy) {
+    OnnxFile normed({-1, 3}, 13);
+    fill(normed, "w", {3, 2});
+    normed.constant("half", 0.5F);
+    normed.node("Mul", {"w", "half"}, "smaller");
+    normed.node("MatMul", {"x", "smaller"}, "y");
+    EXPECT_THAT(given(imported(normed), 1).not_run, HasSubstr("computed from others"));
     OnnxFile mixed({-1, 6}, 13);
     set(mixed.node("ReduceMean", {"x"}, "mean"), "axes", {0});
     mixed.node("Sub", {"x", "mean"}, "y");

@@ -19,9 +19,11 @@ std::vector<std::string> operators(const Network& network) {
     return all;
 }
 
-std::vector<std::string> expected(const std::string& keys, const std::string& heads, const std::string& table) {
-    const std::string rows = "8x32:rotary:in8x32:fixed" + table + "+" + table;
-    const std::string fewer = "8x" + keys + ":rotary:in8x" + keys + ":fixed" + table + "+" + table;
+// All numbers of heads of eight are turned, halves or neighbours, by tables of eight rows.
+std::vector<std::string> expected(const std::string& keys, const std::string& heads, const std::string& turned) {
+    const std::string tables = ":fixed8x8+8x8:by", how = ",8,8,0," + turned + ",0";
+    const std::string rows = "8x32:rotary:in8x32" + tables + "32" + how;
+    const std::string fewer = "8x" + keys + ":rotary:in8x" + keys + tables + keys + how;
     return {
         "input:8x32",          "matmul:m8n32k32",      "matmul:m8n" + keys + "k32",         "matmul:m8n" + keys + "k32",
         "elementwise:" + rows, "elementwise:" + fewer, "attention:h4q8k8d8:causal" + heads, "matmul:m8n32k32"};
@@ -29,18 +31,34 @@ std::vector<std::string> expected(const std::string& keys, const std::string& he
 
 TEST(Patterns, GroupedQueriesWithRotaryEmbeddings) {
     const Network network = import_onnx(data("attention_grouped.onnx"));
-    EXPECT_THAT(operators(network), testing::ElementsAreArray(expected("16", ":shared2", "8x8")));
+    EXPECT_THAT(operators(network), testing::ElementsAreArray(expected("16", ":shared2", "0")));
     EXPECT_EQ(parameters(network), 2 * 32 * 32 + 2 * 32 * 16);
 }
 
 TEST(Patterns, OneHeadOfKeysForAll) {
     const Network network = import_onnx(data("attention_multi_query.onnx"));
-    EXPECT_THAT(operators(network), testing::ElementsAreArray(expected("8", ":shared1", "8x8")));
+    EXPECT_THAT(operators(network), testing::ElementsAreArray(expected("8", ":shared1", "0")));
 }
 
 TEST(Patterns, RotaryEmbeddingsOfNeighbours) {
     const Network network = import_onnx(data("attention_neighbours.onnx"));
-    EXPECT_THAT(operators(network), testing::ElementsAreArray(expected("32", "", "8x8")));
+    EXPECT_THAT(operators(network), testing::ElementsAreArray(expected("32", "", "1")));
+}
+
+// Who runs it gets the tables: of the first position no number is turned, of the next the first by 1.
+TEST(Patterns, TheTablesOfRotaryEmbeddingsAreGiven) {
+    for (const std::string file : {"attention_grouped.onnx", "attention_neighbours.onnx"}) {
+        const Network network = import_onnx(data(file), {.values = true});
+        const auto turned = std::ranges::find_if(
+            network.layers, [](const Layer& layer) { return to_string(layer.op).find("rotary") != std::string::npos; });
+        ASSERT_NE(turned, network.layers.end());
+        ASSERT_NE(turned->given, nullptr);
+        ASSERT_EQ(turned->given->fixed.size(), 2U);
+        EXPECT_EQ(turned->given->fixed[0].size(), 64U);
+        EXPECT_EQ(turned->given->fixed[0][0], 1);
+        EXPECT_NEAR(turned->given->fixed[0][8], 0.5403, 1e-4);  // cos 1
+        EXPECT_NEAR(turned->given->fixed[1][8], 0.8415, 1e-4);
+    }
 }
 
 // 8 channels to 2 and back: the block's operators, each with its own counts.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -80,6 +81,43 @@ TEST(Machines, DevicesOfTheCatalogCanBeChanged) {
     const std::string other = std::string{one}.replace(one.find("p40"), 3, "p4o");
     EXPECT_THAT([&] { parse_machine(other, "m.toml"); }, ThrowsMessage<InputError>(HasSubstr("did you mean 'p40'?")));
 }
+
+class Catalogued : public testing::TestWithParam<std::string> {};
+
+// Every kind of operator that training has, in every type of the data sheet, has a price that says where it is from.
+TEST_P(Catalogued, DevicePricesEveryKindInItsTypes) {
+    const Machine machine =
+        parse_machine(fmt::format("name = \"m\"\n[[device]]\nname = \"d\"\nlike = \"{}\"\n"
+                                  "[[node]]\nname = \"n\"\ndevices = [{{ class = \"d\", name = \"d\" }}]\n",
+                                  GetParam()),
+                      "m.toml");
+    const DeviceClass& device = machine.classes.front();
+    for (const auto& [type, peak] : device.peak) {
+        for (const std::string_view problem :
+             {"conv2d:n8c64h56w56k64r3s3:pad1:stride1", "conv2d:n8c64h56w56k64r3s3:pad1:stride2:groups64",
+              "conv3d:n2c16d16h16w16k32t3r3s3:pad1:stride1", "matmul:n8m512n1024k1024", "batchnorm:n8c64h56w56",
+              "activation:n8:64x56x56:relu", "pool:n8c64h56w56r3s3:pad1:stride2:max", "softmax:n512:1024",
+              "layernorm:n8r512c1024", "attention:n8h16q512k512d64:packed"}) {
+            const Problem asked = parse_problem(fmt::format("{}:{}:forward", problem, to_string(type)));
+            const Price found = price(asked, device);
+            EXPECT_GT(found.time, Seconds{0}) << to_string(asked);
+            EXPECT_GT(found.error, 0) << to_string(asked);
+            EXPECT_FALSE(found.source.empty()) << to_string(asked);
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Catalogued,
+                         testing::Values("a100-40gb", "a100-80gb", "a100-pcie", "h100-pcie", "h100-sxm", "h200-sxm",
+                                         "gh200", "b200-sxm", "gb200", "l4", "l40s", "rtx3090", "rtx4090", "mi100",
+                                         "mi210", "mi250x", "mi300a", "mi300x", "mi355x", "max-1550", "grace",
+                                         "xeon-8480-2s", "epyc-7742-2s", "epyc-7763-2s", "epyc-9654-2s", "epyc-9755-2s",
+                                         "a64fx"),
+                         [](const auto& test) {
+                             std::string name = test.param;
+                             std::ranges::replace(name, '-', '_');
+                             return name;
+                         });
 
 // A P40 is a Titan X (Pascal) with 11.76 / 10.974 of its peak: a convolution that is bound by it takes that much less.
 TEST(Machines, PricesOfALikeDeviceFollowItsPeak) {

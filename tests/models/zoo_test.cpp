@@ -129,6 +129,17 @@ TEST(CosmoFlowSmall, HasItsParameters) {
     EXPECT_EQ(parameters(load_network("cosmoflow-small")), 528 + 4 * 2064 + 55424 + 8256 + 260);
 }
 
+// Filters of 3^3 with biases and two figures of normalization each, down from 3 to 128 channels and up again, 8 weights
+// a pair of channels on the way up, three scores of 16: added up by hand.
+TEST(UNet3dSmall, HasItsParameters) {
+    const auto conv = [](std::int64_t from, std::int64_t to) { return from * to * 27 + 3 * to; };
+    const std::int64_t down = conv(3, 8) + conv(8, 16) + conv(16, 16) + conv(16, 32) + conv(32, 32) + conv(32, 64) +
+                              conv(64, 64) + conv(64, 128);
+    const std::int64_t up = 8 * (128 * 128 + 64 * 64 + 32 * 32) + conv(192, 64) + conv(64, 64) + conv(96, 32) +
+                            conv(32, 32) + conv(48, 16) + conv(16, 16);
+    EXPECT_EQ(parameters(load_network("unet3d-small")), down + up + 3 * 17);
+}
+
 // PyTorch's LSTM has 4 x 512 x (512 + 512 + 2) weights a layer; a layer of the encoder, 512 wide between its dense
 // layers, 6 x 512^2 beside biases and norms, and there are 1,024 words.
 TEST(NerscNetworks, HaveTheWeightsOfTheirOriginals) {

@@ -90,6 +90,38 @@ TEST(Predict, AFrameworkCostsWhatItMoves) {
     EXPECT_NEAR((one_core - step_of(setup_of(job, 1)).time).value, bytes / 2e6, 1e-3 * bytes / 2e6);
 }
 
+// Each copy reads and writes the gradients once, at the memory bandwidth, where ranks share them.
+TEST(Predict, AFrameworkCopiesGradientsIntoItsBuckets) {
+    Job job = job_of("lenet5", {1, 2});
+    job.plan = schedule::parse_plan("data:overlap=off:bucket=1GB:first=1GB");
+    const Seconds one = step_of(setup_of(job, 1)).time, two = step_of(setup_of(job, 2)).time;
+    job.framework.bucket_copies = 2000;  // far above rounding
+    EXPECT_EQ(step_of(setup_of(job, 1)).time, one) << "nobody to share with";
+    const double bytes = 2000.0 * 2 * 4 * static_cast<double>(parameters(job.network));
+    const double expected = bytes / class_of(job.machine, 0).memory_bandwidth.value.value;
+    EXPECT_NEAR((step_of(setup_of(job, 2)).time - two).value, expected, 0.02 * expected)
+        << "2 %: the slower card of two";
+}
+
+// The first bucket is summed early, and its update must wait all the same.
+TEST(Predict, AFrameworkUpdatesAfterAllSums) {
+    Job job = job_of("lenet5", {2});
+    job.plan = schedule::parse_plan("data:bucket=1kB:first=1kB");
+    job.framework.update_after_sums = true;
+    const auto setup = setup_of(job, 2);
+    for (const RankClass& rank_class : setup.schedule.classes) {
+        const auto update = std::ranges::find_if(
+            rank_class.steps, [](const auto& step) { return std::holds_alternative<Update>(step.action); });
+        std::size_t sums = 0;
+        for (std::size_t i = 0; i < rank_class.steps.size(); ++i) {
+            if (!std::holds_alternative<Communicate>(rank_class.steps[i].action)) continue;
+            ++sums;
+            EXPECT_EQ(std::ranges::count(update->after, static_cast<int>(i)), 1);
+        }
+        EXPECT_GT(sums, 1U);
+    }
+}
+
 // Kernels of a network of a few thousand weights take less than a host needs to issue them.
 TEST(Predict, AHostIssuesOneOperatorAfterTheOther) {
     Job job = job_of("lenet5", {1});

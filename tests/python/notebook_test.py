@@ -5,7 +5,7 @@ import json
 import pathlib
 import sys
 
-PATH = pathlib.Path(__file__).resolve().parents[2] / "python" / "scaling_evidence.ipynb"
+PATH = pathlib.Path(__file__).resolve().parents[2] / "python" / "notebook" / "scaling_evidence.ipynb"
 
 
 def main():

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package says what the program says, and fails as Python does."""
 import contextlib
+import gc
 import io
 import json
 import os
@@ -14,6 +15,7 @@ import threading
 import time
 import unittest
 
+import arrow
 import rehearse
 
 
@@ -137,10 +139,56 @@ class Others(unittest.TestCase):
         with self.assertRaises(TypeError):
             starts[0] = 1.0
         with tempfile.TemporaryDirectory() as folder:
-            timeline.write(folder + "/t.pftrace")
+            timeline.to_perfetto(folder + "/t.pftrace")
             self.assertEqual(len(rehearse.Timeline.read(folder + "/t.pftrace")), len(timeline))
             with self.assertRaises(rehearse.InputError):
                 timeline.write(folder + "/t.nothing")
+
+    def test_timelines_are_arrow_arrays(self):
+        timeline = rehearse.predict("lenet5", "summit", devices=6).timeline
+        columns = timeline.columns()
+        self.assertEqual(arrow.table(*timeline.__arrow_c_array__()), {name: list(column) for name, column in columns.items()})
+        self.assertEqual(arrow.names(timeline.__arrow_c_schema__()), list(columns))
+        timeline.__arrow_c_array__()  # nobody takes it over: it is released with its capsule
+
+    def test_arrow_arrays_outlive_the_timeline(self):
+        capsules = rehearse.predict("lenet5", "summit", devices=6).timeline.__arrow_c_array__()
+        gc.collect()
+        self.assertGreater(len(arrow.table(*capsules)["step"]), 20)
+
+    def test_networks_are_built_of_layers(self):
+        for name in ("lenet5", "resnet32", "bert-base", "gpt2-xl"):
+            network = rehearse.Network(name)
+            again = rehearse.Network.from_layers(name, network.layers)
+            self.assertEqual((again.parameters, again.forward_flops, again.layers), (network.parameters, network.forward_flops, network.layers))
+        ours = rehearse.Network.from_layers("ours", [
+            {"name": "input", "operator": "input:784"}, {"name": "fc", "operator": "matmul:m1n10k784:bias"},
+            {"name": "loss", "operator": "softmaxloss:10"}])
+        self.assertEqual(ours.parameters, 7850)
+        with self.assertRaisesRegex(rehearse.InputError, "layer 'fc'.*no layer 'inptu'"):
+            rehearse.Network.from_layers("x", [{"name": "input", "operator": "input:784"},
+                                               {"name": "fc", "operator": "matmul:m1n10k784", "inputs": ["inptu"]}])
+        with self.assertRaisesRegex(rehearse.InputError, "layer 'fc': operator 'matmu:1'"):
+            rehearse.Network.from_layers("x", [{"name": "fc", "operator": "matmu:1"}])
+
+    def test_networks_are_read_from_bytes(self):
+        file = pathlib.Path(__file__).resolve().parents[1] / "data" / "onnx" / "light_resnet50.onnx"
+        try:
+            read = rehearse.Network(str(file))
+        except rehearse.BackendError:
+            self.skipTest("built without libonnx")
+        self.assertEqual(rehearse.Network.from_onnx(file.read_bytes(), "light_resnet50").layers, read.layers)
+
+    def test_machines_are_changed_in_code(self):
+        eos = rehearse.Machine("eos")
+        ours = rehearse.Machine.from_dict({"name": "ours", "extends": "eos", "node": [{"name": "dgx-h100", "count": 16}]})
+        self.assertEqual((ours.name, ours.nodes, ours.devices), ("ours", 16, 16 * eos.devices // eos.nodes))
+        with self.assertRaisesRegex(rehearse.InputError, "mine:1"):
+            rehearse.Machine.from_dict({"nam": "ours"}, "mine")
+
+    def test_notebooks_show_pictures(self):
+        self.assertTrue(rehearse.predict("lenet5", "summit", devices=2).timeline._repr_svg_().startswith("<svg"))
+        self.assertIn("<pre>", rehearse.schedule("lenet5", devices=2, plan="data")._repr_html_())
 
     def test_lists_say_what_there_is(self):
         self.assertIn("resnet50", dict(rehearse.networks()))

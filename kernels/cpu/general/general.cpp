@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "kernels/cpu/algorithm.hpp"
+#include "kernels/general/by_data.hpp"
 #include "kernels/general/places.hpp"
 
 namespace rehearse::kernels::cpu {
@@ -22,7 +23,8 @@ private:
     std::string refusal(const Problem& problem) const override {
         const Op& op = problem.op;
         const auto* each = std::get_if<Elementwise>(&op);
-        if (each != nullptr && kernels::general::operands_of(*each).size() > most_operands)
+        if (each != nullptr && each->function != "rotary" &&
+            kernels::general::operands_of(*each).size() > most_operands)
             return fmt::format("general takes up to {} operands", most_operands);
         if (is_one<Elementwise, Rearrangement, Parameter, BatchedMatMul, Normalization, SoftmaxAlong, Recurrent>(op))
             return {};
@@ -36,7 +38,10 @@ private:
     }
     std::unique_ptr<Kernel> make(const Problem& problem) const override {
         const Op& op = problem.op;
-        if (std::holds_alternative<Elementwise>(op)) return make_elementwise(problem);
+        if (const auto* each = std::get_if<Elementwise>(&op))
+            return each->function == "rotary" ? make_rotary(problem) : make_elementwise(problem);
+        if (const auto* moved = std::get_if<Rearrangement>(&op); moved != nullptr && kernels::general::by_data(*moved))
+            return make_by_data(problem);
         if (is_one<Rearrangement, Gather, Parameter>(op)) return make_movement(problem);
         if (std::holds_alternative<BatchedMatMul>(op)) return make_stack(problem);
         if (std::holds_alternative<Recurrent>(op)) return make_recurrent(problem);

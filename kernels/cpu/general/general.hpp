@@ -19,6 +19,8 @@ std::unique_ptr<Kernel> make_elementwise(const Problem& problem);
 std::unique_ptr<Kernel> make_movement(const Problem& problem);
 std::unique_ptr<Kernel> make_stack(const Problem& problem);
 std::unique_ptr<Kernel> make_sets(const Problem& problem);
+std::unique_ptr<Kernel> make_by_data(const Problem& problem);  // a Rearrangement whose places the data say
+std::unique_ptr<Kernel> make_rotary(const Problem& problem);   // an Elementwise "rotary"
 std::unique_ptr<Kernel> make_recurrent(const Problem& problem);
 
 }  // namespace rehearse::kernels::cpu

@@ -65,7 +65,7 @@ public:
         for (const Shape& shape : input_shapes(op_)) sizes_.push_back(elements(shape));
         if (const auto* moved = std::get_if<Rearrangement>(&op_)) {
             fill_ = static_cast<float>(moved->fill);
-            if (moved->kind != "pack") runs_.emplace(kernels::general::moved_places(*moved, {}), sizes_);
+            if (!kernels::general::is_told(*moved)) runs_.emplace(kernels::general::moved_places(*moved, {}), sizes_);
         }
         if (std::holds_alternative<Parameter>(op_)) {
             std::vector<std::int64_t> places(at(count_));

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/machine_keys.hpp"
+
+#include <array>
+
+namespace rehearse::models {
+
+namespace {
+
+constexpr MachineKey source{"source", "text",
+                            "where the figures come from; that of a table holds for the tables below it"};
+
+constexpr std::array top{
+    MachineKey{"name", "name", "as results call the machine"},
+    MachineKey{"summary", "text", "what `rehearse machines` says of it"},
+    MachineKey{"schema", "text", "`rehearse.machine/1`; may be left out"},
+    MachineKey{"extends", "name or file",
+               "a machine or a .toml file, by its path from this one, that says what this one does not"},
+    MachineKey{"software", "name", "of `models/software.toml`; or a table, below. Default `generic`"},
+    source,
+};
+constexpr std::array device{
+    MachineKey{"name", "name", "that nodes call it by"},
+    MachineKey{"like", "name", "a device of `models/devices.toml`; what else this table gives comes before that"},
+    MachineKey{"memory", "size", "of one device"},
+    MachineKey{"memory_bandwidth", "bandwidth", "read and written together"},
+    MachineKey{"launch", "time", "that a kernel takes at the least"},
+    MachineKey{"host", "true or false",
+               "`true`: the node's processor itself, so that batches need no copy to it (`--loader inline`)"},
+    MachineKey{"price_model", "name",
+               "measurements that are built in, of convolutions and products; before any efficiency"},
+    MachineKey{"kernels", "name or text",
+               "the board whose own kernels come before `price_model` and `likeness`; or, for f32 "
+               "convolutions of a board that nobody measured, \"108 processors, 400 W, 7 nm\""},
+    source,
+};
+constexpr std::array peak{
+    MachineKey{"f32", "FLOP rate", "of operands in f32, without TF32"},
+    MachineKey{"f16", "FLOP rate", "dense, not sparse"},
+    MachineKey{"bf16", "FLOP rate", "dense"},
+    MachineKey{"tf32", "FLOP rate", "dense"},
+    MachineKey{"fp8", "FLOP rate", "dense"},
+    source,
+};
+constexpr std::array likeness{
+    MachineKey{"like", "name", "the price model whose shares of the peak are taken"},
+    MachineKey{"processors", "count", "its own, which waves of tiles fill"},
+    MachineKey{"fraction", "number", "of these shares; default 1"},
+    MachineKey{"error", "number", "one relative standard deviation, on top of the model's own"},
+    source,
+};
+constexpr std::array efficiency{
+    MachineKey{"kind", "operator", "`*` stands for every kind without a row of its own"},
+    MachineKey{"pass", "pass", "`forward`, `backward_data`, `backward_weights` or `update`; without it every pass"},
+    MachineKey{"type", "number type", "without it every type"},
+    MachineKey{"fraction", "number", "time = roofline time / fraction + launch"},
+    MachineKey{"error", "number", "one standard deviation, relative to the price"},
+    source,
+};
+constexpr std::array tiles{
+    MachineKey{"processors", "number", "streaming multiprocessors, each at work on a tile"},
+    MachineKey{"large_tile", "share", "of the peak that a full wave of tiles of 256 x 128 reaches at a long k"},
+    MachineKey{"small_tile", "share", "speed of tiles of 128 x 128 over that"},
+    MachineKey{"depth", "number", "values of k in whose time a tile is begun and stored"},
+    MachineKey{"unaligned", "number", "slowdown where a size is no multiple of 8 values (16 bytes)"},
+    MachineKey{"memory", "share", "of the memory bandwidth that kernels reach"},
+    MachineKey{"before_model", "true or false", "`true`: after measured prices alone, before `price_model`"},
+    MachineKey{"error", "number", "one standard deviation, relative"},
+    source,
+};
+constexpr std::array price{
+    MachineKey{"problem", "problem string", "as `bench` and `explain` print it"},
+    MachineKey{"median", "time", "measured"},
+    MachineKey{"error", "number", "one standard deviation, relative"},
+    MachineKey{"samples", "count", "that the median is of"},
+    source,
+};
+constexpr std::array factor{
+    MachineKey{"kind", "operator", "whose prices in all passes it corrects"},
+    MachineKey{"type", "number type", "default f32"},
+    MachineKey{"factor", "number", "that prices which were not measured are multiplied by"},
+    MachineKey{"error", "number", "of the factor, relative"},
+    MachineKey{"scale", "number", "that the errors of single prices are multiplied by"},
+    MachineKey{"kernels", "count", "that it was taken from"},
+    source,
+};
+constexpr std::array software{
+    MachineKey{"name", "name", "as `predict` calls it below its table"},
+    MachineKey{"like", "name", "of `models/software.toml`, for what is not said here"},
+    MachineKey{"summary", "text", "what it is"},
+    MachineKey{"elementwise_passes", "number", "times that values cross memory in an elementwise operator"},
+    MachineKey{"score_passes", "number", "times that attention's scores do; 0: attention is fused"},
+    MachineKey{"loss_passes", "number", "times that the loss's scores do"},
+    MachineKey{"issue", "time", "that the host takes for a kernel; without it a kernel takes its launch"},
+    MachineKey{"dense_kernels", "number", "that a dense layer launches"},
+    MachineKey{"attention_kernels", "number", "that attention launches"},
+    MachineKey{"loss_kernels", "number", "that the loss launches"},
+    source,
+};
+constexpr std::array collectives{
+    MachineKey{"library", "name", "`nccl` or `rccl`"},
+    MachineKey{"version", "version", "\"2.18.3\"; default the newest that is known"},
+    MachineKey{"transport", "name", "between nodes, of `models/libraries`: InfiniBand by default"},
+    MachineKey{"nics_at", "name", "where a GPU meets its network card: `cpu`, `switch` or `gpu`"},
+    MachineKey{"sharp", "true or false", "whether switches between nodes sum (CollNet)"},
+    source,
+};
+constexpr std::array node{
+    MachineKey{"name", "name", "of this kind of node"},
+    MachineKey{"count", "count", "of such nodes; default 1"},
+    MachineKey{"devices", "list of tables",
+               "`{ class = \"card\", name = \"gpu\", count = 4 }`: gpu0 to gpu3, numbered in the order written"},
+    MachineKey{"nics", "list of tables", "`{ name = \"nic\" }`; without a count the name is taken as it is"},
+    MachineKey{"bridges", "list of tables", "`{ name = \"cpu\", kind = \"processor\" }`: what passes data on"},
+    source,
+};
+constexpr std::array vertex{
+    MachineKey{"name", "name", "for links; no figure depends on it"},
+    MachineKey{"count", "count", "that many, with numbers behind the name"},
+    MachineKey{"class", "name", "of a device: that of its `[[device]]`"},
+    MachineKey{"kind", "kind",
+               "of a bridge: `processor`; `nvlink`, a switch that joins devices alone; `pcie` (default)"},
+    MachineKey{"group", "name", "which vertices of other names are alike in lists of links"},
+};
+constexpr std::array link{
+    MachineKey{"from", "list of names", "each joined to `to` by a link of its own"},
+    MachineKey{"to", "name", "the other end"},
+    MachineKey{"all_pairs", "list of names", "instead: a link between every two of them"},
+    MachineKey{"bandwidth", "bandwidth", "of each direction"},
+    MachineKey{"latency", "time", "default 0"},
+    source,
+};
+constexpr std::array switch_sums{
+    MachineKey{"rate", "bandwidth", "at which a device's data go through them, each direction"},
+    MachineKey{"latency", "time", "of a whole all-reduce"},
+    source,
+};
+constexpr std::array fabric{
+    MachineKey{"link", "bandwidth", "network card to switch, each direction"},
+    MachineKey{"latency", "time", "card to card through one switch"},
+    MachineKey{"hop_latency", "time", "of each switch more; default 0"},
+    source,
+};
+constexpr std::array fat_tree{
+    MachineKey{"down", "list of counts", "children below a switch of each level, nearest to the nodes first"},
+    MachineKey{"taper", "list of numbers",
+               "above a level the bandwidth is that of the ports below over its number; default all 1"},
+};
+constexpr std::array dragonfly{
+    MachineKey{"groups", "count", "of routers"},
+    MachineKey{"routers", "count", "a group"},
+    MachineKey{"nodes", "count", "a router"},
+    MachineKey{"local", "bandwidth", "joins two routers of a group"},
+    MachineKey{"global", "bandwidth", "joins two groups, all their links together"},
+    source,
+};
+constexpr std::array torus{
+    MachineKey{"dims", "list of counts", "a ring in each dimension, one node a router"},
+    MachineKey{"link", "bandwidth", "between neighbours, each direction"},
+    source,
+};
+constexpr std::array messaging{
+    MachineKey{"overhead", "time", "a message takes beyond the latency of the links"},
+    MachineKey{"fraction", "share", "of a link that a long message reaches"},
+    MachineKey{"reduce", "bandwidth", "bytes of incoming data added into a buffer a second"},
+    MachineKey{"error", "number", "one standard deviation of a message's time, relative"},
+    MachineKey{"request", "time",
+               "of `across`: what rank 0's core takes to note that a rank has a tensor (`control=`); default 1 us"},
+    MachineKey{"one_ring", "true or false",
+               "of `inside`, `true`: rings go in the order of ranks (MPI libraries), not along all links of a mesh"},
+    source,
+};
+constexpr std::array piece{
+    MachineKey{"up_to", "size", "of a message; the last piece has none"},
+    MachineKey{"overhead", "time", "of a message of that size"},
+    MachineKey{"rate", "bandwidth", "of its bytes, where its share of the links allows"},
+    source,
+};
+constexpr std::array overlap{
+    MachineKey{"core_time", "time", "a rank's core loses to a message out and one in beside its computation"},
+    MachineKey{"core_rate", "bandwidth", "... and to their bytes"},
+    MachineKey{"delay", "time", "that such a message is late"},
+    source,
+};
+constexpr std::array transport{
+    MachineKey{"link", "bandwidth", "instead of the fabric's"},
+    MachineKey{"latency", "time", "likewise"},
+    MachineKey{"hop_latency", "time", "likewise"},
+    MachineKey{"inside", "table", "instead of `[messaging.inside]`"},
+    MachineKey{"across", "table", "instead of `[messaging.across]`"},
+    source,
+};
+constexpr std::array storage{
+    MachineKey{"name", "name", "that `--input` and `--checkpoint` take"},
+    MachineKey{"read", "bandwidth", "of the whole tier, unless `per_node`"},
+    MachineKey{"write", "bandwidth", "without it staging writes as fast as it reads, and checkpoints ask for it"},
+    MachineKey{"per_node", "true or false", "whether these are of each node"},
+    MachineKey{"client", "bandwidth", "what one node gets of a shared tier at most; without it, what its cards carry"},
+    source,
+};
+constexpr std::array in_situ{
+    MachineKey{"bias", "number", "how far whole steps were from their prediction, one relative standard deviation"},
+    MachineKey{"noise", "number", "their spread, likewise"},
+    MachineKey{"doubt", "text", "why the prices are not to be trusted; `predict` repeats it as a warning"},
+    source,
+};
+constexpr std::array shared_cores{
+    MachineKey{"cores", "count", "fewer than devices"},
+    MachineKey{"devices", "list of numbers", "by number, from 0, that are ranks on these cores"},
+    source,
+};
+constexpr std::array charge{
+    MachineKey{"unit", "text", "`node-hour`, `SU`, `GPU-hour`, `core-hour`"},
+    MachineKey{"factor", "number", "of the unit, for a node an hour; 0 for nothing"},
+    source,
+};
+constexpr std::array queue{
+    MachineKey{"name", "name", "of the queue"},
+    MachineKey{"nodes", "two counts", "fewest and most of a job: `[1, 64]`"},
+    MachineKey{"wall", "time", "the longest job"},
+    source,
+};
+constexpr std::array host{
+    MachineKey{"hostname", "text", "of the host that was measured"},
+    MachineKey{"cpu", "text", "its processor"},
+    MachineKey{"cores", "count", "of it"},
+};
+
+constexpr std::array tables{
+    MachineTable{"top", "Before the first table of the file.", top},
+    MachineTable{"[[device]]", "A class of devices. What is left out is unknown, and a plan that needs it is refused.",
+                 device},
+    MachineTable{"[device.peak]", "What the unit for each type of operands computes at most.", peak},
+    MachineTable{"[[device.efficiency]]",
+                 "What real kernels reach of the roofline. The row that says most wins: kind, then pass, then "
+                 "type. Without any row a price is the roofline itself, with an error of 50 %.",
+                 efficiency},
+    MachineTable{"[device.likeness]", "A device that nobody measured, priced as another one.", likeness},
+    MachineTable{
+        "[device.tiles]",
+        "Prices of transformers on a GPU: 16-bit products in tiles where none were measured; attention, "
+        "normalizations and elementwise operators by the bytes that cross memory, in any type. They come after "
+        "measured prices and `price_model`, before efficiencies.",
+        tiles},
+    MachineTable{"[[device.price]]", "One measured problem; it comes before all else. `calibrate` writes them.", price},
+    MachineTable{"[[device.factor]]",
+                 "What some kernels of this very board say of all prices of their kind and type. `calibrate --kernels` "
+                 "writes them.",
+                 factor},
+    MachineTable{"[software]", "How the framework drives devices with `[device.tiles]`.", software},
+    MachineTable{"[collectives]", "The library of GPU collectives; without it the newest NCCL over InfiniBand.",
+                 collectives},
+    MachineTable{
+        "[[node]]",
+        "A kind of node. A device sends by the nearest network card; of several equally near ones, the devices "
+        "that share them take one each in turn, as NCCL does. A device with several cards of its own takes one a "
+        "message, by the number of the other node.",
+        node},
+    MachineTable{"[[node.devices]], [[node.nics]], [[node.bridges]]",
+                 "What links join. Bridges pass data on, devices and cards do not.", vertex},
+    MachineTable{"[[node.link]]", "Full duplex: either `from` and `to`, or `all_pairs`.", link},
+    MachineTable{"[node.switch_sums]",
+                 "The node's switches add what its devices send and copy the sum to all (NVLink SHARP). Sums inside "
+                 "such a node are left to them (`allreduce=direct`) unless the plan says otherwise.",
+                 switch_sums},
+    MachineTable{
+        "[fabric]",
+        "With exactly one topology below it. A machine of one node needs none. `[fabric.star]`, one switch that "
+        "never blocks, has no keys.",
+        fabric},
+    MachineTable{"[fabric.fat-tree]", "Racks are a tree of two levels.", fat_tree},
+    MachineTable{"[fabric.dragonfly]", "Groups of routers, every two of them joined.", dragonfly},
+    MachineTable{"[fabric.torus]", "One node a router.", torus},
+    MachineTable{"[messaging.inside], [messaging.across]",
+                 "What software adds inside a node and across nodes; the first is needed, of more "
+                 "than one node the second, too.",
+                 messaging},
+    MachineTable{
+        "[[messaging.*.piece]]",
+        "In the order of their sizes: a message takes `overhead` and its bytes over `rate`, or as long as "
+        "its share of the links allows, whichever is longer; the overhead of `[messaging.*]` then says no more. "
+        "`calibrate` writes them.",
+        piece},
+    MachineTable{"[messaging.*.overlap]", "Messages beside computation on the same cores.", overlap},
+    MachineTable{"[transport.NAME]", "What another network or software changes; `--machine my-cluster@NAME` takes it.",
+                 transport},
+    MachineTable{"[[storage]]", "A tier to load samples from and write checkpoints to.", storage},
+    MachineTable{"[in_situ]", "For the band: whole training steps that were measured. `calibrate` writes it.", in_situ},
+    MachineTable{"[[shared_cores]]",
+                 "Ranks on the same cores: each gets the even share of those that compute at the moment. Prices are "
+                 "those of a core. `calibrate` writes it.",
+                 shared_cores},
+    MachineTable{
+        "[charge]",
+        "What the center charges. No prediction depends on it; `rehearse report` makes its table of jobs of it.",
+        charge},
+    MachineTable{"[[charge.queue]]", "A queue of its batch system.", queue},
+    MachineTable{"[host]",
+                 "`--machine this-host` refuses a file that was measured on another host. `calibrate` writes it.",
+                 host},
+};
+
+}  // namespace
+
+std::span<const MachineTable> machine_tables() { return tables; }
+
+}  // namespace rehearse::models

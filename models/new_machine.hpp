@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cluster in ten answers, or as its tools describe it, to a machine file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/units.hpp"
+
+namespace rehearse::models {
+
+/// A figure, and who says so; empty: it is assumed.
+template <typename T>
+struct Answer {
+    T value{};
+    std::string source{};
+};
+
+struct NewMachine {
+    std::string name = "my-cluster";
+    std::int64_t nodes = 1;
+    std::string device = "h100-sxm";  // of models/devices.toml
+    Answer<std::int64_t> devices{1};  // a node
+    /// Between every two devices; switched: of each device to the node's switches. Absent: by the processors alone.
+    std::optional<Answer<Bandwidth>> device_link{};
+    bool switched = false;
+    Answer<Bandwidth> host_link{Bandwidth{63e9}};  // of a device to its processor, each direction
+    Answer<std::int64_t> nics{1};
+    Answer<Bandwidth> nic{Bandwidth{25e9}};    // each direction
+    std::int64_t processors = 1;               // sockets, or NUMA nodes, of a node
+    std::vector<std::int64_t> device_at{};     // processor by device; empty: shared out evenly
+    std::vector<std::int64_t> nic_at{};        // by NIC
+    Answer<std::vector<std::int64_t>> tree{};  // children below a switch of each level, nodes first; empty: one switch
+    std::vector<double> taper{};               // of each level; empty: none blocks
+};
+
+/// InputError for answers that cannot be together.
+void check(const NewMachine& machine);
+/// The file, which parse_machine takes. Figures without a source say "assumed".
+std::string to_toml(const NewMachine& machine);
+
+/// Bandwidth of a port, each direction: "NDR", "HDR", "200Gbps", "Slingshot-11". InputError with the words.
+Bandwidth port_rate(const std::string& text);
+
+/// What these tools print tells of a node, or of the fabric. InputError with `origin` and the line for text that is not
+/// theirs.
+NewMachine with_nvidia_topology(NewMachine machine, std::string_view text, const std::string& origin);  // topo -m
+NewMachine with_ibnetdiscover(NewMachine machine, std::string_view text, const std::string& origin);
+NewMachine with_lstopo(NewMachine machine, const std::string& path);  // XML
+
+}  // namespace rehearse::models

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// What nvidia-smi topo -m, ibnetdiscover and lstopo (as XML) tell of a node and of the switches.
+#include <fmt/format.h>
+#include <hwloc.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/text.hpp"
+#include "models/new_machine.hpp"
+
+namespace rehearse::models {
+
+namespace {
+
+std::vector<std::string> words_of(const std::string& line) {
+    std::istringstream in{line};
+    std::vector<std::string> words;
+    for (std::string word; in >> word;) words.push_back(word);
+    return words;
+}
+
+bool starts(const std::string& word, std::string_view with) {
+    return word.starts_with(with) && word.size() > with.size() && word[with.size()] >= '0' && word[with.size()] <= '9';
+}
+bool is_gpu(const std::string& word) { return starts(word, "GPU"); }
+bool is_nic(const std::string& word) { return starts(word, "NIC") || word.starts_with("mlx") || starts(word, "hsi"); }
+
+std::optional<std::int64_t> links_in(const std::string& cell) {
+    if (!starts(cell, "NV")) return std::nullopt;
+    return parse_int(cell.substr(2), cell);
+}
+
+// Gigabytes a second and direction of one NVLink, and links of a device, by the device's generation.
+struct NvLink {
+    std::string_view device;
+    double rate;
+    std::int64_t links;
+};
+constexpr std::array nvlinks{NvLink{"p100", 20e9, 4},  NvLink{"v100", 25e9, 6},  NvLink{"a100", 25e9, 12},
+                             NvLink{"h100", 25e9, 18}, NvLink{"h200", 25e9, 18}, NvLink{"gh200", 25e9, 18},
+                             NvLink{"b200", 50e9, 18}, NvLink{"gb200", 50e9, 18}};
+
+NvLink nvlink_of(const std::string& device) {
+    const auto found =
+        std::ranges::find_if(nvlinks, [&](const NvLink& each) { return device.starts_with(each.device); });
+    return found == nvlinks.end() ? NvLink{"", 25e9, 18} : *found;
+}
+
+struct Row {
+    std::string name;
+    std::vector<std::string> cells;  // by the columns of GPUs and NICs
+    std::int64_t numa = 0;
+};
+
+struct Matrix {
+    std::vector<std::string> columns;
+    std::vector<Row> rows;
+};
+
+Matrix matrix_in(std::string_view text, const std::string& origin) {
+    std::istringstream in{std::string{text}};
+    Matrix matrix;
+    int number = 0;
+    for (std::string line; std::getline(in, line);) {
+        ++number;
+        // Colors, with which the tool underlines the first line.
+        for (std::size_t at = 0; (at = line.find('\x1b')) != std::string::npos;)
+            line.erase(at, line.find('m', at) == std::string::npos ? std::string::npos : line.find('m', at) - at + 1);
+        const std::vector<std::string> words = words_of(line);
+        if (words.empty()) continue;
+        if (matrix.columns.empty()) {
+            if (!is_gpu(words.front())) continue;
+            for (const std::string& word : words) {
+                if (!is_gpu(word) && !is_nic(word)) break;
+                matrix.columns.push_back(word);
+            }
+            continue;
+        }
+        if (!is_gpu(words.front()) && !is_nic(words.front())) continue;
+        const std::size_t cells = matrix.columns.size();
+        if (words.size() < cells + 1)
+            throw InputError(
+                fmt::format("{}:{}: {} has {} entries for {} columns: right would be the whole text of "
+                            "nvidia-smi topo -m",
+                            origin, number, words.front(), words.size() - 1, cells));
+        Row row{words.front(), {words.begin() + 1, words.begin() + 1 + static_cast<std::ptrdiff_t>(cells)}};
+        if (words.size() > cells + 2 && words[cells + 2].find_first_not_of("0123456789") == std::string::npos)
+            row.numa = parse_int(words[cells + 2], origin);
+        matrix.rows.push_back(std::move(row));
+        if (matrix.rows.size() == cells) break;  // a legend follows
+    }
+    if (matrix.rows.empty())
+        throw InputError(fmt::format("{}: no table of nvidia-smi topo -m: its first line has GPU0", origin));
+    return matrix;
+}
+
+// 0 nearest.
+int distance(const std::string& cell) {
+    constexpr std::array<std::string_view, 6> words{"X", "PIX", "PXB", "PHB", "NODE", "SYS"};
+    const auto found = std::ranges::find(words, cell);
+    return static_cast<int>(found - words.begin());
+}
+
+}  // namespace
+
+NewMachine with_nvidia_topology(NewMachine machine, std::string_view text, const std::string& origin) {
+    const Matrix matrix = matrix_in(text, origin);
+    const std::string source = "nvidia-smi topo -m";
+    std::map<std::int64_t, std::int64_t> processors;  // by NUMA node
+    std::optional<std::int64_t> fewest;
+    bool all_linked = true;
+    machine.devices = {0, source};
+    machine.nics = {0, source};
+    machine.device_at.clear();
+    machine.nic_at.clear();
+    for (const Row& row : matrix.rows) {
+        if (is_gpu(row.name))
+            machine.device_at.push_back(processors.try_emplace(row.numa, std::ssize(processors)).first->second);
+    }
+    machine.devices.value = std::ssize(machine.device_at);
+    for (const Row& row : matrix.rows) {
+        int nearest = 100;
+        std::int64_t at = 0;
+        for (std::size_t c = 0; c < matrix.columns.size(); ++c) {
+            if (!is_gpu(matrix.columns[c])) continue;
+            const std::string& cell = row.cells[c];
+            if (is_nic(row.name)) {
+                const auto gpu = static_cast<std::size_t>(parse_int(matrix.columns[c].substr(3), origin));
+                if (distance(cell) < nearest && gpu < machine.device_at.size()) at = machine.device_at[gpu];
+                nearest = std::min(nearest, distance(cell));
+                continue;
+            }
+            if (matrix.columns[c] == row.name) continue;
+            const std::optional<std::int64_t> links = links_in(cell);
+            all_linked = all_linked && links.has_value();
+            if (links) fewest = std::min(fewest.value_or(*links), *links);
+        }
+        if (is_nic(row.name)) machine.nic_at.push_back(at);
+    }
+    machine.nics.value = std::ssize(machine.nic_at);
+    if (machine.nic_at.empty()) machine.nics = {1, ""};
+    machine.processors = std::max<std::int64_t>(1, std::ssize(processors));
+    machine.device_link.reset();
+    if (all_linked && fewest) {
+        const NvLink of = nvlink_of(machine.device);
+        machine.switched = *fewest * (machine.devices.value - 1) > of.links;
+        machine.device_link =
+            Answer<Bandwidth>{Bandwidth{of.rate * static_cast<double>(*fewest)},
+                              fmt::format("{}: {} NVLinks of {} GB/s {}", source, *fewest, of.rate / 1e9,
+                                          machine.switched ? "to the switches" : "between every two")};
+    }
+    return machine;
+}
+
+NewMachine with_ibnetdiscover(NewMachine machine, std::string_view text, const std::string& origin) {
+    // Below "Switch" its ports: [1] "H-..." leads to a host's adapter, [2] "S-..." to another switch.
+    struct Switch {
+        std::set<std::string> hosts, others;
+        std::int64_t ports_up = 0;
+    };
+    std::map<std::string, Switch> switches;
+    std::set<std::string> adapters;
+    std::istringstream in{std::string{text}};
+    Switch* current = nullptr;
+    double rate = 0;
+    int number = 0;
+    const auto quoted = [&](const std::string& line) {
+        const std::size_t begin = line.find('"'), end = line.find('"', begin + 1);
+        if (begin == std::string::npos || end == std::string::npos)
+            throw InputError(fmt::format("{}:{}: no name in quotation marks: right would be the text of ibnetdiscover",
+                                         origin, number));
+        return line.substr(begin + 1, end - begin - 1);
+    };
+    for (std::string line; std::getline(in, line);) {
+        ++number;
+        if (line.starts_with("Switch")) {
+            current = &switches[quoted(line)];
+        } else if (line.starts_with("Ca")) {
+            current = nullptr;
+            adapters.insert(quoted(line));
+        } else if (line.starts_with("[") && current != nullptr) {
+            const std::string peer = quoted(line);
+            (peer.starts_with("H") ? current->hosts : current->others).insert(peer);
+            current->ports_up += peer.starts_with("S") ? 1 : 0;
+            for (const auto& [word, bytes] :
+                 {std::pair{"4xXDR", 100e9}, std::pair{"4xNDR", 50e9}, std::pair{"4xHDR", 25e9},
+                  std::pair{"2xHDR", 12.5e9}, std::pair{"2xNDR", 25e9}, std::pair{"4xEDR", 12.5e9},
+                  std::pair{"4xFDR", 6.8e9}}) {
+                if (peer.starts_with("H") && line.find(word) != std::string::npos) rate = std::max(rate, bytes);
+            }
+        }
+    }
+    std::int64_t leaves = 0, most_hosts = 0, ports_up = 0;
+    for (const auto& [name, each] : switches) {
+        if (each.hosts.empty()) continue;
+        ++leaves;
+        most_hosts = std::max(most_hosts, std::ssize(each.hosts));
+        ports_up += each.ports_up;
+    }
+    if (leaves == 0)
+        throw InputError(fmt::format("{}: no switch with a host: right would be the text of ibnetdiscover", origin));
+    const std::string source = "ibnetdiscover";
+    if (rate > 0) machine.nic = {Bandwidth{rate}, source};
+    // Nodes of a leaf: its adapters over those of a node that are in this fabric.
+    const std::int64_t each = std::max<std::int64_t>(1, machine.nics.value);
+    const std::int64_t below = std::max<std::int64_t>(1, most_hosts / each);
+    machine.nodes = std::max(machine.nodes, (std::ssize(adapters) + each - 1) / each);
+    machine.tree = {leaves > 1 ? std::vector<std::int64_t>{below, leaves} : std::vector<std::int64_t>{}, source};
+    const double up = static_cast<double>(ports_up) / static_cast<double>(leaves);
+    machine.taper.clear();
+    if (leaves > 1 && up > 0)
+        machine.taper = {std::max(1.0, std::round(100 * static_cast<double>(most_hosts) / up) / 100), 1};
+    return machine;
+}
+
+NewMachine with_lstopo(NewMachine machine, const std::string& path) {
+    static_cast<void>(read_file(path));  // says what is wrong with the path
+    hwloc_topology_t raw = nullptr;
+    if (hwloc_topology_init(&raw) != 0) throw BackendError("hwloc cannot be initialised");
+    const std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)> owned(raw, hwloc_topology_destroy);
+    hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_ALL);
+    if (hwloc_topology_set_xml(raw, path.c_str()) != 0 || hwloc_topology_load(raw) != 0)
+        throw InputError(fmt::format("{}: no XML of hwloc: right would be what `lstopo node.xml` writes", path));
+    std::map<unsigned, std::int64_t> processors;
+    const int packages = hwloc_get_nbobjs_by_type(raw, HWLOC_OBJ_PACKAGE);
+    for (int i = 0; i < packages; ++i)
+        processors.try_emplace(hwloc_get_obj_by_type(raw, HWLOC_OBJ_PACKAGE, static_cast<unsigned>(i))->logical_index,
+                               std::ssize(processors));
+    std::set<hwloc_obj_t> cards, ports;
+    machine.device_at.clear();
+    machine.nic_at.clear();
+    for (hwloc_obj_t device = nullptr; (device = hwloc_get_next_osdev(raw, device)) != nullptr;) {
+        const auto type = device->attr->osdev.type;
+        const bool card = type == HWLOC_OBJ_OSDEV_COPROC, port = type == HWLOC_OBJ_OSDEV_OPENFABRICS;
+        if ((!card && !port) || !(card ? cards : ports).insert(device->parent).second) continue;
+        std::int64_t at = 0;
+        for (hwloc_obj_t above = hwloc_get_non_io_ancestor_obj(raw, device); above != nullptr; above = above->parent) {
+            if (above->type == HWLOC_OBJ_PACKAGE) at = processors[above->logical_index];
+        }
+        (card ? machine.device_at : machine.nic_at).push_back(at);
+    }
+    machine.processors = std::max(1, packages);
+    if (!machine.device_at.empty()) machine.devices = {std::ssize(machine.device_at), "lstopo"};
+    if (!machine.nic_at.empty()) machine.nics = {std::ssize(machine.nic_at), "lstopo"};
+    return machine;
+}
+
+}  // namespace rehearse::models

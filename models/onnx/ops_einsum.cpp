@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Einsum: of two operands a stack of products, else a function with so many operations.
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "models/onnx/importer.hpp"
+
+namespace rehearse::models {
+namespace {
+
+// Of two operands: letters in all are stacks, letters of one of them its rows or columns, letters that vanish are
+// summed.
+std::string product_of_two(Import& import, const onnx::NodeProto& node) {
+    std::string equation = text(node, "equation", "");
+    std::erase(equation, ' ');
+    const std::size_t arrow = equation.find("->"), comma = equation.find(',');
+    if (node.input_size() != 2 || arrow == std::string::npos || comma == std::string::npos)
+        return "it is no product of two operands";
+    const std::string left = equation.substr(0, comma), right = equation.substr(comma + 1, arrow - comma - 1),
+                      made = equation.substr(arrow + 2);
+    std::int64_t batch = 1, m = 1, n = 1, k = 1;
+    const auto size_of = [&](char letter) {
+        const bool first = left.find(letter) != std::string::npos;
+        const Value& value = import.graph.value(node.input(first ? 0 : 1));
+        const auto at = static_cast<std::size_t>((first ? left : right).find(letter));
+        const Value& other = import.graph.value(node.input(1));
+        std::int64_t size = value.dims ? (*value.dims)[at] : 1;
+        const bool samples = value.batch == static_cast<int>(at) ||
+                             (other.batch >= 0 && right.find(letter) == static_cast<std::size_t>(other.batch));
+        const auto all = elements(value.dims.value_or(Shape{1}));
+        const auto one = elements(import.graph.sample(node.input(first ? 0 : 1)).value_or(Shape{1}));
+        if (samples && value.batch == static_cast<int>(at))
+            size /= std::max<std::int64_t>(1, all / std::max<std::int64_t>(1, one));
+        return size;
+    };
+    std::string seen;
+    for (const char letter : left + right) {
+        if (seen.find(letter) != std::string::npos) continue;
+        seen += letter;
+        const bool a = left.find(letter) != std::string::npos, b = right.find(letter) != std::string::npos,
+                   c = made.find(letter) != std::string::npos;
+        (a && b ? (c ? batch : k) : a ? (c ? m : k) : c ? n : k) *= size_of(letter);
+    }
+    if (import.graph.constant(node.input(1)) && batch == 1) {
+        const int from = import.source(node, 0, m == 1 ? Shape{k} : Shape{m, k});
+        import.put(node, MatMul{.m = m, .n = n, .k = k, .bias = false}, {from}, import.tensors(node, 1, 1));
+        return "";
+    }
+    std::vector<int> layers;
+    BatchedMatMul op{{batch, m, k}, {batch, k, n}};
+    std::vector<std::string> tensors;
+    for (const int i : {0, 1}) {
+        if (import.graph.constant(node.input(i))) {
+            op.trained = i + 1;
+            tensors = import.tensors(node, i, i);
+        } else {
+            layers.push_back(import.source(node, i, i == 0 ? op.a : op.b));
+        }
+    }
+    import.put(node, std::move(op), std::move(layers), std::move(tensors));
+    return "";
+}
+
+// A sum of products that is no product of two operands: for each combination of its letters the products of what it
+// reads, added up to what it makes.
+std::string any_product(Import& import, const onnx::NodeProto& node) {
+    std::string equation = text(node, "equation", "");
+    std::erase(equation, ' ');
+    std::map<char, std::int64_t> sizes;
+    double around = 1;  // what "..." stands for
+    std::size_t begin = 0;
+    for (const std::string& input : node.input()) {
+        const std::size_t end = std::min(equation.find_first_of(",-", begin), equation.size());
+        const std::string letters = equation.substr(begin, end - begin);
+        begin = end + 1;
+        const Shape dims = import.graph.dims(input).value_or(Shape{});
+        const std::size_t dots = letters.find("...");
+        const std::size_t named = letters.size() - (dots == std::string::npos ? 0 : 3);
+        if (named > dims.size()) return fmt::format("its equation '{}' does not fit what it reads", equation);
+        const std::size_t hidden = dims.size() - named;
+        double others = 1;
+        std::size_t axis = 0;
+        for (std::size_t i = 0; i < letters.size(); ++i) {
+            if (i == dots) {
+                for (std::size_t h = 0; h < hidden; ++h) others *= static_cast<double>(dims[axis++]);
+                i += 2;
+                continue;
+            }
+            std::int64_t& size = sizes[letters[i]];
+            size = std::max(size, dims[axis++]);
+        }
+        around = std::max(around, others);
+    }
+    double all = around;
+    for (const auto& [letter, size] : sizes) all *= static_cast<double>(size);
+    const double made = static_cast<double>(elements(import.graph.dims(node.output(0)).value_or(Shape{1})));
+    const double operations = all * (node.input_size() - 1) + std::max(0.0, all - made);
+    Operands from = import.operands(node);
+    if (from.layers.empty()) return "it reads no activation";
+    Elementwise op{"compound", import.sample(node, node.output(0)), from.inputs, from.weights, from.constants};
+    op.numbers = {operations / std::max(1.0, made)};
+    import.put(node, std::move(op), std::move(from.layers), std::move(from.tensors));
+    return "";
+}
+
+// What one operand is, for who runs it: a layer, and the letter of each of its axes.
+struct Term {
+    int layer = -1;
+    std::string letters;
+    Shape dims;
+};
+
+// Without the letter of the samples; nothing where it is not a layer's, trained or known.
+std::optional<Term> term(Import& import, const onnx::NodeProto& node, int input, std::string letters) {
+    const Value& value = import.graph.value(node.input(input));
+    if (!value.dims || value.dims->size() != letters.size() || letters.find('.') != std::string::npos)
+        return std::nullopt;
+    if (value.kind == Value::Kind::constant) {
+        const int layer = beside(import, node, input);
+        if (layer < 0 || elements(import.builder.shape(layer)) != elements(*value.dims)) return std::nullopt;
+        return Term{layer, letters, *value.dims};
+    }
+    const Shape sample = import.sample(node, node.input(input));
+    if (sample.size() < letters.size() && value.batch >= 0 && value.lead == 1)
+        letters.erase(static_cast<std::size_t>(value.batch), 1);
+    if (sample.size() != letters.size()) return std::nullopt;
+    return Term{import.source(node, input), letters, sample};
+}
+
+Shape sizes_of(const std::string& letters, const std::map<char, std::int64_t>& sizes) {
+    Shape made;
+    for (const char letter : letters) made.push_back(sizes.at(letter));
+    return made;
+}
+
+class Product {
+public:
+    Product(Import& import, const onnx::NodeProto& node) : import_(import), node_(node) {}
+
+    // Transpositions, a stack of products, a transposition; false where the letters ask for more.
+    bool put(Term left, Term right, std::string made) {
+        std::map<char, std::int64_t> sizes;
+        for (const Term* each : {&left, &right}) {
+            for (std::size_t i = 0; i < each->letters.size(); ++i) {
+                std::int64_t& size = sizes[each->letters[i]];
+                if (size != 0 && size != each->dims[i]) return false;
+                size = each->dims[i];
+                if (each->letters.find(each->letters[i], i + 1) != std::string::npos) return false;
+            }
+        }
+        std::erase_if(made, [&](char letter) { return !sizes.contains(letter); });  // the samples'
+        std::string stack, rows, columns, summed;
+        for (const auto& [letter, size] : sizes) {
+            const auto in = [&, one = letter](const std::string& letters) { return letters.find(one) != letters.npos; };
+            const bool a = in(left.letters), b = in(right.letters), c = in(made);
+            if (!c && !(a && b)) return false;  // a sum along one operand's own axis
+            (a && b ? c ? stack : summed : a ? rows : columns) += letter;
+        }
+        if (made.size() != stack.size() + rows.size() + columns.size()) return false;
+        const auto count = [&](const std::string& letters) { return elements(sizes_of(letters, sizes)); };
+        const Shape a{count(stack), count(rows), count(summed)}, b{count(stack), count(summed), count(columns)};
+        const int l = view(transposed(left, stack + rows + summed, sizes), a);
+        const int r = view(transposed(right, stack + summed + columns, sizes), b);
+        const int product = layer("product", BatchedMatMul{a, b}, {l, r});
+        const std::string order = stack + rows + columns;
+        const Term whole{view(product, sizes_of(order, sizes)), order, sizes_of(order, sizes)};
+        import_.places[node_.output(0)] = {transposed(whole, made, sizes), ""};
+        return true;
+    }
+
+    // A transposition alone.
+    bool put(const Term& only, std::string made) {
+        std::map<char, std::int64_t> sizes;
+        for (std::size_t i = 0; i < only.letters.size(); ++i) sizes[only.letters[i]] = only.dims[i];
+        std::erase_if(made, [&](char letter) { return !sizes.contains(letter); });
+        if (sizes.size() != only.letters.size() || made.size() != sizes.size()) return false;
+        import_.places[node_.output(0)] = {transposed(only, made, sizes), ""};
+        return true;
+    }
+
+private:
+    int layer(const std::string& what, Op op, std::vector<int> from) {
+        onnx::NodeProto named;
+        named.set_name(fmt::format("{}.{}", import_.name_for(node_), what));
+        return import_.builder.layer(import_.name_for(named), std::move(op), std::move(from));
+    }
+    int view(int from, const Shape& shape) {
+        const Shape lies = import_.builder.shape(from), seen = shape.empty() ? Shape{1} : shape;
+        return lies == seen ? from : layer("view", Flatten{lies, seen.size() == 1 ? Shape{} : seen}, {from});
+    }
+    int transposed(const Term& term, const std::string& letters, const std::map<char, std::int64_t>& sizes) {
+        const int from = view(term.layer, term.dims);
+        if (letters == term.letters) return from;
+        std::vector<std::int64_t> axes;
+        for (const char letter : letters) axes.push_back(static_cast<std::int64_t>(term.letters.find(letter)));
+        return layer("transpose", Rearrangement{"transpose", {term.dims}, sizes_of(letters, sizes), axes}, {from});
+    }
+
+    Import& import_;
+    const onnx::NodeProto& node_;
+};
+
+// As its letters say, not as its operations count.
+bool whole_form(Import& import, const onnx::NodeProto& node) {
+    std::string equation = text(node, "equation", "");
+    std::erase(equation, ' ');
+    const std::size_t arrow = equation.find("->"), comma = equation.find(',');
+    if (arrow == std::string::npos) return false;
+    const std::string made = equation.substr(arrow + 2);
+    if (node.input_size() == 1) {
+        const auto only = term(import, node, 0, equation.substr(0, arrow));
+        return only && Product(import, node).put(*only, made);
+    }
+    if (node.input_size() != 2 || comma == std::string::npos || comma > arrow) return false;
+    const auto left = term(import, node, 0, equation.substr(0, comma));
+    const auto right = term(import, node, 1, equation.substr(comma + 1, arrow - comma - 1));
+    return left && right && Product(import, node).put(*left, *right, made);
+}
+
+}  // namespace
+
+// Priced by its operations; who runs it gets its transpositions, too.
+std::string einsum(Import& import, const onnx::NodeProto& node) {
+    if (import.graph.keeps_values() && whole_form(import, node)) return "";
+    if (std::string why = product_of_two(import, node); !why.empty()) {
+        if (why = any_product(import, node); !why.empty()) return why;
+    }
+    const auto made = import.places.find(node.output(0));
+    if (made != import.places.end()) import.not_run(made->second.layer, "the order of its axes is only priced");
+    return "";
+}
+
+}  // namespace rehearse::models

@@ -1,0 +1,108 @@
+#!/bin/bash
+# Runs what CI has no time for, one stage after the other, and says of each how it ended and how long it took. Hours on two
+# cores.
+#
+#   scripts/nightly.sh [STAGE...]      all stages, or those named
+#     --list                           names the stages, a line each, and ends
+#     --minutes N                      of fuzzing (default 60)
+#     --plans N                        random plans that are simulated (default 1000000)
+#
+# Each stage's output is in build/nightly/STAGE.log. Exit code 1 where a stage failed, 2 for wrong arguments.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+minutes=60 plans=1000000 chosen=()
+
+stages=(
+    "long      the dev build's tests labelled long"
+    "plans     random plans: schedules, both modes, memory; gradients on 2 and 4 ranks"
+    "faults    every call of every command to the system fails once"
+    "asan      address and undefined-behaviour sanitizers, programs included"
+    "tsan      thread sanitizer: the programs' tests that run threads"
+    "clang     built by clang 16 without warnings, and its tests"
+    "options   the build with each option off by itself, and its tests listed"
+    "valgrind  memory errors of libraries without MPI, uninitialised reads too"
+    "soak      ten thousand predictions in one process and a long training: memory stays"
+    "fuzz      libFuzzer on every reader"
+)
+
+die() { echo "nightly.sh: $2" >&2; exit "$1"; }
+number() { [[ "$2" =~ ^[1-9][0-9]{0,9}$ ]] || die 2 "$1 $2: a whole number from 1"; }
+while [ $# -gt 0 ]; do
+    case "$1" in
+        --list) printf '%s\n' "${stages[@]}"; exit 0 ;;
+        --minutes) number "$1" "${2:-}"; minutes=$2; shift ;;
+        --plans) number "$1" "${2:-}"; plans=$2; shift ;;
+        -h | --help) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0"; exit 0 ;;
+        *) printf '%s\n' "${stages[@]}" | grep -q "^$1 " || die 2 "$1: no stage; --list names them"
+           chosen+=("$1") ;;
+    esac
+    shift
+done
+if [ ${#chosen[@]} -eq 0 ]; then
+    for stage in "${stages[@]}"; do chosen+=("${stage%% *}"); done
+fi
+
+build() { scripts/setup.sh "$@"; }
+tests() { ctest --test-dir "build/$1" -j "$(nproc)" --output-on-failure --no-tests=error "${@:2}"; }
+
+run_long() { build dev && tests dev -L long; }
+
+run_plans() {
+    build dev || return
+    REHEARSE_PLANS=$plans build/dev/tests/sim/test_sim_random_plans || return
+    for ranks in 2 4; do
+        REHEARSE_PLANS=$((plans / 100 + 1)) OMP_NUM_THREADS=1 mpirun --oversubscribe -n $ranks \
+            build/dev/tests/run/test_run_random_plans || return
+    done
+}
+
+run_faults() { build dev && python3 tests/faults/check_faults.py build/dev/cli/rehearse build/dev/tests/faults/libfaults.so; }
+
+run_asan() {
+    # Open MPI and its daemons keep memory until the process ends: leaks are looked for in the rest.
+    build asan-all && ASAN_OPTIONS=detect_leaks=0 tests asan-all -LE "long|docs|torch" &&
+        tests asan-all -LE "long|docs|torch|mpi" -R '^(core|match|prices|models|schedule|sim|trace|picture|search)/'
+}
+
+run_tsan() {
+    build tsan && TSAN_OPTIONS="suppressions=$PWD/tests/data/tsan.supp history_size=7" \
+        tests tsan -R '^(run/|kernels/|gui/|search/|trace/|cli/(search|interrupt))' -LE "long|docs|torch"
+}
+
+run_clang() { build clang && tests clang -LE "long|docs|torch"; }
+
+run_options() {
+    local option folder=build/nightly/options
+    for option in $(sed -n 's/^rehearse_option(\([A-Z]*\).*/\1/p' cmake/RehearseDependencies.cmake) CLI; do
+        echo "== REHEARSE_$option=OFF"
+        rm -rf "$folder" && cmake --preset dev -B "$folder" "-DREHEARSE_$option=OFF" && cmake --build "$folder" || return
+        ctest --test-dir "$folder" -N | tail -1
+    done
+    rm -rf "$folder"
+}
+
+run_valgrind() {
+    command -v valgrind > /dev/null || { echo "valgrind is missing: apt-get install valgrind"; return 1; }
+    build dev || return
+    local program
+    for program in build/dev/tests/{core,match,schedule,trace}/test_*; do
+        [ -x "$program" ] && [ -f "$program" ] || continue
+        echo "== $program"
+        valgrind --quiet --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite "$program" > /dev/null || return
+    done
+}
+
+run_soak() { build dev && python3 tests/faults/soak.py build/dev/cli/rehearse; }
+
+run_fuzz() { scripts/fuzz.sh "$minutes"; }
+
+mkdir -p build/nightly
+failed=0
+printf '%-10s %-8s %8s\n' stage result minutes
+for stage in "${chosen[@]}"; do
+    begin=$SECONDS
+    if "run_$stage" > "build/nightly/$stage.log" 2>&1; then result=passed; else result=FAILED failed=1; fi
+    printf '%-10s %-8s %8s\n' "$stage" "$result" "$(((SECONDS - begin + 30) / 60))"
+done
+[ $failed -eq 0 ] || die 1 "see build/nightly/STAGE.log"

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cluster from answers and from what its tools print. Oracle: texts in those tools' documented forms, counted by
+// hand.
+#include "models/new_machine.hpp"
+
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "core/error.hpp"
+#include "models/models.hpp"
+
+namespace rehearse::models {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+// Two sockets, four H100 with six links between every two, a card for each two.
+const std::string topology =
+    "\tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+    "GPU0\t X \tNV6\tNV6\tNV6\tPIX\tSYS\t0-31\t0\t\tN/A\n"
+    "GPU1\tNV6\t X \tNV6\tNV6\tNODE\tSYS\t0-31\t0\t\tN/A\n"
+    "GPU2\tNV6\tNV6\t X \tNV6\tSYS\tPIX\t32-63\t1\t\tN/A\n"
+    "GPU3\tNV6\tNV6\tNV6\t X \tSYS\tNODE\t32-63\t1\t\tN/A\n"
+    "NIC0\tPIX\tNODE\tSYS\tSYS\t X \tSYS\n"
+    "NIC1\tSYS\tSYS\tPIX\tNODE\tSYS\t X \n\nLegend:\n\n  X    = Self\n";
+
+// Two leaf switches of eight hosts each, four ports up.
+std::string fabric() {
+    std::string text = "#\n# Topology file: generated\n#\n";
+    for (int leaf = 0; leaf < 2; ++leaf) {
+        text +=
+            "switchguid=0x1\nSwitch\t40 \"S-leaf" + std::to_string(leaf) + "\"\t\t# \"leaf\" enhanced port 0 lid 3\n";
+        for (int host = 0; host < 8; ++host) {
+            text += "[" + std::to_string(host + 1) + "]\t\"H-" + std::to_string(8 * leaf + host) +
+                    "\"[1](1) \t\t# \"node\" lid 5 4xNDR\n";
+        }
+        for (int up = 0; up < 4; ++up)
+            text += "[" + std::to_string(20 + up) + "]\t\"S-spine\"[" + std::to_string(4 * leaf + up) + "]\t# 4xNDR\n";
+    }
+    text += "Switch\t40 \"S-spine\"\t\t# \"spine\"\n[1]\t\"S-leaf0\"[20]\t# 4xNDR\n";
+    for (int host = 0; host < 16; ++host) text += "Ca\t1 \"H-" + std::to_string(host) + "\"\t\t# \"node\"\n";
+    return text;
+}
+
+NewMachine worked() {
+    NewMachine machine;
+    machine.name = "our-h100";
+    machine.nics.value = 1;
+    machine = with_ibnetdiscover(std::move(machine), fabric(), "fabric.txt");
+    return with_nvidia_topology(std::move(machine), topology, "topo.txt");
+}
+
+TEST(NewMachine, OfSixteenNodesOfFourH100) {
+    const NewMachine machine = worked();
+    EXPECT_EQ(machine.nodes, 16);
+    EXPECT_EQ(machine.devices.value, 4);
+    EXPECT_EQ(machine.processors, 2);
+    EXPECT_THAT(machine.device_at, ElementsAre(0, 0, 1, 1));
+    EXPECT_THAT(machine.nic_at, ElementsAre(0, 1));
+    EXPECT_EQ(machine.device_link->value, Bandwidth{150e9}) << "six links of 25 GB/s";
+    EXPECT_FALSE(machine.switched);
+    EXPECT_EQ(machine.nic.value, Bandwidth{50e9});
+    EXPECT_THAT(machine.tree.value, ElementsAre(8, 2));
+    EXPECT_THAT(machine.taper, ElementsAre(2, 1));
+    const Machine read = parse_machine(to_toml(machine), "our.toml");
+    EXPECT_EQ(node_count(read), 16);
+    EXPECT_EQ(device_count(read), 64);
+    const auto& tree = std::get<FatTree>(read.fabric.topology);
+    EXPECT_THAT(tree.down, ElementsAre(8, 2));
+    EXPECT_THAT(tree.taper, ElementsAre(2, 1));
+    EXPECT_EQ(read.nodes.front().links.size(), 6U + 4U + 2U + 1U) << "six pairs, cards, NICs, sockets";
+}
+
+TEST(NewMachine, KnowsSwitchesByTheNumberOfLinks) {
+    std::string eight = "\tGPU0\tGPU1\tGPU2\tCPU Affinity\tNUMA Affinity\n";
+    for (int i = 0; i < 3; ++i) {
+        eight += "GPU" + std::to_string(i);
+        for (int k = 0; k < 3; ++k) eight += i == k ? "\tX" : "\tNV18";
+        eight += "\t0-63\t0\n";
+    }
+    const NewMachine machine = with_nvidia_topology({}, eight, "topo.txt");
+    EXPECT_TRUE(machine.switched) << "18 links to each of two others are more than a card has";
+    EXPECT_EQ(machine.device_link->value, Bandwidth{450e9});
+    const Machine read = parse_machine(to_toml(machine), "our.toml");
+    EXPECT_EQ(device_count(read), 3);
+}
+
+TEST(NewMachine, SaysWhatIsAssumed) {
+    NewMachine machine;
+    machine.nodes = 4;
+    const std::string text = to_toml(machine);
+    EXPECT_THAT(text, HasSubstr("assumed"));
+    EXPECT_EQ(device_count(parse_machine(text, "mine.toml")), 4);
+    machine.devices.value = 4;
+    machine.device_link = Answer<Bandwidth>{Bandwidth{50e9}, "data sheet"};
+    machine.processors = 2;
+    EXPECT_EQ(device_count(parse_machine(to_toml(machine), "mine.toml")), 16);
+}
+
+TEST(NewMachine, RefusesAnswersThatCannotBe) {
+    NewMachine machine;
+    machine.nodes = 20;
+    machine.tree.value = {8, 2};
+    EXPECT_THAT([&] { to_toml(machine); },
+                ThrowsMessage<InputError>(HasSubstr("8 x 2 has places for 16 nodes, not for 20")));
+    machine.nodes = 0;
+    EXPECT_THAT([&] { to_toml(machine); }, ThrowsMessage<InputError>(HasSubstr("nodes 0: more than 0")));
+    EXPECT_EQ(port_rate("NDR"), Bandwidth{50e9});
+    EXPECT_EQ(port_rate("200Gbps"), Bandwidth{25e9});
+    EXPECT_THAT([] { port_rate("fast"); }, ThrowsMessage<InputError>(HasSubstr("no rate of a port")));
+}
+
+TEST(NewMachine, RefusesOtherTexts) {
+    EXPECT_THAT([] { with_nvidia_topology({}, "hello\n", "x.txt"); },
+                ThrowsMessage<InputError>(HasSubstr("x.txt: no table of nvidia-smi topo -m")));
+    EXPECT_THAT([] { with_nvidia_topology({}, "\tGPU0\tGPU1\nGPU0\tX\n", "x.txt"); },
+                ThrowsMessage<InputError>(HasSubstr("x.txt:2: GPU0 has 1 entries for 2 columns")));
+    EXPECT_THAT([] { with_ibnetdiscover({}, "Switch 40 leaf\n", "x.txt"); },
+                ThrowsMessage<InputError>(HasSubstr("x.txt:1: no name in quotation marks")));
+    EXPECT_THAT([] { with_ibnetdiscover({}, "", "x.txt"); },
+                ThrowsMessage<InputError>(HasSubstr("no switch with a host")));
+    EXPECT_THAT([] { with_lstopo({}, "/nowhere.xml"); }, ThrowsMessage<InputError>(HasSubstr("/nowhere.xml")));
+}
+
+}  // namespace
+}  // namespace rehearse::models

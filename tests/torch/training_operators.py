@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One operator each, between a convolution and a dense layer, so that its gradient reaches weights: what
+held_to_training.py --operators trains. The names are PyTorch's."""
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Between(nn.Module):
+    """x {3, 8, 8}: convolution to {4, 8, 8}, the operator, scores of 5 classes."""
+
+    def __init__(self, operator, channels=4):
+        super().__init__()
+        self.before = nn.Conv2d(3, channels, 3, padding=1)
+        self.operator = operator if isinstance(operator, nn.Module) else None
+        self.function = operator
+        with torch.no_grad():
+            made = operator(torch.zeros(2, channels, 8, 8))
+        self.after = nn.Linear(made.numel() // 2, 5)
+
+    def forward(self, x):
+        return self.after(self.function(self.before(x)).flatten(1))
+
+
+class Rows(nn.Module):
+    """Rows {64, 4} of the image, for layers of sequences."""
+
+    def __init__(self, layer, pick=lambda made: made):
+        super().__init__()
+        self.layer, self.pick = layer, pick
+
+    def forward(self, x):
+        return self.pick(self.layer(x.flatten(2).transpose(1, 2)[:, :12]))
+
+
+class WithTable(nn.Module):
+    """A function of the image and of a tensor that is not trained."""
+
+    def __init__(self, function, *shape, seed=2):
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        self.register_buffer("table", torch.randn(*shape, generator=generator))
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x, self.table)
+
+
+class WithWeights(nn.Module):
+    def __init__(self, function, *shape):
+        super().__init__()
+        self.weights = nn.Parameter(torch.randn(*shape))
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x, self.weights)
+
+
+class BothStates(nn.Module):
+    def __init__(self, kind, given=False, **more):
+        super().__init__()
+        self.cells = kind(4, 6, batch_first=True, **more)
+        self.given = given
+
+    def forward(self, x):
+        _, states = self.cells(x)
+        states = states if isinstance(states, tuple) else (states,)
+        return torch.cat([state.transpose(0, 1).flatten(1) for state in states], 1)
+
+
+# Said not to run, before the first step. Circular padding is left out: PyTorch 1.13 exports it a pixel off.
+REFUSED = {"attention_bias", "batch_norm_plain", "computed_weights", "diagonal", "grid_sample", "gru_given", "lstm_given",
+           "lstm_states", "lstm_states_both", "mixed_by_softmax", "weight_norm"}
+IMAGE, INDEX = (3, 8, 8), torch.tensor([3, 0, 3, 1])
+
+
+def image(name, operator, **more):
+    return {name: lambda: (Between(operator() if isinstance(operator, type) else operator, **more), IMAGE, 5, ())}
+
+
+def many(functions):
+    return {name: (lambda f=f: (Between(f), IMAGE, 5, ())) for name, f in functions.items()}
+
+
+NETWORKS = many({
+    # functions of each element
+    **{kind: (lambda x, f=getattr(F, kind): f(x)) for kind in (
+        "relu6", "elu", "selu", "celu", "gelu", "silu", "mish", "softplus", "softsign", "hardswish", "hardsigmoid",
+        "hardtanh", "leaky_relu", "logsigmoid", "tanhshrink", "hardshrink", "softshrink")},
+    **{kind: (lambda x, f=getattr(torch, kind): f(x)) for kind in (
+        "abs", "neg", "exp", "sin", "cos", "atan", "erf", "floor", "ceil", "round", "sign", "sigmoid", "tanh", "square")},
+    "sqrt": lambda x: torch.sqrt(x * x + 1), "log": lambda x: torch.log(x * x + 1), "pow": lambda x: (x * x + 1) ** 1.5,
+    "reciprocal": lambda x: torch.reciprocal(x * x + 1), "rsqrt": lambda x: torch.rsqrt(x * x + 1),
+    "log1p": lambda x: torch.log1p(x * x), "expm1": torch.expm1, "threshold": lambda x: F.threshold(x, 0.1, 0.5),
+    "remainder": lambda x: torch.remainder(x, 0.7), "fmod": lambda x: torch.fmod(x, 0.7),
+    "clamp": lambda x: x.clamp(-0.2, 0.3), "maximum": lambda x: torch.maximum(x, x.roll(1, 1)),
+    "minimum": lambda x: torch.minimum(x, x.flip(2)), "where": lambda x: torch.where(x > 0, x, 0.1 * x * x),
+    "masked_fill": lambda x: x.masked_fill(x < 0, 0.5), "glu": lambda x: F.glu(x, 1), "prelu": nn.PReLU(4),
+    "atan2": lambda x: torch.atan2(x, x * x + 1), "div_rounded": lambda x: x + torch.div(x, 0.3, rounding_mode="floor"),
+    # along axes
+    "sum": lambda x: x.sum(1), "mean": lambda x: x.mean((1, 3)), "prod": lambda x: (x + 1).prod(1), "amax": lambda x: x.amax(2),
+    "amin": lambda x: x.amin((2, 3)), "max_dim": lambda x: x.max(1)[0], "var": lambda x: x.var((2, 3)),
+    "std": lambda x: x.std(1), "norm": lambda x: x.norm(dim=1), "l1_norm": lambda x: x.norm(p=1, dim=2),
+    "logsumexp": lambda x: x.logsumexp(1), "cumsum": lambda x: x.cumsum(2), "softmax": lambda x: x.softmax(1),
+    "log_softmax": lambda x: F.log_softmax(x, 3), "softmin": lambda x: F.softmin(x, 2), "normalize": lambda x: F.normalize(x),
+    "cosine_similarity": lambda x: F.cosine_similarity(x, x.flip(1), 1), "topk": lambda x: x.topk(3, 2)[0],
+    "sort": lambda x: x.sort(3)[0], "argmax": lambda x: x + x.argmax(1, keepdim=True),
+    "topk_gate": lambda x: x * (x >= x.topk(2, 1)[0][:, 1:2]), "gather_topk": lambda x: x.gather(3, x.topk(3, 3)[1]),
+    # what moves
+    "permute": lambda x: x.permute(0, 2, 3, 1), "flip": lambda x: x.flip(2), "roll": lambda x: x.roll((2, -3), (2, 3)),
+    "index": lambda x: x[:, :, INDEX], "index_select": lambda x: x.index_select(3, INDEX), "narrow": lambda x: x[:, 1:3, ::2, 2:],
+    "chunk": lambda x: torch.cat([part * (i + 1) for i, part in enumerate(x.chunk(2, 1))], 1),
+    "split": lambda x: x.split([1, 3], 1)[1], "unbind": lambda x: x.unbind(1)[2], "stack": lambda x: torch.stack([x, 2 * x], 2),
+    "repeat": lambda x: x.repeat(1, 2, 1, 1), "expand": lambda x: x.mean(1, keepdim=True).expand(-1, 3, -1, -1),
+    "repeat_interleave": lambda x: x.repeat_interleave(2, 1), "pixel_shuffle": lambda x: F.pixel_shuffle(x, 2),
+    "pixel_unshuffle": lambda x: F.pixel_unshuffle(x, 2), "channel_shuffle": lambda x: x.view(-1, 2, 2, 8, 8).transpose(1, 2).flatten(1, 2),
+    "unfold": lambda x: F.unfold(x, 3, padding=1, stride=2), "tensor_unfold": lambda x: x.unfold(2, 4, 2),
+    "tril": lambda x: x.tril(), "triu": lambda x: x.triu(1), "diagonal": lambda x: x.diagonal(dim1=2, dim2=3),
+    "gather": lambda x: x.gather(3, torch.tensor([0, 7, 3]).expand(x.shape[0], 4, 8, 3)),
+    "index_put": lambda x: put(x), "scatter": lambda x: x.scatter(1, torch.zeros_like(x[:, :1], dtype=torch.long), x[:, 1:2]),
+    **{f"pad_{mode}": (lambda x, mode=mode: F.pad(x, (1, 2, 2, 0), mode)) for mode in ("constant", "reflect", "replicate")},
+    "crop": lambda x: F.pad(x, (-1, -2, 0, 0)),
+    # other sizes
+    "nearest": lambda x: F.interpolate(x, scale_factor=2), "nearest_odd": lambda x: F.interpolate(x, size=(11, 5)),
+    "bilinear": lambda x: F.interpolate(x, scale_factor=2, mode="bilinear", align_corners=False),
+    "bilinear_corners": lambda x: F.interpolate(x, size=(11, 5), mode="bilinear", align_corners=True),
+    "bilinear_smaller": lambda x: F.interpolate(x, size=(3, 5), mode="bilinear", align_corners=False),
+    "bicubic": lambda x: F.interpolate(x, size=(12, 10), mode="bicubic", align_corners=False),
+    "bicubic_corners": lambda x: F.interpolate(x, size=(12, 10), mode="bicubic", align_corners=True),
+    "linear": lambda x: F.interpolate(x.flatten(2), size=40, mode="linear", align_corners=False),
+    "trilinear": lambda x: F.interpolate(x.view(-1, 2, 2, 8, 8), size=(3, 10, 4), mode="trilinear", align_corners=False),
+    "adaptive_avg_pool": lambda x: F.adaptive_avg_pool2d(x, 4), "adaptive_max_pool": lambda x: F.adaptive_max_pool2d(x, 2),
+    "avg_pool": lambda x: F.avg_pool2d(x, 3, 2, 1), "avg_pool_inside": lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+    "avg_pool_ceil": lambda x: F.avg_pool2d(x, 3, 2, ceil_mode=True), "max_pool_ceil": lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True),
+    "max_pool_dilated": lambda x: F.max_pool2d(x, 2, 1, dilation=2), "max_pool1d": lambda x: F.max_pool1d(x.flatten(2), 3),
+    "avg_pool3d": lambda x: F.avg_pool3d(x.view(-1, 1, 4, 8, 8), 2), "lp_pool": lambda x: F.lp_pool2d(x.exp(), 2, 2),
+    "global_lp": lambda x: x.norm(dim=(2, 3)),
+    # products
+    "bmm": lambda x: x.flatten(2) @ x.flatten(2).transpose(1, 2), "matmul": lambda x: x @ x.transpose(2, 3),
+    "einsum_gram": lambda x: torch.einsum("bchw,bdhw->bcd", x, x), "einsum_outer": lambda x: torch.einsum("bc,bd->bcd", x.mean((2, 3)), x.amax((2, 3))),
+    "einsum_swap": lambda x: torch.einsum("bchw->bhwc", x), "einsum_heads": lambda x: torch.einsum("bchw,bcvw->bchv", x, x),
+    "bilinear_form": nn.Sequential(nn.Flatten(2), nn.Linear(64, 6), nn.Flatten(), nn.Linear(24, 7)),
+    "cdist": lambda x: (x.flatten(2)[:, :, None] - x.flatten(2)[:, None]).square().sum(-1),
+})
+
+
+def put(x):
+    y = x * 1.5
+    y[:, 1:3, 2] = x[:, :2, 5]
+    return y
+
+
+def later(name, make):
+    return {name: lambda: (Between(make()), IMAGE, 5, ())}
+
+
+NETWORKS |= {k: v for each in (
+    later("group_norm", lambda: nn.GroupNorm(2, 4)), later("instance_norm", lambda: nn.InstanceNorm2d(4)),
+    later("layer_norm", lambda: nn.LayerNorm([8, 8])), later("layer_norm_plain", lambda: nn.LayerNorm(8, elementwise_affine=False)),
+    later("batch_norm_eps", lambda: nn.BatchNorm2d(4, eps=1e-2, momentum=0.3)), later("batch_norm_plain", lambda: nn.BatchNorm2d(4, affine=False)),
+    later("local_response_norm", lambda: nn.LocalResponseNorm(3, 0.1)),
+    later("conv1d", lambda: nn.Sequential(nn.Flatten(2), nn.Conv1d(4, 6, 3, 2, 1))),
+    later("conv_dilated", lambda: nn.Conv2d(4, 4, 3, padding=2, dilation=2, groups=2)),
+    later("conv_same", lambda: nn.Conv2d(4, 4, 4, padding="same")),
+    later("conv_transpose1d", lambda: nn.Sequential(nn.Flatten(2), nn.ConvTranspose1d(4, 2, 3, 2, 1, 1))),
+    later("conv_transpose_groups", lambda: nn.ConvTranspose2d(4, 4, 3, 2, 1, 1, groups=2)),
+    later("weight_norm", lambda: nn.utils.weight_norm(nn.Conv2d(4, 4, 3))),
+    later("computed_weights", lambda: WithWeights(lambda x, w: x * w.exp(), 4, 1, 1)),
+    later("mixed_by_softmax", lambda: WithWeights(lambda x, w: w.softmax(0)[0] * x + w.softmax(0)[1] * x.tanh(), 2)),
+    later("weights_twice", lambda: WithWeights(lambda x, w: x * w + w, 4, 1, 1)),
+    later("einsum_weights", lambda: WithWeights(lambda x, w: torch.einsum("bchw,cd->bdhw", x, w), 4, 3)),
+    later("einsum_heads_weights", lambda: WithWeights(lambda x, w: torch.einsum("bchw,wde->bchde", x, w), 8, 2, 3)),
+    later("weights_left", lambda: WithWeights(lambda x, w: w @ x, 3, 8)),
+    later("broadcast_weights", lambda: WithWeights(lambda x, w: x + w, 1, 4, 1, 8)),
+    later("table_product", lambda: WithTable(lambda x, t: x @ t, 8, 3)), later("table_left", lambda: WithTable(lambda x, t: t @ x, 3, 8)),
+    later("table_sum", lambda: WithTable(lambda x, t: x * t + t, 4, 1, 8)), later("table_joined", lambda: WithTable(lambda x, t: torch.cat([x, t.expand(x.shape[0], -1, -1, -1)], 1), 1, 2, 8, 8)),
+    later("grid_sample", lambda: WithTable(lambda x, t: F.grid_sample(x, t.tanh().expand(x.shape[0], -1, -1, -1), align_corners=False), 1, 5, 6, 2)),
+    later("lstm", lambda: Rows(nn.LSTM(4, 6, batch_first=True), lambda made: made[0])),
+    later("lstm_two_layers", lambda: Rows(nn.LSTM(4, 6, 2, batch_first=True, bidirectional=True), lambda made: made[0])),
+    later("lstm_no_bias", lambda: Rows(nn.LSTM(4, 6, bias=False, batch_first=True), lambda made: made[0])),
+    later("lstm_states", lambda: Rows(BothStates(nn.LSTM))), later("lstm_states_both", lambda: Rows(BothStates(nn.LSTM, bidirectional=True))),
+    later("lstm_sequence_first", lambda: Rows(SequenceFirst())),
+    later("gru_states", lambda: Rows(BothStates(nn.GRU, bidirectional=True))), later("rnn_relu", lambda: Rows(nn.RNN(4, 6, nonlinearity="relu", batch_first=True), lambda made: made[0])),
+    later("lstm_given", lambda: Rows(Given(nn.LSTM))), later("gru_given", lambda: Rows(Given(nn.GRU))),
+    later("multihead_attention", lambda: Rows(SelfAttention())), later("attention_bias", lambda: Rows(SelfAttention(True))),
+    later("encoder_layer", lambda: Rows(nn.TransformerEncoderLayer(4, 2, 8, 0, batch_first=True, norm_first=True))),
+    later("decoder_layer", lambda: Rows(Decoder())),
+) for k, v in each.items()}
+
+
+class SequenceFirst(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cells = nn.LSTM(4, 6)
+
+    def forward(self, x):
+        return self.cells(x.transpose(0, 1))[0].transpose(0, 1)
+
+
+class Given(nn.Module):
+    """Cells that begin with states of the network's own."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.cells, self.begin, self.both = kind(4, 6, batch_first=True), nn.Linear(4, 6), kind is nn.LSTM
+
+    def forward(self, x):
+        begin = self.begin(x[:, 0]).tanh()[None]
+        return self.cells(x, (begin, begin * 0.5) if self.both else begin)[0]
+
+
+class SelfAttention(nn.Module):
+    def __init__(self, biased=False):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
+        self.bias = nn.Parameter(torch.randn(12, 12)) if biased else None
+
+    def forward(self, x):
+        return self.attention(x, x, x, attn_mask=self.bias, need_weights=False)[0]
+
+
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.TransformerDecoderLayer(4, 2, 8, 0, batch_first=True)
+
+    def forward(self, x):
+        return self.layer(x, x[:, :5] * 2, tgt_mask=nn.Transformer.generate_square_subsequent_mask(12))

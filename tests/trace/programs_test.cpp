@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chakra execution traces written and read again, and files that are none. Bytes by hand, after the public schema.
+#include "trace/programs.hpp"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+
+namespace rehearse::trace {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using Kind = ProgramNode::Kind;
+namespace fs = std::filesystem;
+
+class Programs : public testing::Test {
+protected:
+    void SetUp() override {
+        folder = fs::path{testing::TempDir()} / testing::UnitTest::GetInstance()->current_test_info()->name();
+        fs::remove_all(folder);
+        fs::create_directories(folder);
+    }
+    std::string write(const std::string& name, const std::string& bytes) const {
+        std::ofstream{folder / name, std::ios::binary} << bytes;
+        return (folder / name).string();
+    }
+    std::string prefix() const { return (folder / "job").string(); }
+    fs::path folder;
+};
+
+RankPrograms example() {
+    RankPrograms programs;
+    programs.groups = {{0, 1, 2}, {0, 2}};
+    programs.ranks.resize(3);
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+        std::vector<ProgramNode>& nodes = programs.ranks[rank];
+        nodes.push_back({.kind = Kind::load, .name = "load", .time = Seconds{3e-6}, .bytes = Bytes{77}});
+        nodes.push_back({.name = "conv1:forward",
+                         .time = Seconds{1.5e-6},
+                         .flops = Flops{1e9},
+                         .bytes = Bytes{4096},
+                         .after = {0}});
+        nodes.push_back({.kind = Kind::collective, .name = "bucket0:allreduce", .bytes = Bytes{1 << 20}, .after = {1}});
+        if (rank == 1) continue;
+        nodes.push_back({.kind = Kind::collective,
+                         .name = "gather",
+                         .bytes = Bytes{12},
+                         .collective = CollectiveKind::all_gather,
+                         .group = 1,
+                         .after = {0, 2}});
+        nodes.push_back({.kind = rank == 0 ? Kind::send : Kind::receive,
+                         .name = "message",
+                         .bytes = Bytes{640},
+                         .peer = rank == 0 ? 2 : 0,
+                         .tag = 1,
+                         .after = {1}});
+    }
+    return programs;
+}
+
+TEST_F(Programs, ComeBackFromChakraAsTheyWere) {
+    const RankPrograms programs = example();
+    write_programs(programs, prefix(), ProgramFormat::chakra);
+    std::vector<std::string> files = program_files(programs, prefix(), ProgramFormat::chakra);
+    const std::string groups = read_file(files.front());
+    files.erase(files.begin());
+    const RankPrograms read = read_chakra(files, groups);
+    EXPECT_EQ(read.groups, programs.groups);
+    ASSERT_EQ(read.ranks.size(), 3U);
+    for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(read.ranks[rank], programs.ranks[rank]) << rank;
+}
+
+// Field numbers of et_def.proto: GlobalMetadata.version 1; Node.id 1, name 2, type 3, data_deps 5, attr 10; an
+// attribute's name 1, int64_val 9, bool_val 27 (tag 216, 1).
+TEST_F(Programs, AreReadFromBytesWrittenByHand) {
+    const std::string head = std::string{"\x07\x0a\x05"} + "1.0.0";
+    const std::string size = std::string{"\x52\x0d\x0a\x09"} + "comm_size" + "\x48\x40";
+    const std::string type = std::string{"\x52\x0d\x0a\x09"} + "comm_type" + std::string{"\x48\x07"};
+    const std::string node = std::string{"\x08\x05\x12\x01"} + "a" + "\x18\x07" + size + type;
+    const std::string file = write("0.et", head + static_cast<char>(node.size()) + node);
+    const RankPrograms read = read_chakra({file, file}, "");
+    ASSERT_EQ(read.ranks[0].size(), 1U);
+    const ProgramNode& first = read.ranks[0].front();
+    EXPECT_EQ(first.kind, Kind::collective);
+    EXPECT_EQ(first.collective, CollectiveKind::reduce_scatter);
+    EXPECT_EQ(first.bytes, Bytes{64});
+}
+
+TEST_F(Programs, OfChakraAreRefusedWithTheirByte) {
+    write_programs(example(), prefix(), ProgramFormat::chakra);
+    const std::string whole = read_file(prefix() + ".1.et");
+    const auto reading = [&](const std::string& bytes) {
+        const std::string file = write("bad.et", bytes);
+        return [file] { read_chakra({file}, ""); };
+    };
+    EXPECT_THAT(reading(""), ThrowsMessage<InputError>(HasSubstr("is empty")));
+    EXPECT_THAT(reading(whole.substr(0, whole.size() - 1)), ThrowsMessage<InputError>(HasSubstr("cut off")));
+    EXPECT_THAT(reading(std::string(12, '\xff')), ThrowsMessage<InputError>(HasSubstr("byte 0: no length")));
+    EXPECT_THAT(reading(std::string{"\x03\x0a\x01"} + "9"), ThrowsMessage<InputError>(HasSubstr("version '9'")));
+    EXPECT_THAT(reading("\x04zzzz"), ThrowsMessage<InputError>(HasSubstr("byte 0: no ")));
+    // All cuts and single changed bytes end in a message or in a program.
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+        std::string changed = whole;
+        changed[i] = static_cast<char>(changed[i] ^ 0x55);
+        for (const std::string& bytes : {whole.substr(0, i), changed}) {
+            try {
+                reading(bytes)();
+            } catch (const InputError&) {
+            }
+        }
+    }
+}
+
+TEST_F(Programs, OfChakraNameWhatHasNoSchedule) {
+    RankPrograms programs;
+    programs.groups = {{0}};
+    programs.ranks = {{{.name = "a", .time = Seconds{1e-6}}, {.kind = Kind::send, .name = "b", .peer = 7}}};
+    write_programs(programs, prefix(), ProgramFormat::chakra);
+    EXPECT_THAT([&] { read_chakra({prefix() + ".0.et"}, ""); },
+                ThrowsMessage<InputError>(HasSubstr("node 1 'b': is a message between rank 0 and 7 of 1")));
+    EXPECT_THAT([&] { read_chakra({prefix() + ".0.et"}, "[]"); },
+                ThrowsMessage<InputError>(HasSubstr("groups of ranks: no JSON object")));
+}
+
+TEST_F(Programs, AreWrittenForLogGopsimAndSmpi) {
+    RankPrograms programs;
+    programs.groups = {{0, 1}};
+    programs.ranks.resize(2);
+    programs.ranks[0] = {{.name = "a", .time = Seconds{2e-6}},
+                         {.kind = Kind::send, .name = "s", .bytes = Bytes{8}, .peer = 1, .tag = 3, .after = {0}}};
+    programs.ranks[1] = {{.kind = Kind::receive, .name = "r", .bytes = Bytes{8}, .peer = 0, .tag = 3},
+                         {.name = "b", .time = Seconds{1e-6}, .after = {0}}};
+    write_programs(programs, prefix(), ProgramFormat::goal);
+    EXPECT_EQ(read_file(prefix() + ".goal"),
+              "num_ranks 2\n\nrank 0 {\nl1: calc 2000\nl2: send 8b to 1 tag 3\nl2 requires l1\n}\n"
+              "\nrank 1 {\nl1: recv 8b from 0 tag 3\nl2: calc 1000\nl2 requires l1\n}\n");
+    write_programs(programs, prefix(), ProgramFormat::smpi);
+    EXPECT_EQ(read_file(prefix() + ".0.ti"), "0 init\n0 compute 2000\n0 isend 1 3 8 6\n0 waitall 1\n0 finalize\n");
+    EXPECT_EQ(read_file(prefix() + ".1.ti"), "1 init\n1 irecv 0 3 8 6\n1 waitall 1\n1 compute 1000\n1 finalize\n");
+}
+
+}  // namespace
+}  // namespace rehearse::trace
