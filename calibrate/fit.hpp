@@ -14,6 +14,8 @@ namespace rehearse::calibrate {
 double median(std::vector<double> values);
 /// Standard deviation as 1.4826 times the median distance from the median (exact for a normal distribution).
 double robust_deviation(const std::vector<double>& values);
+/// The widest relative error that a machine file holds, 1000 %: a fit beyond it says nothing.
+inline constexpr double widest_error = 10;
 
 /// time = overhead + bytes / bandwidth.
 struct MessageFit {

@@ -145,7 +145,7 @@ PieceFit fit_pieces(std::span<const MessageSample> samples, int most) {
     for (const MessageSample& sample : samples) {
         residuals.push_back(sample.one_way / beyond_wire(messaging, sample.size, Seconds{0}) - 1);
     }
-    fit.error = robust_deviation(residuals);
+    fit.error = std::min(robust_deviation(residuals), widest_error);
     return fit;
 }
 

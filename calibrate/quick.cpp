@@ -77,7 +77,7 @@ Overlap overlap(const Samples& samples, const std::vector<OverlapSample>& measur
     for (const MessageSample& each : lost)
         residuals.push_back(each.one_way / (line.overhead + each.size / line.rate) - 1);
     const std::string where =
-        source(samples, static_cast<std::int64_t>(lost.size()), std::min(robust_deviation(residuals), 10.0));
+        source(samples, static_cast<std::int64_t>(lost.size()), std::min(robust_deviation(residuals), widest_error));
     return {{line.overhead, where}, {line.rate, where}, {Seconds{std::max(0.0, median(delays))}, where}};
 }
 

@@ -57,7 +57,7 @@ run_plans() {
     done
 }
 
-run_faults() { build dev && python3 tests/faults/check_faults.py build/dev/cli/rehearse build/dev/tests/faults/libfaults.so; }
+run_faults() { build dev && python3 tests/faults/check_faults.py build/dev/cli/rehearse build/dev/tests/faults/faults.so; }
 
 run_asan() {
     # Open MPI and its daemons keep memory until the process ends: leaks are looked for in the rest.

@@ -5,7 +5,9 @@
 
 #include <cmath>
 
+#include "calibrate/fit.hpp"
 #include "core/error.hpp"
+#include "models/models.hpp"
 #include "prices/prices.hpp"
 
 namespace rehearse::calibrate {
@@ -82,6 +84,18 @@ TEST(Apply, FitsMessagesToTheLinksBetweenCores) {
     EXPECT_NEAR(host.inside.fraction.value, 0.4, 1e-9);  // 4 of the 10 GB/s that a core copies
     EXPECT_EQ(host.inside.reduce.value, 6_GBps);
     EXPECT_NEAR(host.inside.error, 0, 1e-9);
+}
+
+// A busy host delays small messages for seconds, and the large ones come as ever: what is written must still be a
+// machine file.
+TEST(Apply, WritesAMachineThatCanBeReadHoweverDisturbedItsMessagesWere) {
+    Samples samples = planted();
+    for (double size = 8; size < 1e6; size *= 4)
+        for (const double taken : {0.5, 1.0, 2.0}) samples.messages->samples.push_back({Bytes{size}, Seconds{taken}});
+    Machine host = apply(two_cores(), samples);
+    host.classes[0].memory = {Bytes{64e9}, "data sheet"};
+    EXPECT_EQ(host.inside.error, widest_error);
+    EXPECT_EQ(models::parse_machine(models::to_toml(host), "written.toml").inside.error, widest_error);
 }
 
 TEST(Apply, LeavesALinkOfADataSheetAsItIs) {
