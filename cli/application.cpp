@@ -77,15 +77,11 @@ std::string sentence_of(const schedule::Plan& plan, Precision precision, std::st
 }
 
 predict::Job job_of(const RequestFile& file, const ScalingRequest& study, bool strong, const Machine& machine) {
-    const models::FrameworkProfile framework =
-        models::load_framework(file.framework.empty() ? std::string{models::default_framework} : file.framework);
-    const Optimizer optimizer = optimizer_of(file.optimizer);
     predict::Job job{.network = load_network(file.model, default_fuse),
                      .machine = machine,
-                     .plan = schedule::parse_plan(models::plan_with(file.plan, framework)),
+                     .plan = schedule::parse_plan(file.plan),
                      .precision = parse_precision(file.precision),
-                     .optimizer = optimizer,
-                     .framework = predict::framework_of(framework, optimizer)};
+                     .optimizer = optimizer_of(file.optimizer)};
     const std::int64_t each = devices_per_node(machine.nodes.front());
     job.devices.clear();
     for (const std::int64_t nodes : study.nodes) job.devices.push_back(nodes * each);
@@ -98,8 +94,8 @@ predict::Job job_of(const RequestFile& file, const ScalingRequest& study, bool s
     job.conditions.input = file.input;
     if (!file.sample.empty() && !file.input.empty()) job.conditions.sample = parse_quantity<Bytes>(file.sample);
     if (file.checkpoint_every) job.conditions.checkpoint = {file.checkpoint, *file.checkpoint_every};
-    const std::string loader = framework.value("loader");
-    job.conditions.loader = sim::parse_loader(loader);
+    predict::follow(
+        job, models::load_framework(file.framework.empty() ? std::string{models::default_framework} : file.framework));
     job.pilots = pilots_of(study.pilots, job);
     return job;
 }

@@ -16,6 +16,15 @@
 
 namespace rehearse::cli {
 
+void add_framework(CLI::App& app, std::string& framework, std::string_view before) {
+    app.add_option("--framework", framework,
+                   fmt::format("what it does beside its kernels: a profile by name (rehearse frameworks) or a .toml "
+                               "file; {}",
+                               before))
+        ->option_text("NAME|FILE.toml")
+        ->capture_default_str();
+}
+
 void add_job(CLI::App& app, JobOptions& job) {
     app.add_option("--model", job.model,
                    "a network by name (rehearse models), an .onnx file, or "

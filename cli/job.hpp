@@ -43,6 +43,8 @@ struct JobOptions {
     Optimizer optimizer = Optimizer::sgd;
 };
 void add_job(CLI::App& app, JobOptions& job);
+/// --framework; `before`: what it gives way to, or what it decides.
+void add_framework(CLI::App& app, std::string& framework, std::string_view before);
 nlohmann::ordered_json configuration(const JobOptions& job);
 
 schedule::Job job_for(const JobOptions& options, std::int64_t devices);

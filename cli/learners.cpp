@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
     Common common;
     JobOptions job;
-    std::string machine = "titanx-server";
+    std::string machine = "titanx-server", framework{models::default_framework};
     std::int64_t devices = 1;
     std::vector<std::int64_t> batches{16, 32, 64, 128, 256, 512, 1024};
     std::int64_t most = 16;
@@ -44,6 +44,7 @@ search::LearnersRequest request_of(const Options& options) {
     request.job.optimizer = options.job.optimizer;
     request.job.training = options.training;
     request.job.bands = false;
+    predict::follow(request.job, models::load_framework(options.framework));
     request.devices = options.devices;
     request.batches = options.batches;
     request.most = options.most;
@@ -99,6 +100,7 @@ int learners(Options& options) {
     Json config = configuration(options.job);
     config.erase("batch");
     config["machine"] = options.machine;
+    config["framework"] = options.framework;
     config["devices"] = options.devices;
     config["gain"] = request.gain;
     const search::LearnersPoint& best = result.points[result.best];
@@ -118,6 +120,7 @@ Run add_learners(CLI::App& app) {
     app.add_option("--machine", options->machine, "a machine by name (rehearse machines) or a .toml file")
         ->option_text("NAME|FILE.toml")
         ->capture_default_str();
+    add_framework(app, options->framework, "plan goes before it");
     app.add_option("--devices", options->devices, "how many devices")->option_text("N")->capture_default_str();
     app.add_option("--batches", options->batches, "samples that a learner takes, to be tried; --batch is not looked at")
         ->delimiter(',')

@@ -55,17 +55,15 @@ struct Options {
 };
 
 predict::Job job_of(const Options& options, Network network, Machine machine) {
-    const models::FrameworkProfile framework = models::load_framework(options.framework);
     predict::Job job{.network = std::move(network),
                      .machine = std::move(machine),
-                     .plan = schedule::parse_plan(models::plan_with(options.job.plan, framework)),
+                     .plan = schedule::parse_plan(options.job.plan),
                      .devices = options.devices,
                      .baseline = options.baseline,
                      .batch = options.job.batch,
                      .global_batch = options.job.global_batch,
                      .precision = options.job.precision,
                      .optimizer = options.job.optimizer,
-                     .framework = predict::framework_of(framework, options.job.optimizer),
                      .conditions = conditions_of(options.conditions),
                      .training = options.training,
                      .mode = options.mode,
@@ -73,8 +71,10 @@ predict::Job job_of(const Options& options, Network network, Machine machine) {
                      .bands = !options.no_band,
                      .links = options.links || !options.trace.empty()};
     job.conditions.learners = {options.learner_paces, options.first_idle};
+    const std::optional<sim::Loader> loader = job.conditions.loader;
+    predict::follow(job, models::load_framework(options.framework));
+    if (!options.conditions.loader.empty()) job.conditions.loader = loader;
     job.pilots = pilots_of(options.pilots, job);
-    if (options.conditions.loader.empty()) job.conditions.loader = sim::parse_loader(framework.value("loader"));
     return job;
 }
 
@@ -254,11 +254,7 @@ Run add_predict(CLI::App& app) {
     app.add_option("--machine", options->machine, "a machine by name (rehearse machines) or a .toml file")
         ->option_text("NAME|FILE.toml")
         ->capture_default_str();
-    app.add_option("--framework", options->framework,
-                   "what it does beside its kernels: a profile by name (rehearse frameworks) or a .toml file; plan and "
-                   "--loader go before it")
-        ->option_text("NAME|FILE.toml")
-        ->capture_default_str();
+    add_framework(app, options->framework, "plan and --loader go before it");
     app.add_option("--devices", options->devices, "how many devices; several, separated by commas, are a scaling study")
         ->delimiter(',')
         ->option_text("N[,N...]");

@@ -32,7 +32,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
     Common common;
     JobOptions job;
-    std::string machine = "summit";
+    std::string machine = "summit", framework{models::default_framework};
     search::Request request;
     predict::Training training;
     std::string memory_limit, deadline, store;
@@ -43,6 +43,7 @@ struct Options {
 search::Request request_of(const Options& options) {
     search::Request request = options.request;
     request.job = job_for(options.job, 1);
+    request.framework = models::load_framework(options.framework);
     request.samples = samples(options.training, static_cast<double>(*options.job.global_batch));
     request.variety.adaptive_updates = options.job.optimizer != Optimizer::lamb;
     if (!options.memory_limit.empty()) request.limits.memory = parse_quantity<Bytes>(options.memory_limit);
@@ -74,11 +75,14 @@ void check(const Options& options) {
 std::string key_of(const Options& options, const Network& network, const Machine& machine) {
     std::size_t machine_text = 0;
     if (std::filesystem::exists(machine.origin)) machine_text = std::hash<std::string>{}(read_file(machine.origin));
+    std::string framework;
+    for (const models::FrameworkSetting& setting : models::load_framework(options.framework).settings)
+        framework += fmt::format(" {}={}", setting.name, setting.value);
     return fmt::format(
-        "rehearse {} | {} of {} layers, {} parameters, {} flops | {} {:x} | batch {} {} {} fuse {} memory {}",
+        "rehearse {} | {} of {} layers, {} parameters, {} flops | {} {:x} | batch {} {} {} fuse {} memory {}{}",
         REHEARSE_VERSION, network.name, network.layers.size(), parameters(network), flops(network, Pass::forward).value,
         machine.name, machine_text, *options.job.global_batch, to_string(options.job.precision),
-        to_string(options.job.optimizer), options.job.fuse, options.memory_limit);
+        to_string(options.job.optimizer), options.job.fuse, options.memory_limit, framework);
 }
 
 Json row_of(const Options& options, const search::Ranked& each, std::size_t rank) {
@@ -174,6 +178,7 @@ int search_plans(Options& options, const CrewPlace& place) {
     Json config = configuration(options.job);
     config.erase("plan");
     config["machine"] = options.machine;
+    config["framework"] = options.framework;
     config["devices"] = options.request.devices;
     Report report{document("search", config), {table_of(options)}, footer_of(result.counts)};
     report.document["counts"] = counts_of(result.counts);
@@ -224,6 +229,7 @@ Run add_search(CLI::App& app) {
     app.add_option("--machine", options->machine, "a machine by name (rehearse machines) or a .toml file")
         ->option_text("NAME|FILE.toml")
         ->capture_default_str();
+    add_framework(app, options->framework, "what it settles of zero, overlap and allreduce is not varied");
     options->request.devices = {1};
     app.add_option("--devices", options->request.devices, "how many devices; of several numbers the best is chosen")
         ->delimiter(',')

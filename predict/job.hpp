@@ -39,6 +39,10 @@ struct Job {
 /// InputError for values that cannot be, whatever the network and the machine.
 void check(const Job& job);
 
+/// Trains the job as a framework does: its options on the plan's data axis where the plan does not say otherwise, its
+/// overheads for the job's optimizer, its loader. InputError for a value of the profile that cannot be.
+void follow(Job& job, const models::FrameworkProfile& profile);
+
 /// As the schedule's maker has it.
 schedule::Job scheduled(const Job& job, std::int64_t devices);
 

@@ -45,6 +45,12 @@ void check(const Job& job) {
     check(job.pilots);
 }
 
+void follow(Job& job, const models::FrameworkProfile& profile) {
+    job.plan = schedule::parse_plan(models::plan_with(job.plan.text, profile));
+    job.framework = framework_of(profile, job.optimizer);
+    job.conditions.loader = sim::parse_loader(profile.value("loader"));
+}
+
 schedule::Job scheduled(const Job& job, std::int64_t devices) {
     return {devices, job.batch, job.global_batch, job.precision, job.optimizer};
 }

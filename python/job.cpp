@@ -26,17 +26,14 @@ schedule::Job job_of(const JobWords& words, std::int64_t devices) {
 }
 
 predict::Job job_of(const Network& network, const Machine& machine, const JobWords& words) {
-    const models::FrameworkProfile framework = models::load_framework(words.framework);
-    const Optimizer optimizer = parse_optimizer(words.optimizer);
     predict::Job job{.network = network,
                      .machine = machine,
-                     .plan = schedule::parse_plan(models::plan_with(words.plan, framework)),
+                     .plan = schedule::parse_plan(words.plan),
                      .batch = words.batch,
                      .global_batch = words.global_batch,
                      .precision = parse_precision(words.precision),
-                     .optimizer = optimizer,
-                     .framework = predict::framework_of(framework, optimizer)};
-    job.conditions.loader = sim::parse_loader(framework.value("loader"));
+                     .optimizer = parse_optimizer(words.optimizer)};
+    predict::follow(job, models::load_framework(words.framework));
     return job;
 }
 

@@ -74,11 +74,16 @@ void add_chunks(const Choices& base, const Variety& variety, std::vector<Choices
         all.push_back(base);
         all.back().chunks = chunks;
     }
-    vary(all, several && variety.adaptive_updates ? 3 : 0, [](Choices& each, int zero) { each.zero = zero; });
+    vary(all, several && (variety.adaptive_updates || variety.zero) ? 3 : 0,
+         [](Choices& each, int zero) { each.zero = zero; });
+    if (several && variety.zero) std::erase_if(all, [&](const Choices& each) { return each.zero != *variety.zero; });
     vary(all, std::ssize(recomputations) - 1, [](Choices& each, int which) { each.recompute = recomputations[which]; });
     vary(all, base.shape.tensor > 1 && variety.sequence ? 1 : 0,
          [](Choices& each, int on) { each.sequence = on == 1; });
-    vary(all, several && variety.overlap ? 1 : 0, [](Choices& each, int off) { each.overlap = off == 0; });
+    vary(all, several && (variety.overlap || variety.overlapping) ? 1 : 0,
+         [](Choices& each, int off) { each.overlap = off == 0; });
+    if (several && variety.overlapping)
+        std::erase_if(all, [&](const Choices& each) { return each.overlap != *variety.overlapping; });
     std::erase_if(all, [](const Choices& each) { return each.zero == 3 && !each.overlap; });
     found.insert(found.end(), all.begin(), all.end());
 }

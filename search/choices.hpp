@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ struct Choices {
     bool sequence = false;  // sequence parallelism beside tensor parallelism
     bool overlap = true;    // of the sums of gradients with the backward pass
     schedule::Recompute recompute = schedule::Recompute::none;
-    std::string all_reduce{};  // of the gradients; empty: the plan language's default
+    std::string all_reduce{};  // of the gradients; empty: the framework's, else the plan language's default
     bool operator==(const Choices&) const = default;
 };
 
@@ -56,6 +57,10 @@ struct Variety {
     bool sequence = true;
     bool overlap = true;           // without it, too
     bool adaptive_updates = true;  // false: the optimizer cannot update pieces of tensors (LAMB), so no ZeRO
+    // What the framework has settled for gradients that several ranks share:
+    std::optional<int> zero{};          // ZeRO's stage
+    std::optional<bool> overlapping{};  // of their sums with the backward pass
+    bool own_all_reduce = false;        // it has its own
 };
 std::vector<Choices> choices_of(const Shape& shape, std::int64_t global_batch, const Variety& variety);
 

@@ -83,8 +83,9 @@ std::vector<std::size_t> cut(const std::vector<double>& costs, std::size_t piece
 
 }  // namespace
 
-Group::Group(const Network& network, const Machine& machine, schedule::Job job, const Sharing& sharing)
-    : machine_(machine), recompute_(sharing.recompute), unit_(routed_together(network)) {
+Group::Group(const Network& network, const Machine& machine, const predict::Framework& framework, schedule::Job job,
+             const Sharing& sharing)
+    : machine_(machine), framework_(framework), recompute_(sharing.recompute), unit_(routed_together(network)) {
     if (!make_of_few(network, job, sharing)) measure(network, job, sharing);
     find_sizes();
 }
@@ -160,7 +161,7 @@ void Group::add(const Step& step, Known& known) {
         if (fresh) sums_.push_back(*sum);
         communications_.push_back({layer, at->second, first(layer, sum->pass)});
     } else if (const auto* update = std::get_if<Update>(&step.action)) {
-        update_s_ += price(update->problem, rehearse::class_of(machine_, 0)).time.value;
+        update_s_ += price_of(update->problem).value;
     }
 }
 
@@ -196,13 +197,18 @@ void Group::find_sizes() {
     outputs_ = running(outputs);
 }
 
+Seconds Group::price_of(const Problem& problem) const {
+    const DeviceClass& device = rehearse::class_of(machine_, 0);
+    return predict::with_overheads(price(problem, device), problem, device, framework_).time;
+}
+
 std::optional<LayerCosts> Group::costs(std::int64_t micro_batch) {
     if (micro_batch % unit_ != 0) return std::nullopt;
     const std::int64_t units = micro_batch / unit_;
     std::vector<double> computed, summed;  // seconds of each problem and sum
     for (Problem problem : problems_) {
         problem.batch *= units;
-        computed.push_back(price(problem, rehearse::class_of(machine_, 0)).time.value);
+        computed.push_back(price_of(problem).value);
     }
     if (!sums_.empty() && !times_) {
         part_ = part_of(machine_, ranks(schedule_.mesh));

@@ -12,6 +12,7 @@
 #include "core/machine.hpp"
 #include "core/network.hpp"
 #include "core/schedule.hpp"
+#include "predict/framework.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/plan.hpp"
 #include "sim/collective/price.hpp"
@@ -43,10 +44,12 @@ struct Sharing {
 /// steps; priced for any number of samples.
 class Group {
 public:
-    /// InputError when the group cannot be, in a plan's own words.
-    Group(const Network& network, const Machine& machine, schedule::Job job, const Sharing& sharing);
+    /// InputError when the group cannot be, in a plan's own words. `machine` and `framework` outlive this.
+    Group(const Network& network, const Machine& machine, const predict::Framework& framework, schedule::Job job,
+          const Sharing& sharing);
 
-    /// Prices are those of the machine's first device. Nothing where so many samples cannot be routed.
+    /// Prices are those of the machine's first device under the framework. Nothing where so many samples cannot be
+    /// routed.
     std::optional<LayerCosts> costs(std::int64_t micro_batch);
 
 private:
@@ -67,7 +70,10 @@ private:
     /// [0, v0, v0 + v1, ...] of all layers, from those of schedule_.
     std::vector<double> running(const std::vector<double>& values) const;
 
+    Seconds price_of(const Problem& problem) const;
+
     const Machine& machine_;
+    const predict::Framework& framework_;
     schedule::Recompute recompute_;
     std::int64_t unit_;  // samples of the schedule
     Schedule schedule_;  // of all blocks, or of few

@@ -42,14 +42,14 @@ double updated(const Choices& choices, const Stage& stage) {
 
 }  // namespace
 
-Screen::Screen(const Network& network, const Machine& machine, const schedule::Job& job)
-    : network_(network), machine_(machine), job_(job), wires_(machine) {}
+Screen::Screen(const Network& network, const Machine& machine, const schedule::Job& job, predict::Framework framework)
+    : network_(network), machine_(machine), job_(job), framework_(std::move(framework)), wires_(machine) {}
 
 std::optional<Group>& Screen::group(const Sharing& sharing) {
     const auto [known, fresh] = groups_.try_emplace(sharing);
     if (!fresh) return known->second;
     try {
-        known->second.emplace(network_, machine_, job_, sharing);
+        known->second.emplace(network_, machine_, framework_, job_, sharing);
     } catch (const InputError& error) {
         if (std::ranges::find(refusals_, error.what()) == refusals_.end()) refusals_.emplace_back(error.what());
     }

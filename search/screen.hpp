@@ -28,8 +28,9 @@ struct Estimate {
 /// links that axes share. How far it is off is measured by each search (Counts) and said in docs/search.md.
 class Screen {
 public:
-    /// `job`: precision, optimizer and global batch; devices are the choices'.
-    Screen(const Network& network, const Machine& machine, const schedule::Job& job);
+    /// `job`: precision, optimizer and global batch; devices are the choices'. The copies that a framework makes of its
+    /// buckets are left out. `network` and `machine` outlive this.
+    Screen(const Network& network, const Machine& machine, const schedule::Job& job, predict::Framework framework = {});
 
     /// Nothing where the plan cannot be, or is the same as a plainer one (recomputation of blocks that the network has
     /// not). Names the best all-reduce in `choices`. The step of a plan that takes more memory than `most_bytes` is not
@@ -76,6 +77,7 @@ private:
     const Network& network_;
     const Machine& machine_;
     schedule::Job job_;
+    predict::Framework framework_;
     Wires wires_;
     std::map<Shape, Lines> lines_;
     std::map<Sharing, std::optional<Group>> groups_;

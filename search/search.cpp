@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "schedule/mesh.hpp"
 #include "search/crew.hpp"
 #include "search/finalists.hpp"
@@ -21,6 +22,15 @@ namespace rehearse::search {
 namespace {
 
 double wall_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// What is left to choose where a framework has settled some of it.
+Variety under(Variety variety, const models::FrameworkProfile& framework) {
+    if (const std::string zero = framework.value("zero"); !zero.empty())
+        variety.zero = static_cast<int>(parse_number(zero, "zero"));
+    if (const std::string overlap = framework.value("overlap"); !overlap.empty()) variety.overlapping = overlap == "on";
+    variety.own_all_reduce = !framework.value("allreduce").empty();
+    return variety;
+}
 
 class Searcher {
 public:
@@ -32,7 +42,10 @@ public:
           others_(others),
           listener_(listener),
           crew_(crew),
-          screen_(network, machine, request.job),
+          framework_(predict::framework_of(request.framework, request.job.optimizer)),
+          screened_(framework_.passes ? predict::with_passes(machine, *framework_.passes) : machine),
+          variety_(under(request.variety, request.framework)),
+          screen_(network, screened_, request.job, framework_),
           capacity_(request.limits.memory.value_or(rehearse::class_of(machine, 0).memory.value)) {}
 
     Result run() {
@@ -127,9 +140,10 @@ private:
     double estimated(const Ranked& each) const { return score(each.estimate.step_s, each.devices); }
 
     void screen_shape(const Shape& shape) {
-        for (Choices& choices : choices_of(shape, *request_.job.global_batch, request_.variety)) {
+        for (Choices& choices : choices_of(shape, *request_.job.global_batch, variety_)) {
             const std::optional<Estimate> estimate = screen_.estimate(choices, 1.1 * capacity_.value);
             if (!estimate) continue;
+            if (variety_.own_all_reduce) choices.all_reduce.clear();
             ++result_.counts.screened;
             const Bytes memory{estimate->memory_bytes};
             if (result_.least_memory <= Bytes{} || memory < result_.least_memory) result_.least_memory = memory;
@@ -227,7 +241,8 @@ private:
         if (!with_band) ++result_.counts.simulated;
         schedule::Job job = request_.job;
         job.devices = each.devices;
-        const Simulated result = simulated(network_, machine_, job, each.plan, capacity_, with_band);
+        const Simulated result =
+            simulated(network_, machine_, job, each.plan, capacity_, with_band, request_.framework);
         if (others_.put) others_.put(each.plan, each.devices, result);
         say(fmt::format("{} on {}: {}", each.plan, each.devices,
                         result.refusal.empty() ? to_string(result.step) : result.refusal));
@@ -280,6 +295,9 @@ private:
     const Others& others_;
     const Listener& listener_;
     const Crew& crew_;
+    predict::Framework framework_;
+    Machine screened_;  // with what the framework's software does to prices
+    Variety variety_;
     Screen screen_;
     Bytes capacity_;
     std::vector<Ranked> candidates_;

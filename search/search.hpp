@@ -11,6 +11,7 @@
 #include "core/machine.hpp"
 #include "core/network.hpp"
 #include "core/progress.hpp"
+#include "predict/framework.hpp"
 #include "schedule/plan.hpp"
 #include "search/choices.hpp"
 #include "search/screen.hpp"
@@ -31,6 +32,7 @@ struct Request {
     schedule::Job job;                  // global batch, precision, optimizer
     Extent most{8, 64};                 // tensor and pipe
     Variety variety{};
+    models::FrameworkProfile framework{};  // trains them; what it has settled itself is not varied
     Objective objective = Objective::time;
     double samples = 0;  // of the whole training; 0: not known
     Limits limits{};
@@ -103,10 +105,10 @@ Result search(const Network& network, const Machine& machine, const Request& req
 /// Plans that are simulated so that `wanted` can be ranked.
 std::size_t most_simulated(int wanted);
 
-/// Simulated folded, if asked for with its band of 90 %; refused, and not simulated, where it takes more than
-/// `capacity`.
+/// The step that predict gives for the plan under `framework`, folded, if asked for with its band of 90 %; refused, and
+/// not simulated, where it takes more than `capacity`.
 Simulated simulated(const Network& network, const Machine& machine, schedule::Job job, const std::string& plan,
-                    Bytes capacity, bool with_band = true);
+                    Bytes capacity, bool with_band = true, const models::FrameworkProfile& framework = {});
 
 std::int64_t nodes_of(const Machine& machine, std::int64_t devices);
 

@@ -8,17 +8,18 @@ namespace rehearse::search {
 std::int64_t nodes_of(const Machine& machine, std::int64_t devices) { return locate(machine, devices - 1).node + 1; }
 
 Simulated simulated(const Network& network, const Machine& machine, schedule::Job job, const std::string& plan,
-                    Bytes capacity, bool with_band) {
+                    Bytes capacity, bool with_band, const models::FrameworkProfile& framework) {
     Simulated result;
     try {
-        const predict::Job predicted{.network = network,
-                                     .machine = machine,
-                                     .plan = schedule::parse_plan(plan),
-                                     .batch = job.batch_per_device,
-                                     .global_batch = job.global_batch,
-                                     .precision = job.precision,
-                                     .optimizer = job.optimizer,
-                                     .mode = sim::Mode::folded};
+        predict::Job predicted{.network = network,
+                               .machine = machine,
+                               .plan = schedule::parse_plan(plan),
+                               .batch = job.batch_per_device,
+                               .global_batch = job.global_batch,
+                               .precision = job.precision,
+                               .optimizer = job.optimizer,
+                               .mode = sim::Mode::folded};
+        predict::follow(predicted, framework);
         const predict::Setup setup = predict::setup_of(predicted, job.devices);
         result.memory = setup.schedule.memory_peak;
         if (result.memory > capacity) {

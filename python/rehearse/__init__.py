@@ -56,10 +56,14 @@ def predict(model, machine, *, devices=1, plan="data", batch=32, global_batch=No
                              dict(pilot or {}), baseline, bands)
 
 
-def search(model, machine, *, devices, global_batch, precision="fp32", optimizer="sgd", fuse="off", top=10):
-    """The `top` best plans of a step of `global_batch` samples on one of the numbers of `devices`. Returns a Search."""
-    return _rehearse.search(_network(model, fuse), _machine(machine), _words("data", 1, global_batch, precision, optimizer),
-                            _numbers(devices), top)
+def search(model, machine, *, devices, global_batch, precision="fp32", optimizer="sgd", framework=None, fuse="off", top=10):
+    """The `top` best plans of a step of `global_batch` samples on one of the numbers of `devices`, under the framework.
+
+    What the framework settles of ZeRO's stage, overlap and the all-reduce is not varied; predict() with the same framework
+    gives the same steps. Returns a Search.
+    """
+    return _rehearse.search(_network(model, fuse), _machine(machine),
+                            _words("data", 1, global_batch, precision, optimizer, framework), _numbers(devices), top)
 
 
 def schedule(model, machine="summit", *, devices=1, plan="data", batch=32, global_batch=None, precision="fp32", optimizer="sgd",

@@ -36,6 +36,23 @@ TEST_F(Search, SaysWhatAWholeTrainingTakes) {
     }
 }
 
+// A plan that a search ranks under a framework is predicted the same under it, and is another than without.
+TEST_F(Search, UnderAFrameworkIsAsPredictUnderIt) {
+    const Json found = json(std::string{small} + "--framework pytorch-ddp"), without = json(small);
+    EXPECT_EQ(found["configuration"]["framework"], "pytorch-ddp");
+    const Json& best = found["plans"][0];
+    EXPECT_GT(best["step_s"].get<double>(), without["plans"][0]["step_s"].get<double>());
+    const Output predicted =
+        run("predict --model resnet50 --machine summit --devices 12 --global-batch 768 --mode folded "
+            "--framework pytorch-ddp --format json --plan " +
+            best["plan"].get<std::string>());
+    ASSERT_EQ(predicted.code, 0) << predicted.err;
+    EXPECT_EQ(Json::parse(predicted.out)["points"][0]["step_s"], best["step_s"]);
+    const Output unknown = run(std::string{"search "} + small + "--framework pytorch-dpd");
+    EXPECT_EQ(unknown.code, 2);
+    EXPECT_THAT(unknown.err, HasSubstr("did you mean 'pytorch-ddp'"));
+}
+
 // With a critical batch of 768 twice as many epochs are needed, and a deadline means the training that they make.
 TEST_F(Search, HoldsTheDeadlineToTheEpochsThatTheBatchNeeds) {
     const std::string training = std::string{small} + "--dataset 1281167 --epochs 1 --critical-batch 768 ";

@@ -118,8 +118,9 @@ class Errors(unittest.TestCase):
 
 class Others(unittest.TestCase):
     def test_search_is_the_programs(self):
-        said = program("search", "--model", "bert-base", "--machine", "summit", "--devices", "12", "--global-batch", "96", "--top", "3")
-        found = rehearse.search("bert-base", "summit", devices=12, global_batch=96, top=3)
+        said = program("search", "--model", "bert-base", "--machine", "summit", "--devices", "12", "--global-batch", "96", "--top", "3",
+                       "--framework", "pytorch-ddp")
+        found = rehearse.search("bert-base", "summit", devices=12, global_batch=96, top=3, framework="pytorch-ddp")
         self.assertEqual([plan["plan"] for plan in said["plans"]], [plan.plan for plan in found.plans])
         self.assertAlmostEqual(said["plans"][0]["step_s"], found.plans[0].step_s, places=9)
         self.assertEqual(len(found.to_dicts()), 3)

@@ -14,6 +14,7 @@
 
 #include "core/error.hpp"
 #include "models/models.hpp"
+#include "predict/predict.hpp"
 #include "search/repeats.hpp"
 #include "search/store.hpp"
 #include "search/wires.hpp"
@@ -95,6 +96,63 @@ TEST_P(Space, ItsBestIsFoundBySimulatingFew) {
         EXPECT_TRUE(std::ranges::is_sorted(found.ranked, {}, [](const Ranked& each) { return each.result.step; }));
     }
 }
+
+class UnderFramework : public testing::TestWithParam<const char*> {
+protected:
+    const models::FrameworkProfile profile_ = models::load_framework(GetParam());
+    const Network network_ = tower(4, 512);
+    const Machine machine_ = sim::test::four_device_nodes(2);
+
+    double predicted(const std::string& plan) const {
+        predict::Job job{.network = network_,
+                         .machine = machine_,
+                         .plan = schedule::parse_plan(plan),
+                         .devices = {8},
+                         .global_batch = 32,
+                         .optimizer = Optimizer::adam,
+                         .mode = sim::Mode::folded};
+        predict::follow(job, profile_);
+        return predict::predict(job).points.front().figures.time.step.value;
+    }
+};
+
+TEST_P(UnderFramework, RankedStepsAreWhatPredictGivesAndTheBestIsFound) {
+    Request request = request_for(32, 6);
+    request.framework = profile_;
+    const Result found = search(network_, machine_, request);
+    ASSERT_FALSE(found.ranked.empty());
+    for (const Ranked& each : found.ranked) EXPECT_DOUBLE_EQ(each.result.step.value, predicted(each.plan)) << each.plan;
+    // Whatever the framework has not settled is a plan that its users may write.
+    double best = INFINITY;
+    for (const Shape& shape : shapes(8, request.most)) {
+        for (const Choices& choices : choices_of(shape, 32, request.variety)) {
+            if (!profile_.value("zero").empty() && shape.copies() > 1 && choices.zero > 0 &&
+                std::to_string(choices.zero) != profile_.value("zero"))
+                continue;
+            try {
+                best = std::min(best, predicted(plan_text(choices)));
+            } catch (const InputError&) {
+            }
+        }
+    }
+    EXPECT_LE(found.ranked.front().result.step.value, 1.01 * best) << found.ranked.front().plan;
+}
+
+TEST_P(UnderFramework, WhatItHasSettledIsNotVaried) {
+    Request request = request_for(32, 20);
+    request.framework = profile_;
+    for (const Ranked& each : search(network_, machine_, request).ranked) {
+        if (each.choices.shape.copies() == 1) continue;
+        const std::string zero = profile_.value("zero"), overlap = profile_.value("overlap");
+        EXPECT_TRUE(zero.empty() || std::to_string(each.choices.zero) == zero) << each.plan;
+        EXPECT_TRUE(overlap.empty() || each.choices.overlap == (overlap == "on")) << each.plan;
+        EXPECT_TRUE(profile_.value("allreduce").empty() || each.plan.find("allreduce") == std::string::npos)
+            << each.plan;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Search, UnderFramework,
+                         testing::Values("rehearse", "pytorch-ddp", "pytorch-fsdp", "megatron-lm"));
 
 TEST_P(Space, NoPlanBeatsTheBoundOfItsMesh) {
     const auto [width, batch] = GetParam();
@@ -206,7 +264,7 @@ TEST(Repeats, CostAsMuchAsTheBlocksThemselves) {
         for (const std::int64_t tensor : {1, 2}) {
             const auto costs = [&](int blocks) {
                 const Network network = models::load_network(fmt::format("gpt-h64-a4-l{}-v256@32", blocks));
-                return Group{network, machine, job, {.tensor = tensor, .recompute = recompute}}.costs(4).value();
+                return Group{network, machine, {}, job, {.tensor = tensor, .recompute = recompute}}.costs(4).value();
             };
             const LayerCosts six = costs(6), seven = costs(7), twelve = costs(12);
             const auto expect_line = [](double a, double b, double c) { EXPECT_NEAR(c, b + 5 * (b - a), 1e-6 * c); };
