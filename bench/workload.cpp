@@ -36,6 +36,10 @@ void flip_halves(std::span<Half> values) {
     for (Half& value : values) value.bits ^= 0x8000;
 }
 
+// Floats after which random values come again: kernels take as long, and drawing each of some 100 million took seconds.
+// Odd, so that rows of a power of two are not alike.
+constexpr std::size_t random_period = (1 << 20) - 3;
+
 // Touches every value and keeps their distribution.
 void flip_signs(kernels::View values) {
     if (values.type() == DataType::f16) return flip_halves(values.as<Float16>());
@@ -49,7 +53,11 @@ Arena::Arena(std::int64_t floats, std::uint64_t seed)
     : random_(floats_of(floats, DataType::f32)), scratch_(random_.size()) {
     std::minstd_rand engine(static_cast<std::uint_fast32_t>(seed));
     std::uniform_real_distribution<float> uniform(-1, 1);
-    for (float& value : random_) value = uniform(engine);
+    const auto drawn = std::span{random_}.first(std::min(random_.size(), random_period));
+    for (float& value : drawn) value = uniform(engine);
+    for (std::size_t i = drawn.size(); i < random_.size(); i += drawn.size())
+        std::ranges::copy(drawn.first(std::min(drawn.size(), random_.size() - i)),
+                          random_.begin() + static_cast<std::ptrdiff_t>(i));
 }
 
 void Arena::reset() { next_random_ = next_scratch_ = 0; }

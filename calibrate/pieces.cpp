@@ -121,8 +121,6 @@ MessagePiece fit_line(std::span<const MessageSample> samples) {
 
 PieceFit fit_pieces(std::span<const MessageSample> samples, int most) {
     const std::vector<Point> points = medians(samples);
-    if (line_through(points, 0).slope <= least_slope)
-        throw InputError("message samples: the time does not grow with the size");
     const auto best = cuts(points, most);
     std::size_t lines = 1;
     for (std::size_t k = 2; k < best.size(); ++k) {
@@ -130,6 +128,7 @@ PieceFit fit_pieces(std::span<const MessageSample> samples, int most) {
         if (value(k) < value(lines)) lines = k;
     }
     PieceFit fit;
+    fit.grows = line_through(points, 0).slope > least_slope;
     fit.samples = static_cast<std::int64_t>(samples.size());
     for (std::size_t to = points.size(); lines > 0; --lines) {
         const std::size_t from = best[lines][to].from;
@@ -145,7 +144,7 @@ PieceFit fit_pieces(std::span<const MessageSample> samples, int most) {
     for (const MessageSample& sample : samples) {
         residuals.push_back(sample.one_way / beyond_wire(messaging, sample.size, Seconds{0}) - 1);
     }
-    fit.error = std::min(robust_deviation(residuals), widest_error);
+    fit.error = robust_deviation(residuals);
     return fit;
 }
 

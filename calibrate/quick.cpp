@@ -15,6 +15,9 @@ namespace rehearse::calibrate {
 
 namespace {
 
+// What a machine file may hold: a host that is busy makes single times a thousand times as long.
+double bounded(double error) { return std::min(error, widest_error); }
+
 std::string source(std::string_view where, std::int64_t count, double error) {
     return fmt::format("measured, {}, {} {}, residual {:.1f} %", where, count, count == 1 ? "sample" : "samples",
                        100 * error);
@@ -35,7 +38,7 @@ void apply_compute(DeviceClass& device, const Samples& samples) {
     device.launch = sourced(samples, samples.figures.launch);
     for (const Sample& sample : samples.compute) {
         device.measured[to_string(sample.problem)] = {
-            sample.median, sample.error, sample.count,
+            sample.median, bounded(sample.error), sample.count,
             fmt::format("{} ({})", source(samples, sample.count, sample.error), sample.backend)};
     }
     device.efficiencies.clear();
@@ -77,7 +80,7 @@ Overlap overlap(const Samples& samples, const std::vector<OverlapSample>& measur
     for (const MessageSample& each : lost)
         residuals.push_back(each.one_way / (line.overhead + each.size / line.rate) - 1);
     const std::string where =
-        source(samples, static_cast<std::int64_t>(lost.size()), std::min(robust_deviation(residuals), widest_error));
+        source(samples, static_cast<std::int64_t>(lost.size()), bounded(robust_deviation(residuals)));
     return {{line.overhead, where}, {line.rate, where}, {Seconds{std::max(0.0, median(delays))}, where}};
 }
 
@@ -90,7 +93,7 @@ Messaging messaging(const Samples& samples, const Messages& measured) {
     result.overhead = {fit.pieces.front().overhead, where};
     result.fraction = {1, where};
     result.reduce = sourced(samples, measured.reduce);
-    result.error = fit.error;
+    result.error = bounded(fit.error);
     result.overlap = overlap(samples, measured.overlap);
     result.pieces = std::move(fit.pieces);
     return result;
@@ -131,11 +134,13 @@ void require_one_class(const Machine& machine) {
 // What a link carries at most stays; how much of it messages reach, and how long they take, is new.
 void apply_file(Messaging& messaging, const FileSamples& samples, Bandwidth link) {
     PieceFit fit = fit_pieces(samples.messages);
+    if (!fit.grows)
+        throw InputError(fmt::format("{}: the time of messages does not grow with their size", samples.where));
     const std::string where = source(samples.where, fit.samples, fit.error);
     for (MessagePiece& piece : fit.pieces) piece.source = where;
     messaging.overhead = {fit.pieces.front().overhead, where};
     messaging.fraction = {std::min(1.0, fit.pieces.back().rate / link), where};
-    messaging.error = fit.error;
+    messaging.error = bounded(fit.error);
     messaging.pieces = std::move(fit.pieces);
 }
 
@@ -159,7 +164,7 @@ Machine apply(Machine machine, const FileSamples& samples, Between between) {
     if (!samples.compute.empty()) require_one_class(machine);
     for (const Sample& sample : samples.compute) {
         machine.classes.front().measured[to_string(sample.problem)] = {
-            sample.median, sample.error, sample.count,
+            sample.median, bounded(sample.error), sample.count,
             fmt::format("{} ({})", source(samples.where, sample.count, sample.error), sample.backend)};
     }
     if (samples.messages.empty()) return machine;
@@ -183,6 +188,21 @@ Machine apply(Machine host, const Samples& samples) {
     if (samples.messages) apply_messages(host, samples);
     if (samples.across) apply_across(host, samples);
     return host;
+}
+
+std::string doubt_of_messages(const Samples& samples) {
+    const auto why = [](const std::optional<Messages>& messages) -> std::string {
+        if (!messages) return "";
+        const PieceFit fit = fit_pieces(messages->samples);
+        if (!fit.grows) return "large messages took no longer than small ones";
+        if (fit.error <= most_message_error) return "";
+        return fmt::format("messages of one size took times that differ by {:.0f} %", 100 * fit.error);
+    };
+    std::string found = why(samples.messages);
+    if (found.empty()) found = why(samples.across);
+    if (found.empty()) return "";
+    return fmt::format("{} on {} on {}, as on a host that is busy with other things: calibrate again when it is not",
+                       found, samples.host, samples.date);
 }
 
 }  // namespace rehearse::calibrate

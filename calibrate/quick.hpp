@@ -15,6 +15,13 @@ namespace rehearse::calibrate {
 /// has no device class, or several (which one was measured?).
 Machine apply(Machine host, const Samples& samples);
 
+/// Residuals of messages (one robust standard deviation, relative) above which what was measured is in doubt: on a host
+/// that does nothing else it is 0.02 to 0.1.
+inline constexpr double most_message_error = 1;
+
+/// Why the messages contradict themselves, in words for InSitu::doubt; empty where they do not.
+std::string doubt_of_messages(const Samples& samples);
+
 /// A machine of one node with one device, to be measured: its class, too, is called `name`.
 Machine machine_of_one(const std::string& name, const std::string& description, Bytes memory);
 
@@ -22,7 +29,8 @@ Machine machine_of_one(const std::string& name, const std::string& description, 
 enum class Between { devices, nodes };
 
 /// `machine` with the prices of problems and the messages that a file holds; what it does not hold stays. InputError as
-/// above, and for messages between the nodes of a machine that has one.
+/// above, for messages between the nodes of a machine that has one, and for messages whose time does not grow with
+/// their size.
 Machine apply(Machine machine, const FileSamples& samples, Between between);
 
 }  // namespace rehearse::calibrate

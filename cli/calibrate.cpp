@@ -270,6 +270,8 @@ int measure(const Options& options, const Crew& crew) {
         return work.exit_code(good);
     }
     if (!whole.empty()) host.in_situ = calibrate::in_situ(whole, samples.host, samples.date);
+    const std::string of_messages = calibrate::doubt_of_messages(samples);
+    if (host.in_situ.doubt.empty()) host.in_situ.doubt = of_messages;
     if (!options.samples_out.empty()) replace_file(options.samples_out, json);
     if (!options.plot.empty()) replace_file(options.plot, residual_picture(samples, host, options.plot));
     const Calibration made{samples, host, whole, save(options, host, partial), options.report};
@@ -277,7 +279,8 @@ int measure(const Options& options, const Crew& crew) {
         report_of(made, {{"models", options.models}, {"plans", options.plans}, {"batches", options.batches}});
     work.mark(report);
     print(report, options.common);
-    return work.exit_code(whole.empty() || host.in_situ.doubt.empty() ? good : check_failed);
+    const bool doubted = !of_messages.empty() || (!whole.empty() && !host.in_situ.doubt.empty());
+    return work.exit_code(doubted ? check_failed : good);
 }
 
 #if REHEARSE_HAS_MPI

@@ -8,6 +8,7 @@
 
 #include "core/text.hpp"
 #include "models/frameworks.hpp"
+#include "models/machine_names.hpp"
 #include "models/models.hpp"
 
 namespace rehearse::cli {
@@ -44,7 +45,7 @@ std::vector<std::string> words_of(const CLI::Option& option) {
     if (!takes_value(option)) return {};
     const std::string& name = option.get_lnames().front();
     if (name == "model") return names_of(models::zoo());
-    if (name == "machine") return names_of(models::machines());
+    if (name == "machine") return models::machine_names();
     if (name == "framework") return names_of(models::frameworks());
     std::vector<std::string> words;
     if (const std::string text = option.get_option_text(); is_list_of_words(text)) {

@@ -15,7 +15,10 @@ namespace {
 
 constexpr std::array codes{
     Meaning{"0", "good"},
-    Meaning{"1", "a check failed: `compare --fail-over`, `validate --fail-over`, `bench` against the reference"},
+    Meaning{"1",
+            "a check failed: `compare --fail-over`, `validate --fail-over`, `bench` against the reference; `calibrate` "
+            "measured a host "
+            "that was busy, and says so"},
     Meaning{"2", "wrong input: an option, or `file:line`, with what would be right"},
     Meaning{"3", "a library or device refused, or the operating system did: no memory, no disk"},
     Meaning{"4", "the plan is well formed but does not fit in memory"},

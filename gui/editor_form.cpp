@@ -9,6 +9,7 @@
 #include <QSpinBox>
 
 #include "core/precision.hpp"
+#include "models/machine_names.hpp"
 #include "models/models.hpp"
 
 namespace rehearse::gui {
@@ -58,7 +59,7 @@ ExperimentForm::ExperimentForm(QWidget* parent) : QWidget(parent) {
     auto* models = combo(form, "model", "Network", &Experiment::model, true);
     for (const auto& model : models::zoo()) models->addItem(text_of(model.name));
     auto* machines = combo(form, "machine", "Machine", &Experiment::machine, true);
-    for (const auto& each : models::machines()) machines->addItem(QString::fromStdString(each.name));
+    for (const std::string& name : models::machine_names()) machines->addItem(QString::fromStdString(name));
     auto* precision = combo(form, "precision", "Precision", &Experiment::precision, false);
     for (const PrecisionTypes& each : precisions()) precision->addItem(text_of(each.name));
     combo(form, "optimizer", "Optimizer", &Experiment::optimizer, false)->addItems({"sgd", "adam", "lamb"});

@@ -12,6 +12,7 @@
 #include "gui/pages.hpp"
 #include "gui/picture_view.hpp"
 #include "gui/session.hpp"
+#include "models/machine_names.hpp"
 #include "models/models.hpp"
 
 namespace rehearse::gui {
@@ -30,7 +31,7 @@ public:
           residuals_table_(new Table),
           tabs_(new QTabWidget) {
         machines_->setObjectName("priced_machine");
-        for (const auto& each : models::machines()) machines_->addItem(QString::fromStdString(each.name));
+        for (const std::string& name : models::machine_names()) machines_->addItem(QString::fromStdString(name));
         machines_->setCurrentText("this-host");
         rates_->setObjectName("rates_picture");
         collectives_->setObjectName("collectives_picture");

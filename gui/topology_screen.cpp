@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "gui/picture_view.hpp"
 #include "gui/session.hpp"
+#include "models/machine_names.hpp"
 #include "models/models.hpp"
 #include "picture/topology.hpp"
 
@@ -37,7 +38,7 @@ public:
           curves_(new PictureView),
           traffic_(new PictureView),
           links_(new Table) {
-        for (const auto& each : models::machines()) machines_->addItem(QString::fromStdString(each.name));
+        for (const std::string& name : models::machine_names()) machines_->addItem(QString::fromStdString(name));
         machines_->setEditable(true);  // a file
         machines_->setInsertPolicy(QComboBox::NoInsert);
         machines_->setCurrentText(QString::fromStdString(session.experiment.machine));

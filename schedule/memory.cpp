@@ -256,8 +256,9 @@ MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class) {
     MemoryUse use;
     use.weights = kept.weights * size_of(compute_type(schedule.precision)) +
                   static_cast<double>(network.state) * size_of(DataType::f32);
+    const bool lets_go = gathers_weights(rank_class);  // of operands, too, which are made of what is gathered
     for (const Layer& layer : network.layers) {
-        if (gathers_weights(rank_class)) break;  // operands are made of what is gathered, and let go with it
+        if (lets_go) break;
         use.weights += Bytes{static_cast<double>(operand_bytes(schedule.precision, layer.op))};
     }
     if (update != compute_type(schedule.precision)) use.master_weights = kept.updated * size_of(update);

@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
+#include "models/machine_names.hpp"
 #include "models/models.hpp"
 #include "models/reader/machine_transport.hpp"
 #include "models/this_host.hpp"
@@ -36,6 +37,13 @@ std::optional<std::string_view> shipped_machine(std::string_view name) {
     for (const MachineFile& file : machine_files())
         if (file.name == name) return file.text;
     return std::nullopt;
+}
+
+std::vector<std::string> machine_names() {
+    std::vector<std::string> names;
+    for (const MachineFile& file : machine_files()) names.emplace_back(file.name);
+    names.emplace_back(this_host_name);
+    return names;
 }
 
 std::vector<MachineName> machines() {

@@ -56,7 +56,9 @@ void parse_in_situ(Reader& top, Machine& machine) {
     auto table = top.table("in_situ", "in_situ");
     if (!table) return;
     InSitu& in_situ = machine.in_situ;
-    in_situ = {table->number("bias"), table->number("noise"), table->text("source"), table->text("doubt", "")};
+    const std::string doubt = table->text("doubt", "");
+    const std::string source = doubt.empty() ? table->text("source") : table->text("source", "");
+    in_situ = {table->number("bias"), table->number("noise"), source, doubt};
     if (in_situ.bias < 0 || in_situ.bias > 10) table->fail("bias", "it is one relative standard deviation, 0 to 10");
     if (in_situ.noise < 0 || in_situ.noise > 10) table->fail("noise", "it is one relative standard deviation, 0 to 10");
     table->done();

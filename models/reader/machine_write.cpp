@@ -184,9 +184,9 @@ std::string collectives(const Machine& machine) {
 }
 
 std::string in_situ(const InSitu& in_situ) {
-    if (in_situ.source.empty()) return "";
-    return fmt::format("\n[in_situ]\nbias = {}\nnoise = {}\nsource = {}\n", in_situ.bias, in_situ.noise,
-                       in_quotes(in_situ.source)) +
+    if (in_situ.source.empty() && in_situ.doubt.empty()) return "";
+    return fmt::format("\n[in_situ]\nbias = {}\nnoise = {}\n", in_situ.bias, in_situ.noise) +
+           (in_situ.source.empty() ? "" : fmt::format("source = {}\n", in_quotes(in_situ.source))) +
            (in_situ.doubt.empty() ? "" : fmt::format("doubt = {}\n", in_quotes(in_situ.doubt)));
 }
 

@@ -126,6 +126,47 @@ TEST(Apply, ASecondTimeReplacesWhatIsMeasuredAgainAndKeepsTheRest) {
     EXPECT_EQ(host.classes[0].efficiencies.size(), 3U);
 }
 
+TEST(Doubt, IsNoneWhereMessagesLieOnLines) { EXPECT_EQ(doubt_of_messages(planted()), ""); }
+
+TEST(Doubt, IsNoneWithoutMessages) {
+    Samples samples = planted();
+    samples.messages.reset();
+    EXPECT_EQ(doubt_of_messages(samples), "");
+}
+
+TEST(Doubt, IsOfMessagesThatTakeNoLongerWhenTheyAreLarge) {
+    Samples samples = planted();
+    for (MessageSample& each : samples.messages->samples) each.one_way = 4000_us;  // a slice of a scheduler
+    EXPECT_THAT(doubt_of_messages(samples),
+                testing::AllOf(StartsWith("large messages took no longer than small ones on node7 on 2024-05-01"),
+                               HasSubstr("calibrate again")));
+    EXPECT_GT(apply(two_cores(), samples).inside.overhead.value, 3000_us);  // it is kept all the same
+}
+
+// Half of each size's messages take 100 times as long: the median is 50.5 times, the others 98 % off, 1.48 times that.
+TEST(Doubt, IsOfMessagesWhoseTimesScatter) {
+    Samples samples = planted();
+    samples.messages->samples.clear();
+    for (const double size : {8.0, 1e3, 1e5, 1e7}) {
+        for (const double times : {1, 1, 100, 100})
+            samples.messages->samples.push_back({Bytes{size}, times * (3_us + Bytes{size} / 4_GBps)});
+    }
+    EXPECT_THAT(doubt_of_messages(samples), StartsWith("messages of one size took times that differ by 145 %"));
+}
+
+// Whatever is measured is a file that can be read again.
+TEST(Apply, BoundsErrorsToWhatAMachineFileMayHold) {
+    Samples samples = planted();
+    samples.compute[0].error = 300;
+    samples.messages->samples.clear();
+    for (int i = 0; i < 40; ++i)
+        samples.messages->samples.push_back({Bytes{8.0 * (1 << (i / 2))}, i % 4 < 2 ? 1_us : 50000_us});
+    const Machine host = apply(two_cores(), samples);
+    EXPECT_EQ(host.classes[0].measured.at(to_string(relu(10))).error, 10);
+    EXPECT_EQ(host.inside.error, 10);
+    EXPECT_NE(doubt_of_messages(samples), "");
+}
+
 TEST(Apply, RefusesAHostOfSeveralDeviceClasses) {
     Machine host = two_cores();
     host.classes.resize(2);

@@ -13,7 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LINK = re.compile(r"!?\[[^\]]*\]\(([^()\s]+(?:\([^()]*\))?)\)")
 SCREENS = 5
-LONGER = {"calibration.md": 591, "kernels.md": 390, "performance.md": 615, "plans.md": 310, "validation.md": 533}
+LONGER = {"calibration.md": 593, "kernels.md": 390, "performance.md": 615, "plans.md": 310, "validation.md": 533}
 
 
 def pages():

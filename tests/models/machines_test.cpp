@@ -217,5 +217,13 @@ TEST(ToToml, KeepsEveryBitOfEveryField) {
     expect_equal(parse_machine(to_toml(machine), "again.toml"), machine);
 }
 
+TEST(ToToml, KeepsADoubtWhereNoTrainingStepsWereMeasured) {
+    Machine machine = with_everything();
+    machine.in_situ = {0, 0, "", "a busy host"};
+    const Machine again = parse_machine(to_toml(machine), "again.toml");
+    EXPECT_EQ(again.in_situ.doubt, "a busy host");
+    EXPECT_EQ(again.in_situ.source, "");  // nothing was measured inside training steps: bands stay as wide
+}
+
 }  // namespace
 }  // namespace rehearse::models
