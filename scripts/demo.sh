@@ -20,7 +20,8 @@ say "1. ResNet-50 on Summit, predicted from one node to the whole machine"
     --precision mixed --explain
 
 say "2. This host: measured, so that it can be predicted"
-ranks "$rehearse" calibrate --quick --model resnet32 --batch 32 --budget 15 --format csv --output "$out/samples.csv" --force
+ranks "$rehearse" calibrate --quick --model resnet32 --batch 32 --budget 15 --format csv --output "$out/samples.csv" --force ||
+    [ $? -eq 1 ]  # in doubt, since the host is busy with other things: it says so, and so will what follows
 
 say "3. ResNet-32 on 2 ranks: predicted, then trained for real with the same schedule"
 "$rehearse" predict --model resnet32 --machine this-host --devices 2 --plan data --batch 32 \

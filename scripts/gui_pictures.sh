@@ -27,7 +27,7 @@ predict() {
 }
 
 measure() {
-    ranks "$rehearse" calibrate --quick --model resnet32 --batch 32 --budget 15 --out "$files/calibration.json" --force
+    ranks "$rehearse" calibrate --quick --model resnet32 --batch 32 --budget 15 --out "$files/calibration.json" --force || [ $? -eq 1 ]
     "$rehearse" predict --model resnet32 --machine this-host --devices 2 --plan data --batch 32 \
         --trace "$files/predicted.json" --force
     ranks "$rehearse" run --model resnet32 --plan data --batch 32 --steps 20 --trace "$files/measured.json" --force
