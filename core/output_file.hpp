@@ -16,6 +16,8 @@ public:
     OutputFile(const OutputFile&) = delete;
     OutputFile& operator=(const OutputFile&) = delete;
 
+    /// Where it lies until then, for a library that opens files itself; empty for a device or a pipe.
+    const std::string& unfinished_path() const { return temporary_; }
     void append(std::string_view bytes);
     void commit();
 

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints as HDF5 files: one group a layer, in it one data set of each kind of numbers.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <limits>
 
 #include "core/error.hpp"
@@ -40,43 +34,6 @@ constexpr Kind kinds[] = {{"weights", &LayerState::weights},
 
 std::string numbered_group(std::size_t layer) { return fmt::format("layer{:04}", layer); }
 
-[[noreturn]] void fail(const std::filesystem::path& path, const char* what) {
-    throw BackendError(fmt::format("{}: {}: {}", path.string(), what, std::strerror(errno)));
-}
-
-/// What is in a file, or in a folder's list of files, is on the disk.
-void flush(const std::filesystem::path& path) {
-    const int file = open(path.c_str(), O_RDONLY);
-    if (file < 0) fail(path, "cannot be opened");
-    const bool done = fsync(file) == 0;
-    close(file);
-    if (!done) fail(path, "cannot be flushed to the disk");
-}
-
-/// A new file beside `target` under a name that nobody else has; gone at the end unless it was renamed.
-class UnfinishedFile {
-public:
-    explicit UnfinishedFile(const std::filesystem::path& target) {
-        std::string name = target.string() + ".XXXXXX" + unfinished;
-        const int file = mkstemps(name.data(), static_cast<int>(std::strlen(unfinished)));
-        if (file < 0) fail(target.parent_path(), "no file can be made in it");
-        path_ = name;
-        struct stat folder {};
-        if (stat(target.parent_path().c_str(), &folder) == 0) fchmod(file, folder.st_mode & 0666U);  // it made it 0600
-        close(file);
-    }
-    ~UnfinishedFile() {
-        std::error_code ignored;
-        std::filesystem::remove(path_, ignored);
-    }
-    UnfinishedFile(const UnfinishedFile&) = delete;
-    UnfinishedFile& operator=(const UnfinishedFile&) = delete;
-    const std::filesystem::path& path() const { return path_; }
-
-private:
-    std::filesystem::path path_;
-};
-
 template <typename State>
 void write_header(const H5& file, std::string_view which, const State& state) {
     write_attribute(file, "schema", fmt::format("{}{}", which, version));
@@ -89,8 +46,7 @@ void write_header(const H5& file, std::string_view which, const State& state) {
 
 std::string rank_name(std::size_t rank) { return fmt::format("rank{:06}", rank); }
 
-void write_file(const std::filesystem::path& path, const RankStates& states) {
-    const H5 file = make_file(path);
+void write(const H5& file, const RankStates& states) {
     write_header(file, schema_of_ranks, states);
     write_attribute(file, "plan", states.plan);
     write_attribute(file, "ranks", static_cast<std::int64_t>(states.ranks.size()));
@@ -99,8 +55,7 @@ void write_file(const std::filesystem::path& path, const RankStates& states) {
     }
 }
 
-void write_file(const std::filesystem::path& path, const Checkpoint& checkpoint) {
-    const H5 file = make_file(path);
+void write(const H5& file, const Checkpoint& checkpoint) {
     write_header(file, schema, checkpoint);
     write_attribute(file, "loss_scale", static_cast<double>(checkpoint.program.loss_scale));
     write_attribute(file, "good_steps", checkpoint.program.good_steps);
@@ -172,15 +127,7 @@ void remove_unfinished(const std::filesystem::path& folder) {
 template <typename State>
 void save_file(const std::filesystem::path& folder, const State& state) {
     const std::filesystem::path file = folder / fmt::format("step-{:06}.h5", state.steps);
-    const UnfinishedFile written{file};
-    try {
-        write_file(written.path(), state);
-    } catch (const BackendError& error) {
-        throw BackendError(fmt::format("{}: {}", file.string(), error.what()));
-    }
-    flush(written.path());
-    if (std::rename(written.path().c_str(), file.c_str()) != 0) fail(file, "cannot be renamed to");
-    flush(folder);
+    write_file(file, [&](const H5& to) { write(to, state); });
     remove_unfinished(folder);
     const std::vector<std::filesystem::path> all = checkpoints(folder);
     for (std::size_t i = kept; i < all.size(); ++i) std::filesystem::remove(all[i]);

@@ -18,9 +18,8 @@ namespace {
 
 constexpr const char* statistics = "statistics";  // a BatchNorm's running mean, then variance
 
-void save_tensors(const std::filesystem::path& path, const Network& network, const Checkpoint& checkpoint,
-                  std::vector<float> LayerState::*which, const char* what) {
-    const H5 file = make_file(path);
+void write_tensors(const H5& file, const Network& network, const Checkpoint& checkpoint,
+                   std::vector<float> LayerState::*which, const char* what) {
     write_attribute(file, "schema", fmt::format("rehearse.{}/1", what));
     write_attribute(file, "network", network.name);
     write_attribute(file, "steps", checkpoint.steps);
@@ -68,11 +67,12 @@ std::vector<float> all_weights(const H5& group, const Op& op, const std::string&
 }  // namespace
 
 void save_weights(const std::filesystem::path& file, const Network& network, const Checkpoint& checkpoint) {
-    save_tensors(file, network, checkpoint, &LayerState::weights, "weights");
+    write_file(file, [&](const H5& to) { write_tensors(to, network, checkpoint, &LayerState::weights, "weights"); });
 }
 
 void save_gradients(const std::filesystem::path& file, const Network& network, const Checkpoint& checkpoint) {
-    save_tensors(file, network, checkpoint, &LayerState::gradients, "gradients");
+    write_file(file,
+               [&](const H5& to) { write_tensors(to, network, checkpoint, &LayerState::gradients, "gradients"); });
 }
 
 void give_weights(Network& network, const std::filesystem::path& path) {

@@ -1,20 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/data/hdf5.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/output_file.hpp"
 
 namespace rehearse::run {
 
 namespace {
 
-// What HDF5 says of an error goes into ours, not to stderr.
-void be_quiet() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
+// What HDF5 says of an error goes into ours, not to stderr. Of a file that could not be closed it keeps a piece, over
+// which its own end at the process's would fall; all files are closed by then.
+void begin() {
+    static const herr_t once = H5dont_atexit();
+    static_cast<void>(once);
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
 
 std::recursive_mutex one_thread;  // NOLINT: the library's own state is one for all
 using Lock = std::lock_guard<std::recursive_mutex>;
@@ -48,9 +58,16 @@ H5 open_attribute(const H5& parent, const std::string& name, const std::string& 
     return attribute;
 }
 
+// Two trainings that do the same write the same bytes: objects have no times.
+H5 without_times(hid_t kind) {
+    H5 properties{check(H5Pcreate(kind), "properties of an object"), H5Pclose};
+    check_done(H5Pset_obj_track_times(properties.id(), false), "properties of an object");
+    return properties;
+}
+
 // Chunks of about 4 MiB, whole rows, with checksums; a smaller data set is one chunk.
 H5 in_checked_chunks(const std::vector<hsize_t>& sizes) {
-    H5 properties{check(H5Pcreate(H5P_DATASET_CREATE), "properties of a data set"), H5Pclose};
+    H5 properties = without_times(H5P_DATASET_CREATE);
     hsize_t row = 1;
     for (std::size_t i = 1; i < sizes.size(); ++i) row *= sizes[i];
     std::vector<hsize_t> chunk = sizes;
@@ -101,6 +118,32 @@ void rows(const H5& data_set, std::int64_t first, std::int64_t count, std::span<
     }
 }
 
+H5 make_file(const std::string& path) {
+    const Lock lock{one_thread};
+    begin();
+    const H5 root = without_times(H5P_FILE_CREATE);
+    const H5 properties{check(H5Pcreate(H5P_FILE_ACCESS), "properties of a file"), H5Pclose};
+    check_done(H5Pset_libver_bounds(properties.id(), H5F_LIBVER_V110, H5F_LIBVER_V110), "properties of a file");
+    return {check(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, root.id(), properties.id()), "making a file"), H5Fclose};
+}
+
+// HDF5 writes much of a file only now, and the destructor of H5 could not say that the disk was full.
+void close(H5 file) {
+    const Lock lock{one_thread};
+    const hid_t id = file.release();
+    const bool flushed = H5Fflush(id, H5F_SCOPE_GLOBAL) >= 0;
+    if (H5Fclose(id) < 0 || !flushed) throw BackendError("HDF5: its end cannot be written: is the disk full?");
+}
+
+/// What is in a file, or in a folder's list of files, is on the disk.
+void flush(const std::filesystem::path& path) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const bool done = file >= 0 && ::fsync(file) == 0;
+    const int error = errno;
+    if (file >= 0) ::close(file);
+    if (!done) throw BackendError("cannot be flushed to the disk: " + std::generic_category().message(error));
+}
+
 }  // namespace
 
 H5::~H5() {
@@ -111,26 +154,33 @@ H5::~H5() {
 
 H5 open_file(const std::filesystem::path& path) {
     const Lock lock{one_thread};
-    be_quiet();
+    begin();
     if (!std::filesystem::is_regular_file(path)) throw InputError(fmt::format("{}: no such file", path.string()));
     H5 file{H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose};
     if (!file) throw InputError(fmt::format("{}: not an HDF5 file, or not a whole one", path.string()));
     return file;
 }
 
-H5 make_file(const std::filesystem::path& path) {
-    const Lock lock{one_thread};
-    be_quiet();
-    const H5 properties{check(H5Pcreate(H5P_FILE_ACCESS), "properties of a file"), H5Pclose};
-    check_done(H5Pset_libver_bounds(properties.id(), H5F_LIBVER_V110, H5F_LIBVER_V110), "properties of a file");
-    const hid_t id = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, properties.id());
-    if (id < 0) throw BackendError(fmt::format("{}: cannot be written", path.string()));
-    return {id, H5Fclose};
+void write_file(const std::filesystem::path& path, const std::function<void(const H5&)>& fill) {
+    OutputFile output{path.string()};
+    if (output.unfinished_path().empty())
+        throw InputError(fmt::format("{}: HDF5 is written to files alone: give a file's name", path.string()));
+    try {
+        H5 file = make_file(output.unfinished_path());
+        fill(file);
+        close(std::move(file));
+        flush(output.unfinished_path());
+    } catch (const BackendError& error) {
+        throw BackendError(fmt::format("{}: {}", path.string(), error.what()));
+    }
+    output.commit();
+    flush(path.has_parent_path() ? path.parent_path() : ".");
 }
 
 H5 make_group(const H5& parent, const std::string& name) {
     const Lock lock{one_thread};
-    return {check(H5Gcreate2(parent.id(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), "making a group"),
+    const H5 properties = without_times(H5P_GROUP_CREATE);
+    return {check(H5Gcreate2(parent.id(), name.c_str(), H5P_DEFAULT, properties.id(), H5P_DEFAULT), "making a group"),
             H5Gclose};
 }
 
@@ -150,12 +200,14 @@ void write(const H5& parent, const std::string& name, std::span<const float> val
     const std::vector<hsize_t> sizes(shape.begin(), shape.end());
     const H5 space{check(H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr), "a space"), H5Sclose};
     const H5 properties = in_checked_chunks(sizes);
-    const H5 data{check(H5Dcreate2(parent.id(), name.c_str(), H5T_IEEE_F32LE, space.id(), H5P_DEFAULT, properties.id(),
-                                   H5P_DEFAULT),
-                        "making a data set"),
-                  H5Dclose};
+    H5 data{check(H5Dcreate2(parent.id(), name.c_str(), H5T_IEEE_F32LE, space.id(), H5P_DEFAULT, properties.id(),
+                             H5P_DEFAULT),
+                  "making a data set"),
+            H5Dclose};
     check_done(H5Dwrite(data.id(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
                fmt::format("writing '{}' (is the disk full?)", name));
+    // What its cache of chunks still holds is written as it is closed.
+    check_done(H5Dclose(data.release()), "writing a data set");
 }
 
 void write_attribute(const H5& parent, const std::string& name, const std::string& text) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,6 +31,7 @@ public:
     }
     ~H5();
     hid_t id() const { return id_; }
+    hid_t release() { return std::exchange(id_, -1); }
     explicit operator bool() const { return id_ >= 0; }
 
 private:
@@ -39,9 +41,10 @@ private:
 
 /// InputError when there is no such file, or it is not HDF5.
 H5 open_file(const std::filesystem::path& path);
-/// A file whose headers, links and attributes carry checksums (HDF5's format since 1.10). It replaces what `path` is.
-/// BackendError when it cannot be made.
-H5 make_file(const std::filesystem::path& path);
+/// Makes a file whose headers, links and attributes carry checksums (HDF5's format since 1.10), and lets `fill` write
+/// into it. It appears under its name when it is whole and on the disk; what was there before stays until then.
+/// InputError or BackendError that names it where it cannot be made, or the system took less than all of it.
+void write_file(const std::filesystem::path& path, const std::function<void(const H5&)>& fill);
 H5 make_group(const H5& parent, const std::string& name);
 /// Nothing where it is absent.
 H5 find(const H5& parent, const std::string& name);

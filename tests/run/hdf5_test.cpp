@@ -4,12 +4,17 @@
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <csignal>
 #include <filesystem>
+#include <thread>
 
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "run/checkpoint/checkpoint.hpp"
 #include "tests/run/networks.hpp"
 
@@ -17,6 +22,7 @@ namespace rehearse::run {
 namespace {
 
 using testing::HasSubstr;
+using testing::StartsWith;
 
 class Hdf5 : public testing::Test {
 protected:
@@ -134,6 +140,62 @@ TEST_F(Hdf5, ADamagedGroupIsToldWithItsFile) {
         ASSERT_GE(H5Ldelete(file.id(), name.c_str(), H5P_DEFAULT), 0);
     }
     EXPECT_THAT(refusal(), HasSubstr("has no layer 'a'"));
+}
+
+/// No file of this process may grow beyond `bytes` while this lives: the system then refuses to write, as on a full
+/// disk.
+class FullDisk {
+public:
+    explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+        EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
+        const rlimit now{bytes, before_.rlim_max};
+        EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &now), 0);
+    }
+    ~FullDisk() {
+        EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before_), 0);
+        EXPECT_NE(std::signal(SIGXFSZ, handler_), SIG_ERR);
+    }
+    FullDisk(const FullDisk&) = delete;
+    FullDisk& operator=(const FullDisk&) = delete;
+
+private:
+    rlimit before_{};
+    void (*handler_)(int);
+};
+
+TEST_F(Hdf5, AFileThatTheDiskHasNoRoomForLeavesTheOneBeforeAndSaysSo) {
+    const std::vector<float> values(30000, 1.5F);
+    const auto fill = [&](const H5& file) {
+        write_attribute(file, "schema", std::string{"rehearse.weights/1"});
+        write(make_group(file, "layer"), "weights", values);
+        write(file, "last", values);
+    };
+    const std::string file = folder_ / "weights.h5";
+    write_file(file, fill);
+    const auto whole = std::filesystem::file_size(file);
+    write_file(file, [](const H5&) {});
+    const std::string before = read_file(file);
+    for (rlim_t room = 1; room < whole; room += whole / 23) {
+        const FullDisk disk{room};
+        try {
+            write_file(file, fill);
+            ADD_FAILURE() << "written with room for " << room << " of " << whole << " bytes";
+        } catch (const BackendError& error) {
+            EXPECT_THAT(error.what(), StartsWith(file + ": "));
+        }
+        EXPECT_EQ(read_file(file), before) << room;
+    }
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator{folder_}, {}), 2) << "nothing is left beside it";
+    write_file(file, fill);
+    EXPECT_EQ(floats_in(find(open_file(file), "last"), "last"), values);
+}
+
+TEST_F(Hdf5, TheSameNumbersMakeTheSameFile) {
+    const auto fill = [](const H5& file) { write(make_group(file, "layer"), "weights", std::vector<float>(100, 2)); };
+    write_file(folder_ / "a.h5", fill);
+    std::this_thread::sleep_for(std::chrono::milliseconds{1100});  // times of objects are of seconds
+    write_file(folder_ / "b.h5", fill);
+    EXPECT_EQ(read_file(folder_ / "a.h5"), read_file(folder_ / "b.h5"));
 }
 
 }  // namespace
