@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the errors of published rows, by system and machine, to those that were recorded.
+"""Holds the errors of published rows, by system and machine, to those that were recorded, and to the tables of docs/validation.md.
 
   hold_published.py build/dev/cli/rehearse tests/data/validation/published.csv            # exit 1 when one is worse
-  hold_published.py build/dev/cli/rehearse tests/data/validation/published.csv --record   # writes what there is now
+  hold_published.py build/dev/cli/rehearse tests/data/validation/published.csv --record   # writes what there is now, tables too
 
 Worse is a median or a 90 % quantile that is larger by more than 0.2 % of the published figure and 2 % of itself, and a group
 that lost an answer. The last line of the file is all rows together.
@@ -14,15 +14,20 @@ import json
 import subprocess
 import sys
 
+import validation_table
+
 KINDS = ["cold", "anchored"]
 COLUMNS = ["system", "machine"] + [f"{kind}_{what}" for kind in KINDS for what in ("rows", "median", "p90")]
 SLACK, SHARE = 0.002, 0.02
 
 
-def figures_of(binary, options):
-    """One record a group of `validate --set published`, and one of all rows."""
+def document_of(binary, options):
     command = [binary, "validate", "--set", "published", "--format", "json", *options]
-    document = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def figures_of(document):
+    """One record a group of `validate --set published`, and one of all rows."""
     records = []
     for group in document["groups"]:
         record = {"system": group["system"], "machine": group["machine"]}
@@ -88,16 +93,23 @@ def main():
     parser.add_argument("--record", action="store_true", help="write the file anew instead of comparing")
     parser.add_argument("--filter", help="only rows that match, as validate's; all groups of the file must be among them")
     arguments = parser.parse_args()
-    records = figures_of(arguments.binary, ["--filter", arguments.filter] if arguments.filter else [])
+    document = document_of(arguments.binary, ["--filter", arguments.filter] if arguments.filter else [])
+    records = figures_of(document)
     if arguments.record:
         with open(arguments.recorded, "w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(COLUMNS)
             writer.writerows(written(record) for record in records)
+        if not arguments.filter:
+            validation_table.write(document)
         return 0
     with open(arguments.recorded, encoding="utf-8", newline="") as file:
         bad = compared(records, list(csv.DictReader(file)))
     print("published rows: as good as recorded" if bad == 0 else f"{bad} groups are worse than recorded")
+    pages = [] if arguments.filter else validation_table.differences(document)
+    if pages:
+        print(*pages, "scripts/validation_table.py puts the new tables into the pages: all.json --write", sep="\n")
+        bad += 1
     return 1 if bad else 0
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Our kernels against oneDNN's, as a table for docs/performance.md: times every implementation with `rehearse bench`,
+"""Our kernels against oneDNN's, as a table for docs/performance/convolutions.md: times every implementation with `rehearse bench`,
 in turn in one process, and compares the fastest of each side.
 
   scripts/kernel_table.py --suite resnet50 --suite vgg16 --batch 8 --budget 600
