@@ -15,6 +15,8 @@ import sys
 import tempfile
 import tomllib
 
+import wrap_prose
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
 HEAD = """# JSON documents
@@ -72,7 +74,8 @@ def documents():
 def pages(binary):
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([binary, "manual", "--reference", folder], check=True)
-        return {file.name: file.read_text() for file in pathlib.Path(folder).iterdir()} | documents()
+        made = {file.name: file.read_text() for file in pathlib.Path(folder).iterdir()} | documents()
+    return {name: wrap_prose.fixed(text) for name, text in made.items()}
 
 
 def keys_of_page():
