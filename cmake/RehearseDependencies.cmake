@@ -40,8 +40,8 @@ find_package(ZLIB REQUIRED)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
 
-pkg_check_modules(simgrid QUIET IMPORTED_TARGET simgrid)
-rehearse_option(SIM "${simgrid_FOUND}" "predict: simulated timelines (SimGrid ${simgrid_VERSION})" "SimGrid (libsimgrid-dev)")
+pkg_check_modules(simgrid QUIET IMPORTED_TARGET simgrid>=3.32)
+rehearse_option(SIM "${simgrid_FOUND}" "predict: simulated timelines (SimGrid ${simgrid_VERSION})" "SimGrid 3.32 or later (libsimgrid-dev)")
 
 # Debian's dnnl-config.cmake stops the whole configuration where OpenCL's headers are missing, which we do not need.
 find_path(DNNL_INCLUDE_DIR dnnl.hpp)
@@ -52,11 +52,14 @@ if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
   file(STRINGS ${DNNL_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h lines REGEX "define DNNL_VERSION_(MAJOR|MINOR|PATCH) ")
   string(REGEX REPLACE "[^0-9;]" "" dnnl_VERSION "${lines}")
   string(REPLACE ";" "." dnnl_VERSION "${dnnl_VERSION}")
+  if(dnnl_VERSION VERSION_LESS 2.6)
+    set(dnnl_FOUND FALSE)
+  endif()
   add_library(DNNL::dnnl UNKNOWN IMPORTED)
   set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${DNNL_LIBRARY}
     INTERFACE_INCLUDE_DIRECTORIES ${DNNL_INCLUDE_DIR})
 endif()
-rehearse_option(ONEDNN "${dnnl_FOUND}" "oneDNN ${dnnl_VERSION} kernels (without: the plain reference loops)" "oneDNN (libdnnl-dev)")
+rehearse_option(ONEDNN "${dnnl_FOUND}" "oneDNN ${dnnl_VERSION} kernels (without: the plain reference loops)" "oneDNN 2.6 or later (libdnnl-dev)")
 
 pkg_check_modules(hwy QUIET IMPORTED_TARGET libhwy)
 find_package(OpenMP QUIET COMPONENTS CXX)
@@ -71,8 +74,12 @@ rehearse_option(ONNX "${ONNX_FOUND}" "import of .onnx networks" "libonnx (libonn
 find_package(MPI QUIET COMPONENTS CXX)
 rehearse_option(MPI "${MPI_CXX_FOUND}" "run: real training over MPI ${MPI_CXX_VERSION}" "an MPI (libopenmpi-dev)")
 if(REHEARSE_MPI)
-  set(REHEARSE_MPIRUN ${MPIEXEC_EXECUTABLE} --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1
-      --mca btl_vader_single_copy_mechanism none CACHE INTERNAL "how tests start MPI ranks")
+  execute_process(COMMAND ${MPIEXEC_EXECUTABLE} --version OUTPUT_VARIABLE mpiexec_version ERROR_QUIET)
+  set(mpiexec_flags)  # MPICH lets ranks outnumber cores without being asked, and yields there
+  if(mpiexec_version MATCHES "Open MPI|OpenRTE|PRRTE")
+    set(mpiexec_flags --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 --mca btl_vader_single_copy_mechanism none)
+  endif()
+  set(REHEARSE_MPIRUN ${MPIEXEC_EXECUTABLE} ${mpiexec_flags} CACHE INTERNAL "how tests start MPI ranks")
 endif()
 
 find_package(benchmark QUIET)
@@ -161,8 +168,8 @@ else()
   endif()
 endif()
 
-find_package(Qt6 6.2 QUIET COMPONENTS Widgets Test)
-rehearse_option(GUI "${Qt6_FOUND}" "rehearse-gui (Qt ${Qt6_VERSION})" "Qt 6 (qt6-base-dev)")
+find_package(Qt6 6.4 QUIET COMPONENTS Widgets Test)
+rehearse_option(GUI "${Qt6_FOUND}" "rehearse-gui (Qt ${Qt6_VERSION})" "Qt 6.4 or later (qt6-base-dev)")
 
 # Debian's modules (NumPy, pandas, PyTorch) are for Debian's interpreter, also where another one comes first in the path.
 if(EXISTS /usr/bin/python3)

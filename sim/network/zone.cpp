@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "core/error.hpp"
+#include "sim/network/simgrid_names.hpp"
 
 namespace rehearse::sim {
 
@@ -95,9 +96,10 @@ public:
     DeviceZone& operator=(const DeviceZone&) = delete;
 
     // A core does a second of work in a second.
-    void add_host() { hosts_.push_back(create_host(unique("device"), {1.0})->seal()); }
+    void add_device() { hosts_.push_back(host_in<NetZoneImpl>(*this, unique("device"), 1)->seal()); }
     void add_cores(std::int64_t count) {
-        hosts_.push_back(create_host(unique("cores"), {1.0})->set_core_count(static_cast<int>(count))->seal());
+        hosts_.push_back(
+            host_in<NetZoneImpl>(*this, unique("cores"), 1)->set_core_count(static_cast<int>(count))->seal());
     }
     s4u::Host* host(std::int64_t device) const { return hosts_.at(static_cast<std::size_t>(device)); }
 
@@ -117,7 +119,7 @@ private:
         s4u::Link*& made = links_[id];
         if (made == nullptr) {
             const Link link = wiring_.link(id);
-            made = create_link(unique(link.name), {link.bandwidth.value})->seal();
+            made = link_in<NetZoneImpl>(*this, unique(link.name), link.bandwidth.value)->seal();
         }
         return made->get_impl();
     }
@@ -131,7 +133,7 @@ Simulation::Simulation(const Wiring& wiring, std::int64_t devices, std::span<con
     : zone_(std::make_unique<DeviceZone>(wiring, *engine().get_netzone_root()->get_impl())),
       origin_(s4u::Engine::get_clock()),
       first_cores_(devices) {
-    for (std::int64_t device = 0; device < devices; ++device) zone_->add_host();
+    for (std::int64_t device = 0; device < devices; ++device) zone_->add_device();
     for (const std::int64_t count : cores) zone_->add_cores(count);  // behind the devices, whose numbers are places
 }
 
@@ -148,10 +150,10 @@ s4u::Host* Simulation::host(std::int64_t device) const { return zone_->host(devi
 
 void Simulation::start(std::int64_t device, const std::function<void()>& work) {
     ++at_work_;
-    s4u::Actor::create("rank", host(device), [this, work] {
-        work();
-        --at_work_;
-    });
+    start_on<s4u::Actor>(host(device), "rank", std::function<void()>([this, work] {
+                             work();
+                             --at_work_;
+                         }));
 }
 
 Seconds Simulation::now() const { return Seconds{s4u::Engine::get_clock()} - origin_; }
