@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/heads.hpp"
+#include "kernels/onednn/describe.hpp"
 #include "kernels/onednn/locate.hpp"
 #include "kernels/onednn/plans.hpp"
 
@@ -56,16 +57,24 @@ Locate gradient_at(const Attention& op, Part part) {
     };
 }
 
-dnnl::primitive_attr scaled(double scale) {
+// A product times `scale`, plus a mask if there is one. Version 3 has no scale of a result, but the same as a post-op.
+dnnl::primitive_attr scaled(double scale, const memory::desc* mask = nullptr) {
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    dnnl::post_ops after;
+#if DNNL_VERSION_MAJOR >= 3
+    if (scale != 1) append_eltwise(after, dnnl::algorithm::eltwise_linear, static_cast<float>(scale));
+#else
     if (scale != 1) attr.set_output_scales(0, {static_cast<float>(scale)});
+#endif
+    if (mask != nullptr) after.append_binary(dnnl::algorithm::binary_add, *mask);
+    attr.set_post_ops(after);
     return attr;
 }
 
 void multiply(Program& program, const memory& a, const memory& b, const memory& c, const dnnl::primitive_attr& attr,
               std::vector<Argument> more = {}) {
-    const dnnl::matmul::primitive_desc desc({a.get_desc(), b.get_desc(), c.get_desc()}, attr, engine());
+    const auto desc = described<dnnl::matmul>(attr, a.get_desc(), b.get_desc(), c.get_desc());
     more.insert(more.end(), {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}});
     program.add(desc, dnnl::matmul(desc), more);
 }
@@ -78,26 +87,22 @@ memory causal_mask(Program& program, const Attention& op) {
     return program.bind(dense({1, 1, op.queries, op.keys}), [mask](const Buffers&) { return mask->data(); });
 }
 
-dnnl::softmax_forward::primitive_desc softmax(const memory::desc& scores) {
-    return {{dnnl::prop_kind::forward_training, scores, 3}, attributes(), engine()};
-}
-
 void plan_forward(Program& program, const Matrices& m) {
     const Attention& op = m.op;
     const memory q = program.bind(m.q(), input_at(op, Part::q));
     const memory k = program.bind(m.kv(true), input_at(op, Part::k));
     const memory v = program.bind(m.kv(), input_at(op, Part::v));
     const memory p = program.bind(m.scores(), workspace);
-    dnnl::primitive_attr attr = scaled(score_scale(op));
-    std::vector<Argument> mask;
     if (op.causal) {
-        mask.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, causal_mask(program, op)});
-        dnnl::post_ops add;
-        add.append_binary(dnnl::algorithm::binary_add, mask.front().memory.get_desc());
-        attr.set_post_ops(add);
+        const memory mask = causal_mask(program, op);
+        const memory::desc added = mask.get_desc();
+        const dnnl::primitive_attr attr = scaled(score_scale(op), &added);
+        const int place = DNNL_ARG_ATTR_MULTIPLE_POST_OP(attr.get_post_ops().len() - 1);
+        multiply(program, q, k, p, attr, {{place | DNNL_ARG_SRC_1, mask}});
+    } else {
+        multiply(program, q, k, p, scaled(score_scale(op)));
     }
-    multiply(program, q, k, p, attr, mask);
-    const auto desc = softmax(m.scores());
+    const auto desc = described_softmax(m.scores(), 3);
     program.add(desc, dnnl::softmax_forward(desc), {{DNNL_ARG_SRC, p}, {DNNL_ARG_DST, p}});
     multiply(program, p, v, program.bind(m.result(), dst), attributes());
 }
@@ -112,8 +117,7 @@ void plan_backward(Program& program, const Matrices& m) {
     };
     multiply(program, diff, program.bind(m.kv(true), input_at(op, Part::v)), diff_p, attributes());
     multiply(program, program.bind(m.scores_across(), workspace), diff, gradient(m.kv(), Part::v), attributes());
-    const dnnl::softmax_backward::primitive_desc desc({m.scores(), m.scores(), 3}, attributes(), engine(),
-                                                      softmax(m.scores()));
+    const auto desc = described_softmax_back(m.scores(), 3);
     program.add(desc, dnnl::softmax_backward(desc),
                 {{DNNL_ARG_DST, p}, {DNNL_ARG_DIFF_DST, diff_p}, {DNNL_ARG_DIFF_SRC, diff_p}});
     const dnnl::primitive_attr scale = scaled(score_scale(op));

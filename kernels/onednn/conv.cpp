@@ -5,6 +5,7 @@
 // - a dense 1 x 1 over at least 14 x 14 pixels: NCHW is a matrix already (64 -> 256 at 56 x 56: 3.1 ms, blocked 4.9
 // ms);
 // - gradients of images with fewer than 4 channels, which would be padded to a block (3 <- 64: 15 ms, blocked 45 ms).
+#include "kernels/onednn/describe.hpp"
 #include "kernels/onednn/locate.hpp"
 #include "kernels/onednn/plans.hpp"
 
@@ -42,7 +43,7 @@ bool stays_dense(const Conv& op, Pass pass, Way way) {
 }
 
 memory::desc any_layout(const memory::desc& desc) {
-    return {desc.dims(), memory::data_type::f32, memory::format_tag::any};
+    return {dims_of(desc), memory::data_type::f32, memory::format_tag::any};
 }
 
 // What oneDNN may lay out as it likes.
@@ -74,14 +75,13 @@ dnnl::convolution_forward::primitive_desc forward_desc(const Conv& op, const Giv
     const Sliding s = sliding(op);
     const auto kind = dnnl::prop_kind::forward_training;
     const dnnl::primitive_attr& attr = relu ? attributes_with_relu() : attributes();
+    using Forward = dnnl::convolution_forward;
     if (!op.bias) {
-        return {{kind, a.algorithm, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
-                attr,
-                engine()};
+        return described<Forward>(attr, kind, a.algorithm, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l,
+                                  s.padding_r);
     }
-    return {{kind, a.algorithm, a.src, a.weights, a.bias, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
-            attr,
-            engine()};
+    return described<Forward>(attr, kind, a.algorithm, a.src, a.weights, a.bias, a.dst, s.strides, s.dilates,
+                              s.padding_l, s.padding_r);
 }
 
 // What a backward pass is told of forward: the convolution without its ReLU.
@@ -110,9 +110,8 @@ void plan_forward(Program& program, const Conv& op, const Given& g, Way way) {
 void plan_backward_data(Program& program, const Conv& op, const Given& g, Way way) {
     const Given a = asked(op, Pass::backward_data, g, way);
     const Sliding s = sliding(op);
-    const dnnl::convolution_backward_data::primitive_desc desc(
-        {a.algorithm, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r}, attributes(), engine(),
-        hint(op, a));
+    const auto desc = described_back<dnnl::convolution_backward_data>(hint(op, a), a.algorithm, a.src, a.weights, a.dst,
+                                                                      s.strides, s.dilates, s.padding_l, s.padding_r);
     program.add(desc, dnnl::convolution_backward_data(desc),
                 {{DNNL_ARG_DIFF_DST, diff_of_result(program, op, g, desc.diff_dst_desc())},
                  {DNNL_ARG_WEIGHTS, program.input(g.weights, desc.weights_desc(), weights)},
@@ -121,16 +120,13 @@ void plan_backward_data(Program& program, const Conv& op, const Given& g, Way wa
 
 dnnl::convolution_backward_weights::primitive_desc backward_weights_desc(const Conv& op, const Given& a) {
     const Sliding s = sliding(op);
+    using Backward = dnnl::convolution_backward_weights;
     if (!op.bias) {
-        return {{a.algorithm, a.src, a.weights, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
-                attributes(),
-                engine(),
-                hint(op, a)};
+        return described_back<Backward>(hint(op, a), a.algorithm, a.src, a.weights, a.dst, s.strides, s.dilates,
+                                        s.padding_l, s.padding_r);
     }
-    return {{a.algorithm, a.src, a.weights, a.bias, a.dst, s.strides, s.dilates, s.padding_l, s.padding_r},
-            attributes(),
-            engine(),
-            hint(op, a)};
+    return described_back<Backward>(hint(op, a), a.algorithm, a.src, a.weights, a.bias, a.dst, s.strides, s.dilates,
+                                    s.padding_l, s.padding_r);
 }
 
 void plan_backward_weights(Program& program, const Conv& op, const Given& g, Way way) {

@@ -2,6 +2,7 @@
 // An inner product on our own layout: weights {k, n} are oneDNN's {n, k} with the strides exchanged (tied ones are {n,
 // k} already), so nothing is reordered. A dense layer's weights are its largest tensor: reordering them each time would
 // cost as much as the product.
+#include "kernels/onednn/describe.hpp"
 #include "kernels/onednn/locate.hpp"
 #include "kernels/onednn/plans.hpp"
 
@@ -25,8 +26,9 @@ dnnl::inner_product_forward::primitive_desc forward_desc(const MatMul& op, const
     const auto kind = dnnl::prop_kind::forward_training;
     const bool relu = op.activation == Nonlinearity::relu;
     const dnnl::primitive_attr& attr = relu ? attributes_with_relu() : attributes();
-    if (!op.bias) return {{kind, g.src, g.weights, g.dst}, attr, engine()};
-    return {{kind, g.src, g.weights, g.bias, g.dst}, attr, engine()};
+    using Forward = dnnl::inner_product_forward;
+    if (!op.bias) return described<Forward>(attr, kind, g.src, g.weights, g.dst);
+    return described<Forward>(attr, kind, g.src, g.weights, g.bias, g.dst);
 }
 
 // What a backward pass is told of forward: the product without its activation.
@@ -36,15 +38,15 @@ dnnl::inner_product_forward::primitive_desc hint(MatMul op, const Given& g) {
 }
 
 dnnl::inner_product_backward_weights::primitive_desc backward_weights_desc(const MatMul& op, const Given& g) {
-    if (!op.bias) return {{g.src, g.weights, g.dst}, attributes(), engine(), hint(op, g)};
-    return {{g.src, g.weights, g.bias, g.dst}, attributes(), engine(), hint(op, g)};
+    using Backward = dnnl::inner_product_backward_weights;
+    if (!op.bias) return described_back<Backward>(hint(op, g), g.src, g.weights, g.dst);
+    return described_back<Backward>(hint(op, g), g.src, g.weights, g.bias, g.dst);
 }
 
 // dst = gelu(result); backward takes the slope at the result, which stays in the workspace.
 void add_gelu(Program& program, const memory::desc& desc, const memory& result) {
-    const dnnl::eltwise_forward::primitive_desc gelu(
-        {dnnl::prop_kind::forward_training, dnnl::algorithm::eltwise_gelu_erf, desc, 0.0F, 0.0F}, attributes(),
-        engine());
+    const auto gelu = described_alike<dnnl::eltwise_forward>(
+        std::tuple{dnnl::prop_kind::forward_training, dnnl::algorithm::eltwise_gelu_erf}, desc, 0.0F, 0.0F);
     program.add(gelu, dnnl::eltwise_forward(gelu), {{DNNL_ARG_SRC, result}, {DNNL_ARG_DST, program.bind(desc, dst)}});
 }
 
@@ -65,8 +67,7 @@ void plan(Program& program, const MatMul& op, Pass pass, std::int64_t batch) {
         if (keeps_slope(op)) add_gelu(program, g.dst, result);
     }
     if (pass == Pass::backward_data) {
-        const dnnl::inner_product_backward_data::primitive_desc desc({g.src, g.weights, g.dst}, attributes(), engine(),
-                                                                     hint(op, g));
+        const auto desc = described_back<dnnl::inner_product_backward_data>(hint(op, g), g.src, g.weights, g.dst);
         program.add(desc, dnnl::inner_product_backward_data(desc),
                     {{DNNL_ARG_DIFF_DST, diff_of_result(program, op.activation, g.dst)},
                      {DNNL_ARG_WEIGHTS, program.bind(g.weights, weights)},

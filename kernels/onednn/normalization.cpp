@@ -7,6 +7,7 @@
 
 #include "kernels/batchnorm.hpp"
 #include "kernels/heads.hpp"
+#include "kernels/onednn/describe.hpp"
 #include "kernels/onednn/locate.hpp"
 #include "kernels/onednn/plans.hpp"
 
@@ -33,10 +34,10 @@ private:
 // The first layout for which both passes have a generated kernel; NCHW when none has.
 template <typename Make>
 auto fastest_layout(const memory::desc& given, Make make) {
-    const bool volume = given.dims().size() == 5;
+    const bool volume = dims_of(given).size() == 5;
     for (const auto tag : {volume ? memory::format_tag::nCdhw16c : memory::format_tag::nChw16c,
                            volume ? memory::format_tag::nCdhw8c : memory::format_tag::nChw8c}) {
-        auto pair = make(memory::desc(given.dims(), memory::data_type::f32, tag));
+        auto pair = make(memory::desc(dims_of(given), memory::data_type::f32, tag));
         if (pair.generated()) return pair;
     }
     return make(given);
@@ -50,21 +51,19 @@ using BatchNormPair =
 BatchNormPair make_batchnorm(const memory::desc& inside, double of_op) {
     using enum dnnl::normalization_flags;
     const auto epsilon = static_cast<float>(of_op);
-    const dnnl::batch_normalization_forward::primitive_desc forward(
-        {dnnl::prop_kind::forward_training, inside, epsilon, use_scale | use_shift}, attributes(), engine());
+    const auto forward = described_alike<dnnl::batch_normalization_forward>(
+        std::tuple{dnnl::prop_kind::forward_training}, inside, epsilon, use_scale | use_shift);
     return {inside, forward,
-            dnnl::batch_normalization_backward::primitive_desc(
-                {dnnl::prop_kind::backward, inside, inside, epsilon, use_scale | use_shift}, attributes(), engine(),
-                forward)};
+            described_alike_back<dnnl::batch_normalization_backward>(forward, std::tuple{dnnl::prop_kind::backward},
+                                                                     inside, epsilon, use_scale | use_shift)};
 }
 
 // Forward with ReLU; its bits for a backward pass of its own are thrown away, because the sign of dst says the same.
 dnnl::batch_normalization_forward::primitive_desc batchnorm_with_relu(const memory::desc& inside, double epsilon) {
     using enum dnnl::normalization_flags;
-    return {{dnnl::prop_kind::forward_training, inside, static_cast<float>(epsilon),
-             use_scale | use_shift | fuse_norm_relu},
-            attributes(),
-            engine()};
+    return described_alike<dnnl::batch_normalization_forward>(std::tuple{dnnl::prop_kind::forward_training}, inside,
+                                                              static_cast<float>(epsilon),
+                                                              use_scale | use_shift | fuse_norm_relu);
 }
 
 using LrnPair = Pair<dnnl::lrn_forward::primitive_desc, dnnl::lrn_backward::primitive_desc>;
@@ -74,11 +73,10 @@ LrnPair make_lrn(const Lrn& op, const memory::desc& inside) {
     const auto alpha = static_cast<float>(op.alpha);
     const auto beta = static_cast<float>(op.beta);
     const auto bias = static_cast<float>(op.bias);
-    const dnnl::lrn_forward::primitive_desc forward(
-        {dnnl::prop_kind::forward_training, kind, inside, op.size, alpha, beta, bias}, attributes(), engine());
+    const auto forward = described_alike<dnnl::lrn_forward>(std::tuple{dnnl::prop_kind::forward_training, kind}, inside,
+                                                            op.size, alpha, beta, bias);
     return {inside, forward,
-            dnnl::lrn_backward::primitive_desc({kind, inside, inside, op.size, alpha, beta, bias}, attributes(),
-                                               engine(), forward)};
+            described_alike_back<dnnl::lrn_backward>(forward, std::tuple{kind}, inside, op.size, alpha, beta, bias)};
 }
 
 LrnPair lrn_pair(const Lrn& op, std::int64_t batch) {
@@ -134,8 +132,8 @@ void plan(Program& program, const LayerNorm& op, Pass pass, std::int64_t batch) 
     const memory::desc data = dense({rows, op.features});
     const memory::desc statistics = dense({rows});
     const auto epsilon = static_cast<float>(layer_norm_epsilon);
-    const dnnl::layer_normalization_forward::primitive_desc forward(
-        {dnnl::prop_kind::forward_training, data, statistics, epsilon, use_scale | use_shift}, attributes(), engine());
+    const auto forward = described_alike<dnnl::layer_normalization_forward>(
+        std::tuple{dnnl::prop_kind::forward_training}, data, statistics, epsilon, use_scale | use_shift);
     const auto variance_at = [rows](const Buffers& b) { return workspace(b) + rows; };
     const auto [gamma, beta] = bind_two(program, op.features, weights);
     std::vector<Argument> arguments{{DNNL_ARG_SRC, program.bind(data, src)},
@@ -148,9 +146,8 @@ void plan(Program& program, const LayerNorm& op, Pass pass, std::int64_t batch) 
         program.add(forward, dnnl::layer_normalization_forward(forward), arguments);
         return;
     }
-    const dnnl::layer_normalization_backward::primitive_desc desc(
-        {dnnl::prop_kind::backward, data, data, statistics, epsilon, use_scale | use_shift}, attributes(), engine(),
-        forward);
+    const auto desc = described_alike_back<dnnl::layer_normalization_backward>(
+        forward, std::tuple{dnnl::prop_kind::backward}, data, statistics, epsilon, use_scale | use_shift);
     const auto [diff_gamma, diff_beta] = bind_two(program, op.features, diff_weights);
     arguments.push_back({DNNL_ARG_DIFF_SCALE, diff_gamma});
     arguments.push_back({DNNL_ARG_DIFF_SHIFT, diff_beta});

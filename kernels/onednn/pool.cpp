@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // oneDNN pools NCHW at the speed of memory; max pooling keeps in its workspace which pixel of a window was the largest.
+#include "kernels/onednn/describe.hpp"
 #include "kernels/onednn/locate.hpp"
 #include "kernels/onednn/plans.hpp"
 
@@ -44,11 +45,9 @@ Given given(const Pool& op, std::int64_t batch) {
             {w.pad_bottom, w.pad_right}};
 }
 
-dnnl::pooling_v2_forward::primitive_desc forward_desc(const Given& g) {
-    return {{dnnl::prop_kind::forward_training, g.algorithm, g.src, g.dst, g.strides, g.kernel, g.dilation, g.padding_l,
-             g.padding_r},
-            attributes(),
-            engine()};
+PoolingForward::primitive_desc forward_desc(const Given& g) {
+    return described<PoolingForward>(attributes(), dnnl::prop_kind::forward_training, g.algorithm, g.src, g.dst,
+                                     g.strides, g.kernel, g.dilation, g.padding_l, g.padding_r);
 }
 
 }  // namespace
@@ -66,15 +65,14 @@ void plan(Program& program, const Pool& op, Pass pass, std::int64_t batch) {
     if (pass == Pass::forward) {
         arguments.push_back({DNNL_ARG_SRC, program.bind(g.src, src)});
         arguments.push_back({DNNL_ARG_DST, program.bind(g.dst, dst)});
-        program.add(forward, dnnl::pooling_v2_forward(forward), arguments);
+        program.add(forward, PoolingForward(forward), arguments);
         return;
     }
-    const dnnl::pooling_v2_backward::primitive_desc desc(
-        {g.algorithm, g.src, g.dst, g.strides, g.kernel, g.dilation, g.padding_l, g.padding_r}, attributes(), engine(),
-        forward);
+    const auto desc = described_back<PoolingBackward>(forward, g.algorithm, g.src, g.dst, g.strides, g.kernel,
+                                                      g.dilation, g.padding_l, g.padding_r);
     arguments.push_back({DNNL_ARG_DIFF_DST, program.bind(g.dst, diff_dst)});
     arguments.push_back({DNNL_ARG_DIFF_SRC, program.bind(g.src, diff_src)});
-    program.add(desc, dnnl::pooling_v2_backward(desc), arguments);
+    program.add(desc, PoolingBackward(desc), arguments);
 }
 
 }  // namespace rehearse::kernels::onednn

@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "kernels/memory.hpp"
+#include "kernels/onednn/describe.hpp"
 
 namespace rehearse::kernels::onednn {
 namespace {
@@ -53,7 +54,7 @@ dnnl::memory::dims behind(std::int64_t outer, const Shape& shape) {
 const dnnl::primitive_attr& attributes_with_relu() {
     static const dnnl::primitive_attr ours = [] {
         dnnl::post_ops after;
-        after.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
+        append_eltwise(after, dnnl::algorithm::eltwise_relu, 0.0F);
         dnnl::primitive_attr attr;
         attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
         attr.set_post_ops(after);

@@ -31,11 +31,13 @@ auto* link_in(Zone& zone, const std::string& name, double bandwidth) {
     }
 }
 
-/// Starts `code` as an actor on a host; `Actor` is SimGrid's class of actors.
-template <class Actor, class Host, class Code>
+/// Starts `code` as an actor on a host: by the host since 4.1, by the engine in 4.0, by the class of actors before.
+template <class Engine, class Actor, class Host, class Code>
 void start_on(Host* host, const std::string& name, Code code) {
     if constexpr (requires { host->add_actor(name, code); }) {
         host->add_actor(name, std::move(code));
+    } else if constexpr (requires { Engine::add_actor(name, host, code); }) {
+        Engine::add_actor(name, host, std::move(code));
     } else {
         Actor::create(name, host, std::move(code));
     }

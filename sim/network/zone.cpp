@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <simgrid/kernel/routing/NetPoint.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
+#include <simgrid/version.h>
 
 #include <array>
 #include <csignal>
@@ -64,7 +65,9 @@ s4u::Engine& engine() {
         int argc = static_cast<int>(words.size());
         const KeptSignals kept;
         auto made = std::make_unique<s4u::Engine>(&argc, argv.data());
+#if SIMGRID_VERSION < 40000  // since then an engine has a root zone from the beginning
         s4u::create_empty_zone("rehearse");
+#endif
         s4u::Engine::on_time_advance_cb([](double /*delta*/) {
             if (watcher()) watcher()();
         });
@@ -150,10 +153,10 @@ s4u::Host* Simulation::host(std::int64_t device) const { return zone_->host(devi
 
 void Simulation::start(std::int64_t device, const std::function<void()>& work) {
     ++at_work_;
-    start_on<s4u::Actor>(host(device), "rank", std::function<void()>([this, work] {
-                             work();
-                             --at_work_;
-                         }));
+    start_on<s4u::Engine, s4u::Actor>(host(device), "rank", std::function<void()>([this, work] {
+                                          work();
+                                          --at_work_;
+                                      }));
 }
 
 Seconds Simulation::now() const { return Seconds{s4u::Engine::get_clock()} - origin_; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The names of SimGrid 4 are taken where a type has them, those of SimGrid 3 elsewhere. The types here have the
-// signatures of simgrid/kernel/routing/NetZoneImpl.hpp, s4u/Host.hpp and s4u/Actor.hpp of these versions.
+// signatures of simgrid/kernel/routing/NetZoneImpl.hpp, s4u/Host.hpp, s4u/Engine.hpp and s4u/Actor.hpp of these
+// versions.
 #include "sim/network/simgrid_names.hpp"
 
 #include <gtest/gtest.h>
@@ -39,6 +40,10 @@ struct Actor3 {
     static void create(const std::string&, Host3*, const std::function<void()>& code) { code(); }
 };
 struct NoActor {};
+struct Engine3 {};
+struct Engine4 {
+    static void add_actor(const std::string&, Host3*, const std::function<void()>& code) { code(); }
+};
 
 TEST(SimGridNames, AreThoseOfTheVersion) {
     Zone3 old_zone;
@@ -50,14 +55,15 @@ TEST(SimGridNames, AreThoseOfTheVersion) {
     EXPECT_EQ(new_zone.made.rates, std::vector<double>{3});
 }
 
-TEST(SimGridNames, StartActorsOnHostsWhereHostsStartThem) {
+TEST(SimGridNames, StartActorsWhereTheVersionStartsThem) {
     int ran = 0;
     const std::function<void()> code = [&] { ++ran; };
     Host3 old_host;
     Host4 new_host;
-    start_on<Actor3>(&old_host, "rank", code);
-    start_on<NoActor>(&new_host, "rank", code);
-    EXPECT_EQ(ran, 2);
+    start_on<Engine3, Actor3>(&old_host, "rank", code);
+    start_on<Engine4, NoActor>(&old_host, "rank", code);
+    start_on<Engine3, NoActor>(&new_host, "rank", code);
+    EXPECT_EQ(ran, 3);
     EXPECT_EQ(new_host.started, "rank");
 }
 
