@@ -2,6 +2,7 @@
 # Remakes docs/pictures/gui-*.png: every screen of rehearse-gui on real predictions and measurements, without a display.
 #   scripts/gui_pictures.sh [BUILD]          all of it; a minute is measured on this host
 #   scripts/gui_pictures.sh BUILD draw       only the pictures, of the files that are there from before
+#   scripts/gui_pictures.sh BUILD sizes      the same files, each screen at 800x600, 1280x800 and twice that, to be looked at: build/gui-sizes
 # ImageMagick, where there is one, makes the files small.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -42,27 +43,39 @@ draw() {
     local out=$pictures/gui-$1.png words=(--view "$2")
     shift 2
     while [ $# -gt 0 ] && [ "$1" != -- ]; do words+=(--open "$files/$1"); shift; done
-    "$gui" "${words[@]}" "${@:2}" --size 1280x800 --screenshot "$out" --exit
+    "$gui" "${words[@]}" "${@:2}" --size "$size" --screenshot "$out" --exit
     if command -v convert >/dev/null; then convert "$out" +dither -colors 200 "PNG8:$out"; fi
     echo "drawn: $out"
 }
 
+draw_all() {
+    draw start overview
+    draw overview overview summit.json
+    draw timeline timeline summit48.pftrace
+    draw lanes timeline pipe.pftrace -- --find "send:receive" --keys OFSSSSSSS --theme dark
+    draw path timeline pipe.pftrace -- --keys C
+    draw editor editor
+    draw scaling scaling summit.json vgg16.json
+    draw pipeline pipeline pipe.pftrace
+    draw compare compare predicted.json measured.json
+    draw differences compare predicted.json measured.json -- --tab Difference
+    draw topology topology summit48.pftrace
+    draw traffic topology summit48.pftrace -- --tab Traffic
+    draw beside timeline summit48.pftrace -- --beside topology --theme dark
+    draw memory memory pipe.json pipe.pftrace -- --theme dark
+    draw kernels kernels bench.json
+    draw collectives kernels collectives.json
+    draw residuals kernels calibration.json -- --tab Prices
+    draw runs editor -- --view runs
+}
+
+size=1280x800
 if [ "${2:-all}" = all ]; then predict; measure; fi
-draw start overview
-draw overview overview summit.json
-draw timeline timeline summit48.pftrace
-draw lanes timeline pipe.pftrace -- --find "send:receive" --keys OFSSSSSSS --theme dark
-draw path timeline pipe.pftrace -- --keys C
-draw editor editor
-draw scaling scaling summit.json vgg16.json
-draw pipeline pipeline pipe.pftrace
-draw compare compare predicted.json measured.json
-draw differences compare predicted.json measured.json -- --tab Difference
-draw topology topology summit48.pftrace
-draw traffic topology summit48.pftrace -- --tab Traffic
-draw beside timeline summit48.pftrace -- --beside topology --theme dark
-draw memory memory pipe.json pipe.pftrace -- --theme dark
-draw kernels kernels bench.json
-draw collectives kernels collectives.json
-draw residuals kernels calibration.json -- --tab Prices
-draw runs editor -- --view runs
+if [ "${2:-all}" != sizes ]; then draw_all; exit; fi
+for size in 800x600 1280x800 1280x800@2; do
+    export QT_SCALE_FACTOR=1
+    if [ "${size#*@}" = 2 ]; then export QT_SCALE_FACTOR=2; fi
+    pictures=build/gui-sizes/$size size=${size%@*}
+    mkdir -p "$pictures"
+    draw_all
+done
