@@ -46,18 +46,27 @@ double spread_of(const std::vector<double>& values) {
     return 1.4826 * median(distances);
 }
 
+// Whether the family with the least bound ran.
 bool foretold(const BoardKernel& kernel, const DeviceSheet& sheet) {
     const auto shape = prices::convolution_shape(kernel.sample.problem);
     if (!shape) return false;
     return prices::library_choice(*shape, *sheet.board).chosen == kernel.family;
 }
 
-MeasuredKernels kernels_of(const MeasuredBoard& board, std::vector<KernelSample> samples) {
-    return {board.kind, DataType::f32, board.sheet, std::move(samples), board.experts, board.band, board.source};
+// What is known of such of a board's kernels.
+MeasuredKernels known_of(const MeasuredBoard& board, std::span<const BoardKernel* const> kernels) {
+    MeasuredKernels known{board.kind, DataType::f32, board.sheet, {}, board.experts, board.band, board.source};
+    for (const BoardKernel* kernel : kernels) {
+        known.samples.push_back(kernel->sample);
+        if (board.kind == "conv2d") known.ran.push_back(ran(*kernel, board.sheet));
+    }
+    return known;
 }
 
-JudgedChoice priced(const BoardKernel& kernel, const MeasuredBoard& board, const KernelPrice& price) {
-    return {{kernel.sample.problem, kernel.sample.time, price}, foretold(kernel, board.sheet), kernel.network};
+JudgedChoice priced(const BoardKernel& kernel, const KernelPrices& prices) {
+    const Problem& problem = kernel.sample.problem;
+    return {
+        {problem, kernel.sample.time, *prices.at(problem)}, prices.family_at(problem) == kernel.family, kernel.network};
 }
 
 // What is left out together: convolutions of images of one side, products of one depth, rows of one length.
@@ -71,16 +80,17 @@ std::int64_t side_of(const BoardKernel& kernel) {
 }
 
 // Of the given kernels of a board, evenly.
-std::vector<KernelSample> taken(const std::vector<const BoardKernel*>& kernels, std::size_t count) {
-    std::vector<KernelSample> samples;
-    for (const std::size_t i : every(kernels.size(), count)) samples.push_back(kernels[i]->sample);
-    return samples;
+std::vector<const BoardKernel*> taken(const std::vector<const BoardKernel*>& kernels, std::size_t count) {
+    std::vector<const BoardKernel*> some;
+    for (const std::size_t i : every(kernels.size(), count)) some.push_back(kernels[i]);
+    return some;
 }
 
 // What boards take beyond their bounds, each board's median taken off.
 struct Others {
     std::vector<FeaturePoint> points;
     std::vector<double> values, offsets;
+    std::vector<RanFamily> ran;  // of convolutions
 };
 
 Others others_of(std::span<const MeasuredBoard> boards, std::size_t out, std::size_t count) {
@@ -92,6 +102,7 @@ Others others_of(std::span<const MeasuredBoard> boards, std::size_t out, std::si
         std::vector<double> values;
         for (const std::size_t i : every(board.kernels.size(), each)) {
             values.push_back(beyond(board.kernels[i].sample, board.sheet));
+            if (board.kind == "conv2d") others.ran.push_back(ran(board.kernels[i], board.sheet));
             others.points.push_back(library_point(board.kernels[i].sample.problem, *board.sheet.board)->point);
         }
         others.offsets.push_back(median(values));
@@ -121,7 +132,8 @@ std::vector<JudgedChoice> judge_bound(const MeasuredBoard& board) {
     for (const BoardKernel& kernel : board.kernels) {
         const double bound = log_bound_of(kernel.sample, board.sheet);
         squares += std::pow(std::log(kernel.sample.time.value) - bound, 2);
-        rows.push_back(priced(kernel, board, {bound, 0}));
+        rows.push_back(
+            {{kernel.sample.problem, kernel.sample.time, {bound, 0}}, foretold(kernel, board.sheet), kernel.network});
     }
     for (JudgedChoice& row : rows)
         row.judged.predicted.deviation = std::sqrt(squares / static_cast<double>(rows.size()));
@@ -129,17 +141,16 @@ std::vector<JudgedChoice> judge_bound(const MeasuredBoard& board) {
 }
 
 std::vector<JudgedChoice> judge_unseen(const MeasuredBoard& board, std::size_t count) {
-    std::vector<KernelSample> samples;
+    std::vector<const BoardKernel*> known;
     std::set<std::size_t> seen;
     for (const std::size_t i : every(board.kernels.size(), count)) {
-        samples.push_back(board.kernels[i].sample);
+        known.push_back(&board.kernels[i]);
         seen.insert(i);
     }
-    const KernelPrices prices{kernels_of(board, std::move(samples))};
+    const KernelPrices prices{known_of(board, known)};
     std::vector<JudgedChoice> rows;
     for (std::size_t i = 0; i < board.kernels.size(); ++i) {
-        if (!seen.contains(i))
-            rows.push_back(priced(board.kernels[i], board, *prices.at(board.kernels[i].sample.problem)));
+        if (!seen.contains(i)) rows.push_back(priced(board.kernels[i], prices));
     }
     return rows;
 }
@@ -152,9 +163,8 @@ std::vector<JudgedChoice> judge_unseen_sides(const MeasuredBoard& board, std::si
         for (const BoardKernel& kernel : board.kernels)
             (side_of(kernel) % folds == fold ? unknown : known).push_back(&kernel);
         if (known.empty()) continue;
-        const KernelPrices prices{kernels_of(board, taken(known, count))};
-        for (const BoardKernel* kernel : unknown)
-            rows.push_back(priced(*kernel, board, *prices.at(kernel->sample.problem)));
+        const KernelPrices prices{known_of(board, taken(known, count))};
+        for (const BoardKernel* kernel : unknown) rows.push_back(priced(*kernel, prices));
     }
     return rows;
 }
@@ -171,6 +181,8 @@ std::vector<JudgedChoice> judge_left_out(std::span<const MeasuredBoard> boards, 
     for (const Expert& expert : board.experts) {
         if (alike) processes.emplace_back(expert.covariance, others.points, others.values);
     }
+    std::optional<FamilyVote> vote;
+    if (!others.ran.empty()) vote.emplace(board.experts.back().covariance, others.ran);
     const double deviation = spread_of(others.values);
     const auto price = [&](const KernelSample& sample) {
         const auto point = library_point(sample.problem, *board.sheet.board);
@@ -213,7 +225,10 @@ std::vector<JudgedChoice> judge_left_out(std::span<const MeasuredBoard> boards, 
         KernelPrice result = cold(board.kernels[i].sample);
         result.log_time += std::log(factor.factor);
         if (pilots > 0) result.deviation = std::min(band_limit, error_after(factor, result.deviation));
-        rows.push_back(priced(board.kernels[i], board, result));
+        const BoardKernel& kernel = board.kernels[i];
+        rows.push_back({{kernel.sample.problem, kernel.sample.time, result},
+                        vote && vote->at(ran(kernel, board.sheet).point) == kernel.family,
+                        kernel.network});
     }
     return rows;
 }
@@ -232,7 +247,7 @@ std::vector<Judged> judged_of(std::span<const JudgedChoice> rows) {
 Family learn_boards(std::span<const MeasuredBoard> boards, std::size_t count, int rounds) {
     std::vector<MeasuredKernels> sets;
     for (const MeasuredBoard& board : boards) {
-        MeasuredKernels kernels = kernels_of(board, {});
+        MeasuredKernels kernels = known_of(board, {});
         for (const std::size_t i : every(board.kernels.size(), count))
             kernels.samples.push_back(board.kernels[i].sample);
         sets.push_back(std::move(kernels));
@@ -244,7 +259,7 @@ double learn_band(const MeasuredBoard& board, const Family& family, std::size_t 
     // Fewer say less of their board than all boards' kernels do.
     constexpr std::size_t fewest_of_board = 60, fewest_of_part = 30;
     if (board.kernels.size() < fewest_of_board) return family.band;
-    MeasuredKernels kernels = kernels_of(board, {});
+    MeasuredKernels kernels = known_of(board, {});
     kernels.experts = family.experts;
     kernels.band = 1;
     const std::vector<std::size_t> places = every(board.kernels.size(), count);

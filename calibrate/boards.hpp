@@ -12,7 +12,8 @@
 
 namespace rehearse::calibrate {
 
-/// A kernel, its price, and whether the family with the least bound is the one that ran.
+/// A kernel, its price, and whether the family that was expected is the one that ran: of the bound alone the one with
+/// the least time, elsewhere the one that ran at like shapes.
 struct JudgedChoice {
     Judged judged;
     bool family_right = false;  // of a convolution

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,6 +26,7 @@
 #include "core/file.hpp"
 #include "core/text.hpp"
 #include "match/pattern.hpp"
+#include "models/another_device.hpp"
 #include "models/kernel_samples.hpp"
 #include "models/price_models.hpp"
 
@@ -77,6 +79,28 @@ Validation cross_validated(const Options& options, const Progress& progress) {
     const char* unseen[] = {"the same kernel", "the same shape and batch, on any pass", "the same shape at any batch"};
     result.footer =
         fmt::format("each price from a model that has not seen {}", unseen[static_cast<int>(options.leave)]);
+    return result;
+}
+
+// Each device as another one's kernels say by its data sheet.
+Validation left_out(const Progress& progress) {
+    Validation result;
+    const std::vector<ShippedKernels> all = models::shipped_kernels();
+    std::int64_t done = 0;
+    for (const ShippedKernels& shipped : all) {
+        if (!goes_on(progress, done++, std::ssize(all))) break;
+        const std::shared_ptr<const PriceModel> model = models::by_another_device(shipped);
+        if (model == nullptr) continue;
+        for (const KernelSample& sample : shipped.kernels.samples) {
+            const auto answer = model->answer(sample.problem);
+            require(answer.has_value(), "every GPU of DeepBench has convolutions and products");
+            result.rows.push_back(
+                row_of(shipped, {sample.problem, sample.time, {std::log(answer->time.value), answer->error}}));
+        }
+    }
+    result.footer =
+        "each GPU by its data sheet as if it were a V100 (a V100 as a P100, in f16 as a T4), as devices have it that "
+        "nobody measured; processors are left out, of which there is one";
     return result;
 }
 
@@ -205,7 +229,8 @@ void check_set(const Options& options) {
         throw InputError(
             "--samples is of --set deepbench, neusight, megatron, nccl and llm, --learn of deepbench and neusight");
     }
-    if (options.leave == Leave::device && set != "neusight") throw InputError("--leave device is of --set neusight");
+    if (options.leave == Leave::device && (!options.samples.empty() || set != "deepbench") && set != "neusight")
+        throw InputError("--leave device is of --set neusight, and of --set deepbench without --samples");
     if (options.pilots < 1 || options.pilots > 2) throw InputError(fmt::format("--pilots {}: 1 or 2", options.pilots));
     if (!replays && !options.rules.empty()) throw InputError("--rules is of --set published");
 }
@@ -217,7 +242,9 @@ int validate(const Options& options) {
     if (options.set != "deepbench") return simulated(options, allowed);
     if (!options.learn.empty()) return learn(options);
     const LongWork work{options.common};
-    Validation result = options.samples.empty() ? cross_validated(options, work.part("kernels")) : priced(options);
+    Validation result = !options.samples.empty()         ? priced(options)
+                        : options.leave == Leave::device ? left_out(work.part("kernels"))
+                                                         : cross_validated(options, work.part("kernels"));
     keep_matching(result.rows, options);
     if (result.rows.empty() && !work.interrupted()) {
         std::string why;

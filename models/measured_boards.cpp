@@ -193,8 +193,10 @@ std::size_t shipped_count(std::string_view kind) { return kind == "conv2d" ? 400
 
 MeasuredKernels shipped_kernels(const MeasuredBoard& board) {
     MeasuredKernels kernels{board.kind, DataType::f32, board.sheet, {}, board.experts, board.band, board.source};
-    for (const std::size_t i : every(board.kernels.size(), shipped_count(board.kind)))
+    for (const std::size_t i : every(board.kernels.size(), shipped_count(board.kind))) {
         kernels.samples.push_back(board.kernels[i].sample);
+        if (board.kind == "conv2d") kernels.ran.push_back(ran(board.kernels[i], board.sheet));
+    }
     return kernels;
 }
 
@@ -229,6 +231,7 @@ MeasuredKernels convolutions_by_sheet(const BoardSheet& board, const DeviceClass
             const auto there = library_point(sample.problem, *known.sheet.board);
             const auto point = library_point(sample.problem, *here.board);
             require(there && point, "a board's convolution has a bound");
+            all.ran.push_back({there->point, known.kernels[i].family});
             sample.time = point->bound * (sample.time / there->bound);
             all.samples.push_back(std::move(sample));
         }

@@ -141,20 +141,30 @@ std::shared_ptr<const PriceModel> load_price_model(std::string_view name) {
 
 namespace {
 
-// Tensor cores take both 16-bit types at one rate.
+// Tensor cores take both 16-bit types at one rate, and TF32 in the same tiles at a lower one.
 std::vector<DataType> types_like(DataType measured) {
-    if (measured == DataType::f16) return {DataType::f16, DataType::bf16};
+    if (measured == DataType::f16) return {DataType::f16, DataType::bf16, DataType::tf32};
     return {measured};
 }
 
+// Four bytes a value in memory, channels padded to 16 bytes; one standard deviation of what nobody measured.
+void as_tf32(MeasuredKernels& kernels) {
+    constexpr double unmeasured = 0.25;
+    kernels.sheet.element = Bytes{4};
+    kernels.sheet.channel_multiple = 4;
+    for (Expert& expert : kernels.experts) expert.covariance.noise = std::hypot(expert.covariance.noise, unmeasured);
+}
+
 MeasuredKernels transferred(MeasuredKernels known, DataType type, const Likeness& likeness, const DeviceClass& device) {
+    const DeviceSheet measured = known.sheet;
+    if (type == DataType::tf32) as_tf32(known);
     DeviceSheet sheet = known.sheet;
     sheet.peak = device.peak.at(type).value * likeness.fraction;
     sheet.bandwidth = device.memory_bandwidth.value;
     if (likeness.processors > 0) sheet.processors = likeness.processors;
     // What it would have taken there: the same multiple of the bound.
     for (KernelSample& sample : known.samples) {
-        const auto here = kernel_point(sample.problem, sheet), there = kernel_point(sample.problem, known.sheet);
+        const auto here = kernel_point(sample.problem, sheet), there = kernel_point(sample.problem, measured);
         require(here && there, "a measured kernel can be priced");
         sample.time = sample.time * (here->bounds.overlapped().value / there->bounds.overlapped().value);
         sample.problem.type = type;

@@ -30,7 +30,11 @@ struct ConvolutionShape {
     }
 };
 
-/// Nothing when `problem` is no 2-D convolution, or is an update.
-std::optional<ConvolutionShape> convolution_shape(const Problem& problem);
+enum class Volumes {
+    refused,
+    folded  // an image of as many pixels, one plane below the other, and a filter of as many taps
+};
+/// Nothing when `problem` is no 2-D convolution (or 3-D one, where volumes are folded), or is an update.
+std::optional<ConvolutionShape> convolution_shape(const Problem& problem, Volumes volumes = Volumes::refused);
 
 }  // namespace rehearse::prices

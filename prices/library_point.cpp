@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "core/error.hpp"
+#include "prices/measured_board.hpp"
 
 namespace rehearse {
 
@@ -44,6 +48,12 @@ std::optional<LibraryPoint> library_point(const Problem& problem, const prices::
     if (auto point = convolution_point(problem, board)) return point;
     if (auto point = product_point(problem, board)) return point;
     return row_point(problem, board);
+}
+
+RanFamily ran(const BoardKernel& kernel, const DeviceSheet& sheet) {
+    auto point = library_point(kernel.sample.problem, *sheet.board);
+    require(point.has_value(), "a board's kernel has features");
+    return {std::move(point->point), kernel.family};
 }
 
 }  // namespace rehearse

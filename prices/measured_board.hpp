@@ -37,6 +37,9 @@ namespace prices {
 inline constexpr double between_boards = 0.1;
 }  // namespace prices
 
+/// What ran of a board's convolution, at its features there.
+RanFamily ran(const BoardKernel& kernel, const DeviceSheet& sheet);
+
 /// Of `count` values at most so many, evenly: their places.
 inline std::vector<std::size_t> every(std::size_t count, std::size_t at_most) {
     const std::size_t step = std::max<std::size_t>(1, (count + at_most - 1) / at_most);

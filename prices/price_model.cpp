@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "prices/host_point.hpp"
+#include "prices/library_point.hpp"
 #include "prices/product_bound.hpp"
 
 namespace rehearse {
@@ -34,16 +35,21 @@ std::vector<GaussianProcess> condition(const MeasuredKernels& kernels) {
 }
 
 // The algorithm that the library is expected to choose, where that is known of the board.
-std::string expected_family(const Problem& problem, const MeasuredKernels& kernels) {
+std::string expected_family(const Problem& problem, const MeasuredKernels& kernels, const KernelPrices& prices) {
     if (!kernels.sheet.board) return {};
     if (const auto product = prices::product_shape(problem)) {
         const prices::ProductTime best = prices::product_bound(*product, *kernels.sheet.board);
         return fmt::format(", in tiles of {} x {}{}", best.rows, best.columns,
                            best.parts > 1 ? fmt::format(", k in {} parts", best.parts) : "");
     }
-    const auto shape = prices::convolution_shape(problem);
-    if (!shape) return {};
-    return fmt::format(", by {}", prices::library_choice(*shape, *kernels.sheet.board).name());
+    const auto family = prices.family_at(problem);
+    return family ? fmt::format(", by {}", prices::families()[*family].name) : std::string{};
+}
+
+// The widest covariance: of all features.
+std::optional<FamilyVote> vote_of(const MeasuredKernels& kernels) {
+    if (kernels.ran.empty() || kernels.experts.empty()) return std::nullopt;
+    return FamilyVote{kernels.experts.back().covariance, kernels.ran};
 }
 
 }  // namespace
@@ -87,7 +93,18 @@ TrainingSet training_set(const MeasuredKernels& kernels, const Expert& expert) {
 }
 
 KernelPrices::KernelPrices(const MeasuredKernels& kernels)
-    : sheet_(kernels.sheet), experts_(kernels.experts), processes_(condition(kernels)), band_(kernels.band) {}
+    : sheet_(kernels.sheet),
+      experts_(kernels.experts),
+      processes_(condition(kernels)),
+      vote_(vote_of(kernels)),
+      band_(kernels.band) {}
+
+std::optional<std::size_t> KernelPrices::family_at(const Problem& problem) const {
+    const auto shape = prices::convolution_shape(problem);
+    if (!sheet_.board || !shape) return std::nullopt;
+    const auto point = vote_ ? library_point(problem, *sheet_.board) : std::nullopt;
+    return point ? vote_->at(point->point) : prices::library_choice(*shape, *sheet_.board).chosen;
+}
 
 std::optional<KernelPrice> KernelPrices::at(const Problem& problem) const {
     const auto point = kernel_point(problem, sheet_);
@@ -138,7 +155,7 @@ std::optional<PriceModel::Answer> PriceModel::answer(const Problem& problem, std
         Seconds{std::exp(price->log_time)}, price->deviation,
         fmt::format("{} {} {}: {}{}", price->beyond ? "beyond the shapes of" : "between the shapes of",
                     known.samples.size(), known.sheet.host ? std::string_view{known.kind} : kind_of(problem.op),
-                    known.source, expected_family(problem, known)),
+                    known.source, expected_family(problem, known, *prices)),
         known_shape && !known.transferred, known.sheet.host};
 }
 

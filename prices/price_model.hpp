@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/op.hpp"
+#include "prices/family_vote.hpp"
 #include "prices/kernel_factor.hpp"
 #include "prices/kernel_point.hpp"
 
@@ -40,6 +41,8 @@ struct MeasuredKernels {
     double band = 1;     // what the experts' standard deviation is multiplied by, from their errors at shapes left out
     std::string source;  // "Baidu DeepBench (Apache-2.0) da81ba7, V100"
     bool transferred = false;  // from the device that they were measured on to another
+    /// Of convolutions on boards: which algorithms ran, at the features on the board where they did; empty: not known.
+    std::vector<RanFamily> ran = {};
 };
 
 /// `log_time` is the natural logarithm of seconds, `deviation` one standard deviation of it, at most `band_limit`.
@@ -66,11 +69,15 @@ public:
     explicit KernelPrices(const MeasuredKernels& kernels);
     /// Nothing for a problem that kernel_point refuses.
     std::optional<KernelPrice> at(const Problem& problem) const;
+    /// The algorithm that a library is expected to take (prices::families()): by those that ran at like shapes where
+    /// that is known, else the one that would take least. Nothing without a board, and for other operators.
+    std::optional<std::size_t> family_at(const Problem& problem) const;
 
 private:
     DeviceSheet sheet_;
     std::vector<Expert> experts_;
     std::vector<GaussianProcess> processes_;
+    std::optional<FamilyVote> vote_;
     double band_;
 };
 

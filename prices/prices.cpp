@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "prices/chip_kernels.hpp"
+#include "prices/convolution_price.hpp"
 #include "prices/price_model.hpp"
 #include "prices/tile_model.hpp"
 
@@ -185,6 +186,27 @@ Price one_by_one(const GroupedMatMul& op, const Problem& problem, const DeviceCl
             fmt::format("{} times {}: {}", op.experts, to_string(Op{one}), each.source)};
 }
 
+// A convolution of a sort that no table has: of a volume by the images that are the same product, of which a library
+// may know less; else by the bound of a library's algorithms, unless the device has a share of its own for it.
+std::optional<Price> of_unmeasured_sort(const Problem& problem, const DeviceClass& device) {
+    constexpr double of_volumes = 0.4;
+    if (!has_groups(problem)) {
+        const std::optional<Conv> planes = as_planes(problem.op);
+        if (planes && has_chip_kernels(device, "conv2d", problem.type)) {
+            Price answer = price({*planes, problem.pass, problem.batch, problem.type}, device);
+            answer.error = std::hypot(answer.error, of_volumes);
+            answer.source = "a volume as the image of the same product: " + answer.source;
+            return answer;
+        }
+        const Efficiency* share = efficiency_of(problem, device);
+        if (share != nullptr && share->kind != "*") return std::nullopt;
+    }
+    std::optional<Price> answer = convolution_price(problem, device);
+    if (!answer) return std::nullopt;
+    answer->time += of_bias(problem, device);
+    return on_this_board(from_sheet(std::move(*answer), problem), problem, device);
+}
+
 }  // namespace
 
 Price price(const Problem& problem, const DeviceClass& device) {
@@ -204,7 +226,8 @@ Price price(const Problem& problem, const DeviceClass& device) {
     }
     const bool tiles_first = device.tiles != nullptr && device.tiles->before_model;
     if (tiles_first) {
-        if (auto answer = tile_price(problem, device)) return on_this_board(std::move(*answer), problem, device);
+        if (auto answer = tile_price(problem, device))
+            return on_this_board(from_sheet(std::move(*answer), problem), problem, device);
     }
     if (device.model != nullptr) {
         if (auto answer = device.model->answer(problem)) {
@@ -216,10 +239,7 @@ Price price(const Problem& problem, const DeviceClass& device) {
                 problem, device);
         }
     }
-    if (const std::optional<Conv> planes = as_planes(problem.op);
-        planes && has_chip_kernels(device, "conv2d", problem.type)) {
-        return price({*planes, problem.pass, problem.batch, problem.type}, device);
-    }
+    if (auto answer = of_unmeasured_sort(problem, device)) return *answer;
     const auto* experts = std::get_if<GroupedMatMul>(&problem.op);
     if (experts != nullptr && has_chip_kernels(device, "matmul", problem.type))
         return one_by_one(*experts, problem, device);

@@ -84,6 +84,7 @@ Network resnet101_v2() { return resnet("resnet101-v2", {3, 4, 23, 3}, Form::v2);
 Network resnet152_v2() { return resnet("resnet152-v2", {3, 8, 36, 3}, Form::v2); }
 
 Network resnext50_32x4d() { return resnet("resnext50-32x4d", {3, 4, 6, 3}, Form::v1_5, {32, 4}); }
+Network resnext101_32x4d() { return resnet("resnext101-32x4d", {3, 4, 23, 3}, Form::v1_5, {32, 4}); }
 Network resnext101_32x8d() { return resnet("resnext101-32x8d", {3, 4, 23, 3}, Form::v1_5, {32, 8}); }
 Network resnext101_64x4d() { return resnet("resnext101-64x4d", {3, 4, 23, 3}, Form::v1_5, {64, 4}); }
 

@@ -119,6 +119,7 @@ constexpr std::array networks{
     ModelName{"mobilenet-v3-large", "Howard et al. 2019, 3x224x224, 1000 classes", mobilenet_v3_large},
     ModelName{"mobilenet-v3-small", "Howard et al. 2019, 3x224x224, 1000 classes", mobilenet_v3_small},
     ModelName{"resnext50-32x4d", "Xie et al. 2017, 3x224x224, 1000 classes", resnext50_32x4d},
+    ModelName{"resnext101-32x4d", "as NVIDIA trains it, 3x224x224, 1000 classes", resnext101_32x4d},
     ModelName{"resnext101-32x8d", "Xie et al. 2017, 3x224x224, 1000 classes", resnext101_32x8d},
     ModelName{"resnext101-64x4d", "Xie et al. 2017, 3x224x224, 1000 classes", resnext101_64x4d},
     ModelName{"efficientnet-b0", "Tan and Le 2019, 3x224x224, 1000 classes", efficientnet_b<0>},

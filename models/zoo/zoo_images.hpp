@@ -18,6 +18,7 @@ Network convnext_small();
 Network convnext_base();
 Network convnext_large();
 Network resnext50_32x4d();
+Network resnext101_32x4d();
 Network resnext101_32x8d();
 Network resnext101_64x4d();
 /// "regnet-x-400mf" to "regnet-y-32gf".

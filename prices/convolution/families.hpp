@@ -31,6 +31,8 @@ struct Board {
     // power than the zeros that `peak` is for.
     double rested = 1, loaded = 1;
     Reads reads = Reads::contiguous;
+    // Of multiply-adds outside of matrix units, where `peak` is theirs; 0: it is not.
+    FlopRate lanes{};
 };
 
 /// The clock that a board sustains under dense arithmetic, as a share of its boost clock. Power grows with clock and

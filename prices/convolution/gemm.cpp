@@ -2,9 +2,8 @@
 // Convolutions as products that are never written down: each block gathers its part of {pixels, channels * taps}.
 //
 //   implicit gemm  one product, in tiles of 128 pixels x 128, 64 or 32 filters
-//   grouped        as many products as groups: few channels each, most of a tile empty; bound by memory when each group
-//                  has one channel (depthwise), where kernels read each pixel once and have no tiles
-//   direct         a thread a result, no tile: for few filters and channels
+//   grouped        as many products as groups: few channels each, most of a tile empty
+//   direct         a thread a result, no tile: for few filters and channels, and one channel a group (depthwise)
 #include "prices/convolution/gemm_tiles.hpp"
 
 #include <algorithm>
@@ -16,6 +15,9 @@ namespace rehearse::prices {
 namespace {
 
 constexpr std::array tiles{GemmTile{128, 128, 0.861}, GemmTile{128, 64, 0.867}, GemmTile{128, 32, 0.75}};
+// Matrix units multiply 16 x 8 x 16 values: four channels a group fill half of it. Its share is assumed.
+constexpr std::array matrix_tiles{GemmTile{128, 128, 0.861}, GemmTile{128, 64, 0.867}, GemmTile{128, 32, 0.75},
+                                  GemmTile{128, 8, 0.4}};
 constexpr double start = 26.7;        // values of k
 constexpr double direct_share = 0.2;  // of the peak: each value that is loaded is used a few times only
 constexpr Seconds launch{0.65e-6};
@@ -28,11 +30,11 @@ ProductBatch product_of(const ConvolutionShape& s) {
 }
 
 // The parts of a cut k are added up in memory.
-TiledProduct cut(const ProductBatch& whole, const Board& board) {
-    TiledProduct best = tiled_product(whole, tiles, start, board);
+TiledProduct cut(const ProductBatch& whole, std::span<const GemmTile> choices, const Board& board) {
+    TiledProduct best = tiled_product(whole, choices, start, board);
     for (double parts = 2; parts <= 64 && whole.k / parts >= 128; parts *= 2) {
         TiledProduct some =
-            tiled_product({whole.m, whole.n, whole.k / parts, whole.count * parts}, tiles, start, board);
+            tiled_product({whole.m, whole.n, whole.k / parts, whole.count * parts}, choices, start, board);
         some.time += moved(2 * whole.m * whole.n * whole.count * parts, board);
         if (some.time < best.time) best = some;
     }
@@ -41,8 +43,10 @@ TiledProduct cut(const ProductBatch& whole, const Board& board) {
 
 FamilyTime as_product(const ConvolutionShape& shape, const Board& board) {
     const ProductBatch whole = product_of(shape);
+    const std::span<const GemmTile> choices =
+        board.lanes.value > 0 ? std::span<const GemmTile>{matrix_tiles} : std::span<const GemmTile>{tiles};
     const TiledProduct product =
-        shape.pass == Pass::backward_weights ? cut(whole, board) : tiled_product(whole, tiles, start, board);
+        shape.pass == Pass::backward_weights ? cut(whole, choices, board) : tiled_product(whole, choices, start, board);
     return {std::max(product.time, moved(shape.values(), board)) + launch, product.blocks, product.waste};
 }
 
@@ -67,12 +71,13 @@ std::optional<FamilyTime> implicit_gemm(const ConvolutionShape& shape, const Boa
 }
 
 std::optional<FamilyTime> grouped(const ConvolutionShape& shape, const Board& board) {
-    if (shape.groups <= 1) return std::nullopt;
+    if (shape.groups <= 1 || shape.channels == shape.groups) return std::nullopt;  // of one channel: direct
     return as_product(shape, board);
 }
 
 std::optional<FamilyTime> direct(const ConvolutionShape& shape, const Board& board) {
-    const Seconds computed = Flops{2 * shape.products()} / (board.peak * direct_share);
+    const FlopRate lanes = board.lanes.value > 0 ? board.lanes : board.peak;
+    const Seconds computed = Flops{2 * shape.products()} / (lanes * direct_share);
     constexpr double threads = 128;
     return FamilyTime{std::max(computed, moved(shape.values(), board)) + launch,
                       std::ceil(shape.outputs() * shape.filters / threads), 1};

@@ -54,6 +54,7 @@ TEST(Boards, AreJudgedOnKernelsThatTheirPricesHaveNotSeen) {
         for (const std::size_t i : every(slow.kernels.size(), 20))
             EXPECT_NE(row.judged.problem, slow.kernels[i].sample.problem);
     EXPECT_LT(summarize(judged_of(rows)).median, 0.05) << "20 kernels say that all take 1.7 times their bound";
+    EXPECT_EQ(family_right(rows), 1) << "all 20 ran by implicit GEMM, whatever the bound would choose";
     EXPECT_EQ(judge_unseen_sides(slow, 40).size(), 60U) << "each is left out once, with all of its side";
 }
 
@@ -65,6 +66,7 @@ TEST(Boards, LeftOutGetOneFactorFromTheirOwnKernels) {
     EXPECT_NEAR(sheet.median, 1 - std::sqrt(1.1) / 2, 0.02);
     EXPECT_LT(pilots.median, 0.02);
     EXPECT_EQ(pilots.rows, 40U) << "the pilots are not judged";
+    EXPECT_EQ(family_right(judge_left_out(boards, 2, 40, 0)), 1) << "as on the other boards";
 }
 
 TEST(Every, TakesEvenlyAndNeverMore) {

@@ -395,8 +395,25 @@ TEST_F(Validate, HoldsTransformersToTheirMemoryAndTime) {
     EXPECT_THAT(run("validate --set llama").err, HasSubstr("did you mean 'llm'?"));
 }
 
+// A Titan X has 183 measured convolutions; as if nobody had, it takes a V100's by its data sheet.
+TEST_F(Validate, LeavesADeviceOfDeepBenchOut) {
+    const Output out =
+        run("validate --set deepbench --leave device --filter 'titanx-maxwell f32 conv2d' --format json");
+    ASSERT_EQ(out.code, 0) << out.err;
+    const Json json = Json::parse(out.out);
+    std::int64_t rows = 0;
+    for (const Json& group : json["groups"]) rows += group["rows"].get<std::int64_t>();
+    EXPECT_EQ(rows, 183);
+    const Json cold = json["summary"]["cold"];
+    EXPECT_GT(cold["median_error"], 0.1) << "none of its own kernels helped";
+    EXPECT_LT(cold["median_error"], 0.4);
+    EXPECT_GT(cold["in_band"], 0.8);
+    EXPECT_EQ(run("validate --set deepbench --leave device --filter knl").code, 2) << "there is one processor";
+}
+
 TEST_F(Validate, SaysWhatLeavingOutIsOfWhichSet) {
-    EXPECT_THAT(run("validate --set deepbench --leave device").err, HasSubstr("--leave device is of --set neusight"));
+    EXPECT_THAT(run("validate --set deepbench --leave device --samples x.csv").err, HasSubstr("without --samples"));
+    EXPECT_THAT(run("validate --set llm --leave device").err, HasSubstr("--leave device is of --set neusight"));
     EXPECT_THAT(run("validate --set neusight --leave problem").err, HasSubstr("--leave problem is of --set deepbench"));
     const Output one = run("validate --set neusight --filter abacus");
     EXPECT_EQ(one.code, 2);

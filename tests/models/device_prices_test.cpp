@@ -68,6 +68,59 @@ TEST(Devices, StandInTheCatalogWhateverMachineHasThem) {
         ADD_FAILURE() << each.device.name << " of " << each.machine << " has a price of its own";
 }
 
+// Convolutions of every sort: whatever was measured of them, there is an answer, and it knows how little it knows.
+std::vector<Op> convolutions_of_every_sort() {
+    const auto conv = [](std::int64_t side, std::int64_t stride, std::int64_t dilation, std::int64_t groups) {
+        const std::int64_t pad = side / 2 * dilation;
+        Window w{side, side, stride, stride, pad, pad, pad, pad};
+        w.dilation_h = w.dilation_w = dilation;
+        return Op{Conv{64, 56, 56, 64, w, groups}};
+    };
+    const auto volume = [](std::int64_t stride, std::int64_t groups) {
+        Window w{3, 3, stride, stride, 1, 1, 1, 1};
+        w.kernel_d = 3;
+        w.stride_d = stride;
+        w.pad_front = w.pad_back = 1;
+        return Op{conv3d(32, 16, 16, 16, 32, w, groups, false)};
+    };
+    ConvTranspose up;
+    up.channels = up.filters = 32;
+    up.height = up.width = 28;
+    up.window = Window{2, 2, 2, 2};
+    return {conv(1, 1, 1, 1),
+            conv(1, 2, 1, 1),
+            conv(3, 2, 1, 1),
+            conv(3, 1, 2, 1),
+            conv(3, 2, 2, 1),
+            conv(5, 1, 1, 1),
+            conv(3, 1, 1, 2),
+            conv(3, 1, 1, 16),
+            conv(3, 2, 1, 64),
+            volume(1, 1),
+            volume(2, 1),
+            volume(1, 32),
+            up};
+}
+
+TEST(Devices, AnswerForConvolutionsOfEverySort) {
+    for (const auto& [name, classes] : shipped_classes()) {
+        const DeviceClass& device = classes.front().device;
+        for (const auto& [type, peak] : device.peak) {
+            if (type == DataType::fp8) continue;  // convolutions are bf16 there
+            for (const Op& op : convolutions_of_every_sort()) {
+                for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
+                    const Problem problem{op, pass, 16, type};
+                    const Price answer = price(problem, device);
+                    EXPECT_GT(answer.time.value, 0) << to_string(problem) << " on " << name;
+                    EXPECT_LT(answer.time.value, 1) << to_string(problem) << " on " << name;
+                    EXPECT_GE(answer.error, 0.02) << to_string(problem) << " on " << name;
+                    EXPECT_LE(answer.error, 1.5) << to_string(problem) << " on " << name;
+                }
+            }
+        }
+    }
+}
+
 TEST(Devices, HaveOnePriceWhereverTheyStand) {
     std::size_t pairs = 0;
     for (const auto& [name, classes] : shipped_classes()) {

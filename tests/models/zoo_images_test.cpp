@@ -39,7 +39,8 @@ std::string plain(const testing::TestParamInfo<Published>& test) {
     return name;
 }
 
-// num_params and GFLOPS of the weights' pages of torchvision.models (0.15).
+// num_params and GFLOPS of the weights' pages of torchvision.models (0.15); resnext101-32x4d counted of its
+// ResNet(Bottleneck, [3, 4, 23, 3], groups=32, width_per_group=4).
 INSTANTIATE_TEST_SUITE_P(
     Torchvision, ZooSince2017,
     testing::Values(Published{"efficientnet-b0", 5'288'548, 0.386}, Published{"efficientnet-b1", 7'794'184, 0.687},
@@ -48,19 +49,20 @@ INSTANTIATE_TEST_SUITE_P(
                     Published{"efficientnet-b6", 43'040'704, 19.068}, Published{"efficientnet-b7", 66'347'960, 37.746},
                     Published{"mobilenet-v2", 3'504'872, 0.301}, Published{"mobilenet-v3-large", 5'483'032, 0.217},
                     Published{"mobilenet-v3-small", 2'542'856, 0.057}, Published{"resnext50-32x4d", 25'028'904, 4.23},
-                    Published{"resnext101-32x8d", 88'791'336, 16.414}, Published{"resnext101-64x4d", 83'455'272, 15.46},
-                    Published{"regnet-x-400mf", 5'495'976, 0.414}, Published{"regnet-x-800mf", 7'259'656, 0.8},
-                    Published{"regnet-x-1.6gf", 9'190'136, 1.603}, Published{"regnet-x-3.2gf", 15'296'552, 3.177},
-                    Published{"regnet-x-8gf", 39'572'648, 7.995}, Published{"regnet-x-16gf", 54'278'536, 15.941},
-                    Published{"regnet-x-32gf", 107'811'560, 31.736}, Published{"regnet-y-400mf", 4'344'144, 0.402},
-                    Published{"regnet-y-800mf", 6'432'512, 0.834}, Published{"regnet-y-1.6gf", 11'202'430, 1.612},
-                    Published{"regnet-y-3.2gf", 19'436'338, 3.176}, Published{"regnet-y-8gf", 39'381'472, 8.473},
-                    Published{"regnet-y-16gf", 83'590'140, 15.912}, Published{"regnet-y-32gf", 145'046'770, 32.28},
-                    Published{"convnext-tiny", 28'589'128, 4.456}, Published{"convnext-small", 50'223'688, 8.684},
-                    Published{"convnext-base", 88'591'464, 15.355}, Published{"convnext-large", 197'767'336, 34.361},
-                    Published{"vit-b-16", 86'567'656, 17.564}, Published{"vit-l-16", 304'326'632, 61.555},
-                    Published{"vit-h-14", 632'045'800, 167.295}, Published{"swin-t", 28'288'354, 4.491},
-                    Published{"swin-s", 49'606'258, 8.741}, Published{"swin-b", 87'768'224, 15.431}),
+                    Published{"resnext101-32x4d", 44'177'704, 7.97}, Published{"resnext101-32x8d", 88'791'336, 16.414},
+                    Published{"resnext101-64x4d", 83'455'272, 15.46}, Published{"regnet-x-400mf", 5'495'976, 0.414},
+                    Published{"regnet-x-800mf", 7'259'656, 0.8}, Published{"regnet-x-1.6gf", 9'190'136, 1.603},
+                    Published{"regnet-x-3.2gf", 15'296'552, 3.177}, Published{"regnet-x-8gf", 39'572'648, 7.995},
+                    Published{"regnet-x-16gf", 54'278'536, 15.941}, Published{"regnet-x-32gf", 107'811'560, 31.736},
+                    Published{"regnet-y-400mf", 4'344'144, 0.402}, Published{"regnet-y-800mf", 6'432'512, 0.834},
+                    Published{"regnet-y-1.6gf", 11'202'430, 1.612}, Published{"regnet-y-3.2gf", 19'436'338, 3.176},
+                    Published{"regnet-y-8gf", 39'381'472, 8.473}, Published{"regnet-y-16gf", 83'590'140, 15.912},
+                    Published{"regnet-y-32gf", 145'046'770, 32.28}, Published{"convnext-tiny", 28'589'128, 4.456},
+                    Published{"convnext-small", 50'223'688, 8.684}, Published{"convnext-base", 88'591'464, 15.355},
+                    Published{"convnext-large", 197'767'336, 34.361}, Published{"vit-b-16", 86'567'656, 17.564},
+                    Published{"vit-l-16", 304'326'632, 61.555}, Published{"vit-h-14", 632'045'800, 167.295},
+                    Published{"swin-t", 28'288'354, 4.491}, Published{"swin-s", 49'606'258, 8.741},
+                    Published{"swin-b", 87'768'224, 15.431}),
     plain);
 
 // Totals of the models' safetensors files on huggingface.co. DeepSeek-V3 (2024), section 4.2: 671 B, without the layer

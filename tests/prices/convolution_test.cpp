@@ -58,6 +58,9 @@ TEST(Families, KnowWhatTheyCannotDo) {
     Problem depthwise = conv(8, 64, 28, 64);
     std::get<Conv>(depthwise.op).groups = 64;
     EXPECT_FALSE(implicit_gemm(shape_of(depthwise), v100));
+    EXPECT_FALSE(grouped(shape_of(depthwise), v100)) << "products of one channel";
+    EXPECT_EQ(library_choice(shape_of(depthwise), v100).name(), "direct");
+    std::get<Conv>(depthwise.op).groups = 32;
     EXPECT_TRUE(grouped(shape_of(depthwise), v100));
 }
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/another_device.hpp"
+
+namespace rehearse::models {
+
+namespace {
+
+constexpr double likeness_error = 0.4;  // as those of models/devices.toml
+
+std::string another_than(const ShippedKernels& kernels) {
+    if (!kernels.model.starts_with("v100")) return "v100";
+    return kernels.kernels.type == DataType::f16 ? "t4" : "p100";
+}
+
+}  // namespace
+
+std::shared_ptr<const PriceModel> by_another_device(const ShippedKernels& kernels) {
+    if (kernels.family == "knl") return nullptr;
+    const DeviceSheet& sheet = kernels.kernels.sheet;
+    DeviceClass device;
+    device.name = kernels.model;
+    device.peak[kernels.kernels.type] = {sheet.peak, "calibrate/deepbench/devices.csv"};
+    device.memory_bandwidth = {sheet.bandwidth, "calibrate/deepbench/devices.csv"};
+    return transferred_price_model({another_than(kernels), sheet.processors, 1, likeness_error, "by the data sheet"},
+                                   device);
+}
+
+}  // namespace rehearse::models

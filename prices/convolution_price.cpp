@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prices/convolution_price.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "prices/convolution/families.hpp"
+#include "prices/price_model.hpp"
+#include "prices/tile_model.hpp"
+
+namespace rehearse {
+
+namespace {
+
+struct Beyond {
+    double times, spread;  // the bound; one standard deviation of the logarithm
+    std::string_view source;
+};
+
+// What the steps of ResNeXt-101 (32 x 4d, PyTorch and TensorFlow) and EfficientNet B0 and B4 (TensorFlow 2) take beyond
+// all other layers' prices on one V100 and one A100, in f32, TF32 and f16, is 1 to 7 times the bound of their grouped
+// convolutions, and about as often below this as above.
+constexpr Beyond of_groups{2.5, 0.7, "as networks with groups on V100 and A100 (NVIDIA DeepLearningExamples)"};
+// DeepBench's convolutions of all sorts and passes over the same bound: on ten GPUs in f32 medians of 1.0 to 1.5 and a
+// standard deviation of 0.45, in f16 on matrix units (V100, T4) medians of 1.7 and 2.0, with strides 3.4, and up to 30.
+constexpr Beyond of_lanes{1.2, 0.45, "as DeepBench's convolutions in f32 on ten GPUs"};
+constexpr Beyond of_matrix_units{2.2, 0.7, "as DeepBench's convolutions in f16 on V100 and T4"};
+
+// Streaming multiprocessors; nothing where no table and no data sheet says how many there are.
+std::optional<double> processors_of(const DeviceClass& device) {
+    if (device.tiles != nullptr) return device.tiles->processors.value;
+    if (device.model == nullptr) return std::nullopt;
+    const auto known = std::ranges::find_if(device.model->kernels(), [](const auto& k) { return !k.sheet.host; });
+    if (known == device.model->kernels().end()) return std::nullopt;
+    return static_cast<double>(known->sheet.processors);
+}
+
+std::optional<prices::Board> board_of(DataType type, const DeviceClass& device) {
+    const auto peak = device.peak.find(type), lanes = device.peak.find(DataType::f32);
+    const std::optional<double> processors = processors_of(device);
+    if (device.host || !processors || peak == device.peak.end() || lanes == device.peak.end()) return std::nullopt;
+    if (!(device.memory_bandwidth.value.value > 0)) return std::nullopt;
+    prices::Board board;
+    board.peak = peak->second.value;
+    if (lanes->second.value < board.peak) board.lanes = lanes->second.value;
+    board.bandwidth = device.memory_bandwidth.value;
+    board.processors = *processors;
+    board.element = size_of(type);
+    return board;
+}
+
+}  // namespace
+
+bool has_groups(const Problem& problem) {
+    const auto* conv = std::get_if<Conv>(&problem.op);
+    return conv != nullptr && conv->groups > 1;
+}
+
+std::optional<Price> convolution_price(const Problem& problem, const DeviceClass& device) {
+    const auto shape = prices::convolution_shape(problem, prices::Volumes::folded);
+    if (!shape) return std::nullopt;
+    const auto board = board_of(problem.type, device);
+    if (!board) return std::nullopt;
+    const prices::LibraryChoice choice = prices::library_choice(*shape, *board);
+    const Beyond& beyond = shape->groups > 1 ? of_groups : board->lanes.value > 0 ? of_matrix_units : of_lanes;
+    return Price{choice.best().time * beyond.times + device.launch.value, beyond.spread,
+                 fmt::format("{:.2g} times the least of a library's algorithms, {}, by the data sheet of {}: {}",
+                             beyond.times, choice.name(), device.name, beyond.source)};
+}
+
+}  // namespace rehearse

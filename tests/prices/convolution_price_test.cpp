@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prices/convolution_price.hpp"
+
+#include <gmock/gmock.h>
+
+#include "prices/tile_model.hpp"
+
+namespace rehearse {
+namespace {
+
+using namespace literals;
+
+// Four processors: 100 TFLOPS in f16 on matrix units, 10 in f32; 1 TB/s; a call takes 3 us.
+DeviceClass gpu() {
+    TileModel model;
+    model.processors = {4, "sheet"};
+    DeviceClass d;
+    d.name = "card";
+    d.peak[DataType::f16] = {100_TFLOPS, "sheet"};
+    d.peak[DataType::f32] = {10_TFLOPS, "sheet"};
+    d.memory_bandwidth = {1000_GBps, "sheet"};
+    d.launch = {3_us, "sheet"};
+    d.tiles = std::make_shared<const TileModel>(model);
+    return d;
+}
+
+Conv filters_of(std::int64_t groups) { return {64, 100, 100, 64, Window{3, 3, 1, 1, 1, 1, 1, 1}, groups}; }
+
+// A fifth of 10 TFLOPS, outside of the matrix units, whatever the type: 2 x 8 x 10^4 x 64 x 9 operations are 46.08 us;
+// 2 x 8 x 64 x 10^4 values and 576 of the filters at 487 GB/s are 42.1 us in f16 and 84.1 us in f32. 0.65 us to begin.
+TEST(ConvolutionPrice, OfDepthwiseFiltersIsDirect) {
+    const auto time = [](Pass pass, DataType type) {
+        return convolution_price({filters_of(64), pass, 8, type}, gpu()).value().time.value;
+    };
+    const double read = (2 * 8 * 64 * 1e4 + 576) * 4 / 487e9;
+    for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
+        EXPECT_NEAR(time(pass, DataType::f16), 2.5 * (46.08e-6 + 0.65e-6) + 3e-6, 1e-12);
+        EXPECT_NEAR(time(pass, DataType::f32), 2.5 * (read + 0.65e-6) + 3e-6, 1e-12);
+    }
+    const Price price = convolution_price({filters_of(64), Pass::forward, 8, DataType::f16}, gpu()).value();
+    EXPECT_EQ(price.error, 0.7);
+    EXPECT_THAT(price.source, testing::AllOf(testing::HasSubstr("direct"), testing::HasSubstr("card")));
+}
+
+// Planes that no filter joins are images.
+TEST(ConvolutionPrice, OfVolumesIsThatOfTheirPlanes) {
+    const Problem planes{
+        Conv{64, 100, 100, 64,
+             Window{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1}, 64,
+             false, false, 4},
+        Pass::forward, 2, DataType::f32};
+    const Problem images{filters_of(64), Pass::forward, 8, DataType::f32};
+    EXPECT_DOUBLE_EQ(convolution_price(planes, gpu())->time.value, convolution_price(images, gpu())->time.value);
+}
+
+// Of 32 channels a group a product fills its tiles: on matrix units it takes less than a thread a result would.
+TEST(ConvolutionPrice, TakesProductsWhereGroupsAreWide) {
+    const Price wide = convolution_price({filters_of(2), Pass::forward, 8, DataType::f16}, gpu()).value();
+    EXPECT_THAT(wide.source, testing::HasSubstr("grouped"));
+    const double direct = 2.5 * 2 * 8 * 1e4 * 64 * 32 * 9 / 2e12;
+    EXPECT_LT(wide.time.value, direct);
+}
+
+TEST(ConvolutionPrice, KnowsWhatItIsNotFor) {
+    const Problem grouped{filters_of(64), Pass::forward, 8, DataType::f32};
+    EXPECT_FALSE(convolution_price({filters_of(64), Pass::update, 8, DataType::f32}, gpu()));
+    EXPECT_FALSE(convolution_price({filters_of(64), Pass::forward, 8, DataType::bf16}, gpu())) << "no such peak";
+    DeviceClass other = gpu();
+    other.host = true;
+    EXPECT_FALSE(convolution_price(grouped, other)) << "a processor";
+    other = gpu();
+    other.tiles = nullptr;
+    EXPECT_FALSE(convolution_price(grouped, other)) << "nobody knows how many processors";
+    EXPECT_FALSE(convolution_price({Softmax{10}, Pass::forward, 8, DataType::f32}, gpu()));
+    // `price` then takes the roofline's share.
+    other.efficiencies = {{"conv2d", {}, {}, 0.5, 0.2, "conv"}};
+    EXPECT_EQ(price(grouped, other).error, 0.2);
+    EXPECT_EQ(price(grouped, gpu()).error, 0.7);
+}
+
+// A share of the device's own for convolutions comes first, but where there are groups: it is of those without.
+TEST(ConvolutionPrice, GivesWayToAShareOfTheDevice) {
+    DeviceClass device = gpu();
+    const Problem plain{filters_of(1), Pass::forward, 8, DataType::f32};
+    const Problem strided{
+        conv3d(32, 16, 16, 16, 32,
+               Window{.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .kernel_d = 3, .stride_d = 2}, 1,
+               false),
+        Pass::backward_weights, 8, DataType::f16};
+    device.efficiencies = {{"*", {}, {}, 0.8, 0.1, "any"}};
+    EXPECT_EQ(price(plain, device).error, 0.45);
+    EXPECT_EQ(price(strided, device).error, 0.7);
+    device.efficiencies.push_back({"conv2d", {}, {}, 0.5, 0.2, "conv"});
+    EXPECT_EQ(price(plain, device).error, 0.2);
+    EXPECT_EQ(price(strided, device).error, 0.7) << "of images alone";
+    device.efficiencies.push_back({"conv3d", {}, {}, 0.5, 0.3, "conv"});
+    EXPECT_EQ(price(strided, device).error, 0.3);
+}
+
+}  // namespace
+}  // namespace rehearse
