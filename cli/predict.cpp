@@ -14,6 +14,7 @@
 #include "cli/job.hpp"
 #include "cli/learner_options.hpp"
 #include "cli/pilots.hpp"
+#include "cli/predict_programs.hpp"
 #include "cli/predict_tables.hpp"
 #include "cli/report.hpp"
 #include "cli/training.hpp"
@@ -51,6 +52,7 @@ struct Options {
     bool first_idle = false;
     std::vector<double> learner_paces;
     std::vector<std::string> pilots;
+    ProgramsAsked programs;
     bool explain = false, memory = false, links = false, no_band = false, progress = false;
 };
 
@@ -231,6 +233,10 @@ int start(const Options& options) {
         std::cout << plan_help();
         return good;
     }
+    if (!options.programs.files.empty()) {
+        return predict_programs(options.programs, options.machine, options.job.precision, options.trace,
+                                options.common);
+    }
     check(options);
     Machine machine = models::load_machine(options.machine);
     Network network = load_network(options.job.model, options.job.fuse, options.job.import);
@@ -280,6 +286,9 @@ Run add_predict(CLI::App& app) {
     app.add_flag("--links", options->links,
                  "what the largest point's links carry, by kind; in JSON the busiest ones too");
     add_common(app, options->common);
+    add_programs(
+        app, options->programs,
+        {"--help", "--machine", "--precision", "--trace", "--format", "--output", "--force", "--quiet", "--verbose"});
     return [options] { return start(*options); };
 }
 

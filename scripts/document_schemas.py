@@ -44,12 +44,14 @@ COMMANDS = [
     "compare {}/predicted.json {}/measured.json",
     "bench conv conv2d:n1c8h8w8k8r3s3:pad1:stride1:f32:forward --budget 1",
     "bench nccl-table --machine selene --nodes 2",
+    "predict --schedule {}/job.0.et {}/job.1.et --machine titanx-server",
     "calibrate --samples ROOT/tests/docs/all_reduce_perf.txt --machine selene --machine-out {}/samples.toml",
     "calibrate --trace ROOT/tests/data/profiles/mlp.json.gz --model mlp --batch 16 --machine cori-haswell --machine-out {}/trace.toml",
 ]
 PREPARE = [
     "predict --model resnet32 --machine titanx-server --devices 2 --batch 32 --trace {}/predicted.json",
     "predict --model resnet32 --machine titanx-server --devices 2 --batch 16 --trace {}/measured.json",
+    "schedule --model resnet32 --machine titanx-server --plan data=2 --batch 32 --to chakra --prefix {}/job",
 ]
 SOMETIMES = {"memory_bound_fraction"}  # where the roof could be measured beside other work
 TABLES = {"peaks_flops_per_s"}  # by the types of numbers that the host computes in

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/quoting.hpp"
 #include "sim/collective/groups.hpp"
 #include "sim/steps.hpp"
 
@@ -167,6 +168,34 @@ private:
 
 RankPrograms rank_programs(const Schedule& schedule, const Machine& machine, Collectives_as how) {
     return Maker{schedule, machine, how}.made();
+}
+
+void check_devices(const RankPrograms& programs, const Machine& machine) {
+    if (std::ssize(programs.ranks) <= device_count(machine)) return;
+    throw InputError(fmt::format("a schedule of {} ranks does not fit on machine '{}', which has {} devices",
+                                 programs.ranks.size(), machine.name, device_count(machine)));
+}
+
+std::int64_t price_untimed(RankPrograms& programs, const Machine& machine, DataType type) {
+    check_devices(programs, machine);
+    std::int64_t count = 0;
+    for (std::size_t rank = 0; rank < programs.ranks.size(); ++rank) {
+        const DeviceClass& device = class_of(machine, static_cast<std::int64_t>(rank));
+        for (ProgramNode& node : programs.ranks[rank]) {
+            if (node.kind != Kind::compute || node.time > Seconds{}) continue;
+            if (!(node.flops > Flops{}) && !(node.bytes > Bytes{})) continue;
+            const auto peak = device.peak.find(type);
+            if (peak == device.peak.end()) {
+                throw InputError(
+                    fmt::format("'{}' of rank {} has operations and no time, and device '{}' no peak for {}: "
+                                "choose another --precision",
+                                printable(node.name), rank, device.name, to_string(type)));
+            }
+            node.time = std::max(node.flops / peak->second.value, node.bytes / device.memory_bandwidth.value);
+            ++count;
+        }
+    }
+    return count;
 }
 
 }  // namespace rehearse::sim

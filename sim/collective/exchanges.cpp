@@ -2,6 +2,7 @@
 #include "sim/collective/exchanges.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -49,9 +50,12 @@ std::int64_t neighbour(const Mesh& mesh, std::int64_t rank, int axis, std::int64
 }  // namespace
 
 Exchanges::Exchanges(const Mesh& mesh, const Call& call, const Wiring& wiring, std::int64_t visitors)
+    : Exchanges(groups_along(mesh, call.axis, call.algorithm, wiring), call, wiring, visitors) {}
+
+Exchanges::Exchanges(Groups groups, const Call& call, const Wiring& wiring, std::int64_t visitors)
     : wiring_(wiring),
       type_(call.type),
-      groups_(groups_along(mesh, call.axis, call.algorithm, wiring)),
+      groups_(std::move(groups)),
       in_switch_(in_switch(call, groups_, wiring)),
       rounds_(rounds_of(call, groups_)),
       visitors_(visitors) {}
@@ -90,6 +94,10 @@ Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, std::int64_t ran
 
 Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, std::int64_t rank, const Recv& recv) {
     return message(wiring, rank, neighbour(mesh, rank, recv.axis, recv.offset), recv.bytes, false, 0);
+}
+
+Exchange point_to_point(const Wiring& wiring, std::int64_t rank, std::int64_t peer, Bytes bytes, bool sends) {
+    return message(wiring, rank, peer, bytes, sends, 0);
 }
 
 }  // namespace rehearse::sim

@@ -27,6 +27,7 @@ class Exchanges {
 public:
     /// `visitors` ranks will ask for each round. InputError when the algorithm cannot serve the ranks.
     Exchanges(const Mesh& mesh, const Call& call, const Wiring& wiring, std::int64_t visitors);
+    Exchanges(Groups groups, const Call& call, const Wiring& wiring, std::int64_t visitors);
 
     std::int64_t rounds() const { return rounds_.rounds(); }
     std::vector<Exchange> of(std::int64_t round, std::int64_t rank);
@@ -58,5 +59,7 @@ struct Begun {
 /// Of a Send or Recv.
 Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, std::int64_t rank, const Send& send);
 Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, std::int64_t rank, const Recv& recv);
+/// A message between two ranks as `rank`, which sends or receives it, sees it.
+Exchange point_to_point(const Wiring& wiring, std::int64_t rank, std::int64_t peer, Bytes bytes, bool sends);
 
 }  // namespace rehearse::sim

@@ -22,7 +22,36 @@ std::int64_t members_on_first_node(const Groups& groups, std::int64_t group, con
     return members;
 }
 
-// Members 0 .. per_node - 1 on one node, the next per_node on another, and so on, in every group.
+// Of each line along the pair's single axis two places take part.
+void place_pair(const Mesh& mesh, int axis, Groups& groups) {
+    const JoinedAxes pair = mesh.joined[static_cast<std::size_t>(axis) - mesh.axes.size()];
+    groups.begins = stride(mesh, pair.first);
+    groups.block = groups.begins * size_of(mesh, pair.first);
+    groups.first = pair.from * groups.begins;
+}
+
+// How they lie on nodes, and the rings that the algorithm goes by there; `where` names them in a refusal.
+void settle(Groups& groups, const Algorithm& algorithm, const Wiring& wiring, const std::string& where) {
+    groups.shape.per_node = members_on_first_node(groups, 0, wiring);
+    if (algorithm.name == "direct" && groups.shape.size > most_direct) {
+        throw InputError(
+            fmt::format("all-reduce direct {}: each of {} ranks would send to all others at once; "
+                        "it is for {} at most",
+                        where, groups.shape.size, most_direct));
+    }
+    const bool even = groups.shape.size % groups.shape.per_node == 0;  // else Collective refuses, and says so
+    if (algorithm.name == "hierarchical" && even && !fills_nodes(groups, wiring)) {
+        throw InputError(
+            fmt::format("all-reduce {} {}: its ranks lie unevenly on the nodes of machine '{}'; "
+                        "use another algorithm or other axis sizes",
+                        to_string(algorithm), where, wiring.machine().name));
+    }
+    const bool rings = algorithm.name == "ring" || algorithm.name == "rings" || algorithm.inside == "ring";
+    if (rings) groups.shape.rings = node_rings(groups, wiring);
+}
+
+}  // namespace
+
 bool fills_nodes(const Groups& groups, const Wiring& wiring) {
     for (std::int64_t group = 0; group < groups.count; ++group) {
         std::int64_t before = -1;
@@ -36,16 +65,6 @@ bool fills_nodes(const Groups& groups, const Wiring& wiring) {
     return true;
 }
 
-// Of each line along the pair's single axis two places take part.
-void place_pair(const Mesh& mesh, int axis, Groups& groups) {
-    const JoinedAxes pair = mesh.joined[static_cast<std::size_t>(axis) - mesh.axes.size()];
-    groups.begins = stride(mesh, pair.first);
-    groups.block = groups.begins * size_of(mesh, pair.first);
-    groups.first = pair.from * groups.begins;
-}
-
-}  // namespace
-
 Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, const Wiring& wiring) {
     Groups groups;
     groups.stride = stride(mesh, axis);
@@ -54,22 +73,15 @@ Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, cons
     groups.begins = groups.stride;
     if (is_pair(mesh, axis)) place_pair(mesh, axis, groups);
     groups.count = ranks(mesh) / groups.block * groups.begins;
-    groups.shape.per_node = members_on_first_node(groups, 0, wiring);
-    if (algorithm.name == "direct" && groups.shape.size > most_direct) {
-        throw InputError(
-            fmt::format("all-reduce direct along axis '{}': each of {} ranks would send to all others at once; "
-                        "it is for {} at most",
-                        name_of(mesh, axis), groups.shape.size, most_direct));
-    }
-    const bool even = groups.shape.size % groups.shape.per_node == 0;  // else Collective refuses, and says so
-    if (algorithm.name == "hierarchical" && even && !fills_nodes(groups, wiring)) {
-        throw InputError(
-            fmt::format("all-reduce {} along axis '{}': its ranks lie unevenly on the nodes of machine '{}'; "
-                        "use another algorithm or other axis sizes",
-                        to_string(algorithm), name_of(mesh, axis), wiring.machine().name));
-    }
-    const bool rings = algorithm.name == "ring" || algorithm.name == "rings" || algorithm.inside == "ring";
-    if (rings) groups.shape.rings = node_rings(groups, wiring);
+    settle(groups, algorithm, wiring, fmt::format("along axis '{}'", name_of(mesh, axis)));
+    return groups;
+}
+
+Groups groups_among(std::vector<std::int64_t> members, const Algorithm& algorithm, const Wiring& wiring) {
+    Groups groups;
+    groups.shape.size = std::ssize(members);
+    groups.members = std::make_shared<const std::vector<std::int64_t>>(std::move(members));
+    settle(groups, algorithm, wiring, fmt::format("of {} ranks", groups.shape.size));
     return groups;
 }
 

@@ -56,15 +56,15 @@ void Mail::land(const s4u::CommPtr& comm) {
     flying_.erase(found);
 }
 
-s4u::Mailbox* Mail::box(Stream channel, std::int64_t from, std::int64_t to) {
+s4u::Mailbox* Mail::box(int channel, std::int64_t from, std::int64_t to) {
     s4u::Mailbox*& found = boxes_[{channel, from, to}];
     if (found == nullptr) {
-        found = s4u::Mailbox::by_name(fmt::format("{}:{}>{}", static_cast<int>(channel), from, to));
+        found = s4u::Mailbox::by_name(fmt::format("{}:{}>{}", channel, from, to));
     }
     return found;
 }
 
-Mail::Moved Mail::exchange(std::int64_t rank, std::span<const Exchange> messages, Stream channel, Seconds when) {
+Mail::Moved Mail::exchange(std::int64_t rank, std::span<const Exchange> messages, int channel, Seconds when) {
     if (messages.empty()) return {when, when};
     simulation_.sleep_until(when);
     std::vector<s4u::CommPtr> comms;

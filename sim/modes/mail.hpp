@@ -25,12 +25,15 @@ public:
     };
     /// All of one rank's messages of one round, from `when` on. Those of one channel do not match another's: a
     /// communicator's stream, or, at both ends of a message, the sender's.
-    Moved exchange(std::int64_t rank, std::span<const Exchange> messages, Stream channel, Seconds when);
+    Moved exchange(std::int64_t rank, std::span<const Exchange> messages, Stream channel, Seconds when) {
+        return exchange(rank, messages, static_cast<int>(channel), when);
+    }
+    Moved exchange(std::int64_t rank, std::span<const Exchange> messages, int channel, Seconds when);
     /// Messages sent so far.
     std::int64_t count() const { return count_; }
 
 private:
-    simgrid::s4u::Mailbox* box(Stream channel, std::int64_t from, std::int64_t to);
+    simgrid::s4u::Mailbox* box(int channel, std::int64_t from, std::int64_t to);
 
     // A message while it moves, and since when at the same rate.
     struct Flying {
@@ -44,7 +47,7 @@ private:
     void flush(Flying& flying, double end);
 
     const Simulation& simulation_;
-    std::map<std::tuple<Stream, std::int64_t, std::int64_t>, simgrid::s4u::Mailbox*> boxes_;  // by name is slow
+    std::map<std::tuple<int, std::int64_t, std::int64_t>, simgrid::s4u::Mailbox*> boxes_;  // by name is slow
     std::int64_t count_ = 0;
     Traffic* traffic_;
     std::unordered_map<const simgrid::s4u::Comm*, Flying> flying_;

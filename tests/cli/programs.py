@@ -79,6 +79,24 @@ def chakra(rehearse, folder):
         check(f"attributes of {text}", all(f'name: "{each}"' in text for each in needed))
     check(f"kinds {kinds}", kinds == {"COMP_NODE", "COMM_COLL_NODE"} and len(seen) == len(nodes))
     print(f"chakra: {len(nodes)} nodes a rank")
+    back(rehearse, folder)
+
+
+def step_of(rehearse, *words):
+    run = subprocess.run([rehearse, "predict", *words, "--machine", "summit", "--format", "json", "-q"], capture_output=True, text=True)
+    return json.loads(run.stdout)["points"][0]["step_s"] if run.returncode == 0 else run.stderr
+
+
+def back(rehearse, folder):
+    """Read again, a step takes as long as its schedule in exact mode, but for the slowest of four cards (1 % at most)."""
+    files = sorted(folder.glob("chakra.*.et"), reverse=True)  # the rank is in the name
+    plain = step_of(rehearse, "--model", "lenet5", "--batch", "32", "--plan", "data=2,tensor=2", "--devices", "4", "--mode", "exact")
+    again = step_of(rehearse, "--schedule", *files, "--groups", folder / "chakra.groups.json")
+    check(f"{again} s again, {plain} s by the schedule", 0.98 * plain < again <= plain)
+    check("a group that nobody tells of", "which no file tells of" in step_of(rehearse, "--schedule", *files))
+    check("a rank is missing", "rank 1 is missing" in step_of(rehearse, "--schedule", files[0], files[1], files[3]))
+    check("no other network beside it", "excludes" in step_of(rehearse, "--schedule", *files, "--model", "lenet5"))
+    print(f"chakra: {again} s again")
 
 
 def goal(rehearse, folder):

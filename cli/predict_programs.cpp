@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/predict_programs.hpp"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "cli/command.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/precision.hpp"
+#include "models/models.hpp"
+#include "prices/interval.hpp"
+#include "sim/modes/programs.hpp"
+#include "sim/rank_programs.hpp"
+#include "trace/programs.hpp"
+#include "trace/trace.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// 12 of "job.12.et".
+std::int64_t rank_of(const std::string& file) {
+    const std::string_view name = file;
+    std::int64_t rank = -1;
+    if (name.ends_with(".et")) {
+        const std::string_view stem = name.substr(0, name.size() - 3);
+        const std::size_t dot = stem.find_last_of("./");
+        const std::string_view digits = dot == std::string_view::npos ? stem : stem.substr(dot + 1);
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+        if (error == std::errc{} && end == digits.data() + digits.size() && rank >= 0) return rank;
+    }
+    throw InputError(fmt::format("--schedule {}: its name does not say its rank; right would be PREFIX.0.et", file));
+}
+
+// A shell lists job.10.et before job.2.et.
+std::vector<std::string> by_rank(const std::vector<std::string>& files) {
+    std::vector<std::pair<std::int64_t, std::string>> ranks;
+    for (const std::string& file : files) ranks.emplace_back(rank_of(file), file);
+    std::ranges::sort(ranks);
+    std::vector<std::string> sorted;
+    for (const auto& [rank, file] : ranks) {
+        const auto next = std::ssize(sorted);
+        if (rank < next) throw InputError(fmt::format("--schedule: {} and {} are of one rank", sorted.back(), file));
+        if (rank > next)
+            throw InputError(fmt::format("--schedule: the file of rank {} is missing: the next one is {}", next, file));
+        sorted.push_back(file);
+    }
+    return sorted;
+}
+
+Summary simulated(const RankPrograms& programs, const Machine& machine, const sim::ProgramOptions& options) {
+    return summarize(sim::simulate_programs(programs, machine, options).timeline);
+}
+
+Table table_of(const ProgramsAsked& asked, const std::string& machine) {
+    return {"points",
+            fmt::format("{}{} on {}", asked.files.front(), asked.files.size() > 1 ? " ..." : "", machine),
+            {{"ranks", "ranks", Show::count},
+             {"nodes", "nodes", Show::count},
+             {"step_s", "step", Show::seconds},
+             {"step_low_s", "low", Show::seconds},
+             {"step_high_s", "high", Show::seconds},
+             {"compute_s", "compute", Show::seconds},
+             {"exposed_comm_s", "exposed comm", Show::seconds},
+             {"io_wait_s", "I/O wait", Show::seconds},
+             {"rest_s", "rest", Show::seconds},
+             {"messages", "messages", Show::count}}};
+}
+
+std::string footer_of(std::int64_t untimed, std::int64_t computations, Precision precision) {
+    std::string text =
+        fmt::format("{} of {} computations take the time that the files say", computations - untimed, computations);
+    if (untimed > 0)
+        text += fmt::format(
+            ", {} without one the longer of operations at the device's peak for {} and bytes at its "
+            "memory bandwidth",
+            untimed, to_string(types_of(precision).product));
+    return text + "; low and high are of the messages' prices alone";
+}
+
+}  // namespace
+
+void add_programs(CLI::App& app, ProgramsAsked& asked, const std::vector<std::string>& beside) {
+    CLI::Option* schedule =
+        app.add_option("--schedule", asked.files,
+                       "instead of a network: what each rank does, as Chakra execution traces 1.0.0, one file a rank "
+                       "whose name ends in .RANK.et (schedule --to chakra, ASTRA-sim's)")
+            ->option_text("PREFIX.0.et ...");
+    CLI::Option* groups =
+        app.add_option("--groups", asked.groups, "with --schedule: the ranks of each group, {\"1\": [0, 1], ...}")
+            ->option_text("FILE.json");
+    CLI::Option* collective = app.add_option("--all-reduce", asked.all_reduce,
+                                             "with --schedule: the algorithm of all-reduces; default: as plans have it")
+                                  ->option_text("ALGORITHM");
+    groups->needs(schedule);
+    collective->needs(schedule);
+    for (CLI::Option* other : app.get_options()) {
+        const std::string name = other->get_name();
+        const bool stays = other == schedule || other == groups || other == collective ||
+                           std::ranges::find(beside, name) != beside.end();
+        if (!stays) schedule->excludes(other);
+    }
+}
+
+int predict_programs(const ProgramsAsked& asked, const std::string& machine_name, Precision precision,
+                     const std::string& trace, const Common& common) {
+    check_writable(trace, common);
+    if (!trace.empty()) trace::format_of(trace);
+    const Machine machine = models::load_machine(machine_name);
+    RankPrograms programs =
+        trace::read_chakra(by_rank(asked.files), asked.groups.empty() ? std::string{} : read_file(asked.groups));
+    const std::int64_t untimed = sim::price_untimed(programs, machine, types_of(precision).product);
+    std::int64_t computations = 0;
+    for (const std::vector<ProgramNode>& nodes : programs.ranks)
+        computations += std::ranges::count_if(nodes, [](const ProgramNode& node) {
+            return node.kind == ProgramNode::Kind::compute && node.time > Seconds{};
+        });
+    sim::ProgramOptions options;
+    options.links = !trace.empty();
+    if (!asked.all_reduce.empty()) options.all_reduce = parse_algorithm(asked.all_reduce);
+    sim::Prediction prediction = sim::simulate_programs(programs, machine, options);
+    prediction.timeline.title = fmt::format("{} on {}, predicted", asked.files.front(), machine.name);
+    const Summary step = summarize(prediction.timeline);
+    options.links = false;
+    options.messages = Quantile{-prices::ninety_percent};
+    const Summary low = simulated(programs, machine, options);
+    options.messages = Quantile{prices::ninety_percent};
+    const Summary high = simulated(programs, machine, options);
+
+    const auto ranks = std::ssize(programs.ranks);
+    Report report{document("replay", {{"schedule", asked.files}, {"machine", machine_name}}),
+                  {table_of(asked, machine_name)},
+                  footer_of(untimed, computations, precision)};
+    report.document["machine"] = machine.name;
+    report.document["points"] = Json::array({{{"ranks", ranks},
+                                              {"nodes", locate(machine, ranks - 1).node + 1},
+                                              {"step_s", step.step.value},
+                                              {"step_low_s", low.step.value},
+                                              {"step_high_s", high.step.value},
+                                              {"compute_s", step.compute.value},
+                                              {"exposed_comm_s", step.exposed_comm.value},
+                                              {"io_wait_s", step.io_wait.value},
+                                              {"rest_s", (step.rest + step.bubble).value},
+                                              {"messages", prediction.flows},
+                                              {"computations", computations},
+                                              {"computations_by_roofline", untimed}}});
+    print(report, common);
+    if (trace.empty()) return good;
+    trace::write(prediction.timeline, trace);
+    talk(common, fmt::format("trace of {} ranks: {}", ranks, trace));
+    return good;
+}
+
+}  // namespace rehearse::cli

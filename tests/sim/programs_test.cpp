@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// What files say that ranks do, simulated. Oracles: algebra, and exact mode on the schedule that the programs are of.
+#include "sim/modes/programs.hpp"
+
+#include <gmock/gmock.h>
+
+#include "core/error.hpp"
+#include "fixture.hpp"
+#include "models/models.hpp"
+#include "schedule/plan.hpp"
+#include "sim/rank_programs.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using namespace test;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using Kind = ProgramNode::Kind;
+
+ProgramNode computation(std::string name, Seconds time, std::vector<int> after = {}) {
+    return {.name = std::move(name), .time = time, .after = std::move(after)};
+}
+ProgramNode message(Kind kind, std::string name, Bytes bytes, std::int64_t peer, std::vector<int> after = {}) {
+    return {.kind = kind, .name = std::move(name), .bytes = bytes, .peer = peer, .after = std::move(after)};
+}
+ProgramNode sum(std::string name, Bytes bytes, std::int64_t group = 0, std::vector<int> after = {}) {
+    return {
+        .kind = Kind::collective, .name = std::move(name), .bytes = bytes, .group = group, .after = std::move(after)};
+}
+
+double seconds(const RankPrograms& programs, const Machine& machine, const ProgramOptions& options = {}) {
+    return length(simulate_programs(programs, machine, options).timeline).value;
+}
+
+// 1 ms, then 10 MB over a NIC of 10 GB/s with 2 us from card to card, then 2 ms: 1 + 1 + 0.002 + 2 ms.
+TEST(RankProgramsOnAMachine, WaitForMessages) {
+    const Machine machine = one_device_nodes(2, Star{});
+    RankPrograms programs;
+    programs.groups = {{0, 1}};
+    programs.ranks = {{computation("a", 1_ms), message(Kind::send, "s", 10_MB, 1, {0})},
+                      {message(Kind::receive, "r", 10_MB, 0), computation("b", 2_ms, {0})}};
+    EXPECT_NEAR(seconds(programs, machine), 4.002e-3, 1e-9);
+}
+
+// A ring of 4 takes 6 rounds of a quarter of the data: 6 x (2 us + 2.5 MB / 10 GB/s) = 1.512 ms. Members of group 1 lie
+// on no axis of a mesh, and have one message each way in each of 2 rounds: 2 x (2 us + 5 MB / 10 GB/s) = 1.004 ms.
+TEST(RankProgramsOnAMachine, SumByRingsAmongAnyRanks) {
+    const Machine machine = one_device_nodes(4, Star{});
+    RankPrograms programs;
+    programs.groups = {{0, 1, 2, 3}, {0, 1, 3}, {3, 0}};
+    const ProgramOptions ring{.all_reduce = Algorithm{}};
+    programs.ranks.assign(4, {sum("all", 10_MB)});
+    EXPECT_NEAR(seconds(programs, machine, ring), 1.512e-3, 1e-9);
+    programs.ranks = {{sum("two", 10_MB, 2)}, {}, {}, {sum("two", 10_MB, 2)}};
+    EXPECT_NEAR(seconds(programs, machine, ring), 1.004e-3, 1e-9);
+    // 4 rounds of a third: 4 x (2 us + 3 MB / 10 GB/s).
+    programs.ranks = {{sum("three", 9_MB, 1)}, {sum("three", 9_MB, 1)}, {}, {sum("three", 9_MB, 1)}};
+    EXPECT_NEAR(seconds(programs, machine, ring), 1.208e-3, 1e-9);
+}
+
+// Two computations that do not wait for each other have one device: 1 + 2 ms; a load goes on beside them.
+TEST(RankProgramsOnAMachine, ComputeOneAfterTheOther) {
+    const Machine machine = one_device_nodes(1, Star{});
+    RankPrograms programs;
+    programs.groups = {{0}};
+    programs.ranks = {{computation("a", 1_ms), computation("b", 2_ms),
+                       ProgramNode{.kind = Kind::load, .name = "load", .time = 2.5_ms},
+                       computation("c", 1_ms, {0, 1})}};
+    EXPECT_NEAR(seconds(programs, machine), 4e-3, 1e-12);
+}
+
+// The device does 1 TFLOP/s and moves 1 GB/s: 2 GFLOP take 2 ms, 3 MB take 3 ms.
+TEST(RankProgramsOnAMachine, PriceWhatHasNoTimeByTheRoofline) {
+    const Machine machine = one_device_nodes(1, Star{});
+    RankPrograms programs;
+    programs.groups = {{0}};
+    programs.ranks = {{ProgramNode{.name = "a", .flops = Flops{2e9}, .bytes = 1_MB},
+                       ProgramNode{.name = "b", .flops = Flops{2e9}, .bytes = 3_MB, .after = {0}},
+                       computation("c", 4_ms, {1})}};
+    EXPECT_EQ(price_untimed(programs, machine, DataType::f32), 2);
+    EXPECT_NEAR(seconds(programs, machine), 9e-3, 1e-12);
+    EXPECT_EQ(price_untimed(programs, machine, DataType::f32), 0) << "they have times now";
+    programs.ranks[0].push_back(ProgramNode{.name = "d", .flops = Flops{1}});
+    EXPECT_THAT([&] { price_untimed(programs, machine, DataType::bf16); },
+                ThrowsMessage<InputError>(AllOf(HasSubstr("'d' of rank 0"), HasSubstr("no peak for bf16"))));
+}
+
+class EachPlan : public testing::TestWithParam<const char*> {};
+
+TEST_P(EachPlan, TakesAsLongAsItsScheduleInExactMode) {
+    Machine machine = four_device_nodes(4);
+    machine.inside = messaging(4_us, 0.9, 200.0_GBps);
+    machine.across = messaging(5_us, 0.8, 100.0_GBps);
+    const Schedule schedule = make_schedule(models::load_network("lenet5"), machine, schedule::parse_plan(GetParam()),
+                                            {.devices = 16, .batch_per_device = 32});
+    const double exact = length(simulate(schedule, machine, {.mode = Mode::exact}).timeline).value;
+    const RankPrograms programs = rank_programs(schedule, machine, Collectives_as::calls);
+    EXPECT_NEAR(seconds(programs, machine) / exact, 1, 1e-6);
+    // The messages of rounds by themselves: whoever receives adds nothing up, which is all that differs.
+    const double messages = seconds(rank_programs(schedule, machine, Collectives_as::messages), machine);
+    EXPECT_LE(messages, exact * (1 + 1e-6));
+    EXPECT_GT(messages, exact * 0.8);
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, EachPlan,
+                         testing::Values("data", "data:zero=3", "pipe=4:microbatches=8,data=4", "data=4,tensor=4"));
+
+TEST(RankProgramsOnAMachine, AreRefusedWhereTheyDoNotMeet) {
+    const Machine machine = one_device_nodes(2, Star{});
+    RankPrograms programs;
+    programs.groups = {{0, 1}};
+    const auto simulated = [&] { simulate_programs(programs, machine); };
+    programs.ranks = {{message(Kind::send, "s", 8_kB, 1)}, {}};
+    EXPECT_THAT(simulated,
+                ThrowsMessage<InputError>(HasSubstr("'s' of rank 0, a message to rank 1 with tag 0, has no")));
+    programs.ranks = {{message(Kind::send, "s", 8_kB, 1)}, {message(Kind::receive, "r", 9_kB, 0)}};
+    EXPECT_THAT(simulated, ThrowsMessage<InputError>(HasSubstr("sends 8000 bytes, 'r' of rank 1 receives 9000")));
+    programs.ranks = {{sum("a", 8_kB)}, {}};
+    EXPECT_THAT(simulated, ThrowsMessage<InputError>(HasSubstr("'a' of rank 0 has no counterpart on rank 1")));
+    programs.ranks = {{sum("a", 8_kB)}, {sum("b", 9_kB)}};
+    EXPECT_THAT(simulated, ThrowsMessage<InputError>(HasSubstr("all-reduce of 8000 bytes, its counterpart 'b'")));
+    programs.ranks = {{message(Kind::receive, "r0", 8_kB, 1), message(Kind::send, "s0", 8_kB, 1, {0})},
+                      {message(Kind::receive, "r1", 8_kB, 0), message(Kind::send, "s1", 8_kB, 0, {0})}};
+    EXPECT_THAT(simulated, ThrowsMessage<InputError>(HasSubstr("waits for ever for")));
+    programs.ranks.resize(3);
+    EXPECT_THAT(simulated, ThrowsMessage<InputError>(HasSubstr("3 ranks does not fit on machine 'plain'")));
+}
+
+}  // namespace
+}  // namespace rehearse::sim
