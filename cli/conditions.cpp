@@ -9,6 +9,7 @@
 #include "cli/choice.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
+#include "models/file_systems.hpp"
 
 namespace rehearse::cli {
 
@@ -75,6 +76,13 @@ void add_conditions(CLI::App& app, ConditionOptions& conditions) {
         ->option_text("TIER");
     app.add_option("--sample", conditions.sample, "a sample as stored, like 110kB; else the network's input as numbers")
         ->option_text("SIZE");
+    app.add_option("--reading", conditions.reading,
+                   "how samples are read from --input's tier: files opened for a sample, size of a read, threads of a "
+                   "process, servers that a sample lies on, steps asked for ahead")
+        ->option_text("files=N:request=SIZE:readers=N:stripes=N:ahead=STEPS");
+    app.add_option("--file-system", conditions.file_system,
+                   "with --reading: what the tier is; else what the machine mounts there")
+        ->option_text("NAME|FILE.toml");
     app.add_option("--loader", conditions.loader,
                    "ahead, by others, or inline: the training process stacks each batch and copies it to its device "
                    "before the step (PyTorch's num_workers=0); inline:stack=RATE:copy=RATE (or off)")
@@ -94,7 +102,7 @@ void add_conditions(CLI::App& app, ConditionOptions& conditions) {
         ->option_text("STEPS");
 }
 
-predict::Conditions conditions_of(const ConditionOptions& options) {
+predict::Conditions conditions_of(const ConditionOptions& options, const Machine& machine) {
     check_pairs(options);
     predict::Conditions conditions;
     conditions.loader = sim::parse_loader(options.loader);
@@ -122,6 +130,14 @@ predict::Conditions conditions_of(const ConditionOptions& options) {
     conditions.stage = options.stage;
     if (!options.sample.empty()) conditions.sample = parse_quantity<Bytes>(options.sample);
     conditions.keep = options.keep;
+    if (!options.reading.empty()) {
+        if (options.input.empty()) throw InputError("--reading says how samples are read from --input's tier");
+        conditions.reading = {options.file_system.empty() ? models::mounted_file_system(machine, options.input)
+                                                          : models::load_file_system(options.file_system),
+                              parse_read_pattern(options.reading, {})};
+    } else if (!options.file_system.empty()) {
+        throw InputError("--file-system goes with --reading: how samples are read from it");
+    }
     if (options.data_servers) {
         conditions.data_servers = {*options.data_servers, parse_quantity<Bytes>(options.cache)};
     }

@@ -26,7 +26,8 @@ struct ConditionOptions {
     sim::Placement placement = sim::Placement::contiguous;
     std::optional<std::int64_t> devices_per_node;
     std::string input, sample, stage;
-    std::string loader;  // "ahead", "inline", "inline:stack=RATE:copy=RATE"; empty: as ahead
+    std::string reading, file_system;  // how samples are read, and from what; empty: at the tier's rates
+    std::string loader;                // "ahead", "inline", "inline:stack=RATE:copy=RATE"; empty: as ahead
     std::optional<std::int64_t> keep;
     std::optional<std::int64_t> data_servers;
     std::string cache;  // of each of them
@@ -36,6 +37,6 @@ struct ConditionOptions {
 void add_conditions(CLI::App& app, ConditionOptions& conditions);
 
 /// What the words mean. InputError for what cannot be, whatever the job.
-predict::Conditions conditions_of(const ConditionOptions& options);
+predict::Conditions conditions_of(const ConditionOptions& options, const Machine& machine);
 
 }  // namespace rehearse::cli

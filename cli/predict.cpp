@@ -66,12 +66,13 @@ predict::Job job_of(const Options& options, Network network, Machine machine) {
                      .global_batch = options.job.global_batch,
                      .precision = options.job.precision,
                      .optimizer = options.job.optimizer,
-                     .conditions = conditions_of(options.conditions),
+                     .conditions = {},
                      .training = options.training,
                      .mode = options.mode,
                      .steps = options.steps,
                      .bands = !options.no_band,
                      .links = options.links || !options.trace.empty()};
+    job.conditions = conditions_of(options.conditions, job.machine);
     job.conditions.learners = {options.learner_paces, options.first_idle};
     const std::optional<sim::Loader> loader = job.conditions.loader;
     predict::follow(job, models::load_framework(options.framework));

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.hpp"
@@ -58,6 +59,9 @@ void check(const Conditions& conditions) {
     const bool reads = conditions.data_servers || !conditions.input.empty();
     if (!reads && (!conditions.stage.empty() || conditions.sample)) {
         throw InputError("--stage and --sample need --input: the tier that training reads from");
+    }
+    if (conditions.reading && (conditions.input.empty() || conditions.data_servers)) {
+        throw InputError("--reading says how samples are read from --input's tier, by the nodes that train");
     }
     if (conditions.checkpoint && conditions.checkpoint->every < 1) {
         throw InputError(fmt::format("--checkpoint-every {}: at least 1 step", conditions.checkpoint->every));
@@ -118,11 +122,38 @@ sim::Options conditioned(sim::Options options, const Conditions& conditions, con
     return options;
 }
 
+Machine with_reading(Machine machine, const Conditions& conditions, const Schedule& schedule) {
+    const auto tier = std::ranges::find(machine.storage, conditions.input, &StorageTier::name);
+    require(tier != machine.storage.end(), "the tier was found before");
+    const Reading& reading = *conditions.reading;
+    ReadPattern pattern = reading.pattern;
+    pattern.sample = sample_of(conditions, schedule.network);
+    const std::int64_t processes = ranks(schedule.mesh);
+    const ReadRates rates = read_rates(reading.system, pattern, processes, static_cast<double>(global_batch(schedule)));
+    const std::int64_t a_node = devices_per_node(machine.nodes.front());
+    const Bandwidth node = static_cast<double>(std::min(processes, a_node)) * rates.process;
+    const auto lower = [&](Sourced<Bandwidth>& figure, Bandwidth rate) {
+        if (!figure.source.empty() && figure.value <= rate) return;
+        figure = {rate, fmt::format("{} read so (bound by {})", reading.system.name, to_string(rates.bound))};
+    };
+    if (tier->per_node) {
+        lower(tier->read, node);
+    } else {
+        lower(tier->read, rates.together);
+        lower(tier->client, node);
+    }
+    return machine;
+}
+
 void add_input(Schedule& schedule, const Conditions& conditions, Machine& machine) {
     if (!conditions.input.empty()) sim::storage_tier(machine, conditions.input);
+    if (conditions.reading) machine = with_reading(std::move(machine), conditions, schedule);
     const schedule::InputData input{conditions.input, sample_of(conditions, schedule.network)};
     if (conditions.loader) {
-        add_inline_input(schedule, input, sim::loader_tiers(machine, *conditions.loader, ranks(schedule.mesh)));
+        const bool ahead = conditions.loader->reads_ahead && !input.tier.empty();
+        add_inline_input(schedule, ahead ? schedule::InputData{} : input,
+                         sim::loader_tiers(machine, *conditions.loader, ranks(schedule.mesh)));
+        if (ahead) schedule::add_input(schedule, input);
         machine = sim::with_loader(std::move(machine), *conditions.loader, schedule);
     } else if (!conditions.input.empty()) {
         schedule::add_input(schedule, input);

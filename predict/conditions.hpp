@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/file_system.hpp"
 #include "core/machine.hpp"
 #include "core/network.hpp"
 #include "core/schedule.hpp"
@@ -23,6 +24,12 @@ struct Jitter {
     double sigma = 0;       // relative standard deviation
     bool measured = false;  // instead: as the device's kernels differed when they were calibrated
     int samples = 20;       // steps that are drawn
+};
+
+/// How samples are read from a shared tier whose servers of data and of names are known.
+struct Reading {
+    FileSystem system;
+    ReadPattern pattern;  // `sample` is not looked at: Conditions::sample says it
 };
 
 /// Nodes that keep samples in memory and send them (sim::DataServers).
@@ -53,6 +60,7 @@ struct Conditions {
     std::int64_t devices_per_node = 0;    // that the job gets; 0: all
     std::string input{}, stage{};         // tiers that samples are read from, and copied from before; empty: none
     std::optional<Bytes> sample{};        // as stored; else the network's input as numbers
+    std::optional<Reading> reading{};     // absent: at the tier's own rates
     std::optional<std::int64_t> keep{};   // samples that a node keeps when they are staged
     std::optional<sim::Loader> loader{};  // inside the training process; else samples come a step ahead
     std::optional<DataServers> data_servers{};
@@ -76,6 +84,9 @@ sim::DataServers data_servers(const Conditions& conditions, const Network& netwo
 /// The simulation on the nodes that were asked for, with slow ones, degraded links and learners, without jitter.
 sim::Options conditioned(sim::Options options, const Conditions& conditions, const Machine& machine,
                          const Schedule& schedule, std::int64_t devices);
+
+/// The machine whose tier gives each node, and all of them, what such reading allows; never more than it gave before.
+Machine with_reading(Machine machine, const Conditions& conditions, const Schedule& schedule);
 
 /// Adds Loads of the samples where they are read from a tier or the loader is inline; the machine then gets its tiers.
 void add_input(Schedule& schedule, const Conditions& conditions, Machine& machine);

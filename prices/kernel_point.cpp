@@ -99,6 +99,15 @@ Conv evened(const Conv& op) {
     return output_shape(Op{even}) == output_shape(Op{op}) ? even : op;
 }
 
+// What is written is computed in tiles as wide as 32, 64 or 128 filters (backward_data: channels): of more than 64,
+// those that fill no tile are computed and thrown away. DeepBench has filters of whole tiles alone.
+Conv in_whole_tiles(Conv op, Pass pass) {
+    constexpr std::int64_t tile = 64;
+    std::int64_t& written = pass == Pass::backward_data ? op.channels : op.filters;
+    if (written > tile) written = (written + tile - 1) / tile * tile;
+    return op;
+}
+
 bool dilated(const Window& w) { return w.dilation_h != 1 || w.dilation_w != 1; }
 
 bool was_measured(const Conv& op) {
@@ -164,9 +173,11 @@ std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceShee
         const Conv even = evened(*asked);
         if (!was_measured(even)) return std::nullopt;
         const Conv conv = may_transform(problem) ? even : as_product(even, problem.pass);
-        const Bounds at_best = bounds(conv, problem.pass, problem.batch, sheet);
-        const ProductSizes sizes = product_sizes(conv, problem.pass, problem.batch);
-        return KernelPoint{{features(conv, sizes, at_best, sheet), task}, at_best};
+        const Conv tiled = in_whole_tiles(conv, problem.pass);
+        const Bounds at_best{bounds(tiled, problem.pass, problem.batch, sheet).compute,
+                             bounds(conv, problem.pass, problem.batch, sheet).memory};
+        const ProductSizes sizes = product_sizes(tiled, problem.pass, problem.batch);
+        return KernelPoint{{features(tiled, sizes, at_best, sheet), task}, at_best};
     }
     if (const auto* product = std::get_if<MatMul>(&problem.op)) {
         const ProductSizes sizes = product_sizes(*product, problem.pass, problem.batch);

@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/precision.hpp"
 #include "core/text.hpp"
+#include "models/file_systems.hpp"
 #include "models/frameworks.hpp"
 #include "models/fuse.hpp"
 #include "models/models.hpp"
@@ -85,6 +86,9 @@ TrainingRun training_run(const PublishedRow& row, const ReplaySettings& settings
     run.software = setting(settings, "software");
     run.loader = setting(settings, "loader");
     run.layout = setting(settings, "layout");
+    run.input = setting(settings, "input");
+    run.sample = setting(settings, "sample");
+    run.reading = setting(settings, "reading");
     if (!run.layout.empty() && run.layout != "nchw")
         throw InputError(fmt::format("layout '{}' is not nchw", run.layout));
     run.precision = parse_precision(needed(settings, "precision", row, "precision"));
@@ -174,6 +178,12 @@ predict::Job Replayer::job_of(const TrainingRun& run) {
                      .mode = sim::Mode::folded};
     job.conditions.devices_per_node = run.per_node;
     job.conditions.loader = sim::parse_loader(run.loader);
+    job.conditions.input = run.input;
+    if (!run.sample.empty()) job.conditions.sample = parse_quantity<Bytes>(run.sample);
+    if (!run.reading.empty()) {
+        job.conditions.reading = {models::mounted_file_system(job.machine, run.input),
+                                  parse_read_pattern(run.reading, {})};
+    }
     if (!run.software.empty()) job.framework.passes = models::load_software(run.software);
     return job;
 }

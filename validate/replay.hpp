@@ -20,8 +20,11 @@ namespace rehearse::validate {
 /// All that a step depends on.
 struct TrainingRun {
     std::string network, fuse = "off", machine, plan = "data";
-    std::string layout;         // of images, "nchw": 16-bit convolutions turn them; empty: as kernels want them
-    std::string loader;         // of samples, as predict --loader has it; empty: they are there
+    std::string layout;  // of images, "nchw": 16-bit convolutions turn them; empty: as kernels want them
+    std::string loader;  // of samples, as predict --loader has it; empty: they are there
+    std::string input,
+        sample;           // the tier that samples are read from, and their size as stored; empty: in memory, as numbers
+    std::string reading;  // how, as predict --reading has it; empty: at the tier's rates
     std::string software;       // values cross memory as often as under it; empty: as under the machine's own
     std::int64_t per_node = 0;  // devices of each node that the job gets; 0: all
     std::int64_t devices = 1;

@@ -18,6 +18,7 @@ std::span<const MachineFile> software_files();
 std::span<const MachineFile> framework_files();
 std::span<const MachineFile> library_files();
 std::span<const MachineFile> mpi_files();
+std::span<const MachineFile> file_system_files();
 /// models/devices.toml: devices that several machines have.
 std::string_view device_catalog();
 /// models/software.toml: how software drives devices.

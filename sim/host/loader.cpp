@@ -16,7 +16,8 @@ namespace rehearse::sim {
 
 namespace {
 
-// Links from a device to the bridge or NIC that `end` says, over bridges; the shortest route, empty where there is none.
+// Links from a device to the bridge or NIC that `end` says, over bridges; the shortest route, empty where there is
+// none.
 std::vector<int> route(const NodeKind& node, int device, const std::function<bool(const Vertex&)>& end) {
     std::vector<int> by(node.vertices.size(), -1), reached{device};
     for (std::size_t next = 0; next < reached.size(); ++next) {
@@ -148,6 +149,10 @@ std::optional<Loader> parse_loader(const std::string& text) {
     Loader loader;
     for (std::size_t i = 1; i < words.size(); ++i) {
         const std::string_view word = words[i];
+        if (word == "read=ahead") {
+            loader.reads_ahead = true;
+            continue;
+        }
         if (word == "copy=off") {
             loader.copy = Bandwidth{0};
         } else if (word == "stack=off") {
@@ -157,7 +162,8 @@ std::optional<Loader> parse_loader(const std::string& text) {
         } else if (word.starts_with("stack=")) {
             loader.stack = parse_quantity<Bandwidth>(word.substr(6));
         } else {
-            throw InputError(fmt::format("--loader {}: '{}' is neither stack=RATE nor copy=RATE", text, word));
+            throw InputError(
+                fmt::format("--loader {}: '{}' is none of stack=RATE, copy=RATE and read=ahead", text, word));
         }
         const Bandwidth rate = word.starts_with("stack=") ? loader.stack : *loader.copy;
         if (!word.ends_with("=off") && !(rate > Bandwidth{})) {

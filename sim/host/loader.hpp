@@ -22,8 +22,10 @@ struct Loader {
     /// To the device; absent: `pageable` of the narrowest link on its route from the processor, and nothing to a
     /// processor (DeviceClass::host), which computes where the batch lies.
     std::optional<Bandwidth> copy{};
+    bool reads_ahead = false;  // samples come from their tier a step ahead, by another thread; only copies are inline
 };
-/// "ahead" or nothing: samples come a step ahead, by others; "inline", "inline:stack=RATE:copy=RATE" (or off).
+/// "ahead" or nothing: samples come a step ahead, by others; "inline", "inline:stack=RATE:copy=RATE" (or off), with
+/// "read=ahead" where only the copies are inline.
 /// InputError for a text that says neither.
 std::optional<Loader> parse_loader(const std::string& text);
 
