@@ -190,7 +190,7 @@ std::vector<bool> needs_input_gradient(const Network& network) {
         const auto* communication = std::get_if<Communication>(&network.layers[i].op);
         const bool received =
             communication != nullptr && communication->movement == Movement::receive && communication->gradient;
-        trainable[i] = needed[i] || received || parameters(network.layers[i].op) > 0;
+        trainable[i] = needed[i] || received || weights_read(network.layers[i].op) > 0;
     }
     return needed;
 }

@@ -191,8 +191,6 @@ public:
     void operator()(const Precondition& precondition) const {
         const bool factor = precondition.work == Precondition::Work::factor;
         require(in(precondition.bucket, part_.buckets) == factor, "a factor, and nothing else, is of a bucket");
-        require(schedule_.methods.get<Curvature>().owners.size() == part_.buckets.size(),
-                "each bucket has an owner, or nobody");
         micro_batch(precondition.micro_batch);
     }
     void operator()(const PushPull& push_pull) const {

@@ -116,10 +116,12 @@ std::string factors_of_micro_batches(const Asked& asked) {
 }
 
 std::string axis_beside_data(const Asked& asked) {
-    if (method_of(asked.schedule).empty() || asked.schedule.methods.get<Averaging>().period > 0) return {};
+    const std::vector<const MethodRow*> used = methods_of(asked.schedule);
+    const auto row = std::ranges::find(used, true, &MethodRow::whole_networks);
+    if (row == used.end() || asked.schedule.methods.get<Averaging>().period > 0) return {};
     for (const Axis& axis : asked.schedule.mesh.axes) {
         if (axis.name != "data" && axis.name != "groups" && axis.size > 1) {
-            return fmt::format("{} beside data with {}", axis.name, method_of(asked.schedule));
+            return fmt::format("{} beside data with {}", axis.name, (*row)->name);
         }
     }
     return {};
@@ -158,7 +160,9 @@ bool has_direct_updates(const Schedule& schedule) {
 
 std::string momentum_of_tables(const Asked& asked) {
     const Options& options = asked.options;
-    const bool plain = options.momentum == 0 && options.weight_decay == 0;
+    // Adam and LAMB are of the other layers: nobody expects rows to be updated by them.
+    const bool plain =
+        asked.schedule.optimizer != Optimizer::sgd || (options.momentum == 0 && options.weight_decay == 0);
     return words(
         has_direct_updates(asked.schedule) && !plain,
         fmt::format("tables with --momentum {} and --weight-decay {}", options.momentum, options.weight_decay));
@@ -228,8 +232,7 @@ std::span<const Limit> limits_of_plans() {
          [](const Asked& a) { return words(a.schedule.precision == Precision::tf32, "--precision tf32"); }},
         {"--precision fp8", "no kernel of run multiplies it; choose bf16",
          [](const Asked& a) { return words(a.schedule.precision == Precision::fp8, "--precision fp8"); }},
-        {"axes beside data with server, compress=top or 1bit, kfac",
-         "their ranks train whole networks, in this version", axis_beside_data},
+        {"axes beside data with server", "their ranks train whole networks, in this version", axis_beside_data},
         {"server with place, copies or quorum",
          "servers run apart, without copies and with all groups, in this version; leave out place, copies and quorum",
          [](const Asked& a) {

@@ -37,7 +37,7 @@ std::vector<bool> wanted_gradients(const Network& network) {
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         const Op& op = network.layers[i].op;
         wanted[i] =
-            wanted[i] || parameters(op) > 0 || (moves(op, Movement::receive) && std::get<Communication>(op).gradient);
+            wanted[i] || weights_read(op) > 0 || (moves(op, Movement::receive) && std::get<Communication>(op).gradient);
     }
     return wanted;
 }

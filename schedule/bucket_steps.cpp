@@ -72,7 +72,7 @@ void BucketSteps::sum_ties(int b) {
                        .micro_batch = micro_batch_of_sum()};
     int& ready_by = context_.ready_by[at(b)];
     ready_by = append(std::move(action), {context_.last_compute, ready_by},
-                      fmt::format("bucket{}:tied_{}", b, pass_of(CollectiveKind::all_reduce)));
+                      fmt::format("bucket{}:tied_{}{}", b, pass_of(CollectiveKind::all_reduce), which_time()));
 }
 
 std::int64_t BucketSteps::sharing(int b) const {

@@ -130,13 +130,32 @@ void keep_attention(Network& network) {
     }
 }
 
-/// What a rank computes before stages are cut.
-Part part_of(const Network& network, const Plan& plan, Mesh& mesh) {
-    for (const PlanAxis* axis : axes()) {
-        if (axis->cut == nullptr) continue;
-        if (std::optional<Part> part = axis->cut(network, plan, mesh)) return *std::move(part);
+/// What `inner` makes of the layers of `outer`, as a part of the whole network.
+Part composed(const Part& outer, Part inner) {
+    for (Origin& origin : inner.origins) {
+        if (origin.layer < 0) continue;
+        const Origin& before = outer.origins[at(origin.layer)];
+        origin.layer = before.layer;
+        if (before.layer < 0) continue;
+        origin.tensor += before.tensor;
+        for (rehearse::Cut& cut : origin.cuts) cut.tensor += before.tensor;
+        origin.cuts.insert(origin.cuts.begin(), before.cuts.begin(), before.cuts.end());
+        origin.summed.insert(origin.summed.begin(), before.summed.begin(), before.summed.end());
+        origin.transposed = origin.transposed != before.transposed;
     }
-    return whole(network);
+    return inner;
+}
+
+/// What a rank computes before stages are cut: one axis after the other cuts what is left of the network.
+Part part_of(const Network& network, const Plan& plan, Mesh& mesh) {
+    Part part = whole(network);
+    for (const bool last : {false, true}) {
+        for (const PlanAxis* axis : axes()) {
+            if (axis->cut == nullptr || axis->cuts_last != last) continue;
+            if (std::optional<Part> next = axis->cut(part.network, plan, mesh)) part = composed(part, *std::move(next));
+        }
+    }
+    return part;
 }
 
 /// Of all copies in a step.

@@ -33,6 +33,13 @@ std::map<int, std::pair<int, std::int64_t>> axes_of_ties(const Stage& stage, Sta
     return axes;
 }
 
+/// Of each layer, whether ranks have pieces of its weights.
+std::vector<bool> pieces_of(const Part& part) {
+    std::vector<bool> pieces;
+    for (const Origin& origin : part.origins) pieces.push_back(!origin.cuts.empty());
+    return pieces;
+}
+
 }  // namespace
 
 const PipelineStrategy& strategy_of(const Plan& plan) {
@@ -54,10 +61,11 @@ void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
                         .tensor = choose_layer_sum(plan_, machine_, schedule.mesh),
                         .recompute = plan_.recompute,
                         .asynchronous = strategy_of(plan_).asynchronous};
-    bool alone = false;
+    bool alone = false, as_vectors = false;
     std::vector<int> begins;
     for (const Method* method : methods()) {
         if (method->updates_often != nullptr) options.asynchronous |= method->updates_often(plan_);
+        if (method->as_vectors != nullptr) as_vectors |= method->as_vectors(plan_);
         if (method->alone != nullptr) alone |= method->alone(plan_);
         if (method->bucket_begins == nullptr) continue;
         const std::vector<int> more = method->bucket_begins(plan_, stage, schedule);
@@ -67,9 +75,17 @@ void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
     for (const int axis : axes) {
         if (axis >= 0) options.sum.algorithms[axis] = choose_all_reduce(plan_, machine_, schedule.mesh, axis);
     }
+    if (as_vectors && !stage.ties.empty()) {
+        throw InputError(
+            fmt::format("--plan '{}': network '{}' has a table that two stages share; each would have its part of the "
+                        "gradient in a "
+                        "vector of its own: without pipe, or with gradients that are summed",
+                        plan_.text, schedule.network.name));
+    }
     const auto ties = axes_of_ties(stage, StageIndex{options_.size()}, schedule.mesh);
-    stage.part.buckets = make_buckets(stage.part.network, wire_type(schedule.precision), plan_.first_bucket,
-                                      plan_.bucket, axes, begins, ties);
+    stage.part.buckets =
+        make_buckets(stage.part.network, wire_type(schedule.precision), plan_.first_bucket, plan_.bucket, axes, begins,
+                     ties, as_vectors ? pieces_of(stage.part) : std::vector<bool>{});
     for (const Method* method : methods()) {
         if (method->settle != nullptr) method->settle(stage.part, schedule);
     }
@@ -82,7 +98,10 @@ RankClass ClassMaker::make(StageIndex stage, std::int64_t batch) const {
     made.batch = batch;
     if (batch > 0) made.name += fmt::format(":batch{}", batch);
     const PipelineShape shape{stages(), schedule_.micro_batches, plan_.chunks};
-    make_steps(schedule_, plan_, strategy_of(plan_).order(stage, shape), of.chunks, options_[at(stage)], made);
+    const PipelineStrategy& strategy = strategy_of(plan_);
+    const StepOptions& options = options_[at(stage)];
+    const bool drains = options.asynchronous && !strategy.asynchronous;  // each update is of what all stages have now
+    make_steps(schedule_, plan_, drains ? one_by_one(shape) : strategy.order(stage, shape), of.chunks, options, made);
     return made;
 }
 

@@ -31,6 +31,9 @@ private:
     bool is_halo(int i) const;
     /// The halo right before a layer with weights, that nobody else reads.
     int own_halo(int i, Chunk chunk) const;
+    /// Whether layer i works on rows that need no exchange, behind one (a convolution whose edges are apart): all who
+    /// read the halo come later, so that its gradient leaves before layer i's is made.
+    bool precedes(int i, Chunk chunk) const;
     /// Of one dimension after the other: gradients of the rows that were lent.
     void send_halos(int halo, Chunk chunk);
     /// An exchange that one layer alone reads.

@@ -91,7 +91,8 @@ void StepMaker::run(const Order& order) {
             if (forwards > 0 && backwards > 0) context_.steps.reserve((forwards + backwards) * (order.size() / 2 + 1));
         }
         steps_.end_item();
-        if (!item.forward && context_.options.asynchronous) buckets_.sum_and_update();
+        // A micro-batch has gone back through all chunks when the first one is done.
+        if (!item.forward && item.chunk == 0 && context_.options.asynchronous) buckets_.sum_and_update();
     }
     if (!context_.options.asynchronous) buckets_.sum_and_update();
     for (const auto& method : buckets_.methods()) method->end();
@@ -154,9 +155,14 @@ void StepMaker::backward_of(Chunk chunk) {
             if (exchanged_.erase(i) > 0) continue;
             if (i < sent_down_to_ || i > sent_from_) communicate_backward(i, *op);
         } else {
+            if (precedes(i, chunk)) send_halos(i - 1, chunk);
             gradients_of(i, chunk);
         }
     }
+}
+
+bool StepMaker::precedes(int i, Chunk chunk) const {
+    return i > chunk.begin && is_halo(i - 1) && readers_[at(i - 1)].front() > i;
 }
 
 void StepMaker::gradients_of(int i, Chunk chunk) {

@@ -21,7 +21,9 @@ double cost(const MatMul& dense) {
 std::vector<int> by_cost(const Part& part) {
     std::vector<int> order;
     for (std::size_t b = 0; b < part.buckets.size(); ++b) {
-        if (is_preconditioned(op_of(part, static_cast<int>(b)))) order.push_back(static_cast<int>(b));
+        // The gradient of a table that another stage has, too, is of both its uses.
+        if (part.buckets[b].tie < 0 && is_preconditioned(op_of(part, static_cast<int>(b))))
+            order.push_back(static_cast<int>(b));
     }
     std::ranges::stable_sort(order, [&](int a, int b) { return cost(dense_of(part, a)) > cost(dense_of(part, b)); });
     return order;
@@ -74,12 +76,6 @@ MatMul dense_of(const Part& part, int bucket) {
 
 std::vector<std::int64_t> owners_of(const Part& part, std::int64_t ranks) {
     const std::vector<int> order = by_cost(part);
-    if (order.empty()) {
-        throw InputError(
-            fmt::format("network '{}' has no dense layer or 2-D convolution of its own weights, without a fused "
-                        "activation: kfac needs one",
-                        part.network.name));
-    }
     std::vector<double> load(at(ranks));
     std::vector<std::int64_t> owners(part.buckets.size(), -1);
     for (const int bucket : order) {
@@ -99,7 +95,7 @@ std::vector<int> owned_by(const Part& part, const std::vector<std::int64_t>& own
 std::vector<int> most_owned(const Part& part, const std::vector<std::int64_t>& owners) {
     std::vector<int> most;
     double highest = 0;
-    const std::int64_t ranks = *std::ranges::max_element(owners) + 1;
+    const std::int64_t ranks = owners.empty() ? 0 : *std::ranges::max_element(owners) + 1;
     for (std::int64_t rank = 0; rank < ranks; ++rank) {
         std::vector<int> owned = owned_by(part, owners, rank);
         double sum = 0;

@@ -17,7 +17,6 @@ namespace rehearse {
 struct Curvature {
     int period = 0;  // updates by one pair of inverses; 0: there are none
     double damping = 0.03;
-    std::vector<std::int64_t> owners{};  // by bucket of the one class: place along data of who inverts; -1: nobody
     bool operator==(const Curvature&) const = default;
 };
 /// Elements of both factors' lower triangles.
@@ -37,7 +36,7 @@ std::int64_t losses_of_sample(const Op& op);
 std::vector<int> preconditioned_alone(const Network& network);
 
 /// By bucket: the rank of `ranks` that inverts, largest layers first, each to whom has least to do by the cubes of both
-/// factors' rows (Pauloski et al. 2020, section IV); -1: not preconditioned. InputError when no layer is.
+/// factors' rows (Pauloski et al. 2020, section IV); -1: not preconditioned. A rank is told by its shard_of.
 std::vector<std::int64_t> owners_of(const Part& part, std::int64_t ranks);
 /// A rank's buckets, the costliest first.
 std::vector<int> owned_by(const Part& part, const std::vector<std::int64_t>& owners, std::int64_t rank);

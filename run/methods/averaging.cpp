@@ -37,6 +37,15 @@ bool AveragingMethod::prepare(ReadyStep& ready) {
 void AveragingMethod::prepare_mean(ReadyStep& ready, const Communicate& communicate) const {
     const kernels::View weights = rank_.tensors.bucket(communicate.bucket()).weights;
     ready.data = weights;
+    if (!rank_.schedule.shares.samples.empty()) {  // weighed by the samples that they were trained on
+        const std::int64_t own = samples_of(rank_.schedule, shard_of(rank_.schedule.mesh, rank_.rank));
+        const auto share =
+            static_cast<float>(static_cast<double>(own) / static_cast<double>(global_batch(rank_.schedule)));
+        ready.before = [weights, share] {
+            for (float& weight : std::span<float>{weights}) weight *= share;
+        };
+        return;
+    }
     const auto models = static_cast<float>(size_of(rank_.schedule.mesh, communicate.axis));
     ready.after = [weights, models] {
         for (float& weight : std::span<float>{weights}) weight /= models;
@@ -78,7 +87,7 @@ void AveragingMethod::pull_together(int bucket) {
 }
 
 // Each model's losses are means over its own micro-batch.
-std::int64_t AveragingMethod::loss_batch(std::int64_t /*batch*/) const { return micro_batch_size(rank_.schedule); }
+std::int64_t AveragingMethod::loss_batch(std::int64_t /*batch*/) const { return rank_.micro_batch(); }
 
 void AveragingMethod::visit_state(const UseNumbers& use) {
     for (auto& [bucket, of] : averages_) {

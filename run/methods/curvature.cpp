@@ -44,9 +44,8 @@ bool CurvatureMethod::prepare(ReadyStep& ready) {
 
 // Who owns more layers than the rank with most to do (small ones) does the rest of them with the last that both have.
 void CurvatureMethod::prepare_owned(ReadyStep& ready, const Precondition& step) {
-    const std::vector<std::int64_t>& owners = rank_.schedule.methods.get<Curvature>().owners;
-    const std::vector<int> owned =
-        owned_by(rank_.part(), owners, rank_.coordinates[at(axis_index(rank_.schedule.mesh, "data"))]);
+    const std::vector<std::int64_t> owners = owners_of(rank_.part(), shards(rank_.schedule.mesh));
+    const std::vector<int> owned = owned_by(rank_.part(), owners, shard_of(rank_.schedule.mesh, rank_.rank));
     const bool last = step.place + 1 == static_cast<int>(most_owned(rank_.part(), owners).size());
     const auto end = last ? owned.size() : std::min(owned.size(), at(step.place + 1));
     std::vector<std::function<void()>> all;

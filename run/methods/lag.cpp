@@ -13,6 +13,13 @@ void LagMethod::begin_step() {
     ++begun_;
 }
 
+void LagMethod::visit_state(const UseNumbers& use) {
+    use(rank_.tensors.gradients());
+    auto begun = static_cast<float>(begun_);  // exact to 2^24
+    use({&begun, 1});
+    begun_ = static_cast<std::int64_t>(begun);
+}
+
 void LagMethod::save(ProgramState& state) const {
     state.begun = begun_;
     state.made_scale = made_scale_;

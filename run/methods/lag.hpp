@@ -16,6 +16,8 @@ public:
     void begin_step() override;
     /// The first step has no gradients to update by.
     bool updates() const override { return begun_ > 1; }
+    /// The gradients that the last step has made, and how many steps have begun.
+    void visit_state(const UseNumbers& use) override;
     void save(ProgramState& state) const override;
     void restore(const ProgramState& state) override;
 

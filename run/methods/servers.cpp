@@ -73,6 +73,7 @@ constinit const MethodRow servers{.name = "servers",
                                   .make = make_method<ServersMethod>,
                                   .sums_gradients = false,
                                   .own_state = true,
+                                  .whole_networks = true,
                                   .reference = train_by_servers};
 
 }  // namespace rehearse::run

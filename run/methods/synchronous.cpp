@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/methods/synchronous.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/weight_versions.hpp"
 #include "kernels/convert.hpp"
 #include "run/pieces.hpp"
 #include "run/steps/gradient_sums.hpp"
@@ -132,11 +134,17 @@ void SynchronousMethod::spoil(int bucket) const {
 
 // Adasum combines each rank's own mean.
 std::int64_t SynchronousMethod::loss_batch(std::int64_t batch) const {
-    return combines_gradients(rank_.rank_class) ? rank_.schedule.batch_per_rank : batch;
+    const auto& classes = rank_.schedule.classes;  // a stage without weights has none to combine
+    if (std::ranges::none_of(classes, combines_gradients)) return batch;
+    const bool each_time = std::ranges::any_of(classes, updates_each_micro_batch);
+    return rank_.schedule.batch_per_rank / (each_time ? rank_.schedule.micro_batches : 1);
 }
 
+Reference train_in_step;             // run/reference/single_rank_in_step.cpp
 extern const MethodRow synchronous;  // a row of methods.cpp
-constinit const MethodRow synchronous{
-    .name = "synchronous", .used = [](const Schedule&) { return true; }, .make = make_method<SynchronousMethod>};
+constinit const MethodRow synchronous{.name = "synchronous",
+                                      .used = [](const Schedule&) { return true; },
+                                      .make = make_method<SynchronousMethod>,
+                                      .reference = train_in_step};
 
 }  // namespace rehearse::run

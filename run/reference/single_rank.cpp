@@ -45,9 +45,7 @@ Trained SingleRank::train_together(int perturbation) const {
     std::vector<float> before(program.tensors().gradients().size());  // of the step before
     BySize others;
     for (int step = 0; step < options_.steps; ++step) {
-        if (asynchronous()) {
-            train_asynchronously(program, step);
-        } else if (!schedule_.shares.samples.empty()) {
+        if (!schedule_.shares.samples.empty()) {
             sum_gradients_of_shares(program, step, others);
         } else {
             sum_gradients(program, step, 0, global_batch(schedule_), micro_batch_size(schedule_));
@@ -59,38 +57,35 @@ Trained SingleRank::train_together(int perturbation) const {
         }
         if (last(step)) trained.gradients = result(program).gradients;
         const bool skipped = options_.skipped.size() > at(step) && options_.skipped[at(step)];
-        if (!asynchronous() && step >= schedule_.methods.get<Lag>().steps && !skipped) update(program);
+        if (step >= schedule_.methods.get<Lag>().steps && !skipped) update(program);
     }
     trained.weights = result(program).weights;
     return trained;
 }
 
-void SingleRank::update(Program& program) {
+void SingleRank::update(Program& program) const {
+    std::map<int, std::vector<float>> kept;  // of layers whose rows are updated as soon as their gradients are made
+    for (const RankClass& rank_class : schedule_.classes) {
+        for (std::size_t i = 0; i < rank_class.part.network.layers.size(); ++i) {
+            const int whole = rank_class.part.origins[i].layer;
+            if (!updates_directly(rank_class.part.network.layers[i].op)) continue;
+            kept[whole] = floats_of(program.tensors().layer(whole).weights);
+        }
+    }
     for (ReadyStep& ready : program.steps()) {
         if (std::holds_alternative<Update>(ready.step->action)) program.compute(ready, 0, 0);
+    }
+    for (auto& [layer, weights] : kept) {
+        const std::vector<float> gradients = floats_of(program.tensors().layer(layer).gradients);
+        for (std::size_t i = 0; i < weights.size(); ++i)
+            weights[i] -= options_.hyperparameters.learning_rate * gradients[i];
+        assign(program.tensors().layer(layer).weights, weights);
     }
     program.end_step();  // the weights are read now
 }
 
 bool SingleRank::asynchronous() const {
     return std::ranges::any_of(schedule_.classes, [](const RankClass& c) { return updates_each_micro_batch(c); });
-}
-
-// What PipeDream means, written out (Narayanan et al. 2019, section 3.3): the gradients of micro-batch m, on the
-// samples that all copies of the network take as their m-th, are those at the weights that stage s has after
-// max(0, m - (stages - 1 - s)) updates; they are the next update of every stage.
-void SingleRank::train_asynchronously(Program& program, int step) const {
-    const std::span<float> weights = program.tensors().weights();
-    std::vector<std::vector<float>> after;  // so many updates, all latest weights
-    after.emplace_back(weights.begin(), weights.end());
-    const std::int64_t size = micro_batch_size(schedule_);
-    for (int m = 0; m < schedule_.micro_batches; ++m) {
-        put_stale_weights(program, after, m);
-        sum_gradients(program, step, m * size, global_batch(schedule_), schedule_.batch_per_rank);
-        std::ranges::copy(after.back(), weights.begin());
-        update(program);
-        after.emplace_back(weights.begin(), weights.end());
-    }
 }
 
 void SingleRank::put_stale_weights(Program& program, const std::vector<std::vector<float>>& after, int m) const {
@@ -121,6 +116,18 @@ void SingleRank::sum_gradients(Program& program, int step, std::int64_t first, s
     }
     // Each micro-batch's loss was a mean over its own samples.
     std::ranges::transform(sum, gradients.begin(), [&](double value) { return static_cast<float>(value / count); });
+}
+
+std::vector<float> SingleRank::gradients_of_shard(Program& program, int step, std::int64_t shard,
+                                                  std::optional<int> micro_batch) const {
+    const std::int64_t size = samples_of(schedule_, shard) / schedule_.micro_batches;
+    BySize others;
+    const bool usual = schedule_.shares.samples.empty();
+    Program& own = usual ? program : of_size(size, others);
+    if (!usual) assign(own.tensors().weights(), floats_of(program.tensors().weights()));
+    const std::int64_t first = first_sample(schedule_, shard) + micro_batch.value_or(0) * size;
+    sum_gradients(own, step, first, first + (micro_batch ? 1 : schedule_.micro_batches) * size, size);
+    return floats_of(own.tensors().gradients());
 }
 
 Program& SingleRank::of_size(std::int64_t size, BySize& others) const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/schedule.hpp"
@@ -34,11 +35,21 @@ public:
     bool last(int step) const { return step + 1 == options_.steps; }
     /// The whole network at its first weights.
     std::unique_ptr<Program> model(int perturbation) const;
-    static void update(Program& program);
+    /// The optimizer's step; rows of shared tables are updated by plain SGD.
+    void update(Program& program) const;
     /// The mean over micro-batches of as many samples as the schedule of one rank has, from `first` and every `apart`
     /// further on, to the end of the batch.
     void sum_gradients(Program& program, int step, std::int64_t first, std::int64_t end, std::int64_t apart) const;
     Trained result(Program& program) const;
+    /// The gradients of the mean loss of a shard's samples; of its micro-batch `micro_batch`, where that is given.
+    std::vector<float> gradients_of_shard(Program& program, int step, std::int64_t shard,
+                                          std::optional<int> micro_batch) const;
+    /// A training by the gradient of the whole batch.
+    Trained train_together(int perturbation) const;
+    /// Whether weights are updated after each micro-batch.
+    bool asynchronous() const;
+    /// Puts the weights that each stage has for micro-batch m, of those `after` so many updates of this step.
+    void put_stale_weights(Program& program, const std::vector<std::vector<float>>& after, int m) const;
 
 private:
     void perturb(Program& program, std::uint64_t seed) const;
@@ -52,11 +63,6 @@ private:
     Program& of_size(std::int64_t size, BySize& others) const;
     /// The mean over all samples of the batch, where copies have micro-batches of different sizes.
     void sum_gradients_of_shares(Program& program, int step, BySize& others) const;
-
-    Trained train_together(int perturbation) const;
-    bool asynchronous() const;
-    void train_asynchronously(Program& program, int step) const;
-    void put_stale_weights(Program& program, const std::vector<std::vector<float>>& after, int m) const;
 
     const Schedule& schedule_;
     const Schedule& single_;

@@ -13,6 +13,7 @@ struct Models {
     const Averaging& averaging;
     std::vector<std::unique_ptr<Program>> models;
     std::vector<double> average, last;
+    std::vector<double> shares{};  // by model, of the samples
 
     explicit Models(const Averaging& of) : averaging(of) {}
     std::span<float> weights(std::size_t model) const { return models[model]->tensors().weights(); }
@@ -48,10 +49,8 @@ struct Models {
     void replace() const {
         for (std::size_t k = 0; k < average.size(); ++k) {
             double sum = 0;
-            for (std::size_t i = 0; i < models.size(); ++i) sum += weights(i)[k];
-            for (std::size_t i = 0; i < models.size(); ++i) {
-                weights(i)[k] = static_cast<float>(sum / static_cast<double>(models.size()));
-            }
+            for (std::size_t i = 0; i < models.size(); ++i) sum += shares[i] * weights(i)[k];
+            for (std::size_t i = 0; i < models.size(); ++i) weights(i)[k] = static_cast<float>(sum);
         }
     }
 };
@@ -63,11 +62,14 @@ Trained train_models(const SingleRank& single, std::int64_t rank, int perturbati
     const ReferenceOptions& options = single.options();
     Models all{schedule.methods.get<Averaging>()};
     const std::int64_t learners = schedule.methods.get<Averaging>().learners;
-    for (std::int64_t i = 0; i < learners * shards(schedule.mesh); ++i)
+    for (std::int64_t i = 0; i < learners * shards(schedule.mesh); ++i) {
         all.models.push_back(single.model(perturbation));
+        all.shares.push_back(static_cast<double>(samples_of(schedule, i / learners)) /
+                             static_cast<double>(learners * global_batch(schedule)));
+    }
     all.begin();
     const bool elastic = schedule.methods.get<Averaging>().elastic > 0;
-    const std::int64_t size = micro_batch_size(schedule), parts = schedule.micro_batches;
+    const std::int64_t parts = schedule.micro_batches;
     const auto takes = [&](std::int64_t shard, int step, std::int64_t part, std::int64_t learner) {
         if (options.taken.empty()) return part / schedule.methods.get<Averaging>().period == learner;
         return options.taken[at(shard)][at(step)][at(part)] == learner;
@@ -79,9 +81,10 @@ Trained train_models(const SingleRank& single, std::int64_t rank, int perturbati
             bool pulled = !elastic;
             for (std::int64_t part = 0; part < parts; ++part) {
                 if (!takes(shard, step, part, static_cast<std::int64_t>(i) % learners)) continue;
-                const std::int64_t first = shard * schedule.batch_per_rank + part * size;
-                single.sum_gradients(*all.models[i], step, first, first + 1, 1);
-                SingleRank::update(*all.models[i]);
+                Program& model = *all.models[i];
+                assign(model.tensors().gradients(),
+                       single.gradients_of_shard(model, step, shard, static_cast<int>(part)));
+                single.update(model);
                 if (!pulled) all.pull(i, apart[i]);
                 pulled = true;
             }

@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "core/index.hpp"
+#include "core/methods/compression.hpp"
 #include "core/methods/curvature.hpp"
 #include "run/random.hpp"
-#include "run/reference/single_rank.hpp"
+#include "run/reference/by_buckets.hpp"
 
 namespace rehearse::run {
 
@@ -184,19 +185,19 @@ Trained train_by_curvature(const SingleRank& single, std::int64_t /*rank*/, int 
     const std::unique_ptr<Program> model = single.model(perturbation);
     Program& program = *model;
     const std::vector<Layer>& layers = program.part().network.layers;
+    const Combine combine = schedule.methods.get<Compression>() == Compression{} ? summing() : compressing(schedule);
     Trained trained;
     Rounding rounding{perturbation};
     for (int step = 0; step < options.steps; ++step) {
         std::map<int, Factors> factors;  // by layer
         for (int m = 0; m < schedule.micro_batches; ++m) {
-            const std::span<float> gradients = program.tensors().gradients();
-            std::vector<double> sum(gradients.size());
+            std::vector<std::vector<float>> by_shard;
             const std::int64_t size = micro_batch_size(schedule), ranks = shards(schedule.mesh);
             for (std::int64_t rank = 0; rank < ranks; ++rank) {
                 const std::int64_t first = rank * schedule.batch_per_rank + m * size;
                 options.load(step, first, program);
                 program.compute_gradients(options.dropout_seed(step), first);
-                for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradients[i] / static_cast<double>(ranks);
+                by_shard.push_back(floats_of(program.tensors().gradients()));
                 for (std::size_t i = 0; i < layers.size() && m == 0; ++i) {
                     const std::optional<MatMul> dense = as_dense(layers[i].op);
                     if (!dense) continue;
@@ -209,14 +210,14 @@ Trained train_by_curvature(const SingleRank& single, std::int64_t /*rank*/, int 
                     }
                 }
             }
-            std::ranges::transform(sum, gradients.begin(), [](double value) { return static_cast<float>(value); });
+            assign(program.tensors().gradients(), brought_together(schedule, program, by_shard, combine, Of::batch));
             for (const auto& [i, of] : factors) {
                 precondition(of, schedule.methods.get<Curvature>().damping, layers[at(i)].op, rounding,
                              program.tensors().layer(i).gradients);
             }
             if (single.last(step) && m + 1 == schedule.micro_batches)
                 trained.gradients = single.result(program).gradients;
-            SingleRank::update(program);
+            single.update(program);
         }
     }
     trained.weights = single.result(program).weights;

@@ -90,7 +90,7 @@ Trained train_by_elastic_servers(const SingleRank& single, std::int64_t rank, in
             const std::int64_t first =
                 shard_of(schedule.mesh, worker) * schedule.batch_per_rank + m * micro_batch_size(schedule);
             single.sum_gradients(*own.model, own.step, first, first + 1, 1);
-            SingleRank::update(*own.model);
+            single.update(*own.model);
         }
     };
     const auto pull = [&](const Served& served) {

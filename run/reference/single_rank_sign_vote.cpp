@@ -1,39 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a vote on the signs of gradients means, written out for one rank.
-#include "core/index.hpp"
-#include "run/reference/single_rank.hpp"
+#include "run/reference/by_buckets.hpp"
 
 namespace rehearse::run {
 
-// Each rank's gradient is of its own samples; where more of them are below 0 than not, the weight goes up by the
-// learning rate, where fewer, down, else it stays. A gradient of 0 counts as one above.
+// Where more of the ranks' gradients are below 0 than not, the weight goes up by the learning rate, where fewer, down,
+// else it stays. A gradient of 0 counts as one above.
 Trained train_by_vote(const SingleRank& single, std::int64_t /*rank*/, int perturbation) {
-    const Schedule& schedule = single.schedule();
-    const std::unique_ptr<Program> model = single.model(perturbation);
-    const std::int64_t ranks = shards(schedule.mesh);
-    Trained trained;
-    for (int step = 0; step < single.options().steps; ++step) {
-        std::vector<std::vector<int>> votes(single.layers().size());  // for going down, less those for going up
-        for (std::int64_t rank = 0; rank < ranks; ++rank) {
-            const std::int64_t first = rank * schedule.batch_per_rank;
-            single.sum_gradients(*model, step, first, first + schedule.batch_per_rank, micro_batch_size(schedule));
-            for (std::size_t layer = 0; layer < votes.size(); ++layer) {
-                const std::vector<float> gradients =
-                    floats_of(model->tensors().layer(static_cast<int>(layer)).gradients);
-                votes[layer].resize(gradients.size());
-                for (std::size_t i = 0; i < gradients.size(); ++i) votes[layer][i] += gradients[i] < 0 ? -1 : 1;
-            }
+    const auto vote = [](std::span<const std::int64_t> /*ranks*/, int /*bucket*/,
+                         const std::vector<std::vector<float>>& own) {
+        std::vector<float> decided;
+        for (std::size_t i = 0; i < own.front().size(); ++i) {
+            int votes = 0;  // for above, less those for below
+            for (const std::vector<float>& one : own) votes += one[i] < 0 ? -1 : 1;
+            decided.push_back(votes > 0 ? 1.0F : votes < 0 ? -1.0F : 0.0F);
         }
-        for (std::size_t layer = 0; layer < votes.size() && ranks > 1; ++layer) {
-            std::vector<float> decided;
-            for (const int vote : votes[layer]) decided.push_back(vote > 0 ? 1.0F : vote < 0 ? -1.0F : 0.0F);
-            assign(model->tensors().layer(static_cast<int>(layer)).gradients, decided);
-        }
-        if (single.last(step)) trained.gradients = single.result(*model).gradients;
-        SingleRank::update(*model);
-    }
-    trained.weights = single.result(*model).weights;
-    return trained;
+        return decided;
+    };
+    return train_by_buckets(single, perturbation, vote, Of::batch);
 }
 
 }  // namespace rehearse::run

@@ -62,7 +62,7 @@ void GradientSums::add_weights(ReadyStep& ready, const Compute& compute) {
     if (!gradients.empty()) {
         const bool gives = compute.problem.pass == Pass::backward_weights || !has_pass(op, Pass::backward_weights);
         const bool fresh = gives && has_weight_gradient_.insert(compute.layer).second;
-        const bool first = fresh || written_each_time_.contains(compute.layer);
+        const bool first = fresh || is_written_each_time(compute.layer);
         const bool as_made = gradients.type() == compute.problem.type;
         if (gives && !(first && as_made)) {
             const kernels::View part = part_of_scratch(gradients.size(), compute.problem.type);
@@ -82,10 +82,16 @@ kernels::View GradientSums::part_of_scratch(std::size_t size, DataType type) {
     return part;
 }
 
+bool GradientSums::is_written_each_time(int layer) const {
+    const int owner = rank_.part().network.layers[at(layer)].weights_of;
+    return written_each_time_.contains(owner >= 0 ? owner : layer);
+}
+
 // Whoever shares a layer's weights comes after it in the network, so before it in the backward pass. Its gradients are
-// those of all micro-batches when the last of them has reached the owner.
+// those of all micro-batches when the last of them has reached the owner, or of this one where each is summed by
+// itself.
 void GradientSums::add_ties(ReadyStep& ready, const Compute& compute) const {
-    const bool last = compute.micro_batch + 1 == rank_.schedule.micro_batches;
+    const bool last = compute.micro_batch + 1 == rank_.schedule.micro_batches || is_written_each_time(compute.layer);
     const bool makes = compute.problem.pass == Pass::backward_weights ||
                        (compute.problem.pass == Pass::backward_data && gradients_together(compute.problem.op));
     if (!last || !makes) return;

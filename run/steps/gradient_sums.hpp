@@ -36,6 +36,8 @@ public:
 
 private:
     kernels::View part_of_scratch(std::size_t size, DataType type);
+    /// Whether each micro-batch writes the gradient of this layer's weights anew.
+    bool is_written_each_time(int layer) const;
     void add_ties(ReadyStep& ready, const Compute& compute) const;
 
     RankContext& rank_;

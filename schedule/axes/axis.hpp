@@ -11,9 +11,12 @@ namespace rehearse::schedule {
 
 struct PlanAxis {
     Vocabulary vocabulary;
-    /// What a rank computes of the network; nothing where the plan does not ask for it. May add joined axes to the
-    /// mesh. Null for axes that leave layers as they are. InputError when the network cannot be cut so.
+    /// What a rank computes of the network, of which other axes may have left a rank's part; nothing where the plan
+    /// does not ask for it. May add joined axes to the mesh. Null for axes that leave layers as they are. InputError
+    /// when the network cannot be cut so.
     std::optional<Part> (*cut)(const Network& network, const Plan& plan, Mesh& mesh) = nullptr;
+    /// Whether it cuts what other axes have left: it takes any layer; they look for those of the whole network.
+    bool cuts_last = false;
 };
 
 /// The table, in axes/table.cpp.

@@ -43,14 +43,11 @@ constexpr std::array words{
 
 constexpr std::array conflicts_of_shares{
     Conflict{"server", When::later, "what ranks send on their own would have to be weighed by their samples"},
-    Conflict{"local", When::later, "models would have to be weighed by their samples"},
-    Conflict{"compress=1bit", When::later, "gradients would have to be weighed by their samples"},
-    Conflict{"compress=top", When::later, "gradients would have to be weighed by their samples"},
+    Conflict{"learners", When::later, "each of a rank's models would have batches of another size"},
     Conflict{"microbatch", When::never, "each copy's are of another size", {}, "say how many: microbatches"},
     Conflict{"dense=shared", When::never, "ranks gather as many samples from each other"},
     Conflict{"tables=shared", When::never, "ranks look up as many samples of each other"},
     Conflict{"kfac", When::never, "factors are means over as many rows of each rank"},
-    Conflict{"pipedream", When::later, "updates after each micro-batch would have to be weighed by its samples"},
     Conflict{"allreduce=adasum", When::never, "it combines means of as many samples"},
 };
 constexpr std::array conflicts_of_microbatch{

@@ -56,6 +56,15 @@ Order interleaved(StageIndex stage, PipelineShape shape) {
     return alternating(forwards, backwards, std::min(ahead, total));
 }
 
+Order one_by_one(PipelineShape shape) {
+    Order order;
+    for (int i = 0; i < shape.micro_batches; ++i) {
+        for (int chunk = 0; chunk < shape.chunks; ++chunk) order.push_back({true, i, chunk});
+        for (int chunk = shape.chunks; chunk-- > 0;) order.push_back({false, i, chunk});
+    }
+    return order;
+}
+
 std::span<const PipelineStrategy> pipeline_strategies() {
     static constexpr std::array strategies{
         PipelineStrategy{"1f1b", "one forward, one backward; least memory", one_f_one_b},

@@ -42,6 +42,10 @@ Order interleaved(StageIndex stage, PipelineShape shape);
 /// max(0, m - (stages - 1 - stage)) updates, for micro-batch m. A step still begins with an empty pipeline.
 Order pipedream(StageIndex stage, PipelineShape shape);
 
+/// One micro-batch after the other through all chunks, forward and back, where each updates the weights that the next
+/// one starts from: the pipeline is empty in between.
+Order one_by_one(PipelineShape shape);
+
 struct PipelineStrategy {
     std::string_view name, summary;
     Order (*order)(StageIndex stage, PipelineShape shape);

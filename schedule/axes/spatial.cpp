@@ -13,10 +13,12 @@
 
 namespace rehearse::schedule {
 
-SpatialSplitter::SpatialSplitter(const Network& network, std::span<const SpatialAxis> axes, std::string grid)
+SpatialSplitter::SpatialSplitter(const Network& network, std::span<const SpatialAxis> axes, std::string grid,
+                                 Edges edges)
     : network_(network),
       axes_(axes),
       grid_(std::move(grid)),
+      edges_(edges),
       all_((1U << axes.size()) - 1),
       needed_(needs_input_gradient(network)),
       held_(network.layers.size()) {
@@ -143,8 +145,8 @@ std::vector<int> SpatialSplitter::inputs_lying(unsigned cut) {
     return inputs;
 }
 
-Part split_spatial(const Network& network, std::span<const SpatialAxis> axes, const std::string& grid) {
-    return SpatialSplitter{network, axes, grid}.run();
+Part split_spatial(const Network& network, std::span<const SpatialAxis> axes, const std::string& grid, Edges edges) {
+    return SpatialSplitter{network, axes, grid, edges}.run();
 }
 
 }  // namespace rehearse::schedule

@@ -17,6 +17,12 @@ struct SpatialAxis {
     std::int64_t dim = 1;
 };
 
+/// Whether a convolution's rows at the edge of a block are computed apart from the others, which then wait for no
+/// neighbour (Plan::methods).
+struct Edges {
+    bool apart = false;
+};
+
 /// What each rank of a grid computes: its block of every image. The weights are whole on each, their gradients a sum
 /// over the grid (Origin::summed). Walks the network once and keeps for each output the axes along which it is cut:
 /// - a convolution, transposed convolution or pool gets the rows that it lacks from the neighbours (Movement::halo),
@@ -29,6 +35,9 @@ struct SpatialAxis {
 /// Where the ranks cannot share rows evenly, or a layer needs all of an image, they gather it along that axis and all
 /// compute the same from there on (Resize: and take their blocks again). InputError when the samples cannot be cut
 /// evenly, or no layer with weights works on blocks. `grid`, the axis that `axes` make together, is what sums go along.
-Part split_spatial(const Network& network, std::span<const SpatialAxis> axes, const std::string& grid);
+/// With `edges.apart` a convolution is three: of the rows that need no other rank's, which is computed while the halo
+/// is exchanged (in a grid: that of the last dimension), and of those before and behind them; then they are joined.
+Part split_spatial(const Network& network, std::span<const SpatialAxis> axes, const std::string& grid,
+                   Edges edges = {});
 
 }  // namespace rehearse::schedule

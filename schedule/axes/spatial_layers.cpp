@@ -93,6 +93,55 @@ auto SpatialSplitter::split(const Input& op) -> Held {
     return made(Input{block_of(op.shape, all_)}, {}, all_, cuts_of_sample(all_, 1));
 }
 
+/// The window begins `halo.before` rows before a rank's own rows.
+auto SpatialSplitter::inner_rows(Conv op, std::int64_t dim, const Halo& halo) -> Inner {
+    if (halo.step != halo.own) return {};  // it would depend on the rank
+    const Along w = window_along(op.window, is_volume(op), dim);
+    const std::int64_t reach = w.dilation * (w.kernel - 1) + 1, rows = (halo.size - reach) / w.stride + 1;
+    return {(halo.before + w.stride - 1) / w.stride,
+            std::min(rows, floor_div(halo.before + halo.own - reach, w.stride) + 1)};
+}
+
+int SpatialSplitter::rows_of(int from, std::int64_t dim, std::int64_t begin, std::int64_t end, const Label& label) {
+    Rearrangement rows{.kind = "slice", .inputs = {part_.network.layers[at(from)].output}, .output = {}};
+    rows.output = rows.inputs.front();
+    if (begin == 0 && end == rows.output[at(dim)]) return from;
+    rows.output[at(dim)] = end - begin;
+    rows.numbers.assign(2 * rows.output.size(), 0);
+    std::fill(rows.numbers.begin() + std::ssize(rows.output), rows.numbers.end(), 1);
+    rows.numbers[at(dim)] = begin;
+    return append(label.with(".rows"), std::move(rows), {from}, {});
+}
+
+auto SpatialSplitter::split_edges(const Conv& op, int own, int exchanged, unsigned cut, Inner inner) -> Held {
+    const auto& moved = std::get<Communication>(part_.network.layers[at(exchanged)].op);
+    const std::int64_t dim = moved.dim, before = moved.halo.before;
+    Conv whole = op;
+    const Along w = window_along(whole.window, is_volume(whole), dim);
+    const std::int64_t reach = w.dilation * (w.kernel - 1) + 1, outputs = (moved.halo.size - reach) / w.stride + 1;
+    int owner = -1;
+    const auto some = [&](int from, std::int64_t moved_by, std::int64_t begin, std::int64_t end, const Label& label) {
+        const std::int64_t first = begin * w.stride - moved_by, last = (end - 1) * w.stride + reach - moved_by;
+        const int rows = rows_of(from, dim, first, last, label);
+        Conv mine = whole;
+        size_along(mine, dim) = last - first;
+        if (owner < 0) return owner = append(label, mine, {rows}, origin(cut, {}));
+        Origin from_owner = origin(cut, {});
+        from_owner.summed.clear();  // its gradient is the owner's
+        const int made =
+            append(label, Shared{std::make_shared<const SharedOp>(SharedOp{Op{mine}})}, {rows}, std::move(from_owner));
+        part_.network.layers.back().weights_of = owner;
+        return made;
+    };
+    const Label label{layer()};
+    std::vector<int> all{some(own, before, inner.begin, inner.end, label)};
+    if (inner.begin > 0) all.insert(all.begin(), some(exchanged, 0, 0, inner.begin, label.with(".before")));
+    if (inner.end < outputs) all.push_back(some(exchanged, 0, inner.end, outputs, label.with(".after")));
+    Rearrangement joined{.kind = "join", .inputs = {}, .output = block_of(layer().output, cut), .numbers = {dim}};
+    for (const int part : all) joined.inputs.push_back(part_.network.layers[at(part)].output);
+    return {cut, {{cut, append(label.with(".join"), std::move(joined), std::move(all), {})}}};
+}
+
 /// From the outermost axis on, as long as the ranks can share the output evenly.
 template <typename Windows>
 auto SpatialSplitter::split_windows(const Windows& op, bool lowest, unsigned refused) -> Held {
@@ -117,6 +166,14 @@ auto SpatialSplitter::split_windows(const Windows& op, bool lowest, unsigned ref
         halo.halo = halos[a];
         halo.lowest = lowest;
         from = communicate(Label{layer()}.with(fmt::format(".halo{}", axes_[a].dim)), std::move(halo), from);
+    }
+    if constexpr (std::is_same_v<Windows, Conv>) {
+        const Communication* last = std::get_if<Communication>(&part_.network.layers[at(from)].op);
+        if (edges_.apart && last != nullptr && last->movement == Movement::halo) {
+            const Inner inner = inner_rows(mine, last->dim, last->halo);
+            const int own = part_.network.layers[at(from)].inputs.front();
+            if (inner.begin < inner.end) return split_edges(mine, own, from, cut, inner);
+        }
     }
     Held held = made(mine, {from}, cut);
     require(part_.network.layers.back().output == block_of(whole, cut), "each rank computes its block");

@@ -16,7 +16,7 @@ namespace rehearse::schedule {
 /// More methods than classes have elsewhere: one `split` an operator, all on the same few lists.
 class SpatialSplitter {
 public:
-    SpatialSplitter(const Network& network, std::span<const SpatialAxis> axes, std::string grid);
+    SpatialSplitter(const Network& network, std::span<const SpatialAxis> axes, std::string grid, Edges edges);
     Part run();
 
 private:
@@ -74,10 +74,21 @@ private:
     template <typename Pixels>
     Held split_pixels(Pixels op);
     Held split_mean(Pool op);
+    /// Of a block's output along a dimension: `begin` to before `end` need no other rank's input.
+    struct Inner {
+        std::int64_t begin = 0, end = 0;
+    };
+    static Inner inner_rows(Conv op, std::int64_t dim, const Halo& halo);
+    /// A convolution without padding along a dimension, of the block `own` and of what `exchanged`, its halo, makes
+    /// of it: the inner rows, those at both edges, all joined.
+    Held split_edges(const Conv& op, int own, int exchanged, unsigned cut, Inner inner);
+    /// Rows `begin` to before `end` along `dim` of what `from` gives; `from` itself where these are all.
+    int rows_of(int from, std::int64_t dim, std::int64_t begin, std::int64_t end, const Label& label);
 
     const Network& network_;
     std::span<const SpatialAxis> axes_;
     std::string grid_;
+    Edges edges_;
     unsigned all_;
     std::vector<bool> needed_;
     std::vector<Held> held_;  // by layer of the whole

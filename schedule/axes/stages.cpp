@@ -140,7 +140,7 @@ private:
                          .shape = handed.output,
                          .parts = stages_,
                          .offset = other % stages_ - piece % stages_,
-                         .gradient = needed_[at(layer)] || parameters(handed.op) > 0};
+                         .gradient = needed_[at(layer)] || weights_read(handed.op) > 0};
         // One stage may hold several pieces: the name says which.
         const int boundary = send ? piece : piece - 1;
         const std::string name = fmt::format("{}.{}{}", handed.name, to_string(movement),
@@ -223,15 +223,31 @@ std::optional<std::vector<int>> balance(std::span<const std::vector<double>> cos
 
 namespace {
 
+/// Where a cut at `end` is moved to, so that a layer that a rank computes in several pieces (a convolution, its edges
+/// apart) stays in one stage, and with it the exchange before it.
+int before_pieces(const Part& part, int end) {
+    const std::vector<Layer>& layers = part.network.layers;
+    for (auto i = static_cast<std::size_t>(end); i < layers.size(); ++i) {
+        const int owner = layers[i].weights_of;
+        if (owner < 0 || owner >= end || part.origins[i].layer != part.origins[at(owner)].layer) continue;
+        end = owner;
+        const auto is_moved = [&](int layer) { return std::holds_alternative<Communication>(layers[at(layer)].op); };
+        while (end > 0 && is_moved(end - 1)) --end;
+    }
+    return end;
+}
+
 /// What ranks gather for one reader stays with the reader: a piece of it crosses to the next stage, not the whole,
 /// whose memory the next gather takes (gathers_again).
-std::vector<int> cut_before_gathers(const Network& network, std::span<const int> ends) {
+std::vector<int> cut_before_gathers(const Part& part, std::span<const int> ends) {
+    const Network& network = part.network;
     std::vector<int> moved(ends.begin(), ends.end());
     const auto layers = static_cast<int>(network.layers.size());
     for (std::size_t piece = 0; piece < moved.size(); ++piece) {
         const int begin = piece == 0 ? 0 : moved[piece - 1];
         int& end = moved[piece];
         while (end < layers && end - 1 > begin && gathers_again(network.layers[at(end - 1)])) --end;
+        if (const int apart = before_pieces(part, end); apart > begin) end = apart;
     }
     return moved;
 }
@@ -240,7 +256,7 @@ std::vector<int> cut_before_gathers(const Network& network, std::span<const int>
 
 std::vector<Stage> cut_stages(const Part& part, std::span<const int> ends, int stages, const std::string& axis_name,
                               bool tie) {
-    const std::vector<int> before_gathers = cut_before_gathers(part.network, ends);
+    const std::vector<int> before_gathers = cut_before_gathers(part, ends);
     return Cutter{part, stages, static_cast<int>(ends.size()), axis_name, tie}.run(before_gathers);
 }
 

@@ -42,6 +42,10 @@ void read_spatial(Plan& plan, std::string_view sizes) {
     }
 }
 
+void read_edges(Plan& plan, std::string_view value) {
+    plan.methods.edit<Edges>().apart = read_choice("edges", value, "along", "apart");
+}
+
 void read_tensor_sum(Plan& plan, std::string_view value) {
     plan.tensor_sum = parse_algorithm(value);
     if (!is_sum(*plan.tensor_sum))
@@ -105,6 +109,11 @@ constexpr std::array spatial_words{
           "ranks share each image: N along the first dimension (height, of volumes depth), or a grid of them",
           {}},
          read_spatial},
+    Word{
+        {"edges", "along|apart",
+         "apart: of a convolution the rows that need no neighbour's are computed while the others' come; default along",
+         "spatial"},
+        read_edges},
 };
 constexpr std::array expert_words{
     Word{{"expert",
@@ -163,10 +172,9 @@ constexpr std::array tensor_features{
             conflicts_of_sequence},
 };
 
-constexpr std::string_view whole_weights = "it cuts images and leaves the weights whole";
 constexpr std::array conflicts_of_spatial{
-    Conflict{"tensor", When::later, whole_weights},
-    Conflict{"dense=shared", When::later, whole_weights},
+    Conflict{"sequence=on", When::never, "images have no rows of a sequence"},
+    Conflict{"dense=shared", When::later, "it cuts images and leaves the weights whole"},
 };
 constexpr std::array spatial_features{
     Feature{"spatial", "data,spatial=2", [](const Asked& a) { return has_axis(a.plan, spatial_axes[0]); },
@@ -174,17 +182,12 @@ constexpr std::array spatial_features{
 };
 
 constexpr std::array conflicts_of_expert{
-    Conflict{"tensor", When::later, "each expert is whole on its rank"},
     Conflict{"spatial", When::later, "experts take whole samples' tokens"},
     Conflict{"dense=shared", When::never, "ranks share experts, and no dense layer"},
     Conflict{"tables=shared", When::later, "exchanges of tokens and of tables have not been put into one part"},
     Conflict{"shares", When::never, "ranks exchange as many slots with each other"},
     Conflict{"local", When::never, "there is one model"},
     Conflict{"server", When::later, "its ranks exchange tokens and cannot go their own ways"},
-    Conflict{"kfac", When::later, "factors are of layers that all ranks have"},
-    Conflict{"compress=1bit", When::later, "what a rank leaves out is of the whole network"},
-    Conflict{"compress=top", When::later, "what a rank leaves out is of the whole network"},
-    Conflict{"pipedream", When::later, "no rank keeps versions of its experts"},
 };
 constexpr std::array expert_features{
     Feature{"expert", "data,expert=2", [](const Asked& a) { return has_axis(a.plan, "expert"); }, conflicts_of_expert},
@@ -208,20 +211,14 @@ constexpr std::array dense_features{
     Feature{"dense=shared", "data:dense=shared", [](const Asked& a) { return a.plan.share_dense; }, conflicts_of_dense},
 };
 
-constexpr std::string_view other_rows = "it expects ranks of like weights, and each has tables of its own";
 constexpr std::array conflicts_of_tables{
-    Conflict{"zero", When::later, other_rows},
     Conflict{"lag=1", When::never, "rows are updated as soon as their gradients have come"},
     Conflict{"dense=shared", When::later, "the dense layers and the tables would exchange samples apart"},
     Conflict{"pipe", When::later, "tables would lie in the first stage alone"},
-    Conflict{"compress=1bit", When::later, other_rows},
-    Conflict{"compress=top", When::later, other_rows},
     Conflict{"microbatches", When::never, "rows are updated as soon as their gradients have come"},
     Conflict{"microbatch", When::never, "rows are updated as soon as their gradients have come"},
-    Conflict{"tensor", When::later, other_rows},
     Conflict{"spatial", When::never, "rows of tables have no pixels"},
-    Conflict{"--optimizer adam", When::later, "rows are updated by plain SGD", {}, "choose --optimizer sgd"},
-    Conflict{"--optimizer lamb", When::later, "rows are updated by plain SGD", {}, "choose --optimizer sgd"},
+    Conflict{"sequence=on", When::never, "rows of tables are no sequence"},
 };
 constexpr std::array needs_tables{Need{"tables=shared", "tables=shared", "the one rank looks up in its tables, too"}};
 constexpr std::array table_features{
@@ -256,7 +253,10 @@ Part of_plan(const Plan& plan, Cut cut) {
 std::optional<Part> cut_tensor(const Network& network, const Plan& plan, Mesh& mesh) {
     const std::int64_t parts = axis_size(mesh, "tensor");
     if (parts == 1) return std::nullopt;
-    return split_tensor(network, {"tensor", axis_index(mesh, "tensor"), parts, plan.sequence, plan.tensor_split});
+    const bool in_blocks =
+        std::ranges::any_of(spatial_axes, [&](const char* name) { return axis_size(mesh, name) > 1; });
+    return split_tensor(network,
+                        {"tensor", axis_index(mesh, "tensor"), parts, plan.sequence, plan.tensor_split, in_blocks});
 }
 
 /// The axes that cut images, and the one that they make together.
@@ -269,7 +269,7 @@ std::optional<Part> cut_spatial(const Network& network, const Plan& plan, Mesh& 
     }
     if (axes.empty()) return std::nullopt;
     const int grid = join(mesh, axes.front().index, axes.back().index);
-    return of_plan(plan, [&] { return split_spatial(network, axes, name_of(mesh, grid)); });
+    return of_plan(plan, [&] { return split_spatial(network, axes, name_of(mesh, grid), plan.methods.get<Edges>()); });
 }
 
 std::optional<Part> cut_experts(const Network& network, const Plan& plan, Mesh& mesh) {
@@ -289,7 +289,7 @@ std::optional<Part> cut_tables(const Network& network, const Plan& plan, Mesh& m
     return share_tables(network, "data", axis_index(mesh, "data"), axis_size(mesh, "data"), plan.bottom_on_one);
 }
 
-constexpr PlanAxis tensor{{tensor_words, tensor_features}, cut_tensor};
+constexpr PlanAxis tensor{{tensor_words, tensor_features}, cut_tensor, true};
 constexpr PlanAxis spatial{{spatial_words, spatial_features}, cut_spatial};
 constexpr PlanAxis expert{{expert_words, expert_features}, cut_experts};
 constexpr PlanAxis pipe{{pipe_words, pipe_features, complete_pipe}};

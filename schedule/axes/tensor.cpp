@@ -80,7 +80,15 @@ TensorSplitter::Held TensorSplitter::on_all() {
     computed_[index_] = made.at;
     const int owner = layer().weights_of;
     require(owner < 0 || !tables_cut_.contains(static_cast<std::size_t>(owner)), "who shares a cut table is cut");
-    if (owner >= 0) part_.network.layers.back().weights_of = computed_[static_cast<std::size_t>(owner)];
+    if (owner >= 0) {
+        const int there = computed_[static_cast<std::size_t>(owner)];
+        if (there < 0) {
+            throw InputError(fmt::format("network '{}': '{}' shares the weights of '{}', which tensor would cut",
+                                         network_.name, layer().name,
+                                         network_.layers[static_cast<std::size_t>(owner)].name));
+        }
+        part_.network.layers.back().weights_of = there;
+    }
     return made;
 }
 

@@ -18,6 +18,7 @@ struct TensorAxis {
     std::int64_t parts = 1;
     bool sequence = false;  // sequence parallelism (Korthikanti et al. 2022)
     TensorSplit split = TensorSplit::turns;
+    bool in_blocks = false;  // ranks along other axes have blocks of each image
 };
 
 /// What each of the ranks along a mesh axis computes; its weights are cut along that axis, the rest is the same on all.
@@ -28,6 +29,7 @@ struct TensorAxis {
 /// - a table of words lies on the ranks in equal shares, whose rows are added up; the scores that share it lie in
 ///   pieces, and the loss gathers three numbers a row from each rank. A vocabulary that the ranks cannot share evenly
 ///   is filled up to a multiple of 128 words a rank;
+/// - of each expert every rank has some columns, then rows, as of a dense layer (not of rows with biases);
 /// - what works on each channel by itself stays in pieces; what needs all of them gathers first.
 /// A layer that cannot be cut evenly is computed on every rank. So an MLP or an attention block costs one sum forward
 /// and one backward, as in Megatron-LM. With `sequence` each sum leaves every rank its rows of the sequence, on which

@@ -60,6 +60,29 @@ auto TensorSplitter::split(const MatMul& op) -> TensorSplitter::Held {
     return made;
 }
 
+/// Of each expert some of its columns, or of its rows where its input lies in pieces.
+auto TensorSplitter::split(const GroupedMatMul& op) -> TensorSplitter::Held {
+    GroupedMatMul mine = op;
+    if (by_channels() || (by_turns() && features_in_pieces(0))) {
+        if (op.bias || op.k % parts_ != 0) return on_all();  // it comes after the sum
+        mine.k /= parts_;
+        return by_rows(mine, cut(0, 1), false);
+    }
+    if (op.n % parts_ != 0) return on_all();
+    mine.n /= parts_;
+    std::vector<Cut> columns{cut(0, 2)};
+    if (op.bias) columns.push_back(cut(1, 1));
+    return by_columns(mine, std::move(columns));
+}
+
+/// What other axes move: of a halo each rank gets those of its channels.
+auto TensorSplitter::split(const Communication& op) -> TensorSplitter::Held {
+    if (op.movement != Movement::halo || !all_lie(Lies::features)) return on_all();
+    Communication mine = op;
+    mine.shape = piece_of(op.shape, feature_dim(op.shape), parts_);
+    return by_piece(std::move(mine), {}, Lies::features);
+}
+
 /// 3 where the layer makes queries, keys and values for heads that the ranks can share.
 std::int64_t TensorSplitter::blocks_of_output() const {
     std::size_t at = index_;
@@ -216,7 +239,8 @@ auto TensorSplitter::split(const Pool& op) -> TensorSplitter::Held {
 
 // A piece that lies in one run of a sample's memory can draw its mask as the whole's is: rows, or features of one row.
 auto TensorSplitter::split(const Dropout& op) -> TensorSplitter::Held {
-    return op.shape.size() == 2 && source(0).lies == Lies::features ? on_all() : split_elementwise(op);
+    const bool apart = op.shape.size() == 2 || axis_.in_blocks;
+    return apart && source(0).lies == Lies::features ? on_all() : split_elementwise(op);
 }
 
 template <typename Elementwise>

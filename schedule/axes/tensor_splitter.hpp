@@ -63,6 +63,8 @@ private:
 
     Held split(const Conv& op);
     Held split(const MatMul& op);
+    Held split(const GroupedMatMul& op);
+    Held split(const Communication& op);
     Held split_scores(MatMul mine);
     Held split(const Embedding& op);
     Held split(const Attention& op);
@@ -77,9 +79,7 @@ private:
     Held split(const Activation& op) { return split_elementwise(op); }
     Held split(const Add& op) { return split_elementwise(op); }
     // A piece of what is seen in another shape is no piece of that shape.
-    Held split(const Flatten& op) {
-        return op.shape.size() == 2 || !op.to.empty() ? on_all() : split_elementwise(op);
-    }
+    Held split(const Flatten& op) { return op.shape.size() == 2 || !op.to.empty() ? on_all() : split_elementwise(op); }
     Held split(const auto&) { return on_all(); }
     template <typename Elementwise>
     Held split_elementwise(Elementwise op);

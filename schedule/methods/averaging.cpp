@@ -53,7 +53,7 @@ constexpr std::array conflicts{
     Conflict{"lag=1", When::never, "gradients are applied at once"},
     Conflict{"dense=shared", When::never, "ranks share no layer, as each has a model of its own"},
     Conflict{"tables=shared", When::never, "there is one model"},
-    Conflict{"pipe", When::later, "stages would average their parts at different times"},
+    Conflict{"pipedream", When::later, "its stages have weights of different ages"},
     Conflict{"spatial", When::never, "gradients of shared images are sums"},
     Conflict{"sequence=on", When::never, "gradients of shared rows are sums"},
     Conflict{"microbatches", When::never, "it says itself in how many parts the batch is"},
@@ -62,6 +62,9 @@ constexpr std::array conflicts{
     Conflict{"compress=1bit", When::never, "no gradients are sent"},
     Conflict{"compress=top", When::never, "no gradients are sent"},
     Conflict{"kfac", When::later, "factors would be of many models"},
+};
+constexpr std::array conflicts_of_learners{
+    Conflict{"pipe", When::later, "each of a device's models is whole on it"},
 };
 constexpr std::array needs_local{Need{"local", "local=N", "how many updates lie between"}};
 constexpr std::array needs_elastic{
@@ -79,7 +82,8 @@ constexpr std::array features{
             [](const Asked& a) { return a.plan.methods.get<Averaging>().elastic != 0; },
             {},
             needs_local},
-    Feature{"learners", "data:learners=2", [](const Asked& a) { return a.plan.methods.get<Averaging>().learners > 1; }},
+    Feature{"learners", "data:learners=2", [](const Asked& a) { return a.plan.methods.get<Averaging>().learners > 1; },
+            conflicts_of_learners},
     Feature{"average_momentum",
             "data:local=2:elastic=0.5:average_momentum=0.9",
             [](const Asked& a) { return a.plan.methods.get<Averaging>().momentum > 0; },

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "core/error.hpp"
@@ -42,10 +43,11 @@ std::vector<int> axes_of_sums(const Part& part, Mesh& mesh, bool along_data) {
 
 std::vector<Bucket> make_buckets(const Network& network, DataType wire, Bytes first, Bytes limit,
                                  std::span<const int> axes, std::span<const int> begins,
-                                 const std::map<int, std::pair<int, std::int64_t>>& ties) {
+                                 const std::map<int, std::pair<int, std::int64_t>>& ties,
+                                 const std::vector<bool>& pieces) {
     std::vector<Bucket> buckets;
     // By axis; what is updated as soon as its gradients come has a bucket of its own, which nobody sums or updates.
-    std::map<std::pair<int, bool>, std::size_t> open;
+    std::map<std::tuple<int, bool, bool>, std::size_t> open;
     for (std::size_t i = network.layers.size(); i-- > 0;) {
         if (std::ranges::find(begins, static_cast<int>(i) + 1) != begins.end()) open.clear();
         const std::int64_t count = parameters(network.layers[i].op);
@@ -54,7 +56,8 @@ std::vector<Bucket> make_buckets(const Network& network, DataType wire, Bytes fi
             buckets.push_back({{static_cast<int>(i)}, count, axes[i], tie->second.first, tie->second.second});
             continue;
         }
-        const auto [entry, fresh] = open.try_emplace({axes[i], updates_directly(network.layers[i].op)}, buckets.size());
+        const auto [entry, fresh] = open.try_emplace(
+            {axes[i], updates_directly(network.layers[i].op), !pieces.empty() && pieces[i]}, buckets.size());
         if (fresh) buckets.push_back({{}, 0, axes[i]});
         Bucket& bucket = buckets[entry->second];
         bucket.layers.push_back(static_cast<int>(i));

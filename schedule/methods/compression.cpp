@@ -45,12 +45,9 @@ constexpr std::array words{
 
 // Of what is gathered instead of summed.
 constexpr std::array conflicts{
-    Conflict{"zero", When::later, "each rank gathers all gradients, none is given its piece"},
-    Conflict{"lag=1", When::later, "what is left out is added to the gradients of the step right after"},
-    Conflict{"dense=shared", When::later, "what a rank leaves out is of the whole network"},
-    Conflict{"pipe", When::later, "what a rank leaves out is of the whole network"},
-    Conflict{"tensor", When::later, "what a rank leaves out is of the whole network"},
-    Conflict{"spatial", When::later, "what a rank leaves out is of the whole network"},
+    Conflict{"zero=3", When::later, "zero=3 sums gradients after each micro-batch"},
+    Conflict{"sequence=on", When::later, "gradients of shared rows would have to be summed before"},
+    Conflict{"spatial", When::later, "gradients of shared images would have to be summed before"},
 };
 constexpr std::array features{
     Feature{"compress=fp16", "data:compress=fp16",
@@ -100,10 +97,12 @@ void add_memory(const Schedule& schedule, const RankClass& rank_class, MemoryUse
 }  // namespace
 
 extern const Method compression;  // a row of table.cpp
-constinit const Method compression{.name = "compression",
-                                   .summary = "gradients travel in fewer bits",
-                                   .vocabulary = {words, features},
-                                   .add_memory = add_memory,
-                                   .steps = steps};
+constinit const Method compression{
+    .name = "compression",
+    .summary = "gradients travel in fewer bits",
+    .vocabulary = {words, features},
+    .as_vectors = [](const Plan& plan) { return plan.methods.get<Compression>() != Compression{}; },
+    .add_memory = add_memory,
+    .steps = steps};
 
 }  // namespace rehearse::schedule

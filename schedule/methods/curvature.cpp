@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
+#include "core/error.hpp"
 #include "schedule/axes/stages.hpp"
 #include "schedule/bucket_steps.hpp"
 #include "schedule/memory.hpp"
@@ -37,16 +39,14 @@ constexpr std::array words{
 };
 
 constexpr std::array conflicts{
-    Conflict{"zero", When::later, "a layer's owner needs its whole gradient"},
+    Conflict{"zero=2", When::later, "a layer's owner needs its whole gradient"},
+    Conflict{"zero=3", When::later, "a layer's owner needs its whole gradient"},
     Conflict{"lag=1", When::later, "factors and gradients would be of different steps"},
     Conflict{"dense=shared", When::later, "factors are of whole layers"},
     Conflict{"tables=shared", When::later, "layers that read shared tables have not been shared out"},
-    Conflict{"pipe", When::later, "each stage would share out its own layers"},
+    Conflict{"pipedream", When::later, "factors and gradients would be of different weights"},
     Conflict{"tensor", When::later, "factors are of whole layers"},
     Conflict{"spatial", When::later, "factors are of whole images"},
-    Conflict{"compress=fp16", When::later, "factors and directions are sent whole, in f32"},
-    Conflict{"compress=1bit", When::later, "factors and directions are sent whole, in f32"},
-    Conflict{"compress=top", When::later, "factors and directions are sent whole, in f32"},
     Conflict{"allreduce=adasum", When::later, "factors are means of sums, not of combinations"},
     Conflict{"microbatches", When::never, "it says itself in how many updates' parts the batch is"},
     Conflict{"microbatch", When::never, "it says itself in how many updates' parts the batch is"},
@@ -70,7 +70,8 @@ constexpr std::string_view name(Side side) { return side == Side::inputs ? "inpu
 
 class CurvatureSteps : public MethodSteps {
 public:
-    using MethodSteps::MethodSteps;
+    CurvatureSteps(StepContext& context, BucketSteps& buckets)
+        : MethodSteps(context, buckets), owners_(owners_of(context.part, shards(context.schedule.mesh))) {}
 
     /// Of a layer whose inputs and errors are there: both factors, and their sums over the ranks.
     void made_gradient(int b) override {
@@ -106,17 +107,18 @@ public:
             Communicate action = buckets_.message(b, CollectiveKind::broadcast);
             action.content = Content::directions;
             action.algorithm = {.name = "tree"};
-            action.root = context_.schedule.methods.get<Curvature>().owners[at(b)];
+            action.type = DataType::f32;
+            action.root = owners_[at(b)];
             context_.ready_by[at(b)] = buckets_.append(std::move(action), {made});
         }
     }
 
 private:
-    bool preconditioned(int b) const { return context_.schedule.methods.get<Curvature>().owners[at(b)] >= 0; }
+    bool preconditioned(int b) const { return owners_[at(b)] >= 0; }
 
     void precondition(std::string_view what, Work work, std::vector<int> after) {
         int place = 0;
-        for (const int b : most_owned(context_.part, context_.schedule.methods.get<Curvature>().owners)) {
+        for (const int b : most_owned(context_.part, owners_)) {
             const MatMul dense = dense_of(context_.part, b);
             for (const Side side : {Side::inputs, Side::errors}) {
                 Precondition action{
@@ -133,7 +135,8 @@ private:
         }
     }
 
-    std::vector<int> factors_by_;  // steps that sum factors
+    std::vector<std::int64_t> owners_;  // by bucket
+    std::vector<int> factors_by_;       // steps that sum factors
 };
 
 std::unique_ptr<MethodSteps> steps(StepContext& context, BucketSteps& buckets) {
@@ -145,21 +148,26 @@ std::vector<int> bucket_begins(const Plan& plan, const Stage& stage, const Sched
     return plan.methods.get<Curvature>().period > 0 ? preconditioned_alone(stage.part.network) : std::vector<int>{};
 }
 
-void settle(const Part& part, Schedule& schedule) {
-    if (schedule.methods.get<Curvature>().period > 0)
-        schedule.methods.edit<Curvature>().owners = owners_of(part, shards(schedule.mesh));
+void check_layers(const Plan& plan, Schedule& schedule) {
+    const auto has_factors = [](const Layer& layer) { return is_preconditioned(layer.op); };
+    if (plan.methods.get<Curvature>().period == 0 || std::ranges::any_of(schedule.network.layers, has_factors)) return;
+    throw InputError(
+        fmt::format("network '{}' has no dense layer or 2-D convolution of its own weights, without a fused "
+                    "activation: kfac needs one",
+                    schedule.network.name));
 }
 
 /// Both factors of all layers, and the inverses of the rank that owns most.
 void add_memory(const Schedule& schedule, const RankClass& rank_class, MemoryUse& use) {
     if (schedule.methods.get<Curvature>().period == 0) return;
     const Part& part = rank_class.part;
+    const std::vector<std::int64_t> owners = owners_of(part, shards(schedule.mesh));
     double sum = 0;
     for (std::size_t b = 0; b < part.buckets.size(); ++b) {
-        if (schedule.methods.get<Curvature>().owners[b] < 0) continue;
+        if (owners[b] < 0) continue;
         sum += static_cast<double>(factor_elements(dense_of(part, static_cast<int>(b))));
     }
-    for (const int b : most_owned(part, schedule.methods.get<Curvature>().owners)) {
+    for (const int b : most_owned(part, owners)) {
         const MatMul dense = dense_of(part, b);
         sum += static_cast<double>(input_rows(dense) * input_rows(dense) + dense.n * dense.n);
     }
@@ -173,9 +181,9 @@ constinit const Method curvature{
     .name = "curvature",
     .summary = "gradients are multiplied with inverses of K-FAC's factors",
     .vocabulary = {words, features, complete},
+    .describe = check_layers,
     .updates_often = [](const Plan& plan) { return plan.methods.get<Curvature>().period > 1; },
     .bucket_begins = bucket_begins,
-    .settle = settle,
     .add_memory = add_memory,
     .steps = steps};
 

@@ -59,6 +59,10 @@ struct Method {
     bool (*updates_often)(const Plan& plan) = nullptr;
     /// Whether ranks along data do not sum their gradients with each other.
     bool (*alone)(const Plan& plan) = nullptr;
+    /// Whether ranks bring gradients together in a way of its own, which takes a bucket for one vector: a bucket then
+    /// has either pieces of layers or whole ones (which all ranks that have pieces must change alike), and no table
+    /// that two stages share.
+    bool (*as_vectors)(const Plan& plan) = nullptr;
     /// Layers of a stage at which buckets have to begin.
     std::vector<int> (*bucket_begins)(const Plan& plan, const Stage& stage, const Schedule& schedule) = nullptr;
     /// Fills in what depends on the buckets of the part.

@@ -24,19 +24,13 @@ constexpr std::array words{
          read_signs},
 };
 
-constexpr std::string_view whole_network = "ranks vote on gradients of the whole network";
 constexpr std::string_view equal_votes = "a rank with fewer samples would have the same vote";
 constexpr std::string_view no_gradients = "no gradients are sent";
 constexpr std::string_view signs_already = "signs are sent already";
 constexpr std::array conflicts{
-    Conflict{"zero", When::later, "each rank gathers all signs, none is given its piece"},
-    Conflict{"lag=1", When::later, "votes are on gradients of this step"},
-    Conflict{"dense=shared", When::later, whole_network},
-    Conflict{"tables=shared", When::later, "it expects ranks of like weights, and each has tables of its own"},
-    Conflict{"pipe", When::later, whole_network},
-    Conflict{"tensor", When::later, whole_network},
+    Conflict{"zero=3", When::later, "zero=3 sums gradients after each micro-batch"},
+    Conflict{"sequence=on", When::later, "gradients of shared rows would have to be summed before"},
     Conflict{"spatial", When::never, "a rank's gradients are of pieces of images: their sum has a sign, they have not"},
-    Conflict{"expert", When::later, whole_network},
     Conflict{"shares", When::never, equal_votes},
     Conflict{"allreduce=adasum", When::never, "votes are counted, gradients not combined"},
     Conflict{"compress=fp16", When::never, signs_already},
@@ -75,6 +69,7 @@ constinit const Method sign_vote{
     .name = "sign_vote",
     .summary = "ranks vote on the signs of gradients",
     .vocabulary = {words, features},
+    .as_vectors = [](const Plan& plan) { return plan.methods.get<SignVote>().on; },
     .steps = [](StepContext& context, BucketSteps& buckets) -> std::unique_ptr<MethodSteps> {
         if (!context.schedule.methods.get<SignVote>().on) return nullptr;
         return std::make_unique<VotedSteps>(context, buckets);

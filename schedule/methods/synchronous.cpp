@@ -129,13 +129,12 @@ constexpr std::array conflicts_of_zero3{
 constexpr std::string_view whole_gradients = "it combines whole gradients of one network, in f32";
 constexpr std::string_view gathered_instead = "gradients are gathered in few bits and added, nothing is combined";
 constexpr std::array conflicts_of_adasum{
-    Conflict{"tensor", When::later, whole_gradients},
+    Conflict{"sequence=on", When::later, "gradients of shared rows would have to be summed before"},
     Conflict{"spatial", When::never, whole_gradients},
     Conflict{"expert", When::later, whole_gradients},
-    Conflict{"pipe", When::later, whole_gradients},
     Conflict{"groups", When::later, whole_gradients},
-    Conflict{"zero", When::later, whole_gradients},
-    Conflict{"lag=1", When::later, whole_gradients},
+    Conflict{"zero=2", When::later, "it gathers what it has combined to all"},
+    Conflict{"zero=3", When::later, "it gathers what it has combined to all"},
     Conflict{"compress=fp16", When::never, whole_gradients},
     Conflict{"dense=shared", When::later, whole_gradients},
     Conflict{"tables=shared", When::later, whole_gradients},
@@ -194,9 +193,11 @@ std::vector<int> bucket_begins(const Plan& plan, const Stage& stage, const Sched
 }  // namespace
 
 extern const Method synchronous;  // a row of table.cpp
-constinit const Method synchronous{.name = "synchronous",
-                                   .summary = "ranks sum their gradients, in step",
-                                   .vocabulary = {words, features},
-                                   .bucket_begins = bucket_begins};
+constinit const Method synchronous{
+    .name = "synchronous",
+    .summary = "ranks sum their gradients, in step",
+    .vocabulary = {words, features},
+    .as_vectors = [](const Plan& plan) { return plan.all_reduce && !is_sum(*plan.all_reduce); },
+    .bucket_begins = bucket_begins};
 
 }  // namespace rehearse::schedule

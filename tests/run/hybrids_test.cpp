@@ -37,6 +37,8 @@ TEST(SharedImages, GiveTheGradientsOfOneRank) {
     if (ranks == 2) {
         expect_gradients({test::images(), test::encoder_decoder(), test::branches()}, {"spatial=2", "spatial=1x2"});
         expect_gradients({test::small_unet(), test::shrinking(), test::volumes()}, {"spatial=2", "spatial=1x1x2"});
+        expect_gradients({test::images(), test::branches(), test::volumes()},
+                         {"spatial=2:edges=apart", "data:microbatches=2,spatial=2:edges=apart"});
     } else if (ranks == 4) {
         expect_gradients({test::images(), test::encoder_decoder()},
                          {"spatial=2x2", "spatial=4", "data=2,spatial=2", "spatial=2,data=2:zero=2",
@@ -49,9 +51,14 @@ TEST(SharedImages, GiveTheGradientsOfOneRank) {
         expect_gradients({test::branches()},
                          {"pipe=2:microbatches=2,spatial=2", "pipe=2:schedule=pipedream:microbatches=4,tensor=2",
                           "pipe=2:recompute=on:microbatches=4,tensor=2"});
+        // Convolutions in three parts; pieces of the layers that images in blocks go through.
+        expect_gradients({test::images(), test::branches()},
+                         {"spatial=2x2:edges=apart", "pipe=2:schedule=pipedream:microbatches=4,spatial=2:edges=apart",
+                          "data=1,spatial=2,tensor=2", "tensor=2:split=filters,spatial=2"});
     } else if (ranks == 8) {
         expect_gradients({test::small_unet(), test::shrinking()}, {"spatial=2x2x2", "data=2,spatial=2x2"});
-        expect_gradients({test::images()}, {"pipe=2:microbatches=2,data=2,spatial=2"});
+        expect_gradients({test::images()}, {"pipe=2:microbatches=2,data=2,spatial=2", "data=2,spatial=2,tensor=2",
+                                            "pipe=2:microbatches=2,data=2,spatial=2:edges=apart"});
     }
 }
 

@@ -2,6 +2,7 @@
 // Methods that do more than sum gradients: models of the ranks' own and their averages, gradients in fewer bits,
 // parameter servers, K-FAC. Each training is held to what it means, written out for one rank (run/reference). Run under
 // mpirun with 2, 3, 4 and 8 ranks.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <bit>
@@ -30,7 +31,7 @@ Result train_checked(const Network& network, std::string_view plan, std::int64_t
     const Schedule schedule = test::schedule_of(network, plan, world.size(), batch, optimizer);
     options.steps = steps;
     options.check_gradients = true;
-    options.learning_rate = default_learning_rate(optimizer);
+    if (options.learning_rate == Options{}.learning_rate) options.learning_rate = default_learning_rate(optimizer);
     options.single_rank =
         std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, micro_batch_size(schedule), optimizer));
     return train_on(world, schedule, options, {}, {});
@@ -64,6 +65,57 @@ TEST(Methods, RanksVoteOnSigns) {
     if (ranks() == 8) GTEST_SKIP() << "on 2, 3 and 4 ranks: written out for 8 it takes long, and says nothing more";
     expect_as_written_out({"data:signs=vote", "data:signs=vote:bucket=1kB"}, Optimizer::sgd, {test::dropping()});
     expect_as_written_out({"data:signs=vote"}, Optimizer::adam, {test::dropping()});
+}
+
+/// 8 dense layers of 16: there is something for each stage and each rank.
+Network tower() {
+    Network n{.name = "tower", .layers = {}};
+    int at = test::add(n, "input", Input{{16}}, {});
+    for (int i = 0; i < 8; ++i) {
+        at = test::add(n, "dense" + std::to_string(i), MatMul{.m = 1, .n = 16, .k = 16}, {at});
+        if (i % 2 == 0) at = test::add(n, "tanh" + std::to_string(i), Activation{Nonlinearity::tanh, {16}}, {at});
+    }
+    test::add(n, "loss", SoftmaxLoss{16}, {at});
+    return n;
+}
+
+// Buckets of a stage, of pieces of layers, of layers beside experts: of each, ranks along data bring together what they
+// would of the whole. 2 x 2 and 2 x 2 x 2 ranks.
+TEST(Methods, GoWithOtherAxes) {
+    if (ranks() != 4 && ranks() != 8) GTEST_SKIP() << "on four and eight ranks";
+    const std::string more = ranks() == 8 ? ",tensor=2" : "";
+    const std::vector<std::string> methods{"compress=top(0.25)", "compress=1bit", "signs=vote", "allreduce=adasum"};
+    std::vector<std::string> plans;
+    for (const std::string& method : methods) {
+        plans.push_back("pipe=2:microbatches=2,data=2:" + method + more);
+        plans.push_back("pipe=2:schedule=pipedream:microbatches=4,data=2:" + method + more);
+        if (ranks() == 4) plans.push_back("data=2:lag=1:zero=1:" + method + ",tensor=2");
+    }
+    for (const char* method : {"kfac=2:damping=0.5", "local=2", "local=2:elastic=0.25"}) {
+        const bool cut = std::string_view{method} == "kfac=2:damping=0.5";
+        plans.push_back(fmt::format("pipe=2,data={}:{}{}", cut ? ranks() / 2 : 2, method, cut ? "" : more));
+        plans.push_back(
+            fmt::format("pipe=2:schedule=interleaved,data={}:{}{}", cut ? ranks() / 2 : 2, method, cut ? "" : more));
+    }
+    for (const std::string& plan : plans) {
+        SCOPED_TRACE(plan);
+        const float rate = plan.find("kfac") == plan.npos ? 0.01F : 0.001F;
+        const Result result = train_checked(tower(), plan, 8, 3, Optimizer::sgd, {.learning_rate = rate});
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+        EXPECT_LT(result.gradient_tolerance, 1e-3);
+    }
+}
+
+// McMahan et al. 2017, algorithm 1: models weigh as much as the samples that they were trained on.
+TEST(Methods, ModelsOfUnevenSharesAreWeighed) {
+    if (ranks() != 2) GTEST_SKIP() << "on two ranks";
+    for (const char* plan : {"data:shares=1+2:local=2", "data:shares=1+2:local=2:elastic=0.25",
+                             "data:shares=1+2:compress=top(0.25)", "pipe=1,data:shares=1+2:compress=1bit"}) {
+        SCOPED_TRACE(plan);
+        const Result result = train_checked(test::dropping(), plan, 6, 3);
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+        EXPECT_LT(result.gradient_tolerance, 1e-3);
+    }
 }
 
 TEST(Methods, ModelsAndTheirAveragePullAtEachOther) {

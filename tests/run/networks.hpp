@@ -147,6 +147,24 @@ inline Network tiny_dlrm() {
     return n;
 }
 
+/// Four tokens of four values for four experts.
+inline Network mixture() {
+    const Routing routing{.tokens = 4, .width = 4, .experts = 4, .capacity = 2, .group = 1};
+    Network n{.name = "mixture", .layers = {}};
+    const int input = add(n, "input", Input{{4, 4}}, {});
+    const int gate = add(n, "gate", MatMul{4, 4, 4, false}, {input});
+    int at = add(n, "dispatch", DispatchTokens{routing}, {input, gate});
+    at = add(n, "up", GroupedMatMul{.experts = 4, .rows = 2, .n = 6, .k = 4, .group = 1}, {at});
+    at = add(n, "down", GroupedMatMul{.experts = 4, .rows = 2, .n = 4, .k = 6, .group = 1, .bias = false}, {at});
+    at = add(n, "combine", CombineTokens{routing}, {at, gate});
+    at = add(n, "mixed", MatMul{.m = 4, .n = 4, .k = 4}, {at});
+    at = add(n, "again", MatMul{.m = 4, .n = 4, .k = 4}, {at});
+    at = add(n, "flatten", Flatten{{4, 4}}, {at});
+    at = add(n, "scores", MatMul{.m = 1, .n = 3, .k = 16}, {at});
+    add(n, "loss", SoftmaxLoss{3}, {at});
+    return n;
+}
+
 /// One host with as many devices as there are ranks.
 inline Schedule schedule_of(const Network& network, std::string_view plan, std::int64_t ranks, std::int64_t batch,
                             Optimizer optimizer = Optimizer::sgd, Precision precision = Precision::fp32) {

@@ -145,8 +145,10 @@ TEST(SharedExperts, TrainAsOneRankDoes) {
         {2,
          {"expert", "expert:microbatches=2:recompute=blocks", "data=1:zero=3,expert", "pipe=2:microbatches=2",
           "tensor"}},
-        {4, {"expert", "data=2,expert=2", "expert=2,data=2:zero=2", "pipe=2:microbatches=2,expert=2"}},
-        {8, {"expert", "data=2:zero=1,expert=4", "pipe=2:microbatches=2,data=2,expert=2"}}};
+        {4,
+         {"expert", "expert=2,tensor=2", "data=2,expert=2", "expert=2,data=2:zero=2", "pipe=2:microbatches=2,expert=2",
+          "expert=2,tensor=2:sequence=on"}},
+        {8, {"expert", "data=2:zero=1,expert=4", "pipe=2:microbatches=2,data=2,expert=2", "data=2,expert=2,tensor=2"}}};
     for (const std::int64_t top : {1, 2}) {
         std::vector<const char*> some = plans.at(Communicator::world().size());
         if (top == 2) some.resize(2);

@@ -23,21 +23,6 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Two tokens of four values for four experts.
-Network mixture() {
-    const Routing routing{.tokens = 2, .width = 4, .experts = 4, .capacity = 1, .group = 1};
-    Network n{.name = "mixture", .layers = {}};
-    const int input = test::add(n, "input", Input{{2, 4}}, {});
-    const int gate = test::add(n, "gate", MatMul{2, 4, 4, false}, {input});
-    int at = test::add(n, "dispatch", DispatchTokens{routing}, {input, gate});
-    at = test::add(n, "up", GroupedMatMul{.experts = 4, .rows = 1, .n = 6, .k = 4, .group = 1}, {at});
-    at = test::add(n, "down", GroupedMatMul{.experts = 4, .rows = 1, .n = 4, .k = 6, .group = 1}, {at});
-    at = test::add(n, "combine", CombineTokens{routing}, {at, gate});
-    at = test::add(n, "scores", MatMul{.m = 2, .n = 3, .k = 4}, {at});
-    test::add(n, "loss", SoftmaxLoss{.classes = 3, .rows = 2}, {at});
-    return n;
-}
-
 /// 8 dense layers of 16: there is something for each of 8 stages and each of 8 ranks.
 Network tower() {
     Network n{.name = "tower", .layers = {}};
@@ -52,7 +37,7 @@ Network tower() {
 const std::vector<Network>& networks() {
     static const std::vector<Network> all{tower(), test::images(),
                                           test::tiny_transformer(models::TransformerKind::decoder), test::tiny_dlrm(),
-                                          mixture()};
+                                          test::mixture()};
     return all;
 }
 

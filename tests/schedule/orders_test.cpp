@@ -82,6 +82,14 @@ double makespan(Order (*order)(StageIndex, PipelineShape), PipelineShape shape, 
     return *std::ranges::max_element(free);
 }
 
+// Each update is of weights that all stages have: p stages cost p forwards and p backwards a micro-batch.
+TEST(OneByOne, EmptiesThePipelineAfterEachMicroBatch) {
+    EXPECT_EQ(draw(one_by_one({2, 3, 1})), "F0 B0 F1 B1 F2 B2");
+    EXPECT_EQ(draw(one_by_one({2, 2, 2}), 2), "F0a F0b B0b B0a F1a F1b B1b B1a");
+    const auto order = [](StageIndex, PipelineShape shape) { return one_by_one(shape); };
+    for (const int p : {1, 2, 4}) EXPECT_EQ(makespan(order, {p, 5}, 1, 2), 3.0 * 5 * p) << p << " stages";
+}
+
 // Whole numbers throughout, so that equality is exact: each of p - 1 stages costs one forward and one backward more.
 TEST(AnyPipeline, BubbleIsTheOneOfTheTheory) {
     for (const int p : {1, 2, 3, 4, 8}) {

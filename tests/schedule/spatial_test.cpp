@@ -103,6 +103,54 @@ TEST(Spatial, SendsGradientsOfRowsBesideTheGradientOfTheWeights) {
     EXPECT_TRUE(order.find("b:backward_data b.halo1:gradient_halo b:backward_weights") != order.npos) << order;
 }
 
+/// The steps of layers that begin with `first`, in their order on both streams.
+std::string steps_of(const Schedule& schedule, std::string_view first) {
+    std::string order;
+    for (const Step& step : schedule.classes[0].steps) {
+        if (step.name.starts_with(first)) order += step.name + " ";
+    }
+    return order;
+}
+
+// Of four rows the two in the middle need no neighbour's: they are computed while the others come, and the rows that
+// were lent go back while the gradient of their weights is computed.
+TEST(Spatial, ComputesTheEdgesApart) {
+    const std::vector<SpatialAxis> axes{{"spatial", 0, 2, 1}};
+    const Part part = split_spatial(pictures(), axes, "spatial", {.apart = true});
+    EXPECT_TRUE(
+        picture(part).starts_with("input 2x4x8\n"
+                                  "c.halo1 2x6x8 of 4 from 4r-1\nc 4x2x8\n"
+                                  "c.before.rows 2x3x8\nc.before 4x1x8\n"
+                                  "c.after.rows 2x3x8\nc.after 4x1x8\nc.join 4x4x8\n"))
+        << picture(part);
+    EXPECT_EQ(parameters(part.network), parameters(pictures()));
+    check(part.network);
+    Network n{.name = "two", .layers = {}};
+    int at = add(n, "input", Input{{2, 8, 8}}, {});
+    for (const char* name : {"a", "b"}) {
+        at = add(n, name, Conv{.channels = 2, .height = 8, .width = 8, .filters = 2, .window = square(3, 1, 1)}, {at});
+    }
+    at = add(n, "flatten", Flatten{{2, 8, 8}}, {at});
+    at = add(n, "f", MatMul{.m = 1, .n = 3, .k = 128}, {at});
+    add(n, "loss", SoftmaxLoss{3}, {at});
+    EXPECT_EQ(steps_of(schedule_of(n, "spatial=2:edges=apart", 2), "b."),
+              "b.halo1:halo b.before.rows:forward b.before:forward b.after.rows:forward b.after:forward b.join:forward "
+              "b.join.gather1:allgather b.join.gather1:backward_data b.join:backward_data b.after:backward_weights "
+              "b.after:backward_data b.after.rows:backward_data "
+              "b.before:backward_weights b.before:backward_data b.before.rows:backward_data b.halo1:gradient_halo ");
+    const Schedule schedule = schedule_of(n, "spatial=2:edges=apart", 2);
+    const auto place = [&](std::string_view name) {
+        for (std::size_t i = 0; i < schedule.classes[0].steps.size(); ++i) {
+            if (schedule.classes[0].steps[i].name == name) return static_cast<int>(i);
+        }
+        return -1;
+    };
+    EXPECT_LT(place("b.halo1:halo"), place("b:forward"));
+    EXPECT_TRUE(schedule.classes[0].steps[static_cast<std::size_t>(place("b:forward"))].after.empty());
+    EXPECT_LT(place("b.halo1:gradient_halo"), place("b:backward_weights"));
+    EXPECT_TRUE(schedule.classes[0].steps[static_cast<std::size_t>(place("b:backward_weights"))].after.empty());
+}
+
 TEST(Spatial, IsRefusedWhereRowsCannotBeShared) {
     EXPECT_THROW(schedule_of(pictures(), "spatial=3", 3), InputError);
     EXPECT_THROW(schedule_of(pictures(), "spatial=2x1x2", 4), InputError) << "an image has two dimensions";

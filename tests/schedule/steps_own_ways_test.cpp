@@ -65,7 +65,7 @@ TEST(DataParallel, SignsAreGathered) {
 // larger one of a is what a step waits for, and has its directions sent to the other.
 TEST(DataParallel, CurvatureIsInvertedByItsOwner) {
     const Schedule schedule = schedule_of(two_dense(), "data:kfac=1", 2);
-    EXPECT_EQ(schedule.methods.get<Curvature>().owners, (std::vector<std::int64_t>{1, 0}));  // of b, of a
+    EXPECT_EQ(owners_of(schedule.classes[0].part, 2), (std::vector<std::int64_t>{1, 0}));  // of b, of a
     EXPECT_EQ(draw(schedule),
               "compute: a:forward relu:forward b:forward loss:forward"
               " loss:backward_data b:backward_weights b:factor_of_inputs b:factor_of_errors b:backward_data"

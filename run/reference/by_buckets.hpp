@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks make of the gradients that each has of its own samples, bucket by bucket, written out for one rank.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "run/reference/single_rank.hpp"
+
+namespace rehearse::run {
+
+/// Turns what each of `ranks` has of their bucket `bucket`, in their order, into what all of them then have.
+using Combine = std::function<std::vector<float>(std::span<const std::int64_t> ranks, int bucket,
+                                                 const std::vector<std::vector<float>>& own)>;
+
+/// Adds up.
+Combine summing();
+/// Sends each rank's in few bits and keeps what is left out for the next call.
+Combine compressing(const Schedule& schedule);
+
+/// What a rank's gradient is, of its samples: its part of the mean over the whole batch, or the mean over its own.
+enum class Of { batch, shard };
+
+/// Returns the gradients of the whole network, laid out as those of `whole`, after the ranks of each group that has a
+/// bucket's weights have combined theirs. `by_shard` has the gradients of each shard's mean loss. What several ranks
+/// with other samples have made together before (of experts, of dense layers that the ranks share) is one rank's.
+std::vector<float> brought_together(const Schedule& schedule, Program& whole,
+                                    const std::vector<std::vector<float>>& by_shard, const Combine& combine, Of of);
+
+/// A training in which gradients are combined so, also with lag=1 and in a pipeline that updates after each
+/// micro-batch.
+Trained train_by_buckets(const SingleRank& single, int perturbation, const Combine& combine, Of of);
+
+}  // namespace rehearse::run
