@@ -18,6 +18,7 @@ import importlib
 import inspect
 import io
 import re
+import sys
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -42,15 +43,44 @@ class Count(TorchDispatchMode):
         return out
 
 
+# Random in training, and nothing that PyTorch exports: they are left out, as in inference.
+LEFT_OUT = ("StochasticDepth", "DropPath", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout")
+
+
+def leave_out(network):
+    """Puts aside what PyTorch cannot export of a network in training; returns a function that puts it back."""
+    modules = [module for module in network.modules() if type(module).__name__ in LEFT_OUT]
+    cells = [(module, module.dropout) for module in network.modules() if isinstance(module, torch.nn.RNNBase) and module.dropout]
+    for module in modules:
+        module.eval()
+    for module, _ in cells:
+        module.dropout = 0.0
+    kinds = sorted({type(module).__name__ for module in modules} | {f"dropout of {type(module).__name__}" for module, _ in cells})
+    if kinds:
+        print(f"left out, as PyTorch does not export it: {', '.join(kinds)}", file=sys.stderr)
+
+    def back():
+        for module in modules:
+            module.train()
+        for module, dropout in cells:
+            module.dropout = dropout
+    return back
+
+
 def export(network, inputs, path, opset=13, weights=False):
     """Writes `network`, fed with `inputs` whose first dimension is the batch, to `path`; with `weights`, these too."""
     network.train()
+    put_back = leave_out(network)
     names = [f"input{i}" for i in range(len(inputs))]
     options = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
     stream = io.BytesIO()
-    torch.onnx.export(network, tuple(inputs), stream, opset_version=opset, input_names=names,
-                      training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
-                      dynamic_axes={name: {0: "batch"} for name in names}, **options)
+    try:
+        # PRESERVE: each module as it is, in training but for those that are left out.
+        torch.onnx.export(network, tuple(inputs), stream, opset_version=opset, input_names=names,
+                          training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False,
+                          dynamic_axes={name: {0: "batch"} for name in names}, **options)
+    finally:
+        put_back()
     import onnx  # Debian: python3-onnx; elsewhere: pip install onnx
     model = onnx.load_model_from_string(stream.getvalue())
     for tensor in [] if weights else model.graph.initializer:

@@ -47,17 +47,23 @@ printf '%-12s %14s %9s %8s %9s\n' target executions coverage corpus findings
 for target in "${targets[@]}"; do
     corpus=build/fuzz/corpus/$target found=build/fuzz/found/$target log=build/fuzz/$target.log
     mkdir -p "$corpus" "$found"
-    options=(-max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 -artifact_prefix="$found/")
-    # A finding ends a target; forks go on after it, as long as there is time.
-    options+=(-fork=1 -ignore_crashes=1 -ignore_ooms=1 -ignore_timeouts=1)
+    options=(-rss_limit_mb=2048 -timeout=10 -print_final_stats=1 -artifact_prefix="$found/")
     dictionary=$(dictionary_of "$target")
     [ -z "$dictionary" ] || options+=(-dict="fuzz/dictionaries/$dictionary.dict")
     before=$(find "$found" -type f | wc -l)
-    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=0 "build/fuzz/fuzz/fuzz_$target" "${options[@]}" "$corpus" "tests/data/fuzz/$target" > "$log" 2>&1
+    end=$((SECONDS + seconds))
+    : > "$log"
+    # A finding ends the process: another goes on while there is time. (libFuzzer's forks do so by themselves, but begin
+    # anew every few seconds, and read the whole corpus each time.)
+    while left=$((end - SECONDS)) began=$SECONDS && [ $left -gt 0 ]; do
+        ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=0 "build/fuzz/fuzz/fuzz_$target" "${options[@]}" \
+            -max_total_time="$left" "$corpus" "tests/data/fuzz/$target" >> "$log" 2>&1 && break
+        [ $SECONDS -gt $((began + 1)) ] || break # over a seed: it would be the next one's, too
+    done
     new=$(($(find "$found" -type f | wc -l) - before))
     findings=$((findings + new))
-    # In fork mode: "#123: cov: 45 ft: 67 corp: 8 exec/s: ..."
-    printf '%-12s %14s %9s %8s %9s\n' "$target" "$(sed -n 's/^#\([0-9]*\): cov.*/\1/p' "$log" | tail -1)" \
-        "$(sed -n 's/^#[0-9]*: cov: \([0-9]*\).*/\1/p' "$log" | tail -1)" "$(find "$corpus" -type f | wc -l)" "$new"
+    # At the end of each process: "stat::number_of_executed_units: 456"; on its way: "#123 NEW cov: 45 ft: 67 corp: 8/1Kb ..."
+    printf '%-12s %14s %9s %8s %9s\n' "$target" "$(awk '/^stat::number_of_executed_units:/ { sum += $2 } END { print sum + 0 }' "$log")" \
+        "$(sed -n 's/^#[0-9]*.* cov: \([0-9]*\).*/\1/p' "$log" | sort -n | tail -1)" "$(find "$corpus" -type f | wc -l)" "$new"
 done
 [ $findings -eq 0 ] || die 1 "$findings findings in build/fuzz/found"

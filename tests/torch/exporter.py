@@ -1,0 +1,84 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What scripts/export_onnx.py writes is what PyTorch counts: networks with parts that PyTorch itself does not export in
+training (stochastic depth, dropout of recurrent layers and of channels), with buffers and tied weights.
+
+  exporter.py REHEARSE
+
+`rehearse models FILE --check` must find parameters equal and multiply-adds within 0.1 %; each module is in training
+afterwards. Exits with 77, which ctest calls skipped, where PyTorch is absent.
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import warnings
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def networks():
+    import torch
+    import torchvision
+    from torch import nn
+    from torchvision.models.convnext import CNBlockConfig, ConvNeXt
+
+    class Sentences(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.drop, self.head = nn.Embedding(50, 12), nn.Dropout2d(0.2), nn.Linear(20, 5)
+            self.cells = nn.LSTM(12, 10, 2, batch_first=True, dropout=0.3, bidirectional=True)
+
+        def forward(self, ids):
+            made = self.cells(self.words(ids))[0].transpose(1, 2)
+            return self.head(self.drop(made[..., None]).flatten(2).mean(2))
+
+    class Graph(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(6, 8), nn.Linear(8, 4)
+            self.register_buffer("neighbours", torch.rand(10, 10))
+
+        def forward(self, x):
+            return self.b(self.neighbours @ torch.relu(self.neighbours @ self.a(x))).mean(1)
+
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.norm, self.head = nn.Embedding(40, 16), nn.LayerNorm(16), nn.Linear(16, 40, bias=False)
+            self.head.weight = self.words.weight
+
+        def forward(self, ids):
+            return self.head(self.norm(self.norm(self.words(ids)) * 2))
+
+    ids = torch.zeros(2, 9, dtype=torch.long)
+    yield "convnext", ConvNeXt([CNBlockConfig(8, 16, 2), CNBlockConfig(16, None, 1)], 0.4, num_classes=6), torch.zeros(2, 3, 32, 32)
+    yield "mobilenet_v3", torchvision.models.mobilenet_v3_small(), torch.zeros(2, 3, 64, 64)
+    yield "sentences", Sentences(), ids
+    yield "graph", Graph(), torch.zeros(2, 10, 6)
+    yield "tied", Tied(), ids
+
+
+def main():
+    warnings.filterwarnings("ignore")
+    sys.path.insert(0, str(HERE.parents[1] / "scripts"))
+    try:
+        import onnx  # noqa: F401
+        import export_onnx
+    except ImportError as error:
+        print(f"skipped: {error} (Debian: python3-torch, python3-torchvision, python3-onnx)")
+        return 77
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="rehearse-torch-") as folder:
+        for name, module, inputs in networks():
+            file = pathlib.Path(folder) / f"{name}.onnx"
+            export_onnx.export(module, (inputs,), file)
+            run = subprocess.run([sys.argv[1], "models", str(file), "--check"], capture_output=True, text=True, timeout=300)
+            right = run.returncode == 0 and all(each.training for each in module.modules())
+            failed += not right
+            print(f"{name}: {'equal' if right else run.stdout + run.stderr}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
