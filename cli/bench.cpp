@@ -92,6 +92,10 @@ void add_library(CommandLine& app, LibraryBench& library) {
         ->option_text("NAME");
     app.add_option("--compare", library.compare, "of nccl-table: what nccl-tests printed, beside what it would have")
         ->option_text("FILE");
+    app.add_option("--machine-out", library.machine_out,
+                   "of nccl-table: a machine file that extends --machine and has its library's figures as --compare "
+                   "measured them, what they leave as their error")
+        ->option_text("FILE.toml");
 }
 
 void add_positive(CommandLine& app, const std::string& name, int& value, const std::string& help) {

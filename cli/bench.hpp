@@ -18,7 +18,7 @@ namespace rehearse::cli {
 
 /// Of bench nccl-table.
 struct LibraryBench {
-    std::string machine, operation = "all_reduce", algorithm, protocol, compare;
+    std::string machine, operation = "all_reduce", algorithm, protocol, compare, machine_out;
     std::int64_t nodes = 1, devices_per_node = 0;  // 0: all
     bool most_given = false;                       // --max
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <numeric>
 
@@ -11,9 +12,11 @@
 #include "core/collectives/library.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/output_file.hpp"
 #include "models/models.hpp"
 #include "prices/interval.hpp"
 #include "sim/collective/libraries/library_times.hpp"
+#include "validate/library_fit.hpp"
 #include "validate/library_tables.hpp"
 
 namespace rehearse::cli {
@@ -23,6 +26,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Machine asked_machine(const LibraryBench& asked, std::int64_t& nodes, std::int64_t& devices) {
+    if (!asked.machine_out.empty() && asked.compare.empty())
+        throw InputError("bench nccl-table: --machine-out needs --compare FILE, the times to take figures from");
     if (asked.machine.empty()) throw InputError("bench nccl-table: --machine says on which machine");
     Machine machine = models::load_machine(asked.machine);
     const NodeKind& kind = machine.nodes.front();
@@ -55,10 +60,39 @@ std::vector<Column> columns(bool compared) {
     return all;
 }
 
+/// As much of a machine file as its measured figures are.
+std::string measured_machine(const LibraryBench& asked, const Machine& machine, const validate::FittedFigures& fitted) {
+    std::string out = fmt::format(
+        "schema = \"rehearse.machine/1\"\nname = \"{0}-measured\"\nextends = \"{1}\"\nsummary = \"{0}, its collectives "
+        "as measured\"\n\n[collectives.figures]\n",
+        machine.name,
+        asked.machine.ends_with(".toml") ? std::filesystem::absolute(asked.machine).string() : asked.machine);
+    for (const auto& [key, value] : fitted.figures) out += fmt::format("{} = {:.4g}\n", key, value);
+    return out + fmt::format("source = \"{} on {} nodes: {}\"\n", asked.operation, asked.nodes, asked.compare);
+}
+
+validate::FittedFigures fit(const LibraryBench& asked, const CollectiveSoftware& software, std::int64_t devices,
+                            const std::vector<validate::TestLine>& lines) {
+    std::vector<validate::LibraryRow> rows;
+    for (const auto& [bytes, measured] : lines)
+        rows.push_back({.table = asked.compare,
+                        .machine = asked.machine,
+                        .transport = software.transport,
+                        .provenance = {},
+                        .version = software.version,
+                        .nodes = asked.nodes,
+                        .devices_per_node = devices,
+                        .kind = validate::library_operation(asked.operation),
+                        .bytes = bytes,
+                        .time = measured});
+    return validate::fit_figures(rows);
+}
+
 }  // namespace
 
 int bench_library(const BenchOptions& options) {
     const LibraryBench& asked = options.library;
+    check_writable(asked.machine_out, options.common);
     std::int64_t nodes = 0, devices = 0;
     const Machine machine = asked_machine(asked, nodes, devices);
     CollectiveSoftware software = machine.collectives;
@@ -114,6 +148,15 @@ int bench_library(const BenchOptions& options) {
         std::ranges::sort(errors);
         report.footer += fmt::format("\nerror: median {:.1f} %, 90th percentile {:.1f} %",
                                      100 * errors[errors.size() / 2], 100 * errors[errors.size() * 9 / 10]);
+    }
+    if (!asked.machine_out.empty()) {
+        const validate::FittedFigures fitted = fit(asked, software, devices, sizes);
+        OutputFile file{asked.machine_out};
+        file.append(measured_machine(asked, machine, fitted));
+        file.commit();
+        report.footer +=
+            fmt::format("\n{}: {} figures of its own, one standard deviation {:.1f} %, before {:.1f} %",
+                        asked.machine_out, fitted.figures.size(), 100 * fitted.error_after, 100 * fitted.error_before);
     }
     print(report, options.common);
     return good;

@@ -105,6 +105,23 @@ constexpr std::array collectives{
     MachineKey{"sharp", "true or false", "whether switches between nodes sum (CollNet)"},
     source,
 };
+constexpr std::array figures{
+    MachineKey{"share", "share", "of a network card's rate that long messages reach"},
+    MachineKey{"through_cpu", "share", "the same again where GPU and card meet in the CPU"},
+    MachineKey{"step", "number", "how many times as long a step between nodes takes as the library's table says"},
+    MachineKey{"rendezvous", "number", "us that it takes longer by a message of 1 KB; grows with the size to a power"},
+    MachineKey{"gap", "number",
+               "us of a card's thread for a message that is a rendezvous; by Simple as its size up to 32 KB"},
+    MachineKey{"gap_tree_16kb", "number", "... of a tree by Simple, for each 16 KB up to 64"},
+    MachineKey{"unhidden", "share", "of a Simple ring's latency that no data hide"},
+    MachineKey{"inject", "number", "us that the CPU takes to store a tiny message of an all-to-all"},
+    MachineKey{"exchange_share", "share", "of a ring's rate that an all-to-all reaches"},
+    MachineKey{"error", "number", "of times between nodes: one standard deviation, relative"},
+    MachineKey{"ring_reached", "number", "share of the library's figure that rings reach inside a node"},
+    MachineKey{"nvls_reached", "number", "... that sums in its switches reach"},
+    MachineKey{"error_inside", "number", "of times inside a node"},
+    source,
+};
 constexpr std::array node{
     MachineKey{"name", "name", "of this kind of node"},
     MachineKey{"count", "count", "of such nodes; default 1"},
@@ -250,6 +267,10 @@ constexpr std::array tables{
     MachineTable{"[software]", "How the framework drives devices with `[device.tiles]`.", software},
     MachineTable{"[collectives]", "The library of GPU collectives; without it the newest NCCL over InfiniBand.",
                  collectives},
+    MachineTable{"[collectives.figures]",
+                 "What measured tables of this machine say, in place of what `models/libraries` has for all; `bench "
+                 "nccl-table --compare FILE --machine-out FILE.toml` writes it. What is absent stays.",
+                 figures},
     MachineTable{
         "[[node]]",
         "A kind of node. A device sends by the nearest network card; of several equally near ones, the devices "

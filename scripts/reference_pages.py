@@ -91,6 +91,8 @@ def keys_of_reader():
         for call in re.findall(READERS + r"\(([^;]*?)[,)]", text):
             found.update(re.findall(r'"(\w+)"', call))
         found.update(re.findall(READERS + r'\(\w+, "(\w+)"', text))
+    library = (ROOT / "core" / "collectives" / "library.hpp").read_text()
+    found |= set(re.findall(r'(?:Transport|Architecture)Figure\{"(\w+)"', library))
     return found - NOT_KEYS
 
 

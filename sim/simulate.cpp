@@ -33,10 +33,6 @@ namespace {
 // SimGrid simulates some hundred thousand messages a second.
 constexpr std::int64_t many_messages = 50'000;
 
-// What steps take from each other depends on when they are, and that on what they take: it settles quickly, as each
-// loss is a small part of its step.
-constexpr int overlap_rounds = 4;
-
 // As exact mode would send, without making every round.
 std::int64_t message_count(const Schedule& schedule, const Wiring& wiring) {
     std::int64_t count = 0;
@@ -170,8 +166,8 @@ Prediction Simulator::simulate(const Options& options) {
                    : simulate_folded(steps, with.wiring, with.collectives, options.iterations, options.links);
     };
     Prediction prediction = simulated();
-    for (int i = 0; loses_by_overlap(machine_) && i < overlap_rounds; ++i) {
-        steps.lengthen(losses(steps, with.wiring, prediction.timeline));
+    for (int i = overlap_rounds(machine_, schedule_); i > 0; --i) {
+        steps.lengthen(losses(steps, with.wiring, with.collectives, prediction.timeline));
         prediction = simulated();
     }
     title(prediction);
@@ -181,8 +177,8 @@ Prediction Simulator::simulate(const Options& options) {
 }
 
 Seconds Simulator::step(const Options& options) {
-    const bool once =
-        options.iterations == 1 && schedule_.methods.get<Servers>().count == 0 && !loses_by_overlap(machine_);
+    const bool once = options.iterations == 1 && schedule_.methods.get<Servers>().count == 0 &&
+                      overlap_rounds(machine_, schedule_) == 0;
     if (once) {
         Setting& with = setting(options);
         const Steps steps{with.steps, with.wiring, {options.pace, options.quorum}};

@@ -3,6 +3,8 @@
 // nobody has measured.
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "validate/library_tables.hpp"
@@ -18,5 +20,15 @@ namespace rehearse::validate {
 /// InputError where a machine is not known.
 std::vector<LibraryAnswer> answer_left_out(const std::vector<LibraryRow>& rows,
                                            const std::vector<LibraryRow>& beside = {});
+
+/// What measured rows of one machine say of its library, and how far off they leave it.
+struct FittedFigures {
+    std::vector<std::pair<std::string, double>> figures;  // as [collectives.figures] of a machine file names them
+    double error_before = 0, error_after = 0;             // relative, one standard deviation over the rows
+};
+/// Beginning with what the machine's library says, each figure is changed while that leaves the rows nearer by more
+/// than one part in fifty, one after the other; what they say nothing of stays. InputError where the machine is not
+/// known, or `rows` are of several, or none.
+FittedFigures fit_figures(const std::vector<LibraryRow>& rows);
 
 }  // namespace rehearse::validate

@@ -107,14 +107,17 @@ LibraryPrices::Key LibraryPrices::key_of(const LibraryRow& row) {
     return {row.machine, row.version, row.transport, row.nodes, row.devices_per_node};
 }
 
-LibraryPrices::LibraryPrices(const std::vector<LibraryRow>& rows, std::shared_ptr<const CollectiveLibrary> library) {
+LibraryPrices::LibraryPrices(const std::vector<LibraryRow>& rows,
+                             const std::vector<std::shared_ptr<const CollectiveLibrary>>& libraries) {
     std::map<std::string, Machine> machines;
     for (const LibraryRow& row : rows) {
         if (times_.contains(key_of(row))) continue;
         auto machine = machines.find(row.machine);
         if (machine == machines.end()) machine = machines.emplace(row.machine, models::load_machine(row.machine)).first;
         CollectiveSoftware software = machine->second.collectives;
-        if (library) software.library = library;
+        for (const auto& each : libraries) {
+            if (each->name == software.library->name) software.library = each;
+        }
         software.version = row.version;
         if (!row.transport.empty()) software.transport = row.transport;
         std::vector<int> devices(static_cast<std::size_t>(row.devices_per_node));

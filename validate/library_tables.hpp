@@ -39,11 +39,13 @@ struct LibraryAnswer {
 /// The communicators of tables, each made once.
 class LibraryPrices {
 public:
-    /// By `library`, whose figures the caller may change, or by that of each machine's file where it is null.
-    /// InputError where a machine is not known.
-    explicit LibraryPrices(const std::vector<LibraryRow>& rows, std::shared_ptr<const CollectiveLibrary> library = {});
+    /// By that of `libraries`, whose figures the caller may change, which has the name of the machine's own, or by the
+    /// latter where there is none. InputError where a machine is not known.
+    explicit LibraryPrices(const std::vector<LibraryRow>& rows,
+                           const std::vector<std::shared_ptr<const CollectiveLibrary>>& libraries = {});
     /// Of a row of those.
     LibraryAnswer answer(const LibraryRow& row) const;
+    const sim::LibraryTimes& times(const LibraryRow& row) const { return times_.at(key_of(row)); }
 
 private:
     using Key = std::tuple<std::string, std::int64_t, std::string, std::int64_t, std::int64_t>;

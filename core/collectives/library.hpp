@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,7 @@ struct LibraryArchitecture {
     ByNodes tree{}, tree_ll128{}, nvls{};              // GB/s of a channel at most
     double ring_ll128 = 0;                             // GB/s of a channel at most
     double nvls_efficiency = 0;                        // 0: its switches do not sum
+    std::int64_t nvls_channels = 0;                    // that send to the switches
     bool split_slow = true;  // whether channels from 25 GB/s on are always cut in two (before Hopper)
     double plateau = 1;      // how many times as long a ring by Simple takes to begin, between nodes
     double ring_reached = 1, nvls_reached = 1;  // measured long all-reduces of one node: share of the library's figure
@@ -67,14 +69,16 @@ struct LibraryVersion {
 /// How messages travel between nodes.
 struct LibraryTransport {
     std::string name;
-    std::string like;            // another, whose figures stand in where nobody measured this one; empty: none
-    double share = 1;            // of a NIC's rate that long messages reach
-    double through_cpu = 1;      // the same again where GPU and NIC meet in the CPU
-    double eager_kb = 0;         // messages up to here are sent at once
+    std::string like;    // another, whose figures stand in where nobody measured this one; empty: none
+    double latency = 0;  // us that its plugin tells the library, which believes them; twice by Simple
+    std::vector<LibraryProtocol> protocols;  // that it keeps the order of; empty: all
+    double share = 1;                        // of a NIC's rate that long messages reach
+    double through_cpu = 1;                  // the same again where GPU and NIC meet in the CPU
+    double eager_kb = 0;                     // messages up to here are sent at once
     double rendezvous = 0;       // us a step takes longer by a message of 1 KB; grows with its size to the power below
     double power = 1, most = 0;  // us at most
-    /// us that the thread of a NIC is busy for a message: eager, by LL beyond, by Simple for each 16 KB up to 32
-    double gap_eager = 0, gap_ll = 0, gap_16kb = 0;
+    /// us that the thread of a NIC is busy for a message: eager, or a rendezvous; by Simple as its size up to 32 KB
+    double gap_eager = 0, gap = 0;
     double gap_tree_16kb = 0;         // ... of a tree, up to 64 KB: twice as many messages are under way
     double window = 0;                // steps of a call whose receives stand ready, so that they cost as eager ones
     double inject_b = 0, inject = 0;  // messages of an all-to-all up to so many bytes are stored by the CPU: us each
@@ -86,16 +90,40 @@ struct LibraryTransport {
     std::string source;
 };
 
+/// What measured tables of a machine may say of its transport, by its name in machine files.
+struct TransportFigure {
+    std::string_view key;
+    double LibraryTransport::*figure;
+};
+inline constexpr std::array transport_figures{TransportFigure{"share", &LibraryTransport::share},
+                                              TransportFigure{"through_cpu", &LibraryTransport::through_cpu},
+                                              TransportFigure{"step", &LibraryTransport::step},
+                                              TransportFigure{"rendezvous", &LibraryTransport::rendezvous},
+                                              TransportFigure{"gap", &LibraryTransport::gap},
+                                              TransportFigure{"gap_tree_16kb", &LibraryTransport::gap_tree_16kb},
+                                              TransportFigure{"unhidden", &LibraryTransport::unhidden},
+                                              TransportFigure{"inject", &LibraryTransport::inject},
+                                              TransportFigure{"exchange_share", &LibraryTransport::exchange_share},
+                                              TransportFigure{"error", &LibraryTransport::error}};
+/// ... and of its devices, inside a node.
+struct ArchitectureFigure {
+    std::string_view key;
+    double LibraryArchitecture::*figure;
+};
+inline constexpr std::array architecture_figures{ArchitectureFigure{"ring_reached", &LibraryArchitecture::ring_reached},
+                                                 ArchitectureFigure{"nvls_reached", &LibraryArchitecture::nvls_reached},
+                                                 ArchitectureFigure{"error_inside", &LibraryArchitecture::error}};
+
 struct CollectiveLibrary {
     std::string name, summary;
     double pcie_share = 1;   // of a PCIe link's rate that the library counts
     ByNodes ll_across{};     // GB/s of LL: (unused), two nodes, more
     double switch_step = 0;  // us that a step inside a node takes longer through a switch of GPU-to-GPU links
-    double call = 0;         // us of a call among many that follow on each other
-    double synchronous = 0;  // us more of a call that is waited for
+    double synchronous = 0;  // us more of a call that is waited for, beside those that follow on each other
     std::vector<LibraryArchitecture> architectures;
     std::vector<LibraryVersion> versions;  // oldest first
-    std::vector<LibraryTransport> transports;
+    std::shared_ptr<const std::vector<LibraryTransport>>
+        transports;  // the same of all libraries; the first is the default
 };
 
 /// Names of all-reduces that are a library's, as in models/libraries/.

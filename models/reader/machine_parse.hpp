@@ -25,6 +25,8 @@ inline constexpr std::array<std::string_view, 7> software_figures{
 
 /// [collectives] of a machine; without it the newest NCCL over InfiniBand.
 CollectiveSoftware parse_collectives(Reader& top);
+/// Of models/libraries/, by its name there.
+const CollectiveLibrary& shipped_library(const std::string& name);
 /// "2.18.3" as 21803. InputError where it is not like that.
 std::int64_t library_version(Reader& reader, std::string_view key);
 

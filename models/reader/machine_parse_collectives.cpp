@@ -5,6 +5,7 @@
 
 #include "core/collectives/library.hpp"
 #include "core/text.hpp"
+#include "models/reader/library_figures.hpp"
 #include "models/reader/machine_files.hpp"
 #include "models/reader/machine_parse.hpp"
 
@@ -44,6 +45,7 @@ LibraryArchitecture parse_architecture(Reader reader) {
     if (reader.has("nvls")) a.nvls = between_nodes(reader, "nvls");
     a.ring_ll128 = reader.number("ring_ll128");
     a.nvls_efficiency = number_or(reader, "nvls_efficiency", 0);
+    if (a.nvls_efficiency > 0) a.nvls_channels = reader.count("nvls_channels");
     a.split_slow = reader.yes("split_slow", true);
     a.plateau = reader.number("plateau");
     a.ring_reached = number_or(reader, "ring_reached", 1);
@@ -97,27 +99,31 @@ LibraryVersion parse_version(Reader reader) {
     return v;
 }
 
+std::vector<LibraryProtocol> protocols(Reader& reader) {
+    std::vector<LibraryProtocol> all;
+    for (const std::string& word : reader.texts("protocols")) {
+        const auto found = std::ranges::find(library_protocol_words, word);
+        if (found == library_protocol_words.end() || word == "any")
+            reader.fail("protocols", fmt::format("'{}' is none of {}", word, join(library_protocol_words)));
+        all.push_back(static_cast<LibraryProtocol>(found - library_protocol_words.begin()));
+    }
+    return all;
+}
+
 LibraryTransport parse_library_transport(Reader reader) {
     LibraryTransport t;
     t.name = reader.text("name");
     t.like = reader.text("like", "");
-    t.share = reader.number("share");
-    t.through_cpu = number_or(reader, "through_cpu", 1);
+    t.latency = number_or(reader, "latency", 0);
+    if (reader.has("protocols")) t.protocols = protocols(reader);
+    for (const TransportFigure& each : transport_figures) t.*each.figure = number_or(reader, each.key, t.*each.figure);
     t.eager_kb = number_or(reader, "eager_kb", 0);
-    t.rendezvous = number_or(reader, "rendezvous", 0);
     t.power = number_or(reader, "power", 1);
     t.most = number_or(reader, "most", 0);
     t.gap_eager = number_or(reader, "gap_eager", 0);
-    t.gap_ll = number_or(reader, "gap_ll", 0);
-    t.gap_16kb = number_or(reader, "gap_16kb", 0);
-    t.gap_tree_16kb = number_or(reader, "gap_tree_16kb", t.gap_16kb);
     t.window = number_or(reader, "window", 0);
     t.inject_b = number_or(reader, "inject_b", 0);
-    t.inject = number_or(reader, "inject", 0);
-    t.unhidden = number_or(reader, "unhidden", 1);
     t.late_ll = number_or(reader, "late_ll", 1);
-    t.step = number_or(reader, "step", 1);
-    t.exchange_share = number_or(reader, "exchange_share", 1);
     t.error = reader.number("error");
     t.source = reader.source();
     if (!(t.share > 0 && t.share <= 1)) reader.fail("share", "it is a share of a NIC's rate: above 0, at most 1");
@@ -125,8 +131,25 @@ LibraryTransport parse_library_transport(Reader reader) {
     return t;
 }
 
-CollectiveLibrary parse_library(const MachineFile& file) {
-    const std::string origin = fmt::format("models/libraries/{}.toml", file.name);
+constexpr std::string_view transports_file = "transports";
+std::string origin_of(const MachineFile& file) { return fmt::format("models/libraries/{}.toml", file.name); }
+
+std::shared_ptr<const std::vector<LibraryTransport>> parse_transports() {
+    const std::span<const MachineFile> files = library_files();
+    const auto file = std::ranges::find(files, transports_file, &MachineFile::name);
+    require(file != files.end(), "transports of libraries are shipped");
+    const std::string origin = origin_of(*file);
+    const toml::table table = toml::parse(file->text, origin);
+    Reader top(table, origin, "transports");
+    std::vector<LibraryTransport> transports;
+    for (Reader& each : top.tables("transport", "transport")) transports.push_back(parse_library_transport(each));
+    top.done();
+    return std::make_shared<const std::vector<LibraryTransport>>(std::move(transports));
+}
+
+CollectiveLibrary parse_library(const MachineFile& file,
+                                std::shared_ptr<const std::vector<LibraryTransport>> transports) {
+    const std::string origin = origin_of(file);
     const toml::table table = toml::parse(file.text, origin);
     Reader top(table, origin, "library");
     CollectiveLibrary library;
@@ -135,13 +158,11 @@ CollectiveLibrary parse_library(const MachineFile& file) {
     library.pcie_share = top.figure<double>("pcie_share").value;
     library.ll_across = between_nodes(top, "ll_across");
     library.switch_step = top.figure<double>("switch_step").value;
-    library.call = top.figure<double>("call").value;
     library.synchronous = top.figure<double>("synchronous").value;
     for (Reader& each : top.tables("architecture", "architecture"))
         library.architectures.push_back(parse_architecture(each));
     for (Reader& each : top.tables("version", "version")) library.versions.push_back(parse_version(each));
-    for (Reader& each : top.tables("transport", "transport"))
-        library.transports.push_back(parse_library_transport(each));
+    library.transports = std::move(transports);
     top.done();
     return library;
 }
@@ -150,8 +171,11 @@ using Libraries = std::map<std::string, std::shared_ptr<const CollectiveLibrary>
 const Libraries& libraries() {
     static const Libraries all = [] {
         Libraries read;
-        for (const MachineFile& file : library_files())
-            read.emplace(file.name, std::make_shared<const CollectiveLibrary>(parse_library(file)));
+        const auto transports = parse_transports();
+        for (const MachineFile& file : library_files()) {
+            if (file.name == transports_file) continue;
+            read.emplace(file.name, std::make_shared<const CollectiveLibrary>(parse_library(file, transports)));
+        }
         return read;
     }();
     return all;
@@ -159,7 +183,7 @@ const Libraries& libraries() {
 
 void check_transport(const Reader& reader, const CollectiveSoftware& said) {
     std::vector<std::string_view> names;
-    for (const LibraryTransport& each : said.library->transports) names.push_back(each.name);
+    for (const LibraryTransport& each : *said.library->transports) names.push_back(each.name);
     if (said.transport.empty() || std::ranges::find(names, std::string_view{said.transport}) != names.end()) return;
     reader.fail("transport", fmt::format("{} knows no transport '{}'{}; there are {}", said.library->name,
                                          said.transport, did_you_mean(said.transport, names), join(names)));
@@ -183,6 +207,8 @@ std::int64_t library_version(Reader& reader, std::string_view key) {
     }
     return parts[0] * 10000 + parts[1] * 100 + parts[2];
 }
+
+const CollectiveLibrary& shipped_library(const std::string& name) { return *libraries().at(name); }
 
 CollectiveSoftware parse_collectives(Reader& top) {
     CollectiveSoftware said{.library = libraries().at("nccl"), .transport = {}, .nics_at = {}, .source = {}};
@@ -211,6 +237,8 @@ CollectiveSoftware parse_collectives(Reader& top) {
                     fmt::format("'{}' is none of cpu, switch, gpu: where a GPU meets its NIC", said.nics_at));
     said.source = table->source();
     check_transport(*table, said);
+    if (const auto figures = table->table("figures", "collectives.figures"))
+        said.library = with_figures(*said.library, said.transport, *figures);
     table->done();
     return said;
 }

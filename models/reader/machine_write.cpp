@@ -4,6 +4,7 @@
 
 #include "core/collectives/library.hpp"
 #include "models/models.hpp"
+#include "models/reader/library_figures.hpp"
 #include "models/reader/machine_parse.hpp"
 #include "models/this_host.hpp"
 #include "prices/price_model.hpp"
@@ -180,7 +181,8 @@ std::string collectives(const Machine& machine) {
         out += fmt::format("version = \"{}.{}.{}\"\n", c.version / 10000, c.version / 100 % 100, c.version % 100);
     if (!c.transport.empty()) out += fmt::format("transport = {}\n", in_quotes(c.transport));
     if (!c.nics_at.empty()) out += fmt::format("nics_at = {}\n", in_quotes(c.nics_at));
-    return out + fmt::format("sharp = {}\nsource = {}\n", c.sharp, in_quotes(c.source));
+    out += fmt::format("sharp = {}\nsource = {}\n", c.sharp, in_quotes(c.source));
+    return out + written_figures(*c.library, shipped_library(c.library->name), c.transport);
 }
 
 std::string in_situ(const InSitu& in_situ) {

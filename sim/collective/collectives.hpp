@@ -73,6 +73,8 @@ public:
     std::vector<Span> spans(const Call& call);
     /// Of a library's collective, which all ranks enter together and leave together.
     Seconds library_time(const Call& call);
+    /// Thread blocks of its kernel, each on a processor of the device.
+    std::int64_t library_blocks(const Call& call) { return library_.price(call, mesh_).blocks; }
 
 private:
     struct Key {

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/collectives/library.hpp"
+#include "prices/tile_model.hpp"
 #include "sim/collective/groups.hpp"
 
 namespace rehearse::sim {
@@ -23,17 +25,21 @@ struct Toll {
 
 bool given(const Overlap& overlap) { return !overlap.core_rate.source.empty(); }
 
+double processors_of(const DeviceClass& device) { return device.tiles ? device.tiles->processors.value : 0; }
+
 class Tolls {
 public:
-    Tolls(const Steps& steps, const Wiring& wiring) : steps_(steps), wiring_(wiring) {}
+    Tolls(const Steps& steps, const Wiring& wiring, Collectives& collectives)
+        : steps_(steps), wiring_(wiring), collectives_(collectives) {}
 
-    Toll of(const Step& step, std::int64_t rank) {
+    /// `alone`: what the step takes without a delay.
+    Toll of(const Step& step, std::int64_t rank, Seconds alone) {
         const Mesh& mesh = steps_.schedule().mesh;
         if (const auto* send = std::get_if<Send>(&step.action))
             return of_message(rank, rank + send->offset * stride(mesh, send->axis), send->bytes);
         if (const auto* recv = std::get_if<Recv>(&step.action))
             return of_message(rank, rank + recv->offset * stride(mesh, recv->axis), recv->bytes);
-        if (const auto* communicate = std::get_if<Communicate>(&step.action)) return of_call(*communicate, rank);
+        if (const auto* communicate = std::get_if<Communicate>(&step.action)) return of_call(*communicate, rank, alone);
         return {};
     }
 
@@ -47,8 +53,13 @@ private:
     }
 
     // A round is late once, however many messages the rank has in it.
-    Toll of_call(const Communicate& communicate, std::int64_t rank) const {
+    Toll of_call(const Communicate& communicate, std::int64_t rank, Seconds alone) {
         const Call call = call_of(communicate);
+        if (of_library(call.algorithm)) {
+            const double all = processors_of(class_of(wiring_.machine(), rank));
+            const double held = static_cast<double>(collectives_.library_blocks(call));
+            return {alone * (all > 0 ? std::min(1.0, held / all) : 0), {}, 0};
+        }
         const Groups groups = groups_along(steps_.schedule().mesh, call.axis, call.algorithm, wiring_);
         const Collective rounds = rounds_of(call, groups);
         const std::int64_t own = groups.member_of(rank), group = groups.group_of(rank);
@@ -70,6 +81,7 @@ private:
 
     const Steps& steps_;
     const Wiring& wiring_;
+    Collectives& collectives_;
 };
 
 Seconds common(const Event& a, const Event& b) {
@@ -172,7 +184,7 @@ std::vector<Seconds> losses_of(const Steps& steps, int c, const std::vector<Even
         const Seconds start = events[i]->start, length = events[i]->end - start;
         const Seconds alone = length - steps.lengthened(c, static_cast<int>(i));
         if (program[i].stream == Stream::compute || alone <= Seconds{0}) continue;
-        const Toll toll = tolls.of(program[i], rank);
+        const Toll toll = tolls.of(program[i], rank, alone);
         for (std::size_t k = 0; k < program.size() && toll.core > Seconds{0}; ++k) {
             if (program[k].stream == Stream::compute) extra[k] += toll.core * (common(*events[i], *events[k]) / length);
         }
@@ -215,15 +227,28 @@ void join_ends(const Steps& steps, std::vector<std::vector<Seconds>>& extra) {
 
 }  // namespace
 
-bool loses_by_overlap(const Machine& machine) { return given(machine.inside.overlap) || given(machine.across.overlap); }
+int overlap_rounds(const Machine& machine, const Schedule& schedule) {
+    if (given(machine.inside.overlap) || given(machine.across.overlap)) return 4;
+    const auto known = [](const DeviceClass& device) { return processors_of(device) > 0; };
+    if (std::ranges::none_of(machine.classes, known)) return 0;
+    for (const RankClass& each : schedule.classes) {
+        for (const Step& step : each.steps) {
+            const auto* communicate = std::get_if<Communicate>(&step.action);
+            if (communicate != nullptr && step.stream != Stream::compute && of_library(communicate->algorithm))
+                return 2;
+        }
+    }
+    return 0;
+}
 
-std::vector<std::vector<Seconds>> losses(const Steps& steps, const Wiring& wiring, const Timeline& timeline) {
+std::vector<std::vector<Seconds>> losses(const Steps& steps, const Wiring& wiring, Collectives& collectives,
+                                         const Timeline& timeline) {
     const std::vector<RankClass>& classes = steps.schedule().classes;
     std::vector<Events> events;
     for (std::size_t c = 0; c < classes.size(); ++c) {
         events.push_back(events_of(classes[c], steps.first_rank(static_cast<int>(c)), timeline));
     }
-    Tolls tolls{steps, wiring};
+    Tolls tolls{steps, wiring, collectives};
     std::vector<std::vector<Seconds>> extra;
     for (std::size_t c = 0; c < classes.size(); ++c) {
         extra.push_back(losses_of(steps, static_cast<int>(c), events, tolls));

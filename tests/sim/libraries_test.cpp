@@ -74,7 +74,9 @@ TEST(NcclRings, AreTheCyclesOfACubeMesh) {
 
 // Ring by Simple on 8 A100: 8.4 + 14 steps of 3.4 us, and 12 x 20 GB/s of bus, 8/14 of it for the data.
 TEST(NcclEstimates, AreItsTable) {
-    const LibraryTimes one = times("dgx-a100", 1, 8);
+    Machine machine = models::load_machine("dgx-a100");
+    machine.collectives.version = 0;  // the newest
+    const LibraryTimes one{machine, machine.collectives, 0, 1, first(8)};
     const std::vector<Estimate> all = estimates(one.communicator(), CollectiveKind::all_reduce, 1024 * mebi);
     const Estimate ring = chosen(all, "ring", "simple");
     EXPECT_NEAR(ring.latency, 56, 1e-9);
@@ -114,16 +116,16 @@ TEST(NcclTimes, GrowWithTheSizeByEachAlgorithmAndNeverBeatTheWires) {
 }
 
 // Polaris: 32 ranks, two rings of two blocks each through two cards. 1 MiB by LL is a message of 16 KiB a step, 62
-// steps, each sent and received by a card for both blocks, 5 us each: 1,240 us, and 8.6 us for the call and to begin.
+// steps, each sent and received by a card for both blocks, 5 us each: 1,240 us, and 6.6 us to begin.
 TEST(NcclTimes, OfRingsByLlBetweenNodesAreWhatTheirMessagesTakeToPost) {
     const LibraryTimes eight = times("polaris", 8, 4);
     const auto time = [&](CollectiveKind kind, double bytes) {
         return eight.price(kind, Bytes{bytes}, "ring", "ll").time;
     };
-    EXPECT_NEAR(time(CollectiveKind::all_reduce, mebi).value * 1e6, 8.6 + 62 * 2 * 2 * 5, 0.5);
-    EXPECT_NEAR(time(CollectiveKind::all_gather, mebi).value * 1e6, 8.6 + 31 * 2 * 2 * 5, 0.5);
+    EXPECT_NEAR(time(CollectiveKind::all_reduce, mebi).value * 1e6, 6.6 + 62 * 2 * 2 * 5, 0.5);
+    EXPECT_NEAR(time(CollectiveKind::all_gather, mebi).value * 1e6, 6.6 + 31 * 2 * 2 * 5, 0.5);
     // Four times the data are two turns, each of chunks of 32 KiB.
-    EXPECT_NEAR(time(CollectiveKind::all_reduce, 8 * mebi).value * 1e6, 8.6 + 2 * 62 * 2 * 2 * 5, 0.5);
+    EXPECT_NEAR(time(CollectiveKind::all_reduce, 8 * mebi).value * 1e6, 6.6 + 2 * 62 * 2 * 2 * 5, 0.5);
 }
 
 // On two nodes an all-gather has 7 steps and NCCL 8 slots, so that all receives stand ready; an all-reduce has 14.
@@ -142,6 +144,26 @@ TEST(NcclTimes, OfTinyMessagesToAllAreStoredByTheCpu) {
     const Seconds tiny = two.price(CollectiveKind::all_to_all, Bytes{8 * 192.0}).time;
     const Seconds small = two.price(CollectiveKind::all_to_all, Bytes{8 * 193.0}).time;
     EXPECT_NEAR((tiny - small).value * 1e6, 4 * 12, 0.1);
+}
+
+// 8 H100, 16 channels: from 64 MiB to 1 GiB chunks of 64 KiB, 128 of them at once, so that two loops of 8 MiB come
+// before the first sums. Twice the data are 2^28 bytes more at the switches' rate, which leaves the table's 25 us.
+TEST(NcclTimes, OfSumsInSwitchesBeginWithTwoLoopsOfChunks) {
+    const LibraryTimes eight = times("eos", 1, 8);
+    const auto time = [&](double bytes) {
+        return eight.price(CollectiveKind::all_reduce, Bytes{bytes}, "nvls", "").time.value;
+    };
+    const double rate = 256 * mebi / (time(512 * mebi) - time(256 * mebi));
+    EXPECT_NEAR((time(512 * mebi) - (512 + 2 * 8) * mebi / rate) * 1e6, 25, 1e-3);
+    EXPECT_NEAR((time(32 * mebi) - (32 + 2 * 4) * mebi / rate) * 1e6, 25, 1e-3) << "chunks of 32 KiB";
+}
+
+// p4d's EFA keeps the order of sends and receives only, so that LL's flags would come before its data.
+TEST(NcclChoice, LeavesOutProtocolsWhoseOrderATransportDoesNotKeep) {
+    const LibraryTimes two = times("aws-p4d", 2, 8), one = times("aws-p4d", 1, 8);
+    EXPECT_EQ(two.price(CollectiveKind::all_reduce, Bytes{1024}).protocol, LibraryProtocol::simple);
+    EXPECT_EQ(one.price(CollectiveKind::all_reduce, Bytes{1024}).protocol, LibraryProtocol::ll);
+    EXPECT_THROW(two.price(CollectiveKind::all_reduce, Bytes{1024}, "", "ll"), InputError);
 }
 
 // What was wrong: one ring through one of four network cards.
@@ -298,6 +320,25 @@ TEST(RcclEstimates, AreTheTableOfItsChip) {
     EXPECT_GT(collective_time(call, Mesh{{{"data", 8}}}, machine, Mode::folded), Seconds{0});
     const Call other{.elements = 1 << 20, .algorithm = parse_algorithm("nccl")};
     EXPECT_THROW(collective_time(other, Mesh{{{"data", 8}}}, machine, Mode::folded), InputError);
+}
+
+// A long ring of four ranks moves 6/4 of its data through one card of 25 GB/s, of which 0.475 are reached.
+TEST(MachineFigures, StandInForTheLibrarys) {
+    const std::string own = std::string{two_dies} + "[collectives.figures]\nshare = 0.475\nsource = \"measured\"\n";
+    const Machine half = models::parse_machine(own, "dies.toml"), whole = models::parse_machine(two_dies, "dies.toml");
+    const auto time = [](const Machine& machine) {
+        const LibraryTimes two{machine, machine.collectives, 0, 2, first(2)};
+        return two.price(CollectiveKind::all_reduce, Bytes{8e9}, "ring", "simple").time;
+    };
+    EXPECT_NEAR(time(half).value, 8e9 * 6 / 4 / (0.475 * 25e9), 1e-6);
+    EXPECT_LT(time(whole), time(half) * 0.6);
+    const std::string written = models::to_toml(half);
+    EXPECT_NE(written.find("[collectives.figures]\nshare = 0.475\n"), std::string::npos) << written;
+    EXPECT_EQ(models::to_toml(whole).find("figures"), std::string::npos);
+    for (const char* figure : {"share = 2", "step = -1", "shares = 0.5"}) {
+        const std::string wrong = std::string{two_dies} + "[collectives.figures]\n" + figure + "\nsource = \"t\"\n";
+        EXPECT_THROW(models::parse_machine(wrong, "dies.toml"), InputError) << figure;
+    }
 }
 
 TEST(NcclWords, AreReadAndWritten) {

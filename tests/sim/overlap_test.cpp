@@ -5,6 +5,9 @@
 #include <algorithm>
 
 #include "fixture.hpp"
+#include "models/models.hpp"
+#include "prices/tile_model.hpp"
+#include "sim/collective/libraries/library_times.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::sim {
@@ -77,6 +80,25 @@ Machine pair_that_is_late(Seconds delay) {
     Machine machine = pair_that_overlaps();
     machine.across.overlap = {{Seconds{0}, "test"}, {Bandwidth{1e18}, "test"}, {delay, "test"}};
     return machine;
+}
+
+// NCCL's kernel on the eight V100 of a DGX-1: its thread blocks hold as many of a device's 80 processors, and
+// computation beside it has the others. c + c s + c s s after two rounds, s = blocks / 80.
+TEST_P(Overlapped, LibrariesHoldProcessorsBesideComputation) {
+    Machine machine = models::load_machine("dgx1-v100");
+    const std::int64_t values = 8'000'000;
+    const Call call{CollectiveKind::all_reduce, 0, values, DataType::f32, parse_algorithm("nccl")};
+    const Wiring wiring{machine};
+    const LibraryPrice price = LibraryCalls{wiring}.price(call, Mesh{{{"data", 8}}});
+    const double all = machine.classes.front().tiles->processors.value;
+    ASSERT_GT(all, 0);
+    ASSERT_GT(price.blocks, 0);
+    const double share = static_cast<double>(price.blocks) / all, own = price.time.value / 10;
+    const Schedule schedule = data_schedule(
+        8, {compute_step(machine, "beside", Seconds{own}), all_reduce_step(0, values, parse_algorithm("nccl"))});
+    const Timeline timeline = simulate(schedule, machine, {.mode = GetParam()}).timeline;
+    EXPECT_NEAR(length(event(timeline, "bucket0:allreduce")), price.time.value, 1e-9);
+    EXPECT_NEAR(length(event(timeline, "beside")), own * (1 + share + share * share), 1e-6 * own);
 }
 
 // Whoever waits for a message beside computation gets it when that ends, however long the delay is; the next round is

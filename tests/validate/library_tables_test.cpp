@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/collectives/library.hpp"
 #include "core/error.hpp"
+#include "models/models.hpp"
 #include "validate/library_fit.hpp"
 
 namespace rehearse::validate {
@@ -109,6 +111,39 @@ TEST(LibraryTables, LeftOutAreStillMet) {
     for (const LibraryAnswer& each : answer_left_out(some_rows())) errors.push_back(std::abs(each.error()));
     std::ranges::sort(errors);
     EXPECT_LT(errors[errors.size() / 2], 0.25);
+}
+
+// Times over cards that reach 0.8 of their rate: from what InfiniBand has they bring that share back, and nothing else.
+TEST(LibraryFigures, ComeBackFromTimesThatTheyMade) {
+    const Machine machine = models::load_machine("selene");
+    const auto library = std::make_shared<CollectiveLibrary>(*machine.collectives.library);
+    const auto transports = std::make_shared<std::vector<LibraryTransport>>(*library->transports);
+    ASSERT_EQ(transports->front().name, "infiniband");
+    transports->front().share = 0.8;
+    library->transports = transports;
+    std::vector<LibraryRow> rows;
+    for (double bytes = 1 << 20; bytes < 8e9; bytes *= 4) {
+        rows.push_back({.table = "made",
+                        .machine = "selene",
+                        .transport = "infiniband",
+                        .provenance = {},
+                        .version = 20800,
+                        .nodes = 4,
+                        .devices_per_node = 8,
+                        .kind = CollectiveKind::all_reduce,
+                        .bytes = Bytes{bytes},
+                        .time = Seconds{1}});
+    }
+    const LibraryPrices made{rows, {library}};
+    for (LibraryRow& row : rows) row.time = made.answer(row).predicted.time;
+    const FittedFigures fitted = fit_figures(rows);
+    ASSERT_EQ(fitted.figures.size(), 2U);
+    EXPECT_EQ(fitted.figures[0].first, "share");
+    EXPECT_NEAR(fitted.figures[0].second, 0.8, 1e-9);
+    EXPECT_EQ(fitted.figures[1].first, "error");
+    EXPECT_GT(fitted.error_before, 0.05);
+    EXPECT_DOUBLE_EQ(fitted.error_after, 0.01);
+    EXPECT_THROW(fit_figures({}), InputError);
 }
 
 }  // namespace

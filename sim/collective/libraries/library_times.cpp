@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "sim/collective/libraries/pieces.hpp"
 
 namespace rehearse::sim {
 
@@ -16,49 +17,9 @@ using Protocol = LibraryProtocol;
 using enum LibraryAlgorithm;
 
 constexpr double kibi = 1024;
-constexpr double ring_chunk = 2048 * kibi;      // Simple, of which a slice is half (src/enqueue.cc)
-constexpr double tree_chunk_most = 512 * kibi;  // Simple
-constexpr double tree_chunk_least = 32 * kibi;  // Simple and LL128
-constexpr double ll_chunk = 32 * kibi;          // what a thread block sends at once, flags apart
-constexpr double ll128_chunk_most = 576 * kibi;
 constexpr std::int64_t faster_ll = 21900;  // the version
-constexpr std::int64_t most_blocks = 64;
-
-/// Bytes on the wire for one of data: LL has 4 bytes of flag for 4 of data, LL128 8 for 120.
-double on_wire(Protocol q) { return q == Protocol::ll ? 2 : q == Protocol::ll128 ? 128.0 / 120 : 1; }
-
-// Halved while the pipeline has too few of them to fill (src/enqueue.cc).
-double tree_chunk(double each, double depth) {
-    double chunk = tree_chunk_most;
-    const auto halve = [&](double times, double least) {
-        while (each / chunk < depth * times && chunk > least) chunk /= 2;
-    };
-    halve(8, 128 * kibi);
-    halve(4, 64 * kibi);
-    halve(1, tree_chunk_least);
-    return std::min(chunk, each);
-}
-
-// ... of LL128, whose threshold grows with the nodes.
-double ll128_chunk(double each, double levels, double devices) {
-    const double steps = 1 + levels + 0.1 * devices;
-    double chunk = tree_chunk_most;
-    while (each / chunk < steps * 64 / devices && chunk > 128 * kibi) chunk /= 2;
-    while (each / chunk < steps * 16 / devices && chunk > tree_chunk_least) chunk /= 2;
-    return std::min(chunk, each);
-}
 
 }  // namespace
-
-std::int64_t thread_blocks(double bytes, std::int64_t channels, std::int64_t ranks, LibraryAlgorithm algorithm,
-                           Protocol q) {
-    std::int64_t blocks = std::min(2 * channels, most_blocks);
-    const double threads = q == Protocol::ll128 ? 640 : 512;
-    double threshold = q == Protocol::simple ? 64 : 8;  // bytes a thread
-    if (q == Protocol::ll && algorithm == ring) threshold *= static_cast<double>(ranks);
-    while (blocks > 1 && bytes < static_cast<double>(blocks) * threads * threshold) --blocks;
-    return blocks;
-}
 
 LibraryTimes::LibraryTimes(const Machine& machine, const CollectiveSoftware& said, std::size_t kind, std::int64_t nodes,
                            std::span<const int> devices, double crowding, Bandwidth most)
@@ -82,8 +43,9 @@ LibraryTimes::LibraryTimes(const Machine& machine, const CollectiveSoftware& sai
             fmt::format("{}: machine '{}': {} nodes without network cards", machine.origin, machine.name, nodes));
     }
     communicator_.channels = channels_of(communicator_.view, nodes);
-    const auto named = std::ranges::find(library.transports, said.transport, &LibraryTransport::name);
-    transport_ = named == library.transports.end() ? &library.transports.front() : &*named;
+    const auto named = std::ranges::find(*library.transports, said.transport, &LibraryTransport::name);
+    transport_ = named == library.transports->end() ? &library.transports->front() : &*named;
+    communicator_.transport = transport_;
 }
 
 double LibraryTimes::wire() const {
@@ -103,12 +65,20 @@ double LibraryTimes::rendezvous(double message) const {
 
 double LibraryTimes::gap(double message, Protocol q) const {
     if (message <= 2 * kibi) return transport_->gap_eager;
-    if (q != Protocol::simple) return transport_->gap_ll;
-    return std::max(transport_->gap_eager, transport_->gap_16kb * std::min(message, 32 * kibi) / (16 * kibi));
+    if (q != Protocol::simple) return transport_->gap;
+    return std::max(transport_->gap_eager, transport_->gap * std::min(message / (32 * kibi), 1.0));
 }
 
 double LibraryTimes::tree_gap(double message) const {
     return std::max(transport_->gap_eager, transport_->gap_tree_16kb * std::min(message, 64 * kibi) / (16 * kibi));
+}
+
+double LibraryTimes::ring_posted(const RingPieces& pieces, double steps, Protocol q, double blocks) const {
+    const bool ready = q != Protocol::simple && steps * pieces.loops <= transport_->window;
+    const double messages = 2 * steps * pieces.loops *
+                            std::max(1.0, blocks / static_cast<double>(communicator_.view.rails)) *
+                            (q == Protocol::simple ? 2 : 1);
+    return messages * (ready ? transport_->gap_eager : gap(pieces.message, q));
 }
 
 /// All chunks go round at once, each from rank to rank: what takes longest is the wire, one chunk's way round the ring,
@@ -118,29 +88,22 @@ double LibraryTimes::ring_time(CollectiveKind kind, double bytes, Estimate estim
     const Communicator& c = communicator_;
     const Protocol q = estimate.protocol;
     const auto n = static_cast<double>(c.ranks()), nodes = static_cast<double>(c.nodes),
-               b = static_cast<double>(blocks), rails = static_cast<double>(c.view.rails);
-    const RingSteps steps = ring_steps(kind, c.ranks(), c.nodes);
-    const double most = q == Protocol::simple ? ring_chunk : q == Protocol::ll ? ll_chunk : ll128_chunk_most;
-    // LL's chunks are so small that each turn waits for the one before; larger ones overlap.
-    const double loops = q == Protocol::ll ? std::max(1.0, std::ceil(bytes / b / n / most)) : 1;
-    const double chunk = std::min(bytes / b / n / loops, most);
-    const double slice = q == Protocol::simple ? chunk / 2 : chunk;
-    const double message = slice * on_wire(q);
-    const double rate =
-        std::min(wire() / on_wire(q), q == Protocol::simple ? wire() : estimate.bandwidth * steps.all / n);
-    const double through = bytes * steps.all / n / 1000 / std::min(rate, wire() / on_wire(q));
+               b = static_cast<double>(blocks);
+    const double steps = ring_steps(kind, c.ranks(), c.nodes).all;
+    const RingPieces pieces = ring_pieces(bytes / b / n, q);
+    const double posted = ring_posted(pieces, steps, q, b);
+    const double rate = std::min(wire() / on_wire(q), q == Protocol::simple ? wire() : estimate.bandwidth * steps / n);
+    const double through = bytes * steps / n / 1000 / rate;
+    if (c.by_shares()) return std::max({estimate.time, bytes * steps / n / 1000 / wire(), posted});
     const double inside = inside_step(c, false, q) + through_switch();
     const double network = network_step(c, false, q) * transport_->step;
     // A thread block moves as much as a channel's half at its fastest.
     const double block_rate = c.view.architecture->tree[0] / 2 / on_wire(q);
-    const double trip = nodes * (network + rendezvous(message) + slice * on_wire(q) * b / 1000 / wire()) +
-                        (n - nodes) * (inside + slice / 1000 / block_rate);
-    const bool ready = q != Protocol::simple && steps.all * loops <= transport_->window;
-    const double messages = 2 * steps.all * loops * std::max(1.0, b / rails) * (q == Protocol::simple ? 2 : 1);
-    const double posted = messages * (ready ? transport_->gap_eager : gap(message, q));
+    const double trip = nodes * (network + rendezvous(pieces.message) + pieces.message * b / 1000 / wire()) +
+                        (n - nodes) * (inside + pieces.slice / 1000 / block_rate);
     const double base = c.version->ring_base[static_cast<std::size_t>(q)];
     const double first = q == Protocol::simple ? transport_->unhidden * (estimate.latency - base) : 0;
-    return base + std::max({first + through, loops * steps.all / n * trip, posted});
+    return base + std::max({first + through, pieces.loops * steps / n * trip, posted});
 }
 
 /// Up a chain in each node and a double tree between nodes, and down again, in pieces.
@@ -149,12 +112,8 @@ double LibraryTimes::tree_time(double bytes, Estimate estimate, std::int64_t blo
     const Protocol q = estimate.protocol;
     const auto b = static_cast<double>(blocks), rails = static_cast<double>(c.view.rails);
     const double levels = std::floor(std::log2(static_cast<double>(c.nodes)));
-    const double depth = static_cast<double>(c.view.devices - 1) + levels;
-    const double each = bytes / b;
-    const double chunk = q == Protocol::simple  ? tree_chunk(each, depth)
-                         : q == Protocol::ll128 ? ll128_chunk(each, levels, static_cast<double>(c.view.devices))
-                                                : std::min(each, ll_chunk);
-    const double message = std::min(chunk, tree_chunk_least) * on_wire(q);
+    const double chunk = tree_piece(bytes / b, q, levels, static_cast<double>(c.view.devices));
+    const double message = tree_message(chunk, q);
     const double late = q == Protocol::ll && since_ >= faster_ll ? transport_->late_ll : 1;
     const double step = network_step(c, true, q);
     const double latency = estimate.latency +
@@ -166,6 +125,21 @@ double LibraryTimes::tree_time(double bytes, Estimate estimate, std::int64_t blo
     const double pieces = bytes / std::max(chunk, 1.0);
     const double posted = pieces * 2 * both / rails * tree_gap(chunk * on_wire(q)) * late;
     return latency + std::max(through, posted);
+}
+
+/// Two loops of chunks are under way through switches (and, on several nodes, a tree between them) before the first
+/// sums come out.
+double LibraryTimes::nvls_time(double bytes, Estimate estimate) const {
+    const Communicator& c = communicator_;
+    const LibraryArchitecture& a = *c.view.architecture;
+    const bool several = c.nodes > 1;
+    const auto heads = static_cast<double>(several ? c.view.rails : c.view.devices);
+    const double inside = nvls_bandwidth(c) * a.nvls_reached;
+    const double rate = several ? std::min(inside, wire() / (c.nodes > 2 ? 2 : 1)) : inside;
+    const double levels = several ? std::floor(std::log2(static_cast<double>(c.nodes))) : 0;
+    const double later = 2 * levels * c.version->nvls_network * (transport_->step - 1);
+    const double loop = nvls_loop(bytes, static_cast<double>(a.nvls_channels), heads, several);
+    return estimate.latency + later + (bytes + 2 * loop) / 1000 / rate;
 }
 
 /// Each rank sends to all others, those of its node over their links, the others by its network card. There is one
@@ -188,7 +162,8 @@ double LibraryTimes::exchange_time(double bytes) const {
 double LibraryTimes::in_a_node(CollectiveKind kind, double bytes, Estimate best) const {
     const Communicator& c = communicator_;
     const LibraryArchitecture& a = *c.view.architecture;
-    const double reached = best.algorithm == nvls ? a.nvls_reached : c.view.linked() ? a.ring_reached : 1;
+    if (best.algorithm == nvls) return nvls_time(bytes, best);
+    const double reached = c.view.linked() ? a.ring_reached : 1;
     const double steps = best.algorithm == ring   ? ring_steps(kind, c.ranks(), 1).all
                          : best.algorithm == tree ? 2 * static_cast<double>(c.view.devices - 1)
                                                   : 0;
@@ -200,13 +175,11 @@ double LibraryTimes::between_nodes(CollectiveKind kind, double bytes, Estimate b
     // How often all data cross a node's cards, each way.
     const bool tree_like = best.algorithm == tree || best.algorithm == nvls_tree;
     const double crossing = tree_like && c.nodes > 2 ? 2 : 1;
-    if (c.by_shares()) {
-        const double turns = ring_steps(kind, c.ranks(), c.nodes).all / static_cast<double>(c.ranks());
-        return std::max(best.time, bytes * (best.algorithm == ring ? turns : crossing) / 1000 / wire());
-    }
     const std::int64_t blocks = thread_blocks(bytes, c.channels.count, c.ranks(), best.algorithm, best.protocol);
     if (best.algorithm == ring) return ring_time(kind, bytes, best, blocks);
+    if (c.by_shares()) return std::max(best.time, bytes * crossing / 1000 / wire());
     if (best.algorithm == tree) return tree_time(bytes, best, blocks);
+    if (best.algorithm == nvls_tree) return nvls_time(bytes, best);
     return best.latency + bytes / 1000 / std::min(best.bandwidth, wire() / crossing);
 }
 
@@ -223,13 +196,17 @@ LibraryPrice LibraryTimes::price(CollectiveKind kind, Bytes size, const std::str
     if (kind == CollectiveKind::all_to_all) {
         price.chosen = false;
         time = exchange_time(bytes);
+        price.blocks = thread_blocks(bytes, c.channels.count, c.ranks(), ring, Protocol::simple);
     } else {
         const Estimate best = chosen(estimates(c, kind, bytes), algorithm, protocol);
         price.algorithm = best.algorithm;
         price.protocol = best.protocol;
         time = c.nodes > 1 ? between_nodes(kind, bytes, best) : in_a_node(kind, bytes, best);
+        const bool by_switches = best.algorithm == nvls || best.algorithm == nvls_tree;
+        price.blocks = by_switches ? c.view.architecture->nvls_channels
+                                   : thread_blocks(bytes, c.channels.count, c.ranks(), best.algorithm, best.protocol);
     }
-    price.time = Seconds{(library_->call + time) * 1e-6};
+    price.time = Seconds{time * 1e-6};
     return price;
 }
 
@@ -245,8 +222,7 @@ LibraryPrice LibraryTimes::send(Bytes size) const {
     const double step = c.nodes > 1 ? network_step(c, true, Protocol::simple) * transport_->step +
                                           rendezvous(std::min(size.value, 128 * kibi))
                                     : inside_step(c, false, Protocol::simple);
-    price.time = Seconds{
-        (library_->call + c.version->ring_base[0] + step + size.value / 1000 / (c.nodes > 1 ? rail : links)) * 1e-6};
+    price.time = Seconds{(c.version->ring_base[0] + step + size.value / 1000 / (c.nodes > 1 ? rail : links)) * 1e-6};
     return price;
 }
 

@@ -12,6 +12,7 @@
 
 #include "core/units.hpp"
 #include "sim/collective/groups.hpp"
+#include "sim/collective/libraries/pieces.hpp"
 #include "sim/collective/libraries/tuner.hpp"
 
 namespace rehearse::sim {
@@ -22,7 +23,8 @@ struct LibraryPrice {
     LibraryAlgorithm algorithm = LibraryAlgorithm::ring;
     LibraryProtocol protocol = LibraryProtocol::simple;
     std::int64_t channels = 0;
-    bool chosen = true;  // false: an all-to-all, which has neither
+    std::int64_t blocks = 0;  // thread blocks of its kernel, each on a processor of the device
+    bool chosen = true;       // false: an all-to-all, which has neither
 };
 
 /// The library of one communicator: so many nodes of a kind, the same devices on each.
@@ -49,7 +51,10 @@ private:
     double in_a_node(CollectiveKind kind, double bytes, Estimate best) const;
     double between_nodes(CollectiveKind kind, double bytes, Estimate best) const;
     double ring_time(CollectiveKind kind, double bytes, Estimate estimate, std::int64_t blocks) const;
+    /// us that the thread of a network card is busy with a ring's messages.
+    double ring_posted(const RingPieces& pieces, double steps, LibraryProtocol protocol, double blocks) const;
     double tree_time(double bytes, Estimate estimate, std::int64_t blocks) const;
+    double nvls_time(double bytes, Estimate estimate) const;
     double exchange_time(double bytes) const;
     double wire() const;            // GB/s that leave a node over all its rails
     double through_switch() const;  // us that a step over GPU-to-GPU links takes longer
@@ -86,9 +91,5 @@ private:
 
 /// What each rank sends, as ring and trees do.
 Bytes library_sent(const Call& call, const Mesh& mesh);
-
-/// Thread blocks that work on `bytes` (src/enqueue.cc): twice the channels, less while each has too little to do.
-std::int64_t thread_blocks(double bytes, std::int64_t channels, std::int64_t ranks, LibraryAlgorithm algorithm,
-                           LibraryProtocol protocol);
 
 }  // namespace rehearse::sim

@@ -80,15 +80,8 @@ Estimate tree_estimate(const Communicator& c, double bytes, Protocol q) {
     return {tree, q, latency, carried / 2, 0};
 }
 
-// In the switches of one node: every device sends all of its data and gets the sum.
 Estimate nvls_estimate(const Communicator& c) {
-    const LibraryArchitecture& a = *c.view.architecture;
-    const auto n = static_cast<double>(c.view.devices);
-    const double most = c.view.total() * n / (n - 1) / n;
-    double speed = 0;
-    for (const double each : a.speeds_inside) speed = std::max(speed, each <= most + 1e-6 ? each : 0);
-    const double bus = n * speed * a.nvls_efficiency * (n - 1) / n * 2;
-    return {nvls, Protocol::simple, c.version->nvls_inside, bus * n / (2 * (n - 1)), 0};
+    return {nvls, Protocol::simple, c.version->nvls_inside, nvls_bandwidth(c), 0};
 }
 
 // The switches sum inside nodes, a double tree between them, one for each of a node's network cards.
@@ -117,7 +110,31 @@ Estimate pat_estimate(const Communicator& c) {
     return {pat, Protocol::simple, latency, 0.75 * bus * n / (n - 1), 0};
 }
 
+// us that a transport's plugin reports of all its steps between nodes, which the library adds to what it believes.
+double reported(const Communicator& c, CollectiveKind kind, const Estimate& estimate) {
+    if (c.nodes == 1) return 0;
+    const double each = c.transport->latency * (estimate.protocol == Protocol::simple ? 2 : 1);
+    if (estimate.algorithm == ring) return ring_steps(kind, c.ranks(), c.nodes).across * each;
+    return estimate.algorithm == tree || estimate.algorithm == nvls_tree ? 2 * log2_nodes(c) * each : 0;
+}
+
+bool keeps_order(const Communicator& c, Protocol q) {
+    if (c.nodes == 1 || c.transport->protocols.empty()) return true;
+    return std::ranges::find(c.transport->protocols, q) != c.transport->protocols.end();
+}
+
 }  // namespace
+
+// Every device sends all of its data to the switches and gets the sum.
+double nvls_bandwidth(const Communicator& c) {
+    const LibraryArchitecture& a = *c.view.architecture;
+    const auto n = static_cast<double>(c.view.devices);
+    const double most = c.view.total() * n / (n - 1) / n;
+    double speed = 0;
+    for (const double each : a.speeds_inside) speed = std::max(speed, each <= most + 1e-6 ? each : 0);
+    const double bus = n * speed * a.nvls_efficiency * (n - 1) / n * 2;
+    return bus * n / (2 * (n - 1));
+}
 
 RingSteps ring_steps(CollectiveKind kind, std::int64_t ranks, std::int64_t nodes) {
     const auto n = static_cast<double>(ranks), m = static_cast<double>(nodes);
@@ -142,7 +159,7 @@ std::vector<Estimate> estimates(const Communicator& c, CollectiveKind kind, doub
     const bool sums = kind == CollectiveKind::all_reduce;
     for (const LibraryAlgorithm algorithm : c.version->algorithms) {
         for (const Protocol q : protocols) {
-            if (q == Protocol::ll128 && !has_ll128(c)) continue;
+            if ((q == Protocol::ll128 && !has_ll128(c)) || !keeps_order(c, q)) continue;
             if (algorithm == ring) all.push_back(ring_estimate(c, kind, bytes, q));
             if (algorithm == tree && sums) all.push_back(tree_estimate(c, bytes, q));
         }
@@ -155,7 +172,7 @@ std::vector<Estimate> estimates(const Communicator& c, CollectiveKind kind, doub
         if (algorithm == pat && halves && c.view.devices == 1 && c.nodes > 1) all.push_back(pat_estimate(c));
     }
     std::erase_if(all, [](const Estimate& each) { return !(each.bandwidth > 0); });
-    for (Estimate& each : all) each.time = each.latency + bytes / (1000 * each.bandwidth);
+    for (Estimate& each : all) each.time = each.latency + reported(c, kind, each) + bytes / (1000 * each.bandwidth);
     return all;
 }
 

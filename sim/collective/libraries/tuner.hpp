@@ -15,6 +15,7 @@ namespace rehearse::sim {
 struct Communicator {
     NodeView view;
     const LibraryVersion* version = nullptr;
+    const LibraryTransport* transport = nullptr;
     ByNodes ll_across{};
     bool sharp = false;
     std::int64_t nodes = 1;  // `view.devices` ranks on each
@@ -31,7 +32,7 @@ struct Communicator {
 struct Estimate {
     LibraryAlgorithm algorithm = LibraryAlgorithm::ring;
     LibraryProtocol protocol = LibraryProtocol::simple;
-    double latency = 0;    // us, what depends on the size included
+    double latency = 0;    // us, what depends on the size included, without what a plugin reports
     double bandwidth = 0;  // GB/s of the data
     double time = 0;       // us
 };
@@ -48,6 +49,8 @@ struct RingSteps {
     double all = 0, across = 0;
 };
 RingSteps ring_steps(CollectiveKind kind, std::int64_t ranks, std::int64_t nodes);
+/// GB/s of the data that the switches of one node sum, as the library counts.
+double nvls_bandwidth(const Communicator& communicator);
 /// us of a step of a ring or tree over the links inside a node.
 double inside_step(const Communicator& communicator, bool tree, LibraryProtocol protocol);
 /// ... between nodes. A ring of one device a node has a tree's.
