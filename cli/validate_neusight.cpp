@@ -15,8 +15,11 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "match/pattern.hpp"
+#include "models/elementwise_rows.hpp"
 #include "models/measured_boards.hpp"
+#include "models/models.hpp"
 #include "models/price_models.hpp"
+#include "prices/prices.hpp"
 
 namespace rehearse::cli {
 
@@ -118,6 +121,44 @@ void add_groups(const Way& way, Json& groups) {
     }
 }
 
+// At the price that `predict` has for the device, of its own share of the bandwidth.
+std::vector<calibrate::Judged> at_their_share(const models::ElementwiseRows& rows) {
+    const std::string text = fmt::format(
+        "name = \"m\"\n[[device]]\nname = \"gpu\"\nlike = \"{}\"\n[[node]]\nname = \"n\"\n"
+        "devices = [{{ class = \"gpu\", name = \"gpu\" }}]\n",
+        rows.device);
+    const DeviceClass device = models::parse_machine(text, "models/devices.toml").classes.at(0);
+    std::vector<calibrate::Judged> judged;
+    for (const KernelSample& sample : rows.samples) {
+        const Price answer = price(sample.problem, device);
+        judged.push_back({sample.problem, sample.time, {std::log(answer.time.value), answer.error}});
+    }
+    return judged;
+}
+
+// Element-wise operators, which nothing is fitted on: adds their groups, and returns all of them.
+std::vector<calibrate::Judged> add_elementwise(const match::Pattern& wanted, Json& groups) {
+    std::vector<calibrate::Judged> all;
+    for (const models::ElementwiseRows& rows : models::elementwise_rows()) {
+        if (!wanted.is_in(fmt::format("{} f32 elementwise forward", rows.device))) continue;
+        const std::vector<calibrate::Judged> judged = at_their_share(rows);
+        const calibrate::ErrorSummary s = calibrate::summarize(judged);
+        groups.push_back({{"set", "neusight"},
+                          {"device", rows.device},
+                          {"precision", "f32"},
+                          {"kind", "elementwise"},
+                          {"pass", "forward"},
+                          {"sizes", "random"},
+                          {"prices", "share"},
+                          {"rows", s.rows},
+                          {"median_error", s.median},
+                          {"p90_error", s.p90},
+                          {"in_band", s.in_band}});
+        all.insert(all.end(), judged.begin(), judged.end());
+    }
+    return all;
+}
+
 std::string footer_of(const std::string& leave) {
     const std::string what =
         "Whole kernels on the device, without the host's part: convolutions of 3x3, stride 1; dense layers (matmul) "
@@ -130,7 +171,8 @@ std::string footer_of(const std::string& leave) {
                           pooled_kernels, pilots);
     return what + fmt::format(
                       "DeepBench: what its kernels say, scaled by the data sheet; bound: the least over the "
-                      "library's algorithms and tiles; board: and what {} of its kernels of a kind took beyond, {}",
+                      "library's algorithms and tiles; board: and what {} of its kernels of a kind took beyond, {}; "
+                      "share: element-wise operators from a megabyte at the device's share of the bandwidth",
                       models::shipped_count("matmul"),
                       leave == "family" ? "none of them on images with the side of the row's, at its depth or length"
                                         : "the row not among them");
@@ -160,6 +202,10 @@ Report validate_neusight(const NeuSightOptions& options, const Progress& progres
         }
         std::vector<calibrate::Judged>& of_kind = shipped[boards[i].kind];
         of_kind.insert(of_kind.end(), last.begin(), last.end());
+    }
+    if (options.samples.empty() && options.leave != "device") {
+        std::vector<calibrate::Judged> elementwise = add_elementwise(wanted, groups);
+        if (!elementwise.empty()) shipped["elementwise"] = std::move(elementwise);
     }
     if (shipped.empty()) throw InputError(fmt::format("--filter '{}' matches no row", options.filter));
     for (const auto& [kind, rows] : shipped) {

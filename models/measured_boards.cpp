@@ -95,9 +95,6 @@ BoardKernel product_of(const Csv& table, std::size_t row, const std::string& boa
     return kernel;
 }
 
-// Events around a call leave the device some microseconds of the host's part, in which the kernel already runs.
-constexpr Seconds hidden_start{15e-6};
-
 BoardKernel rows_of(const Csv& table, std::size_t row, const std::string& board, bool norm) {
     const std::int64_t rows = table.whole(row, "rows", 1), columns = table.whole(row, "cols", 1);
     const Op op = norm ? Op{LayerNorm{1, columns}} : Op{Softmax{columns}};

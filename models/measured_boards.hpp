@@ -16,6 +16,9 @@
 
 namespace rehearse::models {
 
+/// Events around a call leave the device some microseconds of the host's part, in which the kernel already runs.
+inline constexpr Seconds hidden_start{15e-6};
+
 /// Every board and kind with the kernels that are built in.
 std::vector<MeasuredBoard> measured_boards();
 /// The same boards with the kernels of a table in the form of one of calibrate/neusight/: convolutions.csv,

@@ -411,6 +411,16 @@ TEST_F(Validate, LeavesADeviceOfDeepBenchOut) {
     EXPECT_EQ(run("validate --set deepbench --leave device --filter knl").code, 2) << "there is one processor";
 }
 
+// Nothing was fitted on single rows; a T4's lie within a few percent of its share of the bandwidth.
+TEST_F(Validate, HoldsElementwiseOperatorsOfBoards) {
+    const Output out = run("validate --set neusight --filter 't4 f32 elementwise' --format json");
+    ASSERT_EQ(out.code, 0) << out.err;
+    const Json group = Json::parse(out.out)["groups"].at(0);
+    EXPECT_EQ(group["prices"], "share");
+    EXPECT_LT(group["median_error"], 0.06);
+    EXPECT_GT(group["in_band"], 0.9);
+}
+
 TEST_F(Validate, SaysWhatLeavingOutIsOfWhichSet) {
     EXPECT_THAT(run("validate --set deepbench --leave device --samples x.csv").err, HasSubstr("without --samples"));
     EXPECT_THAT(run("validate --set llm --leave device").err, HasSubstr("--leave device is of --set neusight"));

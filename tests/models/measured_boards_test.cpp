@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "core/error.hpp"
+#include "models/elementwise_rows.hpp"
 #include "models/models.hpp"
 #include "models/price_models.hpp"
 #include "prices/convolution/families.hpp"
@@ -79,6 +80,24 @@ TEST(MeasuredBoards, HaveProductsAndRows) {
     ASSERT_EQ(rows.size(), 1U) << "a hundred values are no megabyte";
     EXPECT_EQ(rows[0].kind, "layernorm");
     EXPECT_THAT(message([&] { measured_boards("op,rows,cols,p4\nln,300,1000,-1\n", "v.csv"); }), HasSubstr("v.csv:2"));
+}
+
+// Of 300 x 1000 values; a hundred are no megabyte, and what is no operator of ours is passed over. Events leave 15 us
+// of each kernel in the host's part.
+TEST(ElementwiseRows, AreReadAsOperators) {
+    const std::vector<ElementwiseRows> rows = elementwise_rows(
+        "op,rows,cols,t4,mi100\nadd,300,1000,40,\nrelu,300,1000,30,\nmul,300,1000,40,\naddu,300,1000,30,\ntanh,10,10,2,"
+        "\n",
+        "v.csv");
+    ASSERT_EQ(rows.size(), 1U) << "no row of an MI100";
+    EXPECT_EQ(rows[0].device, "t4");
+    ASSERT_EQ(rows[0].samples.size(), 3U);
+    EXPECT_EQ(to_string(rows[0].samples[0].problem), "add:n300:1000:inputs2:f32:forward");
+    EXPECT_DOUBLE_EQ(rows[0].samples[0].time.value, 55e-6);
+    EXPECT_EQ(kind_of(rows[0].samples[1].problem.op), "activation");
+    EXPECT_EQ(kind_of(rows[0].samples[2].problem.op), "elementwise");
+    EXPECT_THAT(message([] { elementwise_rows("op,rows,cols,t4\nadd,300,1000,-4\n", "v.csv"); }), HasSubstr("v.csv:2"));
+    EXPECT_EQ(elementwise_rows().size(), 7U) << "boards of the table that is built in";
 }
 
 // The board's own kernels answer for what they are of, DeepBench's for the rest.

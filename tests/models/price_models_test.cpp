@@ -144,12 +144,15 @@ TEST(PriceModels, PriceVolumesAsTheirPlanesBelowEachOther) {
         const Price volume = time(conv3d(16, 63, 63, 63, 16, cube), pass);
         EXPECT_EQ(volume.time, time(Conv{16, 62 * 62 + 3, 63, 16, tall}, pass).time);
         EXPECT_THAT(volume.source, HasSubstr("DeepBench"));
+        EXPECT_GE(volume.error, 0.4) << "volumes are not images";
         // Of one plane, it is that plane.
         const Window flat{.kernel_h = 5, .kernel_w = 5};
         EXPECT_EQ(time(conv3d(32, 1, 28, 28, 64, flat), pass).time, time(Conv{32, 28, 28, 64, flat}, pass).time);
     }
     cube.stride_d = cube.stride_h = cube.stride_w = 2;
-    EXPECT_THAT(time(conv3d(16, 63, 63, 63, 16, cube), Pass::forward).source, HasSubstr("roofline"));
+    const Price strided = time(conv3d(16, 63, 63, 63, 16, cube), Pass::forward);
+    EXPECT_THAT(strided.source, HasSubstr("the least of a library's algorithms"));
+    EXPECT_GE(strided.error, 0.45) << "nobody measured its like";
 }
 
 // Twice as wide and high, as decoders have it: forward it is a convolution's gradient of the images, whose forward pass
