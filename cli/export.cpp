@@ -16,13 +16,16 @@
 #include "picture/timeline_picture.hpp"
 #include "picture/topology.hpp"
 #include "picture/write.hpp"
+#include "trace/programs.hpp"
+#include "trace/recorded_programs.hpp"
+#include "trace/recording.hpp"
 #include "trace/trace.hpp"
 
 namespace rehearse::cli {
 
 namespace {
 
-enum class To { perfetto, chrome, csv, links, svg, png, pdf, programs };  // the first as trace::Format
+enum class To { perfetto, chrome, csv, links, svg, png, pdf, chakra, programs };  // the first as trace::Format
 enum class Drawn { timeline, pipeline, topology };
 
 struct Options {
@@ -34,7 +37,7 @@ struct Options {
     bool dark = false;
 };
 
-bool is_picture(To to) { return to >= To::svg; }
+bool is_picture(To to) { return to >= To::svg && to <= To::pdf; }
 
 // The machine with the mean load of its links.
 picture::Picture loads_of(const Timeline& timeline, picture::Theme theme) {
@@ -63,15 +66,40 @@ picture::Picture picture_of(const std::vector<Timeline>& timelines, const Option
     return picture::timeline_picture(picture::lanes_of(timelines.front()), view, 1200, theme);
 }
 
-int export_timelines(const Options& options) {
-    if (options.to == To::programs) {
-        throw InputError(
-            "export: chakra, goal and smpi tell what ranks do, which a timeline does not hold: rehearse schedule "
-            "--model NAME --machine NAME --plan PLAN --devices N --to chakra --prefix PATH writes them");
+[[noreturn]] void refuse_programs() {
+    throw InputError(
+        "export: chakra, goal and smpi tell what ranks do, which a timeline does not hold: rehearse schedule "
+        "--model NAME --machine NAME --plan PLAN --devices N --to chakra --prefix PATH writes them; of traces of a "
+        "framework's profiler, one a rank, --to chakra does");
+}
+
+// Of a profiler's traces, one a rank; ours hold what went over the wire, not what was asked for.
+int export_recordings(const Options& options) {
+    const std::string& prefix = options.files.back();
+    std::vector<Recording> recordings;
+    for (std::size_t i = 0; i + 1 < options.files.size(); ++i) {
+        try {
+            trace::read(options.files[i]);
+            refuse_programs();
+        } catch (const trace::OtherProgram&) {
+            recordings.push_back(trace::read_recording(options.files[i]));
+        }
     }
+    const RankPrograms programs = trace::programs_of(recordings);
+    const std::vector<std::string> files = trace::program_files(programs, prefix, trace::ProgramFormat::chakra);
+    for (const std::string& file : files) check_writable(file, options.common);
+    trace::write_programs(programs, prefix, trace::ProgramFormat::chakra);
+    talk(options.common,
+         fmt::format("{} ranks: {} and {} more", programs.ranks.size(), files.front(), files.size() - 1));
+    return good;
+}
+
+int export_timelines(const Options& options) {
+    if (options.to == To::programs) refuse_programs();
     if (options.files.size() < 2) {
         throw InputError("export: one or more timelines and then the file to write, like a.json b.json both.pftrace");
     }
+    if (options.to == To::chakra) return export_recordings(options);
     const std::string& target = options.files.back();
     check_writable(target, options.common);
     if (is_picture(options.to)) picture::check_suffix(options.to == To::svg ? ".svg" : ".png");
@@ -93,7 +121,8 @@ int export_timelines(const Options& options) {
 
 Run add_export(CommandLine& app) {
     const auto options = std::make_shared<Options>();
-    app.add_option("FILES", options->files, "timelines, and last the file to write")->required();
+    app.add_option("FILES", options->files, "timelines, and last the file to write (chakra: the PREFIX of its files)")
+        ->required();
     add_choice<To>(
         app, "--to", options->to,
         {{"perfetto", To::perfetto},
@@ -103,11 +132,12 @@ Run add_export(CommandLine& app) {
          {"svg", To::svg},
          {"png", To::png},
          {"pdf", To::pdf},
-         {"chakra", To::programs},
+         {"chakra", To::chakra},
          {"goal", To::programs},
          {"smpi", To::programs}},
-        "what to write: a trace, a table of events (csv) or of a prediction's links, or a picture; chakra, goal "
-        "and smpi are written by rehearse schedule")
+        "what to write: a trace, a table of events (csv) or of a prediction's links, a picture, or (chakra) what a "
+        "framework's ranks did, of its profiler's traces, into PREFIX.RANK.et; goal and smpi are written by rehearse "
+        "schedule")
         ->required();
     add_choice<Drawn>(
         app, "--picture", options->drawn,

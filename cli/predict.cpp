@@ -234,6 +234,7 @@ int start(const Options& options) {
         std::cout << plan_help();
         return good;
     }
+    options.programs.check();
     if (!options.programs.files.empty()) {
         return predict_programs(options.programs, options.machine, options.job.precision, options.trace,
                                 options.common);

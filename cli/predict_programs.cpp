@@ -88,25 +88,31 @@ std::string footer_of(std::int64_t untimed, std::int64_t computations, Precision
 }  // namespace
 
 void add_programs(CLI::App& app, ProgramsAsked& asked, const std::vector<std::string>& beside) {
-    CLI::Option* schedule =
-        app.add_option("--schedule", asked.files,
-                       "instead of a network: what each rank does, as Chakra execution traces 1.0.0, one file a rank "
-                       "whose name ends in .RANK.et (schedule --to chakra, ASTRA-sim's)")
-            ->option_text("PREFIX.0.et ...");
-    CLI::Option* groups =
-        app.add_option("--groups", asked.groups, "with --schedule: the ranks of each group, {\"1\": [0, 1], ...}")
-            ->option_text("FILE.json");
-    CLI::Option* collective = app.add_option("--all-reduce", asked.all_reduce,
-                                             "with --schedule: the algorithm of all-reduces; default: as plans have it")
-                                  ->option_text("ALGORITHM");
-    groups->needs(schedule);
-    collective->needs(schedule);
+    std::vector<CLI::Option*> others;
     for (CLI::Option* other : app.get_options()) {
-        const std::string name = other->get_name();
-        const bool stays = other == schedule || other == groups || other == collective ||
-                           std::ranges::find(beside, name) != beside.end();
-        if (!stays) schedule->excludes(other);
+        if (std::ranges::find(beside, other->get_name()) == beside.end()) others.push_back(other);
     }
+    app.add_option("--schedule", asked.files,
+                   "instead of a network what each rank does, as Chakra execution traces, one file a rank, whose name "
+                   "ends in .RANK.et (schedule --to chakra, ASTRA-sim's); default: a network")
+        ->option_text("PREFIX.0.et ...");
+    const std::vector<CLI::Option*> own{
+        app.add_option("--groups", asked.groups,
+                       "with --schedule: the ranks of each group, {\"1\": [0, 1], ...}; default: as the traces say")
+            ->option_text("FILE.json"),
+        app.add_option("--all-reduce", asked.all_reduce,
+                       "with --schedule: the algorithm of all-reduces; default: as plans have it")
+            ->option_text("ALGORITHM")};
+    asked.check = [&asked, others, own] {
+        const auto given = [](const CLI::Option* option) { return option->count() > 0; };
+        const std::vector<CLI::Option*>& wrong = asked.files.empty() ? own : others;
+        const auto found = std::ranges::find_if(wrong, given);
+        if (found == wrong.end()) return;
+        const std::string name = (*found)->get_name();
+        if (asked.files.empty()) throw InputError(fmt::format("{} goes with --schedule, which is not given", name));
+        throw InputError(fmt::format(
+            "{} does not go with --schedule: traces say what ranks do, without a network and a plan", name));
+    };
 }
 
 int predict_programs(const ProgramsAsked& asked, const std::string& machine_name, Precision precision,

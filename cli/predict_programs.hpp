@@ -2,6 +2,7 @@
 // `predict --schedule`: what Chakra's execution traces say that ranks do, on a machine.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,9 @@ struct ProgramsAsked {
     std::vector<std::string> files;  // PREFIX.RANK.et, in any order; empty: a network is predicted
     std::string groups;              // the file that says who is in which group; empty: the traces say it
     std::string all_reduce;          // empty: as plans choose it
+    std::function<void()> check;     // InputError for options that do not go together
 };
-/// --schedule, --groups and --collective; with --schedule no option is taken but these and those of `beside`.
+/// --schedule, --groups and --all-reduce; with --schedule no option is taken but these and those of `beside`.
 void add_programs(CLI::App& app, ProgramsAsked& asked, const std::vector<std::string>& beside);
 
 /// Prints the document and writes the timeline where `trace` is not empty. InputError for files that are no such

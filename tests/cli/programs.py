@@ -95,7 +95,7 @@ def back(rehearse, folder):
     check(f"{again} s again, {plain} s by the schedule", 0.98 * plain < again <= plain)
     check("a group that nobody tells of", "which no file tells of" in step_of(rehearse, "--schedule", *files))
     check("a rank is missing", "rank 1 is missing" in step_of(rehearse, "--schedule", files[0], files[1], files[3]))
-    check("no other network beside it", "excludes" in step_of(rehearse, "--schedule", *files, "--model", "lenet5"))
+    check("no other network beside it", "--model does not go with --schedule" in step_of(rehearse, "--schedule", *files, "--model", "lenet5"))
     print(f"chakra: {again} s again")
 
 

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "trace/recorded_programs.hpp"
 
 namespace rehearse::trace {
 namespace {
@@ -125,6 +126,58 @@ TEST_F(Programs, OfChakraNameWhatHasNoSchedule) {
                 ThrowsMessage<InputError>(HasSubstr("node 1 'b': is a message between rank 0 and 7 of 1")));
     EXPECT_THAT([&] { read_chakra({prefix() + ".0.et"}, "[]"); },
                 ThrowsMessage<InputError>(HasSubstr("groups of ranks: no JSON object")));
+}
+
+// Of steps of 90, 100 and 200 ns the one of 100: forward, backward, a sum that begins after the former's end and before
+// the latter's, then the optimizer after both; a gap is part of its call.
+Recording recorded(std::int64_t rank) {
+    Recording recording{.path = "r.json", .rank = rank, .ranks = 2, .texts = {"", "conv", "SGD"}};
+    recording.steps = {{0, 90}, {100, 200}, {200, 400}};
+    const auto call = [](RecordedCall::Part part, int step, std::uint32_t name, std::int64_t at, std::int64_t busy,
+                         std::int64_t gap) {
+        return RecordedCall{.part = part, .step = step, .name = name, .at = at, .busy = busy, .gap = gap};
+    };
+    using Part = RecordedCall::Part;
+    recording.calls = {call(Part::forward, 0, 1, 0, 90, 0), call(Part::forward, 1, 1, 100, 20, 5),
+                       call(Part::backward, 1, 1, 130, 30, 0), call(Part::update, 1, 2, 185, 15, 0)};
+    recording.collectives = {
+        {.kind = "all_reduce", .bytes = Bytes{64}, .ranks = 2, .step = 1, .start = 140, .end = 180}};
+    return recording;
+}
+
+TEST_F(Programs, AreMadeOfRecordingsOfAllRanks) {
+    const std::vector<Recording> recordings{recorded(1), recorded(0)};
+    const RankPrograms programs = programs_of(recordings);
+    EXPECT_EQ(programs.groups, (std::vector<std::vector<std::int64_t>>{{0, 1}}));
+    ASSERT_EQ(programs.ranks.size(), 2U);
+    const std::vector<ProgramNode> expected{
+        {.name = "conv:forward", .time = Seconds{25e-9}},
+        {.name = "conv:backward", .time = Seconds{30e-9}, .after = {0}},
+        {.kind = Kind::collective, .name = "all_reduce", .bytes = Bytes{64}, .after = {0}},
+        {.name = "SGD:update", .time = Seconds{15e-9}, .after = {1, 2}}};
+    for (const std::vector<ProgramNode>& nodes : programs.ranks) {
+        ASSERT_EQ(nodes.size(), expected.size());
+        for (std::size_t i = 0; i < nodes.size(); ++i) {
+            EXPECT_EQ(nodes[i].name, expected[i].name);
+            EXPECT_EQ(nodes[i].kind, expected[i].kind);
+            EXPECT_EQ(nodes[i].after, expected[i].after) << nodes[i].name;
+            EXPECT_EQ(nodes[i].bytes, expected[i].bytes);
+            EXPECT_NEAR(nodes[i].time.value, expected[i].time.value, 1e-15);
+        }
+    }
+}
+
+TEST_F(Programs, OfRecordingsThatDoNotTellEnoughAreRefused) {
+    std::vector<Recording> recordings{recorded(0)};
+    EXPECT_THAT([&] { programs_of(recordings); },
+                ThrowsMessage<InputError>(HasSubstr("traces of 2 ranks, 1 are given")));
+    recordings.push_back(recorded(0));
+    EXPECT_THAT([&] { programs_of(recordings); }, ThrowsMessage<InputError>(HasSubstr("none of rank 1")));
+    recordings.back() = recorded(1);
+    recordings.back().collectives.front().bytes = Bytes{};
+    EXPECT_THAT([&] { programs_of(recordings); }, ThrowsMessage<InputError>(HasSubstr("does not say its size")));
+    recordings.back().collectives.front() = {.kind = "send_recv", .step = 1, .start = 140, .end = 180};
+    EXPECT_THAT([&] { programs_of(recordings); }, ThrowsMessage<InputError>(HasSubstr("send_recv, has no form")));
 }
 
 TEST_F(Programs, AreWrittenForLogGopsimAndSmpi) {
