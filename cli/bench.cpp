@@ -22,16 +22,21 @@ int bench_library(const BenchOptions&) {
 }
 #endif
 
+#if !REHEARSE_HAS_MPI
+int bench_files(const BenchOptions&) { throw BackendError("bench files: this build has no MPI (REHEARSE_MPI=ON)"); }
+#endif
+
 namespace {
 
 struct Kind {
     std::string_view name;
     int (*run)(const BenchOptions& options);
 };
-constexpr std::array kinds{Kind{"conv", bench_kernels},  Kind{"gemm", bench_kernels},
-                           Kind{"layer", bench_kernels}, Kind{"attention", bench_kernels},
-                           Kind{"stream", bench_stream}, Kind{"peak", bench_peak},
-                           Kind{"tuned", bench_tuned},   Kind{"nccl-table", bench_library}};
+constexpr std::array kinds{Kind{"conv", bench_kernels},        Kind{"gemm", bench_kernels},
+                           Kind{"layer", bench_kernels},       Kind{"attention", bench_kernels},
+                           Kind{"stream", bench_stream},       Kind{"peak", bench_peak},
+                           Kind{"embedding", bench_embedding}, Kind{"files", bench_files},
+                           Kind{"tuned", bench_tuned},         Kind{"nccl-table", bench_library}};
 
 int start(BenchOptions& options) {
     options.kind = options.arguments.empty() ? "" : options.arguments.front();
@@ -107,7 +112,11 @@ void add_positive(CommandLine& app, const std::string& name, int& value, const s
 Run add_bench(CommandLine& app) {
     const auto options = std::make_shared<BenchOptions>();
     app.add_option("KIND", options->arguments,
-                   "conv, gemm, layer, attention (then problem strings), stream, peak, tuned (what --tune has kept) or "
+                   "conv, gemm, layer, attention (then problem strings), embedding (each way to update its rows), "
+                   "files FOLDER (samples "
+                   "on its drive), "
+                   "stream, peak, "
+                   "tuned (what --tune has kept) or "
                    "nccl-table "
                    "(what nccl-tests would print on --machine); "
                    "under mpirun " +
@@ -138,11 +147,15 @@ Run add_bench(CommandLine& app) {
     app.add_flag("!--no-check", options->check, "do not hold the results to the reference first");
     app.add_flag("--tune", options->tune, "keep the fastest implementation of each, for run and calibrate");
     add_scratch_limit(app, options->scratch_limit);
-    app.add_option("--threads", options->threads, "of stream and peak; 1 and all of the host's if not given")
+    app.add_option("--threads", options->threads, "of stream, peak and embedding; 1 and all of the host's if not given")
         ->positive()
         ->delimiter(',')
         ->option_text("N[,N...]");
     app.add_flag("--sweep", options->sweep, "of stream: sizes between the levels too");
+    app.add_option("--skew", options->skew,
+                   "of embedding: rows are picked by Zipf's law with this exponent; 0: all alike")
+        ->capture_default_str()
+        ->option_text("S");
     app.add_option("--seed", options->seed, "of the data")->capture_default_str()->option_text("N");
     app.add_option("--out", options->out, "Google Benchmark's JSON, for calibrate")->option_text("FILE.json");
     add_positive(app, "--rounds", options->rounds, "how often everything is timed in turn");

@@ -36,6 +36,7 @@ struct BenchOptions {
     std::uint64_t seed = 1;
     Seconds budget{20};
     int rounds = 7;
+    double skew = 0;  // of embedding: the exponent of Zipf's law
     std::optional<kernels::Accumulation> accumulate;
     std::string device = "cpu";
     MessageOptions messages;
@@ -53,6 +54,9 @@ int bench_stream(const BenchOptions& options);
 int bench_peak(const BenchOptions& options);
 /// What nccl-tests would print on a machine; BackendError where the build has no simulation.
 int bench_library(const BenchOptions& options);
+/// Samples in files; BackendError where the build has no MPI, with which `run` comes.
+int bench_files(const BenchOptions& options);
+int bench_embedding(const BenchOptions& options);
 int bench_tuned(const BenchOptions& options);
 /// The kernels of a device, and what it does at the most; InputError where there is no such device.
 int bench_device(const BenchOptions& options, const std::vector<calibrate::Needed>& problems);

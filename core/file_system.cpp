@@ -43,18 +43,20 @@ double by_targets(const FileSystem& system, const ReadPattern& pattern) {
 
 double expected_most(double balls, double bins) {
     if (bins <= 1 || balls <= 0) return std::max(balls, 0.0);
-    const double mean = balls / bins, spread = std::sqrt(mean);
-    const auto first = static_cast<std::int64_t>(std::max(0.0, std::floor(mean - 12 * spread)));
-    double mass =
-        std::exp(static_cast<double>(first) * std::log(mean) - mean - std::lgamma(static_cast<double>(first) + 1));
-    double below = 0, most = static_cast<double>(first);  // no load is so small that fewer than `first` are the largest
-    for (std::int64_t m = first;; ++m) {
-        below = std::min(1.0, below + mass);
-        const double beyond = -std::expm1(bins * std::log(below));
-        most += beyond;
-        if (static_cast<double>(m) > mean && beyond < 1e-9) return std::min(most, balls);
-        mass *= mean / static_cast<double>(m + 1);
+    const double mean = balls / bins, reach = 12 * std::sqrt(mean) + 40;  // beyond it, no load in 1e30
+    const double first = std::max(0.0, std::floor(mean - reach)), last = std::ceil(mean + reach);
+    std::vector<double> masses;  // of Poisson's law, from `first` on, over the mean's
+    double all = 0;
+    for (double m = first; m <= last; ++m) {
+        masses.push_back(std::exp((m - mean) * std::log(mean) - std::lgamma(m + 1) + std::lgamma(mean + 1)));
+        all += masses.back();
     }
+    double below = 0, most = first;  // the largest load is hardly ever less than `first`
+    for (const double mass : masses) {
+        below = std::min(1.0, below + mass / all);
+        most -= std::expm1(bins * std::log(below));
+    }
+    return std::min(most, balls);
 }
 
 Seconds reading_time(const FileSystem& system, const ReadPattern& pattern, double samples) {

@@ -11,9 +11,8 @@
 
 #include "core/error.hpp"
 #include "prices/chip_kernels.hpp"
-#include "prices/convolution/families.hpp"
 #include "prices/convolution_price.hpp"
-#include "prices/convolution_shape.hpp"
+#include "prices/gathered.hpp"
 #include "prices/price_model.hpp"
 #include "prices/tile_model.hpp"
 
@@ -114,30 +113,12 @@ Seconds of_bias(const Problem& problem, const DeviceClass& device) {
     return both * (problem.pass == Pass::forward ? 1.0 : 0.5) + device.launch.value;
 }
 
-// Filters of one row or column, or with gaps, which no sheet has, are products that gather what they read: in tiles,
-// dealt out to a GPU's processors, at shares of the peak that such kernels of other shapes were measured at.
-Seconds least_in_tiles(const Problem& problem, const DeviceClass& device) {
-    const Conv* conv = as_conv2d(problem.op);
-    const bool gathers =
-        conv != nullptr && conv->window.taps() > 1 && conv->window.stride_h * conv->window.stride_w == 1;
-    if (!gathers || device.host || device.model == nullptr || problem.type != DataType::f32) return Seconds{0};
-    const auto is_known = [&](const MeasuredKernels& k) { return k.kind == "conv2d" && k.type == problem.type; };
-    const auto known = std::ranges::find_if(device.model->kernels(), is_known);
-    const auto shape = prices::convolution_shape(problem);
-    if (known == device.model->kernels().end() || !shape) return Seconds{0};
-    const DeviceSheet& sheet = known->sheet;
-    const auto tiled = prices::implicit_gemm(
-        *shape,
-        {.peak = sheet.peak, .bandwidth = sheet.bandwidth, .processors = static_cast<double>(sheet.processors)});
-    return tiled ? tiled->time : Seconds{0};
-}
-
 // What is between measured shapes is no faster than the peak where no transform saves multiplications.
 Seconds least_of(const Problem& problem, const DeviceClass& device, bool measured) {
     const auto peak = device.peak.find(problem.type);
     if (measured || peak == device.peak.end() || may_transform(problem)) return Seconds{0};
     return std::max(flops(problem.op, problem.pass, problem.batch) / peak->second.value,
-                    least_in_tiles(problem, device));
+                    least_gathered(problem, device));
 }
 
 // A transposed convolution is run as the backward_data of the convolution that it mirrors, and its own backward_data as

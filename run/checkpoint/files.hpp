@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,11 +35,23 @@ struct IdxFile {
 /// InputError: no such file, not of unsigned bytes, or not as long as its header says.
 IdxFile read_idx(const std::filesystem::path& file);
 
+/// A block of a sample: from `first` on, `size` in each dimension.
+struct SampleBlock {
+    Shape first, size;
+};
+/// The block whose numbers are those at `places` of a sample of this shape, in their order; nothing where these are no
+/// block.
+std::optional<SampleBlock> block_of(const Shape& sample, std::span<const std::int64_t> places);
+
 /// Samples that can be read one by one.
 struct LabelledFile {
     std::int64_t count = 0;
     /// A sample's input, in place of what was there, and its labels. `input` may be empty.
     std::function<void(std::int64_t place, std::span<float> input, std::span<std::int32_t> labels)> read;
+    /// The same of a block of the input alone, with all labels; absent where only whole samples can be read.
+    std::function<void(std::int64_t place, const SampleBlock& block, std::span<float> input,
+                       std::span<std::int32_t> labels)>
+        read_block{};
 };
 
 /// train-images-idx3-ubyte and train-labels-idx1-ubyte of a folder; numbers from 0 to 1. Images smaller than the

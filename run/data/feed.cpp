@@ -11,7 +11,9 @@ Feed::Feed(const Schedule& schedule, std::uint64_t seed, const std::string& sour
     : samples_(schedule.network, seed, source, shuffle),
       global_batch_(global_batch(schedule)),
       own_first_(own_first),
-      made_up_(source == "synthetic") {}
+      made_up_(source == "synthetic") {
+    if (const auto* input = std::get_if<Input>(&schedule.network.layers.front().op)) shape_ = input->shape;
+}
 
 void Feed::begin(int first, int end, Program& program) {
     if (made_up_) return;
@@ -60,18 +62,31 @@ void Feed::fill_ids(std::int64_t sample, const Blocks& blocks, std::span<std::in
     }
 }
 
-// A rank that works on a block of each sample makes or reads the whole and keeps its block.
+// A rank that works on a block of each sample reads its block alone where the file allows it (Oyama et al. 2020,
+// section III.B); else it makes or reads the whole and keeps its block.
+void Feed::fill_input(std::int64_t sample, const Blocks& blocks, std::span<float> input, std::span<std::int32_t> ids,
+                      std::span<std::int32_t> labels) {
+    if (samples_.has_blocks()) {
+        if (const auto block = block_of(shape_, blocks.input))
+            return samples_.fill_block(sample, *block, input, labels);
+    }
+    std::vector<float> whole(static_cast<std::size_t>(blocks.whole_input));
+    samples_.fill(sample, whole, ids, labels);
+    for (std::size_t i = 0; i < input.size(); ++i) input[i] = whole[static_cast<std::size_t>(blocks.input[i])];
+}
+
 void Feed::fill_sample(std::int64_t sample, const Blocks& blocks, std::span<float> input, std::span<std::int32_t> ids,
                        std::span<std::int32_t> labels) {
-    std::vector<float> whole(static_cast<std::size_t>(input.empty() ? 0 : blocks.whole_input));
     std::vector<std::int32_t> all(static_cast<std::size_t>(blocks.whole_labels));
+    const std::span<std::int32_t> its_labels = all.empty() ? labels : std::span{all};
     const bool shares_tables = !blocks.samples.empty();
-    samples_.fill(sample, whole.empty() ? input : std::span{whole}, shares_tables ? std::span<std::int32_t>{} : ids,
-                  all.empty() ? labels : std::span{all});
-    if (shares_tables) fill_ids(sample, blocks, ids);
-    for (std::size_t i = 0; i < input.size() && !whole.empty(); ++i) {
-        input[i] = whole[static_cast<std::size_t>(blocks.input[i])];
+    const std::span<std::int32_t> its_ids = shares_tables ? std::span<std::int32_t>{} : ids;
+    if (!input.empty() && blocks.whole_input > 0) {
+        fill_input(sample, blocks, input, its_ids, its_labels);
+    } else {
+        samples_.fill(sample, input, its_ids, its_labels);
     }
+    if (shares_tables) fill_ids(sample, blocks, ids);
     for (std::size_t i = 0; i < labels.size() && !all.empty(); ++i) {
         labels[i] = all[static_cast<std::size_t>(blocks.labels[i])];
     }

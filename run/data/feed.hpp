@@ -35,6 +35,8 @@ private:
         int step = 0;
         std::int64_t first = 0, count = 0;  // samples of the global batch
     };
+    void fill_input(std::int64_t sample, const Blocks& blocks, std::span<float> input, std::span<std::int32_t> ids,
+                    std::span<std::int32_t> labels);
     void fill(const Wanted& wanted, const Blocks& blocks, std::span<float> input, std::span<std::int32_t> ids,
               std::span<std::int32_t> labels);
     void fill_ids(std::int64_t sample, const Blocks& blocks, std::span<std::int32_t> ids);
@@ -44,6 +46,7 @@ private:
     Samples samples_;
     std::int64_t global_batch_, own_first_;
     bool made_up_;
+    Shape shape_;  // of a sample's input
     std::optional<Prefetch> prefetch_;
 };
 

@@ -48,6 +48,16 @@ public:
         if (!input.empty()) read_rows(data_, place, 1, input, where);
     }
 
+    void read_block(std::int64_t place, const SampleBlock& block, std::span<float> input,
+                    std::span<std::int32_t> labels) const {
+        const std::string where = fmt::format("{}: sample {}", where_, place);
+        Shape first{place}, size{1};
+        first.insert(first.end(), block.first.begin(), block.first.end());
+        size.insert(size.end(), block.size.begin(), block.size.end());
+        run::read_block(data_, first, size, input, where);
+        read(place, {}, labels);
+    }
+
 private:
     H5 data_set(const std::string& name) const {
         H5 found = find(file_, name);
@@ -129,8 +139,13 @@ TokenFile open_tokens(const std::filesystem::path& file, const Input& input, con
 
 LabelledFile open_h5(const std::filesystem::path& file, const Shape& sample, const SoftmaxLoss& loss) {
     const auto samples = reading(file.string(), [&] { return std::make_shared<const H5Samples>(file, sample, loss); });
-    return {samples->count(), [samples](std::int64_t place, std::span<float> input, std::span<std::int32_t> labels) {
+    return {samples->count(),
+            [samples](std::int64_t place, std::span<float> input, std::span<std::int32_t> labels) {
                 reading(samples->where(), [&] { samples->read(place, input, labels); });
+            },
+            [samples](std::int64_t place, const SampleBlock& block, std::span<float> input,
+                      std::span<std::int32_t> labels) {
+                reading(samples->where(), [&] { samples->read_block(place, block, input, labels); });
             }};
 }
 

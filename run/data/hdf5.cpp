@@ -101,12 +101,9 @@ Value scalar(const H5& parent, const std::string& name, const std::string& where
 }
 
 template <typename Value>
-void rows(const H5& data_set, std::int64_t first, std::int64_t count, std::span<Value> to, const std::string& where,
-          hid_t type) {
-    const Shape shape = shape_of(data_set);
-    std::vector<hsize_t> start(shape.size()), size(shape.begin(), shape.end());
-    start.at(0) = static_cast<hsize_t>(first);
-    size.at(0) = static_cast<hsize_t>(count);
+void block(const H5& data_set, const Shape& first, const Shape& sizes, std::span<Value> to, const std::string& where,
+           hid_t type) {
+    const std::vector<hsize_t> start(first.begin(), first.end()), size(sizes.begin(), sizes.end());
     const H5 file{check(H5Dget_space(data_set.id()), "a data set's space"), H5Sclose};
     check_done(H5Sselect_hyperslab(file.id(), H5S_SELECT_SET, start.data(), nullptr, size.data(), nullptr),
                "a selection");
@@ -116,6 +113,30 @@ void rows(const H5& data_set, std::int64_t first, std::int64_t count, std::span<
     if (H5Dread(data_set.id(), type, memory.id(), file.id(), H5P_DEFAULT, to.data()) < 0) {
         throw InputError(fmt::format("{}: cannot be read as numbers", where));
     }
+}
+
+template <typename Value>
+void rows(const H5& data_set, std::int64_t first, std::int64_t count, std::span<Value> to, const std::string& where,
+          hid_t type) {
+    Shape size = shape_of(data_set), start(size.size());
+    start.at(0) = first;
+    size.at(0) = count;
+    block(data_set, start, size, to, where, type);
+}
+
+void write_set(const H5& parent, const std::string& name, std::span<const float> values, const Shape& shape,
+               const H5& properties) {
+    require(elements(shape) == static_cast<std::int64_t>(values.size()), "sizes are those of the values");
+    const std::vector<hsize_t> sizes(shape.begin(), shape.end());
+    const H5 space{check(H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr), "a space"), H5Sclose};
+    H5 data{check(H5Dcreate2(parent.id(), name.c_str(), H5T_IEEE_F32LE, space.id(), H5P_DEFAULT, properties.id(),
+                             H5P_DEFAULT),
+                  "making a data set"),
+            H5Dclose};
+    check_done(H5Dwrite(data.id(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
+               fmt::format("writing '{}' (is the disk full?)", name));
+    // What its cache of chunks still holds is written as it is closed.
+    check_done(H5Dclose(data.release()), "writing a data set");
 }
 
 H5 make_file(const std::string& path) {
@@ -196,18 +217,12 @@ void write(const H5& parent, const std::string& name, std::span<const float> val
 
 void write(const H5& parent, const std::string& name, std::span<const float> values, const Shape& shape) {
     const Lock lock{one_thread};
-    require(elements(shape) == static_cast<std::int64_t>(values.size()), "sizes are those of the values");
-    const std::vector<hsize_t> sizes(shape.begin(), shape.end());
-    const H5 space{check(H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr), "a space"), H5Sclose};
-    const H5 properties = in_checked_chunks(sizes);
-    H5 data{check(H5Dcreate2(parent.id(), name.c_str(), H5T_IEEE_F32LE, space.id(), H5P_DEFAULT, properties.id(),
-                             H5P_DEFAULT),
-                  "making a data set"),
-            H5Dclose};
-    check_done(H5Dwrite(data.id(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
-               fmt::format("writing '{}' (is the disk full?)", name));
-    // What its cache of chunks still holds is written as it is closed.
-    check_done(H5Dclose(data.release()), "writing a data set");
+    write_set(parent, name, values, shape, in_checked_chunks({shape.begin(), shape.end()}));
+}
+
+void write_plain(const H5& parent, const std::string& name, std::span<const float> values, const Shape& shape) {
+    const Lock lock{one_thread};
+    write_set(parent, name, values, shape, without_times(H5P_DATASET_CREATE));
 }
 
 void write_attribute(const H5& parent, const std::string& name, const std::string& text) {
@@ -278,6 +293,11 @@ void read_rows(const H5& data_set, std::int64_t first, std::int64_t count, std::
                const std::string& where) {
     const Lock lock{one_thread};
     rows(data_set, first, count, to, where, H5T_NATIVE_INT32);
+}
+void read_block(const H5& data_set, const Shape& first, const Shape& size, std::span<float> to,
+                const std::string& where) {
+    const Lock lock{one_thread};
+    block(data_set, first, size, to, where, H5T_NATIVE_FLOAT);
 }
 
 }  // namespace rehearse::run

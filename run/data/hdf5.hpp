@@ -53,6 +53,8 @@ H5 find(const H5& parent, const std::string& name);
 void write(const H5& parent, const std::string& name, std::span<const float> values);
 /// The same with sizes; `shape` has as many elements.
 void write(const H5& parent, const std::string& name, std::span<const float> values, const Shape& shape);
+/// The same in one stretch, without checksums: any block of it can be read without the rest.
+void write_plain(const H5& parent, const std::string& name, std::span<const float> values, const Shape& shape);
 void write_attribute(const H5& parent, const std::string& name, const std::string& text);
 void write_attribute(const H5& parent, const std::string& name, double value);
 void write_attribute(const H5& parent, const std::string& name, std::int64_t value);
@@ -72,6 +74,9 @@ void read_rows(const H5& data_set, std::int64_t first, std::int64_t count, std::
                const std::string& where);
 void read_rows(const H5& data_set, std::int64_t first, std::int64_t count, std::span<std::int32_t> to,
                const std::string& where);
+/// A block of it, from `first` on and `size` in each dimension: no more of the file than the chunks that it meets.
+void read_block(const H5& data_set, const Shape& first, const Shape& size, std::span<float> to,
+                const std::string& where);
 
 /// What `read` returns. What HDF5 could not do with a file is the file's fault here, an InputError: it is not whole, or
 /// not as it was written.

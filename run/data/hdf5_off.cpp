@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "run/checkpoint/checkpoint.hpp"
 #include "run/checkpoint/files.hpp"
+#include "run/data/sample_volumes.hpp"
 #include "run/train.hpp"
 
 namespace rehearse::run {
@@ -21,6 +22,7 @@ std::optional<std::filesystem::path> newest(const std::filesystem::path&) { retu
 Checkpoint load(const std::filesystem::path&, const Schedule&) { throw BackendError(why); }
 LabelledFile open_h5(const std::filesystem::path&, const Shape&, const SoftmaxLoss&) { throw BackendError(why); }
 TokenFile open_tokens(const std::filesystem::path&, const Input&, const SoftmaxLoss&) { throw BackendError(why); }
+void write_volumes(const std::filesystem::path&, const Shape&, std::int64_t) { throw BackendError(why); }
 void save_weights(const std::filesystem::path&, const Network&, const Checkpoint&) { throw BackendError(why); }
 void save_gradients(const std::filesystem::path&, const Network&, const Checkpoint&) { throw BackendError(why); }
 void give_weights(Network&, const std::filesystem::path&) { throw BackendError(why); }

@@ -70,6 +70,28 @@ private:
 
 }  // namespace
 
+std::optional<SampleBlock> block_of(const Shape& sample, std::span<const std::int64_t> places) {
+    if (places.empty() || sample.empty()) return std::nullopt;
+    const auto unravelled = [&](std::int64_t place) {
+        Shape at_place(sample.size());
+        for (std::size_t d = sample.size(); d-- > 0; place /= sample[d]) at_place[d] = place % sample[d];
+        return at_place;
+    };
+    SampleBlock block{unravelled(places.front()), unravelled(places.back())};
+    for (std::size_t d = 0; d < sample.size(); ++d) {
+        block.size[d] += 1 - block.first[d];
+        if (block.size[d] < 1) return std::nullopt;
+    }
+    if (elements(block.size) != static_cast<std::int64_t>(places.size())) return std::nullopt;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        std::int64_t left = static_cast<std::int64_t>(i), stride = 1, place = 0;
+        for (std::size_t d = sample.size(); d-- > 0; left /= block.size[d], stride *= sample[d])
+            place += (block.first[d] + left % block.size[d]) * stride;
+        if (place != places[i]) return std::nullopt;
+    }
+    return block;
+}
+
 Shuffle::Shuffle(std::int64_t count, std::uint64_t seed) : seed_(seed), order_(at(count)) {
     require(count > 0, "samples to shuffle");
 }

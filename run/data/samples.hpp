@@ -26,6 +26,14 @@ public:
     /// `input` and `ids` are empty where nobody reads them.
     void fill(std::int64_t sample, std::span<float> input, std::span<std::int32_t> ids, std::span<std::int32_t> labels);
 
+    /// Whether a block of a sample can be read by itself.
+    bool has_blocks() const { return file_ && file_->read_block; }
+    /// Of a sample whose blocks can be read: one of the input, and all labels.
+    void fill_block(std::int64_t sample, const SampleBlock& block, std::span<float> input,
+                    std::span<std::int32_t> labels) {
+        file_->read_block(place(sample), block, input, labels);
+    }
+
 private:
     void open(const std::string& source, const Input& input, bool shuffle);
     std::int64_t place(std::int64_t sample);

@@ -78,6 +78,7 @@ TEST(ExpectedMost, IsWhatDrawsGive) {
         EXPECT_NEAR(expected_most(balls, bins), sum / draws, 0.12 * sum / draws) << balls << ' ' << bins;
     }
     EXPECT_DOUBLE_EQ(expected_most(7, 1), 7);
+    EXPECT_NEAR(expected_most(64 * 27648.0, 77), 64 * 27648.0 / 77, 600);  // 2.4 standard deviations of 152 beyond it
     EXPECT_NEAR(expected_most(1e7, 1000), 1e4 + 3.2 * 100, 40);  // normal: 3.24 standard deviations beyond the mean
 }
 

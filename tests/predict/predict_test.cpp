@@ -44,6 +44,38 @@ TEST(Predict, OneDeviceTakesTheSumOfItsPrices) {
     EXPECT_NEAR(share, 1, 1e-9) << "nothing else takes time";
 }
 
+TEST(Predict, SmallFilesComeAsFastAsTheirServersOfNamesAllow) {
+    Job job = job_of("lenet5", {12});
+    job.conditions.input = "alpine";
+    job.conditions.sample = Bytes{1000};
+    FileSystem system;
+    system.read = {Bandwidth{1e12}, "test"};
+    system.metadata = {100, "test"};
+    system.operations = {2, "test"};
+    job.conditions.reading = Reading{system, {}};
+    // 50 samples a second, of which a step takes 12 x 32.
+    EXPECT_NEAR(predict(job).points.at(0).figures.time.step.value, 12 * 32 / 50.0, 1e-6);
+    // A thousand in a file: names are no bound any more.
+    job.conditions.reading->pattern.files = 0.001;
+    EXPECT_LT(predict(job).points.at(0).figures.time.step.value, 0.1);
+    job.conditions.input = "";
+    job.conditions.sample = {};
+    EXPECT_THAT([&] { predict(job); }, ThrowsMessage<InputError>(HasSubstr("--reading")));
+}
+
+TEST(Predict, ALoaderThatReadsAheadOnlyCopiesBetweenSteps) {
+    Job job = job_of("alexnet", {1});
+    job.batch = 128;
+    job.conditions.input = "nvme";
+    const Seconds ahead = predict(job).points.at(0).figures.time.step;
+    job.conditions.loader = sim::parse_loader("inline:stack=1GBps:copy=off:read=ahead");
+    const Seconds copied = predict(job).points.at(0).figures.time.step;
+    // 128 x 3 x 224 x 224 f32 numbers, 77 MB, at 1 GB/s after reading and computing went on beside each other.
+    EXPECT_NEAR((copied - ahead).value, 128 * 3 * 224 * 224 * 4 / 1e9, 2e-3);
+    job.conditions.loader = sim::parse_loader("inline:stack=1GBps:copy=off");
+    EXPECT_GT(predict(job).points.at(0).figures.time.step, copied);
+}
+
 TEST(Predict, PointsComeInOrderOnceEach) {
     const Prediction prediction = predict(job_of("lenet5", {12, 1, 6, 6}));
     ASSERT_EQ(prediction.points.size(), 3U);

@@ -67,6 +67,18 @@ protected:
     std::filesystem::path folder_;
 };
 
+TEST(Blocks, AreFoundInThePlacesOfTheirNumbers) {
+    // Rows 1 and 2, columns 2 to 4 of 4 x 5.
+    const std::vector<std::int64_t> places{7, 8, 9, 12, 13, 14};
+    const auto block = block_of({4, 5}, places);
+    ASSERT_TRUE(block);
+    EXPECT_THAT(block->first, ElementsAre(1, 2));
+    EXPECT_THAT(block->size, ElementsAre(2, 3));
+    EXPECT_FALSE(block_of({4, 5}, std::vector<std::int64_t>{7, 8, 12, 14}));
+    EXPECT_FALSE(block_of({4, 5}, std::vector<std::int64_t>{8, 7}));
+    EXPECT_FALSE(block_of({4, 5}, std::vector<std::int64_t>{}));
+}
+
 // LeNet-5 takes 32 x 32: two rows and columns of zeros on each side.
 TEST_F(Files, DigitsAreFramedAndComeOnceAnEpoch) {
     write_digits();
@@ -134,6 +146,25 @@ TEST_F(Files, Hdf5RowsAreSamples) {
     write("text.h5", "not at all");
     EXPECT_THAT(refusal([&] { Samples(models::load_network("lenet5"), 1, (folder_ / "text.h5").string()); }),
                 HasSubstr("not an HDF5 file"));
+}
+
+TEST_F(Files, ABlockOfAnHdf5SampleIsReadByItself) {
+    const std::string path = (folder_ / "digits.h5").string();
+    std::vector<float> data(2 * 32 * 32);
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i);
+    write_file(path, [&](const H5& file) {
+        run::write(file, "data", data, {2, 1, 32, 32});
+        run::write(file, "labels", std::vector<float>{7, 8}, {2});
+    });
+    Samples samples{models::load_network("lenet5"), 1, path, false};
+    ASSERT_TRUE(samples.has_blocks());
+    std::vector<float> block(2 * 3);
+    std::vector<std::int32_t> label(1);
+    samples.fill_block(1, {{0, 30, 4}, {1, 2, 3}}, block, label);
+    EXPECT_THAT(block, ElementsAre(1024 + 964, 1024 + 965, 1024 + 966, 1024 + 996, 1024 + 997, 1024 + 998));
+    EXPECT_EQ(label.front(), 8);
+    write_digits();
+    EXPECT_FALSE(open().has_blocks());
 }
 
 // A network that scores, behind each of four tokens of 9, the next one.
