@@ -59,7 +59,7 @@ if(REHEARSE_PYTHON)
   rehearse_package(python python3-rehearse python "predictions of deep-learning training runs from Python"
     "The module rehearse: predictions of how training runs scale, searches for\nplans, schedules and timelines, with data frames and pictures in notebooks."
     DEPENDS "python3 (>= ${Python3_VERSION_MAJOR}.${Python3_VERSION_MINOR}), python3 (<< ${Python3_VERSION_MAJOR}.${next})"
-    RECOMMENDS "python3-numpy, python3-pandas"
+    RECOMMENDS "python3-numpy"
     CONTROL_EXTRA "${PROJECT_SOURCE_DIR}/packaging/debian/postinst;${PROJECT_SOURCE_DIR}/packaging/debian/prerm" CONTROL_STRICT_PERMISSION ON)
 endif()
 include(CPack)

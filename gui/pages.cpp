@@ -125,7 +125,7 @@ picture::Waterfall waterfall_of(const trace::Comparison& comparison) {
     picture::Waterfall waterfall;
     waterfall.title = "From the measured step to the predicted one";
     waterfall.subtitle =
-        "by pass: green where the prediction is faster than the measurement, red where it is slower; the rest is "
+        "by pass: green where the prediction is faster than the measurement, orange where it is slower; the rest is "
         "overlap and waiting";
     waterfall.from_name = "measured";
     waterfall.to_name = "predicted";

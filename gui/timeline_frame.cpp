@@ -19,7 +19,10 @@ void TimelineView::draw_heads(QPainter& painter) {
     painter.setClipRect(QRect(0, plot().top(), size::heads, plot().height()));
     double free_from = -1e9;
     for (const TimelineRow& row : rows_) {
-        const double top = y_of(row), middle = top + row.height / 2;
+        const double top = y_of(row);
+        // The name of a low first row is not cut by the ruler.
+        const double middle =
+            top < plot().top() ? top + row.height / 2 : std::max(top + row.height / 2, plot().top() + 8.0);
         if (top + row.height < plot().top() || top > plot().bottom()) continue;
         const bool selected = selected_ && std::ranges::find(row.lanes, selected_->lane) != row.lanes.end();
         if (middle - 8 < free_from && !(selected && row.is_lane)) continue;

@@ -71,6 +71,7 @@ public:
         legend_ = new QLabel;
         legend_->setObjectName("legend");
         legend_->setContentsMargins(10, 0, 8, 4);
+        legend_->setWordWrap(true);  // or seven colours would make the window wider than 800 pixels
         all->addLayout(tools);
         all->addWidget(legend_);
         all->addWidget(split);
@@ -135,8 +136,8 @@ private:
         const auto coloring = static_cast<picture::Coloring>(coloring_->currentIndex());
         QString text;
         const auto add = [&](picture::Color color, const std::string& name) {
-            text += QString("<span style='color:%1'>■</span> %2 &nbsp; ")
-                        .arg(qcolor(color).name(), QString::fromStdString(name));
+            text += QString("<span style='color:%1'>■</span>&nbsp;%2 &nbsp; ")
+                        .arg(qcolor(color).name(), QString::fromStdString(name).replace(' ', QChar::Nbsp));
         };
         if (lanes != nullptr && coloring == picture::Coloring::activity) {
             std::set<picture::Activity> found;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""newer_libraries.py BUILD ROOT: compiles what includes a library with the headers below ROOT/usr/include first, without making
-code; newer_libraries.sh calls it. Exits with 1 where a file does not compile."""
+"""newer_libraries.py BUILD ROOT [LIBRARY...]: compiles what includes a library with the headers below ROOT/usr/include first, without
+making code; newer_libraries.sh calls it. Exits with 1 where a file does not compile."""
 import json
 import pathlib
 import shlex
@@ -30,10 +30,10 @@ def command_of(entry, folders, replaced):
             if replaced == "qt6":  # modules have folders of their own below the same root
                 result += ["-isystem", words[i + 1].replace("/usr/include/x86_64-linux-gnu/qt6", str(folders[0]))]
             i += 1
-        elif not (word in ("-c", "-MD") or word.endswith("ccache") or replaced and word.startswith("-I") and replaced in word):
+        elif not (word in ("-c", "-MD", "-Werror") or word.endswith("ccache") or replaced and word.startswith("-I") and replaced in word):
             result.append(word)
         i += 1
-    before = [part for folder in folders for part in ("-I", str(folder))] if replaced != "qt6" else []
+    before = [part for folder in folders for part in ("-isystem", str(folder))] if replaced != "qt6" else []
     return [result[0], *before, *result[1:], "-fsyntax-only"]
 
 
@@ -41,7 +41,10 @@ def main():
     build, usr = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]) / "usr" / "include"
     entries = json.loads((build / "compile_commands.json").read_text())
     bad = 0
+    asked = set(sys.argv[3:]) or LIBRARIES.keys()
     for library, (prefixes, folders, replaced) in LIBRARIES.items():
+        if library not in asked:
+            continue
         chosen = [e for e in entries if any(str(pathlib.Path(e["file"])).startswith(f"{ROOT}/{p}") for p in prefixes)]
         failed = 0
         for entry in chosen:

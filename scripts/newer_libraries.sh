@@ -1,5 +1,5 @@
 #!/bin/bash
-# newer_libraries.sh [BUILD [FOLDER]]: compiles, without making code, what includes SimGrid, oneDNN, MPI or Qt against the
+# newer_libraries.sh [BUILD [FOLDER [LIBRARY...]]]: compiles, without making code, what includes SimGrid, oneDNN, MPI or Qt against the
 # versions that Debian 13 has of them, and against MPICH. Its packages are fetched into FOLDER and installed nowhere; those of
 # Debian 12 are what everybody builds with. By hand: it needs Debian's mirror.
 set -euo pipefail
@@ -23,4 +23,4 @@ unset APT_CONFIG
 for file in "$folder"/debs/*.deb; do dpkg-deb -x "$file" "$folder/root"; done
 for file in "$folder"/debs/*.deb; do dpkg-deb -f "$file" Package Version | paste -sd ' '; done
 
-python3 scripts/newer_libraries.py "$build" "$folder/root"
+python3 scripts/newer_libraries.py "$build" "$folder/root" "${@:3}"

@@ -3,8 +3,8 @@ from spack.package import *
 
 
 class Rehearse(CMakePackage):
-    """Rehearse predicts how deep-learning training scales on machines that one does not hold, runs the same schedule
-    over MPI, and compares the two timelines."""
+    """Rehearse predicts how deep-learning training scales on machines that one does not hold,
+    runs the same schedule over MPI, and compares the two timelines."""
 
     homepage = "https://github.com/rehearse/rehearse"
     git = "https://github.com/rehearse/rehearse.git"
@@ -61,7 +61,18 @@ class Rehearse(CMakePackage):
         options = [
             self.define_from_variant("REHEARSE_" + name.upper(), name)
             for name in (
-                "sim", "mpi", "onednn", "cpu", "bench", "onnx", "hdf5", "sqlite", "cairo", "gui", "python", "cuda",
+                "sim",
+                "mpi",
+                "onednn",
+                "cpu",
+                "bench",
+                "onnx",
+                "hdf5",
+                "sqlite",
+                "cairo",
+                "gui",
+                "python",
+                "cuda",
             )
         ]
         return options + [self.define("REHEARSE_TESTS", self.run_tests)]
@@ -72,4 +83,14 @@ class Rehearse(CMakePackage):
         rehearse = Executable(self.prefix.bin.rehearse)
         rehearse("--version")
         if self.spec.satisfies("+sim"):
-            rehearse("predict", "--model", "resnet50", "--machine", "summit", "--devices", "6,384", "--batch", "32")
+            rehearse(
+                "predict",
+                "--model",
+                "resnet50",
+                "--machine",
+                "summit",
+                "--devices",
+                "6,384",
+                "--batch",
+                "32",
+            )

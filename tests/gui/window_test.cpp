@@ -134,7 +134,7 @@ TEST_F(Gui, MarksAnAreaWithTheMouseAndCountsIt) {
     EXPECT_NEAR(*(*forward)[1].number, 2 * 20 * 1e-3, 1e-3);  // the first pixels are not in the area
     EXPECT_NEAR(*(*forward)[3].number, 2 * 20, 2);            // those that begin in it
     EXPECT_EQ((*forward)[0].color, picture::color_of(picture::Activity::forward, picture::Theme::light));
-    EXPECT_THAT(find<QLabel>("legend")->text().toStdString(), HasSubstr("</span> forward"));
+    EXPECT_THAT(find<QLabel>("legend")->text().toStdString(), HasSubstr("</span>&nbsp;forward"));
 }
 
 TEST_F(Gui, ShowsTheCriticalPathAndArrows) {

@@ -17,6 +17,15 @@ for name in rehearse rehearse-gui librehearse-dev python3-rehearse; do
     done
     if grep -q '\.1$' <<<"$files"; then fail "$name: a manual page is not compressed"; fi
 done
+# Whatever a program is linked to comes with a package of Debian, or it would not start where that is not.
+for name in rehearse rehearse-gui python3-rehearse; do
+    dpkg-deb -x "$work/${name}_$version"-*.deb "$work/$name"
+    while read -r program; do
+        for library in $(objdump -p "$program" | awk '/NEEDED/ {print $2}'); do
+            dpkg -S "*/$library" >/dev/null 2>&1 || fail "$name: $(basename "$program") needs $library, which no package of Debian has"
+        done
+    done < <(find "$work/$name" -type f \( -path '*/bin/*' -o -name '*.so' \))
+done
 depends() { dpkg-deb -f "$work/$1_$version"-*.deb Depends; }
 for library in libsimgrid libopenmpi libc6; do
     depends rehearse | grep -q "$library" || fail "rehearse does not depend on $library"

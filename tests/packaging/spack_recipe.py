@@ -8,10 +8,13 @@ spack_recipe.py --cmake-line VARIANTS...   prints the options that the recipe gi
 """
 import pathlib
 import re
+import shutil
+import subprocess
 import sys
 import types
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+RECIPE = ROOT / "packaging" / "spack" / "package.py"
 INTERNAL = {"CLI", "FUZZ", "TESTS", "CUDNN"}  # of developers; CUDNN goes with CUDA, TESTS with --test
 LIBRARIES = {  # as CMake finds them: the package of Spack's builtin repository
     "fmt": "fmt", "tomlplusplus": "tomlplusplus", "nlohmann_json": "nlohmann-json", "CLI11": "cli11", "Protobuf": "protobuf",
@@ -68,7 +71,7 @@ def recipe():
     spack, package = types.ModuleType("spack"), Recorder()
     sys.modules |= {"spack": spack, "spack.package": package}
     names = {}
-    exec(compile((ROOT / "packaging" / "spack" / "package.py").read_text(), "package.py", "exec"), names)
+    exec(compile(RECIPE.read_text(), "package.py", "exec"), names)
     return package, names["Rehearse"]
 
 
@@ -91,6 +94,13 @@ def main():
     cmake = re.sub(r"#.*", "", cmake)
     options = set(re.findall(r"rehearse_option\(([A-Z]\w+)", cmake)) - INTERNAL
     assert {name.upper() for name in package.variants} == options, options ^ {name.upper() for name in package.variants}
+    # What `spack style` wants: flake8 and black with lines of 99 characters.
+    long = [each for each in RECIPE.read_text().splitlines() if len(each) > 99]
+    assert not long, long
+    for tool in ("black", "flake8"):
+        if shutil.which(tool):
+            words = ["--check", "-q"] if tool == "black" else ["--ignore=F403,F405"]
+            subprocess.run([tool, *words, "--line-length" if tool == "black" else "--max-line-length", "99", RECIPE], check=True)
     line = cmake_line([])
     assert {re.match(r"-DREHEARSE_(\w+)", each)[1] for each in line[2:]} == options | {"TESTS"}, line
     assert "-DREHEARSE_GUI:BOOL=OFF" in line and "-DREHEARSE_GUI:BOOL=ON" in cmake_line(["+gui"])
