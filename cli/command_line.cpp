@@ -97,6 +97,11 @@ Option* CommandLine::get_option(const std::string& name) { return added(app_.get
 void CommandLine::remove_option(const std::string& name) { app_.remove_option(app_.get_option(name)); }
 void CommandLine::allow_extras() { app_.allow_extras(); }
 bool CommandLine::has(const std::string& name) const { return app_.count(name) > 0; }
+std::vector<std::string> CommandLine::names() const {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app_.get_options()) names.push_back(option->get_name());
+    return names;
+}
 const CLI::App& CommandLine::program() const { return *app_.get_parent(); }
 
 void unfit(const std::string& name, const std::string& why) { throw CLI::ValidationError(name, why); }

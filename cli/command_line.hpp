@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -67,6 +68,8 @@ public:
 
     /// Whether the user gave this option; to be asked when the command runs.
     bool has(const std::string& name) const;
+    /// The names of all options that there are, as users write them.
+    std::vector<std::string> names() const;
     /// The program with all its commands.
     const CLI::App& program() const;
 

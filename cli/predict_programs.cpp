@@ -2,13 +2,14 @@
 #include "cli/predict_programs.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <charconv>
+#include <string>
 #include <utility>
 
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/precision.hpp"
@@ -87,31 +88,27 @@ std::string footer_of(std::int64_t untimed, std::int64_t computations, Precision
 
 }  // namespace
 
-void add_programs(CLI::App& app, ProgramsAsked& asked, const std::vector<std::string>& beside) {
-    std::vector<CLI::Option*> others;
-    for (CLI::Option* other : app.get_options()) {
-        if (std::ranges::find(beside, other->get_name()) == beside.end()) others.push_back(other);
-    }
+void add_programs(CommandLine& app, ProgramsAsked& asked, const std::vector<std::string>& beside) {
+    std::vector<std::string> others = app.names();
+    std::erase_if(others, [&](const auto& name) { return std::ranges::find(beside, name) != beside.end(); });
     app.add_option("--schedule", asked.files,
                    "instead of a network what each rank does, as Chakra execution traces, one file a rank, whose name "
                    "ends in .RANK.et (schedule --to chakra, ASTRA-sim's); default: a network")
         ->option_text("PREFIX.0.et ...");
-    const std::vector<CLI::Option*> own{
-        app.add_option("--groups", asked.groups,
-                       "with --schedule: the ranks of each group, {\"1\": [0, 1], ...}; default: as the traces say")
-            ->option_text("FILE.json"),
-        app.add_option("--all-reduce", asked.all_reduce,
-                       "with --schedule: the algorithm of all-reduces; default: as plans have it")
-            ->option_text("ALGORITHM")};
-    asked.check = [&asked, others, own] {
-        const auto given = [](const CLI::Option* option) { return option->count() > 0; };
-        const std::vector<CLI::Option*>& wrong = asked.files.empty() ? own : others;
-        const auto found = std::ranges::find_if(wrong, given);
+    app.add_option("--groups", asked.groups,
+                   "with --schedule: the ranks of each group, {\"1\": [0, 1], ...}; default: as the traces say")
+        ->option_text("FILE.json");
+    app.add_option("--all-reduce", asked.all_reduce,
+                   "with --schedule: the algorithm of all-reduces; default: as plans have it")
+        ->option_text("ALGORITHM");
+    asked.check = [&app, &asked, others] {
+        const std::vector<std::string> own{"--groups", "--all-reduce"};
+        const std::vector<std::string>& wrong = asked.files.empty() ? own : others;
+        const auto found = std::ranges::find_if(wrong, [&](const std::string& name) { return app.has(name); });
         if (found == wrong.end()) return;
-        const std::string name = (*found)->get_name();
-        if (asked.files.empty()) throw InputError(fmt::format("{} goes with --schedule, which is not given", name));
+        if (asked.files.empty()) throw InputError(fmt::format("{} goes with --schedule, which is not given", *found));
         throw InputError(fmt::format(
-            "{} does not go with --schedule: traces say what ranks do, without a network and a plan", name));
+            "{} does not go with --schedule: traces say what ranks do, without a network and a plan", *found));
     };
 }
 

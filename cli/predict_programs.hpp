@@ -9,11 +9,9 @@
 #include "cli/report.hpp"
 #include "core/schedule.hpp"
 
-namespace CLI {
-class App;
-}  // namespace CLI
-
 namespace rehearse::cli {
+
+class CommandLine;
 
 struct ProgramsAsked {
     std::vector<std::string> files;  // PREFIX.RANK.et, in any order; empty: a network is predicted
@@ -22,7 +20,7 @@ struct ProgramsAsked {
     std::function<void()> check;     // InputError for options that do not go together
 };
 /// --schedule, --groups and --all-reduce; with --schedule no option is taken but these and those of `beside`.
-void add_programs(CLI::App& app, ProgramsAsked& asked, const std::vector<std::string>& beside);
+void add_programs(CommandLine& app, ProgramsAsked& asked, const std::vector<std::string>& beside);
 
 /// Prints the document and writes the timeline where `trace` is not empty. InputError for files that are no such
 /// traces, of which a rank is missing, or whose ranks do not fit together or on the machine.
