@@ -43,7 +43,7 @@ void check(const Job& job);
 /// overheads for the job's optimizer, its loader. InputError for a value of the profile that cannot be.
 void follow(Job& job, const models::FrameworkProfile& profile);
 
-/// As the schedule's maker has it.
+/// Returns the job as the schedule's maker takes it.
 schedule::Job scheduled(const Job& job, std::int64_t devices);
 
 }  // namespace rehearse::predict
