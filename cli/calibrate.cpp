@@ -46,6 +46,7 @@ namespace {
 /// What carries messages between ranks: MPI, or the sockets of a framework that does without.
 enum class Transport { mpi, sockets };
 
+/// Large: one member an option of the command line.
 struct Options {
     Common common;
     bool quick = false, report = false;

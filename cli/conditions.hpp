@@ -16,6 +16,7 @@ class App;
 namespace rehearse::cli {
 
 /// As written on the command line.
+/// Large: one member an option.
 struct ConditionOptions {
     std::string noise;  // a share, or "measured"; empty: none
     int samples = 20;

@@ -17,6 +17,7 @@
 
 namespace rehearse::predict {
 
+/// Large: one member a question that a prediction answers, each with its default.
 struct Job {
     Network network;  // fused as it will be run (models/fuse.hpp)
     Machine machine;

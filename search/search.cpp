@@ -32,6 +32,7 @@ Variety under(Variety variety, const models::FrameworkProfile& framework) {
     return variety;
 }
 
+/// Large: a search's inputs, what is worked out of them once, and what was found so far.
 class Searcher {
 public:
     Searcher(const Network& network, const Machine& machine, const Request& request, const Others& others,
