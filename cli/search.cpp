@@ -12,8 +12,8 @@
 #include "cli/batch_script.hpp"
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
-#include "cli/crew.hpp"
 #include "cli/job.hpp"
+#include "cli/job_ranks.hpp"
 #include "cli/progress.hpp"
 #include "cli/report.hpp"
 #include "cli/training.hpp"
@@ -153,7 +153,7 @@ std::string footer_of(const search::Counts& counts) {
         counts.most_ratio);
 }
 
-int search_plans(Options& options, const CrewPlace& place) {
+int search_plans(Options& options, const RankPlace& place) {
     if (!options.job.global_batch && options.request.devices.size() > 1) {
         throw InputError("search: with several numbers of devices give --global-batch: what all plans have in common");
     }
@@ -173,7 +173,7 @@ int search_plans(Options& options, const CrewPlace& place) {
                                     .screening = work.part("meshes"),
                                     .simulating = work.part("plans simulated")};
     const search::Result result = search::search(network, machine, request_of(options),
-                                                 store ? store->others() : search::Others{}, listener, place.crew);
+                                                 store ? store->others() : search::Others{}, listener, place.ranks);
     if (!place.speaks) return work.exit_code(good);
     Json config = configuration(options.job);
     config.erase("plan");
@@ -251,7 +251,7 @@ Run add_search(CLI::App& app) {
     add_script(app, options->batch);
     add_common(app, options->common);
     return [options] {
-        return on_all_ranks([&](const CrewPlace& place) {
+        return on_all_ranks([&](const RankPlace& place) {
             options->common.quiet = options->common.quiet || !place.speaks;
             return search_plans(*options, place);
         });
