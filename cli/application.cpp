@@ -2,7 +2,6 @@
 #include "cli/application.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -10,6 +9,7 @@
 #include <memory>
 
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/job.hpp"
 #include "cli/pilots.hpp"
 #include "cli/progress.hpp"
@@ -348,7 +348,7 @@ int start(const Options& options) {
 
 }  // namespace
 
-Run add_report(CLI::App& app) {
+Run add_report(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("FILES", options->files,
                    "a request (.toml, docs/report.md), or predictions (.json of predict): weak scaling, strong scaling")

@@ -11,7 +11,9 @@
 
 namespace rehearse::cli {
 
-Run add_report(CLI::App& app);
+class CommandLine;
+
+Run add_report(CommandLine& app);
 
 /// Of published rows on machines with the same device, those that can be replayed: anchored on a measured run or cold.
 /// Rows from memory are left out. Nothing where there are none.

@@ -2,15 +2,15 @@
 #include "cli/batch_script.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 #include "cli/choice.hpp"
+#include "cli/command_line.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "search/charge.hpp"
 
 namespace rehearse::cli {
 
@@ -21,12 +21,6 @@ bool has_gpus(const Machine& machine) {
         return vertex.kind == VertexKind::device &&
                !machine.classes[static_cast<std::size_t>(vertex.device_class)].host;
     });
-}
-
-/// All of its training, or 100 steps of it.
-double steps_of(const BatchScript& script) {
-    const auto batch = static_cast<double>(*script.job.global_batch);
-    return script.training.dataset ? std::ceil(samples(script.training, batch) / batch) : 100;
 }
 
 /// What each rank of a plan runs: the user's own command, or ours.
@@ -44,7 +38,7 @@ std::string command_of(const BatchScript& script, bool gpus, const std::string& 
     add("--precision", to_string(script.job.precision));
     add("--optimizer", to_string(script.job.optimizer));
     add("--fuse", script.job.fuse);
-    add("--steps", fmt::format("{:.0f}", steps_of(script)));
+    add("--steps", fmt::format("{:.0f}", search::steps_of(script.training, *script.job.global_batch)));
     return command;
 }
 
@@ -77,12 +71,13 @@ void write_script(const BatchScript& script, const Machine& machine, const searc
                                .nodes = best.nodes,
                                .ranks_per_node = std::min(best.devices, devices_per_node(machine.nodes.front())),
                                .gpus = script.options.gpus.value_or(has_gpus(machine)),
-                               .limit = 1.1 * steps_of(script) * std::max(best.result.step, best.result.high)};
+                               .limit = search::wall_limit(search::steps_of(script.training, *script.job.global_batch),
+                                                           best.result.step, best.result.high)};
     replace_file(script.options.file, text_of(script, job, best.plan));
     talk(common, fmt::format("batch script: {}", script.options.file));
 }
 
-void add_script(CLI::App& app, BatchOptions& batch) {
+void add_script(CommandLine& app, BatchOptions& batch) {
     app.add_option("--script", batch.file, "write the batch script that would run the best plan")->option_text("FILE");
     add_choice<std::optional<search::Scheduler>>(
         app, "--scheduler", batch.scheduler,

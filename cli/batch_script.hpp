@@ -13,13 +13,15 @@
 
 namespace rehearse::cli {
 
+class CommandLine;
+
 struct BatchOptions {
     std::string file;  // empty: no script
     std::optional<search::Scheduler> scheduler;
     std::string command, account, constraint, queue;
     std::optional<bool> gpus;
 };
-void add_script(CLI::App& app, BatchOptions& batch);
+void add_script(CommandLine& app, BatchOptions& batch);
 
 /// What a script is made of; `job` has a global batch.
 struct BatchScript {

@@ -2,7 +2,6 @@
 #include "cli/bench.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +9,7 @@
 
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -59,7 +59,7 @@ int start(BenchOptions& options) {
         fmt::format("bench '{}': one of {}{}", options.kind, join(words), did_you_mean(options.kind, words)));
 }
 
-void add_pictures(CLI::App& app, BenchOptions& options) {
+void add_pictures(CommandLine& app, BenchOptions& options) {
     constexpr const char* files = "FILE.svg|png|pdf";
     app.add_option("--roofline", options.roofline, "draw the roofs of this host and the measured rates under them")
         ->option_text(files);
@@ -69,16 +69,16 @@ void add_pictures(CLI::App& app, BenchOptions& options) {
     app.add_flag("--dark", options.dark, "pictures on dark ground");
 }
 
-void add_library(CLI::App& app, LibraryBench& library) {
+void add_library(CommandLine& app, LibraryBench& library) {
     app.add_option("--machine", library.machine, "of nccl-table, where it is needed: whose table it is")
         ->option_text("NAME|FILE.toml");
     app.add_option("--nodes", library.nodes, "of nccl-table: at least 1")
-        ->check(CLI::PositiveNumber)
+        ->positive()
         ->capture_default_str()
         ->option_text("N");
     app.add_option("--devices-per-node", library.devices_per_node,
                    "of nccl-table: the first of each node, at least 1; default all")
-        ->check(CLI::PositiveNumber)
+        ->positive()
         ->option_text("K");
     app.add_option("--op", library.operation,
                    "of nccl-table: all_reduce, all_gather, reduce_scatter, broadcast or all_to_all")
@@ -94,13 +94,13 @@ void add_library(CLI::App& app, LibraryBench& library) {
         ->option_text("FILE");
 }
 
-void add_positive(CLI::App& app, const std::string& name, int& value, const std::string& help) {
-    app.add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str()->option_text("N");
+void add_positive(CommandLine& app, const std::string& name, int& value, const std::string& help) {
+    app.add_option(name, value, help)->positive()->capture_default_str()->option_text("N");
 }
 
 }  // namespace
 
-Run add_bench(CLI::App& app) {
+Run add_bench(CommandLine& app) {
     const auto options = std::make_shared<BenchOptions>();
     app.add_option("KIND", options->arguments,
                    "conv, gemm, layer, attention (then problem strings), stream, peak, tuned (what --tune has kept) or "
@@ -135,7 +135,7 @@ Run add_bench(CLI::App& app) {
     app.add_flag("--tune", options->tune, "keep the fastest implementation of each, for run and calibrate");
     add_scratch_limit(app, options->scratch_limit);
     app.add_option("--threads", options->threads, "of stream and peak; 1 and all of the host's if not given")
-        ->check(CLI::PositiveNumber)
+        ->positive()
         ->delimiter(',')
         ->option_text("N[,N...]");
     app.add_flag("--sweep", options->sweep, "of stream: sizes between the levels too");
@@ -148,7 +148,7 @@ Run add_bench(CLI::App& app) {
     add_budget(app, options->budget);
     add_common(app, options->common);
     return [options, &app] {
-        options->library.most_given = app.count("--max") > 0;
+        options->library.most_given = app.has("--max");
         return start(*options);
     };
 }

@@ -2,11 +2,11 @@
 #include "cli/bench_messages.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "core/collectives/collective.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -189,7 +189,7 @@ std::vector<std::string_view> message_kinds() {
     return {"p2p", "allreduce", "reducescatter", "allgather", "broadcast", "alltoall"};
 }
 
-void add_message_options(CLI::App& app, MessageOptions& options) {
+void add_message_options(CommandLine& app, MessageOptions& options) {
     app.add_option("--min", options.least, "smallest data of a rank, of messages and collectives")
         ->capture_default_str()
         ->option_text("SIZE");

@@ -13,6 +13,8 @@
 
 namespace rehearse::cli {
 
+class CommandLine;
+
 /// --type; InputError unless f32, f16 or bf16.
 DataType type_named(const std::string& word);
 
@@ -22,7 +24,7 @@ struct MessageOptions {
     std::int64_t iterations = 0;  // 0: by the budget
     int warm_up = 2;
 };
-void add_message_options(CLI::App& app, MessageOptions& options);
+void add_message_options(CommandLine& app, MessageOptions& options);
 
 /// What the other kinds of bench say too.
 struct MessageBench {

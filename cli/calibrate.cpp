@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
 #include <array>
 #include <filesystem>
@@ -21,6 +20,7 @@
 #include "cli/calibrate_trace.hpp"
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/job.hpp"
 #include "cli/progress.hpp"
 #include "cli/report.hpp"
@@ -361,7 +361,7 @@ int start(const Options& options) {
 
 }  // namespace
 
-Run add_calibrate(CLI::App& app) {
+Run add_calibrate(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     app.add_flag("--quick", options->quick, "without whole training steps, which tell how far prices are off in sum");
     app.add_option("--device", options->device,

@@ -3,20 +3,20 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "cli/command_line.hpp"
 #include "core/text.hpp"
 
 namespace rehearse::cli {
 
 template <typename Value>
-CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
-                        std::vector<std::pair<std::string_view, Value>> choices, const std::string& help) {
+Option* add_choice(CommandLine& app, const std::string& name, Value& value,
+                   std::vector<std::pair<std::string_view, Value>> choices, const std::string& help) {
     std::vector<std::string_view> words;
     std::string_view now;
     for (const auto& [word, meaning] : choices) {
@@ -27,8 +27,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
         for (const auto& [word, meaning] : choices) {
             if (word == given) return void(value = meaning);
         }
-        throw CLI::ValidationError(
-            name, fmt::format("'{}' is not one of {}{}", given, join(words), did_you_mean(given, words)));
+        unfit(name, fmt::format("'{}' is not one of {}{}", given, join(words), did_you_mean(given, words)));
     };
     return app.add_option_function<std::string>(name, set, help)
         ->option_text(join(words, "|"))

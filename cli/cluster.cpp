@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <iostream>
 #include <memory>
@@ -8,6 +7,7 @@
 
 #include "cli/cluster_picture.hpp"
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "cluster/predict.hpp"
@@ -229,7 +229,7 @@ int cluster_of_jobs(const Options& options) {
     return good;
 }
 
-void add_files(CLI::App& app, Options& options) {
+void add_files(CommandLine& app, Options& options) {
     app.add_option("--jobs", options.jobs, "a table of jobs (docs/systems/cluster.md)")->option_text("FILE.csv");
     app.add_option("--workload", options.workload, "jobs that are made up; --workload help lists the words")
         ->option_text("WORKLOAD");
@@ -243,10 +243,10 @@ void add_files(CLI::App& app, Options& options) {
 
 }  // namespace
 
-Run add_cluster(CLI::App& app) {
+Run add_cluster(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     add_job(app, options->job);
-    for (const char* option : {"--model", "--batch", "--global-batch"}) app.remove_option(app.get_option(option));
+    for (const char* option : {"--model", "--batch", "--global-batch"}) app.remove_option(option);
     app.add_option("--machine", options->machine, "a machine by name (rehearse machines) or a .toml file")
         ->option_text("NAME|FILE.toml")
         ->capture_default_str();

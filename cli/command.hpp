@@ -6,11 +6,9 @@
 #include <span>
 #include <string_view>
 
-namespace CLI {
-class App;
-}  // namespace CLI
-
 namespace rehearse::cli {
+
+class CommandLine;
 
 enum Exit { good = 0, check_failed = 1, wrong_input = 2, refused = 3, infeasible = 4, own_bug = 5 };
 
@@ -18,27 +16,27 @@ using Run = std::function<int()>;  // returns the exit code; throws what core/er
 
 struct Command {
     std::string_view name, summary, examples;
-    Run (*add)(CLI::App& app);
+    Run (*add)(CommandLine& app);
 };
 std::span<const Command> commands();
 
-Run add_predict(CLI::App& app);
-Run add_search(CLI::App& app);
-Run add_cluster(CLI::App& app);
-Run add_explain(CLI::App& app);
-Run add_run(CLI::App& app);
-Run add_schedule(CLI::App& app);
-Run add_compare(CLI::App& app);
-Run add_bench(CLI::App& app);
-Run add_calibrate(CLI::App& app);
-Run add_validate(CLI::App& app);
-Run add_export(CLI::App& app);
-Run add_learners(CLI::App& app);
-Run add_models(CLI::App& app);
-Run add_frameworks(CLI::App& app);
-Run add_machine(CLI::App& app);
-Run add_machines(CLI::App& app);
-Run add_completion(CLI::App& app);
-Run add_manual(CLI::App& app);
+Run add_predict(CommandLine& app);
+Run add_search(CommandLine& app);
+Run add_cluster(CommandLine& app);
+Run add_explain(CommandLine& app);
+Run add_run(CommandLine& app);
+Run add_schedule(CommandLine& app);
+Run add_compare(CommandLine& app);
+Run add_bench(CommandLine& app);
+Run add_calibrate(CommandLine& app);
+Run add_validate(CommandLine& app);
+Run add_export(CommandLine& app);
+Run add_learners(CommandLine& app);
+Run add_models(CommandLine& app);
+Run add_frameworks(CommandLine& app);
+Run add_machine(CommandLine& app);
+Run add_machines(CommandLine& app);
+Run add_completion(CommandLine& app);
+Run add_manual(CommandLine& app);
 
 }  // namespace rehearse::cli

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <cmath>
 #include <memory>
 #include <optional>
 
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/recorded.hpp"
 #include "cli/report.hpp"
 #include "trace/compare.hpp"
@@ -79,7 +79,7 @@ int compare(const Options& options) {
 
 }  // namespace
 
-Run add_compare(CLI::App& app) {
+Run add_compare(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("PREDICTED", options->predicted, "timeline of rehearse predict --trace")->required();
     app.add_option("MEASURED", options->measured,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/option_words.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
@@ -153,7 +154,7 @@ std::string fish(const CLI::App& program) {
 
 }  // namespace
 
-Run add_completion(CLI::App& app) {
+Run add_completion(CommandLine& app) {
     struct Options {
         Common common;
         std::string shell;
@@ -162,7 +163,7 @@ Run add_completion(CLI::App& app) {
     app.add_option("SHELL", options->shell, "bash, zsh or fish")->required();
     add_output(app, options->common);
     return [&app, options] {
-        const CLI::App& program = *app.get_parent();
+        const CLI::App& program = app.program();
         std::string text;
         if (options->shell == "bash") {
             text = bash(program);

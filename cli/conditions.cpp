@@ -2,11 +2,11 @@
 #include "cli/conditions.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <utility>
 
 #include "cli/choice.hpp"
+#include "cli/command_line.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
 
@@ -44,7 +44,7 @@ void check_pairs(const ConditionOptions& conditions) {
 
 }  // namespace
 
-void add_conditions(CLI::App& app, ConditionOptions& conditions) {
+void add_conditions(CommandLine& app, ConditionOptions& conditions) {
     app.add_option(
            "--noise", conditions.noise,
            "jitter of each device in each step, relative: adds the noisy step; measured: as its kernels differed "

@@ -9,11 +9,9 @@
 
 #include "predict/conditions.hpp"
 
-namespace CLI {
-class App;
-}  // namespace CLI
-
 namespace rehearse::cli {
+
+class CommandLine;
 
 /// As written on the command line.
 /// Large: one member an option.
@@ -34,7 +32,7 @@ struct ConditionOptions {
     std::string checkpoint;
     std::optional<std::int64_t> checkpoint_every;  // steps
 };
-void add_conditions(CLI::App& app, ConditionOptions& conditions);
+void add_conditions(CommandLine& app, ConditionOptions& conditions);
 
 /// What the words mean. InputError for what cannot be, whatever the job.
 predict::Conditions conditions_of(const ConditionOptions& options);

@@ -2,14 +2,12 @@
 // rehearse explain: one problem on a device, or one step of a prediction: its price, what that is made of, the samples
 // nearest to it, its band.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
@@ -17,7 +15,7 @@
 #include "core/text.hpp"
 #include "models/models.hpp"
 #include "prices/interval.hpp"
-#include "prices/price_model.hpp"
+#include "prices/nearest_samples.hpp"
 #include "prices/prices.hpp"
 #include "sim/collective/price.hpp"
 
@@ -62,45 +60,6 @@ void add_band(Json& parts, Seconds time, double error) {
     const prices::Interval<Seconds> band = prices::around(time, prices::reach(error));
     parts.push_back(part("low", band.low, fmt::format("90 % band, error {:.1f} %", 100 * error)));
     parts.push_back(part("high", band.high, ""));
-}
-
-/// A measured problem of the same operator and pass, and how far it is: the distance of the logarithms (base 2) of
-/// operations and bytes.
-struct Near {
-    double distance = 0;
-    Problem problem;
-    Seconds time;
-    Basis basis;
-    std::string source;
-};
-
-std::vector<Near> nearest(const Problem& wanted, const DeviceClass& device) {
-    std::vector<Near> all;
-    const auto log_of = [](const Problem& p) {
-        const double work = flops(p.op, p.pass, p.batch).value,
-                     moved = bytes_moved(p.op, p.pass, p.type, p.batch).value;
-        return std::pair{std::log2(std::max(work, 1.0)), std::log2(std::max(moved, 1.0))};
-    };
-    const auto [work, moved] = log_of(wanted);
-    const auto add = [&](const Problem& problem, Seconds time, Basis basis, std::string source) {
-        if (kind_of(problem.op) != kind_of(wanted.op) || problem.pass != wanted.pass || problem.type != wanted.type)
-            return;
-        const auto [w, m] = log_of(problem);
-        all.push_back({std::hypot(w - work, m - moved), problem, time, basis, std::move(source)});
-    };
-    for (const auto& [name, sample] : device.measured)
-        add(parse_problem(name), sample.median, sample.here ? Basis::measured_here : Basis::measured_on_class,
-            sample.source);
-    if (device.model != nullptr) {
-        for (const MeasuredKernels& kernels : device.model->kernels()) {
-            if (kernels.sheet.host) continue;  // those are the device's own, above
-            const Basis basis = kernels.transferred ? Basis::modelled : Basis::measured_on_class;
-            for (const KernelSample& sample : kernels.samples) add(sample.problem, sample.time, basis, kernels.source);
-        }
-    }
-    std::ranges::stable_sort(all, {}, &Near::distance);
-    if (all.size() > most_samples) all.resize(most_samples);
-    return all;
 }
 
 // Where the device's sheet knows them.
@@ -152,7 +111,7 @@ Report explain(const Problem& problem, const Options& options, const DeviceClass
         parts.back()["source"] = fmt::format("{}: {}", to_string(sum), added.source);
     }
     Json samples = Json::array();
-    for (const Near& near : nearest(problem, device)) {
+    for (const NearSample& near : nearest_samples(problem, device, most_samples)) {
         const Flops work = flops(near.problem.op, near.problem.pass, near.problem.batch);
         samples.push_back({{"problem", to_string(near.problem)},
                            {"time_s", near.time.value},
@@ -238,7 +197,7 @@ int run(const Options& options) {
 
 }  // namespace
 
-Run add_explain(CLI::App& app) {
+Run add_explain(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("PROBLEM", options->problem, "one kernel, as bench and the files of samples name it");
     app.add_option("--machine", options->machine, "a machine by name (rehearse machines) or a .toml file")

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <array>
 #include <memory>
 
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/recorded.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
@@ -91,7 +91,7 @@ int export_timelines(const Options& options) {
 
 }  // namespace
 
-Run add_export(CLI::App& app) {
+Run add_export(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("FILES", options->files, "timelines, and last the file to write")->required();
     add_choice<To>(

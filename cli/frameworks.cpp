@@ -2,11 +2,11 @@
 #include "models/frameworks.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <memory>
 
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/report.hpp"
 
 namespace rehearse::cli {
@@ -57,7 +57,7 @@ int show(const Options& options) {
 
 }  // namespace
 
-Run add_frameworks(CLI::App& app) {
+Run add_frameworks(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("NAME", options->name, "a framework's name or a .toml file; without it all are listed");
     add_common(app, options->common);

@@ -2,9 +2,9 @@
 #include "cli/job.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "cli/choice.hpp"
+#include "cli/command_line.hpp"
 #include "core/collectives/collective.hpp"
 #include "core/error.hpp"
 #include "core/precision.hpp"
@@ -16,7 +16,7 @@
 
 namespace rehearse::cli {
 
-void add_framework(CLI::App& app, std::string& framework, std::string_view before) {
+void add_framework(CommandLine& app, std::string& framework, std::string_view before) {
     app.add_option("--framework", framework,
                    fmt::format("what it does beside its kernels: a profile by name (rehearse frameworks) or a .toml "
                                "file; {}",
@@ -25,7 +25,7 @@ void add_framework(CLI::App& app, std::string& framework, std::string_view befor
         ->capture_default_str();
 }
 
-void add_job(CLI::App& app, JobOptions& job) {
+void add_job(CommandLine& app, JobOptions& job) {
     app.add_option("--model", job.model,
                    "a network by name (rehearse models), an .onnx file, or "
                    "Hugging Face's config.json (or its folder)")
@@ -43,7 +43,7 @@ void add_job(CLI::App& app, JobOptions& job) {
     add_fuse(app, job.fuse);
 }
 
-void add_precision(CLI::App& app, Precision& precision) {
+void add_precision(CommandLine& app, Precision& precision) {
     std::vector<std::pair<std::string_view, Precision>> known;
     std::string meanings;
     for (const PrecisionTypes& row : precisions()) {
@@ -53,13 +53,13 @@ void add_precision(CLI::App& app, Precision& precision) {
     add_choice<Precision>(app, "--precision", precision, known, fmt::format("default fp32; {}", meanings));
 }
 
-void add_optimizer(CLI::App& app, Optimizer& optimizer) {
+void add_optimizer(CommandLine& app, Optimizer& optimizer) {
     add_choice<Optimizer>(app, "--optimizer", optimizer,
                           {{"sgd", Optimizer::sgd}, {"adam", Optimizer::adam}, {"lamb", Optimizer::lamb}},
                           "SGD with momentum, Adam with decoupled weight decay, or LAMB");
 }
 
-void add_fuse(CLI::App& app, std::string& fuse) {
+void add_fuse(CommandLine& app, std::string& fuse) {
     std::vector<std::string_view> words{"on", "off"};
     for (const models::FusionName& each : models::fusion_names()) words.push_back(each.name);
     app.add_option("--fuse", fuse, "operators joined as compilers do: " + join(words) + ", or several")
@@ -67,7 +67,7 @@ void add_fuse(CLI::App& app, std::string& fuse) {
         ->capture_default_str();
 }
 
-void add_import(CLI::App& app, models::ImportOptions& options) {
+void add_import(CommandLine& app, models::ImportOptions& options) {
     app.add_flag("--allow-unknown", options.allow_unknown,
                  "price operators that are not known by the bytes they touch");
     app.add_flag("--unfold", options.unfold,

@@ -13,24 +13,22 @@
 #include "models/models.hpp"
 #include "schedule/plan.hpp"
 
-namespace CLI {
-class App;
-}  // namespace CLI
-
 namespace rehearse::cli {
+
+class CommandLine;
 
 /// What is fused where --fuse is not given (docs/decisions/0010-fusion-is-a-pass-and-off.md).
 inline constexpr std::string_view default_fuse = "off";
 /// --fuse, on every command that makes or measures a network.
-void add_fuse(CLI::App& app, std::string& fuse);
+void add_fuse(CommandLine& app, std::string& fuse);
 /// --precision and --optimizer.
-void add_precision(CLI::App& app, Precision& precision);
-void add_optimizer(CLI::App& app, Optimizer& optimizer);
+void add_precision(CommandLine& app, Precision& precision);
+void add_optimizer(CommandLine& app, Optimizer& optimizer);
 /// The network by name or file, fused.
 /// What a reader of the figures must know of an imported network goes to stderr: what was guessed, what an export lost.
 Network load_network(const std::string& name_or_file, std::string_view fuse, const models::ImportOptions& options = {});
 /// --allow-unknown, --unfold and --input, of an .onnx file.
-void add_import(CLI::App& app, models::ImportOptions& options);
+void add_import(CommandLine& app, models::ImportOptions& options);
 
 struct JobOptions {
     std::string model = "resnet50";
@@ -42,9 +40,9 @@ struct JobOptions {
     std::string fuse{default_fuse};
     Optimizer optimizer = Optimizer::sgd;
 };
-void add_job(CLI::App& app, JobOptions& job);
+void add_job(CommandLine& app, JobOptions& job);
 /// --framework; `before`: what it gives way to, or what it decides.
-void add_framework(CLI::App& app, std::string& framework, std::string_view before);
+void add_framework(CommandLine& app, std::string& framework, std::string_view before);
 nlohmann::ordered_json configuration(const JobOptions& job);
 
 schedule::Job job_for(const JobOptions& options, std::int64_t devices);

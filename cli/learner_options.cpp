@@ -2,10 +2,11 @@
 #include "cli/learner_options.hpp"
 
 #include "cli/choice.hpp"
+#include "cli/command_line.hpp"
 
 namespace rehearse::cli {
 
-void add_learner_options(CLI::App& app, bool& first_idle, std::vector<double>& paces) {
+void add_learner_options(CommandLine& app, bool& first_idle, std::vector<double>& paces) {
     add_choice<bool>(
         app, "--assign", first_idle, {{"equal", false}, {"idle", true}},
         "the next part of a device's batch goes to the learner that is idle first (Crossbow), or each takes "

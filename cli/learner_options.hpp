@@ -4,13 +4,11 @@
 
 #include <vector>
 
-namespace CLI {
-class App;
-}  // namespace CLI
-
 namespace rehearse::cli {
 
+class CommandLine;
+
 /// --assign and --learner-paces.
-void add_learner_options(CLI::App& app, bool& first_idle, std::vector<double>& paces);
+void add_learner_options(CommandLine& app, bool& first_idle, std::vector<double>& paces);
 
 }  // namespace rehearse::cli

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many learners a device trains at the same time, and with which batch: search/learners as a table.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <memory>
 
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "cli/training.hpp"
@@ -114,7 +114,7 @@ int learners(Options& options) {
 
 }  // namespace
 
-Run add_learners(CLI::App& app) {
+Run add_learners(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     add_job(app, options->job);
     app.add_option("--machine", options->machine, "a machine by name (rehearse machines) or a .toml file")

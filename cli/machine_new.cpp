@@ -2,13 +2,13 @@
 // rehearse machine new: a cluster in ten questions, of which options and other tools' texts answer some before.
 #include <fmt/format.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
 #include <iostream>
 #include <memory>
 #include <optional>
 
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -169,7 +169,7 @@ int make(const Options& options) {
 
 }  // namespace
 
-Run add_machine(CLI::App& app) {
+Run add_machine(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("new", options->what, "the word new: an own cluster in ten questions, answered on the terminal")
         ->required();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <optional>
 #include <string_view>
 
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -264,7 +264,7 @@ int show(const Options& options) {
 
 }  // namespace
 
-Run add_machines(CLI::App& app) {
+Run add_machines(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("NAME", options->name, "a machine's name or a .toml file; without it all are listed");
     app.add_option("--plot", options->plot, "draw its nodes and fabric (.svg, .png or .pdf)")->option_text("FILE");

@@ -4,12 +4,14 @@
 
 #include <array>
 #include <cstdlib>
+#include <deque>
 #include <iostream>
 #include <vector>
 
 #include "cli/application.hpp"
 #include "cli/build_text.hpp"
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/failure.hpp"
 #include "cli/help.hpp"
 #include "cli/outputs.hpp"
@@ -177,12 +179,13 @@ int parse_and_run(int argc, char** argv) {
     app.require_subcommand(1);
     app.formatter(help_formatter());
     app.option_defaults()->always_capture_default();
+    std::deque<CommandLine> lines;
     std::vector<std::pair<const CLI::App*, Run>> runs;
     for (const Command& command : table) {
         CLI::App* sub = app.add_subcommand(std::string{command.name}, std::string{command.summary});
         sub->footer(fmt::format("{}{}Examples:\n{}", problems_help(command.name), columns_help(command.name),
                                 command.examples));
-        runs.emplace_back(sub, command.add(*sub));
+        runs.emplace_back(sub, command.add(lines.emplace_back(*sub)));
         annotate(*sub);
     }
     try {

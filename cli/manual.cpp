@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/option_words.hpp"
 #include "cli/reference.hpp"
 #include "cli/report.hpp"
@@ -97,7 +98,7 @@ std::string page_of_program(const CLI::App& program) {
 
 }  // namespace
 
-Run add_manual(CLI::App& app) {
+Run add_manual(CommandLine& app) {
     struct Options {
         Common common;
         std::string command, folder, reference;
@@ -111,7 +112,7 @@ Run add_manual(CLI::App& app) {
         ->option_text("FOLDER");
     add_output(app, options->common);
     return [&app, options] {
-        const CLI::App& program = *app.get_parent();
+        const CLI::App& program = app.program();
         if (!options->reference.empty()) {
             for (const auto& [page, text] : reference_pages()) {
                 const std::string path = fmt::format("{}/{}", options->reference, page);

@@ -2,12 +2,12 @@
 #include "models/models.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <map>
 #include <memory>
 
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/job.hpp"
 #include "cli/models_compare.hpp"
 #include "cli/report.hpp"
@@ -147,7 +147,7 @@ int start(const Options& options) {
 
 }  // namespace
 
-Run add_models(CLI::App& app) {
+Run add_models(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("NAME", options->name,
                    "a network's name, an .onnx file or a config.json; without it all are listed");
@@ -158,7 +158,7 @@ Run add_models(CLI::App& app) {
     app.add_option("--depth", options->depth,
                    "one row a module: so many names of the layers' paths, at least 1; 0: a row a layer")
         ->option_text("N")
-        ->check(CLI::NonNegativeNumber);
+        ->not_negative();
     add_fuse(app, options->fuse);
     add_common(app, options->common);
     return [options] { return start(*options); };

@@ -2,10 +2,10 @@
 #include "cli/pilots.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <string_view>
 
+#include "cli/command_line.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/precision.hpp"
@@ -112,7 +112,7 @@ Json json_of(const predict::ComparedPilot& pilot) {
 
 }  // namespace
 
-void add_pilots(CLI::App& app, std::vector<std::string>& pilots) {
+void add_pilots(CommandLine& app, std::vector<std::string>& pilots) {
     app.add_option("--pilot", pilots,
                    "a step that was measured, as devices and samples/s or time (4=1320/s, 4=97ms), or JSON of run or "
                    "predict: computation is scaled to meet it; with several on"

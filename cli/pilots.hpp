@@ -9,13 +9,11 @@
 #include "predict/job.hpp"
 #include "predict/prediction.hpp"
 
-namespace CLI {
-class App;
-}  // namespace CLI
-
 namespace rehearse::cli {
 
-void add_pilots(CLI::App& app, std::vector<std::string>& pilots);
+class CommandLine;
+
+void add_pilots(CommandLine& app, std::vector<std::string>& pilots);
 
 /// "4=1320/s", "4=97ms", or the points of a file that run or predict wrote. InputError for a file of another network
 /// or precision than the job's.

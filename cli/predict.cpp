@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <iostream>
@@ -10,6 +9,7 @@
 
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/conditions.hpp"
 #include "cli/job.hpp"
 #include "cli/learner_options.hpp"
@@ -248,7 +248,7 @@ int start(const Options& options) {
 
 }  // namespace
 
-Run add_predict(CLI::App& app) {
+Run add_predict(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     add_job(app, options->job);
     app.add_option("--machine", options->machine, "a machine by name (rehearse machines) or a .toml file")

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,6 +16,7 @@
 #include <thread>
 
 #include "cli/choice.hpp"
+#include "cli/command_line.hpp"
 #include "cli/help.hpp"
 #include "cli/progress.hpp"
 #include "cli/table_text.hpp"
@@ -89,22 +89,23 @@ std::string rendered(const Report& report, Format format) {
 
 }  // namespace
 
-void add_output(CLI::App& app, Common& common) {
+void add_output(CommandLine& app, Common& common) {
     app.add_option("--output", common.output, "write the result to this file instead of stdout")->option_text("FILE");
     app.add_flag("--force", common.force, "overwrite files that exist");
 }
 
-void add_common(CLI::App& app, Common& common) {
+void add_common(CommandLine& app, Common& common) {
     add_choice<Format>(app, "--format", common.format,
                        {{"table", Format::table}, {"csv", Format::csv}, {"json", Format::json}}, "of the result");
     add_output(app, common);
     app.add_flag("-q,--quiet", common.quiet, "no progress and talk on stderr");
-    app.add_flag("-v,--verbose", common.verbose, "more of it");
+    app.add_flag_function(
+        "-v,--verbose", [&common](std::int64_t times) { common.verbose = static_cast<int>(times); }, "more of it");
 }
 
-void add_budget(CLI::App& app, Seconds& budget) {
+void add_budget(CommandLine& app, Seconds& budget) {
     const auto set = [&budget](double seconds) {
-        if (!(seconds > 0)) throw CLI::ValidationError("--budget", fmt::format("{}: seconds, above 0", seconds));
+        if (!(seconds > 0)) unfit("--budget", fmt::format("{}: seconds, above 0", seconds));
         budget = Seconds{seconds};
     };
     app.add_option_function<double>("--budget", set, "seconds of timing")

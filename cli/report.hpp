@@ -11,11 +11,9 @@
 
 #include "core/units.hpp"
 
-namespace CLI {
-class App;
-}  // namespace CLI
-
 namespace rehearse::cli {
+
+class CommandLine;
 
 enum class Format { table, csv, json };
 
@@ -27,12 +25,12 @@ struct Common {
     bool quiet = false;
     int verbose = 0;
 };
-void add_common(CLI::App& app, Common& common);
+void add_common(CommandLine& app, Common& common);
 /// Of these only --output and --force, for a command whose result has one form.
-void add_output(CLI::App& app, Common& common);
+void add_output(CommandLine& app, Common& common);
 
 /// --budget SECONDS of timing.
-void add_budget(CLI::App& app, Seconds& budget);
+void add_budget(CommandLine& app, Seconds& budget);
 
 /// "20%" or "0.2" of `option` as 0.2; infinity when it is empty. InputError otherwise.
 double share_or_infinity(std::string_view option, std::string_view text);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include <optional>
 
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/job.hpp"
 #include "cli/learner_options.hpp"
 #include "cli/report.hpp"
@@ -290,7 +290,7 @@ int start(const Options& options) {
 
 }  // namespace
 
-Run add_run(CLI::App& app) {
+Run add_run(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     options->job.model = "resnet32";
     add_job(app, options->job);

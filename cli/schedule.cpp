@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a plan does, without a clock: its rank classes, their steps, and the order of their micro-batches as a picture.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <memory>
 
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
@@ -224,7 +224,7 @@ int show(const Options& options) {
 
 }  // namespace
 
-Run add_schedule(CLI::App& app) {
+Run add_schedule(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     options->job.plan = "pipe=4:microbatches=8";
     add_job(app, options->job);

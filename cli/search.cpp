@@ -2,7 +2,6 @@
 #include "search/search.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +11,7 @@
 #include "cli/batch_script.hpp"
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/job.hpp"
 #include "cli/job_ranks.hpp"
 #include "cli/progress.hpp"
@@ -21,6 +21,7 @@
 #include "core/file.hpp"
 #include "models/models.hpp"
 #include "report/prediction_json.hpp"
+#include "search/charge.hpp"
 #include "search/store.hpp"
 
 namespace rehearse::cli {
@@ -103,7 +104,7 @@ Json row_of(const Options& options, const search::Ranked& each, std::size_t rank
                                                                     .global_batch = *options.job.global_batch,
                                                                     .nodes = each.nodes}));
     if (row.contains("node_hours") && options.node_watts) {
-        row["energy_kwh"] = row["node_hours"].get<double>() * *options.node_watts / 1000;
+        row["energy_kwh"] = search::kilowatt_hours(row["node_hours"].get<double>(), *options.node_watts);
     }
     return row;
 }
@@ -201,7 +202,7 @@ int search_plans(Options& options, const RankPlace& place) {
     return work.exit_code(good);
 }
 
-void add_limits(CLI::App& app, Options& options) {
+void add_limits(CommandLine& app, Options& options) {
     app.add_option("--memory-limit", options.memory_limit, "of a device, 30GB; default: all that the machine says")
         ->option_text("SIZE");
     app.add_option("--deadline", options.deadline, "of the whole training: 12h; needs --dataset")->option_text("TIME");
@@ -222,10 +223,10 @@ void add_limits(CLI::App& app, Options& options) {
 
 }  // namespace
 
-Run add_search(CLI::App& app) {
+Run add_search(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     add_job(app, options->job);
-    app.remove_option(app.get_option("--plan"));
+    app.remove_option("--plan");
     app.add_option("--machine", options->machine, "a machine by name (rehearse machines) or a .toml file")
         ->option_text("NAME|FILE.toml")
         ->capture_default_str();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/training.hpp"
 
-#include <CLI/CLI.hpp>
+#include "cli/command_line.hpp"
 
 namespace rehearse::cli {
 
-void add_training(CLI::App& app, predict::Training& training) {
+void add_training(CommandLine& app, predict::Training& training) {
     app.add_option("--dataset", training.dataset, "samples of an epoch: adds training time and node-hours")
         ->option_text("N");
     app.add_option("--epochs", training.epochs, "epochs of the training")->capture_default_str()->option_text("E");

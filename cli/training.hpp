@@ -7,13 +7,11 @@
 #include "cli/report.hpp"
 #include "predict/training.hpp"
 
-namespace CLI {
-class App;
-}  // namespace CLI
-
 namespace rehearse::cli {
 
-void add_training(CLI::App& app, predict::Training& training);
+class CommandLine;
+
+void add_training(CommandLine& app, predict::Training& training);
 /// Columns of the times that add_training_time() gives a row (report/prediction_json.hpp).
 void add_columns(std::vector<Column>& columns, const predict::Training& training);
 

@@ -2,13 +2,13 @@
 #include "cli/tuned.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <span>
 #include <sstream>
 
 #include "cli/choice.hpp"
+#include "cli/command_line.hpp"
 #include "core/error.hpp"
 #include "kernels/threads.hpp"
 #include "models/models.hpp"
@@ -62,12 +62,12 @@ kernels::Choices from_text(const std::string& text) {
 
 }  // namespace
 
-void add_tune(CLI::App& app, Tune& tune, std::vector<std::pair<std::string_view, Tune>> words,
+void add_tune(CommandLine& app, Tune& tune, std::vector<std::pair<std::string_view, Tune>> words,
               const std::string& help) {
     add_choice<Tune>(app, "--tune", tune, std::move(words), help);
 }
 
-void add_scratch_limit(CLI::App& app, Bytes& limit) {
+void add_scratch_limit(CommandLine& app, Bytes& limit) {
     const auto set = [&limit](const std::string& text) {
         const Bytes given = parse_quantity<Bytes>(text);
         if (given < Bytes{}) throw InputError(fmt::format("--scratch-limit {}: at least 0B", text));

@@ -14,19 +14,18 @@
 #include "bench/tune.hpp"
 #endif
 
-namespace CLI {
-class App;
-}  // namespace CLI
-
 namespace rehearse::cli {
+
+class CommandLine;
 
 enum class Tune { on, off, again };
 
 /// --tune on|off|...
-void add_tune(CLI::App& app, Tune& tune, std::vector<std::pair<std::string_view, Tune>> words, const std::string& help);
+void add_tune(CommandLine& app, Tune& tune, std::vector<std::pair<std::string_view, Tune>> words,
+              const std::string& help);
 
 /// --scratch-limit SIZE
-void add_scratch_limit(CLI::App& app, Bytes& limit);
+void add_scratch_limit(CommandLine& app, Bytes& limit);
 
 /// What is kept of this host, as rank 0 reads it: all ranks of an MPI job call it and follow the same. Without SQLite
 /// nothing, which is said on stderr with -v.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far prices are from measured kernels that they were not fitted on, and steps from published ones.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -11,6 +10,7 @@
 #include "calibrate/learn.hpp"
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/progress.hpp"
 #include "cli/validate_neusight.hpp"
 #if REHEARSE_HAS_SIM
@@ -236,7 +236,7 @@ int validate(const Options& options) {
 
 }  // namespace
 
-Run add_validate(CLI::App& app) {
+Run add_validate(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     app.add_option(
            "--set", options->set,

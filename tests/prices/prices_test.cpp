@@ -3,7 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "core/error.hpp"
+#include "prices/nearest_samples.hpp"
 #include "prices/tile_model.hpp"
 
 namespace rehearse {
@@ -195,6 +198,25 @@ TEST(Tiles, InF32PriceWhatCrossesMemoryAndNoProducts) {
     const double wave = 2 * 256 * 128 * (128 + 6.4) / 1.25e12;
     const double bytes = 4.0 * 4 * (2 * 128 * (2 * 256 + 2 * 128) + 6 * 256 * 128);
     EXPECT_NEAR(time(attention, DataType::f32), 2 * wave + bytes / 500e9, 1e-9);
+}
+
+// Twice the batch is twice the operations and twice the bytes: one step to the right and one up. Samples of other
+// passes and types are no neighbours.
+TEST(NearestSamples, AreToldByOperationsAndBytes) {
+    DeviceClass d = device();
+    const Op op = Add{{1024}};
+    const auto measured = [&](Pass pass, std::int64_t batch, DataType type) {
+        d.measured[to_string(Problem{op, pass, batch, type})] = {1_us, 0.05, 20, "host"};
+    };
+    for (const std::int64_t batch : {1, 2, 8}) measured(Pass::forward, batch, DataType::f32);
+    measured(Pass::forward, 4, DataType::f16);
+    const std::vector<NearSample> near = nearest_samples({op, Pass::forward, 4, DataType::f32}, d, 2);
+    ASSERT_EQ(near.size(), 2U);
+    EXPECT_DOUBLE_EQ(near[0].distance, std::sqrt(2.0));
+    EXPECT_DOUBLE_EQ(near[1].distance, std::sqrt(2.0));
+    EXPECT_EQ(near[0].problem.batch + near[1].problem.batch, 2 + 8);
+    EXPECT_EQ(near[0].basis, Basis::measured_on_class);
+    EXPECT_DOUBLE_EQ(nearest_samples({op, Pass::forward, 4, DataType::f32}, d, 9).back().distance, 2 * std::sqrt(2.0));
 }
 
 }  // namespace

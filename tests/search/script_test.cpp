@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include "core/error.hpp"
+#include "search/charge.hpp"
 
 namespace rehearse::search {
 namespace {
@@ -150,6 +151,17 @@ TEST(Script, RefusesWhatADirectiveCannotHold) {
     bad = job;
     bad.command = "python a.py\npython b.py";
     EXPECT_THAT([&] { batch_script(Scheduler::slurm, {}, bad); }, ThrowsMessage<InputError>(HasSubstr("--command")));
+}
+
+// 1000 samples three times, 64 at a time: 46 whole steps and a part of one. A tenth more than 47 steps of 2 s, or of
+// the 3 s that they may take.
+TEST(Charge, IsThatOfAllStepsAtTheirLongest) {
+    const predict::Training training{.dataset = 1000, .epochs = 3};
+    EXPECT_EQ(steps_of(training, 64), 47);
+    EXPECT_EQ(steps_of({}, 64), 100);
+    EXPECT_DOUBLE_EQ(wall_limit(47, Seconds{2}, Seconds{3}).value, 155.1);
+    EXPECT_DOUBLE_EQ(wall_limit(47, Seconds{2}, Seconds{}).value, 103.4);
+    EXPECT_DOUBLE_EQ(kilowatt_hours(12, 1500), 18);
 }
 
 }  // namespace
